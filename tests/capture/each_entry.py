@@ -201,6 +201,15 @@ def session_of_tensorflow_1(tf: Any, **_: Any) -> list[Any]:
         return [float(session.run(weight))]
 
 
+def saved_model(tf: Any, **_: Any) -> list[Any]:
+    """A function that is saved and loaded."""
+    module = tf.Module()
+    module.doubled = tf.function(lambda x: 2 * x, input_signature=[tf.TensorSpec([], tf.int32)])
+    with tempfile.TemporaryDirectory() as directory:
+        tf.saved_model.save(module, directory)
+        return [int(tf.saved_model.load(directory).doubled(tf.constant(3)))]
+
+
 def own_profile(tf: Any, **_: Any) -> list[Any]:
     """The script's own profile."""
     with tempfile.TemporaryDirectory() as directory:
@@ -220,6 +229,7 @@ PARTS: list[Callable[..., list[Any]]] = [
     distributed,
     steps_fed_by_python,
     session_of_tensorflow_1,
+    saved_model,
     own_profile,
 ]
 

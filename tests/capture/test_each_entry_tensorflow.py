@@ -24,7 +24,7 @@ SCRIPT = Path(__file__).with_name("each_entry.py")
 # frameworks/keras/test_skipped_callbacks.py let those fail.
 NOT_BY_THESE_PARTS = {
     "clocking callbacks",
-    "keeping steps of its own from callbacks",
+    "measuring the Python functions of pipelines",
     "noting short steps",
     "noting TensorFlow's version",
     "putting callbacks back in their list",

@@ -167,6 +167,9 @@ def test_a_function_that_was_counted_runs_where_it_is_loaded_without_us(
         (run.directory / "main.py").write_text(case.files["loaded.py"])
         loaded = case.natively(again_in=run)
         assert len(loaded.facts) == 2, loaded.stderr
+        saved = (run.directory / "saved" / "saved_model.pb").read_bytes()
+        assert b"pipediag" not in saved
+        assert b"Accumulator" not in saved
         results.append(loaded.facts)
 
     assert results[0] == results[1]

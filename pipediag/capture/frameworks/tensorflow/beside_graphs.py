@@ -8,7 +8,19 @@ own. Where it runs in another process, its operations make them there anew, for 
 from __future__ import annotations
 
 import uuid
+from contextlib import AbstractContextManager
 from typing import Any
+
+SCOPE = "pipediag_beside"
+"""The name scope of all operations of ours, by which they are told from the script's."""
+
+
+def our_operations() -> AbstractContextManager[Any]:
+    """A context in which all operations are ours."""
+    from tensorflow.python.framework import ops
+
+    scope: AbstractContextManager[Any] = ops.name_scope(SCOPE)
+    return scope
 
 
 def _new_name() -> str:
@@ -30,7 +42,7 @@ class CountBeside:
         from tensorflow.python.framework import constant_op, dtypes, ops
         from tensorflow.python.ops import gen_data_flow_ops
 
-        with ops.device("/CPU:0"):
+        with our_operations(), ops.device("/CPU:0"):
             accumulator = self._accumulator()
             added = gen_data_flow_ops.resource_accumulator_apply_gradient(
                 accumulator,

@@ -12,6 +12,7 @@ from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
 from pipediag.capture.frameworks.tensorflow.graph_loops import GraphLoops
 from pipediag.capture.frameworks.tensorflow.iterators import Iterators
 from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
+from pipediag.capture.frameworks.tensorflow.saved_models import watch_saving
 from pipediag.capture.frameworks.tensorflow.tables.listening import hear_cancellable_calls
 from pipediag.capture.frameworks.tensorflow.traced_earlier import functions_that_train
 from pipediag.capture.frameworks.tensorflow.variables import watch_writes
@@ -73,6 +74,7 @@ class TensorFlowHooks:
         yield "tensorflow.python.ops.resource_variable_ops", self._on_variables
         yield "tensorflow.python.ops.script_ops", self._on_python_functions
         yield "tensorflow.python.distribute.mirrored_run", self._on_replicas
+        yield "tensorflow.python.saved_model.save", self._on_saved_models
         yield "tensorflow.python.profiler.profiler_v2", self._on_profiler
         yield "tensorflow.python.client.session", self._on_session
         yield "tensorflow.python.training.optimizer", self._on_v1_optimizer
@@ -147,6 +149,9 @@ class TensorFlowHooks:
             "telling which steps train", lambda thread, *_, **__: updates.begins_replica(thread)
         )
         kind.__init__ = self._guard.before(kind.__init__, made)
+
+    def _on_saved_models(self, module: Any) -> None:
+        watch_saving(module, self._guard)
 
     def _on_profiler(self, module: Any) -> None:
         self._with.profiler.install(module, self._guard)

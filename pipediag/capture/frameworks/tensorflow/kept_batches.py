@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow.beside_graphs import VariantBeside
+from pipediag.capture.frameworks.tensorflow.beside_graphs import VariantBeside, our_operations
 from pipediag.capture.frameworks.tensorflow.datasets import batch_bytes
 from pipediag.capture.step_tables import KeptBatch
 
@@ -34,7 +34,7 @@ class BatchKeeper:
         flat = nest.flatten(batch, expand_composites=True)
         parts = [number, *(one for one in flat if one is not None)]
         self._types = [one.dtype for one in parts]
-        with ops.device("/CPU:0"):
+        with our_operations(), ops.device("/CPU:0"):
             self._kept.assign(gen_optional_ops.optional_from_value(parts))
 
     def empty(self) -> None:
