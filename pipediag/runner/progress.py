@@ -234,7 +234,7 @@ def while_it_runs(message: Shown) -> str | None:
         case LoopMeasured(line):
             return f"{_loop(line)} is measured"
         case Busy():
-            return "the script was told to stop, and is busy with its own ending; Ctrl-C ends it"
+            return "the script is busy with its own ending; Ctrl-C ends it"
     return None
 
 

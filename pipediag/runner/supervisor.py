@@ -148,6 +148,7 @@ def supervise(
                 commands.close_childs_end()
             on_started(process.pid)
             watch = _Watch(process, MessageReader(reading), signals, on_progress, timeout_s)
+            watch.ends_what_lingers = not settings.run_to_end
             if commands is not None and on_trials is not None:
                 watch.hold_trials(commands, on_trials)
             try:
@@ -184,6 +185,8 @@ class _Watch:
         self._patience = Patience(partial(activity_of, process.pid))
         self._lookout = Lookout()
         self._told: dict[type, FromChild] = {}
+        self.ends_what_lingers = True
+        """False for a script that runs to its end: only `--timeout` and its own signals end it."""
         self._ended_ns: int | None = None
         self._ended_by_us: Literal["timed-out", "hung-in-exit", "stopped", "killed"] | None = None
         self._commands: CommandPipe | None = None
@@ -324,7 +327,8 @@ class _Watch:
 
     def _enforce_limits(self) -> None:
         timed_out = self._timeout_at is not None and time.monotonic() > self._timeout_at
-        if self._patience.is_over() or (timed_out and self._patience.stage != "running"):
+        lingers = self.ends_what_lingers and self._patience.is_over()
+        if lingers or (timed_out and self._patience.stage != "running"):
             self._ended_by_us = self._why_it_lingers()
             self._timeout_at = None
             self._patience.running()

@@ -32,6 +32,7 @@ def run_script(tmp_path: Path) -> Supervise:
         events: list[Shown] | None = None,
         pids: list[int] | None = None,
         module: bool = False,
+        run_to_end: bool = False,
     ) -> ChildResult:
         script = tmp_path / "script.py"
         script.write_text(dedent(text))
@@ -40,6 +41,7 @@ def run_script(tmp_path: Path) -> Supervise:
             args=(),
             module=module,
             capture_directory=str(tmp_path),
+            run_to_end=run_to_end,
         )
         return supervise(
             settings,
@@ -186,6 +188,25 @@ def test_a_hang_in_interpreter_exit_keeps_the_status(
 
     assert (result.outcome, result.script_status) == ("hung-in-exit", status)
     assert capfd.readouterr().out == "exit handler\n"
+
+
+def test_a_destructor_that_waits_is_not_cut_off_in_a_script_that_runs_to_its_end(
+    run_script: Supervise, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(patience, "IDLE_S", 0.1)
+    monkeypatch.setattr(patience, "EXIT_GRACE_S", 0.1)
+    text = """
+        import os, time
+        class Uploads:
+            def __del__(self, sleep=time.sleep, write=os.write):
+                sleep(3)
+                write(1, b"uploaded")
+        uploads = Uploads()
+    """
+    result = run_script(text, run_to_end=True)
+
+    assert (result.outcome, result.script_status, result.detail) == ("finished", 0, None)
+    assert capfd.readouterr().out == "uploaded"
 
 
 def test_a_script_that_swallows_the_stop_is_ended(
