@@ -331,7 +331,8 @@ def _show_summary(result: AnalysisResult, options: dict[str, Any], console: Cons
             verbose=options["verbose"],
         )
     except Exception as error:  # noqa: BLE001 - whatever it is, the run was measured
-        say(f"pipediag: {failure_of('The summary', error)} The session is safe in {as_typed(directory)}.")
+        failure = failure_of("The summary", error)
+        say(f"pipediag: {failure} The session is safe in {as_typed(directory)}.")
 
 
 def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[str, Any]) -> int:

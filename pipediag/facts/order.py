@@ -39,6 +39,7 @@ from collections.abc import Iterable, Sequence
 from pipediag.facts.ending import failed_by_itself
 from pipediag.facts.limits import WORTH_DOING
 from pipediag.facts.run_gain import gain_for_run
+from pipediag.facts.what_remains import what_remains
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, FindingSubject, RunPartName
@@ -71,7 +72,8 @@ def concluded(session: Session, findings: Iterable[Finding]) -> Session:
     )
     failed = failed_by_itself(session) is not None
     told = [one for one in ordered if one.subject in _BEFORE_SPEED] if failed else ordered
-    verdict = session.verdict.model_copy(update={"next_steps": _next_steps(told)})
+    steps = _next_steps(told) or what_remains(session)
+    verdict = session.verdict.model_copy(update={"next_steps": steps})
     return session.model_copy(update={"findings": ordered, "verdict": verdict})
 
 
@@ -188,9 +190,23 @@ def _waits(finding: Finding, others: Sequence[Finding]) -> bool:
     return any(other.rule == finding.needs_first != finding.rule for other in others)
 
 
+def _is_settled(finding: Finding, others: Sequence[Finding]) -> bool:
+    """Whether a change of the same operation is confirmed that buys as much as this advice could:
+    what it says of that operation was measured before the change."""
+    if finding.op_id is None or finding.subject != "speed" or finding.trial.state == "confirmed":
+        return False
+    gains = [
+        _gain(one)
+        for one in others
+        if one.op_id == finding.op_id and one.trial.state == "confirmed" and not one.about_results
+    ]
+    return bool(gains) and _gain(finding) <= max(gains)
+
+
 def _next_steps(ordered: Sequence[Finding]) -> list[str]:
     """The advice on what is worth doing, once each; what waits for another is left for later."""
-    acting = [finding for finding in ordered if worth_doing(finding)]
+    worth = [finding for finding in ordered if worth_doing(finding)]
+    acting = [finding for finding in worth if not _is_settled(finding, worth)]
     leading = [finding for finding in acting if not _waits(finding, acting)] or acting
     advice = dict.fromkeys(finding.advice for finding in leading if finding.advice)
     return list(advice)[:MOST_NEXT_STEPS]

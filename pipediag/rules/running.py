@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
@@ -22,15 +22,31 @@ def yielding(findings: Sequence[Finding], metas: Mapping[str, Meta]) -> list[Fin
     A rule yields to those that it names. One that only sees where the time of the device goes
     yields to each that frees the same class of time and knows what in the script takes it.
 
+    They keep their advice and their edit, which is tried as well: only a trial tells which of two
+    rules is right on a cause.
+
     Args:
         metas: the description of each finding's rule, by the rule's id.
     """
-    titles: dict[str, str] = {}
-    for finding in findings:
-        if finding.status == "fail":
-            titles.setdefault(finding.rule, finding.title)
-    failed = [metas[rule] for rule in titles]
-    return [_yielded(finding, metas[finding.rule], failed, titles) for finding in findings]
+    failed = [metas[rule] for rule in dict.fromkeys(_failed_rules(findings))]
+    return [_yielded(finding, metas[finding.rule], failed) for finding in findings]
+
+
+def reinstated(findings: Sequence[Finding], metas: Mapping[str, Meta]) -> list[Finding]:
+    """Return the findings after trials; those fail again that had yielded to a refuted one."""
+    standing = {one.rule for one in findings if one.status == "fail" and not one.dropped}
+    return [
+        finding.model_copy(
+            update={
+                "status": "fail",
+                "severity": metas[finding.rule].severity,
+                "needs_first": None,
+            }
+        )
+        if _has_yielded(finding, metas) and finding.needs_first not in standing
+        else finding
+        for finding in findings
+    ]
 
 
 def yields_to(meta: Meta, other: Meta) -> bool:
@@ -41,28 +57,32 @@ def yields_to(meta: Meta, other: Meta) -> bool:
     return knows_more and not set(meta.frees).isdisjoint(other.frees)
 
 
-def _yielded(
-    finding: Finding, meta: Meta, failed: Sequence[Meta], titles: Mapping[str, str]
-) -> Finding:
-    """Return the finding, only informing where a failed rule comes before it.
+def _failed_rules(findings: Sequence[Finding]) -> Iterator[str]:
+    return (finding.rule for finding in findings if finding.status == "fail")
 
-    Its edit stays: a trial costs seconds, and says whether it was the same cause.
-    """
+
+def _has_yielded(finding: Finding, metas: Mapping[str, Meta]) -> bool:
+    meta, other = metas.get(finding.rule), metas.get(finding.needs_first or "")
+    if meta is None or other is None or finding.status != "informative":
+        return False
+    return yields_to(meta, other)
+
+
+def _yielded(finding: Finding, meta: Meta, failed: Sequence[Meta]) -> Finding:
+    """Return the finding, only informing where a failed rule comes before it."""
     other = next((one.id for one in failed if yields_to(meta, one)), None)
     if finding.status != "fail" or other is None:
         return finding
-    informed = meta.finding(
-        "informative",
-        f"“{titles[other]}” is about the same time: follow its advice first.",
-        op_id=finding.op_id,
-        place=(finding.file, finding.line),
-        evidence=finding.evidence,
-        title=finding.title,
-        part=finding.part,
-    )
-    effect = finding.effect_on_results if finding.edit is not None else None
-    return informed.model_copy(
-        update={"needs_first": other, "edit": finding.edit, "effect_on_results": effect}
+    return finding.model_copy(
+        update={
+            "status": "informative",
+            "severity": "info",
+            "needs_first": other,
+            "predicted_speedup": None,
+            "predicted_range": None,
+            "speedup_at_most": None,
+            "saved_s": None,
+        }
     )
 
 

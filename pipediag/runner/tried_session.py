@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from pipediag.facts.order import concluded
 from pipediag.facts.run_gain import gain_of_all
+from pipediag.rules.registry import METAS
+from pipediag.rules.running import reinstated
 from pipediag.rules.search.searching import told
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -32,6 +34,8 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
 
     listed = [*session.findings, *_further(session, outcome)]
     findings = told([with_trial(finding) for finding in listed])
+    if outcome is not None:
+        findings = reinstated(findings, METAS)
     if outcome is None and not evaluated:
         return tried.model_copy(update={"findings": findings})
     return concluded(tried, findings)

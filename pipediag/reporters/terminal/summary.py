@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pipediag.facts.order import to_act_on
+from pipediag.facts.order import to_act_on, worth_doing
 from pipediag.facts.report_directory import as_typed
 from pipediag.reporters.terminal.embedding_table import cost_table, embedding_table, times_lines
 from pipediag.reporters.terminal.encoded import Encoded, prose, shortened
@@ -122,10 +122,12 @@ class _Summary:
             grid.add_row(Text("Script", "dim"), self._paragraph(script.detail))
         for index, reason in enumerate(verdict.reasons[: self._limits.reasons]):
             grid.add_row(Text("Why" if index == 0 else "", "dim"), self._paragraph(reason))
-        for index, step in enumerate(verdict.next_steps[: self._limits.next_steps]):
+        advised = any(map(worth_doing, self._session.findings))
+        steps = verdict.next_steps if advised else []
+        for index, step in enumerate(steps[: self._limits.next_steps]):
             leading = self._paragraph(step, limit=self._limits.leading_characters)
             grid.add_row(Text("Do first" if index == 0 else "", "dim"), leading)
-        nothing = None if verdict.next_steps else nothing_worth_doing(self._session)
+        nothing = nothing_worth_doing(self._session)
         if nothing is not None:
             grid.add_row(Text("Do first", "dim"), self._paragraph(nothing))
         for index, way in enumerate(ways_on(self._session)[: self._limits.next_steps]):
