@@ -19,7 +19,7 @@ FROM_DISK = Threshold(
     "bytes read from disk",
     10.0,
     "% of the bytes that the reader delivers",
-    "own choice: below it the files come from the page cache",
+    "own choice: below it the edit is tried after those of other rules",
 )
 META = Meta(
     id="sequential-files",
@@ -43,11 +43,6 @@ META = Meta(
     effect_on_results="same up to order or rounding",
     frees=("input_wait",),
     tried_when_informing=True,
-)
-
-_WARM = (
-    "The files come from the page cache, where reading several at once made things slower when it "
-    "was measured: test it on data that is not in memory."
 )
 
 
@@ -84,8 +79,12 @@ def _finding(session: Session, op: Operation) -> Finding:
     if weight.status != "fail":
         return META.finding(weight.status, weight.sentence, op=op, evidence=evidence)
     if not packed and disk is not None and disk < FROM_DISK.value:
+        said = (
+            f"{disk:.0f} % of what {call_name(op)} delivers was read from the disk meanwhile. "
+            "A trial with several files at once tells whether that helps."
+        )
         edit = files_at_once(session, op, META.id)
-        return META.finding("informative", _WARM, op=op, evidence=evidence, edit=edit)
+        return META.finding("informative", said, op=op, evidence=evidence, edit=edit)
     return META.finding(
         "fail",
         _advice(session, op, outer),

@@ -58,7 +58,7 @@ def beyond(session: Session, findings: Sequence[Finding]) -> list[Finding]:
     return [
         META.finding(
             "informative",
-            one.advice,
+            one.advice if one.condition is None else f"{one.advice} Only {one.condition}.",
             op=one.op,
             place=place if one.op is None else None,
             effect=one.effect,

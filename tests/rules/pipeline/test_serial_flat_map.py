@@ -5,14 +5,12 @@ from typing import Any
 import pytest
 
 from pipediag.rules.pipeline import serial_flat_map
-from pipediag.session.edits import Replace, SetOptions
+from pipediag.session.edits import AUTOTUNE, Replace, SetOptions
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_host, make_session
 from tests.records import make_function, make_operation
-from tests.rules.sessions import batch, keeps_up, only, session_of, source
-
-IDLE = make_host(threads={"tf_data": 5.0}, hot_python=[])
+from tests.rules.sessions import batch, keeps_up, only, run, session_of, source
 
 
 def outer(kind: str = "flat_map", **overrides: Any) -> Operation:
@@ -27,33 +25,49 @@ def session_with(*ops: Operation, **overrides: Any) -> Session:
     return session_of(source(), *ops, batch(), **overrides)
 
 
-def test_files_opened_by_the_function_itself_are_opened_at_once() -> None:
-    finding = only(serial_flat_map, session_with(outer()))
+def edits(session: Session) -> list[tuple[Any, ...]]:
+    return [one.edit.changes for one in run(serial_flat_map, session) if one.edit]
+
+
+AS_CPUS = Replace(
+    "images", "parallel_flat_map", {"cycle_length": 2, "num_parallel_calls": AUTOTUNE}
+)
+SIXTEEN = (
+    Replace("images", "parallel_flat_map", {"cycle_length": 16, "num_parallel_calls": 16}),
+    SetOptions({"threading.private_threadpool_size": 16}),
+)
+
+
+def test_files_opened_by_the_function_itself_are_opened_at_once_with_and_without_threads() -> None:
+    assert edits(session_with(outer())) == [(AS_CPUS,), SIXTEEN]
+
+
+def test_what_only_computes_gets_as_many_calls_as_there_are_cpus() -> None:
+    decodes = outer(function=make_function(graph_ops={"DecodePng": 1}))
+    assert edits(session_with(decodes)) == [(AS_CPUS,)]
+
+
+@pytest.mark.parametrize("host", [None, make_host(threads={"tf_data": 95.0})])
+@pytest.mark.parametrize("reader", [[], [make_operation("r", "TFRecordDataset")]])
+def test_python_gets_sixteen_calls_and_threads_whatever_is_thought_of_it(
+    host: Any, reader: list[Operation]
+) -> None:
+    inner = [one.model_copy(update={"inside_function_of": "images"}) for one in reader]
+    python = outer(function=make_function(graph_ops={"PyFunc": 1}))
+    session = session_with(*inner, python, host=host)
+    (finding,) = run(serial_flat_map, session)
     assert finding.status == "fail"
-    assert finding.edit is not None
-    parameters = {"cycle_length": 2, "num_parallel_calls": -1}
-    assert finding.edit.changes == (Replace("images", "parallel_flat_map", parameters),)
-    assert "opens and decodes its files" in finding.advice
-    # 8 ms on two CPUs.
-    assert finding.predicted_speedup == pytest.approx(10 / 6, abs=0.001)
+    assert edits(session) == [SIXTEEN]
 
 
-def test_one_that_waits_in_python_gets_more_calls_and_threads() -> None:
-    waiting = outer(function=make_function(graph_ops={"PyFunc": 1}))
-    finding = only(serial_flat_map, session_with(waiting, host=IDLE))
-    assert finding.edit is not None
-    parameters = {"cycle_length": 16, "num_parallel_calls": 16}
-    pool = SetOptions({"threading.private_threadpool_size": 16})
-    assert finding.edit.changes == (Replace("images", "parallel_flat_map", parameters), pool)
-    assert "private_threadpool_size = 16" in finding.advice
+def test_python_of_an_operation_within_is_for_other_rules() -> None:
+    function = make_function(graph_ops={"PyFunc": 1})
+    inner = make_operation("inner", "map", inside_function_of="images", function=function)
+    assert only(serial_flat_map, session_with(inner, outer(function=function))).status == "pass"
 
 
 def test_an_interleave_of_one_call_is_no_better() -> None:
-    finding = only(serial_flat_map, session_with(outer("interleave")))
-    assert finding.edit is not None
-    parameters = {"cycle_length": 2, "num_parallel_calls": -1}
-    assert finding.edit.changes == (Replace("images", "parallel_flat_map", parameters),)
-    assert "from_tensors(x).flat_map(f)" in finding.advice
+    assert edits(session_with(outer("interleave"))) == [(AS_CPUS,), SIXTEEN]
 
 
 def test_parallel_calls_pass() -> None:
