@@ -80,6 +80,10 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("per_element_map", "per-element-map"): (VECTOR,),
     ("pydataset_store", "pydataset-workers"): (WORKERS,),
     ("random_augmentation", "serial-stateful-map"): (TUNED,),
+    ("parts_fetched_in_turn", "serial-flat-map"): (
+        Replace("flat_map", "parallel_flat_map", {**AT_ONCE}),
+        POOL,
+    ),
     ("regularized_table", "regularized-table"): (SetModel({"table_terms_left_out": True}),),
     ("shards_in_flat_map", "serial-flat-map"): (
         Replace("flat_map", "parallel_flat_map", {**AT_ONCE}),
