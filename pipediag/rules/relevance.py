@@ -20,6 +20,18 @@ class Weight:
     status: FindingStatus
     sentence: str
     evidence: dict[str, Scalar]
+    undecided: bool = False
+    """Whether measurements leave open if it matters, so that only a trial can say."""
+
+    @property
+    def to_try(self) -> FindingStatus:
+        """The status of a finding with an edit: what is not known informs, and is tried."""
+        return "informative" if self.undecided else self.status
+
+    @property
+    def worth_trying(self) -> bool:
+        """Whether an edit could gain anything, as far as was measured."""
+        return self.status == "fail" or self.undecided
 
 
 def weigh_input(session: Session) -> Weight:
@@ -38,12 +50,12 @@ def weigh_input(session: Session) -> Weight:
             )
         else:
             sentence = f"{seldom}, so changing this would gain nothing now."
-        return Weight("informative", sentence, evidence)
+        return Weight("informative", sentence, evidence, undecided=contested is not None)
     sentence = (
         f"Input wait is {share.percent:.1f} % with an interval of {low:.1f} to {high:.1f} %, which "
         f"straddles {INPUT_WAIT.value:g} %: measure more steps to be sure that it matters."
     )
-    return Weight("informative", sentence, evidence)
+    return Weight("informative", sentence, evidence, undecided=True)
 
 
 def contested_by_percent(session: Session) -> float | None:
@@ -73,7 +85,8 @@ def weigh(session: Session, op: Operation, delay: float | None = None) -> Weight
             f"It takes only {percent:.1f} % of the step: the input wait comes from elsewhere."
         )
         return Weight("informative", sentence, evidence)
-    return Weight(waiting.status, waiting.sentence, evidence)
+    undecided = waiting.undecided and percent >= OPERATION_SHARE.value
+    return Weight(waiting.status, waiting.sentence, evidence, undecided=undecided)
 
 
 def input_first(session: Session) -> str | None:
@@ -98,7 +111,7 @@ def _unmeasured(session: Session, op: Operation, waiting: Weight) -> Weight:
     if waiting.status != "fail" or bottleneck == measured_at(session, op).id:
         return waiting
     sentence = "What this operation costs was not measured, so its part in the wait is unknown."
-    return Weight("inconclusive", sentence, waiting.evidence)
+    return Weight("inconclusive", sentence, waiting.evidence, undecided=True)
 
 
 def _input_wait(session: Session) -> Share:

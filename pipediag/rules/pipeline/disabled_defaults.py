@@ -30,6 +30,7 @@ META = Meta(
     severity="warn",
     effect_on_results="same results",
     frees=("input_wait",),
+    tried_when_informing=True,
 )
 
 
@@ -52,7 +53,7 @@ def check(session: Session) -> list[Finding]:
             op=written,
             evidence={**weight.evidence, "switched_off": ", ".join(off.values())},
             own_prediction=Prediction(None, "Which of the defaults would help is not known."),
-            edit=_edit(list(off)),
+            edit=_edit(list(off)) if weight.worth_trying else None,
         )
     ]
 

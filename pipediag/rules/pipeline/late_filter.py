@@ -54,18 +54,16 @@ def _finding(session: Session, op: Operation, above: Operation) -> Finding:
     delay, dropped = delay_ms(session, above), _dropped(op, above)
     weight = weigh(session, above, delay * dropped if delay and dropped else delay)
     evidence = dict(weight.evidence)
-    if weight.status == "informative":
+    if not weight.worth_trying:
         return META.finding("pass", "", op=op, evidence=evidence)
-    if delay is None or dropped is None:
-        advice = f"What {call_name(op)} drops of the map's work was not measured."
-        return META.finding("inconclusive", advice, op=op)
-    evidence["dropped_percent"] = 100.0 * dropped
     if draws_random(above.function):
         advice = f"{call_name(above)} draws random numbers, which the filter may look at."
         return META.finding("pass", advice, op=op, evidence=evidence)
+    drops = "some" if dropped is None else f"{100.0 * dropped:.0f} %"
+    evidence["dropped_percent"] = None if dropped is None else 100.0 * dropped
     advice = (
-        f"{call_name(op)} drops {100.0 * dropped:.0f} % of what {call_name(above)} makes. If it "
-        "looks at nothing that the map changes, put it above the map."
+        f"{call_name(op)} drops {drops} of what {call_name(above)} makes. If it looks at nothing "
+        "that the map changes, put it above the map."
     )
     edit = _edit(session, op, above)
     return META.finding("informative", advice, op=op, evidence=evidence, edit=edit)

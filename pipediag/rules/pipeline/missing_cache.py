@@ -113,8 +113,9 @@ def _of_maps(session: Session) -> list[Finding]:
         "free_disk_bytes": session.environment.free_disk_bytes,
     }
     contested = _is_contested(session, op, weight)
+    undecided = weight.undecided and not contested
     reason = against(session, passes, size, elements_of_a_pass(session, op))
-    if weight.status != "fail" and (not contested or reason is not None):
+    if weight.status != "fail" and ((not contested and not undecided) or reason is not None):
         status = "pass" if weight.status == "informative" else weight.status
         return [META.finding(status, weight.sentence, op=op, evidence=evidence)]
     if reason is not None:
@@ -125,10 +126,11 @@ def _of_maps(session: Session) -> list[Finding]:
         return [_to_settle(session, op, size, evidence, on_disk=on_disk)]
     if weight is between:
         return [_before_the_steps(session, op, size, evidence, on_disk=on_disk)]
+    advice = _advice(session, op, size, on_disk=on_disk)
     return [
         META.finding(
-            "fail",
-            _advice(session, op, size, on_disk=on_disk),
+            weight.to_try,
+            f"{weight.sentence} {advice}".lstrip(),
             op=op,
             evidence=evidence,
             own_prediction=_DISK_UNKNOWN if on_disk else gain_of_cache(session, op, passes),

@@ -38,6 +38,7 @@ META = Meta(
     severity="warn",
     effect_on_results="same results",
     frees=("input_wait",),
+    tried_when_informing=True,
 )
 
 
@@ -69,7 +70,7 @@ def check(session: Session) -> list[Finding]:
             op=last,
             evidence={**weight.evidence, "switched_off_by": switch},
             own_prediction=overlapped(session),
-            edit=_edit(session, last),
+            edit=_edit(session, last) if weight.worth_trying else None,
             untried="Debug mode drops every prefetch and can't be left within the process.",
         )
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pipediag.facts.graph_ops import only_looks_up
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.pipeline import (
@@ -21,25 +23,26 @@ from pipediag.rules.prediction import (
     uncounted_wait_ms,
     unexplained_factor,
 )
-from pipediag.rules.relevance import weigh
+from pipediag.rules.relevance import Weight, weigh
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, OperationFunction
+from pipediag.vocabulary import Scalar
 
 ELEMENT_TIME = Threshold(
     "time per element",
     200.0,
     "µs",
-    "own measurements: calling a function costs 20 to 40 µs an element here; above 200 µs the "
-    "function's own work is most of it",
+    "own measurements: calling a function costs 20 to 40 µs an element here; above 200 µs it only "
+    "informs, and is tried after what fails",
 )
 ELEMENTS = Threshold(
     "elements per step",
     8.0,
     "elements",
-    "own choice: with fewer there is little to share the cost of a call among",
+    "own choice: with fewer it only informs, and is tried after what fails",
 )
 REMAINING = 0.1
 MOSTLY_UNCOUNTED = 2.0
@@ -87,12 +90,8 @@ def check(session: Session) -> list[Finding]:
         for op in operations(session, "map")
         if _of_its_element_alone(op) and following_batch(session, op)
     ]
-    found = [
-        _finding(session, op, op.function)
-        for op in maps
-        if op.function and _has_short_calls(session, op)
-    ]
-    return found or [META.finding("pass", "")]
+    found = [_finding(session, op, op.function) for op in maps if op.function]
+    return [one for one in found if one is not None] or [META.finding("pass", "")]
 
 
 def _of_its_element_alone(op: Operation) -> bool:
@@ -114,7 +113,7 @@ def _us_per_element(session: Session, op: Operation) -> float | None:
     return 1000.0 * self_ms / op.elements
 
 
-def _finding(session: Session, op: Operation, function: OperationFunction) -> Finding:
+def _finding(session: Session, op: Operation, function: OperationFunction) -> Finding | None:
     delay = delay_ms(session, op) or 0.0
     weight = weigh(session, op)
     unsure = sorted(set(function.graph_ops) - BROADCASTS - BATCH_FORMS.keys())
@@ -125,6 +124,8 @@ def _finding(session: Session, op: Operation, function: OperationFunction) -> Fi
         "wait_not_counted_ms": uncounted_wait_ms(session),
         "operations_that_may_not_broadcast": ", ".join(unsure) or None,
     }
+    if not _has_short_calls(session, op):
+        return None if unsure else _of_long_calls(session, op, weight, evidence)
     if weight.status != "fail":
         return META.finding(weight.status, weight.sentence, op=op, evidence=evidence)
     if unsure:
@@ -142,6 +143,23 @@ def _finding(session: Session, op: Operation, function: OperationFunction) -> Fi
         own_prediction=_prediction(session, delay),
         edit=_edit(session, op),
         untried=_untried(session, op),
+    )
+
+
+def _of_long_calls(
+    session: Session, op: Operation, weight: Weight, evidence: Mapping[str, Scalar]
+) -> Finding | None:
+    """Where the cost of a call is not most of its time, a trial says what batching buys."""
+    edit = _edit(session, op) if weight.worth_trying else None
+    if edit is None or op.function is None:
+        return None
+    return META.finding(
+        "informative",
+        f"{_advice(session, op, op.function)} A trial tells what that buys.",
+        op=op,
+        evidence=evidence,
+        title="A map runs for every element, and could run for whole batches",
+        edit=edit,
     )
 
 

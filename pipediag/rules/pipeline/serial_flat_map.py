@@ -75,7 +75,7 @@ def _works_itself(session: Session, op: Operation) -> bool:
 
 def _findings(session: Session, op: Operation) -> list[Finding]:
     weight = weigh(session, op)
-    if weight.status != "fail":
+    if not weight.worth_trying:
         return [META.finding(weight.status, weight.sentence, op=op, evidence=weight.evidence)]
     python, opens = calls_python(op), bool(uses(op.function, OPENS_FILES))
     evidence = {**weight.evidence, "opens_files": opens, "calls_python": python}
@@ -83,8 +83,8 @@ def _findings(session: Session, op: Operation) -> list[Finding]:
     count = WAITING_CALLS if python else as_cpus
     found = [
         META.finding(
-            "fail",
-            _advice(op, count, threads=python),
+            weight.to_try,
+            f"{weight.sentence} {_advice(op, count, threads=python)}".lstrip(),
             op=op,
             evidence=evidence,
             own_prediction=parallel(session, op, count, on_cpu=not python),

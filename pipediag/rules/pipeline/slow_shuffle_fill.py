@@ -57,7 +57,7 @@ SHUFFLE_PART = Threshold(
     "part of the wait that filling explains",
     30.0,
     "% of the wait for the first batch",
-    "own choice: below it the wait is start-up, not filling",
+    "own choice: below it the advice only informs",
 )
 META = Meta(
     id="slow-shuffle-fill",
@@ -190,11 +190,10 @@ def _by_costs(
 ) -> Finding:
     """A long wait before the first batch: whether it is a fill, and with what."""
     costly = [other for other in upstream(session, op) if _is_costly(other)]
-    if estimate is None and costly:
-        advice = f"Whether filling {call_name(op)} is what the first batch waited for is not known."
-        return META.finding("inconclusive", advice, op=op, evidence=evidence)
-    if estimate is None or estimate < fill_ms * SHUFFLE_PART.value / 100.0:
+    if (estimate is None and not costly) or _is_next_to_nothing(estimate, fill_ms, evidence):
         return META.finding("pass", "", op=op, evidence=evidence)
+    if estimate is None or estimate < fill_ms * SHUFFLE_PART.value / 100.0:
+        return _to_settle(session, op, costly, fill_ms, evidence)
     if not costly:
         advice = (
             f"Filling {call_name(op)} took {time_taken(fill_ms)}, with nothing costly above it: "
@@ -233,6 +232,46 @@ def _by_costs(
         part="epoch_start",
         saved_s=saved_s,
         speedup_at_most=at_most,
+    )
+
+
+def _is_next_to_nothing(
+    estimate: float | None, fill_ms: float, evidence: Mapping[str, Scalar]
+) -> bool:
+    """Whether filling as such is too small a part of the loop for a trial to show it."""
+    share = evidence.get("fill_percent_of_loop")
+    if estimate is None or not isinstance(share, float) or fill_ms <= 0.0:
+        return False
+    return share * min(1.0, estimate / fill_ms) < FILL_SHARE.value
+
+
+def _to_settle(
+    session: Session,
+    op: Operation,
+    costly: list[Operation],
+    fill_ms: float,
+    evidence: Mapping[str, Scalar],
+) -> Finding:
+    """What filling has to do with the wait is not known, so that a trial tells."""
+    slowest = max(costly, key=lambda other: delay_ms(session, other) or 0.0, default=None)
+    moved = _edit(session, op, slowest) if slowest is not None else None
+    smaller = None if moved is not None else smaller_buffer(session, op, META.id)
+    estimate = evidence.get("estimated_fill_ms")
+    part = (
+        f"by the cost of its elements, filling {call_name(op)} is {time_taken(estimate)} of that"
+        if isinstance(estimate, float)
+        else f"whether filling {call_name(op)} is part of that is not known"
+    )
+    tells = " A trial tells." if moved or smaller else ""
+    return META.finding(
+        "informative" if moved or smaller else "inconclusive",
+        f"The first batch was waited for {time_taken(fill_ms)}; {part}.{tells}",
+        op=op,
+        evidence=evidence,
+        title="Filling a shuffle buffer may be what the first batch waits for",
+        effect=None if smaller is None else _MIXES_LESS,
+        condition=None if smaller is None else ENOUGH_MIXED,
+        edit=moved or smaller,
     )
 
 

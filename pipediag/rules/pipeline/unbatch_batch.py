@@ -30,6 +30,7 @@ META = Meta(
     severity="warn",
     effect_on_results="same results",
     frees=("input_wait",),
+    tried_when_informing=True,
 )
 
 _PASSED_ON = ("map", "prefetch", "with_options")
@@ -57,7 +58,7 @@ def _finding(session: Session, op: Operation, batch: Operation) -> Finding:
     both = f"{call_name(op)} and {call_name(batch)}"
     advice = f"Drop {both}." if needless else f"Write `.rebatch({size})` in place of {both}."
     return META.finding(
-        weight.status,
+        weight.to_try,
         advice if weight.status == "fail" else weight.sentence,
         op=op,
         evidence={
@@ -66,7 +67,7 @@ def _finding(session: Session, op: Operation, batch: Operation) -> Finding:
             "batch_size_above": first.parameters.get("batch_size") if first else None,
         },
         own_prediction=_prediction(session, delay, needless),
-        edit=_edit(op, batch, needless),
+        edit=_edit(op, batch, needless) if weight.worth_trying else None,
     )
 
 

@@ -52,6 +52,7 @@ META = Meta(
     effect_on_results="same results",
     untried="Only you know how often you need to know: to evaluate less changes what you and your "
     "callbacks see, so that is not tried.",
+    tried_when_informing=True,
     tried_where="A cache and parallel calls are applied to the evaluation's own pipeline, and "
     "measured on that alone.",
 )

@@ -12,7 +12,7 @@ from pipediag.facts.run import starts_s, whole_in_words
 from pipediag.rules.pipeline.all_epochs import run_through
 from pipediag.rules.pipeline.cache_size import cache_bytes, fits_in_memory
 from pipediag.rules.pipeline.files_at_once import files_at_once, read_in_turn
-from pipediag.rules.pipeline.smaller_buffer import smaller_buffer, smaller_size
+from pipediag.rules.pipeline.smaller_buffer import ENOUGH_MIXED, smaller_buffer, smaller_size
 from pipediag.rules.rule import Meta
 from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, NOTABLE, THRESHOLDS, weigh
 from pipediag.session.edits import Edit
@@ -27,7 +27,7 @@ LOADING = Threshold(
     "a generator's first batch beside the wait of a steady step",
     10.0,
     "times",
-    "own choice: a slow element or two are no loading",
+    "own choice: below it, where the steps wait as well, the advice only informs",
 )
 META = Meta(
     id="slow-epoch-start",
@@ -56,6 +56,7 @@ META = Meta(
     yields_to=("missing-cache", "slow-shuffle-fill", "sequential-files"),
     untried="An epoch of one pipeline through all of them has to be run from end to end, several "
     "times, which is tried only where that is quick.",
+    tried_when_informing=True,
     tried_where="A smaller buffer, files opened at once and one pipeline through all epochs are "
     "applied and measured where epochs are short and their steps known. Otherwise none.",
 )
@@ -72,6 +73,8 @@ class _Cure:
     edit: Edit | None = None
     effect: EffectOnResults | None = None
     """Of the edit, where that is not the rule's."""
+    condition: str | None = None
+    """What only the user can decide before the edit is used."""
     untried: str | None = None
     """Why there is no edit, where the rule's own reason is not it."""
 
@@ -98,8 +101,8 @@ def check(session: Session) -> list[Finding]:
     elif status == "fail" and _steps_wait(session) and not _loads_first(session):
         status = "informative"
         sentence = (
-            "The steps wait for input as well, so what the epochs' starts save would be waited for "
-            "in the steps: make the pipeline faster first."
+            "The steps wait for input as well: a faster pipeline may shorten both, so do that "
+            "first."
         )
     advice = "" if status == "pass" else f"{sentence} {cure.advice if cure else ''}".strip()
     return [
@@ -114,6 +117,7 @@ def check(session: Session) -> list[Finding]:
             },
             own_prediction=NOT_PREDICTED,
             effect=cure.effect if cure else None,
+            condition=cure.condition if cure else None,
             edit=cure.edit if cure else None,
             untried=cure.untried if cure else None,
             part="epoch_start",
@@ -200,6 +204,7 @@ def _smaller_buffer(
         hides=False,
         edit=through or smaller_buffer(session, shuffle, META.id),
         effect="changes a hyper-parameter" if size is not None and through is None else None,
+        condition=ENOUGH_MIXED if size is not None and through is None else None,
     )
 
 

@@ -69,10 +69,11 @@ def test_a_filter_behind_something_else_is_not_its_matter() -> None:
     assert only(late_filter, session).status == "not-applicable"
 
 
-def test_missing_data_is_inconclusive() -> None:
-    assert only(late_filter, session_with(costly_map(), keep(None))).status == "inconclusive"
+def test_what_was_not_measured_is_tried() -> None:
+    dropped = only(late_filter, session_with(costly_map(), keep(None)))
+    assert (dropped.status, dropped.evidence["dropped_percent"]) == ("informative", None)
     unmeasured = session_with(costly_map(self_ms_per_step=None))
-    assert only(late_filter, unmeasured).status == "inconclusive"
+    assert only(late_filter, unmeasured).status == "informative"
     assert only(late_filter, make_session(pipeline=None)).status == "inconclusive"
 
 
