@@ -15,10 +15,9 @@ READY_JAX := $(VENV_JAX)/.ready
 DEMO_SCRIPT ?= sample_pipelines/blocking_numpy_function.py
 DEMO_OUTPUT ?= reports/demo
 PYTEST_ARGS ?=
-GALLERY_ARGS ?=
 VERSIONS ?=
 
-.PHONY: help demo gallery test test-faults test-samples test-versions test-jax sdist lint format lock clean
+.PHONY: help demo test test-faults test-samples test-versions test-jax sdist lint format lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -26,9 +25,6 @@ help: ## List the targets
 demo: $(READY) ## Diagnose a sample whose input pipeline is slow, and write its report
 	$(VENV)/bin/pipediag analyze --force -o $(DEMO_OUTPUT) $(DEMO_SCRIPT)
 	@echo "The report: $(CURDIR)/$(DEMO_OUTPUT)/report.html"
-
-gallery: $(READY) ## Run eight samples and write their reports into docs/gallery (GALLERY_ARGS=--recorded: no runs)
-	$(VENV)/bin/python -m tests.gallery $(GALLERY_ARGS)
 
 # A module at a time starts TensorFlow on each core, but samples, whose verdicts are judged, run alone.
 # Status 5: no test was chosen.

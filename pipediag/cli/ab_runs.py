@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pipediag.__main__ import INTERRUPTED
 from pipediag.cli.fresh_runs import analyze_afresh
-from pipediag.cli.say import say
 from pipediag.comparison.interleaving import End, Ended, Side
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
@@ -50,7 +49,7 @@ class Runs:
             into.rename(self.output / UNFINISHED)
         if end is not None:
             raise Ended(end)
-        return without_rows(load_session(into, tell=say))
+        return without_rows(load_session(into))
 
     def _end(self, into: Path, *, ours: bool) -> End | None:
         """Why this run is none to compare; None where it is one."""

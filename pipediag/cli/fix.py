@@ -62,7 +62,7 @@ def command(
     from pipediag.session.store import load_session
 
     path = session or _newest()
-    loaded = load_session(path, tell=say)
+    loaded = load_session(path)
     patch = _patch(loaded, path)
     if patch is None:
         say("No edit was confirmed, so there is nothing to change.")

@@ -50,7 +50,7 @@ def add(sessions: tuple[Path, ...], commit: str | None, file: Path) -> None:
     named = commit or next(filter(None, map(os.environ.get, _COMMITS)), None)
     # One after the other, as all of them may be too large to be held at once; the first before the
     # file is made.
-    rest = (load_session(path, tell=say) for path in paths)
+    rest = (load_session(path) for path in paths)
     loaded = chain(iter([next(rest)]), rest)
     added = 0
     with opened(file, create=True) as history:

@@ -141,7 +141,7 @@ def _session(ctx: click.Context, options: dict[str, Any]) -> tuple[Session, bool
     if recorded is not None:
         from pipediag.session.store import load_session
 
-        return load_session(recorded, tell=say), False
+        return load_session(recorded), False
     return _first_steps(ctx, options)
 
 

@@ -8,7 +8,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from pipediag.cli.say import say
-from pipediag.errors import PipediagError
 from pipediag.reporters import REPORTERS
 
 
@@ -74,24 +73,7 @@ def command(session: Path, formats: tuple[str, ...], output: Path | None) -> Non
     from pipediag.reporters import write_formats
     from pipediag.session.store import load_session
 
-    unknown: list[str] = []
-    loaded = load_session(session, tell=unknown.append)
-    for sentence in unknown:
-        say(sentence)
+    loaded = load_session(session)
     directory = output or (session if session.is_dir() else session.parent)
-    if unknown and "json" in formats:
-        _keep_whole(session, directory)
     for path in write_formats(loaded, directory, formats):
         say(f"wrote {path}")
-
-
-def _keep_whole(session: Path, directory: Path) -> None:
-    """Raises PipediagError where what is known of a newer session would replace its file."""
-    from pipediag.session.files import SESSION_FILE
-
-    read = session / SESSION_FILE if session.is_dir() else session
-    if read.resolve() == (directory / SESSION_FILE).resolve():
-        raise PipediagError(
-            f"{read} would lose what this pipediag does not know of it, so nothing was written. "
-            "Choose another directory with -o, or leave out json."
-        )

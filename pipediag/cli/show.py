@@ -6,8 +6,6 @@ from pathlib import Path
 
 import click
 
-from pipediag.cli.say import say
-
 
 @click.command(name="show")
 @click.argument("session", metavar="SESSION", type=Path)
@@ -23,7 +21,7 @@ def command(ctx: click.Context, session: Path, *, verbose: bool) -> None:
     from pipediag.reporters.terminal.summary import render
     from pipediag.session.store import load_session
 
-    loaded = load_session(session, tell=say)
+    loaded = load_session(session)
     directory = session if session.is_dir() else session.parent
     console = Console(force_terminal=True if ctx.color else None, no_color=ctx.color is False)
     render(

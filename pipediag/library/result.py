@@ -39,12 +39,10 @@ class Result:
         session: Session,
         directory: Path | None,
         *,
-        whole: bool = True,
         measured_in: OwnDirectory | None = None,
     ) -> None:
         self.session = session
         self.directory = directory
-        self._whole = whole
         self._measured_in = measured_in
         """Kept for as long as the result is, for the sake of the raw profile."""
 
@@ -84,13 +82,11 @@ class Result:
         The raw profile is copied along where there is one. An earlier report is written over.
 
         Raises:
-            PipediagError: something can't be written, or would replace a session of a newer
-                pipediag, of which this one does not know all.
+            PipediagError: something can't be written.
         """
         from pipediag.reporters import write_all
 
         target = Path(directory)
-        self._refuse_to_cut(target)
         _make(target)
         save_session(self.session, target / SESSION_FILE)
         write_all(self.session, target)
@@ -120,15 +116,6 @@ class Result:
 
         return render(self.session)
 
-    def _refuse_to_cut(self, target: Path) -> None:
-        if self._whole or self.directory is None:
-            return
-        if target.resolve() == self.directory.resolve():
-            raise PipediagError(
-                f"{target / SESSION_FILE} would lose what this pipediag does not know of it, so "
-                "nothing was written. Choose another directory."
-            )
-
     def _copy_trace(self, target: Path) -> None:
         place = Path(self._measured_in.name) if self._measured_in is not None else self.directory
         if place is None or target.resolve() == place.resolve():
@@ -151,13 +138,12 @@ def load(path: str | PathLike[str]) -> Result:
     TensorFlow is not needed, and not imported.
 
     Raises:
-        PipediagError: it can't be read, is no session, or is of a newer major version.
+        PipediagError: it can't be read, is no session, or is of another schema version.
     """
     place = Path(path)
-    unknown: list[str] = []
-    session = load_session(place, tell=unknown.append)
+    session = load_session(place)
     directory = place if place.is_dir() else place.parent
-    return Result(session, directory, whole=not unknown)
+    return Result(session, directory)
 
 
 def _make(directory: Path) -> None:

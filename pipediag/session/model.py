@@ -35,16 +35,14 @@ from pipediag.session.trials import Combined, PipelineAlone, TrialRun
 from pipediag.session.way_times import WayTimes
 from pipediag.vocabulary import StepClass
 
-SCHEMA_VERSION = "1.3"
-"""Major and minor. The major rises when a key goes, is renamed or means something else: readers of
-an older one refuse the file. The minor rises when a list of words gains one, when a key becomes
-required, or when sessions of the version before need a step in `session/upgrades.py`: readers of an
-older one say what they do not know. A key that may be missing raises neither."""
+SCHEMA_VERSION = "1"
+"""Readers refuse every other version. Keys may be added, renamed and removed under it until the
+first release, which freezes it."""
 
 
 class Session(Record):
     schema_version: str
-    """The format, major and minor; a file of a newer major version is refused."""
+    """The format; a file of another version is refused."""
     pipediag_version: str
     """Which version wrote it."""
     created_at: str

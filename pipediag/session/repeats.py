@@ -44,7 +44,7 @@ def load_runs(
     again = len(named) - len(runs)
     if again and tell is not None:
         tell(f"pipediag: {again} of the {len(named)} sessions are named twice, and are taken once.")
-    return [(path, without_rows(load_session(path, tell=tell))) for path in runs.values()]
+    return [(path, without_rows(load_session(path))) for path in runs.values()]
 
 
 def _file(run: Path) -> str:

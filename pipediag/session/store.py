@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,9 @@ from pipediag.encoding.terminal import one_line
 from pipediag.errors import PipediagError
 from pipediag.session.files import SESSION_FILE, write_text
 from pipediag.session.model import SCHEMA_VERSION, Session
-from pipediag.session.newer import read_newer
 from pipediag.session.parsing import is_regular, parse_json, read_limited
 from pipediag.session.record import to_json
-from pipediag.session.upgrades import upgrade
 
-MAJOR, MINOR = (int(number) for number in SCHEMA_VERSION.split("."))
 MOST_PROBLEMS_SHOWN = 3
 _ANEW = "It was cut off or changed since it was written: measure again with `pipediag analyze`."
 _LONGEST_PLACE = 200
@@ -45,51 +41,22 @@ def save_session(session: Session, path: Path) -> Path:
     return file
 
 
-def load_session(path: Path, tell: Callable[[str], None] | None = None) -> Session:
+def load_session(path: Path) -> Session:
     """Read a session from its file, or from the directory that holds it.
 
-    One of an older minor version comes in the form of this one. Of one of a newer minor version a
-    note says what is not known here, and what became of it.
-
-    Args:
-        path: file or directory.
-        tell: is given that note, with the file's name before it.
+    Keys that this version does not know are left out.
 
     Raises:
-        PipediagError: unreadable, no JSON, no session, or of a newer major version than this
-            pipediag knows.
+        PipediagError: unreadable, no JSON, no session, or of another schema version.
     """
     file, content = _read_object(path)
-    minor = _minor(content.get("schema_version"), file)
-    note: str | None = None
-    if minor < MINOR:
-        upgrade(content, minor)
-        content["schema_version"] = SCHEMA_VERSION
-    elif minor > MINOR:
-        content, note = _of_newer(content)
+    _check_version(content.get("schema_version"), file)
     try:
-        session = Session.model_validate(content)
+        return Session.model_validate(content)
     except ValidationError as error:
         raise PipediagError(
             f"{file} is not a valid session: {_problems(error)}. {_ANEW}"
         ) from error
-    if note is None:
-        return session
-    if tell is not None:
-        tell(f"{file}: {note}")
-    return session.model_copy(update={"notes": [note, *session.notes]})
-
-
-def _of_newer(content: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
-    """The content in this version's words, and the note on what these do not say."""
-    read, unknown = read_newer(content)
-    if unknown is None:
-        return read, None
-    version = one_line(content["schema_version"], _LONGEST_VERSION)
-    return read, (
-        f"The session has schema version {version}, and this pipediag knows {SCHEMA_VERSION}. Not "
-        f"known here: {unknown}. Upgrade pipediag to see all of it."
-    )
 
 
 def _read_object(path: Path) -> tuple[Path, dict[str, Any]]:
@@ -118,25 +85,15 @@ def _read_object(path: Path) -> tuple[Path, dict[str, Any]]:
     return file, content
 
 
-def _minor(version: object, file: Path) -> int:
-    """The minor of a version whose major this pipediag reads; raises PipediagError for others.
-
-    "1" is what was written before there was a minor. One that is no number is taken for this one.
-    """
-    major, _, rest = version.partition(".") if isinstance(version, str) else ("", "", "")
+def _check_version(version: object, file: Path) -> None:
+    """Raise PipediagError for every version but this one; the first release freezes it."""
+    if version == SCHEMA_VERSION:
+        return
     written = one_line(json.dumps(version), _LONGEST_VERSION)
-    if not major.isdecimal() or len(major) > _LONGEST_VERSION:
-        raise PipediagError(
-            f"{file} is not a session: its schema_version is {written}, where a text "
-            f'such as "{SCHEMA_VERSION}" belongs.'
-        )
-    if int(major) > MAJOR:
-        raise PipediagError(
-            f"{file} has schema version {written}; this pipediag reads up to version "
-            f"{SCHEMA_VERSION}. Upgrade pipediag to read it."
-        )
-    minor = rest.partition(".")[0] or "0"
-    return int(minor) if minor.isdecimal() and len(minor) <= _LONGEST_VERSION else MINOR
+    raise PipediagError(
+        f"{file} has schema version {written}, and this pipediag reads {SCHEMA_VERSION!r} alone. "
+        "Measure again with `pipediag analyze`, or use the pipediag that wrote it."
+    )
 
 
 def _problems(error: ValidationError) -> str:

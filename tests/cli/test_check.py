@@ -342,27 +342,3 @@ def test_an_ascii_terminal_gets_what_it_can_be_given(here: Path) -> None:
     )
     assert done.returncode == 1
     assert "café" in done.stdout.decode()
-
-
-@pytest.mark.parametrize(
-    ("part", "status"),
-    [
-        ({"bottleneck": "network"}, 4),
-        ({"severity": "extreme"}, 4),
-        ({"confidence": "certain"}, 1),
-    ],
-)
-def test_nothing_passes_for_a_word_of_a_newer_version(
-    here: Path, part: dict[str, str], status: int
-) -> None:
-    path = write_session(here / "run", make_session(findings=[]))
-    content = json.loads(path.read_text(encoding="utf-8"))
-    content = {**content, "schema_version": "1.99", "verdict": {**content["verdict"], **part}}
-    path.write_text(json.dumps(content), encoding="utf-8")
-
-    result = check(path)
-
-    assert result.exit_code == status
-    [(key, word)] = part.items()
-    assert f'"verdict.{key}" is "{word}", read as ' in result.stderr
-    assert "Not known here" not in result.stdout

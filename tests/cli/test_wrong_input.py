@@ -130,12 +130,12 @@ def newer(content: str) -> str:
 
 
 SESSIONS: dict[str, tuple[Callable[[str], str | bytes], str]] = {
-    "a newer version": (newer, "Upgrade pipediag"),
+    "another version": (newer, "has schema version"),
     "half-written": (lambda whole: whole[: len(whole) // 2], "is not JSON"),
     "empty": (lambda _whole: "", "is not JSON"),
     "no text": (lambda _whole: b"\x80\x81\xfe\xff" * 100, "is not JSON"),
     "a list": (lambda _whole: "[]", "is not a session"),
-    "of something else": (lambda _whole: '{"name": "x"}', "is not a session"),
+    "of something else": (lambda _whole: '{"name": "x"}', "has schema version null"),
     "without a part": (
         lambda whole: json.dumps({**json.loads(whole), "verdict": None}),
         "is not a valid session: verdict",

@@ -15,10 +15,8 @@ def grown_content(what: Grown, times: int, *, alike: bool) -> dict[str, Any]:
     """A session in which that is there so often; texts are all alike, or no two of them."""
     content = _Large(what, times, alike=alike).record(Session)
     if what == "unknown keys":
-        content["schema_version"] = "1.99"
         content |= {f"key{at}": [at] for at in range(times)}
-    else:
-        content["schema_version"] = SCHEMA_VERSION
+    content["schema_version"] = SCHEMA_VERSION
     if what == "wrong items":
         content["notes"] = list(range(times))
     return content

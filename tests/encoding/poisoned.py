@@ -85,7 +85,7 @@ def session_content(text: str, *, choice: int = 0, sections: bool = True) -> dic
     content = Filler(text, choice=choice, sections=sections).record(Session)
     if not sections:
         content["breakdown"] = None
-    return {**content, "schema_version": f"{SCHEMA_VERSION}.{text}"}
+    return {**content, "schema_version": SCHEMA_VERSION}
 
 
 def trace_report(text: str) -> TraceReport:

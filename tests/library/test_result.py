@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sys
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 import pipediag
 from pipediag.library.result import Result
 from pipediag.reporters.tables import csv as tables
-from pipediag.session.model import SCHEMA_VERSION, Session
+from pipediag.session.model import Session
 from pipediag.session.store import load_session, save_session
 from tests import factories
 from tests.encoding.poisoned import POISON, acting, commands, session_content
@@ -85,19 +84,6 @@ def test_a_file_in_the_way_is_told(session: Session, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(pipediag.PipediagError, match="cannot write to"):
         Result(session, None).save(tmp_path / "taken")
-
-
-def test_a_newer_session_is_not_cut(stored: Path, tmp_path: Path) -> None:
-    file = stored / "session.json"
-    content = json.loads(file.read_text(encoding="utf-8"))
-    major, minor = SCHEMA_VERSION.split(".")
-    newer = {**content, "schema_version": f"{major}.{int(minor) + 1}", "unheard_of": 1}
-    file.write_text(json.dumps(newer), encoding="utf-8")
-    result = pipediag.load(stored)
-    with pytest.raises(pipediag.PipediagError, match="would lose"):
-        result.save(stored)
-    assert "unheard_of" in file.read_text(encoding="utf-8")
-    assert (result.save(tmp_path / "other") / "session.json").exists()
 
 
 @pytest.mark.parametrize(

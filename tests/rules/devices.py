@@ -10,7 +10,6 @@ from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import Framework, GapCause
 from tests.factories import make_compute_bound_session, make_device
-from tests.rules.said import as_kept
 
 SPAN_MS = 100.0
 
@@ -99,9 +98,8 @@ def session_on(*devices: DeviceActivity, **overrides: Any) -> Session:
 def on_devices(
     rule: ModuleType, *devices: DeviceActivity, framework: Framework = "tensorflow"
 ) -> Finding:
-    """The rule's one finding on a profile without a session, held against what is kept of it."""
+    """The rule's one finding on a profile without a session."""
     (finding,) = rule.check_devices(devices, framework)
     assert finding.rule == rule.META.id
     assert isinstance(finding, Finding)
-    as_kept(rule.META.id, [finding])
     return finding

@@ -56,26 +56,9 @@ def test_a_full_disk_keeps_the_old_session_and_leaves_no_rest(
     assert load_session(tmp_path).wall_s == 1.0
 
 
-def test_a_minor_version_that_is_newer_is_read(tmp_path: Path) -> None:
-    file = _write(tmp_path / "s.json", schema_version="1.7", key_of_the_future=1)
-
-    assert load_session(file).schema_version == "1.7"
-
-
-@pytest.mark.parametrize(
-    ("version", "words"),
-    [
-        ("2", "Upgrade pipediag"),
-        ("10.1", "Upgrade pipediag"),
-        (1, "schema_version is 1"),
-        (None, "schema_version is null"),
-        ("new", 'schema_version is "new"'),
-    ],
-)
-def test_a_version_that_is_not_known_is_refused(
-    version: object, words: str, tmp_path: Path
-) -> None:
-    with pytest.raises(PipediagError, match=words):
+@pytest.mark.parametrize("version", ["2", "1.3", 1, None, "new", "9" * 5_000])
+def test_another_version_is_refused(version: object, tmp_path: Path) -> None:
+    with pytest.raises(PipediagError, match="has schema version"):
         load_session(_write(tmp_path / "s.json", schema_version=version))
 
 
@@ -110,15 +93,3 @@ def test_numbers_that_json_lacks_are_written_as_null(tmp_path: Path) -> None:
     text = dump_session(make_session(wall_s=float("nan")))
 
     assert json.loads(text)["wall_s"] is None
-
-
-@pytest.mark.parametrize("version", ["1", "1.0"])
-def test_an_older_minor_version_comes_in_the_present_form(version: str, tmp_path: Path) -> None:
-    assert load_session(_write(tmp_path / "s.json", schema_version=version)) == make_session()
-
-
-@pytest.mark.parametrize("rest", ["x", "-1", "9" * 5_000, ""])
-def test_a_minor_that_is_no_number_is_taken_for_the_present_one(rest: str, tmp_path: Path) -> None:
-    file = _write(tmp_path / "s.json", schema_version=f"1.{rest}")
-
-    assert load_session(file).verdict == make_session().verdict
