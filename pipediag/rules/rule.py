@@ -173,8 +173,14 @@ class DeviceRule(Rule, Protocol):
         ...
 
 
-def with_edit(finding: Finding, edit: Edit | None, untried: str) -> Finding:
-    """A failed finding with its edit, or with why there is none; any other as it is."""
+def with_edit(meta: Meta, finding: Finding, edit: Edit | None, untried: str) -> Finding:
+    """Return a failed finding with its edit, or with why there is none.
+
+    One that informs gets its edit too where the rule tries that; any other stays as it is.
+    """
+    if finding.status == "informative" and meta.tried_when_informing and edit is not None:
+        effect = meta.effect_on_results
+        return finding.model_copy(update={"edit": edit, "effect_on_results": effect})
     if finding.status != "fail":
         return finding
     trial = NOT_TRIED if edit else _not_tried(untried)

@@ -30,10 +30,13 @@ def test_what_only_informs_is_tried_where_its_rule_says_so() -> None:
     assert trying.finding("pass", "", edit=EDIT).edit is None
 
 
-def test_an_edit_is_given_to_failures_only() -> None:
+def test_an_edit_is_given_to_failures_and_to_what_is_tried_when_it_informs() -> None:
     failed = META.finding("fail", "")
-    assert with_edit(failed, EDIT, "").edit == EDIT
-    assert with_edit(failed, EDIT, "").trial == NOT_TRIED
-    assert with_edit(failed, None, "It is unique.").trial.reason == "It is unique."
-    passed = META.finding("pass", "")
-    assert with_edit(passed, EDIT, "") == passed
+    assert with_edit(META, failed, EDIT, "").edit == EDIT
+    assert with_edit(META, failed, EDIT, "").trial == NOT_TRIED
+    assert with_edit(META, failed, None, "It is unique.").trial.reason == "It is unique."
+    informs, passed = META.finding("informative", ""), META.finding("pass", "")
+    assert with_edit(META, informs, EDIT, "") == informs
+    tried = replace(META, tried_when_informing=True)
+    assert with_edit(tried, informs, EDIT, "").edit == EDIT
+    assert with_edit(tried, passed, EDIT, "") == passed

@@ -27,7 +27,7 @@ EXPOSED = Threshold(
     "XProf counts them as input, and calls 5 % of the step moderate",
 )
 FULL_RATE = Threshold(
-    "part of the bus's rate under which large copies are taken to come from pageable memory",
+    "part of the bus's rate under which pinned memory is named",
     0.5,
     "of PCIe's usable rate",
     "own choice; usable is about 80 % of the nominal rate of 16 lanes: 12 GB/s for PCIe 3, 24 for "
@@ -76,7 +76,7 @@ _PINNED: Mapping[Framework, str] = {
     "tensorflow": ": a parallel map right before the batch runs as MapAndBatch, which fills pinned "
     "memory; a generator does not",
     "jax": "",
-    "pytorch": ", which `pin_memory=True` avoids",
+    "pytorch": ", which `pin_memory=True` makes",
 }
 
 
@@ -94,7 +94,7 @@ def check(session: Session) -> list[Finding]:
     found = _check(session.devices, element_spec=spec, framework="tensorflow")
     device = worst(accelerators(session.devices), _exposed_percent)
     edit = prefetched_to(session, device, META.id) if device else None
-    return [with_edit(each, edit, UNTRIED) for each in found]
+    return [with_edit(META, each, edit, UNTRIED) for each in found]
 
 
 def _check(
@@ -162,7 +162,7 @@ def _rate_sentence(device: DeviceActivity, copies: DeviceCopies, framework: Fram
     if rate is None or usual is None or copies.bytes is None or not copies.count:
         return ""
     if rate >= FULL_RATE.value * usual:
-        return f" The copies run at {rate:.3g} GB/s, about what PCIe gives: only fewer bytes help."
+        return f" The copies run at {rate:.3g} GB/s, about what PCIe gives: copy fewer bytes."
     mean_mib = copies.bytes / copies.count / 2**20
     if mean_mib < SMALL_COPY.value:
         return (
@@ -170,8 +170,8 @@ def _rate_sentence(device: DeviceActivity, copies: DeviceCopies, framework: Fram
             "features into fewer, larger tensors."
         )
     return (
-        f" {rate:.3g} GB/s is far below the {usual:.0f} of PCIe, as from pageable "
-        f"memory{_PINNED[framework]}."
+        f" The copies run at {rate:.3g} GB/s, PCIe gives {usual:.0f}. Copies from pinned memory "
+        f"come nearer to that{_PINNED[framework]}."
     )
 
 

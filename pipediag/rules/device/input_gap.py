@@ -74,10 +74,8 @@ META = Meta(
     frees=("input_wait",),
     yields_to=("slow-shuffle-fill",),
     sees_class_only=True,
+    tried_when_informing=True,
 )
-
-EMPTY_BUFFER = 0.5
-"""Elements on average; below it the buffer next to the consumer was usually empty."""
 
 _UNTRIED = (
     "It says that input is late, not what would mend it: that is tried with the findings on the "
@@ -145,7 +143,7 @@ def check(session: Session) -> list[Finding]:
     if finding.status != "fail":
         return [finding]
     if session.breakdown is None:
-        return [with_edit(finding, _edit(session), _UNTRIED)]
+        return [with_edit(META, finding, _edit(session), _UNTRIED)]
     weight = weigh_input(session)
     return [
         META.finding(
@@ -155,21 +153,16 @@ def check(session: Session) -> list[Finding]:
             place=(finding.file, finding.line),
             evidence={**finding.evidence, **weight.evidence},
             own_prediction=_within_ceiling(session, finding.predicted_speedup),
-            edit=_edit(session),
+            edit=_edit(session) if weight.worth_trying else None,
             untried=_UNTRIED,
         )
     ]
 
 
 def _edit(session: Session) -> Edit | None:
-    """Batches handed over ahead, where they were ready and an accelerator waited all the same."""
+    """Return batches handed over ahead, for the accelerator that waits longest."""
     device = worst(accelerators(session.devices), lambda each: cause_percent(each, "input"))
-    if device is None or _behind(device).iterator is not None:
-        return None
-    buffered = _buffered(device)
-    if buffered is None or buffered < EMPTY_BUFFER:
-        return None
-    return prefetched_to(session, device, META.id)
+    return None if device is None else prefetched_to(session, device, META.id)
 
 
 def _within_ceiling(session: Session, speedup: float | None) -> Prediction:
@@ -213,7 +206,7 @@ def _advice(
     return (
         f"{_remedy(device, behind.iterator, framework)} {full_name(device)} is idle for input "
         f"{percent:.0f} % of the time: input {degree}.{who}"
-        f"{_buffer_sentence(buffered, behind.iterator)}"
+        f"{_buffer_sentence(buffered)}"
     )
 
 
@@ -228,15 +221,7 @@ def _remedy(device: DeviceActivity, iterator: str | None, framework: Framework) 
     return advice_for(iterator) if iterator else _LOADER.get(framework, advice_for(None))
 
 
-def _buffer_sentence(buffered: float | None, iterator: str | None) -> str:
+def _buffer_sentence(buffered: float | None) -> str:
     if buffered is None:
         return ""
-    if buffered < EMPTY_BUFFER:
-        return " The prefetch buffer was empty as the gaps began: a larger one won't help."
-    # An iterator that worked meanwhile was still making elements: it is not their handing over.
-    if iterator is not None:
-        return ""
-    return (
-        f" {buffered:.1f} elements were ready as the gaps began: handing them over is slow, not "
-        "making them."
-    )
+    return f" The prefetch buffer held {buffered:.1f} elements as the gaps began, on average."

@@ -23,8 +23,8 @@ _BY_PREFIX = {
     "TFRecord": _READ_IN_PARALLEL,
     "TextLine": _READ_IN_PARALLEL,
     "FixedLengthRecord": _READ_IN_PARALLEL,
-    "Generator": "A Python generator runs under the interpreter lock: yield whole batches, or "
-    "replace it by files that TensorFlow reads.",
+    "Generator": "Yield whole batches from the Python generator, or replace it by files that "
+    "TensorFlow reads.",
     "Shuffle": "Shuffle before the costly maps, so that the buffer fills with cheap elements.",
     "Batch": "Batching copies single elements: `.batch(..., num_parallel_calls=tf.data.AUTOTUNE)`, "
     "or start from slices that are batches already.",

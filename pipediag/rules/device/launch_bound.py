@@ -18,7 +18,13 @@ from pipediag.facts.devices import (
     worst,
 )
 from pipediag.facts.limits import INPUT_GAPS, PERTURBED, Threshold
-from pipediag.rules.device.relevance import UNDER_FLOOR, set_aside, unless_perturbed, without_idle
+from pipediag.rules.device.relevance import (
+    UNDER_FLOOR,
+    set_aside,
+    unless_input_first,
+    unless_perturbed,
+    without_idle,
+)
 from pipediag.rules.model_edits import (
     NO_MODEL_EDIT,
     PROFILE_ALONE,
@@ -41,13 +47,13 @@ DELAY = Threshold(
     "median time from a launch to its kernel's start",
     10.0,
     "us",
-    "own choice: a kernel that starts sooner than this found an empty queue",
+    "own choice: from it on it only informs, as kernels had been launched ahead",
 )
 META = Meta(
     id="launch-bound",
     name="Launch-bound device",
-    title_failed="The device waits for every launch",
-    title_informative="Launching holds the device up now and then",
+    title_failed="The device is idle until the host launches the next kernel",
+    title_informative="The device is idle at times until the host launches the next kernel",
     title_passed="Kernels are launched ahead of the device",
     looks_at="The time in which an accelerator was idle while the host dispatched operations, and "
     "how long after its launch the median kernel started.",
@@ -67,6 +73,7 @@ META = Meta(
     effect_on_results="same up to order or rounding",
     frees=("dispatch",),
     sees_class_only=True,
+    tried_when_informing=True,
 )
 
 _FEWER: Mapping[Framework, str] = {
@@ -122,14 +129,15 @@ def check_devices(
 def check(session: Session) -> list[Finding]:
     """The same, where the profiler did not slow the steps much."""
     edit = compiled_by_xla(session, META.id) or several_steps_a_call(session, META.id)
-    found = [with_edit(each, edit, NO_MODEL_EDIT) for each in check_devices(session.devices)]
+    edit = unless_input_first(session, edit)
+    found = [with_edit(META, each, edit, NO_MODEL_EDIT) for each in check_devices(session.devices)]
     return unless_perturbed(META, session, found)
 
 
 def _in_bursts(delay: float, framework: Framework) -> str:
     return (
-        f"The median kernel starts {delay:.0f} us after its launch, so the queue is mostly filled: "
-        f"the device waits only at times, as when a step begins. {_RARER[framework]}."
+        f"The median kernel starts {delay:.0f} us after its launch: most are launched ahead, and "
+        f"the device waits for some. {_RARER[framework]}."
     )
 
 

@@ -60,6 +60,7 @@ META = Meta(
     severity="info",
     share="savable_percent_of_span",
     effect_on_results="changes a hyper-parameter",
+    tried_when_informing=True,
     untried=OWN_LOOP,
     tried_where="In a Keras `fit` the policy of all layers but the last is changed and measured. "
     "Otherwise none.",
@@ -149,34 +150,34 @@ def _weighed(
         reason = f"Whether {device.model or 'this device'} has tensor cores is not known."
         return META.finding("inconclusive", reason, evidence=evidence)
     prediction = _prediction(device)
-    other = _other_reason(device, _policy(session), prediction)
+    other = _other_reason(device, _policy(session))
     if other is not None:
         return META.finding("informative", other, evidence=evidence)
     advice = _advice(_SIXTEEN_BITS[framework][fitting])
+    edit = None if session is None else in_sixteen_bits(session, META.id, fitting)
+    if prediction.speedup is not None and prediction.speedup < GAIN.value:
+        idle = f"The device is idle {device.idle_percent:.0f} % of the time."
+        advice = f"{idle} {advice}"
+        return META.finding("informative", advice, evidence=evidence, edit=edit)
     return META.finding(
         "fail",
         advice,
         evidence=evidence,
         own_prediction=prediction,
-        edit=None if session is None else in_sixteen_bits(session, META.id, fitting),
+        edit=edit,
         untried=PROFILE_ALONE if session is None else None,
     )
 
 
-def _other_reason(device: DeviceActivity, policy: str | None, prediction: Prediction) -> str | None:
+def _other_reason(device: DeviceActivity, policy: str | None) -> str | None:
     """Why a policy for 16 bits is not the thing to try now, or None."""
     if policy is not None and policy.startswith("mixed_"):
         return (
-            f"The policy is {policy} already: sizes that are no multiple of 8, or layers kept in "
-            "float32, keep their products off the tensor cores."
+            f"The policy is {policy} already. Look for sizes that are no multiple of 8, and for "
+            "layers kept in float32: their products can't use the tensor cores."
         )
     if waits := input_first_on(device):
         return waits
-    if prediction.speedup is not None and prediction.speedup < GAIN.value:
-        return (
-            f"The device is idle {device.idle_percent:.0f} % of the time: faster products would "
-            "hardly shorten the step."
-        )
     return None
 
 

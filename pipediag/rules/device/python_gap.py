@@ -24,6 +24,7 @@ from pipediag.rules.device.relevance import (
     SHORTEST_HOST_GAP_US,
     UNDER_FLOOR,
     set_aside,
+    unless_input_first,
     unless_perturbed,
     without_idle,
 )
@@ -68,6 +69,7 @@ META = Meta(
     frees=("python",),
     yields_to=("python-source-lock", "python-map-lock"),
     sees_class_only=True,
+    tried_when_informing=True,
 )
 
 ONE_PAUSE_TITLE = "One long pause in Python"
@@ -113,8 +115,8 @@ def check_devices(
 
 def check(session: Session) -> list[Finding]:
     """The same, where the profiler did not slow the steps much."""
-    edit = several_steps_a_call(session, META.id)
-    found = [with_edit(each, edit, NO_MODEL_EDIT) for each in check_devices(session.devices)]
+    edit = unless_input_first(session, several_steps_a_call(session, META.id))
+    found = [with_edit(META, each, edit, NO_MODEL_EDIT) for each in check_devices(session.devices)]
     return unless_perturbed(META, session, found)
 
 
@@ -126,9 +128,8 @@ def _one_pause(device: DeviceActivity) -> str | None:
     where = f" in step {gap.step}" if gap.step is not None else ""
     what = f" (`{gap.doing.removeprefix('$')}`)" if gap.doing else ""
     return (
-        f"Most of it is one pause of {exact_time(ms)}{where}{what}, as at the end of an epoch or "
-        "while a checkpoint is written. It weighs as often as it comes, which this profile can't "
-        "tell."
+        f"Most of it is one pause of {exact_time(ms)}{where}{what}. It weighs as often as it "
+        "comes, which this profile can't tell."
     )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipediag.facts.devices import cause_percent, percent_of_span
+from pipediag.facts.devices import accelerators_or_cpus, cause_percent, percent_of_span
 from pipediag.facts.limits import INPUT_GAPS, PERTURBED, Threshold
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.devices import DeviceActivity
+from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import GapCause, Scalar
@@ -69,10 +70,17 @@ def _length(us: float) -> str:
     return f"{us / 1000:g} ms" if us >= 1000 else f"{us:g} us"
 
 
-def unless_perturbed(meta: Meta, session: Session, findings: Sequence[Finding]) -> list[Finding]:
-    """The same findings; failed ones are inconclusive where the profiler slowed the steps much.
+def unless_input_first(session: Session, edit: Edit | None) -> Edit | None:
+    """Return the edit, or None where a device waits for input most, which no edit of steps ends."""
+    waiting = any(map(input_first_on, accelerators_or_cpus(session.devices)))
+    return None if waiting else edit
 
-    The profiler lengthens what the host does and hardly what a kernel takes, so it makes gaps.
+
+def unless_perturbed(meta: Meta, session: Session, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings; failed ones are in doubt where the profiler slowed the steps much.
+
+    The profiler lengthens what the host does and hardly what a kernel takes, so it makes gaps. An
+    edit is tried all the same, which needs no profiler.
     """
     ratio = session.perturbation.ratio if session.perturbation else None
     if ratio is None or ratio < PERTURBED.value:
@@ -83,12 +91,13 @@ def unless_perturbed(meta: Meta, session: Session, findings: Sequence[Finding]) 
     )
     return [
         meta.finding(
-            "inconclusive",
+            "inconclusive" if finding.edit is None else "informative",
             sentence,
             evidence={
                 **{key: finding.evidence[key] for key in _numbers(finding)},
                 "profiled_step_ratio": ratio,
             },
+            edit=finding.edit,
         )
         if finding.status == "fail"
         else finding

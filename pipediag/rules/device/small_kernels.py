@@ -13,6 +13,7 @@ from pipediag.rules.device.relevance import (
     UNDER_FLOOR,
     input_first_on,
     unexplained,
+    unless_input_first,
     unless_perturbed,
 )
 from pipediag.rules.model_edits import NO_MODEL_EDIT, PROFILE_ALONE, compiled_by_xla
@@ -62,6 +63,7 @@ META = Meta(
     effect_on_results="same up to order or rounding",
     frees=("dispatch",),
     yields_to=("eager-execution",),
+    tried_when_informing=True,
 )
 
 _FUSE: Mapping[Framework, str] = {
@@ -104,8 +106,8 @@ def check_devices(
 
 def check(session: Session) -> list[Finding]:
     """The same, where the profiler did not slow the steps much: it lengthens each launch."""
-    edit = compiled_by_xla(session, META.id)
-    found = [with_edit(each, edit, NO_MODEL_EDIT) for each in check_devices(session.devices)]
+    edit = unless_input_first(session, compiled_by_xla(session, META.id))
+    found = [with_edit(META, each, edit, NO_MODEL_EDIT) for each in check_devices(session.devices)]
     return unless_perturbed(META, session, found)
 
 
@@ -121,7 +123,8 @@ def _weighed(device: DeviceActivity, evidence: dict[str, Scalar], framework: Fra
         )
     if why := unexplained(device):
         return META.finding("inconclusive", why, evidence=evidence)
-    advice = "Most are, but the device is hardly ever idle for a launch: fusing gains little."
+    idle = cause_percent(device, "launch")
+    advice = f"Most are, and the device is idle for launches only {idle:.1f} % of the time."
     return META.finding("informative", advice, evidence=evidence)
 
 

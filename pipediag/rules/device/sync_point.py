@@ -41,8 +41,8 @@ IDLE = Threshold(
 META = Meta(
     id="sync-point",
     name="Synchronisation points",
-    title_failed="The device runs dry whenever the host waits for a result",
-    title_passed="The host runs ahead of the device",
+    title_failed="The device is idle around the host's waits for its results",
+    title_passed="The host's waits for results hardly leave the device idle",
     looks_at="The time in which an accelerator was idle while the training thread waited for it: "
     "read-backs of values, and calls that synchronise.",
     why="Reading a value on the host waits until the device has computed it. Nothing was launched "

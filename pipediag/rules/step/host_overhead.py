@@ -18,12 +18,19 @@ from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
+from pipediag.vocabulary import FindingStatus
 
 OVERHEAD = Threshold(
     "dispatch and Python",
     15.0,
     "% of the step",
     "XProf: kernel launch or other host time over 15 % of the step is high, over 3 % moderate",
+)
+LITTLE = Threshold(
+    "dispatch and Python that are not worth a trial",
+    3.0,
+    "% of the step",
+    "XProf: host time over 3 % of the step is moderate; no trial confirms a gain of less",
 )
 GAIN = Threshold(
     "predicted speed-up",
@@ -34,8 +41,8 @@ GAIN = Threshold(
 META = Meta(
     id="host-overhead",
     name="Host overhead per step",
-    title_failed="Starting each step from Python takes a relevant part of it",
-    title_passed="Starting steps costs little",
+    title_failed="Dispatch and Python take a relevant part of each step",
+    title_passed="Dispatch and Python take little of the step",
     looks_at="The part of the step in operation dispatch and Python without the user's callbacks, "
     "and how many steps one call runs.",
     why="Keras starts every step from Python, reads its metrics back and runs callbacks. Several "
@@ -46,10 +53,11 @@ META = Meta(
     "accelerator of 88 % of dispatch too; with one, dispatch is launching and stays, so this is a "
     "cautious figure.",
     needs=("loop", "steps", "breakdown"),
-    thresholds=(OVERHEAD, GAIN, INPUT_BOUND),
+    thresholds=(OVERHEAD, LITTLE, GAIN, INPUT_BOUND),
     severity="warn",
     effect_on_results="same results",
     frees=CALL_CLASSES,
+    tried_when_informing=True,
     yields_to=("own-python",),
 )
 
@@ -70,25 +78,29 @@ def check(session: Session) -> list[Finding]:
         "steps_per_execution": loop.keras.steps_per_execution if loop.keras else None,
     }
     place: Place = (loop.file, loop.line)
-    if percent < OVERHEAD.value:
+    if percent < LITTLE.value:
         return [META.finding("pass", "", place=place, evidence=evidence)]
+    high = percent >= OVERHEAD.value
     if loop.kind not in ("keras", "eager", "tf_function"):
-        return [META.finding("not-applicable", _OTHER_KIND, place=place, evidence=evidence)]
-    other = _other_rule(session, loop)
-    if other is not None:
+        status: FindingStatus = "not-applicable" if high else "pass"
+        return [META.finding(status, _OTHER_KIND if high else "", place=place, evidence=evidence)]
+    other, edit = _other_rule(session, loop), several_steps_a_call(session, META.id)
+    if other is not None and high:
         return [META.finding("informative", other, place=place, evidence=evidence)]
+    if not high and (other is not None or edit is None):
+        return [META.finding("pass", "", place=place, evidence=evidence)]
     prediction = _prediction(session)
-    if prediction.speedup is not None and prediction.speedup < GAIN.value:
-        advice = "Hardly any of it is Python, so that sharing calls would gain next to nothing."
-        return [META.finding("informative", advice, place=place, evidence=evidence)]
+    little = prediction.speedup is not None and prediction.speedup < GAIN.value
+    takes = f"Dispatch and Python take {percent:.0f} % of the step. "
+    informs = little or not high
     return [
         META.finding(
-            "fail",
-            _advice(session, loop),
+            "informative" if informs else "fail",
+            f"{takes if informs else ''}{_advice(session, loop)}",
             place=place,
             evidence=evidence,
             own_prediction=prediction,
-            edit=several_steps_a_call(session, META.id),
+            edit=edit,
             effect=shared_calls_effect(session),
             untried=OWN_LOOP,
         )

@@ -53,8 +53,8 @@ SEEN = Threshold(
 META = Meta(
     id="own-python",
     name="Own Python in each step",
-    title_failed="Python of the script's own takes a relevant part of every step",
-    title_passed="The loop does little beside calling its training function",
+    title_failed="Python takes a relevant part of every step",
+    title_passed="Python takes little of the step",
     looks_at="In a loop of the script's own that calls a tf.function: the part of the step that is "
     "Python, and the lines of the script that the stack samples of the training thread met while "
     "no framework's code ran beneath them.",
@@ -97,8 +97,16 @@ def check(session: Session) -> list[Finding]:
         "own_lines_percent": seen,
     }
     ms = class_ms(session, ["python"])
-    if seen < SEEN.value or not _matters(percent, ms):
+    if not _matters(percent, ms):
         return [META.finding("pass", "", place=(loop.file, loop.line), evidence=evidence)]
+    if seen < SEEN.value:
+        nowhere = (
+            f"Python takes {percent:.0f} % of each step ({exact_time(ms)}). The stack samples met "
+            "next to no line of the script's own in it: which Python it is, they don't tell."
+        )
+        return [
+            META.finding("informative", nowhere, place=(loop.file, loop.line), evidence=evidence)
+        ]
     place = (lines[0].file, lines[0].line)
     if waits := input_first(session):
         return [META.finding("informative", waits, place=place, evidence=evidence)]
@@ -127,9 +135,9 @@ def _at_most(steps: Steps, percent: float) -> float:
 
 def _advice(lines: Sequence[HotLine], percent: float, ms: float, steps: Steps) -> str:
     return (
-        f"Python takes {percent:.0f} % of each step ({exact_time(ms)}), met most often at "
-        f"{_named(lines)}: do that every hundredth step or once an epoch, or keep sums in tensors."
-        f"{_growth(steps)}"
+        f"Python takes {percent:.0f} % of each step ({exact_time(ms)}), by the profile. Of the "
+        f"script's own lines, stack samples met {_named(lines)} most often: do that every "
+        f"hundredth step or once an epoch, or keep sums in tensors.{_growth(steps)}"
     )
 
 
@@ -153,6 +161,6 @@ def _growth(steps: Steps) -> str:
     if last < _GROWS * first:
         return ""
     return (
-        f" Steps grow longer while the loop goes on (from {exact_time(first)} to "
-        f"{exact_time(last)}), as where each of them works through all that was gathered before it."
+        f" Steps grow longer while the loop goes on, from {exact_time(first)} to "
+        f"{exact_time(last)}: look for work over all that was gathered before."
     )

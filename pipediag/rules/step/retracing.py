@@ -86,7 +86,7 @@ def check(session: Session) -> list[Finding]:
             )
         ]
     if steps.retraces:
-        advice = f"{steps.retraces} retraces are what a partial last batch or new state explains."
+        advice = f"{steps.retraces} retraces were seen; a partial last batch makes one."
         return [META.finding("pass", advice, place=place, evidence=evidence)]
     return [META.finding("pass", "", place=place, evidence=evidence)]
 
@@ -119,7 +119,8 @@ def _advice(session: Session, loop: Loop, steps: Steps) -> str:
             f"TensorFlow, which traced it {steps.trace_count} times."
         )
     return (
-        "XLA compiles for each new shape, once for each: pad to a few fixed lengths "
+        f"Compiling takes {class_percent(session, ['compile']):.0f} % of the step. Where XLA "
+        "compiles, it does so once for each new shape: pad to a few fixed lengths "
         "(`bucket_by_sequence_length(..., pad_to_bucket_boundary=True)`), or compile the model "
         "with `jit_compile=False`. The fewer lengths are still to come, the less there is to gain."
     )

@@ -32,8 +32,8 @@ BATCH = Threshold(
 META = Meta(
     id="small-batch",
     name="Small batch",
-    title_failed="The batch is small for the fixed cost of a step",
-    title_passed="The batch is large enough for the fixed cost of a step",
+    title_failed="Dispatch and Python take much of each step, and its batch is small",
+    title_passed="Dispatch and Python take little of the step, or its batch is large",
     looks_at="The part of the step that does not grow with the batch (dispatch and Python), and "
     "the batch size; of several replicas, what each of them gets of it.",
     why="That part is paid once a step, however many examples it trains. A strategy divides the "
@@ -79,7 +79,8 @@ def check(session: Session) -> list[Finding]:
         META.finding(
             "fail",
             f"Try a batch of {FACTOR * size} in place of {size}, and tune the learning rate again: "
-            f"{percent:.0f} % of the step is paid whatever the batch holds.{_divided(loop, size)}",
+            f"dispatch and Python take {percent:.0f} % of the step, and hardly grow with the "
+            f"batch.{_divided(loop, size)}",
             op=batch,
             place=place,
             evidence=evidence,

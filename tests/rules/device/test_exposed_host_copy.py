@@ -50,9 +50,9 @@ def test_while_input_is_the_bottleneck_it_only_informs() -> None:
 @pytest.mark.parametrize(
     ("model", "count", "gb_per_s", "words"),
     [
-        ("Tesla V100-SXM2-16GB", 2, 3.0, "as from pageable memory"),
+        ("Tesla V100-SXM2-16GB", 2, 3.0, "Copies from pinned memory"),
         ("Tesla V100-SXM2-16GB", 2, 11.0, "about what PCIe gives"),
-        ("NVIDIA A100-SXM4-40GB", 2, 11.0, "as from pageable memory"),
+        ("NVIDIA A100-SXM4-40GB", 2, 11.0, "Copies from pinned memory"),
         ("NVIDIA H100 80GB HBM3", 1000, 0.2, "pack features"),
     ],
 )

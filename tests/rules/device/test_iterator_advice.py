@@ -12,7 +12,7 @@ from pipediag.rules.device.iterator_advice import advice_for
         ("Root::Prefetch::ParallelMapV2", "in parallel already"),
         ("Iterator::Root::MapAndBatch", "more parallel calls"),
         ("Root::Prefetch::BatchV2::TFRecord", "interleave"),
-        ("Root::FlatMap[0]::Generator", "interpreter lock"),
+        ("Root::FlatMap[0]::Generator", "whole batches"),
         ("Root::FlatMap", "Replace the flat_map"),
         ("Root::Shuffle", "Shuffle before"),
         ("Root::BatchV2", "num_parallel_calls"),

@@ -193,8 +193,8 @@ def test_input_is_what_limits_a_device_from_a_fifth_of_its_time_on() -> None:
     ("gb_per_s", "count", "words"),
     [
         (25.0, 10, "about what PCIe gives"),
-        (24.9, 1, "as from pageable memory"),
-        (24.9, 10, "as from pageable memory"),
+        (24.9, 1, "Copies from pinned memory"),
+        (24.9, 10, "Copies from pinned memory"),
         (24.9, 11, "pack features"),
     ],
 )

@@ -66,6 +66,13 @@ LIMITS = [
         host_overhead.OVERHEAD,
         lambda percent: only(host_overhead, make_session(breakdown=make_breakdown(python=percent))),
         "fail",
+        "informative",
+    ),
+    Limit(
+        host_overhead,
+        host_overhead.LITTLE,
+        lambda percent: only(host_overhead, make_session(breakdown=make_breakdown(python=percent))),
+        "informative",
         "pass",
     ),
     Limit(
