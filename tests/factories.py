@@ -197,7 +197,7 @@ def make_finding(rule: str = "serial-stateful-map", **overrides: Any) -> Finding
         "evidence": {"self_ms_per_step": 9.0, "parallelism": 1},
         "advice": "Write the function in TensorFlow operations.",
         "effect_on_results": "same results",
-        "predicted_speedup": 2.0,
+        "speedup_at_most": 2.0,
     }
     return Finding(**{**values, **overrides})
 

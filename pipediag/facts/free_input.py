@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipediag.session.model import Session
 
 APART = 1.1
-"""Two gains that differ by less tell a reader the same. Own choice, as of two forecasts."""
+"""Two gains that differ by less tell a reader the same. Own choice."""
 
 
 @dataclass(frozen=True)

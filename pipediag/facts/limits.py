@@ -20,8 +20,8 @@ by about a tenth of itself at most."""
 
 WORTH_DOING = 1.1
 """Speed-up of the run, or of the step where no ledger tells more, under which advice that no trial
-confirmed is not named as something to do. Half of all predictions are off by more than 9 %
-(benchmarks/results/prediction.md): what is predicted below it may be nothing."""
+confirmed is not named as something to do. Own choice: what buys less than a tenth at most may buy
+nothing."""
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,16 @@ two places can name another one first. Among those that fail:
 2. What all other advice waits for: on a machine whose GPU is idle, no measured share of the step
    stays what it is once it works.
 3. What a trial confirmed, by the measured gain. It is the only knowledge here, so it goes before
-   every prediction, however severe or large. A finding that merely informed counts too. Only the
+   every bound, however severe or large. A finding that merely informed counts too. Only the
    advice on the part of the run that the verdict names goes before it, where that part is not the
    steps: how long it takes was measured as well, in the run's ledger, and that is more than what
    is confirmed of the steps comes to. Where something is confirmed of that very part, it stays
    first.
-4. What was not tried: the most severe first, then by the predicted gain. Where nothing could be
-   predicted, by the most that its advice could free of the step (`speedup_at_most`): an advice that
-   is hard to predict is not for that reason worth nothing. How well the model learns comes after
-   speed of the same severity, as nothing is lost by dealing with it later.
-5. What was not tried and is predicted to make the run less than a tenth faster (`WORTH_DOING`),
-   however severe: of all that can't be predicted, some may help. It is listed with the findings,
+4. What was not tried: the most severe first, then by the most that its advice could buy
+   (`speedup_at_most`). How well the model learns comes after speed of the same severity, as nothing
+   is lost by dealing with it later.
+5. What was not tried and makes the run less than a tenth faster at most (`WORTH_DOING`), however
+   severe. It is listed with the findings,
    and nobody is told to do it first: then there is nothing to do. So is what a trial confirmed of
    the steps where the run is too short to make up for what is traced and compiled once.
 6. What a trial left open, and last what it refuted. Neither is anything to do now, so neither is
@@ -45,6 +44,11 @@ from pipediag.session.model import Session
 from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, FindingSubject, RunPartName
 
 MOST_NEXT_STEPS = 5
+
+SELDOM_CONFIRMED = frozenset({"disabled-defaults", "missing-prefetch", "sequential-files"})
+"""Rules whose edits were confirmed in at most half of their trials on the labelled scripts."""
+SELDOM_PART = 0.3
+"""Of their bounds, which are those of all input, this part counts in the order. Own choice."""
 
 _BEFORE_SPEED: tuple[FindingSubject, ...] = ("correctness", "precondition")
 """All that there is to do first of a script that failed before it was measured."""
@@ -151,11 +155,15 @@ def _group(finding: Finding) -> int:
 
 def _gain(finding: Finding) -> float:
     known = known_gain(finding)
-    return 1.0 if known is None else known
+    if known is None:
+        return 1.0
+    if finding.trial.speedup is not None:
+        return known
+    return 1.0 + (known - 1.0) * (SELDOM_PART if finding.rule in SELDOM_CONFIRMED else 1.0)
 
 
 def known_gain(finding: Finding) -> float | None:
-    """As measured, predicted, or at most; None where nothing tells, or speed is not the point.
+    """As measured, or at most; None where nothing tells, or speed is not the point.
 
     Of the run, or of the finding's part of it where no ledger tells more.
     """
@@ -163,7 +171,7 @@ def known_gain(finding: Finding) -> float | None:
         return None
     if finding.for_run is not None:
         return finding.for_run.speedup
-    known = (finding.trial.speedup, finding.predicted_speedup, finding.speedup_at_most)
+    known = (finding.trial.speedup, finding.speedup_at_most)
     return next((speedup for speedup in known if speedup is not None), None)
 
 

@@ -13,11 +13,11 @@ from pipediag.session.edits import Edit, Insert, MoveLayers
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import FURTHER_ROUNDS, MAKING, Run, RunGain, RunPart
 from pipediag.session.model import Session
-from pipediag.session.record import Interval, LikelyRange
+from pipediag.session.record import Interval
 from pipediag.session.trials import Combined, Trial
 from pipediag.tensorflow_names import CACHES
 
-Basis = Literal["measured", "predicted", "at most"]
+Basis = Literal["measured", "at most"]
 
 ONCE_OFF = 0.1
 """Of what came once, how far it may be from what it takes in another run. Own choice: on one small
@@ -54,7 +54,7 @@ def _off_s(run: Run, row: RunPart) -> float:
 
 
 def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
-    """What its advice buys in all of the run: as measured, or else as predicted, or at most."""
+    """What its advice buys in all of the run: as measured, or else at most."""
     run, trial = session.run, finding.trial
     if run is None or finding.about_results:
         return None
@@ -63,14 +63,12 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
         gain = _measured(run, tried, trial) if 0.0 < tried.seconds <= run.whole_s else None
         return gain if gain is None or _is_told(run, gain, trial) else None
     shortened = _kept(_shortened(session, run, finding), run, finding.edit).seconds
-    basis: Basis = "at most" if finding.predicted_speedup is None else "predicted"
-    if finding.saved_s is not None:
-        return _saving(run, finding.saved_s, basis)
-    speedup = finding.predicted_speedup or finding.speedup_at_most
+    if finding.for_run is not None and finding.for_run.basis == "at most":
+        return finding.for_run
+    speedup = finding.speedup_at_most
     if speedup is None or not 0.0 < shortened <= run.whole_s:
         return None
-    foretold = _gain(run, shortened, speedup, basis)
-    return foretold.model_copy(update={"predicted_range": _range(run, shortened, finding)})
+    return _gain(run, shortened, speedup, "at most")
 
 
 def _is_told(run: Run, gain: RunGain, trial: Trial | Combined) -> bool:
@@ -80,14 +78,9 @@ def _is_told(run: Run, gain: RunGain, trial: Trial | Combined) -> bool:
     return not (of_once and FURTHER_ROUNDS in run.not_seen)
 
 
-def _range(run: Run, shortened_s: float, finding: Finding) -> LikelyRange | None:
-    """What the range of the part's prediction comes to in the run, by Amdahl's law."""
-    if finding.predicted_range is None:
-        return None
-    low, high = (
-        _gain(run, shortened_s, end, "predicted").speedup for end in finding.predicted_range
-    )
-    return (low, high)
+def gain_at_most(run: Run | None, saved_s: float | None) -> RunGain | None:
+    """Return what the run gains where so many seconds of it are saved at most."""
+    return None if run is None or saved_s is None else _saving(run, saved_s, "at most")
 
 
 def gain_of_all(session: Session, combined: Combined) -> RunGain | None:

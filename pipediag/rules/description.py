@@ -21,7 +21,7 @@ def paragraphs(meta: Meta) -> list[tuple[str, list[str]]]:
         ("Thresholds", [threshold_line(t) for t in meta.thresholds] or ["None: it holds or not."]),
         ("What to change", [meta.edit]),
         ("What that might cost", [meta.cost]),
-        ("Predicted speed-up", [_prediction(meta)]),
+        ("At most", [_bound(meta)]),
         ("Trial", [_trial(meta)]),
         ("About", [_about(meta)]),
     ]
@@ -32,12 +32,12 @@ def threshold_line(threshold: Threshold) -> str:
     return f"{threshold.name}: {threshold.value:g} {threshold.unit} ({threshold.source})"
 
 
-def _prediction(meta: Meta) -> str:
+def _bound(meta: Meta) -> str:
     if not meta.frees:
-        return meta.prediction
+        return meta.bound
     classes = " and ".join(name.replace("_", " ") for name in meta.frees)
     return (
-        f"{meta.prediction} Where nothing is predicted, a limit: the step over the step without "
+        f"{meta.bound} Where the rule has no bound of its own: the step over the step without "
         f"{classes}."
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from pipediag.facts.helper_made import by_hand
+from pipediag.rules.bounds import limited
 from pipediag.rules.device.registry import DEVICE_RULES
 from pipediag.rules.embedding import (
     colliding_ids,
@@ -48,7 +49,6 @@ from pipediag.rules.pipeline import (
     waiting_generator,
     waiting_map_pool,
 )
-from pipediag.rules.prediction import limited, prefer_forecast, ranged
 from pipediag.rules.rule import Meta, Rule
 from pipediag.rules.run import (
     costly_evaluation,
@@ -166,10 +166,8 @@ def _findings_of(rule: Rule, session: Session) -> list[Finding]:
     lack = lacking(rule.META, session)
     if lack is not None:
         return [lack]
-    predicted = [prefer_forecast(session, finding) for finding in rule.check(session)]
-    within_limits = [limited(session, finding, rule.META.frees) for finding in predicted]
-    frees = rule.META.frees
-    return [_of_helpers(session, ranged(session, finding, frees)) for finding in within_limits]
+    found = [limited(session, finding, rule.META.frees) for finding in rule.check(session)]
+    return [_of_helpers(session, finding) for finding in found]
 
 
 def _of_helpers(session: Session, finding: Finding) -> Finding:

@@ -10,6 +10,7 @@ from pipediag.facts.limits import Threshold
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
+from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.trials import NOT_TRIED, Trial
@@ -30,17 +31,6 @@ Place = tuple[str | None, int | None]
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """A rule's own: throughput after the edit divided by that before it, or why it can't be said.
-
-    The forecast goes before it wherever it can apply the finding's edit (`prefer_forecast`).
-    """
-
-    speedup: float | None
-    missing: str | None = None
-
-
-@dataclass(frozen=True)
 class Meta:
     """What `pipediag explain` and the documentation say of a rule."""
 
@@ -54,8 +44,8 @@ class Meta:
     edit: str
     cost: str
     """What the edit might cost: memory, results, readability."""
-    prediction: str
-    """How the predicted speed-up is worked out."""
+    bound: str
+    """How the upper bound on the speed-up is worked out."""
     needs: tuple[Section, ...]
     thresholds: tuple[Threshold, ...]
     severity: FindingSeverity
@@ -88,7 +78,6 @@ class Meta:
         op_id: str | None = None,
         place: Place | None = None,
         evidence: Mapping[str, Scalar] | None = None,
-        own_prediction: Prediction | None = None,
         title: str | None = None,
         severity: FindingSeverity | None = None,
         effect: EffectOnResults | None = None,
@@ -97,13 +86,13 @@ class Meta:
         edit: Edit | None = None,
         untried: str | None = None,
         part: RunPartName = "steps",
-        saved_s: float | None = None,
+        for_run: RunGain | None = None,
         speedup_at_most: float | None = None,
     ) -> Finding:
-        """A finding; only a failed one carries a severity and a prediction: by now the rule's own.
+        """A finding; only a failed one carries a severity and bounds on what its advice buys.
 
-        `saved_s` (seconds of the run) and `speedup_at_most` (of the part) are kept as a prediction
-        is.
+        `for_run` is the bound on the whole run, where the rule knows it better than by the bound
+        on the part (`speedup_at_most`).
 
         The edit is kept, with its effect and condition, where it fails, and where it informs if the
         rule tries that too. A failed one without an edit says why there is none (`untried`, or the
@@ -112,8 +101,6 @@ class Meta:
         file, line = place or ((op.file, op.line) if op else (None, None))
         failed = status == "fail"
         numbers = {key: _rounded(value) for key, value in (evidence or {}).items()}
-        if failed and own_prediction is not None and own_prediction.missing:
-            numbers["prediction_missing"] = own_prediction.missing
         tried = failed or (status == "informative" and self.tried_when_informing)
         kept = edit if tried else None
         reason = untried or self.untried
@@ -131,9 +118,8 @@ class Meta:
             advice=advice,
             effect_on_results=(effect or self.effect_on_results) if failed or kept else None,
             condition=condition if failed or kept else None,
-            predicted_speedup=own_prediction.speedup if failed and own_prediction else None,
             speedup_at_most=speedup_at_most if failed else None,
-            saved_s=saved_s if failed else None,
+            for_run=for_run if failed else None,
             edit=kept,
             trial=_not_tried(reason) if failed and kept is None and reason else NOT_TRIED,
         )

@@ -78,10 +78,8 @@ def _yielded(finding: Finding, meta: Meta, failed: Sequence[Meta]) -> Finding:
             "status": "informative",
             "severity": "info",
             "needs_first": other,
-            "predicted_speedup": None,
-            "predicted_range": None,
             "speedup_at_most": None,
-            "saved_s": None,
+            "for_run": None,
         }
     )
 

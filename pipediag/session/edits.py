@@ -164,7 +164,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(SkipCallback, _MODEL),
     Kind(MoveLayers, _ELEMENTS | _MODEL),
 )
-"""All there are. A new one is applied in capture/replay/changes.py and forecast/changes.py too, and
+"""All there are. A new one is applied in capture/replay/changes.py too, and
 written into source in patching/writing.py; whoever tells kinds apart raises for one that it does
 not know."""
 

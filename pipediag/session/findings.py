@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipediag.session.edits import Edit
 from pipediag.session.ledger import RunGain
 from pipediag.session.patches import Patch
-from pipediag.session.record import LikelyRange, Record
+from pipediag.session.record import Record
 from pipediag.session.source import SourceExcerpt
 from pipediag.session.trials import NOT_TRIED, Trial
 from pipediag.vocabulary import (
@@ -68,22 +68,12 @@ class Finding(Record):
     condition: str | None = None
     """What must hold for the edit to keep the results right, and what only the user can know, as a
     clause: `if the generator yields the same data in every epoch`; None where nothing must."""
-    predicted_speedup: float | None = None
-    predicted_range: LikelyRange | None = None
-    """How far off predictions of that size were where they were measured; None beside an
-    accelerator, where none were, and for parts of the run other than its steps."""
-    predicted_by_profile_alone: bool = False
-    """Whether tf.data told nothing of the running pipeline that it is a prediction for: it is then
-    too high where an operation waits rather than computes."""
     speedup_at_most: float | None = None
-    """Where nothing is predicted: the step over the step without the classes of its time that the
-    advice could free, so no prediction but a limit."""
-    saved_s: float | None = None
-    """Seconds that the advice takes off the whole that the ledger speaks of: as predicted where a
-    speed-up is, at most otherwise. Where a part can go entirely, only this says how much that is;
-    None where it follows from a speed-up of all of the part."""
+    """Upper bound on the speed-up of its part, by Amdahl's law on measured times: that part over
+    the part without what the advice could free; None where that was not measured."""
     for_run: RunGain | None = None
-    """What the speed-up comes to in all of the run; None where that is not known."""
+    """What the measured speed-up comes to in all of the run, or what its advice could save of it at
+    most; None where that is not known."""
     edit: Edit | None = None
     """What the advice would change, in a form that a trial can apply."""
     patch: Patch | None = None

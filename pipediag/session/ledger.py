@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pipediag.session.record import Interval, LikelyRange, Record
+from pipediag.session.record import Interval, Record
 from pipediag.vocabulary import PartBasis, RunPartName, RunScope
 
 OWN_LINE = "the script's own line"
@@ -132,11 +132,9 @@ class RunGain(Record):
 
     speedup: float
     ci95: Interval | None = None
-    predicted_range: LikelyRange | None = None
-    """Where it is predicted: what the range of the step's prediction comes to."""
     before_s: float
     after_s: float
-    basis: Literal["measured", "predicted", "at most"]
+    basis: Literal["measured", "at most"]
     """Of the part that gets faster; how long that part is, the ledger says."""
     scope: RunScope
     """What the seconds are of."""

@@ -136,9 +136,9 @@ class Session(Record):
     text_work_missing: str | None = None
     findings: list[Finding] = []
     """What each rule says: status, severity, `subject` (`precondition`, `correctness`, `quality`,
-    `speed`), place, evidence, advice, its effect on results, predicted speed-up or, where there
-    is none, `speedup_at_most`, their range (`predicted_range`), the `part` of the run that it is
-    about, `saved_s` of it, what it comes to in all of the run (`for_run`), edit, trial, `patch`,
+    `speed`), place, evidence, advice, its effect on results and `condition`, the most that its
+    advice can buy (`speedup_at_most`) of the `part` of the run that it is about, what that or the
+    measured gain comes to in all of the run (`for_run`), edit, trial, `patch`,
     and the rule that `needs_first` to be dealt with. They stand in the order in which to deal
     with them, which is decided once, when the run is concluded; the first that is to be acted on
     is the verdict's first next step."""

@@ -13,10 +13,6 @@ from pipediag.session.parsing import storable
 
 Interval = Annotated[tuple[float, float], Field(description="95 % interval: low, high")]
 
-LikelyRange = Annotated[
-    tuple[float, float], Field(description="where nine in ten measurements lie: low, high")
-]
-
 
 class Record(BaseModel):
     """Base of every record: immutable; keys that a newer minor version added are ignored."""

@@ -20,7 +20,7 @@ def session(**overrides: Any) -> Session:
 
 
 def finding(**overrides: Any) -> Finding:
-    values = {"status": "fail", "predicted_speedup": None, "speedup_at_most": None}
+    values = {"status": "fail", "speedup_at_most": None}
     return factories.make_finding(**{**values, **overrides})
 
 
@@ -55,27 +55,15 @@ def test_how_long_the_part_is_may_be_off_as_well_as_its_trial() -> None:
     assert gain.ci95 == pytest.approx((20 / 15 - below, 20 / 15 + above))
 
 
-def test_a_prediction_and_a_limit_are_called_that() -> None:
-    predicted = facts.gain_for_run(session(), finding(predicted_speedup=5.0))
+def test_a_bound_is_called_that() -> None:
     limit = facts.gain_for_run(session(), finding(speedup_at_most=5.0))
 
-    assert predicted is not None
     assert limit is not None
-    assert (predicted.after_s, predicted.basis) == (16.0, "predicted")
     assert (limit.after_s, limit.basis) == (16.0, "at most")
 
 
-def test_the_range_of_a_prediction_is_one_of_the_run_too() -> None:
-    predicted = finding(predicted_speedup=5.0, predicted_range=(2.5, 10.0))
-    gain = facts.gain_for_run(session(), predicted)
-
-    assert gain is not None
-    assert gain.predicted_range == pytest.approx((20.0 / 17.0, 20.0 / 15.5))
-    assert gain.ci95 is None
-
-
 def test_nothing_known_gives_no_gain() -> None:
-    known = finding(predicted_speedup=2.0)
+    known = finding(speedup_at_most=2.0)
 
     assert facts.gain_for_run(session(), finding()) is None
     assert facts.gain_for_run(session(run=None), known) is None
@@ -89,7 +77,7 @@ def test_steps_of_another_loop_get_no_faster() -> None:
     ]
 
     gain = facts.gain_for_run(
-        session(run=factories.make_run(parts=parts)), finding(predicted_speedup=5.0)
+        session(run=factories.make_run(parts=parts)), finding(speedup_at_most=5.0)
     )
 
     assert gain is not None
@@ -109,7 +97,7 @@ def test_all_changes_together_are_the_runs_gain_too() -> None:
 
 def test_what_time_is_worth_is_said_where_a_price_was_given() -> None:
     priced = factories.make_run(price_per_hour=1800.0)
-    known = finding(predicted_speedup=5.0)
+    known = finding(speedup_at_most=5.0)
 
     gain, without = (
         facts.gain_for_run(session(run=run), known) for run in (priced, factories.make_run())
@@ -129,7 +117,7 @@ def test_half_a_second_of_steps_can_get_faster_and_none_can_not() -> None:
         return facts.gain_for_run(session(run=run), finding(**overrides))
 
     tried = Trial(state="confirmed", reason=None, speedup=2.0)
-    for known in ({"trial": tried}, {"predicted_speedup": 2.0}, {"speedup_at_most": 2.0}):
+    for known in ({"trial": tried}, {"speedup_at_most": 2.0}, {"speedup_at_most": 2.0}):
         half = gain(0.5, **known)
         assert half is not None
         assert half.after_s == 19.75
@@ -140,7 +128,7 @@ def test_a_run_of_nothing_but_steps_gets_as_much_faster_as_they_do() -> None:
     run = factories.make_run(parts=[factories.make_part("steps", 20.0, loop_id="loop_0")])
     tried = Trial(state="confirmed", reason=None, speedup=2.0)
 
-    for known in ({"trial": tried}, {"predicted_speedup": 2.0}):
+    for known in ({"trial": tried}, {"speedup_at_most": 2.0}):
         gain = facts.gain_for_run(session(run=run), finding(**known))
         assert gain is not None
         assert gain.speedup == 2.0

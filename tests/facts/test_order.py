@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from pipediag.facts.limits import WORTH_DOING
 from pipediag.facts.order import concluded, in_order, to_act_on, worth_doing
+from pipediag.facts.run_gain import gain_at_most
 from pipediag.gate.config import GateConfig
 from pipediag.gate.findings import finding_checks
 from pipediag.reporters.words.findings import group
@@ -45,7 +46,6 @@ FINDINGS = st.lists(
         status=st.sampled_from(get_args(FindingStatus)),
         severity=st.sampled_from(get_args(FindingSeverity)),
         subject=st.sampled_from(get_args(FindingSubject)),
-        predicted_speedup=SPEEDUPS,
         speedup_at_most=SPEEDUPS,
         trial=TRIALS,
         needs_first=st.none() | st.sampled_from(RULES),
@@ -66,7 +66,7 @@ def made(rule: str, **overrides: Any) -> Finding:
         **{
             "advice": rule,
             "severity": "warn",
-            "predicted_speedup": None,
+            "speedup_at_most": None,
             "op_id": None,
             **overrides,
         },
@@ -140,7 +140,7 @@ def test_the_order_does_not_hang_on_the_order_before_nor_changes_when_made_again
 
 
 def buys_nothing(finding: Finding) -> bool:
-    known = (finding.trial.speedup, finding.predicted_speedup, finding.speedup_at_most)
+    known = (finding.trial.speedup, finding.speedup_at_most)
     said = [speedup for speedup in known if speedup is not None]
     return bool(said) and said[0] < WORTH_DOING
 
@@ -170,12 +170,12 @@ def test_what_makes_results_wrong_comes_first_whatever_its_trial_says() -> None:
 
 def test_confirmed_by_measured_gain_then_untried_by_severity_and_by_what_is_known_of_it() -> None:
     findings = [
-        made("refuted", predicted_speedup=9.0, trial=tried("refuted", 1.0)),
+        made("refuted", speedup_at_most=9.0, trial=tried("refuted", 1.0)),
         made("open", severity="error", trial=tried("inconclusive", 1.2)),
-        made("notes", severity="info", predicted_speedup=8.0),
+        made("notes", severity="info", speedup_at_most=8.0),
         made("mixing", subject="quality"),
         made("unknown"),
-        made("batch", predicted_speedup=1.9),
+        made("batch", speedup_at_most=1.9),
         made("eager", speedup_at_most=9.0),
         made("little", severity="info", trial=tried("confirmed", 1.1)),
         made("much", trial=tried("confirmed", 1.9)),
@@ -189,10 +189,10 @@ def test_confirmed_by_measured_gain_then_untried_by_severity_and_by_what_is_know
 
 def test_what_is_predicted_to_buy_nothing_stands_behind_what_cannot_be_predicted() -> None:
     findings = [
-        made("cache", severity="error", predicted_speedup=1.01),
+        made("cache", severity="error", speedup_at_most=1.01),
         made("prefetch", speedup_at_most=1.02),
         made("layers", severity="info"),
-        made("eager", severity="info", predicted_speedup=1.1),
+        made("eager", severity="info", speedup_at_most=1.1),
         made("open", trial=tried("inconclusive", 1.1)),
     ]
     assert rules_of(findings) == ["eager", "layers", "cache", "prefetch", "open"]
@@ -202,7 +202,7 @@ def test_what_is_predicted_to_buy_nothing_stands_behind_what_cannot_be_predicted
 def test_a_small_gain_that_no_trial_confirmed_is_nothing_to_do_first() -> None:
     """Twice as fast in a tenth of the run is 1.05x for all of it."""
     run = make_run(make_part("compile", 10.0, file="train.py", line=20))
-    small = made("small", part="compile", line=20, predicted_speedup=2.0)
+    small = made("small", part="compile", line=20, speedup_at_most=2.0)
     session = concluded(mild(run=run), [small])
     assert [finding.rule for finding in session.findings] == ["small"]
     assert session.verdict.next_steps == []
@@ -212,13 +212,13 @@ def test_a_small_gain_that_no_trial_confirmed_is_nothing_to_do_first() -> None:
 
 
 def test_what_is_worth_doing_does_not_wait_for_what_is_not() -> None:
-    little = made("little", severity="error", predicted_speedup=1.05)
+    little = made("little", severity="error", speedup_at_most=1.05)
     assert steps_of([little, made("much", needs_first="little")]) == ["much"]
 
 
 def test_a_large_gain_in_next_to_nothing_of_the_run_is_next_to_nothing() -> None:
     run = make_run(make_part("compile", 2.0, file="train.py", line=20))
-    rare = made("rare", part="compile", line=20, predicted_speedup=8.0)
+    rare = made("rare", part="compile", line=20, speedup_at_most=8.0)
     first, second = concluded(make_session(run=run), [rare, made("unknown")]).findings
     assert (first.rule, second.rule) == ("unknown", "rare")
 
@@ -269,16 +269,16 @@ def test_on_a_gpu_a_warning_goes_before_what_is_good_to_know() -> None:
 
 
 def test_of_what_merely_informs_the_larger_gain_stands_first() -> None:
-    little = made("little", status="informative", predicted_speedup=1.1)
-    much = made("much", status="informative", predicted_speedup=1.9)
+    little = made("little", status="informative", speedup_at_most=1.1)
+    much = made("much", status="informative", speedup_at_most=1.9)
     assert rules_of([little, much]) == ["much", "little"]
 
 
 def test_what_a_finding_comes_to_in_the_run_is_written_with_it_and_decides_the_order() -> None:
     """Twice as fast in a tenth of the run is less than by a third faster in most of it."""
     run = make_run(make_part("compile", 10.0, file="train.py", line=20))
-    rare = made("rare", part="compile", line=20, predicted_speedup=2.0)
-    usual = made("usual", predicted_speedup=1.3)
+    rare = made("rare", part="compile", line=20, speedup_at_most=2.0)
+    usual = made("usual", speedup_at_most=1.3)
     first, second = concluded(make_session(run=run), [rare, usual]).findings
     assert (first.rule, second.rule) == ("usual", "rare")
     assert second.for_run is not None
@@ -292,7 +292,9 @@ def _by_the_ledger(where: RunPartName, evaluation_s: float, of: RunPartName = "s
     verdict = session.verdict.model_copy(update={"where": where})
     session = session.model_copy(update={"verdict": verdict})
     seen = made("host-overhead", part=of, trial=tried("confirmed", 1.3))
-    advised = made("costly-evaluation", part="evaluation", saved_s=0.8 * evaluation_s)
+    advised = made(
+        "costly-evaluation", part="evaluation", for_run=gain_at_most(run, 0.8 * evaluation_s)
+    )
     return [finding.rule for finding in concluded(session, [seen, advised]).findings]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.facts.later_epochs import later_starts_s
 from pipediag.facts.run import making_ms, starts_s
-from pipediag.facts.run_gain import gain_for_run, gain_of_all, gain_without
+from pipediag.facts.run_gain import gain_at_most, gain_for_run, gain_of_all, gain_without
 from pipediag.session.edits import Edit, Insert, MoveLayers
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import FURTHER_ROUNDS, RunGain
@@ -20,7 +20,7 @@ from tests.ledgers import make_part, make_run
 
 
 def compiled(**overrides: Any) -> Finding:
-    values = {"part": "compile", "predicted_speedup": None, "edit": None, "line": 20}
+    values = {"part": "compile", "speedup_at_most": None, "edit": None, "line": 20}
     return make_finding("repeated-compile", **{**values, **overrides})
 
 
@@ -30,7 +30,7 @@ def session_with(**ledger: Any) -> Session:
 
 
 def test_what_can_go_entirely_has_a_speed_up_of_the_run_alone() -> None:
-    gain = gain_for_run(session_with(), compiled(saved_s=50.0))
+    gain = gain_for_run(session_with(), compiled(for_run=gain_at_most(session_with().run, 50.0)))
     assert gain is not None
     assert (gain.speedup, gain.after_s, gain.basis) == (2.0, 50.0, "at most")
 
@@ -40,12 +40,6 @@ def test_what_is_saved_goes_before_a_speed_up_of_the_part() -> None:
     saved = gain_for_run(session_with(), compiled(saved_s=40.0, speedup_at_most=5.0))
     faster = gain_for_run(session_with(), compiled(speedup_at_most=5.0))
     assert saved == faster
-
-
-def test_what_is_saved_is_a_prediction_where_one_is_made() -> None:
-    gain = gain_for_run(session_with(), compiled(saved_s=20.0, predicted_speedup=3.0))
-    assert gain is not None
-    assert (gain.after_s, gain.basis) == (80.0, "predicted")
 
 
 def test_without_a_part_the_run_is_what_remains_with_what_both_are_off_by() -> None:
@@ -85,7 +79,7 @@ def test_a_finding_at_a_line_shortens_what_lies_there_and_one_without_all_of_the
         make_part("compile", 60.0, file="train.py", line=20),
         make_part("compile", 20.0, file="train.py", line=30),
     ]
-    found = compiled(line=line, predicted_speedup=2.0)
+    found = compiled(line=line, speedup_at_most=2.0)
     gain = gain_for_run(make_session(run=make_run(*rows)), found)
     assert gain is not None
     assert gain.after_s == after_s

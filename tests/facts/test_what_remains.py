@@ -25,7 +25,7 @@ def severe(verdict: dict[str, Any], **overrides: Any) -> Any:
 REFUTED = factories.make_finding(
     edit=make_edit("edit"), trial=Trial(state="refuted", reason=None, speedup=1.0)
 )
-TOO_LITTLE = factories.make_finding(predicted_speedup=1.01)
+TOO_LITTLE = factories.make_finding(speedup_at_most=1.01)
 
 
 @pytest.mark.parametrize("findings", [[], [REFUTED], [TOO_LITTLE]])

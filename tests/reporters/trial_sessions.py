@@ -128,7 +128,7 @@ def make_findings() -> list[Finding]:
         factories.make_finding(
             "random-map",
             title="A random map runs one element at a time",
-            predicted_speedup=1.3,
+            speedup_at_most=1.3,
             trial=UNTRIED,
         ),
         factories.make_finding(
@@ -136,7 +136,7 @@ def make_findings() -> list[Finding]:
             severity="warn",
             title="Launching costs as much as computing",
             effect_on_results="same up to order or rounding",
-            predicted_speedup=1.2,
+            speedup_at_most=1.2,
             edit=JIT,
             trial=UNDECIDED,
         ),
@@ -146,7 +146,7 @@ def make_findings() -> list[Finding]:
             title="The batch is small",
             line=13,
             effect_on_results="changes a hyper-parameter",
-            predicted_speedup=1.8,
+            speedup_at_most=1.8,
             edit=BATCH,
             trial=BIGGER_BATCH,
         ),
@@ -195,7 +195,7 @@ def lost_child() -> Session:
     return factories.make_session(
         findings=[
             factories.make_finding(edit=PARALLEL, trial=CONFIRMED),
-            factories.make_finding("small-batch", edit=BATCH, trial=gone, predicted_speedup=1.8),
+            factories.make_finding("small-batch", edit=BATCH, trial=gone, speedup_at_most=1.8),
         ],
         trials=make_run(
             used_s=20.0,

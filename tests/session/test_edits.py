@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, cast, get_args
 
@@ -18,9 +17,6 @@ from pipediag.capture.replay import (
 from pipediag.capture.replay import changes as replayed
 from pipediag.capture.replay.inner import InnerChange, _target
 from pipediag.capture.replay.parts import _size_matters_to
-from pipediag.forecast import changes as foreseen
-from pipediag.forecast.network import Network
-from pipediag.forecast.unknown import UnknownError
 from pipediag.session.edits import (
     KINDS,
     Change,
@@ -41,7 +37,6 @@ from pipediag.session.edits import (
     touched,
 )
 from pipediag.trials.candidates import Candidate
-from tests.factories import make_session
 
 ONE_OF_EACH: tuple[Change, ...] = (
     SetParameters("a", {"num_parallel_calls": -1}),
@@ -65,22 +60,6 @@ class Unheard:
 
 
 UNHEARD = cast("Change", Unheard())
-NOTHING = Network(
-    stations={},
-    root=None,
-    step_ms=10.0,
-    consumer_ms=3.0,
-    consumer_alone_ms=3.0,
-    consumer_cpu_ms=0.0,
-    pipeline_cpu_ms=0.0,
-    fixed_ms=0.0,
-    per_call_ms=0.0,
-    cpus=2.0,
-    capacity=2.0,
-    threads=2.0,
-    consumer_share=0.0,
-    overlaps=False,
-)
 
 
 def candidate(*changes: Change) -> Candidate:
@@ -114,8 +93,6 @@ def test_every_consumer_knows_each(change: Change) -> None:
     assert _size_matters_to(change) is isinstance(change, Remove)
     if isinstance(change, get_args(InnerChange)):
         assert _target(cast("InnerChange", change)) == "a"
-    with suppress(UnknownError):
-        foreseen.apply(NOTHING, change, make_session())
 
 
 @pytest.mark.parametrize(
@@ -130,11 +107,6 @@ def test_every_consumer_knows_each(change: Change) -> None:
             NotReplayableError,
             lambda change: replayed.apply(cast("Any", None), [change]),
             id="replay",
-        ),
-        pytest.param(
-            TypeError,
-            lambda change: foreseen.apply(NOTHING, change, make_session()),
-            id="forecast",
         ),
         pytest.param(TypeError, _size_matters_to, id="sizes"),
         pytest.param(TypeError, _target, id="within functions"),

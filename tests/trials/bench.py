@@ -139,7 +139,7 @@ def make_finding(
         severity="warn",
         advice="Do this.",
         effect_on_results=effect,
-        predicted_speedup=gain,
+        speedup_at_most=gain,
         edit=made,
         needs_first=needs_first,
     )

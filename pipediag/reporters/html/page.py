@@ -196,7 +196,6 @@ def environment() -> Environment:
         percent_interval=quantities.percent_interval,
         byte_count=quantities.byte_count,
         speedup=quantities.speedup,
-        likely_range=quantities.likely_range,
         shorten=_shorten,
         prose=_prose,
         gap_cause=labels.gap_cause,

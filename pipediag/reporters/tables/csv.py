@@ -106,7 +106,6 @@ FINDING_COLUMNS = (
     "advice",
     "effect_on_results",
     "condition",
-    "predicted_speedup",
     "trial_state",
     "trial_reason",
     "trial_speedup",
@@ -131,8 +130,6 @@ FINDING_COLUMNS = (
     "run_before_s",
     "run_after_s",
     "run_basis",
-    "predicted_speedup_low",
-    "predicted_speedup_high",
     "run_once_s",
 )
 TRIAL_COLUMNS = (
@@ -280,7 +277,6 @@ def _finding_rows(session: Session) -> Iterator[Row]:
     for finding in session.findings:
         trial = finding.trial
         low, high = trial.ci95 or (None, None)
-        likely_low, likely_high = finding.predicted_range or (None, None)
         alone_low, alone_high = trial.pipeline_ci95 or (None, None)
         yield {
             "rule": finding.rule,
@@ -294,7 +290,6 @@ def _finding_rows(session: Session) -> Iterator[Row]:
             "advice": finding.advice,
             "effect_on_results": finding.effect_on_results,
             "condition": finding.condition,
-            "predicted_speedup": finding.predicted_speedup,
             "trial_state": trial.state,
             "trial_reason": trial.reason,
             "trial_speedup": trial.speedup,
@@ -313,8 +308,6 @@ def _finding_rows(session: Session) -> Iterator[Row]:
             "trial_pipeline_speedup_low": alone_low,
             "trial_pipeline_speedup_high": alone_high,
             "part": finding.part,
-            "predicted_speedup_low": likely_low,
-            "predicted_speedup_high": likely_high,
             **_for_run(finding.for_run),
         }
 

@@ -200,7 +200,7 @@ def _nothing_found(report: TraceReport) -> Text:
 
 def _finding(finding: Finding, index: int, limits: TraceLimits) -> Table:
     """The gain first, as a long title may be cut; a profile has no trials to speak of."""
-    gain = findings.prediction(finding)
+    gain = findings.at_most(finding)
     title = f"{gain}: {finding.title}" if gain else finding.title
     style = _FINDING_STYLE[finding.severity]
     return _indented(f"{index:2}.", title, limits.characters, style)

@@ -185,8 +185,6 @@ LABELS: Mapping[str, _Shown] = {
     "percent_of_limit": _Shown("constants in the graph", "% of what TensorFlow takes"),
     "policy": _Shown("policy of number types"),
     "pool_threads": _Shown("threads in the pool"),
-    "prediction_basis": _Shown("predicted by"),
-    "prediction_missing": _Shown("why no speed-up is predicted"),
     "at_most_if_the_same": _Shown("at most, if each epoch gives the same", "x"),
     "profiled_step_ratio": _Shown("a step under the profiler takes", "x"),
     "python": _Shown("its Python"),

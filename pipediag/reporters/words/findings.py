@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pipediag.facts.order import to_act_on
-from pipediag.reporters.words import labels
-from pipediag.reporters.words.quantities import predicted_speedup
+from pipediag.reporters.words.quantities import speedup
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.trace_report import TraceReport
@@ -43,10 +42,7 @@ def group(session: Session | TraceReport) -> Groups:
     return groups
 
 
-def prediction(finding: Finding) -> str | None:
-    """What the edit should buy, where trials are not part of the report."""
-    if finding.predicted_speedup is None:
-        return None
-    known = predicted_speedup(finding.predicted_speedup, finding.predicted_range)
-    by = labels.BY_PROFILE_ALONE if finding.predicted_by_profile_alone else None
-    return " ".join(filter(None, (known, "predicted", by)))
+def at_most(finding: Finding) -> str | None:
+    """What the edit buys at most, where trials are not part of the report."""
+    most = finding.speedup_at_most
+    return None if most is None else f"at most {speedup(most)}"

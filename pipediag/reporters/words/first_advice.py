@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from statistics import fmean, geometric_mean
 
 from pipediag.facts.order import known_gain, to_act_on, worth_doing
-from pipediag.reporters.words import labels, pipeline_estimate, run_parts
+from pipediag.reporters.words import pipeline_estimate, run_parts
 from pipediag.reporters.words.quantities import (
     counted,
-    likely_range,
     measured,
     milliseconds,
     speedup,
@@ -31,9 +30,9 @@ class Gain:
     number: str
     """`5.65x`."""
     rest: str
-    """What follows it: the interval, from how long to how long, whether it is predicted."""
+    """What follows it: the interval, from how long to how long, whether it is a bound."""
     measured: bool
-    """Whether it was seen in the training loop; otherwise it is an estimate or a prediction."""
+    """Whether it was seen in the training loop; otherwise it is an estimate or a bound."""
 
     @property
     def text(self) -> str:
@@ -67,7 +66,7 @@ def nothing_worth_doing(session: Session) -> str | None:
     gain = known_gain(best) or 1.0
     of_what = f" {run_parts.of_what(best.for_run)}" if best.for_run is not None else ""
     if gain <= 1.0:
-        return "Nothing: no change that was found is predicted to make it faster."
+        return "Nothing: no change that was found can make it faster."
     return (
         f"Nothing: what was found promises {speedup(gain)}{of_what} and no more, and no trial "
         "has confirmed that."
@@ -86,11 +85,6 @@ def _of_the_step(finding: Finding) -> Gain | None:
         return Gain(unit, speedup(trial.speedup), rest, measured=seen)
     if finding.part != "steps":
         return None
-    if finding.predicted_speedup is not None:
-        likely = likely_range(finding.predicted_range)
-        by = labels.BY_PROFILE_ALONE if finding.predicted_by_profile_alone else None
-        rest = " ".join(filter(None, (likely, "predicted", by)))
-        return Gain("a step", speedup(finding.predicted_speedup), rest, measured=False)
     if finding.speedup_at_most is not None:
         rest = ", ".join(filter(None, ("at most", finding.condition)))
         return Gain("a step", speedup(finding.speedup_at_most), rest, measured=False)
@@ -103,8 +97,7 @@ def _of_the_run(finding: Finding) -> Gain | None:
         return None
     bounds = speedup_interval(gain.ci95) if gain.ci95 else None
     basis = None if gain.basis == "measured" else gain.basis
-    likely = likely_range(gain.predicted_range)
-    rest = " ".join(filter(None, (bounds, likely, basis, f"({run_parts.from_to(gain)})")))
+    rest = " ".join(filter(None, (bounds, basis, f"({run_parts.from_to(gain)})")))
     seen = gain.basis == "measured" and not pipeline_estimate.is_estimate(finding.trial)
     return Gain(run_parts.scope(gain), speedup(gain.speedup), rest, measured=seen)
 

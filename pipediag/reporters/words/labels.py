@@ -51,9 +51,6 @@ STEP_CLASS: dict[StepClass, str] = {
     "unattributed": "Not attributed",
 }
 
-BY_PROFILE_ALONE = "by the profile alone"
-"""Said of a prediction that rests on no model of the running pipeline."""
-
 STEP_CLASS_MEANING: dict[StepClass, str] = {
     "input_wait": "blocked in GetNext until the pipeline hands over a batch",
     "device_compute": "operations of the model running",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipediag.session.record import Interval, LikelyRange
+from pipediag.session.record import Interval
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 NOTHING = "\N{EN DASH}"
@@ -120,16 +120,6 @@ def speedup(value: float | None) -> str:
 def speedup_interval(bounds: Interval | None) -> str:
     """Both ends of a speed-up's interval: `[1.88, 2.01]`."""
     return NOTHING if bounds is None else f"[{bounds[0]:.2f},{NO_BREAK}{bounds[1]:.2f}]"
-
-
-def likely_range(bounds: LikelyRange | None) -> str | None:
-    """Where a prediction is likely to be measured: `(1.46 to 2.73x)`; None where nobody knows."""
-    return None if bounds is None else f"({bounds[0]:.2f} to{NO_BREAK}{speedup(bounds[1])})"
-
-
-def predicted_speedup(figure: float, bounds: LikelyRange | None) -> str:
-    """A prediction with that range: `2.00x (1.46 to 2.73x)`."""
-    return " ".join(filter(None, (speedup(figure), likely_range(bounds))))
 
 
 def bind_units(text: str) -> str:

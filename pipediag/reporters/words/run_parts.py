@@ -9,7 +9,6 @@ from pipediag.facts.run_gain import worth
 from pipediag.reporters.words.quantities import (
     NO_BREAK,
     counted,
-    likely_range,
     measured,
     percent,
     seconds,
@@ -136,9 +135,8 @@ def gain(found: RunGain | None) -> str | None:
     if found is None:
         return None
     bounds = f" {speedup_interval(found.ci95)}" if found.ci95 else ""
-    basis = "" if found.basis == "measured" else f" {found.basis}"
-    likely = f" {likely_range(found.predicted_range)}" if found.predicted_range else ""
-    return f"{speedup(found.speedup)}{bounds}{likely}{basis} {of_what(found)}"
+    basis = "" if found.basis == "measured" else f"{found.basis} "
+    return f"{basis}{speedup(found.speedup)}{bounds} {of_what(found)}"
 
 
 def of_what(found: RunGain) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pipediag.reporters.words import labels, pipeline_estimate
 from pipediag.reporters.words.quantities import (
     counted,
-    predicted_speedup,
     speedup,
     speedup_interval,
 )
@@ -26,7 +25,7 @@ class Outcome:
     word: str
     """`confirmed`, `refuted`, `inconclusive` or `not tried`; `price` where the state is None."""
     numbers: str
-    """`predicted 2.00x, measured 1.94x [1.88, 2.01]`, or as much of it as there is."""
+    """`1.94x [1.88, 2.01]`, or `at most 2.00x` where nothing was measured."""
     basis: str | None
     """`8 block pairs`, on what."""
     says: str | None
@@ -41,10 +40,9 @@ class Outcome:
 
 
 def outcome(finding: Finding) -> Outcome | None:
-    """None where there is neither an edit nor a prediction, so nothing that a trial could tell."""
+    """None where there is neither an edit nor a bound, so nothing that a trial could tell."""
     trial = finding.trial
-    predicted = finding.predicted_speedup or finding.speedup_at_most
-    if finding.edit is None and predicted is None and trial == NOT_TRIED:
+    if finding.edit is None and finding.speedup_at_most is None and trial == NOT_TRIED:
         return None
     if finding.about_results and trial.state != "not_tried":
         return _price(trial)
@@ -74,7 +72,7 @@ def each_edit_once(session: Session) -> list[Finding]:
 
 
 def not_tried(session: Session) -> list[Finding]:
-    """The failed findings whose gain is predicted at best, in the session's order."""
+    """The failed findings whose gain is bounded at best, in the session's order."""
     return [
         finding
         for finding in session.findings
@@ -131,28 +129,16 @@ def caveats(finding: Finding) -> str | None:
 
 
 def missed(finding: Finding) -> str | None:
-    """Where what was predicted lies outside of what was measured, a sentence that says so."""
-    trial, predicted = finding.trial, finding.predicted_speedup
+    """Where more was measured than the upper bound, a sentence that says so."""
+    trial, most = finding.trial, finding.speedup_at_most
     if trial.ci95 is None or finding.about_results or pipeline_estimate.is_estimate(trial):
         return None
-    low, high = trial.ci95
-    if predicted is not None:
-        least, likely_most = finding.predicted_range or (predicted, predicted)
-        if low <= likely_most and least <= high:
-            return None
-        known = predicted_speedup(predicted, finding.predicted_range)
-        than = "less" if least > high else "more"
-        return (
-            f"The prediction missed: {known} was predicted, and it gained {than}, "
-            f"{speedup_interval(trial.ci95)}."
-        )
-    most = finding.speedup_at_most
-    if most is not None and low > most:
-        return (
-            f"The prediction missed: {speedup(most)} was to be the most, and it gained "
-            f"{speedup_interval(trial.ci95)}."
-        )
-    return None
+    if most is None or finding.part != "steps" or trial.ci95[0] <= most:
+        return None
+    return (
+        f"The bound did not hold: {speedup(most)} was to be the most, and it gained "
+        f"{speedup_interval(trial.ci95)}."
+    )
 
 
 def _price(trial: Trial) -> Outcome:
@@ -180,12 +166,8 @@ def _numbers(finding: Finding) -> str:
     parts = []
     # What becomes of a part of the run as such tells nobody anything: the run's gain stands beside.
     told = finding.part == "steps" or finding.for_run is None
-    if told and finding.predicted_speedup is not None:
-        known = predicted_speedup(finding.predicted_speedup, finding.predicted_range)
-        by = labels.BY_PROFILE_ALONE if finding.predicted_by_profile_alone else None
-        parts.append(" ".join(filter(None, ("predicted", known, by))))
-    elif told and finding.speedup_at_most is not None and finding.trial.speedup is None:
-        parts.append(f"{speedup(finding.speedup_at_most)} at most")
+    if told and finding.speedup_at_most is not None and finding.trial.speedup is None:
+        parts.append(f"at most {speedup(finding.speedup_at_most)}")
     if finding.trial.speedup is not None:
         parts.append(_measured(finding.trial))
     return ", ".join(parts)

@@ -16,7 +16,7 @@ TRIAL_WORDS: dict[str, str] = {
     "inconclusive": (
         f"The interval contains {WORTHWHILE}x. A larger `--budget` makes it narrower."
     ),
-    "not tried": "Only a prediction from this run's numbers, and the reason why.",
+    "not tried": "Only the most that it can buy, by this run's times, and the reason why.",
     "together": (
         "All confirmed changes at once, measured anew: gains do not multiply. A change that does "
         "not go with the others is left out, with its reason."

@@ -84,7 +84,7 @@ def _gained(session: Session) -> float:
 
 
 def _promised(session: Session) -> float:
-    """By the best change that no trial has decided yet, as predicted or at most."""
+    """By the best change that no trial has decided yet, at most."""
     untried = [
         known_gain(finding) or 1.0
         for finding in session.findings

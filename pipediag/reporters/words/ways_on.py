@@ -50,7 +50,7 @@ def _ways(session: Session) -> Iterator[str]:
         yield _BY_TORCH if told else f"Measure longer: `--steps {longer_run(session)}`."
     yield from verdict.next_steps
     if verdict.next_steps and session.trials_missing == NO_BUDGET:
-        yield "Leave out `--budget 0`: trials may show what no rule can predict."
+        yield "Leave out `--budget 0`: trials may show what no rule can know."
 
 
 def longer_budget(session: Session) -> int | None:

@@ -10,7 +10,7 @@ from statistics import fmean, median
 
 from pipediag.facts.devices import NO_ACCELERATOR, accelerators, full_name, percent_of_span
 from pipediag.facts.limits import Threshold
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -48,7 +48,7 @@ META = Meta(
     edit="Even out what the devices get (shards, lengths of sequences, placement of tables), or "
     "repair what slows the one: its host's input, its clocks, another process on it.",
     cost="Other shards mean another order of the data.",
-    prediction="Amdahl: the span over the span less what the device works longer than the others' "
+    bound="Amdahl: the span over the span less what the device works longer than the others' "
     "median.",
     needs=("devices",),
     thresholds=(WAITING, Z_SCORE, RATIO),
@@ -119,7 +119,7 @@ def check_devices(
             f"{_remedy(slow, others)}",
             title=_title(slow, others),
             evidence=evidence,
-            own_prediction=_prediction(excess),
+            speedup_at_most=_at_most(excess),
         )
     ]
 
@@ -198,7 +198,7 @@ def _no_collective(
     )
 
 
-def _prediction(excess: float) -> Prediction:
+def _at_most(excess: float) -> float | None:
     if excess >= 100.0:
-        return Prediction(None, "The other devices did nothing but wait.")
-    return Prediction(round(100.0 / (100.0 - excess), 3))
+        return None
+    return round(100.0 / (100.0 - excess), 3)

@@ -14,7 +14,7 @@ from pipediag.rules.device.gpu_models import pcie_gb_per_s
 from pipediag.rules.device.prefetch import UNTRIED, prefetched_to
 from pipediag.rules.device.relevance import input_first_on, without_idle
 from pipediag.rules.model_edits import PROFILE_ALONE
-from pipediag.rules.rule import Meta, Prediction, with_edit
+from pipediag.rules.rule import Meta, with_edit
 from pipediag.session.devices import DeviceActivity, DeviceCopies
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -54,7 +54,7 @@ META = Meta(
     "pinned memory.",
     cost="A batch or two of device memory. Narrower types must hold every value: int32 ids up to "
     "2^31. prefetch_to_device must come last and serves one device.",
-    prediction="The device's span without the exposed part, where its kernels last long enough to "
+    bound="The device's span without the exposed part, where its kernels last long enough to "
     "hide the copies; else the copies set the pace.",
     needs=("devices",),
     thresholds=(EXPOSED, FULL_RATE, SMALL_COPY, INPUT_GAPS),
@@ -126,7 +126,7 @@ def _check(
             "fail",
             _advice(device, copies, element_spec, framework),
             evidence=evidence,
-            own_prediction=_prediction(device, copies),
+            speedup_at_most=_at_most(device, copies),
             untried=PROFILE_ALONE,
         )
     ]
@@ -175,6 +175,6 @@ def _rate_sentence(device: DeviceActivity, copies: DeviceCopies, framework: Fram
     )
 
 
-def _prediction(device: DeviceActivity, copies: DeviceCopies) -> Prediction:
+def _at_most(device: DeviceActivity, copies: DeviceCopies) -> float | None:
     hidden = min(copies.exposed_ms, device.span_ms - copies.ms)
     return without_idle(device, max(0.0, hidden))

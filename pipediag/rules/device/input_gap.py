@@ -32,7 +32,7 @@ from pipediag.rules.device.relevance import (
 )
 from pipediag.rules.model_edits import PROFILE_ALONE
 from pipediag.rules.relevance import weigh_input
-from pipediag.rules.rule import Meta, Prediction, with_edit
+from pipediag.rules.rule import Meta, with_edit
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
@@ -64,7 +64,7 @@ META = Meta(
     edit="Speed up the iterator that is named: parallel calls, reading files in parallel, cache, "
     "fewer and larger elements.",
     cost="More CPU or more memory for the pipeline.",
-    prediction="Amdahl: the device's span over the span without these gaps, which is what an input "
+    bound="Amdahl: the device's span over the span without these gaps, which is what an input "
     "that costs nothing would give; within a session never beyond its ceiling.",
     needs=("devices",),
     thresholds=(IDLE, HIGHLY, UNDER_FLOOR),
@@ -131,7 +131,7 @@ def check_devices(
             op_id=behind.op_id,
             place=(behind.file, behind.line),
             evidence=evidence,
-            own_prediction=without_idle(device, device.causes_ms.get("input", 0.0)),
+            speedup_at_most=without_idle(device, device.causes_ms.get("input", 0.0)),
             untried=PROFILE_ALONE,
         )
     ]
@@ -152,7 +152,7 @@ def check(session: Session) -> list[Finding]:
             op_id=finding.op_id,
             place=(finding.file, finding.line),
             evidence={**finding.evidence, **weight.evidence},
-            own_prediction=_within_ceiling(session, finding.predicted_speedup),
+            speedup_at_most=_within_ceiling(session, finding.speedup_at_most),
             edit=_edit(session) if weight.worth_trying else None,
             untried=_UNTRIED,
         )
@@ -165,11 +165,11 @@ def _edit(session: Session) -> Edit | None:
     return None if device is None else prefetched_to(session, device, META.id)
 
 
-def _within_ceiling(session: Session, speedup: float | None) -> Prediction:
+def _within_ceiling(session: Session, speedup: float | None) -> float | None:
     ceiling = session.ceiling.speedup_if_input_free if session.ceiling else None
     if ceiling is None or speedup is None:
-        return Prediction(None, "The ceiling of this run is not known.")
-    return Prediction(min(speedup, ceiling))
+        return None
+    return min(speedup, ceiling)
 
 
 def _behind(device: DeviceActivity) -> _Behind:

@@ -31,7 +31,7 @@ from pipediag.rules.model_edits import (
     compiled_by_xla,
     several_steps_a_call,
 )
-from pipediag.rules.rule import Meta, Prediction, with_edit
+from pipediag.rules.rule import Meta, with_edit
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -64,7 +64,7 @@ META = Meta(
     "compile(steps_per_execution=16); TF_GPU_THREAD_MODE=gpu_private; a larger batch.",
     cost="XLA compiles once for each shape and changes the last digits; a larger batch changes how "
     "the model learns, and its learning rate must be tuned again.",
-    prediction="None: how many launches remain is not known. The evidence holds the most that can "
+    bound="None: how many launches remain is not known. The evidence holds the most that can "
     "be gained, which is the span over the span without these gaps.",
     needs=("devices",),
     thresholds=(IDLE, DELAY, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
@@ -110,18 +110,18 @@ def check_devices(
         "median_launch_us": launches.median_launch_us if launches else None,
         "kernels_per_s": launches.per_s if launches else None,
         "launching_thread_in": doing[0] if doing else None,
-        "most_speedup": without_idle(device, device.causes_ms.get("launch", 0.0)).speedup,
+        "most_speedup": without_idle(device, device.causes_ms.get("launch", 0.0)),
     }
     aside = set_aside(META, device, "launch", IDLE, evidence)
     if aside is not None:
         return [aside]
     if delay is not None and delay >= DELAY.value:
         return [META.finding("informative", _in_bursts(delay, framework), evidence=evidence)]
-    prediction = Prediction(None, "How many launches remain can't be told from a profile.")
+    prediction = None
     advice = _advice(device, framework)
     return [
         META.finding(
-            "fail", advice, evidence=evidence, own_prediction=prediction, untried=PROFILE_ALONE
+            "fail", advice, evidence=evidence, speedup_at_most=prediction, untried=PROFILE_ALONE
         )
     ]
 

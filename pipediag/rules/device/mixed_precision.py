@@ -13,7 +13,7 @@ from pipediag.facts.limits import INPUT_GAPS, Threshold
 from pipediag.rules.device.gpu_models import sixteen_bit_policy
 from pipediag.rules.device.relevance import input_first_on, without_idle
 from pipediag.rules.model_edits import OWN_LOOP, PROFILE_ALONE, in_sixteen_bits
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -53,7 +53,7 @@ META = Meta(
     cost="Every product is rounded to 16 bits: training may converge differently or not at all. "
     "Validate accuracy; float16 needs loss scaling (Keras' fit does it, a loop of one's own must "
     "use LossScaleOptimizer); keep the last softmax in float32.",
-    prediction="Amdahl: the products without tensor cores take half their time (own choice; NVIDIA "
+    bound="Amdahl: the products without tensor cores take half their time (own choice; NVIDIA "
     "and Keras speak of up to three times as fast a step), and all else stays.",
     needs=("devices",),
     thresholds=(MATMUL, TENSOR_CORE, GAIN, INPUT_GAPS),
@@ -149,13 +149,13 @@ def _weighed(
     if fitting is None:
         reason = f"Whether {device.model or 'this device'} has tensor cores is not known."
         return META.finding("inconclusive", reason, evidence=evidence)
-    prediction = _prediction(device)
+    at_most = _at_most(device)
     other = _other_reason(device, _policy(session))
     if other is not None:
         return META.finding("informative", other, evidence=evidence)
     advice = _advice(_SIXTEEN_BITS[framework][fitting])
     edit = None if session is None else in_sixteen_bits(session, META.id, fitting)
-    if prediction.speedup is not None and prediction.speedup < GAIN.value:
+    if at_most is not None and at_most < GAIN.value:
         idle = f"The device is idle {device.idle_percent:.0f} % of the time."
         advice = f"{idle} {advice}"
         return META.finding("informative", advice, evidence=evidence, edit=edit)
@@ -163,7 +163,7 @@ def _weighed(
         "fail",
         advice,
         evidence=evidence,
-        own_prediction=prediction,
+        speedup_at_most=at_most,
         edit=edit,
         untried=PROFILE_ALONE if session is None else None,
     )
@@ -205,7 +205,7 @@ def _savable_ms(device: DeviceActivity) -> float:
     return _plain_ms(device) * (1 - 1 / FACTOR)
 
 
-def _prediction(device: DeviceActivity) -> Prediction:
+def _at_most(device: DeviceActivity) -> float | None:
     return without_idle(device, _savable_ms(device))
 
 

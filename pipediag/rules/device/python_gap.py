@@ -60,7 +60,7 @@ META = Meta(
     edit="Do it every hundredth step or in on_epoch_end, or in another thread; "
     "compile(steps_per_execution=16) where callbacks may run less often.",
     cost="Logs and callbacks see fewer steps.",
-    prediction="Amdahl: the span over the span without these gaps. None for a single pause.",
+    bound="Amdahl: the span over the span without these gaps. None for a single pause.",
     needs=("devices",),
     thresholds=(IDLE, ONE_PAUSE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     severity="warn",
@@ -107,7 +107,7 @@ def check_devices(
             "fail",
             _advice(device, doing[0] if doing else None, framework),
             evidence=evidence,
-            own_prediction=without_idle(device, device.causes_ms["python"]),
+            speedup_at_most=without_idle(device, device.causes_ms["python"]),
             untried=PROFILE_ALONE,
         )
     ]

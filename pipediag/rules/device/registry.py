@@ -56,5 +56,5 @@ def _device_urgency(finding: Finding) -> tuple[int, int, float, float]:
         STATUS_ORDER.index(finding.status),
         SEVERITY_ORDER.index(finding.severity),
         -share if isinstance(share, float | int) else 0.0,
-        -(finding.predicted_speedup or 1.0),
+        -(finding.speedup_at_most or 1.0),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pipediag.facts.devices import accelerators_or_cpus, cause_percent, percent_of_span
 from pipediag.facts.limits import INPUT_GAPS, PERTURBED, Threshold
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
@@ -109,9 +109,9 @@ def _numbers(finding: Finding) -> list[str]:
     return [key for key in finding.evidence if key != "prediction_missing"]
 
 
-def without_idle(device: DeviceActivity, saved_ms: float) -> Prediction:
+def without_idle(device: DeviceActivity, saved_ms: float) -> float | None:
     """Amdahl's law: the span over the span without `saved_ms` of it."""
     left = device.span_ms - saved_ms
     if left <= 0:
-        return Prediction(None, "What would remain of the device's time is not known.")
-    return Prediction(round(max(1.0, device.span_ms / left), 3))
+        return None
+    return round(max(1.0, device.span_ms / left), 3)

@@ -17,7 +17,7 @@ from pipediag.rules.device.relevance import (
     unless_perturbed,
 )
 from pipediag.rules.model_edits import NO_MODEL_EDIT, PROFILE_ALONE, compiled_by_xla
-from pipediag.rules.rule import Meta, Prediction, with_edit
+from pipediag.rules.rule import Meta, with_edit
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -55,7 +55,7 @@ META = Meta(
     "small ones; a larger batch; in PyTorch an optimiser with fused=True or foreach=True.",
     cost="XLA compiles once for each shape and changes the last digits; a larger batch must be "
     "tuned for.",
-    prediction="None: what fusion leaves can't be told from a profile.",
+    bound="None: what fusion leaves can't be told from a profile.",
     needs=("devices",),
     thresholds=(SHORT, IDLE, FEWEST, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     severity="warn",
@@ -116,11 +116,8 @@ def _weighed(device: DeviceActivity, evidence: dict[str, Scalar], framework: Fra
     if waits := input_first_on(device):
         return META.finding("informative", waits, evidence=evidence)
     if cause_percent(device, "launch") >= IDLE.value:
-        prediction = Prediction(None, "What fusion leaves can't be told from a profile.")
         advice = _advice(device, _short_percent(device), framework)
-        return META.finding(
-            "fail", advice, evidence=evidence, own_prediction=prediction, untried=PROFILE_ALONE
-        )
+        return META.finding("fail", advice, evidence=evidence, untried=PROFILE_ALONE)
     if why := unexplained(device):
         return META.finding("inconclusive", why, evidence=evidence)
     idle = cause_percent(device, "launch")

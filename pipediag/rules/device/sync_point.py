@@ -50,7 +50,7 @@ META = Meta(
     edit="Keep loss and metrics on the device (keras.metrics) and read them every hundredth step; "
     "no .numpy(), float(), print or `if` on a tensor within the loop.",
     cost="Progress and logs show values less often.",
-    prediction="Amdahl: the span over the span without these gaps. Cautious, as the launches after "
+    bound="Amdahl: the span over the span without these gaps. Cautious, as the launches after "
     "a wait would then be hidden too.",
     needs=("devices",),
     thresholds=(IDLE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
@@ -96,7 +96,7 @@ def check_devices(
             "fail",
             _advice(device, doing[0] if doing else None, framework),
             evidence=evidence,
-            own_prediction=without_idle(device, device.causes_ms["sync"]),
+            speedup_at_most=without_idle(device, device.causes_ms["sync"]),
         )
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding, EmbeddingIds
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -24,7 +24,7 @@ META = Meta(
     "integer `dtype`, and to 16 bits under a mixed policy. Ids beyond the limit are rounded.",
     edit='`keras.Input(shape, dtype="int32")` in front of the Embedding.',
     cost="None.",
-    prediction="None: it is about results, not about speed.",
+    bound="None: it is about results, not about speed.",
     needs=("loop",),
     thresholds=(),
     severity="error",
@@ -33,7 +33,6 @@ META = Meta(
     untried="It is about what the model learns, which a trial of speed can't tell.",
 )
 
-_NO_SPEED = Prediction(None, "This is about results, not about speed.")
 _MEND = (
     'Put `keras.Input(..., dtype="int32")` in front of the Embedding, so that ids stay integers.'
 )
@@ -77,7 +76,7 @@ def _finding(table: Embedding, ids: EmbeddingIds) -> Finding | None:
             f"{_MEND} On their way to `{table.layer}`, they are cast to {ids.cast_through}, which "
             f"rounds integers above {exact}: {pairs}."
         )
-        return META.finding("fail", advice, evidence=evidence, own_prediction=_NO_SPEED)
+        return META.finding("fail", advice, evidence=evidence)
     if table.rows - 1 <= exact:
         return None
     advice = (
@@ -85,9 +84,7 @@ def _finding(table: Embedding, ids: EmbeddingIds) -> Finding | None:
         f"rounds integers above {exact}; the table has {table.rows} rows, of which some can't be "
         f"reached. In the {ids.batches} batches that were looked at, no id was changed."
     )
-    return META.finding(
-        "fail", advice, evidence=evidence, own_prediction=_NO_SPEED, severity="warn"
-    )
+    return META.finding("fail", advice, evidence=evidence, severity="warn")
 
 
 def _exact(through: str | None) -> int | None:

@@ -11,9 +11,9 @@ from pipediag.facts.amounts import exact_time
 from pipediag.facts.embedding_cost import percent_of_step
 from pipediag.facts.limits import OPERATION_SHARE, Threshold
 from pipediag.facts.step import class_percent
-from pipediag.rules.prediction import at_most_without
+from pipediag.rules.bounds import at_most_without
 from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -33,7 +33,6 @@ def judged_by_compute(
     evidence: Mapping[str, Scalar],
     *,
     took_ms: float | None,
-    missing: str,
     gone_ms: float | None = None,
     edit: Edit | None = None,
     untried: str | None = None,
@@ -46,7 +45,6 @@ def judged_by_compute(
         took_ms: of a step in what the advice takes away; None where that was not told.
         gone_ms: of a step in all that may go with it, where that is more: the most that the advice
             can buy.
-        missing: why nothing is predicted, as a sentence.
         place: what to change; the loop, where that is not known.
     """
     took = percent_of_step(session, took_ms)
@@ -70,7 +68,6 @@ def judged_by_compute(
         advice,
         place=place or ((loop.file, loop.line) if loop else None),
         evidence=evidence,
-        own_prediction=Prediction(None, missing),
         speedup_at_most=None if gone is None else at_most_without(session, gone),
         edit=edit,
         untried=untried,

@@ -7,19 +7,16 @@ from collections.abc import Mapping
 from pipediag.facts.step import class_percent
 from pipediag.rules.pipeline.widened_ids import COPIED
 from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import Scalar
 
 
 def judged_by_copies(
-    meta: Meta, session: Session, advice: str, evidence: Mapping[str, Scalar], unmeasured: str
+    meta: Meta, session: Session, advice: str, evidence: Mapping[str, Scalar]
 ) -> Finding:
-    """It fails where copies take a relevant part, and nothing else has to be seen to first.
-
-    `unmeasured` says why there is no prediction.
-    """
+    """It fails where copies take a relevant part, and nothing else has to be seen to first."""
     copied = class_percent(session, ["device_copy"])
     evidence = {**evidence, "device_copy_percent": copied}
     if copied < COPIED.value:
@@ -33,5 +30,4 @@ def judged_by_copies(
         advice,
         place=(loop.file, loop.line) if loop else None,
         evidence=evidence,
-        own_prediction=Prediction(None, unmeasured),
     )

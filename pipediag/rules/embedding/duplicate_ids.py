@@ -41,7 +41,7 @@ META = Meta(
     "On a CPU it made the step faster for none of seven tables, with 52 to 88 % of the lookups "
     "repeated: 0.65 to 1.03 times as fast (`benchmarks.embedding_duplicates`). On a GPU it was not "
     "measured. Only the trial tells.",
-    prediction="None: the step with different ids was not measured.",
+    bound="None: the step with different ids was not measured.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(REPEATED, VECTORS, OPERATION_SHARE, INPUT_BOUND),
     severity="info",

@@ -19,7 +19,7 @@ META = Meta(
     "when a layer is frozen later: memory, and a part of each checkpoint, for nothing.",
     edit="A new optimizer in the `compile` that follows the freezing.",
     cost="The new optimizer starts from moments of zero, for the other layers too.",
-    prediction="None: it is about memory, not about speed.",
+    bound="None: it is about memory, not about speed.",
     needs=("loop",),
     thresholds=(LARGE,),
     severity="info",

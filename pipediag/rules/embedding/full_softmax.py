@@ -83,7 +83,7 @@ META = Meta(
     "the fewer are drawn; its value can't be compared with that of the full softmax, which "
     "evaluation keeps. What that does to accuracy, no trial measures. The sampler takes low ids "
     "for frequent ones.",
-    prediction="None: the step with a sampled softmax is left to a trial. The share that is stated "
+    bound="None: the step with a sampled softmax is left to a trial. The share that is stated "
     "is measured where the profile tells logits and loss from the rest of the step; else it is the "
     "least that its products and its memory can take. At most these are saved, with gradient and "
     "update of the weights, which an optimizer may then do for rows alone.",
@@ -142,7 +142,6 @@ def _finding(session: Session, loop: Loop, softmax: Softmax) -> Finding:
         advice,
         evidence,
         took_ms=took_ms,
-        missing="The step with a sampled softmax was not measured.",
         gone_ms=_gone_ms(session, softmax, took_ms),
         edit=None if len(loop.softmaxes) > 1 else _edit(session, softmax),
         untried=_untried(session, loop),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pipediag.facts.limits import Threshold
 from pipediag.facts.pipeline import call_name
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -35,7 +35,7 @@ META = Meta(
     edit="A tensor made before the function, `table = tf.constant(array)`, or a `tf.Variable`; the "
     "function reads that.",
     cost="None.",
-    prediction="None: the step with a tensor in its place was not measured.",
+    bound="None: the step with a tensor in its place was not measured.",
     needs=(),
     thresholds=(LARGE_CONSTANTS,),
     severity="warn",
@@ -44,7 +44,6 @@ META = Meta(
 )
 REFUSED = re.compile(r"tensor proto whose content is larger than 2GB")
 """What TensorFlow says of an array that it can't write into a graph."""
-_UNMEASURED = Prediction(None, "What a tensor in its place would change was not measured.")
 _MEND = (
     "Make a tensor of the array before, `table = tf.constant(array)`, or a `tf.Variable`, and let "
     "the function read that."
@@ -71,7 +70,6 @@ def _ended() -> Finding:
         f"{_MEND} The script ended because a function reads an array of 2 GiB or more, which "
         "TensorFlow writes into its graph as a constant. The traceback above names the line.",
         evidence={"limit_bytes": LIMIT_BYTES, "known_from": "the script's error"},
-        own_prediction=_UNMEASURED,
         severity="error",
     )
 
@@ -85,7 +83,6 @@ def _in_pipelines(session: Session) -> Iterator[Finding]:
                 f"{_MEND} The function of {call_name(op)} {_holds(held)}",
                 op=op,
                 evidence=_evidence(held),
-                own_prediction=_UNMEASURED,
             )
 
 
@@ -98,7 +95,6 @@ def _in_steps(session: Session) -> Iterator[Finding]:
                 f"{_MEND} The step {_holds(held)}",
                 place=(loop.file, loop.line),
                 evidence=_evidence(held),
-                own_prediction=_UNMEASURED,
             )
 
 

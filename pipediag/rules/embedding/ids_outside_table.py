@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding, EmbeddingIds
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -21,7 +21,7 @@ META = Meta(
     "counted from the table's end.",
     edit="`input_dim` of at least the largest id plus one, or ids that are mapped into the table.",
     cost="More rows take more memory.",
-    prediction="None: it is about results, not about speed.",
+    bound="None: it is about results, not about speed.",
     needs=(),
     thresholds=(),
     severity="error",
@@ -32,7 +32,6 @@ META = Meta(
 
 _RAISED = re.compile(r"indices\[[\d,]*\] = (-?\d+) is not in \[0, (\d+)\)")
 """What TensorFlow's gathers say on a CPU."""
-_NO_SPEED = Prediction(None, "This is about results, not about speed.")
 
 
 def check(session: Session) -> list[Finding]:
@@ -67,7 +66,6 @@ def _ended_by(session: Session, id: int, rows: int) -> Finding:
         f"looked up in {where}, which has rows 0 to {rows - 1}.",
         place=(loop.file, loop.line) if loop else None,
         evidence={"id": id, "rows": rows, "batch": batch, "known_from": "the script's error"},
-        own_prediction=_NO_SPEED,
     )
 
 
@@ -87,7 +85,6 @@ def _finding(table: Embedding, ids: EmbeddingIds) -> Finding:
             "batches": ids.batches,
             "known_from": "ids of batches",
         },
-        own_prediction=_NO_SPEED,
     )
 
 

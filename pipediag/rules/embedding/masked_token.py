@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.facts.padding import WITHIN, masks_a_token, within_percent
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding, EmbeddingIds
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -18,7 +18,7 @@ META = Meta(
     why="Layers behind the Embedding skip what is masked, so the token with id 0 is never seen.",
     edit="Ids from 1 on, `input_dim` one larger; or a `mask_token` in the lookup layer.",
     cost="One more row.",
-    prediction="None: it is about results, not about speed.",
+    bound="None: it is about results, not about speed.",
     needs=("loop",),
     thresholds=(WITHIN,),
     severity="error",
@@ -26,8 +26,6 @@ META = Meta(
     subject="correctness",
     untried="It is about what the model learns, which a trial of speed can't tell.",
 )
-
-_NO_SPEED = Prediction(None, "This is about results, not about speed.")
 
 
 def check(session: Session) -> list[Finding]:
@@ -65,5 +63,4 @@ def _finding(table: Embedding, ids: EmbeddingIds) -> Finding:
             "zero_is_a_token": ids.zero_is_a_token,
             "batches": ids.batches,
         },
-        own_prediction=_NO_SPEED,
     )

@@ -7,7 +7,7 @@ from pipediag.facts.step import class_percent
 from pipediag.facts.table_sizes import LARGE, large
 from pipediag.rules.embedding.sizes import names_of
 from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
@@ -42,7 +42,7 @@ META = Meta(
     "copies, where memory is short.",
     cost="Another clipping or another objective is another optimisation. Divided rows need code of "
     "your own: Keras 3 has no such layer on TensorFlow.",
-    prediction="None: the exchange of rows was not measured.",
+    bound="None: the exchange of rows was not measured.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(LARGE, EXCHANGE, MIRRORED, INPUT_BOUND),
     severity="warn",
@@ -92,7 +92,6 @@ def _exchanged(session: Session, loop: Loop, tables: list[Embedding]) -> Finding
         advice,
         place=(loop.file, loop.line),
         evidence=evidence,
-        own_prediction=Prediction(None, "The exchange of rows was not measured."),
     )
 
 

@@ -37,14 +37,13 @@ META = Meta(
     edit="`activity_regularizer` in place of `embeddings_regularizer`; no constraint, or one on "
     "the vectors that are looked up.",
     cost="Rows are shrunk as often as they are looked up: another objective, to be tuned again.",
-    prediction="None: the step without them was not measured.",
+    bound="None: the step without them was not measured.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(LARGE, OPERATION_SHARE, COMPUTE, INPUT_BOUND),
     severity="warn",
     effect_on_results="changes a hyper-parameter",
     frees=("device_compute",),
 )
-_NOT_MEASURED = "The step without them was not measured."
 
 
 def check(session: Session) -> list[Finding]:
@@ -72,7 +71,6 @@ def _finding(session: Session, tables: list[Embedding]) -> Finding:
         f"{_advice(tables)}{_and_rows(session, tables)}",
         evidence,
         took_ms=_took_ms(session, tables),
-        missing=_NOT_MEASURED,
         edit=without_table_terms(session, META.id),
         place=_made_at(tables),
         untried=no_optimizer_edit(session),

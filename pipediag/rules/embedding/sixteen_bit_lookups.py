@@ -37,7 +37,7 @@ META = Meta(
     "through gradients for numbers that are not finite.",
     edit='The policy `"float32"`; or products large enough to gain from 16 bits.',
     cost="Vectors behind the lookup take twice the bytes.",
-    prediction="None: the step in float32 was not measured.",
+    bound="None: the step in float32 was not measured.",
     needs=("loop", "keras"),
     thresholds=(LARGE, TABLES, MATMUL),
     severity="info",

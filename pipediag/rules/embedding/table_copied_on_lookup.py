@@ -7,11 +7,11 @@ from dataclasses import replace
 from pipediag.facts.embedding_cost import parts_ms, percent_of_step
 from pipediag.facts.limits import OPERATION_SHARE, Threshold
 from pipediag.facts.table_sizes import LARGE, large
+from pipediag.rules.bounds import at_most_without
 from pipediag.rules.embedding.sizes import names_of
 from pipediag.rules.model_edits import NO_MODEL_EDIT, compiled_by_xla
-from pipediag.rules.prediction import at_most_without
 from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
@@ -44,7 +44,7 @@ META = Meta(
     edit="A lookup in the variable itself, `tf.nn.embedding_lookup(self.embeddings.value, ids)`, "
     "or `jit_compile=True`.",
     cost="None for the lookup. XLA compiles once for each shape and rounds otherwise.",
-    prediction="None: the step without the copy was not measured. At most what the copy takes in "
+    bound="None: the step without the copy was not measured. At most what the copy takes in "
     "the profile is saved.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(LARGE, CPU_RATE, GPU_RATE, OPERATION_SHARE),
@@ -52,7 +52,6 @@ META = Meta(
     effect_on_results="same up to order or rounding",
     frees=("device_compute",),
 )
-_NOT_TRIED_ALONE = Prediction(None, "The step without the copy was not measured.")
 
 
 def check(session: Session) -> list[Finding]:
@@ -105,7 +104,6 @@ def _finding(session: Session, tables: list[Embedding]) -> Finding:
         advice,
         place=(loop.file, loop.line) if loop else None,
         evidence=evidence,
-        own_prediction=_NOT_TRIED_ALONE,
         speedup_at_most=None if measured is None else at_most_without(session, measured),
         edit=_edit(session),
         untried=NO_MODEL_EDIT,

@@ -40,7 +40,7 @@ META = Meta(
     edit="No `tf.device` around the table where it fits; where it does not, one of the ways out "
     "that `pipediag plan-memory` lists.",
     cost="Memory of the GPU.",
-    prediction="None: the step with the table elsewhere was not measured.",
+    bound="None: the step with the table elsewhere was not measured.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(LARGE, ROOM, FULL, COPIED, INPUT_BOUND),
     severity="warn",
@@ -90,9 +90,7 @@ def _on_host(session: Session, tables: list[Embedding], evidence: dict[str, Scal
         "With its slots it would take "
         f"{evidence['percent_of_gpu_memory']:.0f} % of the GPU's memory, and {_crosses(tables)}."
     )
-    return judged_by_copies(
-        META, session, advice, evidence, "The step with the table elsewhere was not measured."
-    )
+    return judged_by_copies(META, session, advice, evidence)
 
 
 def _crosses(tables: list[Embedding]) -> str:

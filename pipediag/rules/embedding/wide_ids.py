@@ -29,7 +29,7 @@ META = Meta(
     "half is batched, buffered, cached and copied to the device for nothing.",
     edit='`tf.cast(ids, "int32")` in the pipeline, or `array.astype("int32")` before it.',
     cost="None: ids that have a row fit.",
-    prediction="None: the step with shorter ids was not measured.",
+    bound="None: the step with shorter ids was not measured.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(SAVED, COPIED, INPUT_BOUND),
     severity="warn",
@@ -63,9 +63,7 @@ def _finding(session: Session, tables: list[Embedding], megabytes: float) -> Fin
         f"{megabytes:.1f} MB of a step are zeros."
     )
     evidence = _evidence(tables, megabytes)
-    return judged_by_copies(
-        META, session, advice, evidence, "The step with shorter ids was not measured."
-    )
+    return judged_by_copies(META, session, advice, evidence)
 
 
 def _saved_bytes(tables: list[Embedding]) -> float:

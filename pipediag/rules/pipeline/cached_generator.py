@@ -57,7 +57,7 @@ def of_generator(meta: Meta, session: Session) -> Finding | None:
     if unknown is not None:
         advice = f"A cache behind {call_name(op)} could help {_SAME}. {unknown}"
         return meta.finding("informative", advice, op=op, evidence=evidence, title=TITLE)
-    evidence["at_most_if_the_same"] = gain_of_cache(session, op, passes).speedup
+    evidence["at_most_if_the_same"] = gain_of_cache(session, op)
     on_disk = size is not None and not fits_in_memory(session, size)
     condition = _SAME if size is not None else f"{_SAME}, and {_fits(session, op)}"
     cache = "`.cache(path)`" if on_disk else "`.cache()`"
@@ -109,12 +109,12 @@ def instead(session: Session) -> str | None:
     op, passes = _costliest(session), passes_over_data(session)
     if op is None or passes is None or (op.function and op.function.side_effect):
         return None
-    later = gain_of_cache(session, op, math.inf).speedup
+    later = gain_of_cache(session, op)
     if later is None or against(session, passes, cache_bytes(session, op) or 0.0) is not None:
         return None
     return (
         f"Put `.cache()` directly behind {call_name(op)} if it gives the same in every epoch "
-        f"({later:.3g}x predicted from the second on), or"
+        f"(at most {later:.3g}x from the second on), or"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_WAIT
 from pipediag.rules.relevance import weigh_input
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 
@@ -19,7 +19,7 @@ META = Meta(
     "and parallel call.",
     edit="Remove the call.",
     cost="Breakpoints within mapped functions no longer work.",
-    prediction="None: the pipeline outside of debug mode was not seen.",
+    bound="None: the pipeline outside of debug mode was not seen.",
     needs=("loop", "breakdown"),
     thresholds=(INPUT_WAIT,),
     severity="warn",
@@ -42,6 +42,5 @@ def check(session: Session) -> list[Finding]:
             if weight.status == "fail"
             else weight.sentence,
             evidence=weight.evidence,
-            own_prediction=Prediction(None, "The pipeline outside of debug mode was not seen."),
         )
     ]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_WAIT
 from pipediag.facts.pipeline import operations, option
-from pipediag.rules.prediction import FORECAST
 from pipediag.rules.relevance import weigh_input
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -23,7 +22,7 @@ META = Meta(
     "both; with them off it does only what is written.",
     edit="Remove the option, or set it to True.",
     cost="More elements in memory and more threads at work beside the training step.",
-    prediction=f"{FORECAST}Stateless maps run in parallel, and a prefetch is appended. None where "
+    bound="Stateless maps run in parallel, and a prefetch is appended. None where "
     "other defaults are switched off.",
     needs=("loop", "pipeline", "breakdown"),
     thresholds=(INPUT_WAIT,),
@@ -52,7 +51,6 @@ def check(session: Session) -> list[Finding]:
             advice if weight.status == "fail" else weight.sentence,
             op=written,
             evidence={**weight.evidence, "switched_off": ", ".join(off.values())},
-            own_prediction=Prediction(None, "Which of the defaults would help is not known."),
             edit=_edit(list(off)) if weight.worth_trying else None,
         )
     ]

@@ -1,9 +1,11 @@
-"""What rules on the waits between epochs predict."""
+"""What ending the waits between epochs buys at most."""
 
 from __future__ import annotations
 
+from pipediag.facts.bounds import bound
 from pipediag.facts.later_epochs import later_starts_s
-from pipediag.rules.rule import Prediction
+from pipediag.facts.run_gain import gain_at_most
+from pipediag.session.ledger import RunGain
 from pipediag.session.loops import LoopTime
 from pipediag.session.model import Session
 
@@ -19,7 +21,7 @@ def foretold(time: LoopTime | None) -> str:
     return FORETOLD if time is not None and not time.epoch_ends_seen else ""
 
 
-def without_first_batches(session: Session, time: LoopTime, instead_s: float = 0.0) -> Prediction:
+def without_first_batches(session: Session, time: LoopTime, instead_s: float = 0.0) -> float | None:
     """The loop over the loop without those waits, its start included where that is known.
 
     `instead_s`: what the steps take longer then. Waits that no end of an epoch showed are not in
@@ -29,15 +31,13 @@ def without_first_batches(session: Session, time: LoopTime, instead_s: float = 0
     projected = loop.projected_s if loop is not None and time.epoch_ends_seen else None
     whole = projected or time.total_s
     left = whole - time.first_batches_s + instead_s
-    if left <= 0.001 * whole:
-        return Prediction(None, "Next to nothing of the loop would be left.")
-    return Prediction(round(max(1.0, whole / left), 3))
+    return bound(whole, whole - left)
 
 
-def saved_of_first_batches_s(
+def run_without_first_batches(
     session: Session, time: LoopTime, instead_s: float = 0.0
-) -> float | None:
-    """Seconds that this takes off the run, by its ledger; None where that is not known.
+) -> RunGain | None:
+    """What the run gains at most without them, by its ledger; None where that is not known.
 
     The ledger may be of one epoch where the loop's time is of all that were seen, so what the steps
     take longer is given as a part of the waits.
@@ -45,4 +45,5 @@ def saved_of_first_batches_s(
     waits_s = later_starts_s(session)
     if waits_s is None or time.first_batches_s <= 0.0:
         return None
-    return waits_s * max(0.0, 1.0 - instead_s / time.first_batches_s)
+    saved_s = waits_s * max(0.0, 1.0 - instead_s / time.first_batches_s)
+    return gain_at_most(session.run, saved_s)

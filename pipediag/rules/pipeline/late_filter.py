@@ -25,7 +25,7 @@ META = Meta(
     "before it measures.",
     edit="Put the filter above the map.",
     cost="The filter must work on what stands above the map.",
-    prediction="None: whether they can be swapped is known only by trying.",
+    bound="None: whether they can be swapped is known only by trying.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
     severity="info",

@@ -18,7 +18,7 @@ from pipediag.facts.pipeline import (
     reshuffles,
     upstream,
 )
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -39,7 +39,7 @@ META = Meta(
     edit="Move the cache above the random map, the shuffle behind the cache (and both above the "
     "batch), or the take above the cache.",
     cost="Moved above a costly map, the cache saves less time; results change to what was meant.",
-    prediction="None: the finding is about results, or about a cache that does nothing.",
+    bound="None: the finding is about results, or about a cache that does nothing.",
     needs=("loop", "pipeline"),
     thresholds=(),
     severity="error",
@@ -84,7 +84,6 @@ def _random(session: Session, cache: Operation) -> Finding | None:
         f"cache repeats the first epoch's draws in all others.{once}",
         op=cache,
         evidence={"random_operation": first.id},
-        own_prediction=Prediction(None, "This is about results, not speed."),
         title="A cache below a random map repeats the same random values in every epoch",
         edit=_above(session, cache, first),
         untried=_BETWEEN,
@@ -135,7 +134,6 @@ def _frozen_order(session: Session, cache: Operation) -> Finding | None:
         f"{remedy.advice}: as it is, every epoch has the order of the first.{remedy.more}{once}",
         op=cache,
         evidence={"shuffle_operation": shuffle.id},
-        own_prediction=Prediction(None, "This is about results, not speed."),
         title="A cache below a shuffle repeats the same order in every epoch",
         severity="warn",
         edit=remedy.edit,
@@ -229,9 +227,6 @@ def _endless(session: Session, cache: Operation) -> Finding | None:
                 "element and grows until memory ends.",
                 op=cache,
                 evidence={"repeat_operation": op.id},
-                own_prediction=Prediction(
-                    None, "What a working cache would save was not measured."
-                ),
                 title="A cache below an endless repeat never completes",
                 effect="same results",
                 subject="speed",
@@ -254,7 +249,6 @@ def _incomplete(session: Session, cache: Operation) -> Finding | None:
             "end is thrown away, so every epoch works anew.",
             op=cache,
             evidence={"take_count": count, "cache_cardinality": cache.cardinality},
-            own_prediction=Prediction(None, "What a working cache would save was not measured."),
             title="A take behind a cache keeps it from completing",
             severity="warn",
             effect="same results",

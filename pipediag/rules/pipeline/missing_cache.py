@@ -35,12 +35,11 @@ from pipediag.rules.pipeline.cached_elements import cache_behind, elements_of_a_
 from pipediag.rules.pipeline.cached_generator import of_generator
 from pipediag.rules.pipeline.epoch_ends import (
     foretold,
-    saved_of_first_batches_s,
+    run_without_first_batches,
     without_first_batches,
 )
-from pipediag.rules.prediction import FORECAST
 from pipediag.rules.relevance import Weight, contested_by_percent, weigh
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -65,7 +64,7 @@ META = Meta(
     cost="Memory or disk for every element. A file outlives the run: delete it when the data or "
     "the map changes. The first epoch gains nothing. A function that isn't "
     "deterministic would be frozen at its first results.",
-    prediction=f"{FORECAST}With the cache full, as a trial measures it; the first epoch gains "
+    bound="With the cache full, as a trial measures it; the first epoch gains "
     "nothing. Where no cache can be put in by itself: the input wait falls to the "
     "delays of what stands behind it, in the mean over the loop's epochs.",
     needs=("loop", "pipeline", "steps", "breakdown"),
@@ -77,7 +76,6 @@ META = Meta(
     tried_where="Also where a repeated batch contests the input wait.",
 )
 
-_DISK_UNKNOWN = Prediction(None, "How fast the disk gives elements back was not measured.")
 
 _NONE = "No map that gives the same in every epoch stands without a cache behind it."
 
@@ -133,7 +131,7 @@ def _of_maps(session: Session) -> list[Finding]:
             f"{weight.sentence} {advice}".lstrip(),
             op=op,
             evidence=evidence,
-            own_prediction=_DISK_UNKNOWN if on_disk else gain_of_cache(session, op, passes),
+            speedup_at_most=None if on_disk else gain_of_cache(session, op),
             effect=_effect(session, op),
             edit=_edit(session, op, on_disk=on_disk),
             condition=_condition(session, op),
@@ -197,13 +195,13 @@ def _before_the_steps(
         _advice(session, op, size, on_disk=on_disk) + foretold(time),
         op=op,
         evidence=evidence,
-        own_prediction=without_first_batches(session, time) if time and known else _DISK_UNKNOWN,
+        speedup_at_most=without_first_batches(session, time) if time and known else None,
         effect=_effect(session, op),
         edit=_edit(session, op, on_disk=on_disk, whole_epoch=True),
         condition=_condition(session, op),
         untried=_untried(session, op),
         part="epoch_start",
-        saved_s=saved_of_first_batches_s(session, time) if time and known else None,
+        for_run=run_without_first_batches(session, time) if time and known else None,
     )
 
 

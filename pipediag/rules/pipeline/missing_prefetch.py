@@ -10,7 +10,7 @@ from pipediag.facts.pipeline import (
     place_name,
     prefetch_switched_off,
 )
-from pipediag.rules.prediction import FORECAST, overlapped
+from pipediag.rules.bounds import overlapped
 from pipediag.rules.relevance import weigh_input
 from pipediag.rules.rule import Meta
 from pipediag.session.edits import AUTOTUNE, Edit, Insert
@@ -32,7 +32,7 @@ META = Meta(
     "off.",
     edit="`.prefetch(tf.data.AUTOTUNE)` at the end, or the defaults back on.",
     cost="A few more batches in memory.",
-    prediction=f"{FORECAST}Input and consumer no longer take turns.",
+    bound="Input and consumer no longer take turns.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT,),
     severity="warn",
@@ -69,7 +69,7 @@ def check(session: Session) -> list[Finding]:
             advice if weight.status == "fail" else weight.sentence,
             op=last,
             evidence={**weight.evidence, "switched_off_by": switch},
-            own_prediction=overlapped(session),
+            speedup_at_most=overlapped(session),
             edit=_edit(session, last) if weight.worth_trying else None,
             untried="Debug mode drops every prefetch and can't be left within the process.",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import call_name, costlier, operations, place_name
-from pipediag.rules.prediction import PARALLEL_CALLS, parallel
+from pipediag.rules.bounds import PARALLEL_CALLS, parallel
 from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta
 from pipediag.session.edits import AUTOTUNE, Edit, SetParameters
@@ -25,7 +25,7 @@ META = Meta(
     edit="Move the map behind the flat_map or interleave. A trial gives it num_parallel_calls "
     "where it stands, as moving it means rewriting the outer function.",
     cost="A function that needs to know which file it reads must get that as part of the element.",
-    prediction=PARALLEL_CALLS,
+    bound=PARALLEL_CALLS,
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
     severity="warn",
@@ -63,7 +63,7 @@ def _finding(session: Session, op: Operation, outer: Operation) -> Finding:
         advice if weight.status == "fail" else weight.sentence,
         op=op,
         evidence=weight.evidence,
-        own_prediction=parallel(session, costs, cpus(session), on_cpu=True),
+        speedup_at_most=parallel(session, costs, cpus(session), on_cpu=True),
         edit=_edit(op, name),
     )
 

@@ -39,7 +39,7 @@ META = Meta(
     "stays as it is: measured, a loss of sparse labels computes no less.",
     edit='The class as an integer, and `loss="sparse_categorical_crossentropy"`.',
     cost="None without label smoothing and without metrics that want one-hot labels.",
-    prediction="None: labels of another form were not measured.",
+    bound="None: labels of another form were not measured.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(SHIPPED, INPUT_WAIT, OPERATION_SHARE, COPIED),
     severity="warn",
@@ -61,10 +61,9 @@ def check(session: Session) -> list[Finding]:
             return [_given(session, loop, one) for one in given]
     if not found or not of_this_loss:
         return [META.finding("not-applicable", f"No one-hot labels are made for `{_LOSS}`.")]
-    missing = "Labels of another form were not measured."
     stays = _stays(session)
     return [
-        judged(META, session, op, part, lambda *made: f"{_advice(*made)}{stays}", missing)
+        judged(META, session, op, part, lambda *made: f"{_advice(*made)}{stays}")
         for op, part in found
     ]
 

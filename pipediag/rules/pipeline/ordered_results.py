@@ -35,7 +35,7 @@ META = Meta(
     "of its own in it, whichever ends first.",
     edit="`options.deterministic = False`, where order is free.",
     cost="Elements come in another order in each run, so that runs can't be repeated exactly.",
-    prediction="None: how much calls differ in length was not measured.",
+    bound="None: how much calls differ in length was not measured.",
     needs=("loop", "pipeline", "steps", "breakdown", "host"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, CPU_OF_CALLS, SEEN, LOCK, DISK),
     severity="info",

@@ -16,15 +16,14 @@ from pipediag.facts.pipeline import (
     place_name,
     upstream,
 )
-from pipediag.rules.pipeline.batch_forms import BATCH_FORMS, BROADCASTS, REWRITTEN
-from pipediag.rules.prediction import (
-    FORECAST,
+from pipediag.rules.bounds import (
     less_input,
     uncounted_wait_ms,
     unexplained_factor,
 )
+from pipediag.rules.pipeline.batch_forms import BATCH_FORMS, BROADCASTS, REWRITTEN
 from pipediag.rules.relevance import Weight, weigh
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -44,7 +43,6 @@ ELEMENTS = Threshold(
     "elements",
     "own choice: with fewer it only informs, and is tried after what fails",
 )
-REMAINING = 0.1
 MOSTLY_UNCOUNTED = 2.0
 """Input wait over all delays from which most of it is on no operation's clock. Own choice: one
 half."""
@@ -62,9 +60,7 @@ META = Meta(
     "strings.split, 19 for parse_example.",
     edit="Swap the two: `ds.batch(n).map(f)`, with the batch form of parsing and splitting.",
     cost="The function must broadcast over the first axis; ragged results need to_tensor().",
-    prediction=f"{FORECAST}The map's time falls to a nineteenth, the least of three measured "
-    "gains. Where it can't be moved by itself: its part of the input wait falls to a tenth, "
-    "and wait that no delay explains is shared out in proportion to the delays.",
+    bound="The map's part of the input wait falls away, and what is on no operation's clock.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENT_TIME, ELEMENTS),
     severity="warn",
@@ -140,7 +136,7 @@ def _finding(session: Session, op: Operation, function: OperationFunction) -> Fi
         _advice(session, op, function),
         op=op,
         evidence=evidence,
-        own_prediction=_prediction(session, delay),
+        speedup_at_most=_at_most(session, delay),
         edit=_edit(session, op),
         untried=_untried(session, op),
     )
@@ -256,5 +252,5 @@ def _not_counted(session: Session) -> str:
     )
 
 
-def _prediction(session: Session, delay: float) -> Prediction:
-    return less_input(session, delay * (1 - REMAINING) * unexplained_factor(session), on_cpu=False)
+def _at_most(session: Session, delay: float) -> float | None:
+    return less_input(session, delay + uncounted_wait_ms(session), on_cpu=False)

@@ -20,7 +20,7 @@ from pipediag.facts.python_work import SEEN, hot_line, source_cpu_ms
 from pipediag.rules.pipeline.keras_processes import WHAT_PROCESSES_NEED
 from pipediag.rules.pipeline.waiting_calls import WAITING_CALLS
 from pipediag.rules.relevance import weigh_input
-from pipediag.rules.rule import Meta, Place, Prediction
+from pipediag.rules.rule import Meta, Place
 from pipediag.session.edits import Change, Edit, Remove, Replace, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.loops import KerasUse
@@ -42,7 +42,7 @@ META = Meta(
     f"{WHAT_PROCESSES_NEED}.",
     cost="`__getitem__` is called from several threads at once: an open file, a random generator "
     "or a buffer that it shares must stand that. `max_queue_size` batches are held in memory.",
-    prediction="Where it waits, the longest of: the step on a repeated batch; its CPU time; its "
+    bound="Where it waits, the longest of: the step on a repeated batch; its CPU time; its "
     "time over the number of workers. None where it computes: whether its code releases the lock "
     "shows when it is tried.",
     needs=("loop", "keras", "steps", "breakdown"),
@@ -95,7 +95,7 @@ def _finding(session: Session, keras: KerasUse, place: Place) -> Finding:
         op_id=op.id if op else None,
         place=place,
         evidence=evidence,
-        own_prediction=_prediction(session, op, workers),
+        speedup_at_most=_at_most(session, op, workers),
         edit=_edit(session, op, keras, workers),
         untried="How Keras reads the PyDataset was not recorded.",
     )
@@ -134,11 +134,11 @@ def _doubt(keras: KerasUse, workers: int) -> str:
     )
 
 
-def _prediction(session: Session, op: Operation | None, workers: int) -> Prediction:
+def _at_most(session: Session, op: Operation | None, workers: int) -> float | None:
     after = beside_ms(session, op, workers)
     if session.steps is None or after is None or not waits(session, op):
-        return Prediction(None, "Whether its code releases the interpreter lock is not known.")
-    return Prediction(round(max(1.0, session.steps.mean_ms / after), 3))
+        return None
+    return round(max(1.0, session.steps.mean_ms / after), 3)
 
 
 def _edit(session: Session, op: Operation | None, keras: KerasUse, workers: int) -> Edit | None:

@@ -15,9 +15,9 @@ from pipediag.facts.python_work import (
     python_use,
 )
 from pipediag.facts.step import class_ms
-from pipediag.rules.prediction import less_input
+from pipediag.rules.bounds import less_input
 from pipediag.rules.relevance import weigh
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -39,7 +39,7 @@ META = Meta(
     "must be at the top level of a module that can be imported without training, its arguments "
     "small against its work. A rewritten one must be compared; stored results go stale when "
     "the code changes.",
-    prediction="Of a pool of processes, one a CPU: what input costs over the number of CPUs, no "
+    bound="Of a pool of processes, one a CPU: what input costs over the number of CPUs, no "
     "less than all CPU time spread over them, and the rest of the step. What crosses between "
     "processes is left out.",
     needs=("loop", "pipeline", "steps", "breakdown", "host"),
@@ -75,15 +75,15 @@ def _finding(session: Session, op: Operation, use: PythonUse) -> Finding:
         advice,
         op=op,
         evidence=evidence,
-        own_prediction=_prediction(session),
+        speedup_at_most=_at_most(session),
     )
 
 
-def _prediction(session: Session) -> Prediction:
+def _at_most(session: Session) -> float | None:
     """Of a process for each CPU."""
     count = cpus(session)
     if count <= 1:
-        return Prediction(None, "The process may use one CPU only.")
+        return None
     input_ms = class_ms(session, ["input_wait"])
     return less_input(session, input_ms * (1 - 1 / count), on_cpu=True)
 

@@ -30,7 +30,7 @@ from pipediag.facts.python_work import (
 )
 from pipediag.rules.pipeline.cached_generator import instead
 from pipediag.rules.pipeline.keras_processes import WHAT_PROCESSES_NEED
-from pipediag.rules.rule import Meta, Place, Prediction
+from pipediag.rules.rule import Meta, Place
 from pipediag.session.findings import Finding
 from pipediag.session.host import HotLine
 from pipediag.session.loops import KerasUse
@@ -61,7 +61,7 @@ META = Meta(
     "`use_multiprocessing=True`), with whole-array NumPy, or with tf.data.",
     cost="Processes copy what the dataset holds and start slowly; batches may come in another "
     "order.",
-    prediction="The real step over the longest of: the step on a repeated batch; the source's CPU "
+    bound="The real step over the longest of: the step on a repeated batch; the source's CPU "
     "time (that of tf.data's threads, which run it) spread over the CPUs, with what it waits. None "
     "where the consumer was not measured alone.",
     needs=("loop", "steps"),
@@ -100,7 +100,7 @@ def check(session: Session) -> list[Finding]:
         op=generator,
         place=(line.file, line.line) if line else place,
         evidence=evidence,
-        own_prediction=_prediction(session),
+        speedup_at_most=_at_most(session),
         title=None if _by_the_lock(session) else _slow_title(keras),
     )
     return [finding.model_copy(update={"needs_first": _gentler(session)})]
@@ -184,14 +184,12 @@ def _of_one_line(line: HotLine) -> str:
     )
 
 
-def _prediction(session: Session) -> Prediction:
+def _at_most(session: Session) -> float | None:
     if session.differential is None or session.steps is None:
-        return Prediction(
-            None, session.differential_missing or "The consumer was not measured alone."
-        )
+        return None
     source_ms = source_cpu_ms(session) or 0.0
     left = max(session.differential.step_ms, source_ms / cpus(session) + _waited_ms(session))
-    return Prediction(round(max(1.0, session.steps.mean_ms / left), 3))
+    return round(max(1.0, session.steps.mean_ms / left), 3)
 
 
 def _waited_ms(session: Session) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.pipeline import call_name, delay_ms, following_batch, operations
 from pipediag.facts.python_sources import running_line
-from pipediag.rules.prediction import less_input
+from pipediag.rules.bounds import less_input
 from pipediag.rules.relevance import Weight, weigh
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -24,7 +24,7 @@ META = Meta(
     "batches of 256 gave 8140 batches/s in place of 70.",
     edit="Yield whole batches of NumPy arrays and drop the batch.",
     cost="The generator must gather rows itself; a shuffle behind it would mix batches, not rows.",
-    prediction="The crossing is paid once a batch: 50 µs (measured, at most its own time) less for "
+    bound="The crossing is paid once a batch: 50 µs (measured, at most its own time) less for "
     "every element but one; never beyond the ceiling.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
@@ -62,7 +62,7 @@ def _finding(session: Session, op: Operation) -> Finding:
         op=op,
         place=running_line(session, op),
         evidence={**weight.evidence, "elements_per_step": op.elements},
-        own_prediction=_prediction(session, op),
+        speedup_at_most=_at_most(session, op),
     )
 
 
@@ -90,8 +90,8 @@ def _crossing_ms(session: Session, op: Operation) -> float | None:
     return min(delay, CROSSING_MS * op.elements)
 
 
-def _prediction(session: Session, op: Operation) -> Prediction:
+def _at_most(session: Session, op: Operation) -> float | None:
     crossing = _crossing_ms(session, op)
     if crossing is None or op.elements is None:
-        return Prediction(None, "The time per row was not measured.")
+        return None
     return less_input(session, crossing * (1 - 1 / op.elements), on_cpu=False)

@@ -6,10 +6,10 @@ from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import call_name, costlier, delay_ms, operations
 from pipediag.facts.step import class_ms
+from pipediag.rules.bounds import less_input
 from pipediag.rules.pipeline.files_at_once import files_at_once, how_many, read_in_turn
-from pipediag.rules.prediction import FORECAST, less_input
 from pipediag.rules.relevance import weigh
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -35,7 +35,7 @@ META = Meta(
     "`files.interleave(TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE)` for the flat_map.",
     cost="Records of several files alternate; memory for each open file; slower on warm local "
     "files.",
-    prediction=f"{FORECAST}For compressed files, as many readers as there are CPUs. None for plain "
+    bound="For compressed files, as many readers as there are CPUs. None for plain "
     "files: what the disk gives to several readers can't be known from one.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FROM_DISK),
@@ -90,7 +90,7 @@ def _finding(session: Session, op: Operation) -> Finding:
         _advice(session, op, outer),
         op=op,
         evidence=evidence,
-        own_prediction=_prediction(session, delay, packed),
+        speedup_at_most=_at_most(session, delay, packed),
         edit=files_at_once(session, op, META.id),
     )
 
@@ -139,7 +139,7 @@ def _delay_ms(session: Session, op: Operation) -> float | None:
     return measured + max(0.0, class_ms(session, ["input_wait"]) - explained)
 
 
-def _prediction(session: Session, delay: float | None, packed: bool) -> Prediction:
+def _at_most(session: Session, delay: float | None, packed: bool) -> float | None:
     if not packed or delay is None:
-        return Prediction(None, "What the disk gives to several readers can't be known from one.")
+        return None
     return less_input(session, delay * (1 - 1 / cpus(session)), on_cpu=True)

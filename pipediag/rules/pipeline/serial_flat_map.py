@@ -6,9 +6,9 @@ from pipediag.facts.graph_ops import calls_python, uses
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import call_name, operations, place_name
+from pipediag.rules.bounds import PARALLEL_CALLS, parallel
 from pipediag.rules.pipeline.opened_in_turn import opens_in_turn
 from pipediag.rules.pipeline.waiting_calls import WAITING_CALLS
-from pipediag.rules.prediction import PARALLEL_CALLS, parallel
 from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta
 from pipediag.session.edits import AUTOTUNE, Change, Edit, Replace, SetOptions
@@ -36,7 +36,7 @@ META = Meta(
     "`options.threading.private_threadpool_size = 16`.",
     cost="Rows of several elements alternate; what each of them opens is held at the same time. "
     "Python is called by several threads at once.",
-    prediction=PARALLEL_CALLS,
+    bound=PARALLEL_CALLS,
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
     severity="warn",
@@ -87,7 +87,7 @@ def _findings(session: Session, op: Operation) -> list[Finding]:
             f"{weight.sentence} {_advice(op, count, threads=python)}".lstrip(),
             op=op,
             evidence=evidence,
-            own_prediction=parallel(session, op, count, on_cpu=not python),
+            speedup_at_most=parallel(session, op, count, on_cpu=not python),
             edit=_edit(op, count, threads=python),
         )
     ]

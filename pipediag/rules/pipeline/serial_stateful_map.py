@@ -9,10 +9,10 @@ from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import cpus, pool_size
 from pipediag.facts.pipeline import call_name, operations, place_name
 from pipediag.facts.python_work import CPU_OF_CALLS, LOCK, SEEN, PythonUse, python_use
+from pipediag.rules.bounds import PARALLEL_CALLS, parallel
 from pipediag.rules.pipeline.waiting_calls import WAITING_CALLS
-from pipediag.rules.prediction import PARALLEL_CALLS, parallel
 from pipediag.rules.relevance import weigh
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.edits import AUTOTUNE, Change, Edit, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -42,7 +42,7 @@ META = Meta(
     "a pool of that size; for random numbers, use tf.random.stateless_* with a seed per element "
     "too.",
     cost=f"Elements keep their order, but {OVERLAPPING}.",
-    prediction=PARALLEL_CALLS
+    bound=PARALLEL_CALLS
     + " For Python that waits, 16 calls on a pool of 16 threads; for Python that holds the lock, "
     "none.",
     needs=("loop", "pipeline", "steps", "breakdown"),
@@ -55,7 +55,7 @@ META = Meta(
 
 class Remedy(NamedTuple):
     advice: str
-    prediction: Prediction
+    at_most: float | None
     edit: Edit
 
 
@@ -98,7 +98,7 @@ def _finding(session: Session, op: Operation) -> Finding:
         advice,
         op=op,
         evidence=evidence,
-        own_prediction=remedy.prediction,
+        speedup_at_most=remedy.at_most,
         effect="same results" if only_looks_up(op.function) else None,
         edit=remedy.edit,
     )
@@ -122,7 +122,7 @@ def _remedy(session: Session, op: Operation, use: PythonUse | None) -> Remedy:
         advice += " Use tf.random.stateless_* with a seed for each element to keep runs repeatable."
     if use is not None and use.work == "unclear":
         missing = "Whether its Python holds the interpreter lock was not measured."
-        return Remedy(f"{advice} {missing}", Prediction(None, missing), _tuned_calls(op))
+        return Remedy(f"{advice} {missing}", None, _tuned_calls(op))
     return Remedy(advice, parallel(session, op, cpus(session), on_cpu=True), _tuned_calls(op))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import call_name, operations, place_name
-from pipediag.rules.prediction import PARALLEL_CALLS, parallel
+from pipediag.rules.bounds import PARALLEL_CALLS, parallel
 from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta
 from pipediag.session.edits import AUTOTUNE, Edit, SetParameters
@@ -23,7 +23,7 @@ META = Meta(
     "is then kept.",
     edit="Remove the parameter, or give `tf.data.AUTOTUNE`.",
     cost="More calls in flight hold more elements in memory.",
-    prediction=PARALLEL_CALLS,
+    bound=PARALLEL_CALLS,
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
     severity="warn",
@@ -53,7 +53,7 @@ def _finding(session: Session, op: Operation) -> Finding:
         advice if weight.status == "fail" else weight.sentence,
         op=op,
         evidence={**weight.evidence, "cpus": cpus(session)},
-        own_prediction=parallel(session, op, cpus(session), on_cpu=True),
+        speedup_at_most=parallel(session, op, cpus(session), on_cpu=True),
         edit=_edit(op),
     )
 

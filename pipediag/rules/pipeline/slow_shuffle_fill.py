@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from pipediag.facts.amounts import time_taken
+from pipediag.facts.bounds import bound
 from pipediag.facts.epochs import FIRST_BATCHES, holds_all
 from pipediag.facts.later_epochs import (
     comes_again,
@@ -26,15 +27,17 @@ from pipediag.facts.pipeline import (
     upstream,
 )
 from pipediag.facts.run import starts_s
+from pipediag.facts.run_gain import gain_at_most
 from pipediag.rules.pipeline.epoch_ends import (
     FORETOLD,
-    saved_of_first_batches_s,
+    run_without_first_batches,
     without_first_batches,
 )
 from pipediag.rules.pipeline.smaller_buffer import ENOUGH_MIXED, smaller_buffer, smaller_size
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit, Move
 from pipediag.session.findings import Finding
+from pipediag.session.ledger import RunGain
 from pipediag.session.loops import LoopTime
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -72,7 +75,7 @@ META = Meta(
     "smaller buffer where the shuffle can't stand anywhere else.",
     cost="Elements come in another order. Before a cache, the order would be frozen: keep it "
     "behind. A smaller buffer mixes less.",
-    prediction="The whole loop over the loop without the fills, where its length is known. Where "
+    bound="The whole loop over the loop without the fills, where its length is known. Where "
     "the ends of epochs were seen, the work of the fills is done beside the steps instead, and "
     "they take as long as it does. The ceiling of the step does not bound it.",
     needs=("loop", "pipeline", "steps"),
@@ -85,7 +88,6 @@ META = Meta(
 _NOT_MOVED = (
     "The shuffle can't be moved above what makes its elements: others come in there than go out."
 )
-_NOT_OF_A_SMALLER = Prediction(None, "How much of the wait a smaller buffer leaves, a trial tells.")
 _MIXES_LESS: EffectOnResults = "changes a hyper-parameter"
 _WORK_LEFT = " What makes them would then set the pace of the steps: make that cheaper as well."
 
@@ -122,11 +124,11 @@ def _seen(session: Session, op: Operation, time: LoopTime, wait_ms: float) -> Fi
     if estimate is None:
         return _by_costs(session, op, wait_ms, None, evidence)
     work_s = _work_in_steps_s(session, op, time)
-    prediction = without_first_batches(session, time, work_s)
+    at_most = without_first_batches(session, time, work_s)
     if work_s > 0:
         evidence["work_left_s"] = work_s
-    saved_s = saved_of_first_batches_s(session, time, work_s)
-    return _by_costs(session, op, wait_ms, estimate, evidence, prediction, saved_s)
+    for_run = run_without_first_batches(session, time, work_s)
+    return _by_costs(session, op, wait_ms, estimate, evidence, at_most, for_run)
 
 
 def _is_the_wait(session: Session, op: Operation) -> bool:
@@ -175,8 +177,9 @@ def _finding(session: Session, op: Operation, fill_ms: float) -> Finding:
     }
     if not _is_long(session, fill_ms, share):
         return META.finding("pass", "", op=op, evidence=evidence)
-    prediction = _prediction(share)
-    return _by_costs(session, op, fill_ms, estimate, evidence, prediction, starts_s(session))
+    at_most = None if share is None else bound(100.0, share)
+    for_run = gain_at_most(session.run, starts_s(session))
+    return _by_costs(session, op, fill_ms, estimate, evidence, at_most, for_run)
 
 
 def _by_costs(
@@ -185,8 +188,8 @@ def _by_costs(
     fill_ms: float,
     estimate: float | None,
     evidence: Mapping[str, Scalar],
-    prediction: Prediction | None = None,
-    saved_s: float | None = None,
+    at_most: float | None = None,
+    for_run: RunGain | None = None,
 ) -> Finding:
     """A long wait before the first batch: whether it is a fill, and with what."""
     costly = [other for other in upstream(session, op) if _is_costly(other)]
@@ -211,26 +214,22 @@ def _by_costs(
     slowest = max(costly, key=lambda other: delay_ms(session, other) or 0.0)
     moved = _edit(session, op, slowest)
     smaller = None if moved is not None else smaller_buffer(session, op, META.id)
-    at_most: float | None = None
     advice = _advice(op, slowest, fill_ms) + (_WORK_LEFT if "work_left_s" in evidence else "")
     if evidence.get("epoch_ends_seen") == 0:
         advice += FORETOLD
     if smaller is not None:
         advice += f" Until then, {_smaller(session, op)} fills sooner and shuffles less."
-        at_most = prediction.speedup if prediction is not None else None
-        prediction = _NOT_OF_A_SMALLER
     return META.finding(
         "fail",
         advice,
         op=op,
         evidence=evidence,
-        own_prediction=prediction,
         effect=None if smaller is None else _MIXES_LESS,
         condition=None if smaller is None else ENOUGH_MIXED,
         edit=moved or smaller,
         untried=_NOT_MOVED,
         part="epoch_start",
-        saved_s=saved_s,
+        for_run=for_run,
         speedup_at_most=at_most,
     )
 
@@ -335,9 +334,3 @@ def _advice(op: Operation, slowest: Operation, fill_ms: float) -> str:
         f"Move {call_name(op)} above {call_name(slowest)}: it took {time_taken(fill_ms)} to fill "
         "with finished elements, and fills in a moment with raw ones."
     )
-
-
-def _prediction(share: float | None) -> Prediction:
-    if share is None:
-        return Prediction(None, "How long the whole loop would run is not known.")
-    return Prediction(round(100.0 / (100.0 - share), 3))

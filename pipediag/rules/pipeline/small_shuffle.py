@@ -12,7 +12,7 @@ from pipediag.facts.pipeline import (
     operations,
     upstream,
 )
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -39,7 +39,7 @@ META = Meta(
     "how well the model learns, not about speed.",
     edit="A larger buffer, before the batch; shuffle file names too.",
     cost="Memory for the buffer's elements, and time to fill it before the first step.",
-    prediction="None: quality, not speed.",
+    bound="None: quality, not speed.",
     needs=("loop", "pipeline"),
     thresholds=(COVERAGE,),
     severity="warn",
@@ -53,7 +53,6 @@ _UNKNOWN = (
     "How many elements reach the shuffle is not known: nothing says it before the pipeline runs, "
     "and no epoch of it ended while the loop was watched."
 )
-_NO_SPEED = Prediction(None, "This is about how well the data is mixed, not about speed.")
 
 
 def check(session: Session) -> list[Finding]:
@@ -80,7 +79,7 @@ def _finding(session: Session, op: Operation) -> Finding:
         return META.finding("pass", "", op=op, evidence=evidence)
     problem = _problem(session, op, buffer, count)
     if problem is not None:
-        return META.finding("fail", problem, op=op, evidence=evidence, own_prediction=_NO_SPEED)
+        return META.finding("fail", problem, op=op, evidence=evidence)
     if at_most is None or buffer < at_most * COVERAGE.value / 100.0:
         return META.finding("not-applicable", _UNKNOWN, op=op, evidence=evidence)
     return META.finding("pass", "", op=op, evidence=evidence)

@@ -21,7 +21,7 @@ META = Meta(
     "nothing per element, and a number it drew is the same for every element.",
     edit="Delete it, or use tf.random, tf.print, tf.io where it was meant to act on each element.",
     cost="None, as it does nothing while training runs.",
-    prediction="None: removing it changes no speed.",
+    bound="None: removing it changes no speed.",
     needs=("loop", "pipeline"),
     thresholds=(),
     severity="info",

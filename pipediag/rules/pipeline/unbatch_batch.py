@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.pipeline import call_name, delay_ms, operations, place_name
-from pipediag.rules.prediction import FORECAST, less_input
+from pipediag.rules.bounds import less_input
 from pipediag.rules.relevance import weigh
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.edits import Change, Edit, Remove, Replace
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -23,7 +23,7 @@ META = Meta(
     "(5682 batches/s in place of 4219); where the size stays, nothing needs doing.",
     edit="`.rebatch(n)` in place of both, or neither where the size is the same.",
     cost="None: the batches are the same.",
-    prediction=f"{FORECAST}The times of both fall away where the size stays; none for a rebatch, "
+    bound="The times of both fall away where the size stays; none for a rebatch, "
     "whose cost was not measured.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
@@ -66,7 +66,7 @@ def _finding(session: Session, op: Operation, batch: Operation) -> Finding:
             "batch_size": size,
             "batch_size_above": first.parameters.get("batch_size") if first else None,
         },
-        own_prediction=_prediction(session, delay, needless),
+        speedup_at_most=_at_most(session, delay, needless),
         edit=_edit(op, batch, needless) if weight.worth_trying else None,
     )
 
@@ -83,9 +83,9 @@ def _parameters(batch: Operation) -> tuple[object, bool]:
     return batch.parameters.get("batch_size"), bool(batch.parameters.get("drop_remainder"))
 
 
-def _prediction(session: Session, delay: float | None, needless: bool) -> Prediction:
+def _at_most(session: Session, delay: float | None, needless: bool) -> float | None:
     if not needless or delay is None:
-        return Prediction(None, "What a rebatch would cost was not measured.")
+        return None
     return less_input(session, delay, on_cpu=False)
 
 

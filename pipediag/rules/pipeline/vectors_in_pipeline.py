@@ -26,7 +26,7 @@ META = Meta(
     "copied to the device, while the model could look it up there.",
     edit="Ids from the pipeline, and a frozen `Embedding` of the same table in the model.",
     cost="The table takes memory on the device.",
-    prediction="None: the lookup in the model was not measured.",
+    bound="None: the lookup in the model was not measured.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(SHIPPED, INPUT_WAIT, OPERATION_SHARE, COPIED),
     severity="warn",
@@ -41,8 +41,7 @@ def check(session: Session) -> list[Finding]:
     found = list(widened(session, "lookup"))
     if not found:
         return [META.finding("not-applicable", "No mapped function hands out vectors of a table.")]
-    missing = "The lookup in the model was not measured."
-    return [judged(META, session, op, part, _advice, missing) for op, part in found]
+    return [judged(META, session, op, part, _advice) for op, part in found]
 
 
 def _advice(op: Operation, part: Widening, megabytes: float) -> str:

@@ -15,9 +15,8 @@ from pipediag.facts.python_sources import WAITS, beside_ms, running_line, waits,
 from pipediag.facts.python_work import COMPUTES, SOURCE_CPU, python_is_busy, source_cpu_ms
 from pipediag.rules.pipeline.opened_in_turn import opened_at_once, opens_in_turn
 from pipediag.rules.pipeline.waiting_calls import WAITING_CALLS
-from pipediag.rules.prediction import FORECAST
 from pipediag.rules.relevance import weigh
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit, Replace, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -41,7 +40,7 @@ META = Meta(
     "two halves gain at most.",
     cost="Elements of several generators alternate; each holds what it has open; generators that "
     "share a connection, a file or a random state must be given their own.",
-    prediction=f"{FORECAST}For a single generator, of two parts: the longest of the step on a "
+    bound="For a single generator, of two parts: the longest of the step on a "
     "repeated batch, its CPU time, and half of its time.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, SOURCE_CPU, COMPUTES, WAITS),
@@ -110,16 +109,16 @@ def _finding(session: Session, op: Operation) -> Finding:
         op=op,
         place=running_line(session, op),
         evidence=evidence,
-        own_prediction=_prediction(session, op),
+        speedup_at_most=_at_most(session, op),
         edit=_side_by_side(op) if outer is None else _edit(session, op, outer),
     )
 
 
-def _prediction(session: Session, op: Operation) -> Prediction:
+def _at_most(session: Session, op: Operation) -> float | None:
     after = beside_ms(session, op, _COPIES)
     if session.steps is None or after is None:
-        return Prediction(None, "What several generators take at once was not measured.")
-    return Prediction(round(max(1.0, session.steps.mean_ms / after), 3))
+        return None
+    return round(max(1.0, session.steps.mean_ms / after), 3)
 
 
 def _side_by_side(op: Operation) -> Edit:

@@ -7,10 +7,10 @@ from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.machine import pool_size
 from pipediag.facts.pipeline import call_name, measured_at, operations, place_name
 from pipediag.facts.python_work import CPU_OF_CALLS, LOCK, SEEN, python_use
+from pipediag.rules.bounds import less_input
 from pipediag.rules.pipeline.waiting_calls import WAITING_CALLS
-from pipediag.rules.prediction import FORECAST, less_input
 from pipediag.rules.relevance import weigh
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -28,7 +28,7 @@ META = Meta(
     edit="`options.threading.private_threadpool_size = 16`, or `map(..., "
     "use_unbounded_threadpool=True)`.",
     cost="More requests at once to whatever is waited for, and a little memory for each thread.",
-    prediction=f"{FORECAST}As many calls wait at once as the pool has threads.",
+    bound="As many calls wait at once as the pool has threads.",
     needs=("loop", "pipeline", "steps", "breakdown", "host"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, CPU_OF_CALLS, LOCK, SEEN),
     severity="warn",
@@ -69,7 +69,7 @@ def _finding(session: Session, op: Operation) -> Finding:
         advice if weight.status == "fail" else weight.sentence,
         op=op,
         evidence={**weight.evidence, **evidence},
-        own_prediction=_prediction(session, op, pool),
+        speedup_at_most=_at_most(session, op, pool),
         edit=_edit(op),
     )
 
@@ -92,8 +92,8 @@ def _pooled_delay_ms(session: Session, op: Operation, pool: int) -> float | None
     return None if self_ms is None else self_ms / pool
 
 
-def _prediction(session: Session, op: Operation, pool: int) -> Prediction:
+def _at_most(session: Session, op: Operation, pool: int) -> float | None:
     delay = _pooled_delay_ms(session, op, pool)
     if delay is None:
-        return Prediction(None, "What the map costs was not measured.")
+        return None
     return less_input(session, delay * (1 - pool / WAITING_CALLS), on_cpu=False)

@@ -8,7 +8,7 @@ from pipediag.facts.limits import INPUT_WAIT, Threshold
 from pipediag.facts.pipeline import call_name, operations
 from pipediag.facts.step import class_percent
 from pipediag.rules.relevance import Weight, weigh
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Widening
@@ -69,13 +69,11 @@ def judged(
     op: Operation,
     part: Widening,
     advice: Callable[[Operation, Widening, float], str],
-    unmeasured: str,
 ) -> Finding:
     """What a rule finds of one such operation: large enough, and waited for.
 
     Args:
         advice: the rule's, by the megabytes that a step ships more.
-        unmeasured: why nothing is predicted.
     """
     megabytes = megabytes_per_step(op, part)
     evidence = evidence_of(op, part)
@@ -89,6 +87,4 @@ def judged(
     said = advice(op, part, megabytes)
     if weight.status != "fail":
         return meta.finding(weight.status, f"{said} {weight.sentence}", op=op, evidence=evidence)
-    return meta.finding(
-        "fail", said, op=op, evidence=evidence, own_prediction=Prediction(None, unmeasured)
-    )
+    return meta.finding("fail", said, op=op, evidence=evidence)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from pipediag.facts.evaluations import loop_at
 from pipediag.facts.limits import INPUT_WAIT, Threshold
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.rules.run.evaluated_data import cures_of, what_its_data_lacks
 from pipediag.rules.run.evaluation_cure import Cure
-from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, THRESHOLDS, weigh
+from pipediag.rules.run.relevance import AT_MOST, THRESHOLDS, weigh
 from pipediag.rules.run.unseen import seen_or_not
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import AN_EPOCHS_END, Run, RunPart
@@ -44,7 +44,7 @@ META = Meta(
     cost="Callbacks that watch a validation metric see it less often; where one of them decides "
     "over the training (EarlyStopping, ReduceLROnPlateau), that changes a hyper-parameter, its "
     "patience. A part of the data tells less exactly. A cache takes memory for every element.",
-    prediction=f"{AT_MOST} What every fifth evaluation would save follows from the ledger. A "
+    bound=f"{AT_MOST} What every fifth evaluation would save follows from the ledger. A "
     "prefetch leaves the longer of the wait and the rest of a step.",
     needs=("loop", "run"),
     thresholds=(OFTEN, INPUT_WAIT, *THRESHOLDS),
@@ -99,13 +99,12 @@ def _of_its_data(run: Run, row: RunPart, cure: Cure, count: int | None) -> Findi
             "evaluation_wait_percent": cure.wait_percent,
             "cache_bytes": cure.bytes,
         },
-        own_prediction=NOT_PREDICTED if cure.speedup is None else Prediction(cure.speedup),
         effect=cure.effect,
         condition=cure.condition,
         edit=cure.edit,
         untried=cure.untried,
         part="evaluation",
-        saved_s=weight.saved_s,
+        for_run=weight.for_run,
         speedup_at_most=weight.speedup_at_most,
     )
 
@@ -134,11 +133,10 @@ def _finding(session: Session, run: Run, row: RunPart, count: int | None) -> Fin
             "times": count,
             "batch_size": loop.batch_size if loop is not None else None,
         },
-        own_prediction=NOT_PREDICTED,
         effect="changes a hyper-parameter" if watching else None,
         condition="if every fifth evaluation tells you enough",
         part="evaluation",
-        saved_s=weight.saved_s,
+        for_run=weight.for_run,
         speedup_at_most=weight.speedup_at_most,
     )
 

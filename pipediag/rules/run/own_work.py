@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pipediag.rules.rule import Meta
 from pipediag.rules.run.blocks import Block, blocks_of
-from pipediag.rules.run.relevance import NOT_PREDICTED, weigh
+from pipediag.rules.run.relevance import weigh
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run
 from pipediag.vocabulary import RunPartName
@@ -51,7 +51,6 @@ def _finding(
         "" if status == "pass" else f"{sentence} {advice(block)}".strip(),
         place=(row.file, row.line),
         evidence=weight.evidence if times is None else {**weight.evidence, "times": times},
-        own_prediction=NOT_PREDICTED,
         part=part,
-        saved_s=weight.saved_s,
+        for_run=weight.for_run,
     )

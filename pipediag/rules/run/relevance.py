@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pipediag.facts.bounds import bound
 from pipediag.facts.limits import INPUT_FINE_PERCENT, Threshold
 from pipediag.facts.run import whole_in_words
-from pipediag.rules.rule import Prediction
-from pipediag.session.ledger import Run, RunPart
+from pipediag.facts.run_gain import gain_at_most
+from pipediag.session.ledger import Run, RunGain, RunPart
 from pipediag.vocabulary import FindingStatus, Scalar
 
 RELEVANT = Threshold(
@@ -31,15 +32,8 @@ SHORT = Threshold(
 )
 THRESHOLDS = (RELEVANT, NOTABLE, SHORT)
 
-AT_MOST = (
-    "None: only a try of the change tells. A limit: the run over the run without what the advice "
-    "could save."
-)
-"""How the rules on parts predict."""
-
-NOT_PREDICTED = Prediction(
-    None, "How long what takes its place would take is not known; it can save this much at most."
-)
+AT_MOST = "The run over the run without what the advice could save."
+"""How the rules on parts bound what they advise."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +43,10 @@ class Weight:
     status: FindingStatus
     sentence: str
     evidence: dict[str, Scalar]
-    saved_s: float
+    for_run: RunGain | None
+    """What the run gains at most."""
     speedup_at_most: float | None
-    """Of these rows by themselves; None where all of them could go."""
+    """Of these rows by themselves."""
 
 
 def weigh(run: Run, rows: Iterable[RunPart], saved_s: float) -> Weight:
@@ -77,6 +72,5 @@ def weigh(run: Run, rows: Iterable[RunPart], saved_s: float) -> Weight:
         sentence = (
             f"All of it takes {taken_s:.1f} s: it matters only if longer runs do it more often."
         )
-    left_s = taken_s - saved_s
-    at_most = round(taken_s / left_s, 3) if left_s > 0.01 * taken_s else None
-    return Weight(status, sentence, evidence, saved_s, at_most)
+    at_most = bound(taken_s, saved_s)
+    return Weight(status, sentence, evidence, gain_at_most(run, saved_s), at_most)

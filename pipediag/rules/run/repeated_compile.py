@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pipediag.facts.limits import Threshold
 from pipediag.rules.few_shapes import TRACES_LEFT, loop_on_many_shapes, ways
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.rules.run.relevance import NOTABLE, THRESHOLDS, weigh
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run, RunPart
@@ -43,7 +43,7 @@ META = Meta(
     cost="All of the state has to be set back by hand: weights, the optimizer's variables, and "
     "seeds of dropout. The learning rate is one of these variables: what differs from round to "
     "round has to be set after them. Models of different form need one trace each.",
-    prediction="By the ledger: what its traces took, as measured or projected, without those that "
+    bound="By the ledger: what its traces took, as measured or projected, without those that "
     "remain: one of each place, two of a function whose batches vary in length. To set weights "
     "back takes next to nothing beside that.",
     needs=("loop", "run"),
@@ -67,7 +67,6 @@ def check(session: Session) -> list[Finding]:
         return [META.finding("pass", "", part="compile")]
     saved_s = sum(_saved_s(session, row) for row in repeated)
     weight = weigh(run, repeated, saved_s)
-    taken_s = sum(row.seconds for row in repeated)
     worst = max(repeated, key=lambda row: row.seconds)
     advice = _advice(session, worst, repeated)
     if weight.status != "fail":
@@ -78,9 +77,9 @@ def check(session: Session) -> list[Finding]:
             advice,
             place=(worst.file, worst.line),
             evidence={**weight.evidence, "traces": worst.count},
-            own_prediction=Prediction(round(taken_s / (taken_s - saved_s), 3)),
+            speedup_at_most=weight.speedup_at_most,
             part="compile",
-            saved_s=weight.saved_s,
+            for_run=weight.for_run,
         )
     ]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pipediag.facts.bounds import bound
 from pipediag.facts.limits import Threshold
 from pipediag.facts.run import whole_in_words
-from pipediag.facts.run_gain import gain_without
-from pipediag.rules.rule import Meta, Place, Prediction
+from pipediag.facts.run_gain import gain_at_most, gain_without
+from pipediag.rules.rule import Meta, Place
 from pipediag.rules.run.blocks import Block, blocks_of
-from pipediag.rules.run.relevance import NOT_PREDICTED, THRESHOLDS, weigh
+from pipediag.rules.run.relevance import THRESHOLDS, weigh
 from pipediag.rules.run.unseen import seen_or_not
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import AN_EPOCHS_END, READING, Run, RunPart, callback_words
@@ -37,7 +38,7 @@ META = Meta(
     "is "
     "better than before; write in a thread, on a copy of the weights.",
     cost="After a crash, more epochs are lost. Uncompressed files are larger.",
-    prediction="By the ledger: what is left where every fifth of those times remains; and what "
+    bound="By the ledger: what is left where every fifth of those times remains; and what "
     "the run would be without any. For what Keras' own callbacks leave out, and for what is read, "
     "none.",
     needs=("loop", "run"),
@@ -85,15 +86,16 @@ def _finding(session: Session, run: Run, block: Block) -> Finding:
         times = "once" if count == 1 else f"{count} times"
         sentence = f"It comes {times} in the run, so it can't be done less often."
     advice = f"{sentence} {_advice(block)}{_without(run, block)}".strip()
-    left = 1.0 if _has_a_way_of_its_own(block) else _left(count)
+    left = 0.0 if _has_a_way_of_its_own(block) else _left(count)
+    saved = 1.0 if left == 1.0 else 1.0 - left
     return META.finding(
         status,
         "" if status == "pass" else advice,
         place=_place(session, block),
         evidence={**weight.evidence, "times": count},
-        own_prediction=NOT_PREDICTED if left == 1.0 else Prediction(round(1.0 / left, 3)),
+        speedup_at_most=bound(1.0, saved),
         part="epoch_end",
-        saved_s=weight.saved_s * (1.0 if left == 1.0 else 1.0 - left),
+        for_run=gain_at_most(run, block.seconds * saved),
     )
 
 

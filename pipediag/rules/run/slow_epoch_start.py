@@ -14,7 +14,7 @@ from pipediag.rules.pipeline.cache_size import cache_bytes, fits_in_memory
 from pipediag.rules.pipeline.files_at_once import files_at_once, read_in_turn
 from pipediag.rules.pipeline.smaller_buffer import ENOUGH_MIXED, smaller_buffer, smaller_size
 from pipediag.rules.rule import Meta
-from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, NOTABLE, THRESHOLDS, weigh
+from pipediag.rules.run.relevance import AT_MOST, NOTABLE, THRESHOLDS, weigh
 from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run
@@ -47,8 +47,7 @@ META = Meta(
     "be "
     "counted. A smaller buffer shuffles less, and one order for all epochs not at all after the "
     "first.",
-    prediction=f"{AT_MOST} What only moves beside the steps is hidden by them as long as they "
-    f"last.",
+    bound=f"{AT_MOST} What only moves beside the steps is hidden by them as long as they last.",
     needs=("loop", "run"),
     thresholds=(*THRESHOLDS, INPUT_BOUND, LOADING),
     severity="warn",
@@ -115,13 +114,12 @@ def check(session: Session) -> list[Finding]:
                 "first_batch_ms": time.first_batch_ms if time is not None else None,
                 "times": sum(row.count or 0 for row in rows) or None,
             },
-            own_prediction=NOT_PREDICTED,
             effect=cure.effect if cure else None,
             condition=cure.condition if cure else None,
             edit=cure.edit if cure else None,
             untried=cure.untried if cure else None,
             part="epoch_start",
-            saved_s=weight.saved_s,
+            for_run=weight.for_run,
             speedup_at_most=weight.speedup_at_most,
         )
     ]

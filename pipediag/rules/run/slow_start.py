@@ -35,7 +35,7 @@ META = Meta(
     'mmap_mode="r")`; what a tf.data pipeline makes with `dataset.save(path)`; what `adapt` learns '
     "as the layer's vocabulary or statistics.",
     cost="A file that has to be made anew when its input or the code changes.",
-    prediction=AT_MOST,
+    bound=AT_MOST,
     needs=("loop", "run"),
     thresholds=(*THRESHOLDS, LATE),
     severity="warn",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipediag.facts.limits import Threshold
 from pipediag.rules.rule import Meta
 from pipediag.rules.run.blocks import Block, blocks_of
-from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, SHORT, weigh
+from pipediag.rules.run.relevance import AT_MOST, SHORT, weigh
 from pipediag.rules.run.unseen import seen_or_not
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import AFTERWARDS, OWN_LINE, Run
@@ -37,7 +37,7 @@ META = Meta(
     "elsewhere; or less of it: one figure instead of one for each epoch, an export of the best "
     "model alone.",
     cost="Another script to call, and a saved model between the two.",
-    prediction=AT_MOST,
+    bound=AT_MOST,
     needs=("loop", "run"),
     thresholds=(SHARE, A_SECOND, SHORT),
     severity="warn",
@@ -82,7 +82,6 @@ def _finding(run: Run, block: Block) -> Finding:
         f"{sentence} {advice}".strip(),
         place=(row.file, row.line),
         evidence=weight.evidence,
-        own_prediction=NOT_PREDICTED,
         part="after_training",
-        saved_s=weight.saved_s,
+        for_run=weight.for_run,
     )

@@ -23,7 +23,7 @@ META = Meta(
     edit="Make it once, before the first training, and let each take its part of it (indices of a "
     "fold into one array); keep what takes long in a file.",
     cost="What is kept for all trainings stays in memory.",
-    prediction=AT_MOST,
+    bound=AT_MOST,
     needs=("loop", "run"),
     thresholds=THRESHOLDS,
     severity="warn",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipediag.facts.limits import INPUT_BOUND
-from pipediag.forecast import forecast
+from pipediag.facts.pipeline import delay_ms
+from pipediag.facts.step import CALL_CLASSES, class_ms
 from pipediag.rules.rule import Meta
 from pipediag.rules.search.catalogue import Fitting, of_the_input, of_the_model
 from pipediag.session.findings import Finding
@@ -24,7 +25,7 @@ META = Meta(
     edit="Whatever a trial confirms: parallel calls, several sources at once, a cache, a prefetch, "
     "a free order, threads of its own; for the model several steps in a call, or XLA.",
     cost="That of the change.",
-    prediction="By the forecast, where it knows the change; the best goes first.",
+    bound="None; changes of what takes most go first.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(INPUT_BOUND,),
     severity="info",
@@ -37,7 +38,7 @@ MOST = 6
 
 
 def search(session: Session, findings: Sequence[Finding]) -> list[Finding]:
-    """What is to be tried, the best prediction first; nothing where a rule has something to try."""
+    """What is to be tried, of the costliest operation first; nothing where a rule has an edit."""
     if any(_has_a_way(finding) for finding in findings):
         return []
     return beyond(session, findings)
@@ -53,7 +54,6 @@ def beyond(session: Session, findings: Sequence[Finding]) -> list[Finding]:
         return []
     known = [finding.edit.changes for finding in findings if finding.edit is not None]
     fitting = [one for one in _fitting(session) if one.edit.changes not in known]
-    fitting.sort(key=lambda one: -(forecast(session, one.edit).speedup or 1.0))
     place = (loop.file, loop.line)
     return [
         META.finding(
@@ -102,11 +102,16 @@ def _in_one(tried: Sequence[Finding], *, also: bool) -> list[Finding]:
 
 
 def _fitting(session: Session) -> list[Fitting]:
+    """What could shorten most of the step first; of operations, the costliest."""
+    of_input = of_the_input(session, META.id)
+    of_input.sort(key=lambda one: -(delay_ms(session, one.op) or 0.0 if one.op else 0.0))
     if session.verdict.bottleneck == "input":
-        return of_the_input(session, META.id)
+        return of_input
+    of_model = of_the_model(session, META.id)
     if session.verdict.bottleneck == "overhead":
-        return of_the_model(session, META.id)
-    return [*of_the_input(session, META.id), *of_the_model(session, META.id)]
+        return of_model
+    waits_more = class_ms(session, ["input_wait"]) > class_ms(session, CALL_CLASSES)
+    return [*of_input, *of_model] if waits_more else [*of_model, *of_input]
 
 
 def _has_a_way(finding: Finding) -> bool:

@@ -12,9 +12,9 @@ from pipediag.facts.callbacks import (
 )
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.step import class_percent
-from pipediag.rules.prediction import FORECAST, without
+from pipediag.rules.bounds import without
 from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta, Place, Prediction
+from pipediag.rules.rule import Meta, Place
 from pipediag.session.edits import Edit, SkipCallback
 from pipediag.session.findings import Finding
 from pipediag.session.host import HotLine
@@ -39,7 +39,7 @@ META = Meta(
     "runs meanwhile.",
     edit="Do the work every hundredth batch, or in on_epoch_end.",
     cost="The callback sees fewer values.",
-    prediction=f"{FORECAST}The callback's part of the step falls away, as with its batch "
+    bound="The callback's part of the step falls away, as with its batch "
     "hooks left out; one call in a hundred adds next to nothing to that.",
     needs=("loop", "keras", "steps"),
     thresholds=(CALLBACK_SHARE, INPUT_BOUND),
@@ -87,7 +87,7 @@ def _finding(session: Session, callback: Callback) -> Finding:
         f"100 == 0`, or once in `on_epoch_end`.{_where(hottest)}",
         place=place,
         evidence=evidence,
-        own_prediction=_prediction(session, percent),
+        speedup_at_most=_at_most(session, percent),
         edit=_left_out(callback),
     )
 
@@ -107,7 +107,7 @@ def _where(hottest: HotLine | None) -> str:
     return f" Its hottest line is {PurePath(hottest.file).name}:{hottest.line}." if hottest else ""
 
 
-def _prediction(session: Session, percent: float) -> Prediction:
+def _at_most(session: Session, percent: float) -> float | None:
     if session.steps is None:
-        return Prediction(None, "The step was not measured.")
+        return None
     return without(session, session.steps.mean_ms * percent / 100.0)

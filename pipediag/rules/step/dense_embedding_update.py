@@ -54,7 +54,7 @@ META = Meta(
     cost="Rows are no longer updated in steps that don't look them up: another optimisation, to be "
     "tuned again. SGD also takes steps of one length for rare rows and frequent ones, and needs a "
     "learning rate of its own.",
-    prediction="None: the sparse update was not measured. At most what gradient and update of the "
+    bound="None: the sparse update was not measured. At most what gradient and update of the "
     "tables take is saved.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(LARGE, COSTLY, OPERATION_SHARE, COMPUTE, INPUT_BOUND),
@@ -132,7 +132,6 @@ def _finding(session: Session, tables: list[Embedding]) -> Finding:
             "optimizer_arguments": arguments_named(session),
         },
         took_ms=parts_ms(session, tables, _PARTS),
-        missing="The sparse update was not measured.",
         edit=edit,
         untried=no_optimizer_edit(session),
     )

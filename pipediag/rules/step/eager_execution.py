@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipediag.facts.step import CALL_CLASSES, class_percent
 from pipediag.rules.model_edits import OWN_LOOP
-from pipediag.rules.rule import Meta, Place, Prediction
+from pipediag.rules.rule import Meta, Place
 from pipediag.session.edits import Edit, SetModel
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -21,7 +21,7 @@ META = Meta(
     edit="Remove run_eagerly, or put @tf.function on the step.",
     cost="Tracing takes time once; Python within the step (print, breakpoints, lists) runs only "
     "then.",
-    prediction="None: what the graph would cost was not measured.",
+    bound="None: what the graph would cost was not measured.",
     needs=("loop",),
     thresholds=(),
     severity="warn",
@@ -48,7 +48,6 @@ def check(session: Session) -> list[Finding]:
                 if session.breakdown
                 else None,
             },
-            own_prediction=Prediction(None, "What the graph would cost was not measured."),
             edit=_edit(session),
             untried=_untried(session),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.run import Environment
@@ -20,7 +20,7 @@ META = Meta(
     edit="Install the GPU build or its libraries, or stop hiding the GPU.",
     cost="Float results differ in the last digits between CPU and GPU; a very small model may run "
     "no faster there.",
-    prediction="None: how fast a GPU would be can't be measured while it is not used.",
+    bound="None: how fast a GPU would be can't be measured while it is not used.",
     needs=(),
     thresholds=(),
     severity="error",
@@ -54,7 +54,6 @@ def check(session: Session) -> list[Finding]:
                 "cuda_visible_devices": environment.cuda_visible_devices,
                 "framework_message": _message(environment, _LIBRARY_MARKS + _DRIVER_MARKS),
             },
-            own_prediction=Prediction(None, "A GPU that is not used can't be measured."),
         )
     ]
 

@@ -6,15 +6,15 @@ from pipediag.facts.callbacks import callbacks_percent, per_batch_callbacks
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.step import CALL_CLASSES, class_percent
 from pipediag.facts.undivided import on_torch
+from pipediag.rules.bounds import without
 from pipediag.rules.model_edits import (
     OWN_LOOP,
     STEPS_PER_CALL,
     several_steps_a_call,
     shared_calls_effect,
 )
-from pipediag.rules.prediction import FORECAST, without
 from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta, Place, Prediction
+from pipediag.rules.rule import Meta, Place
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
@@ -49,7 +49,7 @@ META = Meta(
     "steps in one call share that cost.",
     edit="compile(steps_per_execution=16), or a tf.function that loops over several batches.",
     cost="Callbacks and progress see every 16th step only; tracing takes longer.",
-    prediction=f"{FORECAST}15 of 16 parts of the Python class fall away, and without an "
+    bound="15 of 16 parts of the Python class fall away, and without an "
     "accelerator of 88 % of dispatch too; with one, dispatch is launching and stays, so this is a "
     "cautious figure.",
     needs=("loop", "steps", "breakdown"),
@@ -89,8 +89,8 @@ def check(session: Session) -> list[Finding]:
         return [META.finding("informative", other, place=place, evidence=evidence)]
     if not high and (other is not None or edit is None):
         return [META.finding("pass", "", place=place, evidence=evidence)]
-    prediction = _prediction(session)
-    little = prediction.speedup is not None and prediction.speedup < GAIN.value
+    of_python = _without_python(session)
+    little = of_python is not None and of_python < GAIN.value
     takes = f"Dispatch and Python take {percent:.0f} % of the step. "
     informs = little or not high
     return [
@@ -99,7 +99,6 @@ def check(session: Session) -> list[Finding]:
             f"{takes if informs else ''}{_advice(session, loop)}",
             place=place,
             evidence=evidence,
-            own_prediction=prediction,
             edit=edit,
             effect=shared_calls_effect(session),
             untried=OWN_LOOP,
@@ -164,9 +163,9 @@ def _of_keras(function: str) -> bool:
     return any(f"/{package}/" in function for package in ("keras", "tf_keras"))
 
 
-def _prediction(session: Session) -> Prediction:
+def _without_python(session: Session) -> float | None:
     own = class_percent(session, ["python"]) - callbacks_percent(session)
     if session.steps is None:
-        return Prediction(None, "The step was not measured.")
+        return None
     saved = session.steps.mean_ms * max(0.0, own) / 100.0
     return without(session, saved * (1 - 1 / STEPS_PER_CALL))

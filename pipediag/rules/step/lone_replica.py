@@ -21,7 +21,7 @@ META = Meta(
     edit="The strategy without a list of devices, where there are several GPUs; otherwise no "
     "strategy.",
     cost="More replicas divide the batch: take a larger one, and tune the learning rate again.",
-    prediction="None: another number of replicas was not measured.",
+    bound="None: another number of replicas was not measured.",
     needs=("loop",),
     thresholds=(),
     severity="warn",

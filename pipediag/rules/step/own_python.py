@@ -8,11 +8,11 @@ from pathlib import PurePath
 import numpy as np
 
 from pipediag.facts.amounts import exact_time
+from pipediag.facts.bounds import bound
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.step import class_ms, class_percent
-from pipediag.rules.prediction import step_without
 from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.host import HotLine
 from pipediag.session.model import Session
@@ -63,7 +63,7 @@ META = Meta(
     edit="Do it every hundredth step or once an epoch; keep sums in tensors, and read them with "
     "`.numpy()` where they are printed.",
     cost="What is looked at is looked at less often.",
-    prediction="At most the step without its Python, of which starting a step takes a little; or, "
+    bound="At most the step without its Python, of which starting a step takes a little; or, "
     "where that is more, the mean step over a short one (the 5th percentile), as what grows with "
     "the epoch is little where steps were profiled.",
     needs=("loop", "steps", "breakdown", "host"),
@@ -117,7 +117,6 @@ def check(session: Session) -> list[Finding]:
             _advice(lines, percent, ms, session.steps),
             place=place,
             evidence=evidence,
-            own_prediction=Prediction(None, "What of it remains was not measured."),
             speedup_at_most=_at_most(session.steps, percent),
         )
     ]
@@ -130,7 +129,7 @@ def _matters(percent: float, ms: float) -> bool:
 
 def _at_most(steps: Steps, percent: float) -> float:
     short_ms = float(np.percentile(steps.samples_ms, 5))
-    return max(step_without(percent), steps.mean_ms / short_ms)
+    return max(bound(100.0, percent) or 1.0, steps.mean_ms / short_ms)
 
 
 def _advice(lines: Sequence[HotLine], percent: float, ms: float, steps: Steps) -> str:

@@ -44,7 +44,7 @@ META = Meta(
     cost="Examples of similar length stand together in a batch, so that batches are mixed less; "
     "one batch is gathered for each bucket, in memory. A shorter fixed length cuts "
     "longer examples.",
-    prediction="None: batches of similar length hold less padding, but how much less depends on "
+    bound="None: batches of similar length hold less padding, but how much less depends on "
     "the order in which they come.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(COMPUTE, PADDED, INPUT_BOUND),

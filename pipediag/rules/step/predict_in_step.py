@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipediag.facts.amounts import exact_time
 from pipediag.facts.limits import Threshold
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.loops import NestedCall
 from pipediag.session.model import Session
@@ -26,7 +26,7 @@ META = Meta(
     "and callbacks, which for one batch take longer than the model.",
     edit="`model(x, training=False)`, or `model.predict_on_batch(x)`, in its place.",
     cost="`predict_on_batch` gives a NumPy array as `predict` does; `model(x)` gives a tensor.",
-    prediction="At most what the step is without these calls: the model itself still runs.",
+    bound="At most what the step is without these calls: the model itself still runs.",
     needs=("loop", "steps"),
     thresholds=(SHARE,),
     severity="warn",
@@ -68,6 +68,5 @@ def _finding(call: NestedCall) -> Finding:
         advice,
         place=place,
         evidence=evidence,
-        own_prediction=Prediction(None, META.prediction),
         speedup_at_most=100.0 / (100.0 - most),
     )

@@ -9,7 +9,7 @@ from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.pipeline import call_name, last_before_prefetch, passes_over_data, place_name
 from pipediag.rules.pipeline.cache_size import MEMORY
 from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta, Place, Prediction
+from pipediag.rules.rule import Meta, Place
 from pipediag.rules.step.kept_inputs import KeptInputs, kept_inputs
 from pipediag.session.edits import Edit, MoveLayers
 from pipediag.session.findings import Finding
@@ -43,7 +43,7 @@ META = Meta(
     "change: it does the work once instead of elsewhere.",
     cost="The model that is trained no longer takes the inputs as they are; the one that it was "
     "cut out of does, and shares its weights. A cache takes memory for every example.",
-    prediction="At most what the step is without its text work: the pipeline needs CPUs for it.",
+    bound="At most what the step is without its text work: the pipeline needs CPUs for it.",
     needs=("loop", "steps"),
     thresholds=(INPUT_BOUND, TEXT_WORK, MEMORY),
     severity="warn",
@@ -98,7 +98,6 @@ def check(session: Session) -> list[Finding]:
         evidence=evidence,
         edit=edit,
         untried=why_untried,
-        own_prediction=Prediction(None, META.prediction),
         speedup_at_most=_at_most(session),
     )
     return [moved] if kept is None else [_of_kept(session, moved, movable, kept), moved]
@@ -131,7 +130,6 @@ def _of_kept(
             caveat=f"{CAVEAT} Measured once the cache is full.",
             once=True,
         ),
-        own_prediction=Prediction(None, META.prediction),
         speedup_at_most=_at_most(session),
     )
 
@@ -163,7 +161,6 @@ def _of_own_code(session: Session, place: Place) -> Finding:
         place=place,
         evidence=evidence,
         untried=_OWN_CODE,
-        own_prediction=Prediction(None, META.prediction),
         speedup_at_most=_at_most(session),
     )
 

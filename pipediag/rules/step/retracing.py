@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 
+from pipediag.facts.bounds import bound
 from pipediag.facts.limits import Threshold
+from pipediag.facts.run_gain import gain_at_most
 from pipediag.facts.shapes import lengths_vary
 from pipediag.facts.step import class_ms, class_percent
 from pipediag.rules.few_shapes import TRACES_LEFT
-from pipediag.rules.prediction import without
-from pipediag.rules.rule import Meta, Place, Prediction
+from pipediag.rules.rule import Meta, Place
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Loop
@@ -43,7 +44,7 @@ META = Meta(
     "lengths, drop_remainder=True, or jit_compile=False where shapes must vary.",
     cost="Padding computes on padding; drop_remainder leaves out examples; without XLA some steps "
     "are slower.",
-    prediction="By the run's ledger, what its traces took without two that remain; without a "
+    bound="By the run's ledger, what its traces took without two that remain; without a "
     "ledger the step over the step without its tracing and compiling. None where XLA compiles for "
     "lengths, once for each: how many are still to come is not known.",
     needs=("loop", "steps"),
@@ -80,9 +81,9 @@ def check(session: Session) -> list[Finding]:
                 _advice(session, loop, steps),
                 place=place,
                 evidence=evidence,
-                own_prediction=_prediction(session, loop) if row is None else _of_the_run(row),
+                speedup_at_most=_at_most(session, loop) if row is None else _of_the_run(row),
                 part="steps" if row is None else "compile",
-                saved_s=None if row is None else row.seconds - _left_s(row),
+                for_run=None if row is None else gain_at_most(session.run, _saved_s(row)),
             )
         ]
     if steps.retraces:
@@ -148,14 +149,13 @@ def _in_the_run(session: Session, loop: Loop) -> RunPart | None:
     )
 
 
-def _left_s(row: RunPart) -> float:
-    """Of what its traces took, that of those that remain."""
-    return row.seconds * min(1.0, TRACES_LEFT / (row.count or 1))
+def _saved_s(row: RunPart) -> float:
+    """Of what its traces took, all but that of those that remain."""
+    return row.seconds * (1.0 - min(1.0, TRACES_LEFT / (row.count or 1)))
 
 
-def _of_the_run(row: RunPart) -> Prediction:
-    left_s = _left_s(row)
-    return Prediction(round(row.seconds / left_s, 3) if left_s > 0 else None)
+def _of_the_run(row: RunPart) -> float | None:
+    return bound(row.seconds, _saved_s(row))
 
 
 def _made_anew(loop: Loop, steps: Steps) -> bool:
@@ -164,13 +164,8 @@ def _made_anew(loop: Loop, steps: Steps) -> bool:
     return first_traces > RETRACES.value and not lengths_vary(loop.element_spec or "")
 
 
-def _prediction(session: Session, loop: Loop) -> Prediction:
-    if lengths_vary(loop.element_spec or ""):
-        return Prediction(
-            None,
-            "Each length is traced or compiled once, and how many are still to come is not known.",
-        )
-    saved = class_ms(session, ["compile"])
-    if not saved:
-        return Prediction(None, "How long tracing takes within a step was not measured.")
-    return without(session, saved)
+def _at_most(session: Session, loop: Loop) -> float | None:
+    """None where each length is traced once: how many are still to come is not known."""
+    if session.steps is None or lengths_vary(loop.element_spec or ""):
+        return None
+    return bound(session.steps.mean_ms, class_ms(session, ["compile"]))

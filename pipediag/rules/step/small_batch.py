@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from pipediag.facts.bounds import bound
 from pipediag.facts.callbacks import callbacks_percent
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.pipeline import operations, place_name
-from pipediag.facts.step import CALL_CLASSES, class_percent
-from pipediag.rules.prediction import FORECAST
+from pipediag.facts.step import CALL_CLASSES, class_ms, class_percent
 from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta, Place, Prediction
+from pipediag.rules.rule import Meta, Place
 from pipediag.session.edits import Edit, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
@@ -41,8 +41,8 @@ META = Meta(
     edit="A batch four times as large.",
     cost="Fewer updates an epoch: learning rate and number of epochs must be tuned again, and "
     "accuracy may suffer. More memory.",
-    prediction=f"{FORECAST}Examples per second with four times the batch, if dispatch and Python "
-    "stay as they are and all else takes four times as long. The ceiling does not bound it.",
+    bound="Examples per second with four times the batch, if all of the step but its input takes "
+    "as long as before.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(FIXED_COST, BATCH, INPUT_BOUND),
     severity="warn",
@@ -84,7 +84,7 @@ def check(session: Session) -> list[Finding]:
             op=batch,
             place=place,
             evidence=evidence,
-            own_prediction=_prediction(percent, steps.mean_ms),
+            speedup_at_most=_at_most(session, steps.mean_ms),
             edit=_edit(batch) if batch else None,
             untried="Keras or your own code makes the batches, where a trial can't change them.",
         )
@@ -111,6 +111,7 @@ def _edit(batch: Operation) -> Edit | None:
     )
 
 
-def _prediction(fixed_percent: float, step_ms: float) -> Prediction:
-    fixed = step_ms * fixed_percent / 100.0
-    return Prediction(round(FACTOR * step_ms / (fixed + FACTOR * (step_ms - fixed)), 3))
+def _at_most(session: Session, step_ms: float) -> float | None:
+    """Where nothing beside the input takes longer for a larger batch."""
+    rest_ms = step_ms - class_ms(session, ["input_wait"])
+    return bound(step_ms, rest_ms, calls=FACTOR)

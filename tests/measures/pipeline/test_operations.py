@@ -56,7 +56,6 @@ def test_a_fused_map_carries_the_cost_and_counts_single_elements() -> None:
         iterator_name="Prefetch",
     )
     assert pipeline.bottleneck_op_id == "op2"
-    assert not pipeline.costs_by_profile_alone
     assert pipeline.missing is None
 
 
@@ -67,7 +66,6 @@ def test_the_profile_stands_in_where_autotune_is_off() -> None:
     measured = measure_pipeline(recording, loop, trace)
     assert measured.pipeline.ops[1].self_ms_per_step == 2.0
     assert measured.operation_of == {("Root::Map", ("pipediag_op2",)): "op2"}
-    assert measured.pipeline.costs_by_profile_alone
 
 
 def test_what_a_profile_counts_is_brought_to_the_pace_of_unprofiled_steps() -> None:
@@ -85,7 +83,6 @@ def test_neither_model_nor_profile_is_said() -> None:
     pipeline = measure_pipeline(make_recording(loops=[loop], snapshots=[]), loop, None).pipeline
     assert [op.self_ms_per_step for op in pipeline.ops] == [None, None, None]
     assert pipeline.bottleneck_op_id is None
-    assert not pipeline.costs_by_profile_alone
     assert "switches autotune off" in (pipeline.missing or "")
 
 

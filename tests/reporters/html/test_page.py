@@ -260,10 +260,10 @@ def test_pipeline_marks_the_bottleneck_and_what_tensorflow_did() -> None:
     assert any("inserted by TensorFlow" in name for name in rows)
 
 
-def test_a_prediction_is_called_one() -> None:
+def test_a_bound_is_called_one() -> None:
     [trial] = trials_of(page_of(factories.make_session()))
 
-    assert words_of(trial) == "Not tried predicted 2.00x"
+    assert words_of(trial) == "Not tried at most 2.00x"
 
 
 def test_states_how_many_steps_were_drawn() -> None:
@@ -358,7 +358,7 @@ def test_each_card_shows_its_trial_and_its_rounds() -> None:
         "Refuted",
     ]
     first, last = words_of(outcomes[0]), words_of(outcomes[-1])
-    assert "predicted 2.00x, measured 1.94x [1.88, 2.01] 8 block pairs" in first
+    assert "1.94x [1.88, 2.01] 8 block pairs" in first
     assert "The shuffle starts anew in each block." in first
     assert "This advice does nothing here." in last
     drawn = [(path.attributes["d"] or "").count("M") for i in outcomes for path in i.find("path")]
@@ -398,7 +398,7 @@ def test_the_pipeline_alone_is_not_called_training() -> None:
     assert "Measured" not in words_of(page.find("section")[0])
     [trial] = map(words_of, trials_of(page))
     assert "8 block pairs of the pipeline alone" in trial
-    assert "predicted 2.00x, estimated 4.16x" in trial
+    assert "estimated 4.16x" in trial
     assert "The pipeline alone became 11 to 19 times as fast" in trial
     assert "Bold line: a step, estimated at 4.16x" in trial
 

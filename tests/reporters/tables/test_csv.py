@@ -144,14 +144,6 @@ def test_a_finding_says_what_it_comes_to_for_the_run() -> None:
     assert (row["part"], row["run_basis"]) == ("steps", "measured")
 
 
-def test_a_prediction_has_both_ends_of_its_range() -> None:
-    finding = factories.make_finding(predicted_range=(1.46, 2.73))
-
-    (row,) = read(factories.make_session(findings=[finding]), "findings.csv")
-
-    assert (row["predicted_speedup_low"], row["predicted_speedup_high"]) == ("1.46", "2.73")
-
-
 def test_missing_is_an_empty_cell_and_truth_is_spelled() -> None:
     rows = read(factories.make_session(), "pipeline.csv")
 

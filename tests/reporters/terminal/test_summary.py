@@ -88,7 +88,7 @@ def test_says_verdict_breakdown_operation_finding_and_where_the_report_is() -> N
     assert "▶ map(parse)" in text
     assert "train.py:12" in text
     assert "A stateful map runs one element at a time" in text
-    assert "not tried: predicted 2.00x." in text
+    assert "not tried: at most 2.00x." in text
     assert "reports/train/report.html" in text
     assert "pipediag analyze train.py" in text
 
@@ -188,11 +188,11 @@ def test_what_was_measured_heads_the_summary() -> None:
 def test_each_trial_in_its_own_words() -> None:
     text = words(shown(trial_sessions.everything_tried(), width=120, verbose=True))
 
-    assert "confirmed: predicted 2.00x, measured 1.94x [1.88, 2.01] over 8 block pairs." in text
+    assert "confirmed: measured 1.94x [1.88, 2.01] over 8 block pairs." in text
     assert "It changes a hyper-parameter, so retune." in text
-    assert "not tried: predicted 1.30x. The map calls a random function" in text
-    assert "inconclusive: predicted 1.20x, measured 1.05x [0.97, 1.14] over 4 block pairs." in text
-    assert "refuted: predicted 2.00x, measured 1.00x [0.98, 1.02] over 8 block pairs." in text
+    assert "not tried: at most 1.30x. The map calls a random function" in text
+    assert "inconclusive: measured 1.05x [0.97, 1.14] over 4 block pairs." in text
+    assert "refuted: measured 1.00x [0.98, 1.02] over 8 block pairs." in text
     assert "This advice does nothing here." in text
     assert "cache() after the map in line 12: With the parallel map it gains nothing." in text
     assert "they overlap, and the pipeline sets the pace" in text
@@ -208,7 +208,7 @@ def test_a_reason_that_holds_for_all_is_given_once() -> None:
     text = shown(trial_sessions.no_budget(), width=120)
 
     assert text.count("--budget 0") == 1
-    assert "not tried: predicted 2.00x." in text
+    assert "not tried: at most 2.00x." in text
 
 
 def test_what_its_trial_left_open_is_not_advised_and_something_is_to_try() -> None:
@@ -223,7 +223,7 @@ def test_what_its_trial_left_open_is_not_advised_and_something_is_to_try() -> No
 
 
 def test_a_small_gain_that_nobody_has_seen_is_listed_and_not_told_to_be_done() -> None:
-    small = factories.make_finding(advice="Do this.", predicted_speedup=1.06)
+    small = factories.make_finding(advice="Do this.", speedup_at_most=1.06)
     session = concluded(factories.make_session(run=None), [small])
 
     text = " ".join(shown(session, width=120).split())
@@ -233,13 +233,13 @@ def test_a_small_gain_that_nobody_has_seen_is_listed_and_not_told_to_be_done() -
     assert text.index("Do first") < text.index(small.title)
 
 
-def test_a_prediction_that_missed_is_said() -> None:
+def test_a_bound_that_did_not_hold_is_said() -> None:
     finding = factories.make_finding(
-        predicted_speedup=9.0, edit=trial_sessions.PARALLEL, trial=trial_sessions.CONFIRMED
+        speedup_at_most=1.5, edit=trial_sessions.PARALLEL, trial=trial_sessions.CONFIRMED
     )
     session = factories.make_session(findings=[finding], trials=trial_sessions.make_run())
 
-    assert "The prediction missed: 9.00x" in " ".join(shown(session, width=120).split())
+    assert "The bound did not hold: 1.50x" in " ".join(shown(session, width=120).split())
 
 
 def test_rules_that_could_not_decide_are_counted_and_those_that_failed_are_named() -> None:

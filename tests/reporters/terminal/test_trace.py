@@ -214,7 +214,7 @@ def test_the_gain_comes_first_and_the_first_advice_is_whole() -> None:
     findings = [factories.make_finding(title="A title", advice=advice)]
     text = " ".join(shown(devices.make_report(findings=findings)).split())
 
-    assert "1. 2.00x predicted: A title Do this." in text
+    assert "1. at most 2.00x: A title Do this." in text
     assert text.count("Do this.") == 60
     assert "not tried" not in text
 

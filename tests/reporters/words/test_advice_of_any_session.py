@@ -70,7 +70,7 @@ def sessions(draw: st.DrawFn) -> Session:
             severity=draw(st.sampled_from(get_args(FindingSeverity))),
             subject=draw(st.sampled_from(get_args(FindingSubject))),
             part=draw(st.sampled_from(get_args(RunPartName))),
-            predicted_speedup=draw(st.none() | st.floats(1.0, 9.0)),
+            speedup_at_most=draw(st.none() | st.floats(1.0, 9.0)),
             needs_first=draw(st.none() | st.sampled_from(RULES)),
         )
         made.append(finding)

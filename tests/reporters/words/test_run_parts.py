@@ -102,7 +102,7 @@ def test_a_gain_for_the_run_has_its_seconds() -> None:
 
     assert said(gain()) == "1.50x for the run (24.6 s to 16.4 s)"
     assert said(gain(ci95=(1.4, 1.6))) == "1.50x [1.40, 1.60] for the run (24.6 s to 16.4 s)"
-    assert said(gain(basis="at most")) == "1.50x at most for the run (24.6 s to 16.4 s)"
+    assert said(gain(basis="at most")) == "at most 1.50x for the run (24.6 s to 16.4 s)"
     assert said(gain(scope="epoch")) == "1.50x for an epoch (24.6 s to 16.4 s)"
     assert said(None) is None
 

@@ -40,8 +40,8 @@ def test_a_step_that_only_computes_may_compute_too_much(
     ("gains", "text"),
     [
         ({"speedup_at_most": 6.68}, "a change may make it faster"),
-        ({"predicted_speedup": 1.2}, "a change may make it faster"),
-        ({"predicted_speedup": 1.19}, "no severe bottleneck"),
+        ({"speedup_at_most": 1.2}, "a change may make it faster"),
+        ({"speedup_at_most": 1.19}, "no severe bottleneck"),
         ({"speedup_at_most": 6.68, "status": "informative"}, "no severe bottleneck"),
         ({"speedup_at_most": 6.68, "subject": "quality"}, "no severe bottleneck"),
     ],
@@ -49,13 +49,13 @@ def test_a_step_that_only_computes_may_compute_too_much(
 def test_a_large_promise_is_not_told_beside_that_nothing_is_severe(
     gains: dict[str, Any], text: str
 ) -> None:
-    assert shown(session(**{"predicted_speedup": None, **gains})).text == text
+    assert shown(session(**{"speedup_at_most": None, **gains})).text == text
 
 
 @pytest.mark.parametrize(
     "finding",
     [
-        {"predicted_speedup": None},
+        {"speedup_at_most": None},
         {"trial": trial(2.0, "inconclusive")},
         {"trial": trial(2.0), "subject": "correctness"},
     ],

@@ -23,12 +23,12 @@ def test_exposed_copies_ask_for_prefetch_to_device() -> None:
     assert "`int32` ids" in finding.advice
     assert finding.evidence["exposed_percent_of_span"] == 20.0
     assert finding.evidence["pcie_gb_per_s"] == 50.0
-    assert finding.predicted_speedup == 1.25
+    assert finding.speedup_at_most == 1.25
 
 
 def test_copies_that_outlast_the_kernels_set_the_pace() -> None:
     finding = on_devices(exposed_host_copy, copying(exposed_ms=60.0, ms=80.0))
-    assert finding.predicted_speedup == 1.25
+    assert finding.speedup_at_most == 1.25
 
 
 def test_overlapped_copies_pass() -> None:

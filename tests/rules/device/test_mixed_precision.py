@@ -24,7 +24,7 @@ def test_products_without_tensor_cores() -> None:
     assert "validate accuracy" in finding.advice
     assert finding.evidence["tensor_core_percent_of_matmul"] == pytest.approx(1.667)
     # Half of 59 ms falls away from 100 ms.
-    assert finding.predicted_speedup == pytest.approx(100 / 70.5, abs=0.001)
+    assert finding.speedup_at_most == pytest.approx(100 / 70.5, abs=0.001)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_while_input_is_the_bottleneck_it_only_informs() -> None:
 def test_products_that_overlap_save_no_more_than_the_busy_time() -> None:
     finding = on_devices(mixed_precision, multiplying(matmul_ms=300.0, tensor_core_ms=0.0))
     # Half of the 90 ms in which the device was busy.
-    assert finding.predicted_speedup == pytest.approx(100 / 55, abs=0.001)
+    assert finding.speedup_at_most == pytest.approx(100 / 55, abs=0.001)
 
 
 def test_kernels_that_are_not_told_apart_are_inconclusive() -> None:

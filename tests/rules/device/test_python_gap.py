@@ -21,7 +21,7 @@ def test_python_in_every_step() -> None:
     assert "steps_per_execution" in finding.advice
     assert finding.evidence["there_ms"] == 40.0
     # 100 ms over 60 ms.
-    assert finding.predicted_speedup == 1.667
+    assert finding.speedup_at_most == 1.667
 
 
 def test_a_single_pause_only_informs() -> None:
@@ -56,7 +56,6 @@ def test_what_the_profiler_slowed_much_is_in_doubt() -> None:
     finding = only(python_gap, session_on(LOGGING, perturbation=slowed))
     assert (finding.status, finding.edit is not None) == ("informative", True)
     assert "1.5 times as long" in finding.advice
-    assert "prediction_missing" not in finding.evidence
     passes = only(python_gap, session_on(gpu(), perturbation=slowed))
     assert passes.status == "pass"
 

@@ -27,7 +27,7 @@ def test_kernels_shorter_than_their_launch_are_to_be_fused() -> None:
     assert finding.evidence["shorter_than_launch_percent"] == 80.0
     assert finding.evidence["most_frequent_kernel"] == "AddV2_GPU_DT_FLOAT"
     assert finding.effect_on_results == "same up to order or rounding"
-    assert finding.predicted_speedup is None
+    assert finding.speedup_at_most is None
 
 
 def test_a_device_that_is_kept_busy_only_informs() -> None:

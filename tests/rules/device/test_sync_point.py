@@ -19,7 +19,7 @@ def test_read_backs_in_every_step() -> None:
     assert "array.py:400 numpy" in finding.advice
     assert finding.evidence["steps_with_such_gaps"] == 2
     assert finding.evidence["copies_to_host"] == 2
-    assert finding.predicted_speedup == 1.25
+    assert finding.speedup_at_most == 1.25
 
 
 def test_near_misses_pass() -> None:

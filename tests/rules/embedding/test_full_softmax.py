@@ -58,7 +58,7 @@ def test_a_softmax_over_a_vocabulary_fails() -> None:
     assert "weights are then of the shape (50000, 128)" in finding.advice
     assert finding.effect_on_results == "changes a hyper-parameter"
     assert "what that does to accuracy was not measured" in finding.advice
-    assert finding.predicted_speedup is None
+    assert finding.speedup_at_most is None
 
 
 def test_a_loop_of_one_s_own_is_not_tried() -> None:

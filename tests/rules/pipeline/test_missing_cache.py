@@ -36,12 +36,12 @@ def session_with(op: Operation, *more: Operation, epochs: int | None = 10, **kw:
     return session_of(source(), op, *more, batch(), **{"loops": [loop], **kw})
 
 
-def test_fails_and_predicts_the_mean_over_epochs() -> None:
+def test_fails_and_bounds_what_a_full_cache_buys() -> None:
     finding = only(missing_cache, session_with(costly_map()))
     assert finding.status == "fail"
     assert "directly behind `map` at line 12" in finding.advice
-    # Of the 7 ms wait, the batch's 0.1 ms remain in nine of ten epochs.
-    assert finding.predicted_speedup == pytest.approx(10 / (1 + 9 * 0.31), abs=0.001)
+    # Of the 7 ms wait, the batch's 0.1 ms remain.
+    assert finding.speedup_at_most == pytest.approx(10 / 3.1, abs=0.001)
     assert finding.evidence["cache_bytes"] == 1e7
     assert finding.effect_on_results == "same results"
 
@@ -60,7 +60,7 @@ def test_a_trial_settles_what_two_clocks_say_of_the_wait(
 
     assert finding.status == status
     assert (finding.edit is not None) == (status == "informative")
-    assert finding.predicted_speedup is None
+    assert finding.speedup_at_most is None
     assert cheap.status == "pass"
 
 
@@ -90,7 +90,7 @@ def test_what_memory_can_not_hold_goes_to_disk() -> None:
     finding = only(missing_cache, larger_than_memory(3 * 10**7))
     assert finding.status == "fail"
     assert "`.cache(path)`, on a fast disk, directly behind" in finding.advice
-    assert finding.predicted_speedup is None
+    assert finding.speedup_at_most is None
     assert finding.edit is not None
     assert finding.edit.label == "cache on disk behind the map in line 12"
     assert finding.edit.changes == (Insert("map", "cache", {"elements": 6400, "on_disk": True}),)

@@ -45,7 +45,7 @@ def test_fails_with_the_cost_of_the_outer_operation(kind: str) -> None:
     finding = only(nested_map, session_with(kind, host=make_host(cores_busy=0.4)))
     assert (finding.status, finding.op_id, finding.line) == ("fail", "map", 12)
     assert f"behind `{kind}` at line 4" in finding.advice
-    assert finding.predicted_speedup == pytest.approx(10 / 6, abs=0.001)
+    assert finding.speedup_at_most == pytest.approx(10 / 6, abs=0.001)
 
 
 def test_a_cost_that_the_model_forgot_is_read_at_the_outer_operation() -> None:

@@ -57,14 +57,14 @@ def test_one_that_waits_is_read_by_many() -> None:
     by_workers = Replace("rows", "PyDataset", {"workers": 16, "max_queue_size": 32})
     assert finding.edit.changes == (by_workers, Remove("ahead"), ONE_THREAD)
     # 2 ms alone; 1 ms of CPU; 8 ms over sixteen.
-    assert finding.predicted_speedup == pytest.approx(5.0)
+    assert finding.speedup_at_most == pytest.approx(5.0)
 
 
 def test_one_that_releases_the_lock_is_read_by_as_many_as_there_are_cpus() -> None:
     finding = only(pydataset_workers, session_with(DECODING))
     assert finding.status == "fail"
     assert "super().__init__(workers=2)" in finding.advice
-    assert finding.predicted_speedup is None
+    assert finding.speedup_at_most is None
 
 
 def test_one_that_holds_the_lock_informs_and_is_tried() -> None:

@@ -31,7 +31,7 @@ def test_a_pydataset_that_hides_in_the_consumer_fails() -> None:
     assert (finding.file, finding.line) == ("data.py", 7)
     assert "use_multiprocessing=True" in finding.advice
     # 10 ms a step; alone 3 ms; 5 ms of source CPU spread over two CPUs is less.
-    assert finding.predicted_speedup == pytest.approx(10 / 3, abs=0.001)
+    assert finding.speedup_at_most == pytest.approx(10 / 3, abs=0.001)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_without_gap_times_the_breakdown_tells_what_is_waited(
 def test_cpu_of_the_threads_that_run_it_bounds_the_prediction() -> None:
     host = make_host(python_source_cpu_ms_per_step=0.0, threads={"tf_data": 90.0})
     finding = only(python_source_lock, session_with(host=host))
-    assert finding.predicted_speedup == pytest.approx(10 / 4.5, abs=0.001)
+    assert finding.speedup_at_most == pytest.approx(10 / 4.5, abs=0.001)
 
 
 def test_a_generator_is_told_to_use_whole_arrays() -> None:
@@ -148,7 +148,6 @@ def test_without_the_differential_a_visible_wait_fails_and_nothing_is_predicted(
     session = session_with(differential=None, differential_missing="The batch can't be repeated.")
     finding = only(python_source_lock, session)
     assert finding.status == "fail"
-    assert finding.evidence["prediction_missing"] == "The batch can't be repeated."
 
 
 @pytest.mark.parametrize("overrides", [{"host": None}, {"breakdown": None}, keeps_up()])
@@ -167,7 +166,5 @@ def test_other_sources_are_none_of_its_business() -> None:
 
 
 def test_without_a_reason_for_the_differential_it_says_what_was_not_done() -> None:
-    finding = only(python_source_lock, session_with(differential=None))
-    assert finding.evidence["prediction_missing"] == "The consumer was not measured alone."
     hidden = only(python_source_lock, session_with(differential=None, host=None))
     assert hidden.advice.startswith("The consumer was not measured on a repeated batch.")

@@ -37,7 +37,7 @@ def test_fails_and_predicts_over_the_whole_loop() -> None:
     assert finding.status == "fail"
     assert "Move `shuffle` at line 8 above `map` at line 12" in finding.advice
     # Two fills of 0.25 s in 2.5 s.
-    assert finding.predicted_speedup == pytest.approx(1.25)
+    assert finding.speedup_at_most == pytest.approx(1.25)
     assert finding.evidence["estimated_fill_ms"] == pytest.approx(250.0)
 
 
@@ -55,7 +55,6 @@ def test_unknown_length_is_judged_in_steps() -> None:
         ),
     )
     assert finding.status == "fail"
-    assert finding.evidence["prediction_missing"]
 
 
 def test_a_generator_should_shuffle_itself() -> None:
@@ -87,7 +86,7 @@ def test_a_smaller_buffer_is_tried_in_whole_epochs_where_nothing_can_be_moved() 
     assert finding.effect_on_results == "changes a hyper-parameter"
 
 
-def test_behind_a_generator_a_smaller_buffer_is_tried_and_not_predicted() -> None:
+def test_behind_a_generator_a_smaller_buffer_is_tried() -> None:
     generator = make_operation("gen", "from_generator", elements=32.0, self_ms_per_step=8.0)
     session = session_with(generator, shuffle(4000), batch(), fill_ms=1000.0)
     finding = only(slow_shuffle_fill, session)
@@ -96,7 +95,6 @@ def test_behind_a_generator_a_smaller_buffer_is_tried_and_not_predicted() -> Non
     assert finding.edit is not None
     assert finding.edit.changes == (SetParameters("shuffle", {"buffer_size": 400}),)
     assert finding.effect_on_results == "changes a hyper-parameter"
-    assert finding.predicted_speedup is None
     assert finding.speedup_at_most == pytest.approx(5.0)
 
 
@@ -165,7 +163,7 @@ def test_a_wait_is_a_fill_where_only_the_shuffle_runs_on() -> None:
     session = session_with(*above, shuffle(), batch(), fill_ms=500.0, projected_s=5.0)
     finding = only(slow_shuffle_fill, session)
     assert finding.status == "fail"
-    assert finding.predicted_speedup == pytest.approx(1.25)
+    assert finding.speedup_at_most == pytest.approx(1.25)
     unknown = shuffle().model_copy(update=nothing)
     session = session_with(*above, unknown, batch(), fill_ms=500.0, projected_s=5.0)
     finding = only(slow_shuffle_fill, session)
@@ -224,7 +222,7 @@ def test_a_buffer_fills_with_no_more_than_there_is() -> None:
 def test_fills_that_seem_longer_than_the_loop_leave_a_twentieth() -> None:
     finding = only(slow_shuffle_fill, session_with(projected_s=0.1))
     assert finding.evidence["fill_percent_of_loop"] == 95.0
-    assert finding.predicted_speedup == 20.0
+    assert finding.speedup_at_most == 20.0
 
 
 def test_the_costliest_map_above_the_buffer_is_the_one_to_shuffle_before() -> None:

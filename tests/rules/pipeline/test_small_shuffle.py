@@ -28,7 +28,7 @@ def test_fails_as_a_matter_of_quality(session: Session, words: str) -> None:
     finding = only(small_shuffle, session)
     assert (finding.status, finding.line) == ("fail", 5)
     assert words in finding.advice
-    assert finding.predicted_speedup is None
+    assert finding.speedup_at_most is None
 
 
 def test_a_batch_of_the_framework_is_not_the_user_s_to_move() -> None:

@@ -36,7 +36,7 @@ def test_batches_of_another_size_are_cut_by_rebatch() -> None:
     finding = only(unbatch_batch, session_with(first(), unbatch(), size=16))
     assert (finding.status, finding.op_id) == ("fail", "unbatch")
     assert "`.rebatch(16)`" in finding.advice
-    assert finding.predicted_speedup is None
+    assert finding.speedup_at_most is None
     assert finding.edit == Edit(
         id="unbatch-batch:unbatch",
         label="rebatch(16) in place of the unbatch in line 5 and the batch in line 9",
@@ -53,7 +53,7 @@ def test_batches_of_the_same_size_need_neither() -> None:
     finding = only(unbatch_batch, session_with(first(), between, unbatch()))
     assert finding.advice == "Drop `unbatch` at line 5 and `batch` at line 9."
     # 3 ms of 10.
-    assert finding.predicted_speedup == pytest.approx(10 / 7, abs=0.001)
+    assert finding.speedup_at_most == pytest.approx(10 / 7, abs=0.001)
     assert finding.edit is not None
     assert finding.edit.changes == (Remove("unbatch"), Remove("batch"))
     assert finding.edit.check == "equal"
@@ -92,7 +92,7 @@ def test_what_was_not_measured_is_tried() -> None:
 
 def test_work_that_falls_away_is_bound_by_no_cpu() -> None:
     session = session_with(first(), unbatch(), host=make_host(cores_busy=2.0))
-    assert only(unbatch_batch, session).predicted_speedup == pytest.approx(10 / 7, abs=0.001)
+    assert only(unbatch_batch, session).speedup_at_most == pytest.approx(10 / 7, abs=0.001)
 
 
 def test_what_pads_its_batches_is_no_plain_batch() -> None:

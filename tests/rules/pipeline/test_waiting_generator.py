@@ -79,7 +79,7 @@ def test_a_single_generator_is_tried_as_two_copies() -> None:
     assert finding.edit.changes == (two, POOL)
     assert "left to you" in str(finding.edit.caveat)
     # 8 ms in two; a step of 3 ms besides.
-    assert finding.predicted_speedup == pytest.approx(10 / 4)
+    assert finding.speedup_at_most == pytest.approx(10 / 4)
 
 
 def test_one_that_waits_half_of_its_time_is_divided_before_it_is_rewritten() -> None:
@@ -91,7 +91,7 @@ def test_one_that_waits_half_of_its_time_is_divided_before_it_is_rewritten() -> 
     other = only(python_source_lock, session)
     assert (other.status, other.needs_first) == ("fail", "waiting-generator")
     # Computing its 4.5 ms on two CPUs leaves the waits as they are.
-    assert other.predicted_speedup == pytest.approx(10 / (4.5 / 2 + 4.0), abs=0.001)
+    assert other.speedup_at_most == pytest.approx(10 / (4.5 / 2 + 4.0), abs=0.001)
 
 
 @pytest.mark.parametrize(("native", "status"), [(75.0, "fail"), (30.0, "informative")])

@@ -36,7 +36,7 @@ def test_fails_where_calls_wait_for_two_threads() -> None:
     assert finding.status == "fail"
     assert "private_threadpool_size = 16" in finding.advice
     # 16 ms of calls on two threads, (1 - 2/16) of that, is all of the 7 ms wait: the ceiling.
-    assert finding.predicted_speedup == pytest.approx(3.33)
+    assert finding.speedup_at_most == pytest.approx(3.33)
     assert finding.evidence["delay_ms_per_step"] == 8.0
 
 

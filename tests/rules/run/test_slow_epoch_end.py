@@ -9,7 +9,7 @@ from pipediag.session.ledger import OWN_LINE, READING, RunPart, callback_words
 from pipediag.session.model import Session
 from tests.factories import make_loop, make_session
 from tests.ledgers import make_part, make_run
-from tests.rules.sessions import only, run
+from tests.rules.sessions import only, run, saved_s
 
 
 def callback(seconds: float, name: str = "Saver", **overrides: Any) -> RunPart:
@@ -37,8 +37,7 @@ def test_a_callback_is_named_with_its_line() -> None:
 
 def test_what_every_fifth_time_leaves_is_predicted_by_the_ledger() -> None:
     finding = only(slow_epoch_end, session_with(callback(40.0)))
-    assert (finding.predicted_speedup, finding.saved_s) == (5.0, pytest.approx(32.0))
-    assert "prediction_missing" not in finding.evidence
+    assert (finding.speedup_at_most, saved_s(finding)) == (5.0, pytest.approx(32.0))
 
 
 def test_what_it_is_without_is_told_with_the_ledgers_interval() -> None:
@@ -54,8 +53,8 @@ def test_what_it_is_without_is_told_with_the_ledgers_interval() -> None:
 def test_the_first_and_every_fifth_behind_it_are_left(count: int, left: int) -> None:
     finding = only(slow_epoch_end, session_with(callback(40.0, count=count)))
     assert finding.status == "fail"
-    assert finding.predicted_speedup == pytest.approx(count / left, abs=0.001)
-    assert finding.saved_s == pytest.approx(40.0 * (1 - left / count))
+    assert finding.speedup_at_most == pytest.approx(count / left, abs=0.001)
+    assert saved_s(finding) == pytest.approx(40.0 * (1 - left / count))
 
 
 def test_a_callback_of_kerass_is_looked_for_where_it_is_given() -> None:
@@ -63,12 +62,8 @@ def test_a_callback_of_kerass_is_looked_for_where_it_is_given() -> None:
     finding = only(slow_epoch_end, session_with(checkpoint))
     assert (finding.file, finding.line) == ("train.py", 20)
     assert "save_best_only=True" in finding.advice
-    # That leaves something of each time, and all of it may go: no number tells how much.
-    assert (finding.predicted_speedup, finding.speedup_at_most, finding.saved_s) == (
-        None,
-        None,
-        40.0,
-    )
+    # That leaves something of each time, and all of it may go.
+    assert (finding.speedup_at_most, saved_s(finding)) == (100.0, 40.0)
 
 
 def test_a_data_set_that_is_read_again_is_counted_otherwise() -> None:
@@ -101,7 +96,7 @@ def test_lines_of_a_function_are_one_finding() -> None:
         callback(8.0, what="in `draw`", line=52, count=None),
     ]
     finding = only(slow_epoch_end, session_with(*lines))
-    assert (finding.status, finding.line, finding.saved_s) == ("fail", 52, pytest.approx(11.2))
+    assert (finding.status, finding.line, saved_s(finding)) == ("fail", 52, pytest.approx(11.2))
     assert "`draw` takes 14.0 s" in finding.advice
 
 

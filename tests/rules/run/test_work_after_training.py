@@ -9,7 +9,7 @@ from pipediag.session.ledger import IN_FRAMEWORK, OWN_LINE, RunPart
 from pipediag.session.model import Session
 from tests.factories import make_loop, make_session
 from tests.ledgers import make_part, make_run
-from tests.rules.sessions import only
+from tests.rules.sessions import only, saved_s
 
 
 def after(seconds: float, **overrides: Any) -> RunPart:
@@ -24,14 +24,14 @@ def session_with(*parts: RunPart, **overrides: Any) -> Session:
 def test_what_is_drawn_after_the_training_is_named_by_its_line() -> None:
     finding = only(work_after_training, session_with(after(12.0), after(18.0, line=44)))
     assert (finding.status, finding.part, finding.line) == ("fail", "after_training", 44)
-    assert finding.saved_s == 30.0
+    assert saved_s(finding) == 30.0
     assert "30.0 s pass in `draw` after the training" in finding.advice
 
 
 def test_lines_outside_of_functions_are_told_by_their_stretch() -> None:
     lines = [after(9.0, what=OWN_LINE), after(10.0, what=OWN_LINE, line=41)]
     finding = only(work_after_training, session_with(*lines))
-    assert (finding.status, finding.line, finding.saved_s) == ("fail", 41, 19.0)
+    assert (finding.status, finding.line, saved_s(finding)) == ("fail", 41, 19.0)
     assert "at this line" in finding.advice
 
 

@@ -9,7 +9,7 @@ from pipediag.session.ledger import IN_FRAMEWORK, OWN_LINE, READING, RunPart
 from pipediag.session.model import Session
 from tests.factories import make_loop, make_session
 from tests.ledgers import make_part, make_run
-from tests.rules.sessions import only, run
+from tests.rules.sessions import only, run, saved_s
 
 
 def between(seconds: float, **overrides: Any) -> RunPart:
@@ -26,7 +26,7 @@ def test_what_is_the_same_for_all_is_done_once() -> None:
 
     assert (finding.status, finding.part, finding.line) == ("fail", "between_loops", 29)
     assert "what is done in `read_table` takes 45.0 s between them" in finding.advice
-    assert (finding.saved_s, finding.predicted_speedup) == (45.0, None)
+    assert (saved_s(finding), finding.speedup_at_most) == (45.0, None)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_fails_at_the_callback_and_names_its_hottest_line() -> None:
     assert (finding.status, finding.file, finding.line) == ("fail", "train.py", 30)
     assert "50 % of the time" in finding.advice
     assert "train.py:34" in finding.advice
-    assert finding.predicted_speedup == pytest.approx(2.0)
+    assert finding.speedup_at_most == pytest.approx(2.0)
 
 
 def test_the_steps_are_tried_without_its_batch_hooks() -> None:

@@ -4,21 +4,16 @@ from typing import Any
 
 import pytest
 
-from pipediag.forecast import forecast, likely_range
-from pipediag.rules.prediction import (
+from pipediag.rules.bounds import (
     at_most_without,
     less_input,
     limited,
     overlapped,
     parallel,
-    prefer_forecast,
-    ranged,
     unexplained_factor,
     without,
 )
-from pipediag.rules.rule import Prediction
 from pipediag.rules.step import host_overhead
-from pipediag.session.edits import AUTOTUNE, Edit, SetModel, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.run import Device
@@ -27,42 +22,10 @@ from tests.factories import make_session
 from tests.records import (
     make_breakdown,
     make_environment,
-    make_function,
     make_input_wait,
     make_operation,
     make_pipeline,
-    make_pipeline_ops,
 )
-
-source, mapped, *rest = make_pipeline_ops()
-SESSION = make_session(
-    pipeline=make_pipeline(
-        ops=[source, mapped.model_copy(update={"function": make_function()}), *rest]
-    )
-)
-FORESEEABLE = Edit("a", "a", (SetParameters(mapped.id, {"num_parallel_calls": AUTOTUNE}),))
-NOT_FORESEEABLE = Edit("b", "b", (SetModel({"jit_compile": True}),))
-
-
-def found(edit: Edit | None, own: Prediction) -> Finding:
-    return host_overhead.META.finding("fail", "Do it.", edit=edit, own_prediction=own)
-
-
-def test_the_forecast_of_an_edit_goes_before_the_rules_own_prediction() -> None:
-    expected = forecast(SESSION, FORESEEABLE).speedup
-    assert expected is not None
-    for own in (Prediction(7.0), Prediction(None, "It was not measured.")):
-        finding = prefer_forecast(SESSION, found(FORESEEABLE, own))
-        assert finding.predicted_speedup == expected
-        assert "prediction_missing" not in finding.evidence
-
-
-@pytest.mark.parametrize("edit", [NOT_FORESEEABLE, None])
-def test_where_it_cannot_say_the_rules_own_stays(edit: Edit | None) -> None:
-    assert prefer_forecast(SESSION, found(edit, Prediction(7.0))).predicted_speedup == 7.0
-    unknown = prefer_forecast(SESSION, found(edit, Prediction(None, "It was not measured.")))
-    assert unknown.predicted_speedup is None
-    assert unknown.evidence["prediction_missing"] == "It was not measured."
 
 
 def wait_of(ms: float, **overrides: Any) -> Session:
@@ -86,54 +49,48 @@ def wait_of(ms: float, **overrides: Any) -> Session:
 def test_less_input_leaves_the_rest_of_the_step(
     saved_ms: float, on_cpu: bool, speedup: float
 ) -> None:
-    assert less_input(wait_of(6.0), saved_ms, on_cpu=on_cpu) == Prediction(speedup)
+    assert less_input(wait_of(6.0), saved_ms, on_cpu=on_cpu) == speedup
 
 
 def test_less_input_stays_below_the_ceiling() -> None:
     ceiling = Ceiling(speedup_if_input_free=1.5, ci95=None, next_bottleneck=None)
-    assert less_input(wait_of(6.0, ceiling=ceiling), 5.0, on_cpu=False) == Prediction(1.5)
+    assert less_input(wait_of(6.0, ceiling=ceiling), 5.0, on_cpu=False) == 1.5
 
 
 def test_without_a_host_work_that_spreads_is_bound_by_nothing_else() -> None:
-    assert less_input(wait_of(6.0, host=None), 5.0, on_cpu=True) == Prediction(2.0)
+    assert less_input(wait_of(6.0, host=None), 5.0, on_cpu=True) == 2.0
 
 
 @pytest.mark.parametrize("missing", ["ceiling", "steps", "breakdown"])
 def test_without_a_ceiling_less_input_is_not_predicted(missing: str) -> None:
-    reason = "The ceiling of this run is not known."
-    assert less_input(wait_of(6.0, **{missing: None}), 5.0, on_cpu=False) == Prediction(
-        None, reason
-    )
+    assert less_input(wait_of(6.0, **{missing: None}), 5.0, on_cpu=False) is None
 
 
 def test_parallel_calls_leave_their_part_of_the_delay() -> None:
     op = make_operation("m", latency_ms_per_step=4.0)
-    assert parallel(wait_of(6.0), op, 2.0, on_cpu=False) == Prediction(1.25)
+    assert parallel(wait_of(6.0), op, 2.0, on_cpu=False) == 1.25
     single = parallel(wait_of(6.0), op, 1.0, on_cpu=True)
-    assert single == Prediction(None, "The process may use one CPU only.")
+    assert single is None
     unknown = make_operation("m", self_ms_per_step=None)
-    assert parallel(wait_of(6.0), unknown, 2.0, on_cpu=False) == Prediction(
-        None, "What the operation costs was not measured."
-    )
+    assert parallel(wait_of(6.0), unknown, 2.0, on_cpu=False) is None
 
 
 @pytest.mark.parametrize(("wait_ms", "speedup"), [(2.0, 1.25), (6.0, 1.667), (0.0, 1.0)])
 def test_beside_the_step_the_longer_of_the_two_remains(wait_ms: float, speedup: float) -> None:
-    assert overlapped(wait_of(wait_ms)) == Prediction(speedup)
+    assert overlapped(wait_of(wait_ms)) == speedup
 
 
 @pytest.mark.parametrize("missing", ["steps", "breakdown"])
 def test_nothing_is_overlapped_where_no_step_was_measured(missing: str) -> None:
     unknown = overlapped(wait_of(6.0, **{missing: None}))
-    assert unknown == Prediction(None, "The step was not measured.")
+    assert unknown is None
 
 
 def test_the_consumer_saves_less_than_the_step() -> None:
-    assert without(make_session(), 9.9) == Prediction(100.0)
-    for session, saved_ms in ((make_session(), 10.0), (make_session(steps=None), 1.0)):
-        assert without(session, saved_ms) == Prediction(
-            None, "What would remain of the step is not known."
-        )
+    assert without(make_session(), 5.0) == 2.0
+    # What would remain of less than a hundredth is not known well enough to divide by.
+    assert without(make_session(), 10.0) == 100.0
+    assert without(make_session(steps=None), 1.0) is None
 
 
 @pytest.mark.parametrize(("delay", "factor"), [(2.0, 3.0), (6.0, 1.0), (9.0, 1.0), (0.0, 1.0)])
@@ -176,7 +133,7 @@ def test_the_limit_of_input_is_the_ceiling_where_there_is_one() -> None:
     [
         host_overhead.META.finding("pass", ""),
         unpredicted(subject="correctness"),
-        unpredicted(predicted_speedup=1.5),
+        unpredicted(speedup_at_most=1.5),
     ],
 )
 def test_what_is_predicted_or_no_matter_of_speed_has_no_limit(finding: Finding) -> None:
@@ -214,40 +171,4 @@ def test_what_waits_for_the_compute_on_the_same_cpus_goes_along_with_it(
 def test_the_limit_that_a_rule_gives_stays() -> None:
     finding = host_overhead.META.finding("fail", "Do it.", speedup_at_most=1.5)
 
-    assert limited(SESSION, finding, ["device_compute"]).speedup_at_most == 1.5
-
-
-def test_a_prediction_of_steps_has_the_range_in_which_such_are_measured() -> None:
-    predicted = found(FORESEEABLE, Prediction(2.0))
-
-    assert ranged(SESSION, predicted, ()).predicted_range == likely_range(2.0)
-
-
-def test_there_is_no_range_where_no_prediction_was_ever_held_against_a_measurement() -> None:
-    predicted = found(FORESEEABLE, Prediction(2.0))
-    gpu = Device(name="/device:GPU:0", kind="GPU")
-    beside_gpu = SESSION.model_copy(update={"environment": make_environment(devices=[gpu])})
-    of_evaluation = predicted.model_copy(update={"part": "evaluation"})
-
-    assert ranged(beside_gpu, predicted, ()).predicted_range is None
-    assert ranged(SESSION, of_evaluation, ()).predicted_range is None
-    unknown = found(None, Prediction(None, "Unknown."))
-    assert ranged(SESSION, unknown, ()).predicted_range is None
-
-
-def test_less_input_that_is_predicted_by_the_profile_alone_may_gain_nothing() -> None:
-    by_profile = make_pipeline(costs_by_profile_alone=True)
-    session = SESSION.model_copy(update={"pipeline": by_profile})
-    predicted = found(FORESEEABLE, Prediction(2.0))
-
-    of_input = ranged(session, predicted, ["input_wait"])
-    assert of_input.predicted_range == (1.0, likely_range(2.0)[1])
-    assert of_input.predicted_by_profile_alone
-    assert "waits rather than computes" in str(of_input.evidence["prediction_basis"])
-    for other in (
-        ranged(session, predicted, ["dispatch"]),
-        ranged(SESSION, predicted, ["input_wait"]),
-    ):
-        assert other.predicted_range == likely_range(2.0)
-        assert not other.predicted_by_profile_alone
-        assert "prediction_basis" not in other.evidence
+    assert limited(make_session(), finding, ["device_compute"]).speedup_at_most == 1.5

@@ -1,0 +1,123 @@
+"""Upper bounds on a step's speed-up, by Amdahl's law and never beyond the session's ceiling."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from pipediag.facts.bounds import bound
+from pipediag.facts.free_input import on_a_repeated_batch
+from pipediag.facts.machine import on_accelerator
+from pipediag.facts.pipeline import delay_ms, prefetch_switched_off
+from pipediag.facts.step import class_ms, class_percent
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+from pipediag.vocabulary import StepClass
+
+PARALLEL_CALLS = (
+    "Parallel calls divide the operation's time; AUTOTUNE gives as many as there are CPUs. Work on "
+    "the CPUs takes at least its CPU time, spread over all of them."
+)
+
+
+def limited(session: Session, finding: Finding, frees: Iterable[StepClass]) -> Finding:
+    """A failed finding on speed without a bound of its own, with that of the classes it frees.
+
+    That is the step over the step without all of these classes of its time; for input it is the
+    ceiling, which knows what the profile alone does not.
+    """
+    if finding.status != "fail" or finding.about_results or session.breakdown is None:
+        return finding
+    if finding.speedup_at_most is not None:
+        return finding
+    classes = list(frees)
+    at_most = bound(100.0, class_percent(session, {*classes, *_beside(session, classes)}))
+    if classes == ["input_wait"] and session.ceiling is not None:
+        alone = on_a_repeated_batch(session)
+        at_most = alone.steps if alone else session.ceiling.speedup_if_input_free or at_most
+    if at_most is None or at_most <= 1.0:
+        return finding
+    return finding.model_copy(update={"speedup_at_most": round(at_most, 3)})
+
+
+def at_most_without(session: Session, compute_percent: float) -> float | None:
+    """The most that is bought by so much less compute, in percent of the step; None for nothing."""
+    if compute_percent <= 0:
+        return None
+    beside = class_percent(session, _beside(session, ["device_compute"]))
+    return bound(100.0, compute_percent + beside)
+
+
+def _beside(session: Session, freed: Collection[StepClass]) -> list[StepClass]:
+    """What grows shorter with the compute where the same CPUs do both.
+
+    Dispatch is then also the time in which operations wait for a core, and input whose threads
+    compute on these cores comes sooner.
+    """
+    if "device_compute" not in freed or on_accelerator(session.environment.devices):
+        return []
+    wait = session.input_wait
+    contended = wait is not None and wait.contention == "cpu"
+    return ["dispatch", "input_wait"] if contended else ["dispatch"]
+
+
+def parallel(session: Session, op: Operation, calls: float, *, on_cpu: bool) -> float | None:
+    """The operation with `calls` in flight instead of one.
+
+    Where TensorFlow is kept from prefetching, they also work ahead beside the rest of the step.
+    """
+    delay = delay_ms(session, op)
+    if delay is None or calls <= 1:
+        return None
+    saved_ms = delay * (1 - 1 / calls)
+    if session.steps is not None and prefetch_switched_off(session) is not None:
+        saved_ms += session.steps.mean_ms - class_ms(session, ["input_wait"])
+    return less_input(session, saved_ms, on_cpu=on_cpu)
+
+
+def less_input(session: Session, saved_ms: float, *, on_cpu: bool) -> float | None:
+    """The input takes `saved_ms` less per step; `on_cpu` where the work stays and only spreads."""
+    ceiling = session.ceiling.speedup_if_input_free if session.ceiling else None
+    if session.steps is None or session.breakdown is None or ceiling is None:
+        return None
+    step_ms = session.steps.mean_ms
+    removable_ms = min(saved_ms, class_ms(session, ["input_wait"]))
+    if on_cpu and session.host is not None:
+        busy_ms = step_ms * session.host.cores_busy / session.host.cores_allowed
+        removable_ms = min(removable_ms, step_ms - busy_ms)
+    return min(bound(step_ms, removable_ms) or 1.0, ceiling)
+
+
+def unexplained_factor(session: Session) -> float:
+    """How many times longer the input wait is than all delays that were measured, at least 1.
+
+    tf.data does not count what it spends on handing single elements on; that belongs to the
+    operations in proportion to their delays.
+    """
+    explained = _explained_ms(session)
+    return max(1.0, class_ms(session, ["input_wait"]) / explained) if explained else 1.0
+
+
+def uncounted_wait_ms(session: Session) -> float:
+    """Input wait of a step that no operation's clock counts, in milliseconds."""
+    return max(0.0, class_ms(session, ["input_wait"]) - _explained_ms(session))
+
+
+def _explained_ms(session: Session) -> float:
+    ops = session.pipeline.ops if session.pipeline else []
+    return sum(delay_ms(session, op) or 0.0 for op in ops if op.fused_into is None)
+
+
+def overlapped(session: Session) -> float | None:
+    """Input made beside the step instead of before it: the longer of the two remains."""
+    if session.steps is None or session.breakdown is None:
+        return None
+    wait, step_ms = class_ms(session, ["input_wait"]), session.steps.mean_ms
+    return bound(step_ms, min(wait, step_ms - wait)) or 1.0
+
+
+def without(session: Session, saved_ms: float) -> float | None:
+    """The step takes `saved_ms` less on its consumer side."""
+    if session.steps is None:
+        return None
+    return bound(session.steps.mean_ms, saved_ms) or 1.0
