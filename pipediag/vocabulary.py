@@ -97,8 +97,9 @@ VerdictSeverity = Literal["ok", "moderate", "high", "unknown"]
 Confidence = Literal["high", "medium", "low"]
 InputMethod = Literal["native", "trace", "differential", "none"]
 """How input wait was measured."""
-Contention = Literal["lock", "cpu"]
-"""What input's threads and the training loop fight for: the interpreter lock, or the CPUs."""
+Contention = Literal["python", "cpu"]
+"""What makes the input and computes beside the training loop: Python functions, or tf.data's own
+threads on the CPUs that the model computes on."""
 
 FindingStatus = Literal["fail", "pass", "informative", "not-applicable", "inconclusive", "error"]
 STATUS_ORDER: tuple[FindingStatus, ...] = (

@@ -153,7 +153,6 @@ def make_host(**overrides: Any) -> Host:
         "hot_python": [
             HotLine(file=SCRIPT, line=6, function="parse", percent=80.0, thread="source")
         ],
-        "lock_percent": 5.0,
         "python_source_cpu_ms_per_step": 8.0,
         "samples": 20,
     }
@@ -185,7 +184,7 @@ def make_device(**overrides: Any) -> DeviceActivity:
     return DeviceActivity(**{**values, **overrides})
 
 
-def make_finding(rule: str = "serial-stateful-map", **overrides: Any) -> Finding:
+def make_finding(rule: str = "parallel-map", **overrides: Any) -> Finding:
     values: dict[str, Any] = {
         "rule": rule,
         "title": "A stateful map runs one element at a time",

@@ -10,10 +10,9 @@ from pipediag.facts.amounts import exact_time
 from pipediag.facts.bounds import bound
 from pipediag.facts.ending import failed_by_itself
 from pipediag.facts.pipeline import bottleneck, delay_ms, kind_name
-from pipediag.facts.python_work import hot_line
 from pipediag.facts.run import rows_to_have_back, whole_in_words
 from pipediag.facts.step import GROUPS, class_ms
-from pipediag.session.host import HotLine
+from pipediag.session.host import HotLine, hot_line
 from pipediag.session.model import Session
 from pipediag.vocabulary import Group, RunPartName
 

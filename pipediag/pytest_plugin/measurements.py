@@ -104,7 +104,7 @@ class Measurements:
         Args:
             result: of `profile`, or of `pipediag.load`.
             **limits: those of `[tool.pipediag]`, with underscores: `max_overhead_percent=15`,
-                `rules={"serial-stateful-map": "error"}`.
+                `rules={"parallel-map": "error"}`.
 
         Raises:
             TypeError: none was given, or one that does not exist.

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 
 from pipediag.facts.culprit import LINES_AROUND, SourcePlace, culprit_place
-from pipediag.facts.python_sources import python_behind
+from pipediag.facts.python_callables import python_behind
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.runner.source_patches import as_measured
 from pipediag.session.model import Session

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pipediag.facts.order import concluded
 from pipediag.facts.run_gain import gain_of_all
+from pipediag.rules.pipeline.parallel_map import settled
 from pipediag.rules.registry import METAS
 from pipediag.rules.running import reinstated
 from pipediag.rules.search.searching import told
@@ -33,7 +34,7 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
         return _not_tried(finding, missing) if outcome is None else _tried(finding, outcome)
 
     listed = [*session.findings, *_further(session, outcome)]
-    findings = told([with_trial(finding) for finding in listed])
+    findings = settled(tried, told([with_trial(finding) for finding in listed]))
     if outcome is not None:
         findings = reinstated(findings, METAS)
     if outcome is None and not evaluated:

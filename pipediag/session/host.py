@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipediag.session.record import Record
+from pipediag.vocabulary import HotThread
 
 
 class HotLine(Record):
@@ -42,8 +43,6 @@ class Host(Record):
     context_switches_per_s: float | None = None
     involuntary_switches_per_s: float | None = None
     hot_python: list[HotLine]
-    lock_percent: float | None = None
-    """Share of the time in which a thread that woke had to wait for the interpreter lock."""
     python_source_cpu_ms_per_step: float | None = None
     """CPU time per step of Python threads other than the training loop's."""
     gpus: list[GpuUse] = []
@@ -63,3 +62,10 @@ class HostSample(Record):
     read_bytes_per_s: float | None
     pools_percent: dict[str, float]
     gpu_percent: float | None = None
+
+
+def hot_line(host: Host | None, *threads: HotThread) -> HotLine | None:
+    """The line that was seen running most often on threads of these kinds."""
+    lines = host.hot_python if host else []
+    of_threads = [line for line in lines if line.thread in threads]
+    return max(of_threads, key=lambda line: line.percent, default=None)

@@ -86,8 +86,7 @@ class Session(Record):
     perturbation_missing: str | None = None
     differential: Differential | None = None
     """The step on a repeated batch, which tells what input costs where its threads hide that in the
-    consumer: they hold the interpreter lock, or compute on the CPUs that the model computes on
-    (`input_wait.contention`)."""
+    consumer, as they compute beside it (`input_wait.contention`)."""
     differential_missing: str | None = None
     ceiling: Ceiling | None
     """The speed-up of the steps if input cost nothing, as the breakdown has it; the next bottleneck

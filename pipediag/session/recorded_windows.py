@@ -75,10 +75,6 @@ class RecordedStacks:
     loop_id: str
     samples: int
     interval_ns: int
-    elapsed_ns: int
-    """The time in which the waits for the lock were taken, before stacks were sampled."""
-    lock_wait_ns: int
-    """Time by which the sampler woke late because another thread held the interpreter lock."""
     lines: list[StackLine] = field(default_factory=list)
     thread_samples: dict[str, int] = field(default_factory=dict)
     """Samples in which each kind of thread was seen running Python code."""

@@ -50,7 +50,7 @@ def test_a_guide_keeps_a_prefetch_that_is_there_and_a_single_file_as_it_is() -> 
 def test_edits_of_the_model_and_of_hyper_parameters_are_left_out() -> None:
     session = make_session(
         findings=[
-            finding("serial-stateful-map", PARALLEL),
+            finding("parallel-map", PARALLEL),
             finding("host-overhead", SetModel({"steps_per_execution": 16})),
             finding(
                 "small-batch",
@@ -60,17 +60,17 @@ def test_edits_of_the_model_and_of_hyper_parameters_are_left_out() -> None:
             finding("missing-cache", CACHE, status="informative"),
         ]
     )
-    assert [edit.id for edit in proposed(session)] == ["serial-stateful-map"]
+    assert [edit.id for edit in proposed(session)] == ["parallel-map"]
 
 
 def test_pipediags_arm_is_its_combination() -> None:
     findings = [
-        finding("serial-stateful-map", PARALLEL),
+        finding("parallel-map", PARALLEL),
         finding("missing-cache", CACHE),
-        finding("nested-map", PARALLEL, state="refuted"),
+        finding("small-batch", PARALLEL, state="refuted"),
     ]
     session = make_session(findings=findings)
-    assert [e.id for e in confirmed(session)] == ["serial-stateful-map", "missing-cache"]
+    assert [e.id for e in confirmed(session)] == ["parallel-map", "missing-cache"]
     combined = Combined(findings=["missing-cache"], speedup=2.0, ci95=None)
     session = make_session(findings=findings, combined=combined)
     assert [e.id for e in confirmed(session)] == ["missing-cache"]

@@ -48,8 +48,8 @@ def session(*findings: Finding, bottleneck: str = "input", line: int = 3) -> Ses
 
 
 def test_all_right(expect) -> None:
-    expected = expect('[trials]\nconfirmed = ["serial-stateful-map"]\n')
-    outcome = judge(expected, session(confirmed("serial-stateful-map")), trials=True)
+    expected = expect('[trials]\nconfirmed = ["parallel-map"]\n')
+    outcome = judge(expected, session(confirmed("parallel-map")), trials=True)
     assert outcome.misses == ()
     assert outcome.right_at_first_place
     assert (outcome.found_operation, outcome.found_line) == ("map", "3")
@@ -57,18 +57,18 @@ def test_all_right(expect) -> None:
 
 
 def test_the_first_confirmed_finding_counts(expect) -> None:
-    expected = expect('[trials]\nconfirmed = ["serial-stateful-map"]\n')
-    found = session(confirmed("missing-cache"), confirmed("serial-stateful-map"))
+    expected = expect('[trials]\nconfirmed = ["parallel-map"]\n')
+    found = session(confirmed("missing-cache"), confirmed("parallel-map"))
     outcome = judge(expected, found, trials=True)
     assert outcome.confirmed_right is False
     assert not outcome.right_at_first_place
     assert outcome.misses == (
-        "first confirmed is missing-cache, expected one of ('serial-stateful-map',)",
+        "first confirmed is missing-cache, expected one of ('parallel-map',)",
     )
 
 
 def test_without_trials_nothing_is_asked_to_be_confirmed(expect) -> None:
-    expected = expect('[trials]\nconfirmed = ["serial-stateful-map"]\n')
+    expected = expect('[trials]\nconfirmed = ["parallel-map"]\n')
     outcome = judge(expected, session(make_finding()), trials=False)
     assert outcome.confirmed_right is None
     assert outcome.right_at_first_place
@@ -97,9 +97,9 @@ def test_a_wrong_line_and_a_wrong_bottleneck_are_told_apart(expect) -> None:
 
 
 def test_totals_count_what_could_be_right(expect) -> None:
-    expected = expect('[trials]\nconfirmed = ["serial-stateful-map"]\n')
+    expected = expect('[trials]\nconfirmed = ["parallel-map"]\n')
     outcomes = [
-        judge(expected, session(confirmed("serial-stateful-map")), trials=True),
+        judge(expected, session(confirmed("parallel-map")), trials=True),
         judge(expected, session(), trials=True),
         failed(expected, "exit status 3"),
     ]

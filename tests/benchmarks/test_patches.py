@@ -31,7 +31,7 @@ def session(line: int = 4, **overrides: object) -> Session:
 
 def test_a_confirmed_edit_is_made_a_patch_and_what_has_no_place_gets_a_reason() -> None:
     (found,) = patches.outcomes(session(), SOURCE.encode())
-    assert found == patches.Outcome("train", "serial-stateful-map", None)
+    assert found == patches.Outcome("train", "parallel-map", None)
     (found,) = patches.outcomes(session(line=5), SOURCE.encode())
     assert found.reason
 

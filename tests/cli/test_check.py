@@ -98,7 +98,7 @@ def test_an_unknown_rule_in_the_configuration_is_refused(here: Path) -> None:
         '[tool.pipediag.rules]\nmissing-cash = "error"\n', encoding="utf-8"
     )
     path = write_session(here / "run", make_session())
-    with pytest.raises(PipediagError, match=r"missing-cash.*serial-stateful-map"):
+    with pytest.raises(PipediagError, match=r"missing-cash.*parallel-map"):
         check(path)
 
 

@@ -21,7 +21,7 @@ def test_without_a_rule_it_lists_them_all() -> None:
 
 
 def test_says_threshold_source_edit_and_cost() -> None:
-    text = output("serial-stateful-map")
+    text = output("parallel-map")
     assert "input wait: 5 % of the step" in text
     assert "XProf" in text
     assert "num_parallel_calls=tf.data.AUTOTUNE" in text

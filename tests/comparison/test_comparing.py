@@ -233,7 +233,7 @@ def test_findings_come_and_go() -> None:
     )
     found = compare([base], [head])
 
-    assert [(one.rule, one.line) for one in found.new] == [("serial-stateful-map", 30)]
+    assert [(one.rule, one.line) for one in found.new] == [("parallel-map", 30)]
     assert [one.rule for one in found.gone] == ["missing-cache"]
 
 

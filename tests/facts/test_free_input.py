@@ -28,14 +28,14 @@ def session_with(**overrides: Any) -> Session:
     )
     values: dict[str, Any] = {
         "ceiling": ceiling,
-        "input_wait": make_input_wait(contention="lock"),
+        "input_wait": make_input_wait(contention="python"),
         "differential": alone(75.0),
         "loops": [make_loop(time=make_loop_time(total_s=20.0, steps_s=16.0))],
     }
     return make_session(**{**values, **overrides})
 
 
-@pytest.mark.parametrize("contention", ["lock", "cpu"])
+@pytest.mark.parametrize("contention", ["python", "cpu"])
 def test_what_slows_the_consumer_goes_with_the_input(contention: str) -> None:
     found = on_a_repeated_batch(session_with(input_wait=make_input_wait(contention=contention)))
     assert found is not None
@@ -49,8 +49,8 @@ def test_what_slows_the_consumer_goes_with_the_input(contention: str) -> None:
     [
         {"input_wait": None},
         {"input_wait": make_input_wait()},
-        {"input_wait": make_input_wait(contention="lock", method="differential")},
-        {"input_wait": make_input_wait(contention="lock", contested_by_percent=75.0)},
+        {"input_wait": make_input_wait(contention="python", method="differential")},
+        {"input_wait": make_input_wait(contention="python", contested_by_percent=75.0)},
         {"differential": None},
         {"ceiling": None},
         {"ceiling": Ceiling(speedup_if_input_free=None, next_bottleneck=None)},

@@ -75,7 +75,7 @@ def test_steps_a_fifth_longer_than_the_mean_are_not_uneven_yet() -> None:
 
 def test_elsewhere_the_step_waits_in_get_next_as_long_as_for_its_input() -> None:
     waiting = make_breakdown(10.0, input_wait=60.0)
-    for contention in (None, "lock"):
+    for contention in (None, "python"):
         wait = make_input_wait(native_percent=20.0, contention=contention)
         session = make_session(input_wait=wait, breakdown=waiting, ceiling=None)
         assert get_next_percent(session) == 60.0

@@ -73,7 +73,7 @@ def test_the_operation_that_grew_is_named_once_and_new_findings_are_told() -> No
     assert said.count("FAIL") == 2
     assert said.count("Grew most") == 1
     assert [check.line for check in result.checks] == [12, 12]
-    assert "  New finding: serial-stateful-map at train.py:12: A stateful map runs one" in said
+    assert "  New finding: parallel-map at train.py:12: A stateful map runs one" in said
 
 
 def test_a_script_that_failed_is_told() -> None:

@@ -8,7 +8,7 @@ import pytest
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.gate.config import GateConfig, OnMachine, load_config
 
-RULES = ["serial-stateful-map", "retracing", "missing-cache"]
+RULES = ["parallel-map", "retracing", "missing-cache"]
 
 
 def write_pyproject(folder: Path, table: str) -> Path:
@@ -42,7 +42,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         epoch-start = 10
         compile = 2.5
         [tool.pipediag.rules]
-        serial-stateful-map = "off"
+        parallel-map = "off"
         missing-cache = "error"
         """,
     )
@@ -58,7 +58,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         max_run_percent={"epoch_start": 10.0, "compile": 2.5},
         fail_on="warn",
         allow_inconclusive=True,
-        rules={"serial-stateful-map": "off", "missing-cache": "error"},
+        rules={"parallel-map": "off", "missing-cache": "error"},
     )
 
 
@@ -166,7 +166,7 @@ def test_an_unknown_rule_names_its_file_and_lists_the_valid_ones(tmp_path: Path)
     assert str(raised.value).startswith(
         f'In {tmp_path / "pyproject.toml"}, [tool.pipediag.rules] names "missing-cash", which is '
     )
-    assert "Valid rules: missing-cache, retracing, serial-stateful-map." in str(raised.value)
+    assert "Valid rules: missing-cache, parallel-map, retracing." in str(raised.value)
 
 
 def test_what_to_do_about_a_table_that_is_missing(tmp_path: Path) -> None:

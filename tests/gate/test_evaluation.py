@@ -24,7 +24,7 @@ def make_inconclusive_session(**overrides: Any) -> Session:
 
 def test_by_default_the_verdict_and_the_rules_decide() -> None:
     result = evaluate(make_session(), GateConfig())
-    assert [check.name for check in result.checks] == ["verdict", "serial-stateful-map"]
+    assert [check.name for check in result.checks] == ["verdict", "parallel-map"]
     assert result.status is ExitStatus.GATE_FAILED
 
 
@@ -39,7 +39,7 @@ def test_a_compute_bound_run_passes_by_default() -> None:
 
 
 def test_a_limit_takes_the_place_of_the_verdict() -> None:
-    config = GateConfig(max_input_wait_percent=90, rules={"serial-stateful-map": "off"})
+    config = GateConfig(max_input_wait_percent=90, rules={"parallel-map": "off"})
     result = evaluate(make_session(), config)
     assert [check.name for check in result.checks] == ["max-input-wait-percent"]
     assert result.status is ExitStatus.DONE

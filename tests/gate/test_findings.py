@@ -9,7 +9,7 @@ from pipediag.session.ledger import RunGain
 from pipediag.session.trials import Trial
 from tests.factories import make_finding, make_session
 
-RULE = "serial-stateful-map"
+RULE = "parallel-map"
 
 
 @pytest.mark.parametrize(

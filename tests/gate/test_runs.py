@@ -139,4 +139,4 @@ def test_a_run_that_failed_is_told() -> None:
 def test_a_finding_of_every_run_is_said_once() -> None:
     runs = [make_session(findings=[make_finding()]) for _ in range(3)]
     names = [check.name for check in evaluate_runs(runs, GateConfig()).checks]
-    assert names == ["verdict", "serial-stateful-map"]
+    assert names == ["verdict", "parallel-map"]

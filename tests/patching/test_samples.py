@@ -45,22 +45,22 @@ DEFAULTS = SetOptions({"optimization.apply_default_optimizations": True, "autotu
 
 CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("batch_callback", "batch-callback"): (SkipCallback("WeightMonitor", SCRIPT, 25),),
-    ("blocking_numpy_function", "serial-stateful-map"): (
+    ("blocking_numpy_function", "parallel-map"): (
         SetParameters("map", {"num_parallel_calls": 16}),
         POOL,
     ),
     ("decoded_then_shuffled_loop", "missing-cache"): (CACHE,),
     ("decoy_cached_already", "missing-cache"): (CACHE,),
     ("decoy_cached_already", "per-element-map"): (VECTOR,),
-    ("decoy_small_batch_waits", "serial-stateful-map"): (TUNED, POOL),
+    ("decoy_small_batch_waits", "parallel-map"): (TUNED, POOL),
     ("disabled_defaults", "disabled-defaults"): (DEFAULTS,),
     ("disabled_defaults", "missing-cache"): (BEHIND, CACHE),
     ("eager_fit", "eager-execution"): (SetModel({"run_eagerly": False}),),
-    ("generator_waits", "waiting-generator"): (TWO_COPIES, POOL),
-    ("generator_waits_and_parses", "waiting-generator"): (TWO_COPIES, POOL),
+    ("generator_waits", "python-input"): (TWO_COPIES, POOL),
+    ("generator_waits_and_parses", "python-input"): (TWO_COPIES, POOL),
     ("host_overhead", "host-overhead"): (SEVERAL,),
     ("jpeg_loop_single_call", "missing-cache"): (BEHIND, CACHE),
-    ("jpeg_loop_single_call", "single-call-map"): (TUNED,),
+    ("jpeg_loop_single_call", "parallel-map"): (TUNED,),
     ("filter_behind_map", "late-filter"): (Move("filter", "from_tensor_slices"),),
     ("full_softmax", "full-softmax"): (SetModel({"sampled_softmax": 512}),),
     ("large_table_adam", "dense-embedding-update"): (SetModel({"optimizer": "row_wise"}),),
@@ -71,15 +71,15 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("missing_prefetch", "missing-prefetch"): (
         Insert("with_options", "prefetch", {"buffer_size": AUTOTUNE}),
     ),
-    ("missing_prefetch", "serial-stateful-map"): (TUNED,),
-    ("nested_map", "nested-map"): (TUNED,),
+    ("missing_prefetch", "parallel-map"): (TUNED,),
+    ("nested_map", "parallel-map"): (TUNED,),
     ("nested_map", "sequential-files"): (
         Replace("flat_map", "interleave", {"cycle_length": 2, "num_parallel_calls": AUTOTUNE}),
     ),
     ("per_element_map", "missing-cache"): (CACHE,),
     ("per_element_map", "per-element-map"): (VECTOR,),
-    ("pydataset_store", "pydataset-workers"): (WORKERS,),
-    ("random_augmentation", "serial-stateful-map"): (TUNED,),
+    ("pydataset_store", "python-input"): (WORKERS,),
+    ("random_augmentation", "parallel-map"): (TUNED,),
     ("parts_fetched_in_turn", "serial-flat-map"): (
         Replace("flat_map", "parallel_flat_map", {**AT_ONCE}),
         POOL,
@@ -91,7 +91,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ),
     ("shuffled_whole_data", "missing-cache"): (CACHE,),
     ("single_call_map", "missing-cache"): (BEHIND, CACHE),
-    ("single_call_map", "single-call-map"): (TUNED,),
+    ("single_call_map", "parallel-map"): (TUNED,),
     ("slow_embedding_basic", "host-overhead"): (SEVERAL,),
     ("slow_embedding_basic", "small-batch"): (BIGGER,),
     ("small_batch", "host-overhead"): (SEVERAL,),
@@ -101,7 +101,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ),
     ("small_batch", "small-batch"): (BIGGER,),
     ("string_lookup", "missing-cache"): (BEHIND, CACHE),
-    ("string_lookup", "serial-stateful-map"): (TUNED,),
+    ("string_lookup", "parallel-map"): (TUNED,),
     ("table_copied_on_lookup", "table-copied-on-lookup"): (SetModel({"jit_compile": True}),),
     ("text_padded_batch", "missing-cache"): (BEHIND, CACHE),
     ("tfrecord_parse_each", "missing-cache"): (CACHE,),
@@ -110,9 +110,8 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
         Remove("unbatch"),
         Replace("batch", "rebatch", {"batch_size": 4096, "drop_remainder": False}),
     ),
-    ("uneven_calls_in_order", "ordered-results"): (SetOptions({"deterministic": False}),),
-    ("waiting_generators", "waiting-generator"): (Replace("flat_map", "interleave", AT_ONCE), POOL),
-    ("waiting_map_pool", "waiting-map-pool"): (
+    ("waiting_generators", "python-input"): (Replace("flat_map", "interleave", AT_ONCE), POOL),
+    ("waiting_map_pool", "parallel-map"): (
         SetParameters("map", {"num_parallel_calls": 16}),
         POOL,
     ),
@@ -121,8 +120,8 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
 
 BY_HAND = {
     ("batch_callback", "batch-callback"),
-    ("generator_waits", "waiting-generator"),
-    ("generator_waits_and_parses", "waiting-generator"),
+    ("generator_waits", "python-input"),
+    ("generator_waits_and_parses", "python-input"),
     ("full_softmax", "full-softmax"),
     ("regularized_table", "regularized-table"),
     ("text_layer_in_model", "preprocessing-in-model"),
@@ -178,7 +177,7 @@ def test_a_confirmed_edit_is_a_patch_or_code_to_paste(script: str, rule: str) ->
         return
     assert found.left_out == []
     compile(after, script, "exec")
-    assert effect_of(after) != effect_of(text) or rule == "pydataset-workers"
+    assert effect_of(after) != effect_of(text) or rule == "python-input"
 
 
 def test_these_are_the_edits_that_are_expected_to_be_confirmed() -> None:

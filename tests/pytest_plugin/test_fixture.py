@@ -168,7 +168,7 @@ def test_only_what_is_named_is_judged(pytester: pytest.Pytester, library: Librar
 
 def test_a_rule_may_be_named(pytester: pytest.Pytester, library: Library) -> None:
     library.session = make_session(findings=[make_finding(), make_finding("small-batch")])
-    rules = 'rules={"serial-stateful-map": "error"}'
+    rules = 'rules={"parallel-map": "error"}'
     said = output(pytester, judging(f"pipediag.assert_within(result, {rules})"))
     assert "Failed: A stateful map runs one element at a time. Write the function in" in said
     assert said.count("A stateful map runs") == 1

@@ -22,7 +22,7 @@ from pipediag.vocabulary import BASE
 from tests import factories
 
 PARALLEL = Edit(
-    "serial-stateful-map:map_0",
+    "parallel-map:map_0",
     "16 parallel calls on the map in line 12",
     (SetParameters("map_0", {"num_parallel_calls": 16}),),
     check="equal",

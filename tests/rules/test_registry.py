@@ -9,7 +9,7 @@ import pytest
 from pipediag.facts.run_gain import gain_for_run
 from pipediag.rules import registry
 from pipediag.rules.device.registry import DEVICE_RULES, run_device_rules
-from pipediag.rules.pipeline import misplaced_cache, serial_stateful_map
+from pipediag.rules.pipeline import misplaced_cache, parallel_map
 from pipediag.rules.registry import METAS, RULES, run_rules
 from pipediag.rules.rule import Rule
 from pipediag.rules.running import yields_to
@@ -90,7 +90,7 @@ def test_a_session_with_nothing_measured_is_no_error() -> None:
 
 def test_missing_sections_are_inconclusive_with_their_reason() -> None:
     session = make_session(breakdown=None, breakdown_missing="Only two steps were seen.")
-    finding = next(f for f in run_rules(session) if f.rule == "serial-stateful-map")
+    finding = next(f for f in run_rules(session) if f.rule == "parallel-map")
     assert finding.status == "inconclusive"
     assert finding.advice == "Only two steps were seen."
 
@@ -101,7 +101,7 @@ def test_nothing_fails_where_the_pipeline_keeps_up() -> None:
 
 def test_one_broken_rule_costs_only_its_own_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken:
-        META = serial_stateful_map.META
+        META = parallel_map.META
 
         @staticmethod
         def check(session: Session) -> list[object]:
@@ -153,7 +153,7 @@ def test_a_gap_for_input_yields_to_whatever_frees_input() -> None:
     knowing = {meta.id for meta in METAS.values() if yields_to(gap, meta)}
     frees_input = {meta.id for meta in METAS.values() if "input_wait" in meta.frees}
     assert knowing == frees_input - {"input-gap"} | set(gap.yields_to)
-    assert {"misplaced-cache", "pydataset-workers", "wide-ids"} <= knowing
+    assert {"misplaced-cache", "python-input", "wide-ids"} <= knowing
 
 
 def test_no_two_rules_yield_to_each_other() -> None:

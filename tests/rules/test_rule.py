@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipediag.rules.pipeline.row_generator import META
+from pipediag.rules.pipeline.python_input import META
 from pipediag.rules.rule import with_edit
 from pipediag.session.edits import Edit, Remove
 from pipediag.session.trials import NOT_TRIED
 
-EDIT = Edit("row-generator", "without the map", (Remove("map"),))
+EDIT = Edit("python-input", "without the map", (Remove("map"),))
 
 
 def test_a_failure_keeps_its_edit() -> None:
@@ -26,7 +26,7 @@ def test_what_only_informs_is_tried_where_its_rule_says_so() -> None:
     trying = replace(META, tried_when_informing=True)
     informing = trying.finding("informative", "", edit=EDIT)
     assert (informing.edit, informing.severity) == (EDIT, "info")
-    assert informing.effect_on_results == "same results"
+    assert informing.effect_on_results == "same up to order or rounding"
     assert trying.finding("pass", "", edit=EDIT).edit is None
 
 

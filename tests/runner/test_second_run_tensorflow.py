@@ -69,7 +69,7 @@ def analysed(directory: Path, *, rerun: bool) -> tuple[Session, list[Shown]]:
 
 
 def serial_map(session: Session) -> Finding:
-    (finding,) = [one for one in session.findings if one.rule == "serial-stateful-map"]
+    (finding,) = [one for one in session.findings if one.rule == "parallel-map"]
     return finding
 
 

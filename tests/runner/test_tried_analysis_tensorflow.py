@@ -64,7 +64,7 @@ def analysed(directory: Path, overlapped: str) -> tuple[Session, list[Shown]]:
 
 
 def serial_map(session: Session) -> Finding:
-    (finding,) = [f for f in session.findings if f.rule == "serial-stateful-map"]
+    (finding,) = [f for f in session.findings if f.rule == "parallel-map"]
     return finding
 
 
@@ -83,7 +83,7 @@ def test_more_calls_in_flight_are_confirmed_and_head_the_report(tmp_path: Path) 
         session.patch.diff or ""
     )
     assert session.trials is not None
-    assert {block.arm for block in session.trials.blocks} >= {"base", "serial-stateful-map:op2"}
+    assert {block.arm for block in session.trials.blocks} >= {"base", "parallel-map:op2"}
     assert session.findings[0] == finding
     assert [event.state for event in events if isinstance(event, Decided)] == ["confirmed"]
 

@@ -1,7 +1,7 @@
-"""Samples Python stacks beside the training loop, and how long a woken thread waits for the lock.
+"""Samples Python stacks beside the training loop.
 
-It runs in a window of its own: a thread that wakes often is itself a rival for the interpreter
-lock, so it must not run while the baseline is measured.
+It runs in a window of its own: a thread that wakes often competes for the GIL itself, so it must
+not run while the baseline is measured.
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ from pipediag.capture.python_functions import line_of, name_of
 from pipediag.session.recorded_windows import RecordedStacks, StackLine
 
 _INTERVAL_NS = 5_000_000
-_LOCK_READINGS = 60
-# Where the lock is fought for, each takes long, and no time would be left to look at stacks.
-_LONGEST_LOCK_READINGS_NS = 350_000_000
 # A thread that computes for less than Python's switch interval (5 ms) would never be caught at it.
 _SWITCH_INTERVAL_S = 0.00005
 # Innermost functions of threads that are parked, not running Python.
@@ -73,8 +70,6 @@ class StackSampler:
     def __init__(self, training_thread: int) -> None:
         self._training_thread = training_thread
         self._samples: list[_Sample] = []
-        self._late_ns = 0
-        self._watched_ns = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pipediag-stacks", daemon=True)
         self._thread.start()
@@ -101,8 +96,6 @@ class StackSampler:
             loop_id=loop_id,
             samples=len(samples),
             interval_ns=_INTERVAL_NS,
-            elapsed_ns=self._watched_ns,
-            lock_wait_ns=self._late_ns,
             lines=[
                 StackLine(file, line, function, thread, count)
                 for (file, line, function, thread), count in lines.most_common(20)
@@ -111,27 +104,15 @@ class StackSampler:
         )
 
     def _run(self) -> None:
-        for _ in range(_LOCK_READINGS):
-            if not self._ended.is_set() and self._watched_ns < _LONGEST_LOCK_READINGS_NS:
-                self._wait_for_lock()
         SWITCH_INTERVAL.shorten()
         try:
-            while not self._ended.is_set():
-                time.sleep(_INTERVAL_NS / 1e9)
+            while not self._ended.wait(_INTERVAL_NS / 1e9):
                 self._sample()
         except Exception:
             # What was sampled so far is good; nothing of ours may reach threading.excepthook.
             return
         finally:
             SWITCH_INTERVAL.restore()
-
-    def _wait_for_lock(self) -> None:
-        asked = time.monotonic_ns()
-        # The sleep itself releases the lock; coming back late means that another thread held it.
-        time.sleep(_INTERVAL_NS / 1e9)
-        elapsed = time.monotonic_ns() - asked
-        self._watched_ns += elapsed
-        self._late_ns += max(0, elapsed - _INTERVAL_NS)
 
     def _sample(self) -> None:
         sample = _Sample(time.monotonic_ns())

@@ -62,7 +62,6 @@ def measure_host(
         context_switches_per_s=_rate(track, spans, lambda r: r.switches),
         involuntary_switches_per_s=_rate(track, spans, lambda r: r.involuntary_switches),
         hot_python=hot_lines(stacks),
-        lock_percent=lock_percent(stacks),
         python_source_cpu_ms_per_step=_source_cpu_ms(track.pid, windows),
         gpus=_gpus(inside),
         samples=_samples(track, spans_ns),
@@ -95,14 +94,6 @@ def hot_lines(stacks: Sequence[RecordedStacks]) -> list[HotLine]:
         HotLine(file=file, line=line, function=function, thread=thread, percent=100 * count / total)
         for (file, line, function, thread), count in counts.most_common(MAX_HOT_LINES)
     ]
-
-
-def lock_percent(stacks: Sequence[RecordedStacks]) -> float | None:
-    """Share of the time by which a thread that woke had to wait for the interpreter lock."""
-    elapsed = sum(stack.elapsed_ns for stack in stacks)
-    if not elapsed:
-        return None
-    return min(100.0, 100 * sum(stack.lock_wait_ns for stack in stacks) / elapsed)
 
 
 def _source_cpu_ms(pid: int, windows: Sequence[RecordedWindow]) -> float | None:

@@ -6,13 +6,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pipediag.facts.machine import on_accelerator
-from pipediag.measures.host.of_loop import stacks_of
 from pipediag.measures.loop.cache_fill import cache_filled_meanwhile
 from pipediag.measures.loop.embedding_cost import has_parts, measure_embedding_cost
 from pipediag.measures.loop.time import time_of
 from pipediag.measures.missing import Missing
 from pipediag.measures.pipeline.operations import measure_pipeline
-from pipediag.measures.pipeline.written import plan_of
 from pipediag.measures.profile.devices import describe_devices
 from pipediag.measures.profile.traces import trace_of
 from pipediag.measures.recorded_windows import step_rows
@@ -129,10 +127,19 @@ def measure_loop(
     alone = measure_differential(recording, loop)
     perturbation = measure_perturbation(recording, loop)
     measured = measure_pipeline(recording, loop, trace)
-    contention = _contention(recording, loop, host, steps, measured.pipeline)
+    python_percent = _python_percent(steps, measured.pipeline)
+    contention = _contention(recording, host, steps, measured.pipeline, python_percent)
     native = native_input_wait(recording, loop)
     compiled = compiled_for_lengths(timeline, recording, loop, native, alone)
-    wait = settle_input_wait(native, split, alone, contention, perturbation, compiled=compiled)
+    wait = settle_input_wait(
+        native,
+        split,
+        alone,
+        contention,
+        perturbation,
+        python_percent=python_percent,
+        compiled=compiled,
+    )
     breakdown = _breakdown(steps, wait, split, compiled)
     sections = LoopSections(
         steps=steps,
@@ -166,30 +173,33 @@ def _split_of(recording: Recording, trace: TraceSummary | None) -> StepSplit | N
 
 def _contention(
     recording: Recording,
-    loop: RecordedLoop,
     host: Host | Missing,
     steps: Steps | Missing,
-    pipeline: Pipeline | Missing,
+    pipeline: Pipeline,
+    python_percent: float,
 ) -> Contention | None:
     if isinstance(steps, Missing):
         return None
     environment = recording.environment
-    plan = plan_of(recording.operations, loop.root_op_id)
-    calls_python = any(operation.calls_python for operation in plan) if plan else None
     return contention_of(
         None if isinstance(host, Missing) else host,
-        stacks_of(recording, loop),
         steps.mean_ms,
-        calls_python=calls_python,
+        python_percent=python_percent,
         accelerated=environment is not None and on_accelerator(environment.devices),
         pipeline_ms=_pipeline_ms(pipeline),
     )
 
 
-def _pipeline_ms(pipeline: Pipeline | Missing) -> float | None:
+def _python_percent(steps: Steps | Missing, pipeline: Pipeline) -> float:
+    """CPU time that the pipeline's Python took in a step, on other threads, in percent of it."""
+    if isinstance(steps, Missing):
+        return 0.0
+    spent_ms = sum(op.python_cpu_ms_per_step or 0.0 for op in pipeline.ops)
+    return 100.0 * spent_ms / steps.mean_ms
+
+
+def _pipeline_ms(pipeline: Pipeline) -> float | None:
     """What all operations whose time is known take for a step."""
-    if isinstance(pipeline, Missing):
-        return None
     known = [op.self_ms_per_step for op in pipeline.ops if op.self_ms_per_step is not None]
     return sum(known) if known else None
 

@@ -5,12 +5,13 @@
 - trace: time in GetNext while no device computes, from the profile.
 - differential: what the step loses when one batch is handed out again and again.
 
-The native share is the one to use, except where the pipeline and the training loop fight for what
-both need, as that slows the consumer and not GetNext: Python threads that make the input fight for
-the interpreter lock; tf.data's threads fight for the CPUs once all of them are busy. There the
-consumer alone on a repeated batch settles it. Where nothing is fought for and the two contradict
-each other all the same, gap times are believed: they were taken in the steps themselves, while a
-repeated batch has its rows in the caches and is seen for fewer steps. The session then says so.
+Gap times are the ones to use where they agree with the repeated batch. Where the repeated batch
+says more, beyond both intervals, the truth lies between the two: a pipeline that computes while the
+loop does takes the GIL or the CPUs from it, which slows the loop and not GetNext, but a repeated
+batch has its rows in the caches, too. How much the pipeline can have taken was measured: the CPU
+time of its Python functions, on other threads than the loop's. The wait by gap times and that CPU
+time together are used, and no more than the repeated batch says. Threads of tf.data that keep half
+a CPU busy beside a model that computes on the same CPUs are taken to explain all of it.
 Without gap times the repeated batch and the profile settle it: see `without_gap_times`.
 Where steps are traced or compiled, as for each new length, a repeated batch
 says nothing of input: it has one shape, for which nothing is compiled any more.
@@ -22,16 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipediag.facts.limits import SLOWED_RATIO
+from pipediag.facts.limits import INPUT_FINE_PERCENT, SLOWED_RATIO
 from pipediag.facts.machine import missed_cores
-from pipediag.facts.python_work import (
-    LOCK_FOUGHT_FOR_PERCENT,
-    PYTHON_PIPELINE_CPU_PERCENT,
-    SOURCE_BUSY_PERCENT,
-    SOURCE_SAMPLES_PERCENT,
-    WAITING_CPU_PERCENT,
-    data_cores,
-)
+from pipediag.facts.python_callables import data_cores
 from pipediag.measures.bootstrap import Floats, interval, resampled_means
 from pipediag.measures.recorded_windows import (
     blocks_of,
@@ -45,11 +39,10 @@ from pipediag.measures.step.new_lengths import COMPILED_PERCENT
 from pipediag.measures.step.without_gap_times import believed_share
 from pipediag.session.host import Host
 from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.recorded_windows import RecordedStacks
 from pipediag.session.recording import Recording
 from pipediag.session.steps import InputWait, Perturbation
 from pipediag.trace.steps.splitting import StepSplit
-from pipediag.vocabulary import Contention
+from pipediag.vocabulary import Contention, InputMethod
 
 PIPELINE_CPU_PERCENT = 50.0
 """CPU use of the threads that make the input, of one CPU, from which they slow a consumer on the
@@ -69,10 +62,10 @@ MOST_TAKEN = 2.0
 42 and 52 % of a CPU in three runs of one script, where others took 1.0, 0.9 and 0.5 of its two:
 reckoned without them, 77, 77 and 71 %."""
 
-_FIGHTS: dict[Contention, str] = {
-    "lock": "Python threads that make the input fight with the training loop for the interpreter "
-    "lock",
-    "cpu": "threads that make the input compute on the CPUs that the training loop computes on",
+_BESIDE: dict[Contention, str] = {
+    "python": "Python functions of the pipeline used the CPU for {percent:.0f} % of the step on "
+    "other threads",
+    "cpu": "threads that make the input computed on the CPUs that the training loop computes on",
 }
 
 
@@ -91,24 +84,34 @@ def settle_input_wait(
     contention: Contention | None,
     perturbation: Perturbation | None,
     *,
+    python_percent: float = 0.0,
     compiled: Measured | None = None,
 ) -> SettledInputWait:
-    """Choose the method, and say where the others differ and why; `compiled` is what steps take to
-    be compiled for new lengths."""
+    """Choose the method, and say where the others differ.
+
+    Args:
+        native: by tf.data's own gap times.
+        split: the profile's steps.
+        alone: the consumer on a repeated batch.
+        contention: what computes beside the loop.
+        perturbation: what the profiler did to the step.
+        python_percent: CPU time of the pipeline's Python, in percent of the step.
+        compiled: what steps take to be compiled for new lengths.
+    """
     trace = trace_input_wait(split) if split is not None else None
     repeated = alone
     compiles = compiled is not None or (split is not None and _compiles(split))
     if compiles:
         alone = None
-    chosen, method, doubt = native, "native", None
+    chosen, doubt = native, None
+    method: InputMethod = "native"
     if native is None and alone is not None:
         believed = believed_share(alone, trace, contention)
         chosen, method, doubt = believed.share, believed.method, believed.doubt
     elif native is None:
         chosen, method = trace, "trace" if trace is not None else "none"
     elif alone is not None and _hides_input(native, alone, contention):
-        percent = alone.differential.input_share_percent
-        chosen, method = Measured(percent, alone.share_draws), "differential"
+        chosen, method = _with_what_was_taken(native, alone, contention, python_percent)
     contested = method == "native" and _contradict(native, alone)
     summary = InputWait.model_validate(
         {
@@ -125,7 +128,10 @@ def settle_input_wait(
                 _nothing_compiled(native, repeated)
                 if compiles
                 else _differential_sentence(
-                    native, alone, contention if method == "differential" else None
+                    native,
+                    alone,
+                    contention if method == "differential" else None,
+                    python_percent,
                 ),
                 _trace_sentence(native, trace, perturbation),
             ),
@@ -169,27 +175,23 @@ def trace_input_wait(split: StepSplit) -> Measured | None:
 
 def contention_of(
     host: Host | None,
-    stacks: list[RecordedStacks],
     step_ms: float,
     *,
-    calls_python: bool | None,
+    python_percent: float,
     accelerated: bool,
     pipeline_ms: float | None = None,
 ) -> Contention | None:
-    """What the pipeline and the training loop fight for, if anything.
+    """Return what computes beside the training loop and may slow it, if anything.
 
     Args:
         host: the host in the baseline.
-        stacks: samples of the Python threads.
         step_ms: mean step.
-        calls_python: whether elements pass through Python; None where no pipeline was recorded. One
-            that does not makes its batches without the interpreter lock: Python threads seen beside
-            it are a validation's, or serve something else.
+        python_percent: CPU time that the pipeline's Python takes in a step, in percent of it.
         accelerated: whether the model computes elsewhere than on the CPUs.
         pipeline_ms: what the pipeline's operations take for a step; None where that is not known.
     """
-    if calls_python is not False and _fights_for_the_lock(host, stacks, step_ms, calls_python):
-        return "lock"
+    if python_percent >= INPUT_FINE_PERCENT:
+        return "python"
     idles = pipeline_ms is not None and 100.0 * pipeline_ms < PIPELINE_COMPUTES_PERCENT * step_ms
     use = 100.0 * data_cores(host) * _of_what_others_left(host)
     if not accelerated and not idles and use >= PIPELINE_CPU_PERCENT:
@@ -204,48 +206,6 @@ def _of_what_others_left(host: Host | None) -> float:
         return 1.0
     left = host.cores_allowed - others
     return min(host.cores_allowed / left, MOST_TAKEN) if left > 0 else MOST_TAKEN
-
-
-def _fights_for_the_lock(
-    host: Host | None, stacks: list[RecordedStacks], step_ms: float, calls_python: bool | None
-) -> bool:
-    """A pipeline of Python that keeps its threads busy does, however well short calls hide it."""
-    if python_threads_fight(host, stacks, step_ms):
-        return True
-    busy = 100.0 * data_cores(host) >= PYTHON_PIPELINE_CPU_PERCENT
-    return calls_python is True and busy
-
-
-def python_threads_fight(host: Host | None, stacks: list[RecordedStacks], step_ms: float) -> bool:
-    """Whether Python threads beside the training loop are busy enough to slow it by the lock.
-
-    They were seen at work, and the threads that make the input compute. Where the lock was waited
-    for, less of that will do, on any thread beside the loop's: TensorFlow may run Python functions
-    on Eigen's, which otherwise compute the model. The waits alone read 6 and 36 % in two runs of
-    the same script.
-    """
-    if host is None:
-        return False
-    if _lock_was_waited_for(host):
-        computes = _cpu_beside_the_loop(host) >= WAITING_CPU_PERCENT
-    else:
-        computes = 100.0 * data_cores(host) >= PYTHON_PIPELINE_CPU_PERCENT
-    if not computes:
-        return False
-    spent = host.python_source_cpu_ms_per_step
-    if spent is not None and 100.0 * spent / step_ms >= SOURCE_BUSY_PERCENT:
-        return True
-    samples = sum(stack.samples for stack in stacks)
-    sources = sum(stack.thread_samples.get("source", 0) for stack in stacks)
-    return samples > 0 and 100.0 * sources / samples >= SOURCE_SAMPLES_PERCENT
-
-
-def _lock_was_waited_for(host: Host) -> bool:
-    return host.lock_percent is not None and host.lock_percent >= LOCK_FOUGHT_FOR_PERCENT
-
-
-def _cpu_beside_the_loop(host: Host) -> float:
-    return sum(percent for pool, percent in host.threads.items() if pool != "python_main")
 
 
 def _joined(parts: list[tuple[Floats, list[int]]], batches: int) -> Floats:
@@ -269,6 +229,18 @@ def _share(rows: Floats) -> Measured:
 
 def _hides_input(native: Measured, alone: ConsumerAlone, contention: Contention | None) -> bool:
     return contention is not None and alone.interval[0] > interval(native.draws)[1] + CLEARLY_POINTS
+
+
+def _with_what_was_taken(
+    native: Measured, alone: ConsumerAlone, contention: Contention | None, python_percent: float
+) -> tuple[Measured, InputMethod]:
+    """The wait by gap times and what the pipeline can have taken beside it, up to what the repeated
+    batch says."""
+    most, draws = alone.differential.input_share_percent, alone.share_draws
+    if contention == "python":
+        most = min(most, native.percent + python_percent)
+        draws = np.minimum(draws, native.draws + python_percent)
+    return Measured(most, draws), "differential"
 
 
 def _contradict(native: Measured | None, alone: ConsumerAlone | None) -> bool:
@@ -302,16 +274,19 @@ def _nothing_compiled(native: Measured | None, alone: ConsumerAlone | None) -> s
 
 
 def _differential_sentence(
-    native: Measured | None, alone: ConsumerAlone | None, contention: Contention | None
+    native: Measured | None,
+    alone: ConsumerAlone | None,
+    contention: Contention | None,
+    python_percent: float,
 ) -> str | None:
     if native is None or alone is None:
         return None
     share = alone.differential.input_share_percent
     if contention is not None:
         return (
-            f"tf.data's gap times see {native.percent:.0f} % input wait, but on a repeated batch "
-            f"the step is {share:.0f} % shorter: {_FIGHTS[contention]}, which slows the loop and "
-            "not GetNext."
+            f"Input costs between {native.percent:.0f} % of the step, by tf.data's gap times, and "
+            f"{share:.0f} %, by a repeated batch. Meanwhile "
+            f"{_BESIDE[contention].format(percent=python_percent)}."
         )
     if not _contradict(native, alone):
         return None

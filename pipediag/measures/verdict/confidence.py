@@ -25,7 +25,10 @@ ENOUGH_STEPS = 20
 """Own choice: with fewer, the interval of a bootstrap is known to be too narrow. Samples that are
 means of many steps each scatter less, so of those the fewest that a verdict needs are enough."""
 
-_FOUGHT_FOR: dict[Contention, str] = {"lock": "the interpreter lock", "cpu": "the CPUs"}
+_BESIDE: dict[Contention, str] = {
+    "python": "Python that makes the input computes",
+    "cpu": "Threads that make the input compute",
+}
 
 
 @dataclass(frozen=True)
@@ -141,8 +144,8 @@ def _about_input(session: Session, bottleneck: Bottleneck | None) -> Iterator[Do
         yield _about_trace(session.perturbation)
     if wait.method == "native" and wait.contention is not None and session.differential is None:
         yield Doubt(
-            f"The pipeline fights with the training loop for {_FOUGHT_FOR[wait.contention]}, and "
-            "the loop was not measured on a repeated batch: input may cost more than it seems.",
+            f"{_BESIDE[wait.contention]} beside the training loop, which was not measured on a "
+            "repeated batch: input may cost more than it seems.",
             weight=0 if wait.contention == "cpu" and bottleneck == "input" else 1,
         )
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pipediag.facts.pipeline import bottleneck, upstream_of
-from pipediag.facts.python_work import hot_line
 from pipediag.measures.pipeline.operations import slowest
-from pipediag.session.host import Host
+from pipediag.session.host import Host, hot_line
 from pipediag.session.loops import Loop, NestedCall
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.steps import Share

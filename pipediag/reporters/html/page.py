@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 from pipediag.encoding.html import shown
 from pipediag.facts.culprit import culprit_place
 from pipediag.facts.order import to_act_on
-from pipediag.facts.python_sources import python_behind
+from pipediag.facts.python_callables import python_behind
 from pipediag.facts.step import uneven
 from pipediag.reporters import json as json_file
 from pipediag.reporters import markdown

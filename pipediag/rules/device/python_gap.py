@@ -67,7 +67,7 @@ META = Meta(
     share="python_idle_percent_of_span",
     effect_on_results="same results",
     frees=("python",),
-    yields_to=("python-source-lock", "python-map-lock"),
+    yields_to=("python-input",),
     sees_class_only=True,
     tried_when_informing=True,
 )

@@ -103,21 +103,6 @@ def _fits(session: Session, op: Operation) -> str:
     return f"there are at most {most:,} elements of {each:,.0f} bytes (half of the free memory)"
 
 
-def instead(session: Session) -> str | None:
-    """`.cache()` as the beginning of advice whose rest is what takes more work; None where the
-    generator changes something, or where no cache would be of use or find room."""
-    op, passes = _costliest(session), passes_over_data(session)
-    if op is None or passes is None or (op.function and op.function.side_effect):
-        return None
-    later = gain_of_cache(session, op)
-    if later is None or against(session, passes, cache_bytes(session, op) or 0.0) is not None:
-        return None
-    return (
-        f"Put `.cache()` directly behind {call_name(op)} if it gives the same in every epoch "
-        f"(at most {later:.3g}x from the second on), or"
-    )
-
-
 def _costliest(session: Session) -> Operation | None:
     found = [op for op in operations(session, "from_generator") if _counts(session, op)]
     return max(found, key=lambda one: delay_ms(session, one) or 0.0, default=None)

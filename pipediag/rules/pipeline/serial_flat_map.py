@@ -6,6 +6,7 @@ from pipediag.facts.graph_ops import calls_python, uses
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import call_name, operations, place_name
+from pipediag.facts.python_callables import python_calls, python_evidence
 from pipediag.rules.bounds import PARALLEL_CALLS, parallel
 from pipediag.rules.pipeline.opened_in_turn import opens_in_turn
 from pipediag.rules.pipeline.waiting_calls import WAITING_CALLS
@@ -78,7 +79,12 @@ def _findings(session: Session, op: Operation) -> list[Finding]:
     if not weight.worth_trying:
         return [META.finding(weight.status, weight.sentence, op=op, evidence=weight.evidence)]
     python, opens = calls_python(op), bool(uses(op.function, OPENS_FILES))
-    evidence = {**weight.evidence, "opens_files": opens, "calls_python": python}
+    evidence = {
+        **weight.evidence,
+        "opens_files": opens,
+        "calls_python": python,
+        **python_evidence(op),
+    }
     as_cpus = max(2, min(MOST_AT_ONCE, int(cpus(session))))
     count = WAITING_CALLS if python else as_cpus
     found = [
@@ -131,6 +137,8 @@ def _advice(op: Operation, count: int, *, threads: bool) -> str:
         if threads
         else ""
     )
+    calls_measured = python_calls(op)
+    measured = f" {calls_measured.sentence()}" if calls_measured is not None else ""
     order = (
         f" To keep the order of the rows, move the Python call into a map of its own, "
         f"`ds.map(..., num_parallel_calls={count})` on as many threads, before {call_name(op)}."
@@ -142,5 +150,5 @@ def _advice(op: Operation, count: int, *, threads: bool) -> str:
         f"tf.data.Dataset.from_tensors(x).flat_map(f), cycle_length={count}, "
         f"num_parallel_calls={calls})`{pool}, so that its function `f` is called for several "
         "elements at once: a flat_map and a plain interleave call it for one at a time."
-        f"{order}"
+        f"{order}{measured}"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipediag.facts.graph_ops import calls_python, only_looks_up
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import call_name, place_name, prefetch_switched_off_in
-from pipediag.rules.pipeline.serial_stateful_map import is_serial_and_stateful
+from pipediag.rules.pipeline.parallel_map import is_serial_and_stateful
 from pipediag.rules.run.evaluation_cure import Cure
 from pipediag.session.edits import AUTOTUNE, Edit, SetParameters
 from pipediag.session.loops import Evaluation, Loop

@@ -29,7 +29,7 @@ from pipediag.rules.model_edits import (
 )
 from pipediag.rules.pipeline.cached_elements import cache_behind
 from pipediag.rules.pipeline.opened_in_turn import opened_at_once, opens_in_turn
-from pipediag.rules.pipeline.serial_stateful_map import OVERLAPPING, reason
+from pipediag.rules.pipeline.parallel_map import OVERLAPPING, reason
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetOptions, SetParameters
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation

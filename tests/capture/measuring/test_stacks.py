@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import queue
 import sys
 import threading
@@ -118,32 +117,6 @@ def test_the_training_thread_is_main() -> None:
     stacks = sampled()
 
     assert {line.thread for line in lines_in(stacks, sampled)} == {"main"}
-
-
-def test_the_wait_for_the_lock_is_watched_before_stacks_are_taken() -> None:
-    stacks = sampled()
-
-    assert 0 <= stacks.lock_wait_ns <= stacks.elapsed_ns
-    assert stacks.elapsed_ns >= stacks.interval_ns
-
-
-def test_where_each_reading_takes_long_time_is_left_for_stacks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """As behind a call that holds the lock for long: each wake-up comes 90 ms late."""
-    moments = itertools.count(0, 95_000_000)
-    monkeypatch.setattr(module, "time", SimpleNamespace(
-        monotonic_ns=lambda: next(moments), sleep=lambda _: None
-    ))  # fmt: skip
-    sampler = StackSampler.__new__(StackSampler)
-    sampler._watched_ns = sampler._late_ns = 0
-    sampler._ended = SimpleNamespace(is_set=lambda: len(sampler._samples) == 3)  # type: ignore[assignment]
-    sampler._samples = []
-    monkeypatch.setattr(sampler, "_sample", lambda: sampler._samples.append(module._Sample(0)))
-    sampler._run()
-
-    assert len(sampler._samples) == 3
-    assert sampler._watched_ns == 4 * 95_000_000
 
 
 def test_the_switch_interval_is_put_back() -> None:

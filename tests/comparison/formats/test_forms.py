@@ -43,7 +43,7 @@ def test_text_of_three_runs_each() -> None:
         "                Overhead, of the step: 5 to 5 %, +0.0 points\n"
         "                Starting Python and importing: 1 to 1 s, +0.0 %\n"
         "                Steps: 19 to 25 s, +31.6 %\n"
-        "  New finding: serial-stateful-map at train.py:12: A stateful map runs one element at a "
+        "  New finding: parallel-map at train.py:12: A stateful map runs one element at a "
         "time.\n"
         "\n"
         "Comparison: regressed (exit status 1).\n"
@@ -118,7 +118,7 @@ def test_markdown_has_a_row_for_each_quantity() -> None:
     rows = [line for line in text.splitlines() if line.startswith("| regressed |")]
 
     assert rows[0].startswith("| regressed | Step | 10 to 13 ms | \\+30.0 % | \\+")
-    assert "- New finding: serial-stateful-map at train.py:12:" in text
+    assert "- New finding: parallel-map at train.py:12:" in text
     assert text.endswith("Comparison: regressed (exit status 1).\n")
 
 
@@ -140,4 +140,4 @@ def test_json_has_all_of_it() -> None:
         [13.0, 13.1, 12.9],
     )
     assert step["change"]["value"] == pytest.approx(30.0)
-    assert content["new"][0]["rule"] == "serial-stateful-map"
+    assert content["new"][0]["rule"] == "parallel-map"

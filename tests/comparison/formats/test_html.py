@@ -31,7 +31,7 @@ def test_a_page_says_what_the_text_says() -> None:
         "base 10, 10.1, 9.9; head 13, 13.1, 12.9",
         "More than chance, and at least the 5 % that count.",
         "Input wait, of the step",
-        "New finding: serial-stateful-map at head:12: head.",
+        "New finding: parallel-map at head:12: head.",
         "Comparison: regressed (exit status 1).",
     ):
         assert said in text, said

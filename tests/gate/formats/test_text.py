@@ -15,7 +15,7 @@ def test_one_session() -> None:
         "train.py: failed\n"
         "  FAIL          max-input-wait-percent [train.py:12]: Input wait: 70.0 % of the step "
         "(95 % interval 69.0 to 71.0 %), over the limit of 20 %.\n"
-        "  FAIL          serial-stateful-map [train.py:12]: A stateful map runs one element at a "
+        "  FAIL          parallel-map [train.py:12]: A stateful map runs one element at a "
         "time. Write the function in TensorFlow operations.\n"
         "  PASS          max-overhead-percent [train.py:12]: Overhead (dispatch, Python, "
         "compilation, waiting for the device): 9.0 % of the step (95 % interval 7.0 to 13.0 %), "

@@ -11,7 +11,7 @@ from tests.recordings import make_block, make_recorded_loop, make_recording, mak
 
 def test_stacks_belong_to_the_loop_they_were_taken_beside() -> None:
     loops = [make_recorded_loop(), make_recorded_loop(id="loop2")]
-    first, second = (RecordedStacks(loop.id, 10, 1, 1, 0) for loop in loops)
+    first, second = (RecordedStacks(loop.id, 10, 1) for loop in loops)
     recording = make_recording(loops=loops, stacks=[second, first])
     assert stacks_of(recording, loops[0]) == [first]
     assert stacks_of(recording, loops[1]) == [second]
@@ -70,11 +70,10 @@ def test_stacks_and_threads_of_the_loop_alone_are_told() -> None:
         loop_id="loop2",
         python_thread_cpu_ns={"Thread-2#106": 900_000_000},
     )
-    stacks = [RecordedStacks("loop1", 10, 1, 100, 30), RecordedStacks("loop2", 10, 1, 100, 90)]
+    stacks = [RecordedStacks("loop1", 10, 1), RecordedStacks("loop2", 10, 1)]
     recording = make_recording(windows=[baseline, beside], stacks=stacks)
 
     found = host_of_loop(make_track(), recording, recording.loops[0], 2.0)
 
     assert isinstance(found, Host)
-    assert found.lock_percent == 30.0
     assert found.python_source_cpu_ms_per_step == 2.0

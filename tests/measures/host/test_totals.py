@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipediag.measures.host.totals import hot_lines, lock_percent, measure_host
+from pipediag.measures.host.totals import hot_lines, measure_host
 from pipediag.measures.missing import Missing
 from pipediag.session.host import Host
 from pipediag.session.host_track import GpuReading, HostTrack
@@ -131,7 +131,6 @@ def test_python_beside_the_loop_is_unknown_without_a_record() -> None:
     host = measure_host(make_track(), [WINDOW], 2.0)
     assert host is not None
     assert host.python_source_cpu_ms_per_step is None
-    assert host.lock_percent is None
     assert host.hot_python == []
 
 
@@ -165,8 +164,8 @@ def test_the_samplers_own_reason_is_passed_on() -> None:
     assert measure_host(track, [WINDOW], 2.0) == Missing("This is darwin.")
 
 
-def make_stacks(lines: list[StackLine], lock_wait_ms: int = 0) -> RecordedStacks:
-    return RecordedStacks("fit", 50, 10 * MS, 500 * MS, lock_wait_ms * MS, lines)
+def make_stacks(lines: list[StackLine]) -> RecordedStacks:
+    return RecordedStacks("fit", 50, 10 * MS, lines)
 
 
 def test_hot_lines_of_several_recordings_are_added_up() -> None:
@@ -178,9 +177,7 @@ def test_hot_lines_of_several_recordings_are_added_up() -> None:
     assert second.percent == pytest.approx(5)
 
 
-def test_lock_wait_is_a_share_of_the_time_watched() -> None:
-    assert lock_percent([make_stacks([], 100), make_stacks([], 200)]) == pytest.approx(30)
-    assert lock_percent([]) is None
+def test_without_stacks_there_is_no_hot_line() -> None:
     assert hot_lines([]) == []
 
 
@@ -208,10 +205,6 @@ def test_three_samples_are_enough() -> None:
     assert found == Missing(
         "The window of 189 ms holds 2 host samples; 3 are needed. More --steps make it longer."
     )
-
-
-def test_no_more_than_all_of_the_time_is_waited_for_the_lock() -> None:
-    assert lock_percent([make_stacks([], 900)]) == 100.0
 
 
 def test_the_ten_hottest_lines_are_told() -> None:

@@ -10,7 +10,7 @@ from pipediag.measures.loop.measures import BESIDE_TENSORFLOW, NO_METHOD, LoopSe
 from pipediag.measures.missing import Missing
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Pipeline
-from pipediag.session.recorded_windows import RecordedStacks
+from pipediag.session.recorded_windows import RecordedPythonCalls
 from pipediag.session.recording import RecordedDevice, Recording
 from pipediag.session.steps import Ceiling, Steps
 from pipediag.session.timeline import Timeline
@@ -100,28 +100,22 @@ def test_where_nothing_was_measured_each_says_the_one_reason() -> None:
     assert "input_wait_missing" not in fields
 
 
-@pytest.mark.parametrize(
-    ("devices", "tf_data", "contention"),
-    [
-        ([], 49.0, None),
-        ([], 50.0, "lock"),
-        ([RecordedDevice("/device:GPU:0", "GPU")], 50.0, "lock"),
-    ],
-)
-def test_what_a_pipeline_of_python_fights_for_is_told_by_the_host(
-    devices: list[RecordedDevice], tf_data: float, contention: str | None
-) -> None:
+def test_python_that_computes_in_the_steps_is_measured_by_its_calls() -> None:
     recording = make_recording()
-    recording.environment.devices.extend(devices)
-    for operation in recording.operations:
-        if operation.function is not None:
-            operation.function.python_function_names = ["train.py:5 parse"]
-    host = make_host(threads={"tf_data": tf_data}, lock_percent=0.0)
+    (function,) = [one.function for one in recording.operations if one.function is not None]
+    function.python_tokens = ["parse"]
+    for window in recording.windows:
+        if window.kind == "baseline":
+            window.python_calls = [RecordedPythonCalls("parse", 40, 160 * MS, 120 * MS)]
+    host = make_host(threads={})
 
-    wait = measure_loop(Timeline(), recording, recording.loops[0], host).sections.input_wait
+    found = measure_loop(Timeline(), recording, recording.loops[0], host).sections
 
-    assert wait is not None
-    assert wait.contention == contention
+    assert found.input_wait is not None
+    assert found.input_wait.contention == "python"
+    assert isinstance(found.pipeline, Pipeline)
+    (op,) = [one for one in found.pipeline.ops if one.python_calls_per_step]
+    assert op.python_off_cpu_percent == 25.0
 
 
 @pytest.mark.parametrize(("kind", "contention"), [("CPU", "cpu"), ("GPU", None)])
@@ -130,7 +124,7 @@ def test_a_pipeline_of_tensorflow_fights_for_cpus_with_a_model_on_them(
 ) -> None:
     recording = make_recording()
     recording.environment.devices.append(RecordedDevice("/device:0", kind))
-    host = make_host(threads={"tf_data": 90.0}, lock_percent=0.0)
+    host = make_host(threads={"tf_data": 90.0})
 
     wait = measure_loop(Timeline(), recording, recording.loops[0], host).sections.input_wait
 
@@ -173,18 +167,3 @@ def test_a_profile_without_steps_says_why(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(measures, "trace_of", lambda *_, **__: (trace, None))
 
     assert measured(make_recording())[1] == ("No step was marked.",)
-
-
-@pytest.mark.parametrize(("loop_id", "contention"), [("loop1", "lock"), ("loop2", None)])
-def test_who_fights_for_the_lock_is_told_by_the_loops_own_stacks(
-    loop_id: str, contention: str | None
-) -> None:
-    seen = RecordedStacks(loop_id, 100, 1, 1, 0, thread_samples={"main": 100, "source": 80})
-    pools = {"eigen": 40.0, "python_main": 80.0}
-    host = make_host(threads=pools, lock_percent=25.0, python_source_cpu_ms_per_step=0.0)
-    recording = make_recording(operations=[], stacks=[seen])
-
-    wait = measure_loop(Timeline(), recording, recording.loops[0], host).sections.input_wait
-
-    assert wait is not None
-    assert wait.contention == contention

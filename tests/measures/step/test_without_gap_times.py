@@ -67,7 +67,7 @@ def test_on_the_same_side_of_the_limits_nothing_is_doubtful() -> None:
 
 
 def test_what_is_fought_for_is_settled_by_the_consumer_alone() -> None:
-    fights: tuple[Contention, ...] = ("lock", "cpu")
+    fights: tuple[Contention, ...] = ("python", "cpu")
     for contention in fights:
         believed = believed_share(alone(24.0), share(7.0), contention)
         assert (believed.method, believed.doubt) == ("differential", None)

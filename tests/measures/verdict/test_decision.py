@@ -211,7 +211,7 @@ def test_doubts_lower_the_confidence() -> None:
     assert decide(shaken).confidence == "low"
     assert decide(session(steps=make_steps(count=8))).confidence == "medium"
     assert decide(session(input_wait=make_input_wait(method="trace"))).confidence == "low"
-    lock = make_input_wait(contention="lock")
+    lock = make_input_wait(contention="python")
     assert decide(session(input_wait=lock)).confidence == "medium"
     assert decide(session(input_wait=lock, differential=MEASURED_ALONE)).confidence == "high"
 
@@ -234,13 +234,13 @@ def test_other_programs_on_its_cpus_are_a_doubt_where_these_are_hardly_idle(
     assert any(one.startswith("Alone on the machine") for one in verdict.reasons) is doubted
 
 
-def test_cpus_that_are_fought_for_are_a_doubt_where_input_is_not_the_verdict() -> None:
+def test_threads_that_compute_beside_the_loop_are_a_doubt_where_input_is_not_the_verdict() -> None:
     shared = make_input_wait(contention="cpu")
     assert decide(session(input_wait=shared)).confidence == "high"
     shares = make_breakdown(input_wait=1.0, device_compute=90.0, python=9.0)
     computing = session(input_wait=shared, breakdown=shares)
     assert decide(computing).confidence == "medium"
-    assert any("the CPUs" in reason for reason in decide(computing).reasons)
+    assert any("repeated batch" in reason for reason in decide(computing).reasons)
 
 
 def test_a_python_source_is_named_by_its_hottest_line() -> None:

@@ -193,7 +193,7 @@ def test_links_within_the_page_arrive() -> None:
         if "id" in element.attributes
     }
     links = {(a.attributes["href"] or "").removeprefix("#") for a in page.find("a")}
-    assert "finding-serial-stateful-map-map_0" in links
+    assert "finding-parallel-map-map_0" in links
     assert "operation-map_0" in links
     assert links <= ids
 

@@ -57,7 +57,7 @@ def test_a_diff_stands_under_its_finding_and_can_be_saved() -> None:
     (link,) = [each for each in page.find("a") if "download" in each.attributes]
     address = link.attributes["href"] or ""
     assert base64.b64decode(address.partition("base64,")[2]).decode() == DIFF
-    assert link.attributes["download"] == "serial-stateful-map.patch"
+    assert link.attributes["download"] == "parallel-map.patch"
 
 
 def test_of_a_brief_change_no_line_is_brackets_alone() -> None:

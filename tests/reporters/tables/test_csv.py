@@ -162,8 +162,8 @@ def test_quotes_line_ends_and_commas_come_back() -> None:
 def test_findings_say_which_edit_was_tried_and_what_came_of_it() -> None:
     rows = {row["rule"]: row for row in read(trial_sessions.everything_tried(), "findings.csv")}
 
-    tried = rows["serial-stateful-map"]
-    assert tried["edit_id"] == "serial-stateful-map:map_0"
+    tried = rows["parallel-map"]
+    assert tried["edit_id"] == "parallel-map:map_0"
     assert tried["edit_label"] == "16 parallel calls on the map in line 12"
     assert tried["trial_state"] == "confirmed"
     assert [float(tried[f"trial_speedup{end}"]) for end in ("", "_low", "_high")] == [
@@ -183,9 +183,9 @@ def test_one_row_for_each_block_of_a_trial() -> None:
 
     assert [(row["arm"], row["round"]) for row in rows[:4]] == [
         ("base", "0"),
-        ("serial-stateful-map:map_0", "0"),
+        ("parallel-map:map_0", "0"),
         ("base", "1"),
-        ("serial-stateful-map:map_0", "1"),
+        ("parallel-map:map_0", "1"),
     ]
     assert float(rows[1]["examples_per_s"]) / float(rows[0]["examples_per_s"]) == pytest.approx(
         11.4

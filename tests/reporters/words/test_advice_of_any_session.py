@@ -31,7 +31,7 @@ from tests import factories
 from tests.reporters import trial_sessions
 from tests.reporters.html.pages import Page
 
-RULES = ("serial-stateful-map", "missing-cache", "small-batch", "host-overhead")
+RULES = ("parallel-map", "missing-cache", "small-batch", "host-overhead")
 EDITS = (trial_sessions.PARALLEL, trial_sessions.CACHE, trial_sessions.BATCH, trial_sessions.JIT)
 
 

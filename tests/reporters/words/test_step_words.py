@@ -58,7 +58,7 @@ def test_a_repeated_batch_that_contradicts_is_named() -> None:
 
 def fought_for(loop: float | None) -> Session:
     """Free input gains 2 times by the waits, and 3.33 by a repeated batch."""
-    wait = make_input_wait(contention="lock")
+    wait = make_input_wait(contention="python")
     return with_ceiling(2.0, loop, input_wait=wait, loops=[make_loop(time=make_loop_time())])
 
 

@@ -105,7 +105,7 @@ def test_where_a_rule_on_the_pipeline_fails_it_points_there() -> None:
     findings = run_rules(make_session(devices=[gpu({"input": 50.0})]))
     finding = next(found for found in findings if found.rule == "input-gap")
     assert (finding.status, finding.severity) == ("informative", "info")
-    assert finding.needs_first == "serial-stateful-map"
+    assert finding.needs_first == "parallel-map"
     assert finding.speedup_at_most is None
 
 

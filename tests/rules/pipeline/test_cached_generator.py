@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from pipediag.rules.pipeline import missing_cache
-from pipediag.rules.pipeline.cached_generator import instead
 from pipediag.session.edits import Insert
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -87,23 +86,6 @@ def test_its_size_is_said_where_it_is_known() -> None:
     finding = only(missing_cache, session_with(generator(cardinality=1_000_000)))
     assert finding.evidence["cache_bytes"] == 12e6
     assert "It would take 11" in finding.advice
-
-
-@pytest.mark.parametrize(
-    ("session", "offered"),
-    [
-        (session_with(generator()), True),
-        (session_with(generator(), epochs=1), False),
-        (session_with(generator(self_ms_per_step=0.01)), False),
-        (session_with(generator(function=make_function(side_effect='it changes "seen"'))), False),
-    ],
-)
-def test_it_goes_before_writing_the_generator_anew(session: Session, offered: bool) -> None:
-    said = instead(session)
-
-    assert (said is not None) == offered
-    if said is not None:
-        assert "if it gives the same in every epoch (at most 3.23x from the second on)" in said
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from pipediag.facts.limits import (
 from pipediag.rules.pipeline import (
     debug_mode,
     missing_cache,
-    ordered_results,
     per_element_map,
     sequential_files,
     slow_shuffle_fill,
@@ -87,17 +86,6 @@ def read_files(from_disk_percent: float) -> Session:
     return session_of(op, batch(), host=host)
 
 
-def interleaved(io_wait: float) -> Session:
-    op = make_operation(
-        "op",
-        "interleave",
-        self_ms_per_step=12.0,
-        latency_ms_per_step=6.0,
-        parameters={"num_parallel_calls": -1},
-    )
-    return session_of(source(), op, batch(), host=make_host(io_wait_percent=io_wait))
-
-
 def mapped(elements: float = 256.0, us_each: float = 20.0) -> Session:
     op = make_operation(
         "map",
@@ -136,13 +124,6 @@ LIMITS = [
         lambda percent: only(sequential_files, read_files(percent)),
         "fail",
         "informative",
-    ),
-    Limit(
-        ordered_results,
-        ordered_results.DISK,
-        lambda percent: only(ordered_results, interleaved(percent)),
-        "informative",
-        "pass",
     ),
     Limit(
         per_element_map,

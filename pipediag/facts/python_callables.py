@@ -1,0 +1,160 @@
+"""Python functions of a pipeline, by what was measured of their calls, and where they stand.
+
+Capture takes wall time and CPU time around each call. The difference, off-CPU time, says that the
+calling thread waited, not for what: for a disk, a network, another call that holds the GIL. Whether
+several calls at once overlap only a trial can tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from pipediag.facts.culprit import LINES_AROUND, culprit_place
+from pipediag.facts.graph_ops import calls_python
+from pipediag.facts.limits import Threshold
+from pipediag.facts.pipeline import operations
+from pipediag.session.host import Host, HotLine, hot_line
+from pipediag.session.loops import KerasUse
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+from pipediag.vocabulary import Scalar
+
+WAITS_FIRST = Threshold(
+    "off-CPU time of a Python function",
+    20.0,
+    "% of its calls' time",
+    "own choice, which decides only what is tried first: more calls than CPUs can overlap no more "
+    "than that",
+)
+
+_MET_PERCENT = 10.0
+"""Share of the stack samples that met a line, below which it is not shown as what a pipeline's
+Python runs. Own choice."""
+
+
+@dataclass(frozen=True)
+class PythonCalls:
+    """The calls of one operation's Python functions, as they were measured in its baseline."""
+
+    per_step: float
+    wall_ms: float
+    """Per step, summed over calls that run at once."""
+    cpu_ms: float
+    """Per step."""
+
+    @property
+    def off_cpu_ms(self) -> float:
+        """Time per step in which a call ran and its thread was on no CPU."""
+        return max(0.0, self.wall_ms - self.cpu_ms)
+
+    @property
+    def off_cpu_percent(self) -> float:
+        """Part of the calls' time in which the calling thread was on no CPU."""
+        return 100.0 * self.off_cpu_ms / self.wall_ms
+
+    @property
+    def evidence(self) -> dict[str, Scalar]:
+        """Numbers for a finding."""
+        return {
+            "python_calls_per_step": self.per_step,
+            "python_ms_per_call": self.wall_ms / self.per_step,
+            "python_off_cpu_ms_per_call": self.off_cpu_ms / self.per_step,
+            "python_off_cpu_percent": self.off_cpu_percent,
+        }
+
+    def sentence(self, what: str = "call") -> str:
+        """Return what a call takes, and how much of that off the CPU."""
+        wall, off = self.wall_ms / self.per_step, self.off_cpu_ms / self.per_step
+        return f"Each {what} takes {_ms(wall)}, {_ms(off)} of it off the CPU."
+
+
+def python_calls(op: Operation | None) -> PythonCalls | None:
+    """Return what was measured of this operation's Python; None where that is nothing."""
+    if op is None or op.python_wall_ms_per_step is None or op.python_cpu_ms_per_step is None:
+        return None
+    if not op.python_calls_per_step or op.python_wall_ms_per_step <= 0:
+        return None
+    return PythonCalls(
+        op.python_calls_per_step, op.python_wall_ms_per_step, op.python_cpu_ms_per_step
+    )
+
+
+def python_evidence(op: Operation | None) -> dict[str, Scalar]:
+    """Return the numbers for a finding, or nothing where none were measured."""
+    calls = python_calls(op)
+    return calls.evidence if calls is not None else {}
+
+
+def waits_first(op: Operation | None) -> bool:
+    """Return True if calls that overlap their waits are what to try first."""
+    calls = python_calls(op)
+    return calls is not None and calls.off_cpu_percent >= WAITS_FIRST.value
+
+
+def data_cores(host: Host | None) -> float:
+    """Cores that tf.data's and other Python threads keep busy; 0 where they were not sampled."""
+    pools = host.threads if host is not None else {}
+    return (pools.get("tf_data", 0.0) + pools.get("python_other", 0.0)) / 100.0
+
+
+def hottest_line_sentence(session: Session) -> str:
+    """Names the line of Python met most often outside the training loop's thread, if any."""
+    line = hot_line(session.host, "source", "other")
+    if line is None:
+        return ""
+    return f" The hottest line is {PurePath(line.file).name}:{line.line} in {line.function}."
+
+
+def pydataset(session: Session) -> KerasUse | None:
+    """How `fit` reads a Keras PyDataset, where the diagnosed loop does."""
+    loop = session.diagnosed_loop()
+    keras = loop.keras if loop else None
+    return keras if keras and keras.data_adapter == "PyDatasetAdapter" else None
+
+
+def has_workers(keras: KerasUse) -> bool:
+    """Return True if Keras reads it by workers: from two threads on, or by any process."""
+    workers = 1 if keras.workers is None else keras.workers
+    return workers > 1 or (workers > 0 and bool(keras.use_multiprocessing))
+
+
+def generator_of_keras(session: Session) -> Operation | None:
+    """The generator that Keras makes of what it is given."""
+    ops = session.pipeline.ops if session.pipeline else []
+    made = (op for op in ops if op.made_by_framework and op.helper is None)
+    return next((op for op in made if op.kind == "from_generator"), None)
+
+
+def running_line(session: Session, op: Operation) -> tuple[str | None, int | None]:
+    """The script's line that a generator is met in most often, where no other Python makes input;
+    otherwise that of the call which made the dataset."""
+    line = hot_line(session.host, "source") if _alone(session, op) else None
+    return (line.file, line.line) if line else (op.file, op.line)
+
+
+def python_behind(session: Session) -> HotLine | None:
+    """The line in which the Python that the culprit calls was met most often.
+
+    None where it stands among the lines around the culprit, where other Python makes input as well,
+    so that either may have been met, and where it was met too seldom to tell.
+    """
+    place = culprit_place(session)
+    if place is None or session.verdict.bottleneck != "input":
+        return None
+    op, hot = session.operation(place.op_id), hot_line(session.host, "source")
+    if op is None or hot is None or hot.percent < _MET_PERCENT or not _alone(session, op):
+        return None
+    beside = hot.file == place.file and abs(hot.line - (place.line or 0)) <= LINES_AROUND
+    return None if beside else hot
+
+
+def _alone(session: Session, op: Operation) -> bool:
+    """Return True if its Python is all that makes input."""
+    return [
+        one for one in operations(session) if one.kind == "from_generator" or calls_python(one)
+    ] == [op]
+
+
+def _ms(value: float) -> str:
+    return f"{value:.3g} ms"
