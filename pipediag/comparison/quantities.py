@@ -10,7 +10,7 @@ from pipediag.comparison import statistics, values
 from pipediag.comparison.order import Order, order_of
 from pipediag.comparison.result import Change, Quantity, Unit
 from pipediag.comparison.statistics import SHARES, TIMES, Floors, Measured, Samples
-from pipediag.facts.run_parts import LABELS
+from pipediag.facts.run_parts import RUN_PART
 from pipediag.session.model import Session
 from pipediag.vocabulary import RUN_PARTS, StepClass
 
@@ -254,7 +254,7 @@ def _parts(sides: Sides) -> Iterator[Quantity]:
         found = values.values_of(sides.base, sides.head, value)
         yield Quantity(
             f"run.{part.replace('_', '-')}",
-            LABELS[part],
+            RUN_PART[part],
             "percent" if sides.ratios_only else "s",
             found.base,
             found.head,

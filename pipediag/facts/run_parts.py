@@ -1,17 +1,17 @@
-"""What the parts of a run are called, where a person reads of them."""
+"""The names of the parts of a run, for every report, gate and comparison."""
 
 from __future__ import annotations
 
 from pipediag.vocabulary import RunPartName
 
-LABELS: dict[RunPartName, str] = {
-    "startup": "Starting Python and importing",
-    "before_training": "What runs before the training",
+RUN_PART: dict[RunPartName, str] = {
+    "startup": "Start-up and imports",
+    "before_training": "Before training",
     "compile": "Tracing and compiling",
-    "epoch_start": "Waiting for the first batch of an epoch",
+    "epoch_start": "Waiting for first batches",
     "steps": "Steps",
     "evaluation": "Evaluation",
-    "epoch_end": "What runs at the end of an epoch",
-    "between_loops": "What runs between two trainings",
-    "after_training": "What runs after the training",
+    "epoch_end": "Between epochs",
+    "between_loops": "Between trainings",
+    "after_training": "After training, exit",
 }

@@ -23,6 +23,9 @@ else:
 RuleLevel = Literal["off", "warn", "error"]
 Percent = Annotated[float, Field(ge=0, le=100)]
 
+VERDICT = "verdict"
+"""The name of the check of the verdict, which has a severity in the configuration as rules have."""
+
 _LONGEST_SHOWN = 100
 """Characters of a key or a value in a message."""
 _MOST_LISTED = 10
@@ -98,13 +101,7 @@ class GateConfig(_Table):
     allow_inconclusive: bool = False
     """Whether a gate that could not decide ends with status 0 instead of 4."""
     rules: dict[str, RuleLevel] = {}
-    """Severity by rule id, in place of the rule's own."""
-
-    @property
-    def has_limits(self) -> bool:
-        """Whether any limit on shares is set, which then takes the place of the verdict."""
-        step = (self.max_input_wait_percent, self.max_overhead_percent)
-        return bool(self.max_run_percent) or any(limit is not None for limit in step)
+    """Severity by rule id, in place of the rule's own; of `verdict`, in place of the verdict's."""
 
     def override(
         self, *, fail_on: Level | None = None, allow_inconclusive: bool = False
@@ -139,7 +136,7 @@ def load_config(path: Path | None, rules: Collection[str]) -> GateConfig:
             )
         return GateConfig()
     config = _parse(table, source)
-    reject_unknown_rules(config, rules, f"In {source}, [tool.pipediag.rules]")
+    reject_unknown_rules(config, [*rules, VERDICT], f"In {source}, [tool.pipediag.rules]")
     return config
 
 

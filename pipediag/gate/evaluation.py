@@ -16,7 +16,7 @@ from pipediag.gate.result import Check, GateResult
 from pipediag.gate.run_limits import run_limit_checks
 from pipediag.gate.step_limits import step_limit_checks
 from pipediag.gate.time_limits import time_limit_checks
-from pipediag.gate.verdicts import verdict_of_runs
+from pipediag.gate.verdicts import verdict_checks
 from pipediag.session.model import Session
 
 _LIMITS = (
@@ -41,16 +41,15 @@ def evaluate_runs(
     """Put every limit and rule to several runs of one script, which are judged as one.
 
     A value is the median of the runs, and their spread is in its interval. Of verdict and rules the
-    outcome is that of most runs. The verdict is asked only where no limit is configured: a
-    configured limit takes its place. Runs one of which failed before enough steps were seen are not
+    outcome is that of most runs. A configured limit takes the place of a verdict about the same
+    share. Runs one of which failed before enough steps were seen are not
     judged at all.
     """
     failure = _failure(runs)
     checks: list[Check] = []
     if failure is None:
         checks += _limit_checks(runs, config)
-        if not config.has_limits:
-            checks.append(verdict_of_runs(runs, config.fail_on))
+        checks += verdict_checks(runs, config)
         checks += majority([finding_checks(run, config) for run in runs])
     return _result(runs[0], config, checks, failure, label)
 

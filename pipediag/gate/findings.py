@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipediag.gate.config import GateConfig, RuleLevel
+from pipediag.gate.config import VERDICT, GateConfig, RuleLevel
 from pipediag.gate.result import Check, CheckOutcome, Level, past_limit
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -46,7 +46,7 @@ def _present(session: Session, config: GateConfig) -> Iterator[Check]:
 def _absent(session: Session, config: GateConfig) -> Iterator[Check]:
     present = {finding.rule for finding in session.findings}
     for rule, level in config.rules.items():
-        if level != "off" and rule not in present:
+        if level != "off" and rule not in present and rule != VERDICT:
             yield Check(
                 name=rule,
                 outcome="inconclusive",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pipediag.facts.run import costliest_row, whole_in_words
 from pipediag.facts.run_gain import ONCE_OFF
-from pipediag.facts.run_parts import LABELS
+from pipediag.facts.run_parts import RUN_PART
 from pipediag.gate.config import GateConfig
 from pipediag.gate.limits import Limit, Measured, judged, of_runs
 from pipediag.gate.result import Check
@@ -22,13 +22,13 @@ def run_limit_checks(runs: Sequence[Session], config: GateConfig) -> list[Check]
     """One check for each part of the run on which the configuration sets a limit."""
     return [
         _check(runs, part, percent)
-        for part in LABELS
+        for part in RUN_PART
         if (percent := config.max_run_percent.get(part)) is not None
     ]
 
 
 def _check(runs: Sequence[Session], part: RunPartName, percent: float) -> Check:
-    limit = Limit(f"max-run-percent.{part.replace('_', '-')}", LABELS[part], percent)
+    limit = Limit(f"max-run-percent.{part.replace('_', '-')}", RUN_PART[part], percent)
     ledger = runs[0].run
     row = costliest_row(ledger, part) if ledger is not None else None
     place = (row.file, row.line) if row is not None else (None, None)

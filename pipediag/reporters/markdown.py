@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pipediag.encoding import markdown
 from pipediag.encoding.visible import clipped
 from pipediag.facts.culprit import culprit_place
+from pipediag.facts.run_parts import RUN_PART
 from pipediag.reporters.words import labels, run_parts, step_parts, step_words, verdict_words
 from pipediag.reporters.words.findings import group
 from pipediag.reporters.words.first_advice import first_advice, nothing_worth_doing
@@ -80,7 +81,7 @@ def _run(session: Session) -> list[str]:
     rows = [
         markdown.row(
             [
-                run_parts.RUN_PART[part.name],
+                RUN_PART[part.name],
                 seconds(part.seconds),
                 percent(part.percent),
                 part.basis,

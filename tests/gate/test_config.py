@@ -76,7 +76,6 @@ def test_without_a_table_the_defaults_hold(tmp_path: Path, monkeypatch: pytest.M
     write_pyproject(tmp_path, "[project]\nname = 'x'\n")
     monkeypatch.chdir(tmp_path)
     assert load_config(None, RULES) == GateConfig()
-    assert not load_config(None, RULES).has_limits
 
 
 def test_a_named_file_without_the_table_is_an_error(tmp_path: Path) -> None:
@@ -166,7 +165,7 @@ def test_an_unknown_rule_names_its_file_and_lists_the_valid_ones(tmp_path: Path)
     assert str(raised.value).startswith(
         f'In {tmp_path / "pyproject.toml"}, [tool.pipediag.rules] names "missing-cash", which is '
     )
-    assert "Valid rules: missing-cache, parallel-map, retracing." in str(raised.value)
+    assert "Valid rules: missing-cache, parallel-map, retracing, verdict." in str(raised.value)
 
 
 def test_what_to_do_about_a_table_that_is_missing(tmp_path: Path) -> None:
@@ -200,8 +199,9 @@ def test_a_wrong_value_names_its_file(tmp_path: Path) -> None:
         load(tmp_path, '[tool.pipediag]\nfail-on = "info"\n')
 
 
-def test_a_limit_on_a_part_of_the_run_takes_the_place_of_the_verdict() -> None:
-    assert GateConfig(max_run_percent={"compile": 5.0}).has_limits
+def test_the_verdict_may_be_named_among_the_rules(tmp_path: Path) -> None:
+    config = load(tmp_path, '[tool.pipediag.rules]\nverdict = "off"\n')
+    assert config.rules == {"verdict": "off"}
 
 
 @pytest.mark.parametrize(
@@ -249,6 +249,5 @@ def test_the_strict_preset_is_stricter(tmp_path: Path) -> None:
         load(tmp_path, f"[tool.pipediag]\npreset = '{name}'\n")
         for name in ("recommended", "strict")
     )
-    assert recommended.has_limits
     for key in ("max_input_wait_percent", "max_overhead_percent", "max_confirmed_speedup_left"):
         assert getattr(strict, key) < getattr(recommended, key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.facts.run_parts import LABELS
+from pipediag.facts.run_parts import RUN_PART
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
 from pipediag.gate.run_limits import run_limit_checks
@@ -62,7 +62,7 @@ def test_a_broken_limit_points_to_the_costliest_line() -> None:
 
     assert (check.name, check.line) == ("max-run-percent.epoch-start", 12)
     assert check.sentence == (
-        "Waiting for the first batch of an epoch: 40.0 % of the run "
+        "Waiting for first batches: 40.0 % of the run "
         "(95 % interval 38.0 to 43.0 %), over the limit of 20 %."
     )
 
@@ -82,13 +82,13 @@ def test_without_a_ledger_nothing_is_decided() -> None:
 
 @pytest.mark.parametrize("part", RUN_PARTS)
 def test_each_part_can_be_limited(part: RunPartName) -> None:
-    assert part in LABELS
+    assert part in RUN_PART
     (check,) = run_limit_checks([session_of_a_run()], GateConfig(max_run_percent={part: 100.0}))
     assert check.name == f"max-run-percent.{part.replace('_', '-')}"
 
 
-def test_the_gate_asks_them_in_place_of_the_verdict() -> None:
+def test_the_gate_asks_them_beside_a_verdict_about_the_steps() -> None:
     names = [check.name for check in evaluate(session_of_a_run(), limits(compile=5)).checks]
 
     assert "max-run-percent.compile" in names
-    assert "verdict" not in names
+    assert "verdict" in names

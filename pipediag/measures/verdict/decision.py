@@ -67,7 +67,7 @@ def decide(session: Session) -> Verdict:
     The bottleneck is that of the steps, `inconclusive` without a training loop, with under five
     steps, or in doubt. Where another part of the run weighs more than they do, that is said first.
     """
-    return _of_the_run(session, _of_the_steps(session))
+    return _of_the_run(session, _of_the_loop(session))
 
 
 def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
@@ -96,13 +96,20 @@ def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
     return verdict.model_copy(update=looked)
 
 
-def _of_the_steps(session: Session) -> Verdict:
+def _of_the_loop(session: Session) -> Verdict:
+    steps = session.steps
+    enough = session.diagnosed_loop() is not None and steps and steps.count >= FEWEST_STEPS
+    if enough and outweigh_the_steps(session):
+        return _decide_first_batches(session)
+    return decide_steps(session)
+
+
+def decide_steps(session: Session) -> Verdict:
+    """Return the verdict on the steps alone, whatever the run spends between and around them."""
     if session.diagnosed_loop() is None:
         return _inconclusive(no_loop_sentence(session), [])
     if session.steps is None or session.steps.count < FEWEST_STEPS:
         return _inconclusive(_few_steps(session), [])
-    if outweigh_the_steps(session):
-        return _decide_first_batches(session)
     if session.breakdown is None:
         return _inconclusive(missing_sentence(session.breakdown_missing), doubts(session, None, []))
     return _of_its_epoch(session, _decide_measured(session, session.breakdown))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pipediag.facts.run_parts import RUN_PART
 from pipediag.reporters.html import charts
 from pipediag.reporters.html.page import environment
 from pipediag.reporters.words import headline, labels, run_parts, verdict_words
@@ -54,5 +55,5 @@ def _of_run(session: Session) -> Iterator[_Piece]:
     parts = run_parts.parts_of(session.run) if session.run else []
     for segment in charts.run_segments(parts):
         part = segment.part
-        name = run_parts.RUN_PART[part.name]
+        name = RUN_PART[part.name]
         yield _Piece(f"part-{part.name}", name, segment.width, part.percent)

@@ -19,6 +19,7 @@ from pipediag.encoding.html import shown
 from pipediag.facts.culprit import culprit_place
 from pipediag.facts.order import to_act_on
 from pipediag.facts.python_callables import python_behind
+from pipediag.facts.run_parts import RUN_PART
 from pipediag.facts.step import uneven
 from pipediag.reporters import json as json_file
 from pipediag.reporters import markdown
@@ -254,7 +255,7 @@ def environment() -> Environment:
         whole=run_parts.whole,
         row_title=run_parts.row_title,
         run_remarks=run_parts.remarks,
-        run_labels=run_parts.RUN_PART,
+        run_labels=RUN_PART,
         run_meanings=run_parts.RUN_PART_MEANING,
         run_gain=run_parts.gain,
     )

@@ -13,9 +13,10 @@ from typing import Any
 
 from pipediag.encoding.json import compact
 from pipediag.facts.profile_clock import profile_clock
+from pipediag.facts.run_parts import RUN_PART
 from pipediag.facts.trial_clock import block_start_ms
 from pipediag.reporters.html.packed import packed
-from pipediag.reporters.words import labels, run_parts
+from pipediag.reporters.words import labels
 from pipediag.reporters.words.quantities import number
 from pipediag.reporters.words.trial_outcomes import change
 from pipediag.session.devices import DeviceGap
@@ -123,7 +124,7 @@ def _run_boxes(session: Session, coarse: int) -> Iterator[Box]:
         if span.part is None:
             yield Box(span.start_ms, span.duration_ms, _UNKNOWN, "pipediag's own work")
             continue
-        name = run_parts.RUN_PART[span.part]
+        name = RUN_PART[span.part]
         words = f"{name}: {span.what}" if span.what else name
         yield Box(span.start_ms, span.duration_ms, f"part-{span.part}", _short(words))
 

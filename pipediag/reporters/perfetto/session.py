@@ -13,9 +13,10 @@ import numpy as np
 from pipediag import __version__
 from pipediag.facts.profile_clock import profile_clock
 from pipediag.facts.run_id import run_id
+from pipediag.facts.run_parts import RUN_PART
 from pipediag.facts.trial_clock import block_start_ms
 from pipediag.reporters.perfetto.writer import TraceWriter, arguments_of, encoded
-from pipediag.reporters.words import labels, run_parts
+from pipediag.reporters.words import labels
 from pipediag.session.model import Session
 from pipediag.trace.events import Times
 from pipediag.vocabulary import POOLS
@@ -66,7 +67,7 @@ def _write_slices(writer: TraceWriter, pid: int, name: str, slices: Sequence[_Sl
 
 def _run(session: Session) -> Iterator[_Slice]:
     for span in session.run.spans if session.run else []:
-        name = run_parts.RUN_PART[span.part] if span.part else "pipediag"
+        name = RUN_PART[span.part] if span.part else "pipediag"
         yield span.start_ms, span.duration_ms, name, arguments_of({"what": span.what})
 
 

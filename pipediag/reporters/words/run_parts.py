@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipediag.facts.run_gain import worth
+from pipediag.facts.run_parts import RUN_PART
 from pipediag.reporters.words.quantities import (
     NO_BREAK,
     counted,
@@ -24,18 +25,6 @@ from pipediag.session.ledger import (
     RunPart,
 )
 from pipediag.vocabulary import RUN_PARTS, PartBasis, RunPartName, RunScope
-
-RUN_PART: dict[RunPartName, str] = {
-    "startup": "Start-up and imports",
-    "before_training": "Before training",
-    "compile": "Tracing and compiling",
-    "epoch_start": "Waiting for first batches",
-    "steps": "Steps",
-    "evaluation": "Evaluation",
-    "epoch_end": "Between epochs",
-    "between_loops": "Between trainings",
-    "after_training": "After training, exit",
-}
 
 RUN_PART_MEANING: dict[RunPartName, str] = {
     "startup": "the interpreter, and what the script imports",

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from pipediag.facts.order import known_gain, to_act_on, worth_doing
-from pipediag.reporters.words import labels, run_parts
+from pipediag.facts.run_parts import RUN_PART
+from pipediag.reporters.words import labels
 from pipediag.session.model import Session
 from pipediag.vocabulary import VerdictSeverity
 
@@ -33,7 +34,7 @@ def label(session: Session) -> str:
     where = verdict.where
     if where in (None, "steps") or (where == "epoch_start" and verdict.bottleneck == "input"):
         return labels.BOTTLENECK[verdict.bottleneck]
-    return run_parts.RUN_PART[where]
+    return RUN_PART[where]
 
 
 def shown(session: Session) -> Shown:

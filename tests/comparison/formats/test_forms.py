@@ -41,7 +41,7 @@ def test_text_of_three_runs_each() -> None:
         "                More than chance, and at least the 5 % that count.\n"
         "                Input wait, of the step: 20 to 40 %, +20.0 points\n"
         "                Overhead, of the step: 5 to 5 %, +0.0 points\n"
-        "                Starting Python and importing: 1 to 1 s, +0.0 %\n"
+        "                Start-up and imports: 1 to 1 s, +0.0 %\n"
         "                Steps: 19 to 25 s, +31.6 %\n"
         "  New finding: parallel-map at train.py:12: A stateful map runs one element at a "
         "time.\n"
