@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipediag.facts.epochs import FIRST_BATCHES, holds_all, seen_time
 from pipediag.facts.pipeline import delay_ms, downstream, operations, reaches_the_loop, upstream
 from pipediag.facts.run import rows_of_loop
-from pipediag.session.ledger import MAKING
+from pipediag.session.ledger import MAKING, PAUSE
 from pipediag.session.loops import LoopTime
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -54,7 +54,7 @@ def later_starts_s(session: Session) -> float | None:
     run, time = session.run, time_of_epochs(session)
     if run is None or time is None or time.first_batch_ms is None:
         return None
-    rows = [row for row in rows_of_loop(session, "epoch_start") if row.what != MAKING]
+    rows = [row for row in rows_of_loop(session, "epoch_start") if row.what not in (MAKING, PAUSE)]
     whole = sum(row.seconds for row in rows)
     if run.scope != "run":
         return whole
@@ -85,7 +85,9 @@ def _foretold(session: Session) -> LoopTime | None:
         return None
     assert steps is not None
     assert steps.fill_ms is not None
-    starts = [row for row in rows_of_loop(session, "epoch_start") if row.what != MAKING]
+    starts = [
+        row for row in rows_of_loop(session, "epoch_start") if row.what not in (MAKING, PAUSE)
+    ]
     later = sum(max(0, (row.count or 1) - 1) for row in starts)
     if not later:
         return None

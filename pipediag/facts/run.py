@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
-from pipediag.session.ledger import EXITING, MAKING, Run, RunPart
+from pipediag.session.ledger import EXITING, MAKING, PAUSE, Run, RunPart
 from pipediag.session.model import Session
 from pipediag.vocabulary import RunPartName, RunScope
 
@@ -42,8 +42,8 @@ class Where:
 
 
 def rows_to_have_back(run: Run, part: RunPartName) -> list[RunPart]:
-    """What a part consists of, but for the exit."""
-    return [row for row in run.parts if row.part == part and row.what != EXITING]
+    """Return a part's rows without the exit, and without a pause that was seen once."""
+    return [row for row in run.parts if row.part == part and row.what not in (EXITING, PAUSE)]
 
 
 def where(session: Session) -> Where | None:
@@ -84,7 +84,7 @@ def making_ms(session: Session) -> float:
     making_s = sum(row.seconds for row in starts if row.what == MAKING)
     if run is None or run.scope == "1000_steps":
         return 0.0
-    epochs = max((row.count or 1 for row in starts if row.what != MAKING), default=1)
+    epochs = max((row.count or 1 for row in starts if row.what not in (MAKING, PAUSE)), default=1)
     return 1000.0 * making_s / (epochs if run.scope == "run" else 1)
 
 

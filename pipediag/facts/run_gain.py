@@ -11,7 +11,7 @@ from pipediag.facts.later_epochs import later_starts_s
 from pipediag.facts.run import rows_of_loop
 from pipediag.session.edits import Edit, Insert, MoveLayers
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import FURTHER_ROUNDS, MAKING, Run, RunGain, RunPart
+from pipediag.session.ledger import FURTHER_ROUNDS, MAKING, PAUSE, Run, RunGain, RunPart
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
 from pipediag.session.trials import Combined, Trial
@@ -250,7 +250,7 @@ def _epochs(session: Session, run: Run, edit: Edit | None) -> Taken:
     rows = rows_of_loop(session, "epoch_start")
     cached = edit is not None and _fills_a_cache(edit)
     made = _taken(run, (row for row in rows if cached and row.what == MAKING))
-    waits = _taken(run, (row for row in rows if row.what != MAKING))
+    waits = _taken(run, (row for row in rows if row.what not in (MAKING, PAUSE)))
     later_s = later_starts_s(session) or 0.0
     later = waits.share(later_s / waits.seconds if later_s else 0.0)
     return _steps(session, run) + made + later

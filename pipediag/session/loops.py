@@ -115,6 +115,8 @@ class LoopTime(Record):
     """Waiting for the first batch of each epoch after the first."""
     making_s: float = 0.0
     """Making the iterators of each epoch after the first."""
+    pause_s: float = 0.0
+    """A pause that came once as an iterator was destroyed; no other amount here holds it."""
     between_epochs_s: float
     """What else lies between the last step of an epoch and the request for the next batch:
     validation, callbacks, checkpoints, and whatever else the script does there."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipediag.measures.loop.cache_fill import cache_filled_meanwhile
-from pipediag.measures.makings import all_of_few_ns
+from pipediag.measures.makings import all_of_few_ns, pause_among
 from pipediag.measures.recorded_windows import Floats, steps_ns
 from pipediag.session.loops import LoopTime
 from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
@@ -33,6 +33,7 @@ class _Means:
     makings_ns: Sequence[int]
     """Of each iterator that was made at an end."""
     between_ms: float
+    pause_ms: float
 
     def making_ms(self, ends: int) -> float:
         """Of so many ends, those that were seen among them."""
@@ -77,10 +78,13 @@ def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
     ]
     total_ms = (loop.last_ns - loop.warm_ns - loop.set_aside_ns) / 1e6
     total_ms -= sum(disturbed.values()) / 1e6
+    number = pause_among(making)
+    pause_ms = making.pop(number) / 1e6 if number is not None else 0.0
+    total_ms -= pause_ms
     steps = loop.warm_steps - len(disturbed) * loop.batches_per_call
     if steps <= 0 or total_ms <= 0:
         return None
-    means = _Means(step_ms, len(between), _mean(waits.values()), making, _mean(between))
+    means = _Means(step_ms, len(between), _mean(waits.values()), making, _mean(between), pause_ms)
     ends = _Ends(sum(waits.values()), sum(making) / 1e6, sum(between))
     seen = _account("measured", total_ms, steps * step_ms, ends, means)
     filled = cache_filled_meanwhile(recording, loop) is not None
@@ -143,6 +147,7 @@ def _account(basis: str, total_ms: float, steps_ms: float, ends: _Ends, means: _
             "step_ms": means.step_ms,
             "first_batches_s": waits_ms / 1000.0,
             "making_s": making_ms / 1000.0,
+            "pause_s": means.pause_ms / 1000.0,
             "between_epochs_s": between_ms / 1000.0,
             "unexplained_s": max(0.0, round(unexplained_ms, 6)) / 1000.0,
             "epoch_ends_seen": means.count,

@@ -43,6 +43,8 @@ class Epochs:
     """Ends that stand for those to come."""
     let_go: frozenset[Place] = frozenset()
     """Of the places of ends, those where the loop's own line runs, which lets its iterator go."""
+    paused: bool = False
+    """Whether a pause that came once was taken out of the ends."""
     built_again: dict[Place, float] = field(default_factory=dict)
     """By place of compiling, the part of it that comes again and again among the steps."""
 

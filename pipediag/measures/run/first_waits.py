@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.facts.pipeline import kind_name, operations, upstream
-from pipediag.session.ledger import MAKING, RunPart
+from pipediag.session.ledger import MAKING, PAUSE, RunPart
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import READERS, RUNS_A_FUNCTION
@@ -22,7 +22,7 @@ def with_first_waits_told(session: Session) -> Session:
 
 def _is_a_wait(row: RunPart, loop_id: str) -> bool:
     ours = (row.part, row.loop_id) == ("epoch_start", loop_id)
-    return ours and row.what != MAKING and row.line is not None
+    return ours and row.what not in (MAKING, PAUSE) and row.line is not None
 
 
 def _meanwhile(session: Session) -> tuple[str, Operation] | None:

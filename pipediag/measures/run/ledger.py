@@ -12,6 +12,7 @@ from pipediag.measures.run.cache_fill import settle_cache_fill
 from pipediag.measures.run.cut_off import before_its_next_round, in_its_training
 from pipediag.measures.run.epochs import Epochs, epochs_of
 from pipediag.measures.run.epochs_taken import epochs_taken
+from pipediag.measures.run.makings import without_pauses
 from pipediag.measures.run.places import EXIT, PIPEDIAG, Place, Spent, spent_on
 from pipediag.measures.run.projected import Projected
 from pipediag.measures.run.projection import Projection, project
@@ -89,7 +90,7 @@ def measure_run(
         settle_cache_fill(amounts, recording, last, epochs, steady[last.id].ns)
     shares = line_shares(spent, timeline.seen, amounts.ns)
     if last is not None:
-        epochs = replace(epochs, let_go=at_line_of(last, shares))
+        epochs = without_pauses(amounts, last, replace(epochs, let_go=at_line_of(last, shares)))
     projection = None
     cut_off = ended_from_outside(bounds.outcome, bounds.status)
     if (stopped or cut_off) and last is not None and last.id in steady:

@@ -196,6 +196,8 @@ def _carry_on(
             projection.not_seen += [SLOW_ONES] if doubtful else []
         else:
             projection.places[place] = projected(times, count)
+    if epochs.paused and SLOW_ONES not in projection.not_seen:
+        projection.not_seen.append(SLOW_ONES)
 
 
 def _in_epochs(
@@ -246,7 +248,7 @@ def _scale(
     once = first if projection.scope == "run" else 0
     waits = as_often(later, steps / seen).plus_ns(once)
     projection.places[starts_of(loop)] = replace(waits, projected=bool(later))
-    for place, times in epochs.ends_ns.items():
+    for place, times in epochs.usual_ends_ns.items() if epochs.ends_seen else ():
         projection.places[place] = as_often(times, steps / seen)
 
 

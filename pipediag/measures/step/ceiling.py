@@ -49,7 +49,7 @@ def _of_loop(time: LoopTime, breakdown: Mapping[StepClass, Share]) -> float | No
     first_batch_ms = max(0.0, sum(share.ms for share in breakdown.values()) - time.step_ms)
     waited_ms = min(time.step_ms, max(0.0, breakdown["input_wait"].ms - first_batch_ms))
     waited_in_steps = time.steps_s * waited_ms / time.step_ms if time.step_ms else 0.0
-    left = time.total_s - time.first_batches_s - time.making_s - waited_in_steps
+    left = time.total_s - time.first_batches_s - waited_in_steps
     if left < time.total_s * _LEAST_CONSUMER_PERCENT / 100.0:
         return None
     return time.total_s / left

@@ -100,9 +100,17 @@ def test_a_slow_making_of_few_is_not_carried_on(making_ms: list[int], expected_s
     assert taken(fitted(epoch_seams=seams)).making_s == pytest.approx(expected_s)
 
 
-def test_a_slow_making_that_was_the_only_one_came_once() -> None:
-    seams = [RecordedSeam(2190 * MS, 3190 * MS, 3200 * MS, making_ns=900 * MS)]
-    assert taken(fitted(epoch_seams=seams)).making_s == pytest.approx(0.9)
+@pytest.mark.parametrize("making_ms", [[900], [900, 10], [10, 900, 10]])
+def test_a_pause_that_came_once_is_no_part_of_the_loops_time(making_ms: list[int]) -> None:
+    seams = [
+        RecordedSeam(at * MS, (at + 1000) * MS, (at + 1010) * MS, making_ns=ms * MS)
+        for at, ms in zip((2190, 3500, 4810), making_ms, strict=False)
+    ]
+    time = taken(fitted(epoch_seams=seams, last_ns=9000 * MS))
+    assert time.pause_s == pytest.approx(0.9)
+    assert time.making_s == pytest.approx(11 * 0.01 if len(making_ms) > 1 else 0.0)
+    beside = (time.making_s, time.between_epochs_s, time.unexplained_s)
+    assert sum(beside) + time.steps_s + time.first_batches_s == pytest.approx(time.total_s)
 
 
 def test_a_training_that_resumes_has_only_the_ends_that_are_left() -> None:

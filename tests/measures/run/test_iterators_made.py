@@ -6,14 +6,20 @@ from dataclasses import replace
 
 import pytest
 
+from pipediag.facts.run import where
 from pipediag.measures.run.ledger import RunBounds, measure_run
-from pipediag.session.ledger import Run
+from pipediag.session.ledger import PAUSE, Run
 from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import LoopRole, ScriptOutcome, SpanKind
+from tests.factories import make_session
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS, SCRIPT
 
 MADE = "making the iterator"
+
+
+def seconds_of(run: Run, what: str) -> float:
+    return sum(part.seconds for part in run.parts if part.what == what)
 
 
 def ledger(outcome: ScriptOutcome, role: LoopRole = "training", made_ms: int = 300) -> Run:
@@ -67,26 +73,35 @@ def test_it_comes_in_each_planned_epoch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("each_ms", "seconds"),
+    ("each_ms", "usual_s", "pause_s", "doubts"),
     [
-        ((20, 700), 0.72 + 8 * 0.02),
-        ((700, 20), 0.72 + 8 * 0.02),
-        ((20, 700, 30), 0.75 + 7 * 0.02),
-        ((500, 700), 1.2 + 8 * 0.5),
+        ((20, 700), 10 * 0.02, 0.7, 1),
+        ((20, 700, 30), 0.03 + 9 * 0.02, 0.7, 1),
+        ((20, 700, 30, 50), 0.08 + 8 * 0.02, 0.7, 1),
+        ((700, 20), 0.72 + 8 * 0.02, 0.0, 0),
+        ((500, 700), 1.2 + 8 * 0.5, 0.0, 1),
+        ((20, 700, 30, 700), 10 * 1.43 / 3, 0.0, 0),
     ],
 )
-def test_a_slow_one_of_few_is_not_carried_on(each_ms: tuple[int, ...], seconds: float) -> None:
-    """Whether it is slow each time is not seen."""
+def test_a_pause_that_came_once_is_a_row_of_its_own_and_stands_for_no_other_epoch(
+    each_ms: tuple[int, ...], usual_s: float, pause_s: float, doubts: int
+) -> None:
     run = made_in(*each_ms)
-    assert run.seconds_of("epoch_start") == pytest.approx(seconds)
+    assert seconds_of(run, MADE) == pytest.approx(usual_s)
+    assert seconds_of(run, PAUSE) == pytest.approx(pause_s)
     said = [one for one in run.not_seen if "lets go" in one]
-    assert len(said) == (min(each_ms) != each_ms[-1])
+    assert len(said) == doubts
 
 
-def test_with_three_that_were_let_go_all_of_them_count() -> None:
-    run = made_in(20, 700, 30, 50)
-    assert run.seconds_of("epoch_start") == pytest.approx(10 * 0.26)
-    assert not [one for one in run.not_seen if "lets go" in one]
+def test_a_pause_is_in_no_headline() -> None:
+    run = made_in(20, 3000)
+    session = make_session(run=run)
+    [pause] = [part for part in run.parts if part.what == PAUSE]
+    assert (pause.count, pause.basis, pause.ci95_percent) == (1, "measured", None)
+    assert pause.percent > 20.0
+    found = where(session)
+    assert found is not None
+    assert found.part == "steps"
 
 
 def test_that_of_a_look_at_the_data_is_a_part_of_the_look() -> None:

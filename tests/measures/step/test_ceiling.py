@@ -48,11 +48,22 @@ def test_the_whole_loop_gains_by_the_waits_between_epochs_as_well() -> None:
     assert all_wait.loop_speedup_if_input_free is None
 
 
-def test_without_an_input_there_are_no_iterators_to_make() -> None:
+def test_free_input_still_creates_and_destroys_iterators() -> None:
     wait = Measured(50.0, np.array([50.0]))
     time = make_loop_time(making_s=0.5, between_epochs_s=0.5)
     ceiling = measure_ceiling(wait, make_breakdown(input_wait=50.0), time)
-    assert ceiling.loop_speedup_if_input_free == pytest.approx(20.0 / 2.0)
+    assert ceiling.loop_speedup_if_input_free == pytest.approx(20.0 / 2.5)
+
+
+def test_a_loop_gains_no_more_than_its_steps_where_no_first_batch_is_waited_for() -> None:
+    wait = Measured(90.0, np.array([90.0]))
+    time = make_loop_time(
+        total_s=10.0, steps_s=7.0, first_batches_s=0.0, making_s=2.0, between_epochs_s=1.0
+    )
+    ceiling = measure_ceiling(wait, make_breakdown(input_wait=90.0), time)
+    assert ceiling.speedup_if_input_free is not None
+    assert ceiling.loop_speedup_if_input_free is not None
+    assert ceiling.loop_speedup_if_input_free <= ceiling.speedup_if_input_free
 
 
 def test_a_wait_for_a_first_batch_that_is_a_step_as_well_counts_once() -> None:
