@@ -3,23 +3,19 @@
 import os
 import sys
 
-INTERRUPTED = 130
-"""As shells have it for SIGINT."""
-
 
 def run() -> None:
-    """The command line, as a process of its own."""
-    try:
-        search_own_places_first()
-        from pipediag.cli.streams import take_standard_streams
+    """Run the command line, in a process of its own."""
+    search_own_places_first()
+    from pipediag.interrupts import INTERRUPTS
 
-        take_standard_streams()
-        from pipediag.cli.main import run as run_command_line
+    INTERRUPTS.take()
+    from pipediag.cli.streams import take_standard_streams
 
-        run_command_line()
-    except KeyboardInterrupt:
-        # While something was imported, or when it was being said that there was another.
-        os._exit(INTERRUPTED)
+    take_standard_streams()
+    from pipediag.cli.main import run as run_command_line
+
+    run_command_line()
 
 
 def search_own_places_first() -> None:

@@ -24,6 +24,7 @@ from pipediag.capture.frameworks.tensorflow.live_iterators import (
     park_python_functions,
 )
 from pipediag.capture.guard import Guard, nothing
+from pipediag.capture.interrupts import HeldInterrupts
 from pipediag.capture.journal import open_journal
 from pipediag.capture.link import CommandPipe, Teller
 from pipediag.capture.loops.registry import LoopRegistry
@@ -52,9 +53,15 @@ class Capture:
     """Watches the script that this process runs, and writes the recording."""
 
     def __init__(
-        self, settings: RunSettings, teller: Teller, *, program_goes_on: bool = False
+        self,
+        settings: RunSettings,
+        teller: Teller,
+        *,
+        program_goes_on: bool = False,
+        interrupts: HeldInterrupts | None = None,
     ) -> None:
         self._teller = teller
+        self._interrupts = interrupts or HeldInterrupts()
         self._replaced: Replaced | None = None
         self._pid = os.getpid()
         self._began_s = time.time()
@@ -231,14 +238,17 @@ class Capture:
         attempt("describing the environment", describe_environment, environment, self._descriptions)
         if outcome in BY_ITSELF:
             self._recorder.save()
-            attempt("trying the pipelines alone", self._conductor.try_pipelines_alone)
+            with self._interrupts.heard():
+                attempt("trying the pipelines alone", self._conductor.try_pipelines_alone)
         self._timeline.passed("aside", over_ns, time.monotonic_ns())
         self._recorder.end(outcome, exit_status, error)
 
     def _leave_now(self) -> None:
         """The script swallowed our stop: save, run its exit handlers, and go."""
+        self._interrupts.hold()
         self.script_ended("stopped", None, None)
         self._teller.tell(Ended("stopped", None))
+        self._interrupts.release()
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -8,18 +8,16 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import nullcontext
 from types import ModuleType, TracebackType
 from typing import Protocol
 
 from pipediag.capture.callsites import is_users, package_of
+from pipediag.capture.interrupts import HeldInterrupts
 from pipediag.capture.link import Teller
 from pipediag.child.finalisation import close_open_files, finalise_modules
-from pipediag.child.interrupts import interrupts_wait
 from pipediag.child.own_frames import contains, remove_own_frames
 from pipediag.session.messages import Closing, Ended, Leaving, NotSaved
-from pipediag.vocabulary import BY_ITSELF, OwnEnding
+from pipediag.vocabulary import OwnEnding
 
 FLUSH_FAILED = 120
 """The interpreter's own status when standard output could not be flushed at exit."""
@@ -44,11 +42,15 @@ class Ending:
 
     Make it before anything else registers with `atexit`: handlers run in reverse order, so ours
     is then the last one, when the script's threads and handlers are through.
+
+    Ctrl-C is the script's for as long as code of its own may run, and held back from code of ours:
+    natively nothing would be there to interrupt.
     """
 
-    def __init__(self, teller: Teller) -> None:
+    def __init__(self, teller: Teller, interrupts: HeldInterrupts) -> None:
         self._pid = os.getpid()
         self._teller = teller
+        self._interrupts = interrupts
         self._recorder: Recorder | None = None
         self._status = 0
         atexit.register(self._leave)
@@ -71,21 +73,28 @@ class Ending:
 
         threading.excepthook = hook
 
+    def begins(self) -> None:
+        """The script's code is over, for whatever reason; one of the following says which."""
+        self._interrupts.hold()
+
     def finished(self) -> None:
         """The script's last line has run."""
         self._end("finished", 0, None)
+        self._interrupts.release()
 
     def stopped(self) -> None:
         """Pipediag has seen enough and ended the script."""
         self._end("stopped", None, None)
+        self._interrupts.release()
 
     def failed(self, error: BaseException) -> None:
         """The script ended by `error`, which the caller lets through to the interpreter."""
         description = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
         if isinstance(error, SystemExit):
             self._end("exited", exit_status_of(error), None)
+            self._interrupts.release()
             return
-        _show_without_own_frames()
+        self._show_without_own_frames()
         if isinstance(error, KeyboardInterrupt):
             self._end("interrupted", -signal.SIGINT, description)
         else:
@@ -96,34 +105,55 @@ class Ending:
             return
         self._status = status or 0
 
-        def save() -> None:
+        def save_at_exit() -> None:
+            self._interrupts.hold()
             self._save(outcome, status, error)
+            self._interrupts.release()
 
         if outcome == "finished" and _other_threads():
             # The script goes on in its threads. They are joined before atexit handlers run.
-            atexit.register(save)
+            atexit.register(save_at_exit)
         else:
-            save()
+            self._save(outcome, status, error)
 
     def _save(self, outcome: OwnEnding, status: int | None, error: str | None) -> None:
         if os.getpid() != self._pid or self._recorder is None:
             return
-        # A script that ended by itself may have trials still to come, which Ctrl-C is to end.
-        with nullcontext() if outcome in BY_ITSELF else interrupts_wait():
-            try:
-                self._recorder.script_ended(outcome, status, error)
-            except Exception as problem:  # noqa: BLE001 - the script's own ending comes first
-                self._teller.tell(NotSaved(f"{type(problem).__name__}: {problem}"))
-            self._teller.tell(Ended(outcome, status, error))
+        try:
+            self._recorder.script_ended(outcome, status, error)
+        except Exception as problem:  # noqa: BLE001 - the script's own ending comes first
+            self._teller.tell(NotSaved(f"{type(problem).__name__}: {problem}"))
+        self._teller.tell(Ended(outcome, status, error))
 
     def _leave(self) -> None:
         if os.getpid() != self._pid:
             return
+        self._interrupts.hold()
         self._teller.tell(Closing())
         if self._recorder is not None and self._recorder.let_go():
             finalise_modules(_is_the_scripts)
             self._teller.tell(Leaving())
             leave_without_finalising(self._status)
+        self._interrupts.release()
+
+    def _show_without_own_frames(self) -> None:
+        """Leave printing to the script's excepthook, and to Python what follows it."""
+        users_hook = getattr(sys, "excepthook", sys.__excepthook__)
+
+        def hook(
+            kind: type[BaseException],
+            error: BaseException,
+            traceback: TracebackType | None,  # noqa: ARG001 - the one of `error`
+        ) -> None:
+            sys.excepthook = users_hook
+            remove_own_frames(error)
+            sys.last_traceback = error.__traceback__
+            if users_hook is not sys.__excepthook__:
+                self._interrupts.release()
+            users_hook(kind, error, error.__traceback__)
+            self._interrupts.release()
+
+        sys.excepthook = hook
 
 
 def exit_status_of(error: SystemExit) -> int:
@@ -172,26 +202,3 @@ def _is_the_scripts(module: ModuleType) -> bool:
 def _other_threads() -> bool:
     current = threading.current_thread()
     return any(not thread.daemon and thread is not current for thread in threading.enumerate())
-
-
-def _show_without_own_frames() -> None:
-    """Leave printing to the script's excepthook, and to Python what follows it."""
-    users_hook = getattr(sys, "excepthook", sys.__excepthook__)
-    sys.excepthook = _clean_then(users_hook)
-
-
-Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
-
-
-def _clean_then(users_hook: Hook) -> Hook:
-    def hook(
-        kind: type[BaseException],
-        error: BaseException,
-        traceback: TracebackType | None,  # noqa: ARG001 - the one of `error`
-    ) -> None:
-        sys.excepthook = users_hook
-        remove_own_frames(error)
-        sys.last_traceback = error.__traceback__
-        users_hook(kind, error, error.__traceback__)
-
-    return hook

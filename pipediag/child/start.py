@@ -25,6 +25,7 @@ def main() -> None:
         from pathlib import Path
 
         from pipediag.capture import Capture, StopScript
+        from pipediag.capture.interrupts import HeldInterrupts
         from pipediag.capture.link import Teller
         from pipediag.child.ending import Ending
         from pipediag.child.execution import prepare
@@ -37,8 +38,9 @@ def main() -> None:
     closed = occupy_closed()
     settings = RunSettings.read(Path(sys.argv[-1]))
     teller = Teller(settings.progress_fd)
-    ending = Ending(teller)
-    capture = Capture(settings, teller)
+    interrupts = HeldInterrupts()
+    ending = Ending(teller, interrupts)
+    capture = Capture(settings, teller, interrupts=interrupts)
     ending.record_with(capture)
     run = prepare(settings, own_arguments=2 if __spec__ is None else 3)
     ending.end_with_thread(StopScript)
@@ -49,8 +51,12 @@ def main() -> None:
     teller.tell(Started())
     capture.script_begins(began_ns)
     try:
+        if settings.unblock_interrupts:
+            interrupts.unblock()
         run()
+        ending.begins()
     except BaseException as error:
+        ending.begins()
         if contains(error, StopScript):
             ending.stopped()
             sys.exit(0)

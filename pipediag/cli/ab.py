@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipediag.__main__ import INTERRUPTED
 from pipediag.cli.analyze import POSITIVE
 from pipediag.cli.compare import FORMAT_NAMES
 from pipediag.cli.format_option import format_option
 from pipediag.cli.say import deliver, say
 from pipediag.cli.width import fitted
 from pipediag.errors import PipediagError
+from pipediag.interrupts import INTERRUPTED, INTERRUPTS
 
 if TYPE_CHECKING:
     from pipediag.cli.ab_runs import Runs
@@ -161,8 +161,12 @@ def _options(options: dict[str, Any]) -> list[str]:
 def _measure(runs: Runs, options: dict[str, Any]) -> Interleaved[Session]:
     from random import Random
 
-    from pipediag.comparison import compare
-    from pipediag.comparison.interleaving import Limits, interleave
+    from pipediag.runner.signals import held_back
+
+    INTERRUPTS.finish_first()
+    with held_back():
+        from pipediag.comparison import compare
+        from pipediag.comparison.interleaving import Limits, interleave
 
     limits = Limits(options["rounds"], options["seconds"])
     judged = partial(

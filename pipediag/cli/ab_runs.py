@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipediag.__main__ import INTERRUPTED
 from pipediag.cli.fresh_runs import analyze_afresh
 from pipediag.comparison.interleaving import End, Ended, Side
+from pipediag.interrupts import INTERRUPTED, INTERRUPTS
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
 from pipediag.session.repeats import without_rows
@@ -35,6 +35,8 @@ class Runs:
     """What the last run ended with."""
 
     def __call__(self, side: Side, number: int, left_s: float) -> Session:
+        if INTERRUPTS.came:
+            raise Ended("interrupted")
         into = self.output / side / f"run-{number}"
         self.tell(f"pipediag: round {number}, {side}, into {into}")
         ours = self.timeout_s is None or left_s < self.timeout_s

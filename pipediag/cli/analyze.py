@@ -176,8 +176,6 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     result = _analyse(options, args)
     _show(result, options, _console(ctx.color))
     status = _exit_status(result, gate, options)
-    if result.interrupted:
-        raise KeyboardInterrupt
     if status < 0:
         from pipediag.runner.death import die_by
 

@@ -11,6 +11,7 @@ import click
 
 from pipediag.cli.say import deliver, say
 from pipediag.errors import ExitStatus, PipediagError
+from pipediag.interrupts import INTERRUPTS
 
 if TYPE_CHECKING:
     from pipediag.session.model import Session
@@ -170,6 +171,9 @@ def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> Exi
     from pipediag.reporters.words.run_parts import gain
     from pipediag.runner.native_runs import kept
     from pipediag.runner.patched_run import measured, promised, promised_of_whole
+
+    # The patched copy, which lies beside the script, has to go.
+    INTERRUPTS.finish_first()
 
     def tell(script: Path, wall_s: float) -> None:
         say(f"ran {script.name}: {wall_s:.1f} s")

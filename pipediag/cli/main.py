@@ -15,9 +15,9 @@ from typing import NoReturn
 import click
 
 from pipediag import __version__
-from pipediag.__main__ import INTERRUPTED
 from pipediag.cli.say import say
 from pipediag.errors import ExitStatus, PipediagError
+from pipediag.interrupts import INTERRUPTED, INTERRUPTS
 
 COMMANDS = {
     "analyze": (
@@ -138,6 +138,8 @@ def main() -> NoReturn:
     try:
         status = pipediag.main(prog_name="pipediag", standalone_mode=False)
         sys.stdout.flush()
+        if INTERRUPTS.came:
+            status = _say("interrupted.", INTERRUPTED)
     except PipediagError as error:
         status = _say("\n".join([str(error), *getattr(error, "__notes__", [])]), error.status)
     except click.ClickException as error:

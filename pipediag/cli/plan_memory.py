@@ -104,7 +104,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     from pipediag.facts.memory_plan import Given, plan_memory
     from pipediag.facts.table_ways import Shares
 
-    session, interrupted = _session(ctx, options)
+    session = _session(ctx, options)
     failure = _failure(session)
     if failure is not None:
         say(f"pipediag: {failure} So there is nothing to plan with.")
@@ -115,12 +115,10 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         Shares(devices=options["devices"], buckets=options["buckets"]),
     )
     _show(plan, ctx.color, options)
-    if interrupted:
-        raise KeyboardInterrupt
 
 
-def _session(ctx: click.Context, options: dict[str, Any]) -> tuple[Session, bool]:
-    """The recorded one, or one of the first steps, and whether Ctrl-C came while tables were timed.
+def _session(ctx: click.Context, options: dict[str, Any]) -> Session:
+    """The recorded one, or one of the first steps.
 
     Raises:
         click.UsageError: neither a script nor a session is named, or both.
@@ -141,11 +139,11 @@ def _session(ctx: click.Context, options: dict[str, Any]) -> tuple[Session, bool
     if recorded is not None:
         from pipediag.session.store import load_session
 
-        return load_session(recorded), False
+        return load_session(recorded)
     return _first_steps(ctx, options)
 
 
-def _first_steps(ctx: click.Context, options: dict[str, Any]) -> tuple[Session, bool]:
+def _first_steps(ctx: click.Context, options: dict[str, Any]) -> Session:
     from pipediag.cli.folded_log import say_folded, say_last
     from pipediag.runner.analysis import AnalysisRequest, analyse
     from pipediag.runner.timed_ways import TimedWays
@@ -179,7 +177,7 @@ def _first_steps(ctx: click.Context, options: dict[str, Any]) -> tuple[Session, 
     # Behind the block: its directory is no place to look into.
     say_folded(result)
     say_last(result)
-    return result.session, result.interrupted
+    return result.session
 
 
 def _say_what_takes_long(event: Shown) -> None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from pipediag.__main__ import INTERRUPTED
 from pipediag.cli.fresh_runs import analyze_afresh, ended_by_somebody
 from pipediag.cli.gate_config import load_gate_config
 from pipediag.cli.say import deliver, say
 from pipediag.cli.width import fitted
 from pipediag.errors import PipediagError
+from pipediag.interrupts import INTERRUPTED, INTERRUPTS
 
 if TYPE_CHECKING:
     from pipediag.errors import ExitStatus
@@ -44,12 +44,13 @@ def repeat(ctx: click.Context, options: dict[str, Any]) -> int:
             fail_on=options["fail_on"], allow_inconclusive=options["allow_inconclusive"]
         )
     directory = _fresh_directory(options)
+    INTERRUPTS.finish_first()
     for number in range(1, options["repeats"] + 1):
         output = directory / f"run-{number}"
         if not options["quiet"]:
             say(f"pipediag: run {number} of {options['repeats']}, into {output}")
         status = _run([*_given(ctx), "--output", str(output)], ctx, options)
-        if status or ended_by_somebody(output):
+        if status or INTERRUPTS.came or ended_by_somebody(output):
             return status or INTERRUPTED
     if not options["quiet"]:
         _tell(directory)

@@ -79,17 +79,13 @@ def interleave(
 ) -> Interleaved[T]:
     """Runs both by turns until one of them is called slower, neither is, or a limit is reached.
 
-    What a limit leaves is judged as it stands.
-
-    Ctrl-C leaves what was measured.
+    What a limit leaves is judged as it stands, and so is what `run` ends by `Ended`.
     """
     measured: Interleaved[T] = Interleaved()
     try:
         measured.end = _ended_by(run, compare, limits, random, clock, measured)
     except Ended as ended:
         measured.end = ended.why
-    except KeyboardInterrupt:
-        measured.end = "interrupted"
     if measured.rounds:
         share = share_of_look(measured.rounds, limits.rounds)
         measured.comparison = compare(measured.base, measured.head, share)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pipediag.errors import PipediagError
 from pipediag.facts.report_directory import as_typed, default_directory
+from pipediag.interrupts import INTERRUPTS
 from pipediag.runner.asking import Ask, OnTrials
 from pipediag.runner.framework_log.folding import FoldedLog
 from pipediag.runner.installed_tensorflow import check_tensorflow
@@ -92,8 +93,6 @@ class AnalysisResult:
     child: ChildResult
     folded: FoldedLog | None
     """Of the framework's log, in all runs of the script; None where all of it was shown."""
-    interrupted: bool = False
-    """Whether Ctrl-C came after the run, while tables were timed; all that is here is whole."""
     report_failure: str | None = None
     """Which reports could not be written and why; all others were, and the session is saved."""
 
@@ -105,7 +104,9 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
         PipediagError: the script cannot be run or measured, or something could not be written.
             What was measured by then is kept, and the error says where. A report that could not be
             written is no error: the result says it.
+        KeyboardInterrupt: Ctrl-C came before the script was run.
     """
+    INTERRUPTS.finish_first()
     if not request.module:
         check_script(request.script)
     check_tensorflow()
@@ -114,7 +115,6 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
     )
     settings = _settings(request, output)
     folded = FoldedLog() if request.fold_log else None
-    interrupted = False
     try:
         with _directory_for_ids(request) as ids:
             settings = replace(settings, ids_directory=ids)
@@ -128,15 +128,13 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
             run = _run(request, output, settings, on_progress, start)
             session = _conclude(request, settings, run, output, on_progress, folded)
             if ids is not None:
-                session, interrupted = _with_way_times(
+                session = _with_way_times(
                     session, request, Path(ids), output, on_progress, _ends_at(request, run)
                 )
         failure = _report(session, output)
     finally:
         output.release()
-    return AnalysisResult(
-        session, output.path, output.kept_aside, run.child, folded, interrupted, failure
-    )
+    return AnalysisResult(session, output.path, output.kept_aside, run.child, folded, failure)
 
 
 def _directory_for_ids(request: AnalysisRequest) -> AbstractContextManager[str | None]:
@@ -244,6 +242,9 @@ def _run(
             )
         tried(waiting, ask)
 
+    if INTERRUPTS.came:
+        output.abandon()
+        raise KeyboardInterrupt
     try:
         child = start(
             on_started=begin,
@@ -292,8 +293,8 @@ def _with_way_times(
     output: OutputDirectory,
     on_progress: OnProgress,
     ends_at: float | None,
-) -> tuple[Session, bool]:
-    """With what its tables cost in time, and whether Ctrl-C ended that."""
+) -> Session:
+    """With what its tables cost in time."""
     from pipediag.runner.way_times import STILL_TO_BE_TIMED, why_not, with_way_times
     from pipediag.session.files import SESSION_FILE
     from pipediag.session.store import save_session
@@ -303,12 +304,12 @@ def _with_way_times(
     session = session.model_copy(update={"way_times_missing": missing or STILL_TO_BE_TIMED})
     save_session(session, output.path / SESSION_FILE)
     if missing is not None:
-        return session, False
+        return session
     # Whatever ends us while tables are timed, the run has its report.
     _report(session, output)
     timed = with_way_times(session, request.time_ways, ids_directory, on_progress, ends_at)
-    save_session(timed.session, output.path / SESSION_FILE)
-    return timed.session, timed.interrupted
+    save_session(timed, output.path / SESSION_FILE)
+    return timed
 
 
 def _ends_at(request: AnalysisRequest, run: EndedRun) -> float | None:

@@ -9,8 +9,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipediag.interrupts import ends_with_parent
 from pipediag.runner.interpreter_flags import interpreter_flags
-from pipediag.runner.signals import ended_with_us
+from pipediag.runner.signals import wait_for
 from pipediag.session.table_bench import BenchPlan
 from pipediag.trials.way_times import MORE_TIME, MORE_TIME_OF_BOTH
 
@@ -28,8 +29,6 @@ class Ending:
     reason: str
     more_time: str = MORE_TIME
     """What gives it more."""
-    interrupted: bool = False
-    """Whether Ctrl-C ended it."""
 
 
 def run_bench(plan: BenchPlan, plan_file: Path) -> Ending:
@@ -46,15 +45,15 @@ def run_bench(plan: BenchPlan, plan_file: Path) -> Ending:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env=_environment(plan),
-        preexec_fn=ended_with_us(),  # noqa: PLW1509 - it takes no lock
+        preexec_fn=ends_with_parent(),  # noqa: PLW1509 - it takes no lock
     ) as process:
         try:
-            _, said = process.communicate(timeout=limit_s)
+            said = wait_for(process, limit_s)
         except subprocess.TimeoutExpired:
             reason = f"The process that times tables had not ended after {limit_s:.0f} s."
             return Ending(f"{reason} {more_time}", more_time)
         except KeyboardInterrupt:
-            return Ending("Ctrl-C ended the timing before its turn came.", interrupted=True)
+            return Ending("Ctrl-C ended the timing before its turn came.")
         finally:
             process.kill()
     return Ending(_how_it_ended(process.returncode, said, more_time), more_time)

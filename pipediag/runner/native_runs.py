@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import fmean
 
 from pipediag.errors import ExitStatus, PipediagError
+from pipediag.runner.signals import wait_for
 from pipediag.session.ledger import RunGain
 from pipediag.trials.statistics import Estimate, estimate
 
@@ -72,25 +73,27 @@ def _wall_s(
     script: Path, args: Sequence[str], env: Mapping[str, str] | None, timeout_s: float | None
 ) -> float:
     began = time.monotonic()
-    try:
-        done = subprocess.run(
-            [sys.executable, str(script), *args],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=timeout_s,
-            env=env,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        said = f"{script.name} had not ended after {error.timeout:g} s."
-        raise TooLongError(said, ExitStatus.SCRIPT_FAILED) from error
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip()[-_LONGEST_REASON:]
+    with subprocess.Popen(
+        [sys.executable, str(script), *args],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=env,
+    ) as process:
+        try:
+            written = wait_for(process, timeout_s)
+        except subprocess.TimeoutExpired as error:
+            said = f"{script.name} had not ended after {error.timeout:g} s."
+            raise TooLongError(said, ExitStatus.SCRIPT_FAILED) from error
+        finally:
+            process.kill()
+    wall_s = time.monotonic() - began
+    if process.returncode != 0:
+        said = written.decode(errors="replace").strip()[-_LONGEST_REASON:]
         raise PipediagError(
-            f"{script.name} ended with {done.returncode}: {said}", ExitStatus.SCRIPT_FAILED
+            f"{script.name} ended with {process.returncode}: {said}", ExitStatus.SCRIPT_FAILED
         )
-    return time.monotonic() - began
+    return wall_s
 
 
 def kept(promised: RunGain, found: Estimate) -> bool:

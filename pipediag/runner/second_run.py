@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pipediag.errors import PipediagError
 from pipediag.facts.second_run import edits_for_second_run
+from pipediag.interrupts import INTERRUPTS
 from pipediag.runner.asking import Ask
 from pipediag.runner.framework_log.folding import FoldedLog
 from pipediag.runner.progress import OnProgress, RunsAgain
@@ -83,6 +84,8 @@ def second_run(
     if left_s <= 0 or (timeout_s is not None and timeout_s <= 0):
         given = "--budget" if left_s <= 0 else "--timeout"
         return SecondRun(f"The time that `{given}` gives was up before a second run could begin.")
+    if INTERRUPTS.came:
+        return SecondRun("Ctrl-C came before a second run could begin.")
     on_progress(RunsAgain(len(edits)))
     settings = replace(
         first.settings, capture_directory=str(capture), hold_loop=loop.id, run_to_end=False

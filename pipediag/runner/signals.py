@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
+import os
 import signal
+import subprocess
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from pipediag.interrupts import INTERRUPTS, ends_with_parent
 from pipediag.runner.witness import Witness, arrived
 
 FORWARDED = frozenset(
@@ -32,14 +34,45 @@ FORWARDED = frozenset(
 IN_TURN_S = 0.05
 """Time in which a sender that signals one process after the other is through with a few."""
 
-_PR_SET_PDEATHSIG = 1
-"""From linux/prctl.h."""
+_LOOK_S = 0.2
+"""How often `wait_for` asks whether Ctrl-C came."""
 
 
-def ended_with_us() -> Callable[[], object]:
-    """For a child between fork and exec: the kernel ends it when this process is gone."""
-    # Looked up here, as the child must take no lock.
-    return partial(ctypes.CDLL(None).prctl, _PR_SET_PDEATHSIG, signal.SIGKILL)
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Block the signals in `FORWARDED` meanwhile, for good in threads that begin meanwhile.
+
+    A thread such as NumPy starts when it is imported would take a signal that `HeldSignals` holds.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def are_interrupts_blocked() -> bool:
+    """Return True where whoever started this process had SIGINT blocked."""
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def wait_for(process: subprocess.Popen[bytes], limit_s: float | None) -> bytes:
+    """Wait until a process has ended; return what it has written to standard error.
+
+    Raises:
+        subprocess.TimeoutExpired: it has not ended within the limit; it runs on.
+        KeyboardInterrupt: Ctrl-C came; it runs on.
+    """
+    give_up_at = None if limit_s is None else time.monotonic() + limit_s
+    while True:
+        if INTERRUPTS.came:
+            raise KeyboardInterrupt
+        left_s = _LOOK_S if give_up_at is None else give_up_at - time.monotonic()
+        try:
+            return process.communicate(timeout=max(0.0, min(_LOOK_S, left_s)))[1]
+        except subprocess.TimeoutExpired:
+            if left_s <= _LOOK_S and limit_s is not None:
+                raise subprocess.TimeoutExpired(process.args, limit_s) from None
 
 
 class HeldSignals:
@@ -49,8 +82,11 @@ class HeldSignals:
     """
 
     def __enter__(self) -> HeldSignals:
-        self._end_with_us = ended_with_us()
+        self._end_with_us = ends_with_parent()
         self._mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+        if INTERRUPTS.came:
+            # Just before: it is for the child, as any that comes from here on.
+            os.kill(os.getpid(), signal.SIGINT)
         self._witness = Witness(FORWARDED)
         return self
 
@@ -69,6 +105,14 @@ class HeldSignals:
         """
         self._end_with_us()
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask_before)
+
+    def prepare_script(self) -> None:
+        """The same, where the child unblocks SIGINT itself, as the last thing before the script.
+
+        Until then Ctrl-C would show a traceback of the interpreter's start, or of ours.
+        """
+        self._end_with_us()
+        signal.pthread_sigmask(signal.SIG_SETMASK, {*self._mask_before, signal.SIGINT})
 
     def to_forward(self) -> Iterator[int]:
         """Signals that have arrived here, but not at every process beside us."""

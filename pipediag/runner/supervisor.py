@@ -23,7 +23,7 @@ from pipediag.runner.lookout import Lookout
 from pipediag.runner.patience import Patience, activity_of
 from pipediag.runner.process_tree import Watched, end_process_tree
 from pipediag.runner.progress import Busy, OnProgress
-from pipediag.runner.signals import HeldSignals
+from pipediag.runner.signals import HeldSignals, are_interrupts_blocked
 from pipediag.sensors import cgroup
 from pipediag.session.messages import (
     Answer,
@@ -128,7 +128,12 @@ def supervise(
     settings_path = Path(settings.capture_directory) / SETTINGS_FILE
     commands = CommandPipe() if on_trials is not None else None
     command_fd = None if commands is None else commands.childs_end
-    replace(settings, progress_fd=writing, command_fd=command_fd).write(settings_path)
+    replace(
+        settings,
+        progress_fd=writing,
+        command_fd=command_fd,
+        unblock_interrupts=not are_interrupts_blocked(),
+    ).write(settings_path)
     command = [sys.executable, *interpreter_flags(sys.orig_argv), str(CHILD), str(settings_path)]
     memory_before = cgroup.out_of_memory()
     try:
@@ -140,7 +145,7 @@ def supervise(
                 stderr=standard_error.given,
                 # The script may have been given descriptors by its caller, as in `3<file`.
                 close_fds=False,
-                preexec_fn=signals.prepare_child,  # noqa: PLW1509 - no other thread runs yet
+                preexec_fn=signals.prepare_script,  # noqa: PLW1509 - no other thread runs yet
             )
             standard_error.is_given()
             os.close(writing)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,15 +35,6 @@ STILL_TO_BE_TIMED = "The tables were still to be timed when this was written."
 _NO_TIME_LEFT = "The time that `--timeout` gives was up before its tables could be timed."
 
 
-@dataclass(frozen=True)
-class AfterTiming:
-    """What came of it."""
-
-    session: Session
-    interrupted: bool = False
-    """Whether Ctrl-C ended it."""
-
-
 def why_not(session: Session, ends_at: float | None) -> str | None:
     """Why no table of the run can be timed; None where one might be.
 
@@ -68,7 +58,7 @@ def with_way_times(
     ids_directory: Path,
     on_progress: OnProgress,
     ends_at: float | None = None,
-) -> AfterTiming:
+) -> Session:
     """The session with what its tables cost in time, or why that is not known.
 
     `ends_at` as in `why_not`.
@@ -77,10 +67,10 @@ def with_way_times(
     tables, others = session.embeddings[:MOST_TABLES], session.embeddings[MOST_TABLES:]
     asked = [_asked(session, table, request.buckets, ids_directory) for table in tables]
     try:
-        timed, interrupted = _timed(tables, asked, request, on_progress, ends_at)
+        timed = _timed(tables, asked, request, on_progress, ends_at)
     except OSError as error:
         missing = f"The process that times tables could not be run: {error}."
-        return AfterTiming(session.model_copy(update={"way_times_missing": missing}))
+        return session.model_copy(update={"way_times_missing": missing})
     left_out = f"The {MOST_TABLES} largest tables alone are timed."
     found = WayTimes(
         budget_s=request.budget_s,
@@ -88,8 +78,7 @@ def with_way_times(
         buckets=request.buckets,
         tables=[*timed, *(not_timed(table, left_out) for table in others)],
     )
-    update = {"way_times": found, "way_times_missing": None}
-    return AfterTiming(session.model_copy(update=update), interrupted)
+    return session.model_copy(update={"way_times": found, "way_times_missing": None})
 
 
 def _asked(
@@ -113,8 +102,8 @@ def _timed(
     request: TimedWays,
     on_progress: OnProgress,
     ends_at: float | None,
-) -> tuple[list[TableTimes], bool]:
-    """What came of each table, and whether Ctrl-C ended it."""
+) -> list[TableTimes]:
+    """What came of each table."""
     benches = [one.bench for one in asked if isinstance(one, Wanted)]
     results: list[Result] = []
     ending = Ending("")
@@ -129,13 +118,12 @@ def _timed(
             ending = run_bench(plan, Path(directory) / "plan.json")
             results = list(results_in(file))
     places = iter(range(len(benches)))
-    times = [
+    return [
         table_times(table, one, _of(results, next(places)), ending.reason, ending.more_time)
         if isinstance(one, Wanted)
         else not_timed(table, one.reason)
         for table, one in zip(tables, asked, strict=True)
     ]
-    return times, ending.interrupted
 
 
 def _of(results: Sequence[Result], place: int) -> list[Result]:

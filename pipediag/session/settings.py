@@ -65,6 +65,8 @@ class RunSettings:
     """Which measurement this is of a training that is measured again and again."""
     ids_directory: str | None = None
     """Where ids of embedding tables are kept; None where nobody wants them afterwards."""
+    unblock_interrupts: bool = False
+    """Whether SIGINT is blocked until the script begins, and not blocked for the script."""
     safe_path: bool = False
     """Whether the interpreter was told (`-P`, `-I`) not to prepend the script's directory."""
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipediag.errors import PipediagError
+from pipediag.interrupts import ends_with_parent
 from pipediag.trace.file_bytes import MAPPED_FROM_BYTES
 from pipediag.trace.framework import framework_of
 from pipediag.trace.freed_memory import give_back_freed_memory, keep_freed_memory
@@ -173,6 +174,8 @@ def _prepare() -> None:
     keep_freed_memory()
     # Ctrl-C ends a process without a traceback; the parent, which it reaches too, says it all.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # It would wait for work for ever.
+    ends_with_parent()()
 
 
 def _summary(path: Path, gap_floor_ns: int) -> HostSummary:

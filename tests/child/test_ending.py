@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pipediag.capture.interrupts import HeldInterrupts
 from pipediag.child.ending import exit_status_of
-from pipediag.child.interrupts import interrupts_wait
 from tests.probe import environment
 
 
@@ -82,68 +82,91 @@ def test_a_full_standard_output_is_told_by_the_status(tmp_path: Path) -> None:
     assert done.returncode == 120
 
 
+SCRIPTS_HANDLER = signal.default_int_handler
+
+
 @pytest.fixture
-def _heard() -> Iterator[None]:
-    """Python's own handler, also where a shell that runs the tests has them ignore Ctrl-C."""
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, handler)
+def held() -> Iterator[HeldInterrupts]:
+    """In a main thread in which Python's own handler is installed."""
+    before = signal.signal(signal.SIGINT, SCRIPTS_HANDLER)
+    interrupts = HeldInterrupts()
+    interrupts.hold()
+    yield interrupts
+    signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("_heard")
-def test_an_interrupt_waits_until_what_is_written_is_whole() -> None:
-    written = []
+def test_nothing_of_ours_is_interrupted_once_the_script_is_over(held: HeldInterrupts) -> None:
+    signal.raise_signal(signal.SIGINT)
+    held.release()
 
-    def write() -> None:
-        with interrupts_wait():
-            signal.raise_signal(signal.SIGINT)
-            signal.raise_signal(signal.SIGINT)
-            written.append("whole")
-
-    with pytest.raises(KeyboardInterrupt):
-        write()
-
-    assert written == ["whole"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is SCRIPTS_HANDLER
 
 
-@pytest.mark.usefixtures("_heard")
-def test_without_an_interrupt_nothing_comes_of_it() -> None:
-    with interrupts_wait():
-        pass
+def test_a_handler_of_the_scripts_hears_of_it_afterwards(held: HeldInterrupts) -> None:
+    held.release()
+    heard = []
+    signal.signal(signal.SIGINT, lambda *_: heard.append("Ctrl-C"))
+    held.hold()
+    signal.raise_signal(signal.SIGINT)
+    assert heard == []
+    held.release()
 
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert heard == ["Ctrl-C"]
 
 
-INTERRUPTED_WHILE_IT_SAVES = """
+def test_what_may_be_ended_is_ended_and_nothing_else(held: HeldInterrupts) -> None:
+    steps = []
+    with held.heard():
+        signal.raise_signal(signal.SIGINT)
+        steps.append("goes on")
+    signal.raise_signal(signal.SIGINT)
+    held.release()
+
+    assert steps == []
+
+
+INTERRUPTED_AT_EACH_STEP = """
 import signal, sys
+from pipediag.capture.interrupts import HeldInterrupts
+from pipediag.child import ending as module
 from pipediag.child.ending import Ending
-class Told(list):
-    tell = list.append
+class Told:
+    def tell(self, message):
+        signal.raise_signal(signal.SIGINT)
+        print(type(message).__name__)
 class Recorder:
     def script_ended(self, *end):
         signal.raise_signal(signal.SIGINT)
         print("saved")
     def let_go(self):
+        signal.raise_signal(signal.SIGINT)
         return False
+remove_own_frames = module.remove_own_frames
+def interrupted(error):
+    signal.raise_signal(signal.SIGINT)
+    remove_own_frames(error)
+module.remove_own_frames = interrupted
 signal.signal(signal.SIGINT, signal.default_int_handler)
-told = Told()
-ending = Ending(told)
+ending = Ending(Told(), HeldInterrupts())
 ending.record_with(Recorder())
 try:
-    ending.failed(KeyboardInterrupt())
-except KeyboardInterrupt:
-    print(*(type(message).__name__ for message in told))
+    raise ValueError("the script's")
+except ValueError as error:
+    ending.begins()
+    ending.failed(error)
+    raise
 """
 
 
-def test_a_second_interrupt_comes_once_the_end_is_told() -> None:
+def test_ctrl_c_at_any_step_of_the_end_leaves_only_the_scripts_own_error() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_WHILE_IT_SAVES],
+        [sys.executable, "-c", INTERRUPTED_AT_EACH_STEP],
         env=environment(),
         capture_output=True,
         text=True,
         check=False,
     )
 
-    assert done.stdout == "saved\nEnded\n"
+    assert (done.stdout, done.returncode) == ("saved\nEnded\nClosing\n", 1)
+    assert done.stderr.splitlines()[-1] == "ValueError: the script's"
+    assert done.stderr.count("Traceback") == 1

@@ -12,6 +12,7 @@ from pipediag import __version__
 from pipediag.cli import main as cli_main
 from pipediag.cli.main import COMMANDS, color_choice, main
 from pipediag.errors import ExitStatus, PipediagError
+from pipediag.interrupts import INTERRUPTED, INTERRUPTS
 from tests.probe import Behaviour, environment, run
 
 
@@ -130,6 +131,20 @@ def test_an_interrupt_is_told_by_the_usual_status(monkeypatch: pytest.MonkeyPatc
     _replace_check(monkeypatch, KeyboardInterrupt())
 
     assert _status(monkeypatch, "check") == 130
+
+
+def test_what_was_finished_first_is_an_interrupt_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @click.command()
+    def command() -> None:
+        monkeypatch.setattr(INTERRUPTS, "_count", 1)
+        print("the report")
+
+    monkeypatch.setattr(cli_main, "import_module", lambda name: type("M", (), {"command": command}))
+
+    assert _status(monkeypatch, "check") == INTERRUPTED
+    assert capsys.readouterr().out == "the report\n"
 
 
 def test_a_reader_that_leaves_early_sees_no_traceback(tmp_path: Path) -> None:

@@ -3,14 +3,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 
 from pipediag.cli.plan_memory import command
 from pipediag.errors import ExitStatus
-from pipediag.runner.analysis import AnalysisResult
-from pipediag.runner.supervisor import ChildResult
 from pipediag.session.model import Session
 from pipediag.session.store import save_session
 from tests.factories import make_embedding, make_session
@@ -78,21 +75,6 @@ def test_times_of_a_session_are_shown_and_none_are_taken_of_it(tmp_path: Path) -
     assert "6.43x [6.31, 6.57]" in shown.stdout.replace("\N{NO-BREAK SPACE}", " ")
     assert refused.exit_code == 2
     assert "Name the SCRIPT instead" in " ".join(refused.stderr.split())
-
-
-def test_ctrl_c_while_tables_are_timed_costs_no_plan(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def analysed(*_: object) -> AnalysisResult:
-        child = ChildResult("stopped", None, None, 0, 1)
-        session = timed_session(make_way_time())
-        return AnalysisResult(session, tmp_path, None, child, None, interrupted=True)
-
-    monkeypatch.setattr("pipediag.runner.analysis.analyse", analysed)
-    result = CliRunner().invoke(command, ["--time-ways", "5", "train.py"], standalone_mode=False)
-
-    assert "6.43x" in result.stdout
-    assert isinstance(result.exception, click.Abort)
 
 
 @pytest.mark.parametrize("args", [[], ["--session", "reports/train", "train.py"]])

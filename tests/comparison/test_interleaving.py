@@ -228,14 +228,11 @@ def test_a_first_run_that_takes_all_the_time_leaves_none_for_the_other() -> None
     assert (found.end, len(made)) == ("seconds", 1)
 
 
-@pytest.mark.parametrize("how", ["word", "signal"])
-def test_an_interruption_leaves_what_was_measured(how: str) -> None:
+def test_an_interruption_leaves_what_was_measured() -> None:
     seen: Counter[Side] = Counter()
 
     def run(side: Side, number: int, _left: float) -> float:
         if number == 5:
-            if how == "signal":
-                raise KeyboardInterrupt
             raise Ended("interrupted")
         return undecided(side, seen)
 

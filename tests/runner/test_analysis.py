@@ -7,15 +7,17 @@ from pathlib import Path
 import pytest
 
 from pipediag.errors import PipediagError
+from pipediag.interrupts import INTERRUPTS
 from pipediag.runner.analysis import AnalysisRequest, analyse
 from pipediag.runner.output import prepare_output
 from pipediag.runner.second_run import FirstRun
 from pipediag.runner.timed_ways import TimedWays
-from pipediag.runner.way_times import STILL_TO_BE_TIMED, AfterTiming
+from pipediag.runner.way_times import STILL_TO_BE_TIMED
 from pipediag.session import files
+from pipediag.session.edits import Edit
 from pipediag.session.model import Session
 from pipediag.session.store import load_session
-from tests.factories import make_embedding, make_finding, make_session
+from tests.factories import make_embedding, make_finding, make_loop, make_session
 from tests.records import make_operation, make_pipeline
 from tests.trials.bench import make_edit
 
@@ -118,6 +120,37 @@ def test_what_the_first_run_measured_is_saved_before_the_second_begins(
     assert _names("out") == ["session.json"]
 
 
+def test_ctrl_c_before_the_script_is_run_puts_everything_back(
+    script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(script).write_text("open('ran', 'w')", encoding="utf-8")
+    analyse(AnalysisRequest(script=script, output=Path("out")), _ignore)
+    Path("ran").unlink()
+    before = _names("out")
+    monkeypatch.setattr(INTERRUPTS, "_count", 1)
+    with pytest.raises(KeyboardInterrupt):
+        analyse(AnalysisRequest(script=script, output=Path("out")), _ignore)
+
+    assert not Path("ran").exists()
+    assert _names("out") == before
+    assert not Path("out.1").exists()
+
+
+def test_ctrl_c_after_the_first_run_makes_no_second_one(
+    script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_the_report(*_: object) -> list[Edit]:
+        monkeypatch.setattr(INTERRUPTS, "_count", 1)
+        return [make_edit("op")]
+
+    monkeypatch.setattr("pipediag.runner.second_run.edits_for_second_run", in_the_report)
+    monkeypatch.setattr(Session, "diagnosed_loop", lambda _: make_loop())
+    result = analyse(AnalysisRequest(script=script, output=Path("out"), rerun=True), _ignore)
+
+    assert "report.html" in _names("out")
+    assert "Ctrl-C" in (result.session.script.second_run or "")
+
+
 def test_without_anything_to_try_a_script_is_run_once(script: str) -> None:
     Path(script).write_text("open('runs', 'a').write('run ')", encoding="utf-8")
     result = analyse(AnalysisRequest(script=script, output=Path("out"), rerun=True), _ignore)
@@ -127,25 +160,22 @@ def test_without_anything_to_try_a_script_is_run_once(script: str) -> None:
     assert not [name for name in _names("out") if name.startswith(".")]
 
 
-@pytest.mark.parametrize("interrupted", [True, False])
 def test_the_report_is_there_before_tables_are_timed_and_again_afterwards(
-    script: str, monkeypatch: pytest.MonkeyPatch, interrupted: bool
+    script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = make_session(embeddings=[make_embedding()])
     monkeypatch.setattr("pipediag.runner.conclusion.diagnose", lambda *_: measured)
 
-    def timed(session: Session, *_: object) -> AfterTiming:
+    def timed(session: Session, *_: object) -> Session:
         assert {"session.json", "report.html"} <= set(_names("out"))
         assert load_session(Path("out")).way_times_missing == STILL_TO_BE_TIMED
         Path("out/report.html").unlink()
-        update = {"way_times_missing": "Ctrl-C." if interrupted else "Nothing to time."}
-        return AfterTiming(session.model_copy(update=update), interrupted)
+        return session.model_copy(update={"way_times_missing": "Nothing to time."})
 
     monkeypatch.setattr("pipediag.runner.way_times.with_way_times", timed)
     request = AnalysisRequest(script=script, output=Path("out"), time_ways=TimedWays(5.0, 10))
     result = analyse(request, _ignore)
 
-    assert result.interrupted == interrupted
     assert load_session(Path("out")) == result.session
     assert "report.html" in _names("out")
 

@@ -7,12 +7,14 @@ import json
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pipediag.interrupts import INTERRUPTS, Interrupts
 from pipediag.runner import bench_process, way_times
 from pipediag.runner.progress import Shown, TimesTables
 from pipediag.runner.timed_ways import TimedWays
@@ -57,22 +59,19 @@ class Played:
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ids = directory
         self.told: list[Shown] = []
-        self.interrupted = False
         self._patch = monkeypatch
 
     def run(self, program: str, *layers: str, **limits: Any) -> list[TableTimes]:
         bench = self.ids / "bench.py"
         bench.write_text(program, encoding="utf-8")
         self._patch.setattr(bench_process, "BENCH", bench)
-        timed = with_way_times(
+        session = with_way_times(
             session_of(*layers, device=limits.get("device")),
             TimedWays(limits.get("budget_s", 5.0), 10),
             self.ids,
             self.told.append,
             limits.get("ends_at"),
         )
-        self.interrupted = timed.interrupted
-        session = timed.session
         assert session.way_times is not None
         assert session.way_times_missing is None
         return session.way_times.tables
@@ -169,19 +168,25 @@ def test_a_table_on_a_gpu_is_as_large_as_what_is_free_there(
     assert (items.missing is None) == (rows is not None)
 
 
-def test_ctrl_c_keeps_what_was_timed_and_is_told(
-    played: Played, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+@pytest.fixture
+def interrupts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Interrupts]:
+    """Those of this process, as a command takes them that runs a script."""
+    monkeypatch.setattr(INTERRUPTS, "_count", 0)
+    monkeypatch.setattr(INTERRUPTS, "_end_at", 1)
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    INTERRUPTS.take()
+    INTERRUPTS.finish_first()
+    yield INTERRUPTS
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_keeps_what_was_timed(played: Played, interrupts: Interrupts) -> None:
     played.keep("items")
-    interrupts = "import os, time; os.kill(os.getppid(), 2); time.sleep(600)"
-    try:
-        (items,) = played.run(TELLS + interrupts, "items")
-    finally:
-        signal.signal(signal.SIGINT, before)
+    sends = "import os, time; os.kill(os.getppid(), 2); time.sleep(600)"
+    (items,) = played.run(TELLS + sends, "items")
 
     ways = {way.way: way for way in items.ways}
-    assert played.interrupted
+    assert interrupts.came
     assert ways["sgd"].rounds == 4
     assert "Ctrl-C" in (ways["hashing"].missing or "")
 
@@ -196,8 +201,8 @@ def test_a_process_that_cannot_be_started_is_a_reason(
     played.keep("items")
     timed = with_way_times(session_of("items"), TimedWays(5.0, 10), played.ids, lambda _: None)
 
-    assert timed.session.way_times is None
-    assert "No space left" in (timed.session.way_times_missing or "")
+    assert timed.way_times is None
+    assert "No space left" in (timed.way_times_missing or "")
 
 
 def test_timing_ends_when_the_time_of_the_whole_run_does(played: Played) -> None:
