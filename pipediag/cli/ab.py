@@ -12,6 +12,7 @@ import click
 from pipediag.cli.analyze import POSITIVE
 from pipediag.cli.compare import FORMAT_NAMES
 from pipediag.cli.format_option import format_option
+from pipediag.cli.gate_config import load_gate_config
 from pipediag.cli.say import deliver, say
 from pipediag.cli.width import fitted
 from pipediag.errors import PipediagError
@@ -70,7 +71,7 @@ LONGEST_S = 3600.0
     "--max-slowdown",
     metavar="PERCENT",
     type=click.FloatRange(min=0, max=1000, min_open=True),
-    help="The smallest slow-down that counts.  [default: 5]",
+    help="The smallest slow-down that counts.  [default: as configured, or else 5]",
 )
 @click.option("--seed", type=int, metavar="N", help="Of the order.  [default: another each time]")
 @format_option(FORMAT_NAMES, "Form of the result.")
@@ -94,6 +95,10 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     from pipediag.cli.ab_runs import Runs
 
     script, *arguments = _script(options["script"])
+    # Before anything is run: a misspelt key must not cost the runs.
+    config = load_gate_config(None).override(allow_inconclusive=options["allow_inconclusive"])
+    options["max_slowdown"] = options["max_slowdown"] or config.max_slowdown_percent
+    options["allow_inconclusive"] = config.allow_inconclusive
     _refuse_missing(script, options)
     runs = Runs(
         directories={"base": options["base"], "head": options["head"]},

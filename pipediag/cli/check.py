@@ -163,15 +163,20 @@ def _deliver(results: list[GateResult], format_name: str, output: Path | None) -
         text = fitted(rendered, sys.stdout) if format_name == "text" else rendered
         deliver(text)
         return
-    _write(output, rendered)
+    # First, so that it is said even where the file can't be written.
     deliver(fitted(render("text", results), sys.stdout))
+    _write(output, rendered)
 
 
 def _write(path: Path, text: str) -> None:
-    from pipediag.session.files import write_text
+    from pipediag.errors import PipediagError
+    from pipediag.session.files import why_not_written, write_text
 
     # A link (/dev/stdout is one), a pipe or a device is written to; replacing it would destroy it.
     if path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir()):
-        path.write_text(text, encoding="utf-8")
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise PipediagError(why_not_written(path, error)) from error
         return
     write_text(path, text)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipediag.cli.format_option import format_option
+from pipediag.cli.gate_config import load_gate_config
 from pipediag.cli.say import deliver, say
 from pipediag.cli.width import fitted
 
@@ -49,7 +50,8 @@ FORMAT_NAMES = tuple(sorted(module.name for module in pkgutil.iter_modules([str(
     "--max-slowdown",
     metavar="PERCENT",
     type=click.FloatRange(min=0, max=1000, min_open=True),
-    help="The smallest slow-down that counts.  [default: 5; 25 between single runs]",
+    help="The smallest slow-down that counts.  [default: as configured, or else 5; 25 between "
+    "single runs]",
 )
 @format_option(FORMAT_NAMES, "Form of the result.")
 @click.option("--allow-inconclusive", is_flag=True, help="End with 0, not 4, if undecided.")
@@ -72,6 +74,9 @@ def command(
     --repeats` makes it. With three runs of each, what differs from run to run is told from what the
     change did.
 
+    `max-slowdown-percent` and `allow-inconclusive` in [tool.pipediag] hold here too, as for `check
+    --baseline`.
+
     Exit status: 0 no slower, 1 slower, 2 usage, unreadable input or another machine, 3 a script
     failed before enough steps were seen, 4 inconclusive.
     """
@@ -79,17 +84,18 @@ def command(
     from pipediag.comparison.formats import render
     from pipediag.errors import ExitStatus
 
+    config = load_gate_config(None).override(allow_inconclusive=allow_inconclusive)
     comparison = compare(
         _load((base, *more_base)),
         _load((head, *more_head)),
         labels=(str(base), str(head)),
         ratios_only=ratios_only,
-        floor_percent=max_slowdown,
+        floor_percent=max_slowdown or config.max_slowdown_percent,
     )
     text = render(format_name, comparison)
     deliver(fitted(text, sys.stdout) if format_name == "text" else text)
     status = comparison.status
-    if status is ExitStatus.INCONCLUSIVE and allow_inconclusive:
+    if status is ExitStatus.INCONCLUSIVE and config.allow_inconclusive:
         status = ExitStatus.DONE
     ctx.exit(status.value)
 

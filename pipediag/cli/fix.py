@@ -99,7 +99,12 @@ def _newest() -> Path:
     from pipediag.facts.report_directory import REPORTS
     from pipediag.session.files import SESSION_FILE
 
-    found = list(Path(REPORTS).glob(f"*/{SESSION_FILE}"))
+    # Runs of `analyze --repeats` lie one level deeper.
+    found = [
+        file
+        for pattern in (f"*/{SESSION_FILE}", f"*/run-*/{SESSION_FILE}")
+        for file in Path(REPORTS).glob(pattern)
+    ]
     if not found:
         raise PipediagError(
             f"There is no report below {REPORTS}/. Name a session.json, or the directory that "

@@ -58,19 +58,37 @@ def repeat(ctx: click.Context, options: dict[str, Any]) -> int:
 
 
 def _fresh_directory(options: dict[str, Any]) -> Path:
-    """Runs of an earlier call would be taken for runs of this one."""
+    """Return the directory of all runs, in which runs of an earlier call would count as this one's.
+
+    With --force their sessions are removed.
+    """
     from pipediag.facts.report_directory import default_directory
     from pipediag.session.files import SESSION_FILE
 
     directory: Path = options["output"] or default_directory(
         options["script"], module=options["module"]
     )
-    if (directory / SESSION_FILE).exists() or any(directory.glob(f"run-*/{SESSION_FILE}")):
+    earlier = [directory / SESSION_FILE, *directory.glob(f"run-*/{SESSION_FILE}")]
+    earlier = [session for session in earlier if session.exists()]
+    if earlier and not options["force"]:
         raise PipediagError(
             f"{directory} holds sessions of an earlier call, which would be taken for runs of this "
-            "one. The script was not run. Remove them, or choose another directory with -o."
+            "one. The script was not run. Write over them with --force, or choose another "
+            "directory with -o."
         )
+    for session in earlier:
+        _remove(session)
     return directory
+
+
+def _remove(session: Path) -> None:
+    try:
+        session.unlink()
+    except OSError as error:
+        raise PipediagError(
+            f"cannot remove {session} of an earlier call: {error.strerror}. The script was not "
+            "run. Remove it, or choose another directory with -o."
+        ) from error
 
 
 def _given(ctx: click.Context) -> list[str]:

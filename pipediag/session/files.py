@@ -55,14 +55,14 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     except OSError as error:
-        raise PipediagError(_explain(path, error)) from error
+        raise PipediagError(why_not_written(path, error)) from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
 
 
-def _explain(path: Path, error: OSError) -> str:
-    """Why the file could not be written, and what to do about it."""
+def why_not_written(path: Path, error: OSError) -> str:
+    """Return why the file could not be written, and what to do about it."""
     advice = _WHAT_TO_DO.get(error.errno or 0, "Choose another directory with -o.")
     return f"Could not write {path}: {error.strerror or error}. {advice}"
 

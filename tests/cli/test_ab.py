@@ -107,6 +107,15 @@ def test_undecided_can_be_allowed(versions: Path, measuring: Any) -> None:
     assert (result.exit_code, result.stderr) == (0, "")
 
 
+def test_the_configuration_of_the_gate_holds(versions: Path, measuring: Any) -> None:
+    table = "[tool.pipediag]\nmax-slowdown-percent = 50\nallow-inconclusive = true\n"
+    (versions / "pyproject.toml").write_text(table, encoding="utf-8")
+    measuring(steps(10.0, 13.0))
+    assert call("--rounds", 3, "-q", "-o", "1", "old", "new", "--", "train.py").exit_code == 0
+    measuring(swinging)
+    assert call("--rounds", 3, "-q", "-o", "2", "old", "new", "--", "train.py").exit_code == 0
+
+
 def test_each_run_is_made_in_its_version_without_trials(versions: Path, measuring: Any) -> None:
     calls = measuring(steps(10.0, 13.0))
     call("--timeout", 9, "--steps", 7, "-m", "old", "new", "--", "pkg.train", "-q", "--", "x")

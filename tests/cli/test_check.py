@@ -212,6 +212,21 @@ def test_an_output_that_is_a_pipe_is_written_to(here: Path) -> None:
         assert read.result(timeout=30).startswith("train.py: failed")
 
 
+@pytest.mark.parametrize("target", ["dangling", "/dev/full"])
+def test_an_output_that_cannot_be_written_is_one_sentence_behind_the_result(
+    here: Path, target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "dangling").symlink_to(here / "no" / "such" / "directory")
+    path = write_session(here / "run", make_session())
+    with (
+        pytest.raises(PipediagError, match="Could not write") as caught,
+        command.make_context("check", [str(path), "--output", str(here / target)]) as context,
+    ):
+        command.invoke(context)
+    assert caught.value.status == 2
+    assert capsys.readouterr().out.startswith("train.py: failed")
+
+
 def test_github_prints_annotations(here: Path) -> None:
     result = check(write_session(here / "run", make_session()), "--format", "github")
     assert result.stdout.startswith("::error file=train.py,line=12,")

@@ -87,6 +87,18 @@ def test_the_floor_is_an_option(tmp_path: Path) -> None:
     assert compare(*both, "--max-slowdown", "0").exit_code == 2
 
 
+def test_the_configuration_holds_unless_the_command_line_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = "[tool.pipediag]\nmax-slowdown-percent = 50\nallow-inconclusive = true\n"
+    Path("pyproject.toml").write_text(table, encoding="utf-8")
+    both = write(tmp_path / "a", run_of(10.0)), write(tmp_path / "b", run_of(14.0))
+    assert compare(*both).exit_code == 0
+    assert compare(*both, "--max-slowdown", "20").exit_code == 1
+    assert compare(both[0], write(tmp_path / "c", run_of(steps=None))).exit_code == 0
+
+
 def test_every_form_can_be_named(tmp_path: Path) -> None:
     both = write(tmp_path / "a", run_of()), write(tmp_path / "b", run_of())
     assert set(FORMAT_NAMES) == {"html", "json", "markdown", "text"}

@@ -245,10 +245,11 @@ def test_what_changes_results_is_said_beside_the_patch(script: Path) -> None:
     assert "the cache left out: changes a hyper-parameter." in result.stderr
 
 
-def test_the_newest_report_is_taken_where_none_is_named(script: Path) -> None:
-    for name, age in (("old", 100), ("new", 1)):
+@pytest.mark.parametrize("newest", ["new", "repeated/run-2"])
+def test_the_newest_report_is_taken_where_none_is_named(script: Path, newest: str) -> None:
+    for name, age in (("old", 100), (newest, 1)):
         (script.parent / "reports" / name).mkdir(parents=True)
-        change = Remove("cache") if name == "new" else Insert("cache", "cache")
+        change = Remove("cache") if name == newest else Insert("cache", "cache")
         made = with_patches(session(script, change), LATER)
         file = save_session(made, script.parent / "reports" / name)
         os.utime(file, (2e9 - age, 2e9 - age))

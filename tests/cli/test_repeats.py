@@ -45,6 +45,17 @@ def test_each_run_is_a_fresh_process_with_a_session_of_its_own(tmp_path: Path) -
     assert again.stderr.startswith("pipediag: out holds sessions of an earlier call")
     assert len((tmp_path / "log").read_text().splitlines()) == 2
 
+    over = ("--force", "--repeats", "2")
+    (tmp_path / "out" / "run-3").mkdir()
+    (tmp_path / "out" / "run-3" / "session.json").write_text("{}")
+    forced = analyze(tmp_path, *over, "-q", "--budget", "0", "-o", "out", "train.py", "x")
+    assert forced.status == 0
+    args = [
+        json.loads(path.read_text())["script"]["args"]
+        for path in (tmp_path / "out").glob("*/session.json")
+    ]
+    assert args == [["x"], ["x"]]
+
 
 def test_a_run_that_fails_ends_it_with_its_status(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(COUNTING + "raise ValueError('no data')\n")
