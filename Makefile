@@ -8,7 +8,7 @@ SHELL := bash
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 VENV_JAX := .venv-jax
-VENVS_OF_VERSIONS := .venv-versions
+VENVS_OF_VERSIONS := .venv-versions .venv-lowest
 READY := $(VENV)/.ready
 READY_JAX := $(VENV_JAX)/.ready
 
@@ -17,7 +17,7 @@ DEMO_OUTPUT ?= reports/demo
 PYTEST_ARGS ?=
 VERSIONS ?=
 
-.PHONY: help demo test test-faults test-samples test-versions test-jax sdist lint format lock clean
+.PHONY: help demo test test-faults test-samples test-versions test-lowest test-jax sdist lint format lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -42,6 +42,9 @@ test-samples: $(READY) ## Run every sample, also those that `make test` leaves o
 
 test-versions: $(READY) ## Run some samples with the oldest and the newest versions (VERSIONS=all: more, with each)
 	PIPEDIAG_VERSIONS=$(VERSIONS) $(VENV)/bin/python -m pytest tests/versions tests/test_dependencies.py $(PYTEST_ARGS)
+
+test-lowest: $(READY) ## Run commands, reports and the library with the lowest versions that are allowed
+	PIPEDIAG_LOWEST=1 $(VENV)/bin/python -m pytest tests/versions/test_lowest_versions.py $(PYTEST_ARGS)
 
 test-jax: $(READY_JAX) ## Run the tests of Keras on JAX, in an environment of their own
 	$(VENV_JAX)/bin/python -m pytest -m jax $(PYTEST_ARGS)

@@ -6,12 +6,15 @@ import hashlib
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 from .matrix import Environment
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".venv-versions"
+LOWEST = ROOT / ".venv-lowest"
 LIMIT_S = 300
 
 
@@ -25,16 +28,38 @@ def interpreter(environment: Environment, folder: Path = FOLDER) -> Path:
     Raises:
         NotMadeError: no such Python was found, or no index serves the packages.
     """
-    home = folder / environment.name
-    stamp, wanted = home / ".made-from", _digest(environment)
+    return _made(folder / environment.name, environment.python, environment.requirements)
+
+
+def lowest_interpreter() -> Path:
+    """The Python of the environment with the lowest versions that pyproject.toml allows.
+
+    Raises:
+        NotMadeError: as for `interpreter`.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    [tensorflow] = extras["tensorflow"]
+    options = [
+        "--resolution",
+        "lowest-direct",
+        tensorflow.replace("tensorflow", "tensorflow-cpu"),
+        *extras["pandas"],
+        *extras["parquet"],
+    ]
+    return _made(LOWEST, project["requires-python"].removeprefix(">="), options)
+
+
+def _made(home: Path, version: str, asked: Sequence[str]) -> Path:
+    stamp, wanted = home / ".made-from", _digest(version, asked)
     python = home / "bin" / "python"
     if stamp.is_file() and stamp.read_text() == wanted:
         return python
-    base = base_python(environment.python)
+    base = base_python(version)
     if base is None:
-        raise NotMadeError(f"There is no Python {environment.python} here.")
+        raise NotMadeError(f"There is no Python {version} here.")
     _uv("venv", "--clear", "--python", base, str(home))
-    _uv("pip", "install", "--python", str(python), *environment.requirements, "-e", str(ROOT))
+    _uv("pip", "install", "--python", str(python), *asked, "-e", str(ROOT))
     stamp.write_text(wanted)
     return python
 
@@ -55,10 +80,9 @@ def _version_of(python: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _digest(environment: Environment) -> str:
-    """Of all that is installed: another one when the project's own requirements change."""
-    parts = [environment.python, *environment.requirements]
-    content = "\n".join(parts).encode() + (ROOT / "pyproject.toml").read_bytes()
+def _digest(version: str, asked: Sequence[str]) -> str:
+    """Return a digest that changes with what is asked for and with the project's requirements."""
+    content = "\n".join([version, *asked]).encode() + (ROOT / "pyproject.toml").read_bytes()
     return hashlib.sha256(content).hexdigest()
 
 
