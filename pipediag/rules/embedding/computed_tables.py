@@ -38,7 +38,9 @@ def judged_by_compute(
     untried: str | None = None,
     place: tuple[str, int] | None = None,
 ) -> Finding:
-    """What a rule finds: it informs where the passes take little of the step, or input waits.
+    """Return what a rule finds: it informs where the passes take little, or input comes first.
+
+    Where what they take was not measured, the edit of one that informs is left to a trial.
 
     Args:
         least: of the step that has to be compute, where no more is known.
@@ -56,7 +58,7 @@ def judged_by_compute(
         return meta.finding("informative", advice, evidence=evidence)
     if took is None and compute < least.value:
         advice = f"{advice} Here only {compute:.0f} % of the step is compute."
-        return meta.finding("informative", advice, evidence=evidence)
+        return meta.finding("informative", advice, evidence=evidence, edit=edit)
     if waits := input_first(session):
         return meta.finding("informative", waits, evidence=evidence)
     if took is not None and took_ms is not None:

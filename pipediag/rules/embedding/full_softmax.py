@@ -101,6 +101,7 @@ META = Meta(
     severity="warn",
     effect_on_results="changes a hyper-parameter",
     frees=("device_compute",),
+    tried_when_informing=True,
 )
 _OWN_LOOP = (
     "Its loss is the script's own code, or that of another Keras than 3: pipediag can't change it "
@@ -134,7 +135,8 @@ def _finding(session: Session, loop: Loop, softmax: Softmax) -> Finding:
     advice = _advice(softmax, percent if took_ms is None else 0.0)
     if took_ms is None and percent < OPERATION_SHARE.value:
         unsure = "How much of the step that takes was not measured."
-        return META.finding("informative", f"{advice} {unsure}", evidence=evidence)
+        edit = None if len(loop.softmaxes) > 1 else _edit(session, softmax)
+        return META.finding("informative", f"{advice} {unsure}", evidence=evidence, edit=edit)
     return judged_by_compute(
         META,
         session,

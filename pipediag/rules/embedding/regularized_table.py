@@ -43,6 +43,7 @@ META = Meta(
     severity="warn",
     effect_on_results="changes a hyper-parameter",
     frees=("device_compute",),
+    tried_when_informing=True,
 )
 
 

@@ -13,12 +13,6 @@ from pipediag.session.loops import KerasUse
 from pipediag.session.model import Session
 from pipediag.vocabulary import Scalar
 
-TABLES = Threshold(
-    "tables' part of the model",
-    90.0,
-    "% of its bytes",
-    "own choice: then matrix products have few weights to multiply with",
-)
 MATMUL = Threshold(
     "matrix products and convolutions",
     20.0,
@@ -28,8 +22,8 @@ MATMUL = Threshold(
 META = Meta(
     id="sixteen-bit-lookups",
     name="Lookups in 16 bits",
-    title_failed="Mixed precision has hardly a product to speed up",
-    title_passed="Mixed precision has products to speed up",
+    title_failed="Embedding tables stay in float32 under the policy for 16 bits",
+    title_passed="Matrix products take a part of the time that 16 bits can shorten",
     looks_at="The policy for 16 bits, the part that embedding tables have of the model's bytes, "
     "and the time of matrix products where the profile tells it.",
     why="16 bits speed up matrix products. A table stays in float32 under Keras' policies, its "
@@ -39,7 +33,7 @@ META = Meta(
     cost="Vectors behind the lookup take twice the bytes.",
     bound="None: the step in float32 was not measured.",
     needs=("loop", "keras"),
-    thresholds=(LARGE, TABLES, MATMUL),
+    thresholds=(LARGE, MATMUL),
     severity="info",
     effect_on_results="same up to order or rounding",
     tried_when_informing=True,
@@ -63,15 +57,12 @@ def check(session: Session) -> list[Finding]:
         "tables_percent_of_model": part,
         "matmul_percent_of_busy": matmul,
     }
-    if part is None:
-        reason = "How large the model's variables are is not known."
-        return [META.finding("inconclusive", reason, evidence=evidence)]
-    if part < TABLES.value or (matmul is not None and matmul >= MATMUL.value):
+    if matmul is not None and matmul >= MATMUL.value:
         return [META.finding("pass", "", evidence=evidence)]
+    of_model = "" if part is None else f", {part:.0f} % of the model's bytes,"
     advice = (
-        f"{part:.0f} % of the model's bytes are tables ({names_of(tables)}), which stay in float32 "
-        f"under `{policy}`: rows are cast after each lookup, and there is hardly a product for 16 "
-        "bits to speed up. Leave the policy out unless it is measured to gain."
+        f"{names_of(tables)}{of_model} stay in float32 under `{policy}`: rows are cast after each "
+        "lookup. Leave the policy out unless it is measured to gain."
     )
     edit = in_single_precision(session, META.id)
     return [

@@ -51,6 +51,7 @@ META = Meta(
     severity="warn",
     effect_on_results="same up to order or rounding",
     frees=("device_compute",),
+    tried_when_informing=True,
 )
 
 
@@ -92,10 +93,13 @@ def _finding(session: Session, tables: list[Embedding]) -> Finding:
             "informative",
             f"{advice} Here that is {about}{percent:.1f} % of the step.",
             evidence=evidence,
+            edit=_edit(session) if measured is None else None,
         )
     if all(table.update == "dense" for table in tables):
         first = "The update passes over the same tables more often: see to that first."
-        return META.finding("informative", f"{advice} {first}", evidence=evidence)
+        return META.finding(
+            "informative", f"{advice} {first}", evidence=evidence, edit=_edit(session)
+        )
     if waits := input_first(session):
         return META.finding("informative", waits, evidence=evidence)
     loop = session.diagnosed_loop()

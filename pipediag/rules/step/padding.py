@@ -14,17 +14,11 @@ from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 
-COMPUTE = Threshold(
-    "device compute",
-    30.0,
-    "% of the step",
-    "own choice: padding is computed on, and below this even half as much of it gains little",
-)
-PADDED = Threshold(
-    "padding",
-    10.0,
-    "% of the ids",
-    "own choice: bucketing leaves some of it, and below this there is next to nothing to gain",
+AT_MOST = Threshold(
+    "compute on padding",
+    5.0,
+    "% of the step: the part that is compute, times the part of the ids that is padding",
+    "own choice: the most that batches without padding can save, equal to the limit on input wait",
 )
 META = Meta(
     id="padding",
@@ -47,7 +41,7 @@ META = Meta(
     bound="None: batches of similar length hold less padding, but how much less depends on "
     "the order in which they come.",
     needs=("loop", "pipeline", "steps", "breakdown"),
-    thresholds=(COMPUTE, PADDED, INPUT_BOUND),
+    thresholds=(AT_MOST, INPUT_BOUND),
     severity="info",
     effect_on_results="same up to order or rounding",
     tried_when_informing=True,
@@ -75,7 +69,7 @@ def _of_one_length(session: Session, zeros: float, op: Operation | None) -> Find
     """Nothing is tried: how long examples are without their padding is not recorded."""
     percent = class_percent(session, ["device_compute"])
     evidence = {"device_compute_percent": percent, "padding_percent": zeros}
-    if zeros < PADDED.value or percent < COMPUTE.value or input_first(session):
+    if _is_little(percent, zeros) or input_first(session):
         return META.finding("pass", "", op=op, evidence=evidence)
     loop = session.diagnosed_loop()
     return META.finding(
@@ -103,9 +97,7 @@ def _finding(session: Session, op: Operation) -> Finding:
     if not lengths_vary(spec):
         advice = "Every batch has the same length, which bucketing would change."
         return META.finding("pass", advice, op=op, evidence=evidence)
-    if percent < COMPUTE.value or input_first(session):
-        return META.finding("pass", "", op=op, evidence=evidence)
-    if padded is not None and padded < PADDED.value:
+    if _is_little(percent, padded) or input_first(session):
         return META.finding("pass", "", op=op, evidence=evidence)
     known = (
         "If lengths differ much," if padded is None else f"{padded:.0f} % of the ids are padding:"
@@ -118,6 +110,12 @@ def _finding(session: Session, op: Operation) -> Finding:
     return META.finding(
         "informative", advice, op=op, evidence=evidence, edit=_edit(op), title=title
     )
+
+
+def _is_little(compute_percent: float, padded_percent: float | None) -> bool:
+    """Return True where the step computes little on padding, however much of it that is."""
+    padded = 100.0 if padded_percent is None else padded_percent
+    return compute_percent * padded / 100.0 < AT_MOST.value
 
 
 def _edit(op: Operation) -> Edit:

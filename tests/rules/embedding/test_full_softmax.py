@@ -217,6 +217,7 @@ def test_a_gpu_multiplies_faster_than_it_can_be_told_to_matter() -> None:
 
     assert finding.status == "informative"
     assert "was not measured" in finding.advice
+    assert finding.edit is not None
 
 
 def test_each_loss_has_its_own() -> None:

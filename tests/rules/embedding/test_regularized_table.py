@@ -151,7 +151,15 @@ def test_where_compute_or_input_decides_it_only_informs() -> None:
     waits = session_with({}, breakdown=make_breakdown(input_wait=50.0, device_compute=40.0))
 
     assert only(rule, waits).status == "informative"
+    assert only(rule, waits).edit is None
     assert "deal with the input first" in only(rule, waits).advice
+
+
+def test_what_was_not_measured_is_tried_however_little_of_the_step_is_compute() -> None:
+    unknown = only(rule, session_with({}, breakdown=make_breakdown(device_compute=20.0)))
+    assert (unknown.status, unknown.edit is not None) == ("informative", True)
+    cost = make_embedding_cost(("regularizer", 0.1), ("gradient", 0.1), ("update", 0.1))
+    assert only(rule, session_with({}, embedding_cost=cost)).edit is None
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,8 @@ def test_a_cast_of_the_whole_table() -> None:
 def test_a_copy_on_a_gpu_is_quick() -> None:
     finding = finding_with(device="/job:localhost/replica:0/task:0/device:GPU:0")
 
-    assert (finding.status, finding.edit) == ("informative", None)
+    # By rates that are taken for granted, so that a trial tells.
+    assert (finding.status, finding.edit is not None) == ("informative", True)
     assert "Here that is about 0.6 % of the step." in finding.advice
 
 

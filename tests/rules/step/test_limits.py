@@ -98,7 +98,7 @@ LIMITS = [
         "fail",
     ),
     Limit(
-        padding, padding.COMPUTE, lambda part: only(padding, padded(part)), "informative", "pass"
+        padding, padding.AT_MOST, lambda part: only(padding, padded(part)), "informative", "pass"
     ),
     Limit(
         retracing,
