@@ -14,28 +14,23 @@ WITHIN = Threshold(
 )
 
 
+def padding_percent(table: Embedding) -> float | None:
+    """Return the share of the table's lookups that is padding, in percent.
+
+    None where nothing says which id is padding: the model does by `mask_zero`, and the table of
+    tokens in front does where it gives 0 for no token.
+    """
+    return table.ids.zero_percent if table.ids is not None and _zero_pads(table) else None
+
+
 def padded_ids(session: Session) -> list[EmbeddingIds]:
-    """Ids of the tables whose layer says which is padding; the most frequent one may be a token."""
-    return [
-        table.ids
-        for table in session.embeddings
-        if table.ids is not None and table.ids.padding_basis == "mask_zero"
-    ]
+    """Return the ids of the tables of which it is known which id is padding."""
+    return [table.ids for table in session.embeddings if table.ids and _zero_pads(table)]
 
 
 def padded_percent(session: Session) -> float | None:
-    """Padding among these ids, of all such tables together; None where no table says it."""
+    """Return the share of padding among these ids, of all such tables together, in percent."""
     known = padded_ids(session)
-    lookups = sum(ids.lookups for ids in known)
-    if not lookups:
-        return None
-    return sum((ids.padding_percent or 0.0) * ids.lookups for ids in known) / lookups
-
-
-def zeros_of_padding(session: Session) -> float | None:
-    """Percent of lookups by an id 0 that is known to be padding, of all tables together of which
-    that is known: one masks it, or the table of tokens in front gives it for no token."""
-    known = [table.ids for table in session.embeddings if table.ids and _zero_pads(table)]
     lookups = sum(ids.lookups for ids in known)
     if not lookups:
         return None

@@ -34,7 +34,10 @@ def _of(session: Session) -> Measured | str:
     """
     percent = padded_percent(session)
     if percent is None:
-        return "no Embedding whose ids were looked at says by `mask_zero` which id is padding."
+        return (
+            "of no Embedding whose ids were looked at is it known which id is padding, by "
+            "`mask_zero` or by a table of tokens in front."
+        )
     share = min(1.0, max(0.0, percent / 100.0))
     reach = 100.0 * _STANDARD_ERRORS * math.sqrt(share * (1.0 - share) / _examples(session))
     return Measured(percent, (percent - reach, percent + reach), of="the ids")

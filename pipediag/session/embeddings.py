@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pipediag.session.record import Record
 from pipediag.vocabulary import SparseOrDense
 
@@ -31,13 +29,6 @@ class EmbeddingIds(Record):
     replicas, in the batch that they share."""
     smallest: int
     largest: int
-    padding_id: int | None = None
-    """The id that fills rows up to one length; None where each example has one id."""
-    padding_percent: float | None = None
-    """Share of the lookups that this id takes."""
-    padding_basis: Literal["mask_zero", "most frequent id"] | None = None
-    """Whether the model says which id is padding, or it is the most frequent one, which may as well
-    be a token."""
     out_of_vocabulary_percent: float | None = None
     """Share of lookups by tokens that are unknown to the table of tokens in front, which the step
     has or the pipeline."""

@@ -55,13 +55,9 @@ class RecordedIds:
     """Mean of different ids in a batch."""
     smallest: int
     largest: int
-    most_frequent_id: int
-    most_frequent_lookups: int
     zero_lookups: int
     zeros_within: int
     """Zeros with another id before and behind them in the same row of ids."""
-    rows_of_ids: int
-    """Rows of ids with more than one place; padding stands in such alone."""
     top_rows: int
     """One in a hundred of the table's rows."""
     top_lookups: int

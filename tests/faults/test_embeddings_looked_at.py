@@ -175,7 +175,7 @@ def test_a_mirrored_training_is_the_native_one_and_its_ids_are_those_of_all_repl
     flat = np.concatenate([batch.ravel() for batch in batches])
     assert (table.ids.lookups, table.ids.unique) == (len(flat), len(np.unique(flat)))
     assert table.ids.unique_per_step == pytest.approx(np.mean([len(np.unique(b)) for b in batches]))
-    assert table.ids.padding_percent == pytest.approx(100 * np.mean(flat == 0))
+    assert table.ids.zero_percent == pytest.approx(100 * np.mean(flat == 0))
     assert (table.ids.smallest, table.ids.largest) == (flat.min(), flat.max())
 
 
@@ -212,7 +212,7 @@ def test_a_training_whose_ids_are_looked_at_is_the_native_one(
     assert (ids.smallest, ids.largest, ids.dtype) == (min(flat), max(flat), "int64")
     assert ids.unique_per_step == pytest.approx(np.mean([len(set(one)) for one in batches]))
     assert ids.hot_percent == pytest.approx(100 * hot / len(flat))
-    assert ids.padding_percent == pytest.approx(100 * max(counts.values()) / len(flat))
+    assert ids.zero_percent == pytest.approx(100 * counts[0] / len(flat))
 
 
 DRAWS_BY_ITSELF = """

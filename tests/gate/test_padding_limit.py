@@ -26,18 +26,18 @@ def ids(percent: float | None, **overrides: Any) -> EmbeddingIds:
         "unique_per_step": 30.0,
         "smallest": 0,
         "largest": 99,
-        "padding_id": 0,
-        "padding_percent": percent,
-        "padding_basis": "mask_zero",
+        "zero_percent": percent,
         "hot_rows": 1,
         "hot_percent": 10.0,
     }
     return EmbeddingIds(**{**values, **overrides})
 
 
-def looking_up(*looked_at: EmbeddingIds | None, batch_size: int | None = 32) -> Session:
+def looking_up(
+    *looked_at: EmbeddingIds | None, batch_size: int | None = 32, mask_zero: bool = True
+) -> Session:
     return make_session(
-        embeddings=[make_embedding(ids=one) for one in looked_at],
+        embeddings=[make_embedding(ids=one, mask_zero=mask_zero) for one in looked_at],
         steps=make_steps(batch_size=batch_size),
     )
 
@@ -79,12 +79,19 @@ def test_without_padding_every_limit_is_kept(percent: float | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "looked_at", [None, ids(50.0, padding_basis="most frequent id"), ids(50.0, lookups=0)]
+    ("looked_at", "mask_zero"),
+    [(None, True), (ids(50.0), False), (ids(50.0, zero_is_a_token=True), True)],
 )
-def test_what_no_layer_calls_padding_is_none(looked_at: EmbeddingIds | None) -> None:
-    check = only(looking_up(looked_at), most=90.0)
+def test_what_nothing_calls_padding_is_none(
+    looked_at: EmbeddingIds | None, mask_zero: bool
+) -> None:
+    check = only(looking_up(looked_at, mask_zero=mask_zero), most=90.0)
     assert check.outcome == "inconclusive"
-    assert "says by `mask_zero` which id is padding" in check.sentence
+
+
+def test_a_table_of_tokens_that_gives_0_for_none_says_that_it_is_padding() -> None:
+    check = only(looking_up(ids(50.0, zero_is_a_token=False), mask_zero=False), most=90.0)
+    assert (check.outcome, check.value) == ("pass", 50.0)
 
 
 def test_runs_are_judged_by_their_median() -> None:

@@ -28,7 +28,6 @@ class IdTally:
         self._ids: list[Any] = []
         """Those of each batch, flat."""
         self._zeros_within = 0
-        self._rows_of_ids = 0
         self._before: list[Any] = []
         self._after: list[Any] = []
 
@@ -65,7 +64,6 @@ class IdTally:
         ahead, ahead_of = self._ahead()
         top = math.ceil(_TOP_SHARE * self._rows)
         outside = (values < 0) | (values >= self._rows)
-        frequent = int(np.argmax(counts))
         record = RecordedIds(
             batches=list(self._batches),
             dtype=self._passage.dtype,
@@ -74,11 +72,8 @@ class IdTally:
             unique_per_batch=float(np.mean([len(np.unique(one)) for one in self._ids])),
             smallest=int(values[0]),
             largest=int(values[-1]),
-            most_frequent_id=int(values[frequent]),
-            most_frequent_lookups=int(counts[frequent]),
             zero_lookups=int(counts[values == 0].sum()),
             zeros_within=self._zeros_within,
-            rows_of_ids=self._rows_of_ids,
             top_rows=top,
             top_lookups=int(np.sort(counts)[::-1][:top].sum()),
             top_lookups_ahead=ahead,
@@ -100,7 +95,6 @@ class IdTally:
         used = rows != 0
         before = np.logical_or.accumulate(used, axis=1)
         behind = np.logical_or.accumulate(used[:, ::-1], axis=1)[:, ::-1]
-        self._rows_of_ids += len(rows)
         self._zeros_within += int((~used & before & behind).sum())
 
     def _ahead(self) -> tuple[int | None, int | None]:

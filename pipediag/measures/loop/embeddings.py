@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from pipediag.session.embeddings import Embedding, EmbeddingIds
@@ -32,7 +30,7 @@ def describe_embeddings(variables: list[RecordedVariable]) -> list[Embedding]:
 def _describe(variable: RecordedVariable) -> Embedding:
     use, ids = variable.use, variable.ids
     table = variable.rows * variable.dim * item_bytes(variable.dtype)
-    measured = _ids(variable, ids) if ids is not None else None
+    measured = _ids(ids) if ids is not None else None
     return Embedding(
         layer=variable.layer,
         rows=variable.rows,
@@ -85,9 +83,8 @@ def _missing(variable: RecordedVariable) -> str | None:
     return _NOT_WRITTEN if variable.use.gradient is None else None
 
 
-def _ids(variable: RecordedVariable, ids: RecordedIds) -> EmbeddingIds:
+def _ids(ids: RecordedIds) -> EmbeddingIds:
     count = len(ids.batches)
-    padding = _padding(variable, ids)
     return EmbeddingIds(
         batches=count,
         first_batch=min(ids.batches),
@@ -99,9 +96,6 @@ def _ids(variable: RecordedVariable, ids: RecordedIds) -> EmbeddingIds:
         unique_per_step=ids.unique_per_batch,
         smallest=ids.smallest,
         largest=ids.largest,
-        padding_id=padding[0] if padding else None,
-        padding_percent=_percent(padding[1], ids.lookups) if padding else None,
-        padding_basis=_basis(variable) if padding else None,
         out_of_vocabulary_percent=_percent(ids.out_of_vocabulary, ids.lookups),
         out_of_vocabulary_missing=ids.out_of_vocabulary_missing,
         hot_rows=ids.top_rows,
@@ -119,19 +113,6 @@ def _ids(variable: RecordedVariable, ids: RecordedIds) -> EmbeddingIds:
         changed_examples=ids.changed_examples,
         collided=ids.collided,
     )
-
-
-def _padding(variable: RecordedVariable, ids: RecordedIds) -> tuple[int, int] | None:
-    """The id that is padding, known or supposed, and its lookups; None where nothing is padded."""
-    if variable.mask_zero:
-        return 0, ids.zero_lookups
-    if not ids.rows_of_ids:
-        return None
-    return ids.most_frequent_id, ids.most_frequent_lookups
-
-
-def _basis(variable: RecordedVariable) -> Literal["mask_zero", "most frequent id"]:
-    return "mask_zero" if variable.mask_zero else "most frequent id"
 
 
 def _percent(part: int | None, whole: int) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipediag.facts.embedding_cost import parts_ms
+from pipediag.facts.padding import padding_percent
 from pipediag.reporters.tables.device_rows import Row
 from pipediag.session.embeddings import Embedding, EmbeddingIds
 from pipediag.session.model import Session
@@ -39,9 +40,7 @@ EMBEDDING_COLUMNS = (
     "unique_per_step",
     "smallest_id",
     "largest_id",
-    "padding_id",
     "padding_percent",
-    "padding_basis",
     "out_of_vocabulary_percent",
     "hot_rows",
     "hot_percent",
@@ -63,6 +62,7 @@ def embedding_rows(session: Session) -> Iterator[Row]:
         yield {
             **row,
             "lookup_places": table.lookups,
+            "padding_percent": padding_percent(table),
             **_copied(table),
             **{f"{part}_ms": parts_ms(session, [table], [part]) for part in TABLE_PARTS},
             **_ids(table.ids),

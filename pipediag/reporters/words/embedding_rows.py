@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipediag.facts.padding import masks_a_token
+from pipediag.facts.padding import masks_a_token, padding_percent
 from pipediag.facts.table_sizes import large
 from pipediag.reporters.words.quantities import NOTHING, number, percent
 from pipediag.session.embeddings import Embedding, EmbeddingIds
-
-_SUPPOSED = 5.0
-"""Percent of the lookups from which on an id may be padding: own choice."""
 
 
 def come_first(tables: Sequence[Embedding]) -> bool:
@@ -38,18 +35,10 @@ def rows_touched(table: Embedding) -> str:
     return f"{number(round(table.ids.unique_per_step))} of {_rounded(table.ids.lookups_per_step)}"
 
 
-def padding(ids: EmbeddingIds | None) -> str:
-    """The padding's share; with a question mark where no one says which id is padding.
-
-    An id that no one calls padding and that is rare is none.
-    """
-    if ids is None or ids.padding_percent is None:
-        return NOTHING
-    if ids.padding_basis == "mask_zero":
-        return percent(ids.padding_percent)
-    if ids.padding_percent < _SUPPOSED:
-        return NOTHING
-    return f"{percent(ids.padding_percent)} (id {ids.padding_id}?)"
+def padding(table: Embedding) -> str:
+    """Return the share of padding, where it is known which id that is."""
+    share = padding_percent(table)
+    return NOTHING if share is None else percent(share)
 
 
 def hot(ids: EmbeddingIds | None) -> str:
@@ -64,7 +53,7 @@ def details(table: Embedding) -> str:
     known = {
         "gradient": gradient(table),
         "hottest 1 %": hot(table.ids),
-        "padding": padding(table.ids),
+        "padding": padding(table),
     }
     return "; ".join(f"{name} {said}" for name, said in known.items() if said != NOTHING)
 

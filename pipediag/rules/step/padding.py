@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold
-from pipediag.facts.padding import padded_percent, zeros_of_padding
+from pipediag.facts.padding import padded_percent
 from pipediag.facts.pipeline import call_name, operations, place_name
 from pipediag.facts.shapes import lengths_vary
 from pipediag.facts.step import class_percent
@@ -57,7 +57,7 @@ def check(session: Session) -> list[Finding]:
     spec = loop.element_spec if loop else None
     if padded and (spec is None or lengths_vary(spec)):
         return [_finding(session, padded[-1])]
-    zeros = zeros_of_padding(session)
+    zeros = padded_percent(session)
     if zeros is not None and spec is not None and not lengths_vary(spec):
         return [_of_one_length(session, zeros, padded[-1] if padded else None)]
     if padded:

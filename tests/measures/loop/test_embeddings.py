@@ -31,11 +31,8 @@ IDS = RecordedIds(
     unique_per_batch=60.4,
     smallest=0,
     largest=999,
-    most_frequent_id=7,
-    most_frequent_lookups=100,
     zero_lookups=40,
     zeros_within=3,
-    rows_of_ids=40,
     top_rows=10,
     top_lookups=200,
     top_lookups_ahead=80,
@@ -100,20 +97,6 @@ def test_ids_of_a_few_batches() -> None:
     assert (row.ids.hot_percent, row.ids.hot_percent_ahead) == (50.0, 40.0)
     assert row.ids.zero_percent == 10.0
     assert row.ids.out_of_vocabulary_percent is None
-
-
-def test_padding_is_known_supposed_or_none() -> None:
-    known = described(mask_zero=True).ids
-    supposed = described().ids
-    none = described(ids=replace(IDS, rows_of_ids=0)).ids
-    assert known is not None
-    assert supposed is not None
-    assert none is not None
-
-    assert (known.padding_id, known.padding_percent, known.padding_basis) == (0, 10.0, "mask_zero")
-    assert (supposed.padding_id, supposed.padding_percent) == (7, 25.0)
-    assert supposed.padding_basis == "most frequent id"
-    assert (none.padding_id, none.padding_percent, none.padding_basis) == (None, None, None)
 
 
 def test_one_batch_tells_nothing_of_hot_rows_to_come() -> None:

@@ -34,8 +34,9 @@ def test_a_row_says_what_a_step_does_to_a_table() -> None:
 
 
 def test_gradient_padding_and_hot_rows_are_told_of_each_table() -> None:
-    ids = make_ids(hot_percent_ahead=70.0, padding_percent=25.0, padding_basis="mask_zero")
-    tables = [make_embedding(gradient="sparse", gradient_spread=True, ids=ids), make_embedding()]
+    ids = make_ids(hot_percent_ahead=70.0, zero_percent=25.0)
+    table = make_embedding(gradient="sparse", gradient_spread=True, ids=ids, mask_zero=True)
+    tables = [table, make_embedding()]
     known = (
         f"embedding: gradient sparse, made dense; hottest 1 % {percent(70.0)}; "
         f"padding {percent(25.0)}"

@@ -25,14 +25,14 @@ def test_rows_of_lookups() -> None:
     assert words.rows_touched(make_embedding()) == NOTHING
 
 
-def test_padding_that_is_only_supposed_says_so() -> None:
-    known = make_ids(padding_id=0, padding_percent=4.0, padding_basis="mask_zero")
-    supposed = make_ids(padding_id=7, padding_percent=5.0, padding_basis="most frequent id")
-    rare = make_ids(padding_id=7, padding_percent=4.9, padding_basis="most frequent id")
+def test_padding_is_only_what_model_or_pipeline_call_so() -> None:
+    ids = make_ids(zero_percent=62.0)
+    for_no_token = make_ids(zero_percent=62.0, zero_is_a_token=False)
 
-    assert words.padding(known) == f"4.0{NO_BREAK}%"
-    assert words.padding(supposed) == f"5.0{NO_BREAK}% (id 7?)"
-    assert words.padding(rare) == words.padding(None) == words.padding(make_ids()) == NOTHING
+    assert words.padding(make_embedding(ids=ids, mask_zero=True)) == f"62.0{NO_BREAK}%"
+    assert words.padding(make_embedding(ids=for_no_token)) == f"62.0{NO_BREAK}%"
+    assert words.padding(make_embedding(ids=ids)) == NOTHING
+    assert words.padding(make_embedding(mask_zero=True)) == NOTHING
 
 
 def test_hot_rows_are_those_of_batches_to_come_where_that_is_known() -> None:

@@ -57,23 +57,24 @@ def test_near_misses_pass(session: Session) -> None:
 
 
 @pytest.mark.parametrize(
-    ("percent", "basis", "said"),
+    ("percent", "mask_zero", "said"),
     [
-        (6.2, "mask_zero", None),
-        (10.0, "mask_zero", "10 % of the ids are padding: give"),
-        (62.0, "mask_zero", "62 % of the ids are padding: give"),
-        (62.0, "most frequent id", "If lengths differ much, give"),
+        (6.2, True, None),
+        (10.0, True, "10 % of the ids are padding: give"),
+        (62.0, True, "62 % of the ids are padding: give"),
+        (62.0, False, "If lengths differ much, give"),
     ],
 )
 def test_what_the_ids_of_batches_say_of_padding(
-    percent: float, basis: str, said: str | None
+    percent: float, mask_zero: bool, said: str | None
 ) -> None:
-    ids = make_ids(padding_id=0, padding_percent=percent, padding_basis=basis)
-    finding = only(padding, session_with(embeddings=[make_embedding(ids=ids)]))
+    ids = make_ids(zero_percent=percent)
+    table = make_embedding(ids=ids, mask_zero=mask_zero)
+    finding = only(padding, session_with(embeddings=[table]))
 
     assert finding.status == ("informative" if said else "pass")
     assert finding.advice.startswith(said or "")
-    measured = basis == "mask_zero" and said is not None
+    measured = mask_zero and said is not None
     assert ("how far was not measured" in finding.title) is (said is not None and not measured)
 
 
