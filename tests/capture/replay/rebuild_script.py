@@ -7,7 +7,7 @@ SCRIPT = """
     import numpy as np
     import tensorflow as tf
     from pipediag.capture.replay import (
-        FilledCaches, NotReplayableError, apart, one_shot_source, random_upstream, rebuild
+        FilledCaches, NotReplayableError, one_shot_source, random_upstream, rebuild
     )
     from pipediag.capture.replay.graph import Graph
     from pipediag.capture.replay.own_caches import pass_caches_by
@@ -335,47 +335,5 @@ SCRIPT = """
     rebuild(shuffled, [SetParameters(op(shuffled, "map"), {"num_parallel_calls": 2})])
     drawn = [float(tf.random.uniform([])), float(np.random.rand())]
     results["draws as before"] = drawn == untouched
-
-    # Passes over a pipeline apart from the script's are none of those that the script's counts.
-    for n in range(3):
-        open(f"part{n}", "w").write("a line")
-    weights = [0.5, 0.5]
-    counting = {
-        "shuffle": lambda: doubled.shuffle(6, seed=1).map(lambda x: x + 1).batch(2),
-        "files": lambda: tf.data.Dataset.list_files("part*", seed=2).batch(3),
-        "random": lambda: tf.data.Dataset.random(3, rerandomize_each_iteration=True).take(3),
-        "sample": lambda: tf.data.Dataset.sample_from_datasets(
-            [doubled, numbers], weights, seed=4, rerandomize_each_iteration=True
-        ),
-    }
-    for name, make in counting.items():
-        alone, beside = make(), make()
-        like = apart(beside)
-        expected, found = [values(alone)], [values(beside)]
-        passes = [values(like) for _ in range(3)]
-        for _ in range(3):
-            expected.append(values(alone))
-            found.append(values(beside))
-        results[f"{name} apart"] = (
-            found == expected,
-            len(set(map(str, expected))) > 1,
-            passes == [found[0], *expected[1:3]],
-            any(node.dataset is beside for node in Graph(like).nodes()),
-        )
-    results["apart, nothing counted"] = apart(last) is last
-    within = numbers.flat_map(lambda x: tf.data.Dataset.range(3).shuffle(3))
-    results["apart, made inside"] = apart(within) is within
-    service = tf.data.experimental.service
-    dispatcher = service.DispatchServer()
-    served = last.apply(service.distribute("parallel_epochs", dispatcher.target, job_name="one"))
-    try:
-        apart(served.prefetch(1))
-    except NotReplayableError as error:
-        results["apart, of a service"] = str(error)
-    shared = doubled.shuffle(6)
-    try:
-        apart(numbers.flat_map(lambda x: shared.take(1)))
-    except NotReplayableError as error:
-        results["apart, made outside"] = str(error).split(" in ")[0], str(error).split(" reads ")[1]
     print("RESULTS", json.dumps(results))
 """

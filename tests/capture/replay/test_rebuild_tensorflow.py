@@ -63,24 +63,6 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
         ("on a device", [[0, 2], [4, 6], [8, 10]]),
         ("endless", [[0, 2], [4, 6], [8, 10], [0, 2]]),
         ("endless kinds", ["_CopyToDeviceDataset", "_RepeatDataset"]),
-        ("shuffle apart", [True, True, True, False]),
-        ("files apart", [True, True, True, False]),
-        ("random apart", [True, True, True, False]),
-        ("sample apart", [True, True, True, False]),
-        ("apart, nothing counted", True),
-        ("apart, made inside", True),
-        (
-            "apart, of a service",
-            "The pipeline reads from a tf.data service, which may give a trial what it would have "
-            "given to the script.",
-        ),
-        (
-            "apart, made outside",
-            [
-                "The function of the flat_map",
-                "a dataset that was made outside of it, which a trial would share with the script.",
-            ],
-        ),
         ("endless already", True),
         ("rebuilt again", [[0, 2, 4], [6, 8, 10]]),
         ("cached", [[0, 2], [4, 6], [0, 2]]),
