@@ -20,7 +20,7 @@ ELSEWHERE = {"sharding", "host with hot rows on the device"}
 
 @pytest.fixture(scope="module")
 def table() -> dict[str, Any]:
-    options = ["--time-ways", "20", "--link", "1GB/s", "--json"]
+    options = ["--time-ways", "60", "--link", "1GB/s", "--json"]
     script = [str(SCRIPT), "100000", "adam", "20000x16"]
     done = subprocess.run(
         [sys.executable, "-m", "pipediag", "plan-memory", *options, *script],

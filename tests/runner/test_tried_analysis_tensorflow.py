@@ -64,7 +64,8 @@ def analysed(directory: Path, overlapped: str) -> tuple[Session, list[Shown]]:
 
 
 def serial_map(session: Session) -> Finding:
-    (finding,) = [f for f in session.findings if f.rule == "parallel-map"]
+    found = [one for one in session.findings if one.rule == "parallel-map"]
+    (finding,) = [one for one in found if one.status == "fail"]
     return finding
 
 
@@ -85,7 +86,7 @@ def test_more_calls_in_flight_are_confirmed_and_head_the_report(tmp_path: Path) 
     assert session.trials is not None
     assert {block.arm for block in session.trials.blocks} >= {"base", "parallel-map:op2"}
     assert session.findings[0] == finding
-    assert [event.state for event in events if isinstance(event, Decided)] == ["confirmed"]
+    assert "confirmed" in [event.state for event in events if isinstance(event, Decided)]
 
 
 def test_an_edit_that_kills_the_process_costs_only_itself(tmp_path: Path) -> None:
