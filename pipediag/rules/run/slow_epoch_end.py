@@ -159,8 +159,8 @@ def _advice(block: Block) -> str:
         return f"{_doer(what)} takes {block.seconds:.1f} s in all: {how}."
     return (
         f"{_doer(what)} takes {block.seconds:.1f} s in all: do it every few epochs "
-        f"(`if epoch % {EVERY} == 0`). If it saves, save uncompressed and only the weights, or "
-        "only what is better than before; if it only writes or draws, a thread can do it beside "
+        f"(`if (epoch + 1) % {EVERY} == 0`). If it saves, save uncompressed and only the weights, "
+        "or only what is better than before; if it only writes or draws, a thread can do it beside "
         "the training."
     )
 

@@ -33,6 +33,7 @@ def test_a_callback_is_named_with_its_line() -> None:
     assert (finding.file, finding.line) == ("train.py", 30)
     assert "The callback Saver takes 40.0 s" in finding.advice
     assert "every few epochs" in finding.advice
+    assert "(epoch + 1) % 5 == 0" in finding.advice  # not before anything is trained
 
 
 def test_what_every_fifth_time_leaves_is_predicted_by_the_ledger() -> None:
