@@ -27,7 +27,7 @@ from benchmarks.machine import machine_of
 from benchmarks.samples import RunFailedError, analyze
 from pipediag.errors import PipediagError
 from pipediag.facts.whole_run import gain_of_whole
-from pipediag.runner.native_runs import kept, obtained
+from pipediag.runner.native_runs import kept, obtained, of_script
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.trials.statistics import Estimate
@@ -110,7 +110,7 @@ def apply(
     copy.write_text(edited(name, known["edits"]), encoding="utf-8")
     session = analyze(script, folder / name, budget_s)
     quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    native = obtained((script, copy), rounds, env=quiet, timeout_s=LIMIT_S)
+    native = obtained((of_script(script), of_script(copy)), rounds, env=quiet, timeout_s=LIMIT_S)
     told = promise(session, known["rules"], known.get("by", "measured"))
     promised = gain_of_whole(told, session.run, native.script_s)
     return Applied(name, promised, native.gain), machine_of(session.environment)

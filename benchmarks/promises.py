@@ -150,7 +150,7 @@ def _confirmed(session: Session) -> list[str]:
     return [f.rule for f in session.findings if f.edit and f.trial.state == "confirmed"]
 
 
-def _silent(_script: Path, _wall_s: float) -> None:
+def _silent(_name: str, _wall_s: float) -> None:
     """The row says enough."""
 
 

@@ -41,7 +41,7 @@ from benchmarks.public_scripts.scripts import (
 )
 from benchmarks.public_scripts.truth import probed
 from pipediag.errors import PipediagError
-from pipediag.runner.native_runs import obtained
+from pipediag.runner.native_runs import obtained, of_script
 from pipediag.runner.patched_run import promised, promised_of_whole
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
@@ -187,7 +187,7 @@ class Work:
         with contextlib.chdir(path.parent):
             try:
                 found = obtained(
-                    (original, path),
+                    (of_script(original), of_script(path)),
                     rounds,
                     env=environment(script, path.parent, self._packages),
                     timeout_s=NATIVE_LIMIT_S,

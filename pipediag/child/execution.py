@@ -5,11 +5,11 @@ from __future__ import annotations
 import builtins
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from pkgutil import get_importer
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from pipediag.session.settings import RunSettings
 
@@ -19,6 +19,7 @@ def prepare(settings: RunSettings, own_arguments: int) -> Callable[[], None]:
 
     `own_arguments` is how many trailing entries of `sys.orig_argv` started us instead.
     """
+    replaced = _Replaced(settings.replaced_files or {})
     target = ["-m", settings.script] if settings.module else [settings.script]
     sys.orig_argv[len(sys.orig_argv) - own_arguments :] = [*target, *settings.args]
     main = _install_main_module()
@@ -35,7 +36,39 @@ def prepare(settings: RunSettings, own_arguments: int) -> Callable[[], None]:
 
     directory = os.path.dirname(os.path.realpath(settings.script))  # noqa: PTH120
     _prepend_path(directory, settings.safe_path)
-    return lambda: _run_file(path, main)
+    return lambda: _run_file(path, main, replaced)
+
+
+class _Replaced:
+    """Source files in place of which others are run.
+
+    Modules keep their names and places. Code objects have the path of the file that was run, since
+    AutoGraph reads a function's source there.
+    """
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self._files = {os.path.realpath(path): other for path, other in files.items()}
+        self._names = {os.path.basename(path) for path in self._files}  # noqa: PTH119
+        if files:
+            self._replace_modules()
+
+    def file(self, path: str) -> str:
+        """The path of the file to run."""
+        if os.path.basename(path) not in self._names:  # noqa: PTH119
+            return path
+        return self._files.get(os.path.realpath(path), path)
+
+    def _replace_modules(self) -> None:
+        genuine = SourceFileLoader.get_code
+
+        def get_code(loader: SourceFileLoader, fullname: str) -> CodeType | None:
+            path = loader.get_filename(fullname)
+            other = self.file(path)
+            if other == path:
+                return genuine(loader, fullname)
+            return loader.source_to_code(Path(other).read_bytes(), other)
+
+        SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
 
 
 def absolute_as_python_does(path: str) -> str:
@@ -68,12 +101,13 @@ def _run_module_as_main(name: str, alter_argv: bool) -> None:
     runpy._run_module_as_main(name, alter_argv)  # type: ignore[attr-defined]
 
 
-def _run_file(path: str, main: ModuleType) -> None:
+def _run_file(path: str, main: ModuleType, replaced: _Replaced) -> None:
     namespace = main.__dict__
     main.__loader__ = SourceFileLoader("__main__", path)
     main.__file__ = path
     namespace["__cached__"] = None
-    code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+    file = replaced.file(path)
+    code = compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
     exec(code, namespace)
     # The interpreter takes both away when a script has run, before atexit handlers.
     namespace.pop("__file__", None)

@@ -1,7 +1,8 @@
 """The child process: runs the user's script as Python would, with capture hooked in.
 
-Started by the parent as a file, `python child.py SETTINGS.json`, so that a module in the user's
-working directory cannot take the place of one that is needed here.
+Started by the parent as a file, `python start.py SETTINGS.json`, so that a module in the user's
+working directory cannot take the place of one that is needed here. With `native` before the
+settings nothing is observed.
 """
 
 import os
@@ -68,6 +69,24 @@ def main() -> None:
     ending.finished()
 
 
+def run_natively() -> None:
+    """Run the script as it is, but for the files that the settings replace."""
+    path = _search_own_places_only()
+    from pipediag.child.own_modules import OwnModules
+
+    modules = OwnModules(AT_START)
+    with modules:
+        from pathlib import Path
+
+        from pipediag.child.execution import prepare
+        from pipediag.session.settings import RunSettings
+
+    sys.path[:] = path
+    run = prepare(RunSettings.read(Path(sys.argv[-1])), own_arguments=3)
+    modules.hide()
+    run()
+
+
 def _search_own_places_only() -> list[str]:
     """Look for modules where none of the user's can be; return the import path to restore.
 
@@ -98,4 +117,7 @@ def _found_no_module(error: BaseException) -> bool:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1] == "native":
+        run_natively()
+    else:
+        main()

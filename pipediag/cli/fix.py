@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from pipediag.errors import ExitStatus, PipediagError
 from pipediag.interrupts import INTERRUPTS
 
 if TYPE_CHECKING:
+    from pipediag.session.findings import Finding
     from pipediag.session.model import Session
     from pipediag.session.patches import LeftOut, Patch
 
@@ -42,7 +44,8 @@ _COLORS = {"+": "green", "-": "red", "@": "cyan"}
     "rules",
     multiple=True,
     metavar="RULE",
-    help="Put in a confirmed edit that the run does not gain by, too; may be repeated.",
+    help="Put in the edit of this rule, too: one that is right under a condition only, that the "
+    "run does not gain by, or that was not measured; may be repeated.",
 )
 @click.pass_context
 def command(
@@ -56,29 +59,21 @@ def command(
     """Print the confirmed edits of a session as a patch of the script.
 
     SESSION is a session.json or the directory that holds it; without it, the newest report below
-    reports/. Nothing is changed without --apply. An edit that the run as a whole does not gain by
-    is left out, unless its rule is named.
+    reports/. Nothing is changed without --apply. An edit that is right under a condition only, or
+    that the run as a whole does not gain by, is left out, unless its rule is named. Runs of
+    --verify have the session's working directory and arguments, and the environment variables of
+    this shell.
     """
     from pipediag.runner.wider_patch import with_rules
     from pipediag.session.store import load_session
 
     path = session or _newest()
     loaded = load_session(path)
-    patch = _patch(loaded, path)
-    if patch is None:
-        say("No edit was confirmed, so there is nothing to change.")
-        return
-    loaded = with_rules(loaded, patch, rules)
-    patch = loaded.patch or patch
-    if patch.diff is not None:
-        deliver(_shown(patch.diff, ctx.color))
-        _say_effects(loaded, patch)
-        for sentence in patch.shared:
-            say(sentence)
-    for each in patch.left_out:
-        _say_left_out(loaded, each, rules)
-    if patch.diff is None:
-        say("None of the confirmed edits is written by the patch.")
+    _refuse_without_source(loaded, path)
+    loaded = with_rules(loaded, rules)
+    _print(loaded, path, ctx.color)
+    patch = loaded.patch
+    if patch is None or patch.diff is None:
         return
     if not (apply or verify):
         return
@@ -115,7 +110,8 @@ def _newest() -> Path:
     return newest
 
 
-def _patch(session: Session, path: Path) -> Patch | None:
+def _refuse_without_source(session: Session, path: Path) -> None:
+    """Raise where edits were confirmed and the session says nothing of their source."""
     confirmed = any(
         finding.edit is not None and finding.trial.state == "confirmed"
         for finding in session.findings
@@ -125,7 +121,25 @@ def _patch(session: Session, path: Path) -> Patch | None:
             f"{path} does not hold the source that was measured: it was written with --no-source, "
             "or by an older pipediag. Analyse the script again."
         )
-    return session.patch
+
+
+def _print(session: Session, path: Path, color: bool | None) -> None:
+    """Print the patch; say what is not in it and why."""
+    patch = session.patch
+    if patch is None:
+        say("No edit was confirmed by a trial.")
+    elif patch.diff is not None:
+        deliver(_shown(patch.diff, color))
+        _say_effects(session, patch)
+        for sentence in patch.shared:
+            say(sentence)
+        if (directory := session.script.directory) not in (None, str(Path.cwd())):
+            say(f"Paths in the patch are relative to {directory}.")
+    for each in patch.left_out if patch is not None else []:
+        _say_left_out(session, each, path)
+    if patch is None or patch.diff is None:
+        _say_suggested(session, path)
+        say("Nothing to write into the source.")
 
 
 def _shown(diff: str, color: bool | None) -> str:
@@ -147,28 +161,76 @@ def _colored(line: str) -> str:
 
 
 def _say_effects(session: Session, patch: Patch) -> None:
-    """What in the patch changes more than the time that a run takes."""
+    """What in the patch was not measured, or changes more than the time that a run takes."""
     for finding in session.findings:
         edit, effect = finding.edit, finding.effect_on_results
-        if edit is not None and edit.id in patch.edits and effect not in (None, *_HARMLESS):
+        if edit is None or edit.id not in patch.edits:
+            continue
+        if finding.trial.state != "confirmed":
+            say(f"Suggested, not measured: {edit.label}.")
+        if finding.condition is not None:
+            say(f"{edit.label}: right only {_clause(finding.condition)}.")
+        if effect not in (None, *_HARMLESS):
             say(f"{edit.label}: {effect}.")
 
 
-def _say_left_out(session: Session, left: LeftOut, named: Collection[str]) -> None:
-    from pipediag.runner.wider_patch import too_costly
+def _clause(condition: str) -> str:
+    return condition.strip().rstrip(".")
+
+
+def _say_left_out(session: Session, left: LeftOut, path: Path) -> None:
+    """Say why an edit is not in the patch, and what puts it in or does the same by hand."""
+    from pipediag.runner.wider_patch import left_to_name
 
     labels = {f.edit.id: f.edit.label for f in session.findings if f.edit is not None}
-    costly = {f.edit.id: f for f in too_costly(session) if f.edit is not None}
-    finding = costly.get(left.edit)
+    to_name = {f.edit.id: f for f in left_to_name(session) if f.edit is not None}
+    finding = to_name.get(left.edit)
     said, snippet = left.reason, left.snippet
-    if finding is not None and finding.patch is not None and finding.rule not in named:
+    # What its own patch can't hold is left out for another reason where its rule was named.
+    if finding is not None and finding.patch is not None and said != _own_reason(finding):
         if left.edit in finding.patch.edits:
-            said += f" `--with {finding.rule}` puts it in all the same."
+            said += f" `{_with(path, finding.rule)}` puts it in."
         for own in finding.patch.left_out:
             said, snippet = f"{said} {own.reason}", own.snippet
     say(f"Not in the patch: {labels.get(left.edit, left.edit)}. {said}")
-    if snippet:
-        say("\n".join(f"    {line}" for line in snippet.split("\n")))
+    _say_code(snippet)
+
+
+def _own_reason(finding: Finding) -> str | None:
+    reasons = [own.reason for own in finding.patch.left_out] if finding.patch else []
+    return reasons[0] if reasons else None
+
+
+def _with(path: Path, rule: str) -> str:
+    return shlex.join(["pipediag", "fix", str(path), "--with", rule])
+
+
+def _say_code(code: str | None) -> None:
+    if code:
+        say("\n".join(f"    {line}" for line in code.split("\n")))
+
+
+def _say_suggested(session: Session, path: Path) -> None:
+    """Say what may help and was not measured: as a command, as code to paste, or as advice."""
+    from pipediag.facts.order import to_act_on
+    from pipediag.runner.wider_patch import suggested
+
+    written = session.patch.edits if session.patch is not None else []
+    for finding in suggested(session):
+        edit, patch = finding.edit, finding.patch
+        if finding.status != "fail" or edit is None or edit.id in written:
+            continue
+        said = f"Suggested, not measured: {edit.label}."
+        if finding.condition is not None:
+            said += f" It is right only {_clause(finding.condition)}."
+        if patch is not None and patch.diff is not None:
+            say(f"{said} `{_with(path, finding.rule)}` prints it as a patch.")
+        for left in patch.left_out if patch is not None else []:
+            say(f"{said} {left.reason}")
+            _say_code(left.snippet)
+    for finding in session.findings:
+        if finding.edit is None and finding.advice and to_act_on(finding):
+            say(f"By hand: {finding.title}. {finding.advice}")
 
 
 def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> ExitStatus:
@@ -180,8 +242,8 @@ def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> Exi
     # The patched copy, which lies beside the script, has to go.
     INTERRUPTS.finish_first()
 
-    def tell(script: Path, wall_s: float) -> None:
-        say(f"ran {script.name}: {wall_s:.1f} s")
+    def tell(name: str, wall_s: float) -> None:
+        say(f"ran {name}: {wall_s:.1f} s")
 
     obtained = measured(session, contents, rounds, tell)
     found = obtained.gain

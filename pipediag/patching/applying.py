@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pipediag.errors import PipediagError
+from pipediag.patching.refusal import NotPatchableError
 from pipediag.session.patches import Patch
 
 
@@ -36,6 +37,18 @@ def _unchanged(path: str, sha256: str) -> bytes:
             "Analyse it again, or put the change in by hand."
         )
     return content
+
+
+def current_file(path: str) -> bytes:
+    """The bytes of a source file that a patch depends on and does not change.
+
+    Raises:
+        NotPatchableError: it can't be read.
+    """
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise NotPatchableError(f"{Path(path).name} can't be read any more.") from error
 
 
 def write_files(contents: Mapping[str, bytes]) -> None:

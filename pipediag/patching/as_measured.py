@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.errors import PipediagError
-from pipediag.patching.applying import measured_files
+from pipediag.patching.applying import current_file, measured_files
 from pipediag.patching.making import make_patch
 from pipediag.session.model import Session
 from pipediag.session.patches import Patch
@@ -19,7 +19,12 @@ def patched_files(session: Session, patch: Patch) -> dict[str, bytes]:
     files = measured_files(patch)
     edits = {finding.edit.id: finding.edit for finding in session.findings if finding.edit}
     chosen = [edits[id] for id in patch.edits if id in edits]
-    made, contents = make_patch(session, chosen, files.__getitem__)
+
+    def read(path: str) -> bytes:
+        """Files that are only looked at may have changed: whether it matters shows in the patch."""
+        return files[path] if path in files else current_file(path)
+
+    made, contents = make_patch(session, chosen, read)
     if _changes(made.diff) != _changes(patch.diff) or set(contents) != set(files):
         raise PipediagError(
             "This pipediag makes another change of these edits than the session holds. Nothing was "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from pipediag.patching.diff import unified
 from pipediag.patching.refusal import NotPatchableError
@@ -47,7 +48,10 @@ def make_patch(
     changed = {path: data for path, data in after.items() if data != before[path]}
     patch = Patch(
         edits=[edit.id for edit in kept],
-        diff="".join(unified(path, before[path], changed[path]) for path in sorted(changed))
+        diff="".join(
+            unified(path, before[path], changed[path], session.script.directory)
+            for path in sorted(changed)
+        )
         or None,
         files=[
             PatchedFile(path=path, sha256=hashlib.sha256(before[path]).hexdigest())
@@ -71,14 +75,13 @@ def _changed(
     write(workspace, changes)
     if not workspace.has_changed:
         raise NotPatchableError("The source says so already.")
-    return workspace.contents(), [_told(*each) for each in workspace.makers.items()]
+    return workspace.contents(), [_shared(*each) for each in workspace.makers.items()]
 
 
-def _told(maker: str, lines: Sequence[int]) -> str:
-    at = [str(line) for line in lines]
-    listed = f"{', '.join(at[:-1])} and {at[-1]}" if len(at) > 1 else at[0]
-    plural = "s" if len(at) > 1 else ""
+def _shared(maker: str, callers: Sequence[tuple[str, int]]) -> str:
+    places = [f"{Path(path).name}:{line}" for path, line in callers]
+    listed = f"{', '.join(places[:-1])} and {places[-1]}" if len(places) > 1 else places[0]
     return (
-        f"`{maker}` is called in line{plural} {listed}: every pipeline that it makes gets the "
-        "change, and one was measured."
+        f"`{maker}` is called in {listed}: every pipeline that it makes gets the change, and one "
+        "was measured."
     )

@@ -39,6 +39,27 @@ def last_import(source: Source, before: int) -> cst.SimpleStatementLine | None:
     return found[-1] if found else None
 
 
+def imported_as(source: Source, name: str) -> list[cst.CSTNode]:
+    """Where the file reads what it imports by that name: `make(x)`, `data.make(x)`."""
+    names: set[str] = set()
+    modules: set[str] = set()
+    for node in source.nodes:
+        if isinstance(node, cst.ImportFrom) and isinstance(node.names, cst.ImportStar):
+            names.add(name)
+        elif isinstance(node, cst.ImportAlias):
+            code = source.code(node.name)
+            known = node.evaluated_alias or code.partition(".")[0]
+            (names if code == name else modules).add(known)
+    attributes = [
+        node
+        for node in source.nodes
+        if isinstance(node, cst.Attribute)
+        and node.attr.value == name
+        and source.code(node.value).partition(".")[0] in modules
+    ]
+    return [*attributes, *(each for one in sorted(names) for each in references(source, one))]
+
+
 def written(source: Source, name: str, value: Scalar) -> str:
     """A parameter's value as source."""
     if value == AUTOTUNE and value is not True and name in _TUNED:
@@ -96,7 +117,13 @@ def _is_read(source: Source, node: cst.Name) -> bool:
     if isinstance(parent, cst.Arg):
         return parent.value is node
     return not isinstance(
-        parent, cst.AssignTarget | cst.Param | cst.FunctionDef | cst.ClassDef | cst.ImportAlias
+        parent,
+        cst.AssignTarget
+        | cst.AsName
+        | cst.Param
+        | cst.FunctionDef
+        | cst.ClassDef
+        | cst.ImportAlias,
     )
 
 

@@ -15,14 +15,21 @@ _TAKE_A_FUNCTION = CALL_WHAT_THEY_ARE_HANDED | {"bucket_by_sequence_length", "re
 _CHOOSE = (cst.If, cst.IfExp, cst.Match)
 
 
-def makes_alike(source: Source, function: cst.FunctionDef) -> bool:
-    """Whether all that it makes has the same operations with the same functions.
+def makes_alike(source: Source, function: cst.FunctionDef, until: int) -> bool:
+    """Whether all that it makes up to an offset has the same operations with the same functions.
 
-    So it is where nothing in it is chosen, and what is handed to it is neither called nor reaches a
-    function of the pipeline, by another name or by going over it neither: then it gives data, sizes
-    and the like. What is a pipeline itself may have any operations.
+    So it is where nothing is chosen up to there, and what is handed to it is neither called nor
+    reaches a function of the pipeline, by another name or by going over it neither: then it gives
+    data, sizes and the like. What is a pipeline itself may have any operations.
     """
-    inside = [node for node in source.nodes if function in source.ancestors(node)]
+    kinds = (*_CHOOSE, cst.Param, cst.Assign, cst.Name)
+    inside: list[cst.CSTNode] = [
+        node
+        for node in source.nodes
+        if isinstance(node, kinds)
+        and source.span(node).start < until
+        and function in source.ancestors(node)
+    ]
     if any(isinstance(node, _CHOOSE) for node in inside):
         return False
     given = {node.name.value for node in inside if isinstance(node, cst.Param)}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Literal
 
 import libcst as cst
 
-from pipediag.patching.names import references
+from pipediag.patching.names import imported_as, references
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.shared_makers import CALL_WHAT_THEY_ARE_HANDED, makes_alike
 from pipediag.patching.source import Source, called_name
@@ -95,15 +96,24 @@ _DEPTH = 8
 """Of functions that call one another; no pipeline is made so deep."""
 
 
+Suits = Literal["one", "alike", "any"]
+"""Pipelines that a change is right for: the measured one, all of the same operations up to its
+place, or any pipeline."""
+
+Callers = dict[str, list[tuple[str, int]]]
+"""Functions that make several pipelines, with the files and lines that call them."""
+
+
 def refuse_repeated(
     source: Source,
     call: cst.CSTNode,
     *,
-    suits_all: bool = False,
+    suits: Suits = "one",
+    until: int | None = None,
     what: str = "pipeline",
-    script: Source | None = None,
+    others: Sequence[Source] = (),
     depth: int = 0,
-) -> dict[str, list[int]]:
+) -> Callers:
     """Raises NotPatchableError where the call may be made several times: each makes another one.
 
     A function that is handed to an operation, as to `flat_map`, counts as called in that place.
@@ -111,31 +121,35 @@ def refuse_repeated(
     Args:
         source: the file.
         call: in it.
-        suits_all: the change may be made to every pipeline that has the same operations.
+        suits: pipelines for which the change is right.
+        until: offset of the last place that the change touches; None: the call's end.
         what: it makes.
-        script: which may call what stands in this file, where that is another one.
+        others: other files of the program, whose calls count, too.
         depth: of functions that call one another.
 
     Returns:
-        Functions that make several such pipelines, with the lines that call them.
+        Functions that make several such pipelines, and who calls them.
     """
+    until = source.span(call).end if until is None else until
     node = call
     for above in source.ancestors(call):
-        if _is_once(source, above, node):
-            node = above
-            continue
-        if isinstance(above, _LOOPS) or (isinstance(above, cst.For) and node is not above.iter):
-            raise NotPatchableError(f"The call stands in a loop, which makes a {what} each time.")
-        if isinstance(above, _COMPREHENSIONS):
-            raise NotPatchableError("The call stands in a comprehension.")
         if isinstance(above, cst.FunctionDef):
-            return _refuse_called_often(source, above, suits_all, what, script, depth)
-        if isinstance(above, cst.Lambda) and not _is_handed_to_an_operation(source, above):
-            raise NotPatchableError(
-                f"How often the lambda that makes the {what} is called is not known."
-            )
+            return _refuse_called_often(source, above, suits, until, what, others, depth)
+        if suits != "any" and not _is_once(source, above, node):
+            _refuse_loop(above, node, what)
+            if isinstance(above, cst.Lambda) and not _is_handed_to_an_operation(source, above):
+                raise NotPatchableError(
+                    f"How often the lambda that makes the {what} is called is not known."
+                )
         node = above
     return {}
+
+
+def _refuse_loop(above: cst.CSTNode, node: cst.CSTNode, what: str) -> None:
+    if isinstance(above, _LOOPS) or (isinstance(above, cst.For) and node is not above.iter):
+        raise NotPatchableError(f"The call stands in a loop, which makes a {what} each time.")
+    if isinstance(above, _COMPREHENSIONS):
+        raise NotPatchableError("The call stands in a comprehension.")
 
 
 def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:
@@ -148,41 +162,85 @@ def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:
 def _refuse_called_often(
     source: Source,
     function: cst.FunctionDef,
-    suits_all: bool,
+    suits: Suits,
+    until: int,
     what: str,
-    script: Source | None,
+    others: Sequence[Source],
     depth: int,
-) -> dict[str, list[int]]:
+) -> Callers:
     name = function.name.value
     method = isinstance(source.parent(source.parent(function) or function), cst.ClassDef)
-    used: list[cst.CSTNode] = [*(_attributes if method else references)(source, name)]
+    used = _uses(source, name, others, method=method)
     if len(used) > 1:
-        called = not method and all(_is_called(source, each) for each in used)
-        if suits_all and called and depth < _DEPTH and makes_alike(source, function):
-            makers = {name: sorted({source.line(each) for each in used})}
-            for each in used:
-                makers |= refuse_repeated(
-                    source, each, suits_all=True, script=script, depth=depth + 1
-                )
-            return makers
-        raise NotPatchableError(
-            f"The function `{name}` that makes it is used in {len(used)} places, and only one of "
-            "them was measured."
-        )
-    where = source
-    if not used and script is not None:
-        where, used = script, [*references(script, name), *_attributes(script, name)]
-        if len(used) > 1:
-            raise NotPatchableError(f"The script uses `{name}` in {len(used)} places.")
+        return _called_often(source, function, suits, until, others, depth, used, method=method)
     if not used or depth >= _DEPTH:
         return {}
-    (place,) = used
+    ((where, place),) = used
     if not (_is_called(where, place) or _is_handed_to_an_operation(where, place)):
+        if suits == "any":
+            return {}
         raise NotPatchableError(f"How often `{name}` is called is not known.")
-    same = script if where is source else None
+    rest = [each for each in (source, *others) if each is not where]
     return refuse_repeated(
-        where, place, suits_all=suits_all, what=what, script=same, depth=depth + 1
+        where, place, suits=suits, until=_end(where, place), what=what, others=rest, depth=depth + 1
     )
+
+
+def _called_often(
+    source: Source,
+    function: cst.FunctionDef,
+    suits: Suits,
+    until: int,
+    others: Sequence[Source],
+    depth: int,
+    used: Sequence[tuple[Source, cst.CSTNode]],
+    *,
+    method: bool,
+) -> Callers:
+    """The callers of a function that is used in several places, where the change suits them all."""
+    name = function.name.value
+    callers: Callers = {name: sorted({(where.path, where.line(each)) for where, each in used})}
+    if suits == "any":
+        return callers
+    called = not method and all(_is_called(where, each) for where, each in used)
+    if suits == "alike" and called and depth < _DEPTH and makes_alike(source, function, until):
+        for where, each in used:
+            rest = [other for other in (source, *others) if other is not where]
+            callers |= refuse_repeated(
+                where,
+                each,
+                suits=suits,
+                until=_end(where, each),
+                others=rest,
+                depth=depth + 1,
+            )
+        return callers
+    raise NotPatchableError(
+        f"The function `{name}` that makes it is used in {len(used)} places, and only one of "
+        "them was measured."
+    )
+
+
+def _uses(
+    source: Source, name: str, others: Sequence[Source], *, method: bool
+) -> list[tuple[Source, cst.CSTNode]]:
+    """Where a function, or a method, of a file is read in this file and in others."""
+    used: list[tuple[Source, cst.CSTNode]] = []
+    for where in (source, *others):
+        found: Sequence[cst.CSTNode]
+        if method:
+            found = _attributes(where, name)
+        else:
+            found = references(where, name) if where is source else imported_as(where, name)
+        used += [(where, each) for each in found]
+    return used
+
+
+def _end(source: Source, name: cst.CSTNode) -> int:
+    """The end of the call of a name, or of the name where it is not called."""
+    parent = source.parent(name)
+    called = parent is not None and _is_called(source, name)
+    return source.span(parent if called and parent is not None else name).end
 
 
 def _attributes(source: Source, name: str) -> list[cst.CSTNode]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -10,11 +11,14 @@ import libcst as cst
 
 from pipediag.patching import compiled_model
 from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.sites import anchored, refuse_repeated
+from pipediag.patching.sites import Callers, Suits, anchored, refuse_repeated
 from pipediag.patching.snippets import every, find
 from pipediag.patching.source import Change, Source
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+"""Directories of installed packages."""
 
 
 class Workspace:
@@ -26,8 +30,9 @@ class Workspace:
         self._sources: dict[str, Source] = {}
         self._reasons: dict[str, str] = {}
         self._shared: set[str] = set()
-        self.makers: dict[str, list[int]] = {}
-        """Functions that make more pipelines, which get the changes, too; lines that call them."""
+        self._others: dict[str, Source | None] = {}
+        self.makers: Callers = {}
+        """Functions that make more pipelines, which get the changes, too, and who calls them."""
         self.moved: set[str] = set()
         """Operations that a change has moved."""
         self.has_changed = False
@@ -42,6 +47,11 @@ class Workspace:
             raise NotPatchableError("Which line it is made in was not recorded.")
         if not path.endswith((".py", ".pyw")):
             raise NotPatchableError(f"{Path(path).name} is no Python file.")
+        if _INSTALLED & set(Path(path).parts):
+            raise NotPatchableError(
+                f"{Path(path).name} belongs to an installed package, and its next update would "
+                "undo the change."
+            )
         if path not in self._sources:
             ops = [op for op in every(self.session) if op.file == path]
             source, reasons = anchored(Source.of(path, self._read(path)), ops)
@@ -79,35 +89,53 @@ class Workspace:
             raise NotPatchableError(self._reasons[op_id])
         return source, source.call(op_id)
 
-    def only_call(self, op_id: str, *, suits_all: bool = False) -> tuple[Source, cst.Call]:
+    def only_call(
+        self, op_id: str, *, suits: Suits = "one", until: str | None = None
+    ) -> tuple[Source, cst.Call]:
         """The same of a call that has made no other operation than the one that was measured.
 
         Args:
-            suits_all: it may have made those of other pipelines, too, where a function makes them
-                all alike.
+            op_id: of the operation.
+            suits: other pipelines of the call for which the change is right as well.
+            until: operation of the same file that is the last one to be changed.
 
         Raises:
-            NotPatchableError: it may have, or it can't be found.
+            NotPatchableError: it may have made others, or it can't be found.
         """
         source, call = self.call(op_id)
+        end = source.span(call).end
+        if until is not None:
+            end = max(end, source.span(self.call(until)[1]).end)
         makers = refuse_repeated(
-            source, call, suits_all=suits_all, script=self._script(source.path)
+            source, call, suits=suits, until=end, others=self._other_files(source.path)
         )
         self.makers |= makers
-        if op_id in self._shared and not makers:
+        if op_id in self._shared and not makers and suits != "any":
             raise NotPatchableError(
                 f"Line {self.operation(op_id).line} was run for several pipelines, and only one of "
                 "them was measured."
             )
         return source, call
 
-    def _script(self, path: str) -> Source | None:
-        """The script as it is, where that is another file and can be read: it is only looked at."""
-        script = self.session.script.path
-        if Path(script).resolve() == Path(path).resolve():
+    def _other_files(self, path: str) -> list[Source]:
+        """The other files that the program is known to have, as they are: only looked at."""
+        session = self.session
+        named: list[Path | str | None] = [session.script.main_file]
+        named += [loop.file for loop in session.loops]
+        named += [op.file for op in every(session)]
+        known = {os.path.realpath(each): str(each) for each in named if each is not None}
+        known.pop(os.path.realpath(path), None)
+        for real, name in known.items():
+            if real not in self._others:
+                self._others[real] = self._looked_at(name)
+        found = (self._others[real] for real in sorted(known))
+        return [source for source in found if source is not None]
+
+    def _looked_at(self, path: str) -> Source | None:
+        if not path.endswith((".py", ".pyw")) or _INSTALLED & set(Path(path).parts):
             return None
         try:
-            return Source.of(script, self._read(script))
+            return Source.of(path, self._read(path))
         except NotPatchableError:
             return None
 

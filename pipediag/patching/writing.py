@@ -15,6 +15,7 @@ from pipediag.patching.dataset_options import with_options
 from pipediag.patching.names import is_parameter, references, written
 from pipediag.patching.pydataset import with_workers
 from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.sites import Suits
 from pipediag.patching.snippets import every
 from pipediag.patching.source import Source, called_name
 from pipediag.patching.statements import assigns, rebinds
@@ -99,8 +100,8 @@ def _settings(change: Change) -> list[tuple[str, dict[str, Scalar]]]:
 
 
 def _set(workspace: Workspace, change: SetParameters) -> None:
-    shared = set(change.parameters) <= _PARALLEL
-    source, call = (workspace.call if shared else workspace.only_call)(change.op_id)
+    suits: Suits = "any" if set(change.parameters) <= _PARALLEL else "one"
+    source, call = workspace.only_call(change.op_id, suits=suits)
     if "batch_size" in change.parameters:
         _check_counted_batches(workspace, change.op_id)
         _check_batch_size(source, call)
@@ -164,10 +165,10 @@ def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
 
 
 def _insert(workspace: Workspace, change: Insert) -> None:
-    suits_all = change.kind == "prefetch" or (
-        change.kind == "cache" and not _drawn_anew(workspace, change.after)
-    )
-    source, call = workspace.only_call(change.after, suits_all=suits_all)
+    suits: Suits = "any" if change.kind == "prefetch" else "one"
+    if change.kind == "cache" and not _drawn_anew(workspace, change.after):
+        suits = "alike"
+    source, call = workspace.only_call(change.after, suits=suits)
     readers = [op for op in every(workspace.session) if change.after in op.parent_ids]
     if len(readers) > 1:
         raise NotPatchableError("More than one operation reads from there.")
@@ -221,9 +222,10 @@ def _move(workspace: Workspace, change: Move) -> None:
     op, target = workspace.operation(change.op_id), workspace.operation(change.after)
     if op.file != target.file or op.inside_function_of != target.inside_function_of:
         raise NotPatchableError("The two calls do not stand in the same function.")
-    source, call = workspace.only_call(change.op_id, suits_all=op.kind in _MOVED_FOR_ALL)
-    workspace.moved.add(change.op_id)
     _, after = workspace.call(change.after)
+    suits: Suits = "alike" if op.kind in _MOVED_FOR_ALL else "one"
+    source, call = workspace.only_call(change.op_id, suits=suits, until=change.after)
+    workspace.moved.add(change.op_id)
     if target.id not in op.parent_ids:
         workspace.change(source, moved(source, call, after))
 

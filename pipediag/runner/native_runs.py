@@ -34,24 +34,38 @@ class Obtained:
     """What the script took, from start to exit: the mean of its runs."""
 
 
+@dataclass(frozen=True)
+class NativeRun:
+    """How a program is run."""
+
+    name: str
+    """What it is called where its time or its failure is told."""
+    command: tuple[str, ...]
+    directory: Path | None = None
+    """Working directory; None is ours."""
+
+
+def of_script(script: Path, args: Sequence[str] = ()) -> NativeRun:
+    """A script as Python runs it."""
+    return NativeRun(script.name, (sys.executable, str(script), *args))
+
+
 def obtained(
-    scripts: tuple[Path, Path],
+    runs: tuple[NativeRun, NativeRun],
     rounds: int,
     *,
-    args: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
-    tell: Callable[[Path, float], None] = lambda _script, _wall_s: None,
+    tell: Callable[[str, float], None] = lambda _name, _wall_s: None,
 ) -> Obtained:
-    """How much faster the copy is than the script; each round runs both, in random order.
+    """How much faster the second program is than the first; each round runs both, in random order.
 
     Args:
-        scripts: the script, and its copy.
+        runs: the script, and its edited copy.
         rounds: two at least.
-        args: of the script, the same for both.
         env: the whole environment; None is ours.
         timeout_s: for one run.
-        tell: is given each run's script and wall time, in seconds.
+        tell: is given each run's name and wall time, in seconds.
 
     Raises:
         TooLongError: one of them does not end in time.
@@ -61,29 +75,28 @@ def obtained(
     rounds_s: list[tuple[float, float]] = []
     for _ in range(rounds):
         walls = {}
-        for script in order.sample(scripts, 2):
-            walls[script] = _wall_s(script, args, env, timeout_s)
-            tell(script, walls[script])
-        rounds_s.append((walls[scripts[0]], walls[scripts[1]]))
+        for index in order.sample((0, 1), 2):
+            walls[index] = _wall_s(runs[index], env, timeout_s)
+            tell(runs[index].name, walls[index])
+        rounds_s.append((walls[0], walls[1]))
     ratios = [script_s / copy_s for script_s, copy_s in rounds_s]
     return Obtained(estimate(ratios), fmean(script_s for script_s, _ in rounds_s))
 
 
-def _wall_s(
-    script: Path, args: Sequence[str], env: Mapping[str, str] | None, timeout_s: float | None
-) -> float:
+def _wall_s(run: NativeRun, env: Mapping[str, str] | None, timeout_s: float | None) -> float:
     began = time.monotonic()
     with subprocess.Popen(
-        [sys.executable, str(script), *args],
+        run.command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env=env,
+        cwd=run.directory,
     ) as process:
         try:
             written = wait_for(process, timeout_s)
         except subprocess.TimeoutExpired as error:
-            said = f"{script.name} had not ended after {error.timeout:g} s."
+            said = f"{run.name} had not ended after {error.timeout:g} s."
             raise TooLongError(said, ExitStatus.SCRIPT_FAILED) from error
         finally:
             process.kill()
@@ -91,7 +104,7 @@ def _wall_s(
     if process.returncode != 0:
         said = written.decode(errors="replace").strip()[-_LONGEST_REASON:]
         raise PipediagError(
-            f"{script.name} ended with {process.returncode}: {said}", ExitStatus.SCRIPT_FAILED
+            f"{run.name} ended with {process.returncode}: {said}", ExitStatus.SCRIPT_FAILED
         )
     return wall_s
 

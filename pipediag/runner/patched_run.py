@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import os
+import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pipediag.errors import PipediagError
 from pipediag.facts.whole_run import gain_of_whole
-from pipediag.runner.native_runs import Obtained, obtained
+from pipediag.runner.native_runs import NativeRun, Obtained, obtained
+from pipediag.runner.supervisor import CHILD
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
+from pipediag.session.run import Script
+from pipediag.session.settings import RunSettings
 
 
 def promised(session: Session) -> RunGain | None:
@@ -42,46 +44,45 @@ def measured(
     session: Session,
     contents: Mapping[str, bytes],
     rounds: int,
-    tell: Callable[[Path, float], None],
+    tell: Callable[[str, float], None],
     timeout_s: float | None = None,
 ) -> Obtained:
-    """What the script takes against its patched copy, which lies beside it meanwhile.
+    """What the program takes against itself with patched files, which lie elsewhere meanwhile.
+
+    Both run in the working directory and with the arguments of the session.
 
     Raises:
-        PipediagError: it is no script whose copy can be run, or one of the runs failed.
+        PipediagError: it can't be run again, or one of the runs failed.
     """
-    script = Path(session.script.path)
-    if session.script.module or not script.is_file():
-        raise PipediagError(
-            f"{session.script.path} is not a script that can be run from here, so nothing was "
-            "verified. Run this in the directory that it was analysed in."
+    script = session.script
+    directory = Path(script.directory or Path.cwd())
+    if script.call is not None or not directory.is_dir():
+        reason = f"its directory {directory} is gone" if script.call is None else "it was no script"
+        raise PipediagError(f"{script.path} can't be run again, as {reason}. Nothing was verified.")
+    name = f"-m {script.path}" if script.module else Path(script.path).name
+    with tempfile.TemporaryDirectory(prefix="pipediag-verify-") as folder:
+        replaced = {}
+        for number, (path, content) in enumerate(contents.items()):
+            copy = Path(folder, str(number), Path(path).name)
+            copy.parent.mkdir()
+            copy.write_bytes(content)
+            replaced[path] = str(copy)
+        runs = (
+            _native(script, name, {}, directory, Path(folder, "script.json")),
+            _native(script, f"{name}, patched", replaced, directory, Path(folder, "patched.json")),
         )
-    if [Path(path).resolve() for path in contents] != [script.resolve()]:
-        raise PipediagError(
-            "The patch changes modules that the script imports, of which no copy can be run beside "
-            "them. Apply it in a copy of the project, and time both."
-        )
-    (content,) = contents.values()
-    with _copy_beside(script, content) as copy:
-        args = session.script.args
-        return obtained((script, copy), rounds, args=args, tell=tell, timeout_s=timeout_s)
+        return obtained(runs, rounds, tell=tell, timeout_s=timeout_s)
 
 
-@contextmanager
-def _copy_beside(script: Path, content: bytes) -> Iterator[Path]:
-    """A copy in the same folder, so that it finds the modules and files that the script finds."""
-    try:
-        descriptor, name = tempfile.mkstemp(
-            dir=script.parent, prefix=f"{script.stem}_patched_", suffix=".py"
-        )
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-    except OSError as error:
-        raise PipediagError(
-            f"A patched copy can't be written beside {script}: {error.strerror}. Nothing was "
-            "verified."
-        ) from error
-    try:
-        yield Path(name)
-    finally:
-        Path(name).unlink(missing_ok=True)
+def _native(
+    script: Script, name: str, replaced: dict[str, str], directory: Path, settings: Path
+) -> NativeRun:
+    RunSettings(
+        script=script.path,
+        args=tuple(script.args),
+        module=script.module,
+        capture_directory="",
+        replaced_files=replaced,
+    ).write(settings)
+    command = (sys.executable, str(CHILD), "native", str(settings))
+    return NativeRun(name, command, directory)

@@ -34,23 +34,29 @@ def with_patches(session: Session, began_s: float) -> Session:
         for finding in session.findings
     ]
     confirmed = confirmed_edits(session)
-    costly = [
-        LeftOut(edit=finding.edit.id, reason=_no_gain(finding))
+    by_name = [
+        LeftOut(edit=finding.edit.id, reason=_why_by_name(finding))
         for finding in confirmed_findings(session)
-        if finding.edit is not None and costs_the_run(finding)
+        if finding.edit is not None and only_by_name(finding)
     ]
     together = _patch(session, confirmed, began_s) if confirmed else None
-    if costly:
+    if by_name:
         together = together or Patch()
-        together = together.model_copy(update={"left_out": [*together.left_out, *costly]})
+        together = together.model_copy(update={"left_out": [*together.left_out, *by_name]})
     return session.model_copy(update={"findings": findings, "patch": together})
 
 
 def confirmed_edits(session: Session) -> list[Edit]:
-    """What to change: all that were confirmed and, as far as they were tried so, help together, but
-    for those that the run is too short for."""
+    """What to change without being asked: all that were confirmed and, as far as they were tried
+    so, help together."""
     found = confirmed_findings(session)
-    return [one.edit for one in found if one.edit is not None and not costs_the_run(one)]
+    return [one.edit for one in found if one.edit is not None and not only_by_name(one)]
+
+
+def only_by_name(finding: Finding) -> bool:
+    """Whether a confirmed edit is written only where its rule is named: it is right under a
+    condition alone, or the run as a whole does not gain by it."""
+    return finding.condition is not None or costs_the_run(finding)
 
 
 def confirmed_findings(session: Session) -> list[Finding]:
@@ -67,7 +73,9 @@ def _to_apply(finding: Finding) -> bool:
     return finding.trial.state == "confirmed" and finding.effect_on_results != "not safe here"
 
 
-def _no_gain(finding: Finding) -> str:
+def _why_by_name(finding: Finding) -> str:
+    if finding.condition is not None:
+        return f"It is right only {finding.condition.strip().rstrip('.')}."
     found = finding.for_run
     comes_to = (gain(found) or "").replace(NO_BREAK, " ")
     if found is not None and found.ci95 is not None and found.ci95[1] > 1.0:

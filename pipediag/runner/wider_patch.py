@@ -1,69 +1,90 @@
-"""The patch of a session with edits that it leaves out, as the run is too short for them."""
+"""The patch of a session with edits that are written only where their rules are named."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from pipediag.errors import PipediagError
-from pipediag.facts.order import costs_the_run
-from pipediag.patching.applying import measured_files
+from pipediag.patching.applying import current_file, measured_files
 from pipediag.patching.making import make_patch
-from pipediag.patching.refusal import NotPatchableError
-from pipediag.runner.source_patches import confirmed_findings
+from pipediag.runner.source_patches import confirmed_findings, only_by_name
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.patches import Patch
 
 
-def too_costly(session: Session) -> list[Finding]:
-    """Whose edits were confirmed, and are in no patch unless they are asked for."""
-    return [one for one in confirmed_findings(session) if costs_the_run(one)]
+def left_to_name(session: Session) -> list[Finding]:
+    """Findings whose edits were confirmed, and are in no patch unless their rules are named."""
+    return [one for one in confirmed_findings(session) if only_by_name(one)]
 
 
-def with_rules(session: Session, patch: Patch, rules: Collection[str]) -> Session:
+def suggested(session: Session) -> list[Finding]:
+    """Findings whose edits no trial has confirmed or refuted, and which are safe to make."""
+    return [
+        one
+        for one in session.findings
+        if one.edit is not None
+        and one.trial.state in ("not_tried", "inconclusive")
+        and one.effect_on_results != "not safe here"
+    ]
+
+
+def with_rules(session: Session, rules: Collection[str]) -> Session:
     """The session whose patch holds the edits of these rules as well.
 
+    An edit that no trial has decided counts only where its rule has no confirmed one.
+
     Raises:
-        PipediagError: nothing was confirmed of one of them, or a file is not what was measured.
+        PipediagError: a rule has no edit that may be written, or a file is not what was measured.
     """
     if not rules:
         return session
-    found = confirmed_findings(session)
-    if unknown := sorted(set(rules) - {one.rule for one in found}):
-        _refuse_dropped(session, unknown)
-        known = ", ".join(dict.fromkeys(one.rule for one in found)) or "nothing"
-        raise PipediagError(
-            f"No edit of {', '.join(unknown)} was confirmed, so it can't be in the patch. "
-            f"Confirmed: {known}."
-        )
-    chosen = [one for one in found if not costs_the_run(one) or one.rule in rules]
-    files = {file.path: file for one in (patch, *_own(chosen)) for file in one.files}
+    confirmed = confirmed_findings(session)
+    known = {one.rule for one in confirmed}
+    open_ones = [one for one in suggested(session) if one.rule not in known]
+    if unknown := sorted(set(rules) - known - {one.rule for one in open_ones}):
+        _refuse(session, unknown, [*confirmed, *open_ones])
+    chosen = [one for one in confirmed if not only_by_name(one) or one.rule in rules]
+    chosen += [one for one in open_ones if one.rule in rules]
+    patch = session.patch or Patch()
+    own = [one.patch for one in chosen if one.patch is not None]
+    files = {file.path: file for each in (patch, *own) for file in each.files}
     contents = measured_files(Patch(files=list(files.values())))
 
     def read(path: str) -> bytes:
-        if path not in contents:
-            raise NotPatchableError(f"No patch of its own was made of {path}.")
-        return contents[path]
+        return contents[path] if path in contents else current_file(path)
 
     wider, _ = make_patch(session, [one.edit for one in chosen if one.edit is not None], read)
-    others = {one.edit.id for one in too_costly(session) if one.edit and one not in chosen}
+    if unmeasured := [file.path for file in wider.files if file.path not in files]:
+        raise PipediagError(
+            f"{unmeasured[0]} was changed while it was measured, so its patch can't be trusted. "
+            "Nothing was changed. Analyse the script again."
+        )
+    others = {one.edit.id for one in left_to_name(session) if one.edit and one not in chosen}
     left = [one for one in patch.left_out if one.edit in others]
     wider = wider.model_copy(update={"left_out": [*wider.left_out, *left]})
     return session.model_copy(update={"patch": wider})
 
 
-def _refuse_dropped(session: Session, rules: Collection[str]) -> None:
-    """Say so where what is asked for was confirmed by itself, and not together with the others."""
+def _refuse(session: Session, rules: Sequence[str], known: Sequence[Finding]) -> None:
+    """Raise with the reason why edits of these rules are not written."""
     dropped = (
         {each.edit: each.reason for each in session.combined.dropped} if session.combined else {}
     )
     for finding in session.findings:
-        if finding.rule in rules and finding.edit is not None and finding.edit.id in dropped:
+        if finding.rule not in rules or finding.edit is None:
+            continue
+        if finding.edit.id in dropped:
             raise PipediagError(
                 f"The edit of {finding.rule} was confirmed by itself, and is left out of all "
                 f"together: {dropped[finding.edit.id]}"
             )
-
-
-def _own(findings: list[Finding]) -> list[Patch]:
-    return [one.patch for one in findings if one.patch is not None]
+        if finding.trial.state == "refuted":
+            raise PipediagError(
+                f"A trial refuted the edit of {finding.rule}, so it is not written as a patch."
+            )
+        raise PipediagError(f"The edit of {finding.rule} is not safe here, so it is not written.")
+    named = ", ".join(dict.fromkeys(one.rule for one in known)) or "none"
+    raise PipediagError(
+        f"The session has no edit of {', '.join(rules)}. Rules that can be named: {named}."
+    )

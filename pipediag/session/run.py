@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pipediag.session.record import Record
 from pipediag.vocabulary import Call, ScriptOutcome
 
@@ -31,6 +33,17 @@ class Script(Record):
     second_run: str | None = None
     """What came of running it a second time, for trials only, where `--rerun` asked for that; the
     rest of the session tells of the first run."""
+
+    @property
+    def main_file(self) -> Path | None:
+        """The source file that ran as `__main__`; None for a module that is elsewhere."""
+        named = Path(self.directory or "", *(self.path.split(".") if self.module else [self.path]))
+        if named.is_dir():
+            return named / "__main__.py"
+        if not self.module:
+            return named
+        file = named.with_name(f"{named.name}.py")
+        return file if file.is_file() else None
 
 
 class Device(Record):

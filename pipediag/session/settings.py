@@ -70,6 +70,9 @@ class RunSettings:
     safe_path: bool = False
     """Whether the interpreter was told (`-P`, `-I`) not to prepend the script's directory."""
 
+    replaced_files: dict[str, str] | None = None
+    """Of a run that is not observed: by their paths, files in place of which others are run."""
+
     @property
     def input_only(self) -> bool:
         """Whether nothing consumes the batches: the pipeline is measured, and tried, alone."""

@@ -18,6 +18,7 @@ from pipediag.session.edits import (
     SetOptions,
     SetParameters,
 )
+from pipediag.session.patches import Patch
 from pipediag.session.run import Script
 from tests.patching.scripts import SCRIPT, op, patch, session_of
 
@@ -217,20 +218,86 @@ def test_comments_keep_their_calls() -> None:
     assert "comment" in refused(text, Remove("unbatch"), "map", "unbatch", "batch")
 
 
-def test_a_maker_in_a_module_is_called_by_the_script() -> None:
-    module = "import tensorflow as tf\n\n\ndef make(x):\n    return read(x).batch(8)\n"
-    script = "import data\nfirst = data.make(x)\nsecond = data.make(y)\n"
-    batch = op(module, "batch", file="/work/data.py")
-    change = Edit("edit", "an edit", (Insert("batch", "cache"),))
+MODULE = """import tensorflow as tf
 
-    def left(text: str) -> list[str]:
-        session = session_of(text, batch).model_copy(
-            update={"script": Script(path=SCRIPT, args=[], outcome="stopped")}
-        )
-        contents = {SCRIPT: text.encode(), "/work/data.py": module.encode()}
-        made, _ = make_patch(session, [change], contents.__getitem__)
-        return [one.reason for one in made.left_out]
+def make(x, training):
+    ds = read(x).map(parse)
+    ds = ds.batch(8)
+    if training:
+        ds = ds.shuffle(9)
+    return ds
+"""
+CALLED_ONCE = "import data\nfirst = data.make(x, True)\n"
+CALLED_TWICE = "from package.data import make as m\nfirst = m(x, True)\nsecond = m(y, False)\n"
 
-    assert left(script) == ["The script uses `make` in 2 places."]
-    assert left("import data\nfirst = data.make(x)\n") == []
-    assert left("import data\nbuild = data.make\n") == ["How often `make` is called is not known."]
+
+def of_a_module(script: str, change: Change, module: str = MODULE) -> Patch:
+    ops = [op(module, kind, file="/work/data.py") for kind in ("map", "batch")]
+    session = session_of(module, *ops).model_copy(
+        update={"script": Script(path=SCRIPT, args=[], outcome="stopped")}
+    )
+    contents = {SCRIPT: script.encode(), "/work/data.py": module.encode()}
+    made, _ = make_patch(session, [Edit("edit", "an edit", (change,))], contents.__getitem__)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("change", "right"),
+    [
+        (SetParameters("map", {"num_parallel_calls": -1}), True),
+        (Insert("batch", "prefetch", {"buffer_size": 2}), True),
+        (Insert("batch", "cache"), True),
+        (Move("map", "batch"), True),
+        (Insert("batch", "skip", {"count": 2}), False),
+        (Insert("map", "unbatch"), False),
+    ],
+)
+def test_what_is_right_for_all_callers_of_a_factory_in_a_module_is_written(
+    change: Change, right: bool
+) -> None:
+    """What the callers choose between behind the place does not matter there."""
+    made = of_a_module(CALLED_TWICE, change)
+    assert (made.diff is not None) == right
+    assert made.shared == (
+        [
+            "`make` is called in train.py:2 and train.py:3: every pipeline that it makes gets the "
+            "change, and one was measured."
+        ]
+        if right
+        else []
+    )
+    assert of_a_module(CALLED_ONCE, change).diff is not None
+    assert of_a_module(CALLED_ONCE, change).shared == []
+
+
+def test_what_a_factory_chooses_before_the_place_matters() -> None:
+    module = MODULE.replace("    ds = ds.batch(8)\n", "").replace(
+        "    return ds\n", "    ds = ds.batch(8)\n    return ds\n"
+    )
+    assert of_a_module(CALLED_TWICE, Insert("batch", "cache"), module).diff is None
+    assert of_a_module(CALLED_TWICE, Insert("map", "cache"), module).diff is not None
+    assert of_a_module(CALLED_TWICE, Insert("batch", "prefetch"), module).diff is not None
+
+
+def test_how_often_a_factory_that_is_handed_on_is_called_is_not_known() -> None:
+    script = "import data\nbuild = data.make\n"
+    (left,) = of_a_module(script, Insert("batch", "cache")).left_out
+    assert left.reason == "How often `make` is called is not known."
+    assert of_a_module(script, Insert("batch", "prefetch")).diff is not None
+
+
+def test_another_function_of_the_same_name_is_no_caller() -> None:
+    script = CALLED_ONCE + "def make(): pass\nmake()\nother.make()\n"
+    assert of_a_module(script, Insert("batch", "skip", {"count": 2})).diff is not None
+
+
+@pytest.mark.parametrize("folder", ["site-packages", "dist-packages"])
+def test_an_installed_package_is_not_changed(folder: str) -> None:
+    path = f"/usr/lib/python3/{folder}/data.py"
+    ops = [op(MODULE, kind, file=path) for kind in ("map", "batch")]
+    edit = Edit("edit", "an edit", (Insert("batch", "prefetch", {"buffer_size": 2}),))
+    made, _ = make_patch(session_of(MODULE, *ops), [edit], lambda _: MODULE.encode())
+    assert made.diff is None
+    (left,) = made.left_out
+    assert "belongs to an installed package" in left.reason
+    assert left.snippet
