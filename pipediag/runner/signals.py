@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import time
@@ -85,8 +84,9 @@ class HeldSignals:
         self._end_with_us = ends_with_parent()
         self._mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
         if INTERRUPTS.came:
-            # Just before: it is for the child, as any that comes from here on.
-            os.kill(os.getpid(), signal.SIGINT)
+            # Just before: it is for the child, as any that comes from here on. Sent to this thread,
+            # as another one that does not block it would take what is sent to the process.
+            signal.raise_signal(signal.SIGINT)
         self._witness = Witness(FORWARDED)
         return self
 

@@ -13,6 +13,7 @@ import pytest
 
 from pipediag.child.ending import LONGEST_ERROR
 from pipediag.errors import PipediagError
+from pipediag.interrupts import INTERRUPTS
 from pipediag.runner import patience, supervisor
 from pipediag.runner.process_tree import end_process_tree
 from pipediag.runner.progress import Shown
@@ -303,6 +304,18 @@ def test_an_interpreter_that_does_not_start_is_told_of(
 
     with pytest.raises(PipediagError, match="before the script was run"):
         run_script("print(1)")
+
+
+def test_ctrl_c_while_the_child_starts_interrupts_the_script_at_its_first_line(
+    run_script: Supervise, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(INTERRUPTS, "_count", 1)
+    result = run_script("print('never')")
+
+    assert (result.outcome, result.script_status) == ("interrupted", -signal.SIGINT)
+    shown = capfd.readouterr()
+    assert shown.out == ""
+    assert shown.err == "KeyboardInterrupt\n"
 
 
 def _dies(pid: int) -> bool:
