@@ -13,7 +13,9 @@ two places can name another one first. Among those that fail:
    advice on the part of the run that the verdict names goes before it, where that part is not the
    steps: how long it takes was measured as well, in the run's ledger, and that is more than what
    is confirmed of the steps comes to. Where something is confirmed of that very part, it stays
-   first.
+   first. Gains whose intervals overlap count as equal, so that two runs of one script do not name
+   another one first: what fails then goes before what informs, what needs no decision of the
+   user's before what does, and then the rules go by name.
 4. What was not tried: the most severe first, then by the most that its advice could buy
    (`speedup_at_most`). How well the model learns comes after speed of the same severity, as nothing
    is lost by dealing with it later.
@@ -87,12 +89,36 @@ def in_order(findings: Iterable[Finding], where: RunPartName | None = None) -> l
     Args:
         where: the part of the run that the verdict names.
     """
-    ordered = _named_by_the_verdict_first(sorted(findings, key=_place), where)
+    ordered = _named_by_the_verdict_first(_with_equal_gains(sorted(findings, key=_place)), where)
     worth = [finding for finding in ordered if worth_doing(finding)]
     rest = [finding for finding in ordered if not worth_doing(finding)]
     little = [finding for finding in rest if to_act_on(finding)]
     others = [finding for finding in rest if not to_act_on(finding)]
     return [*_behind_what_they_wait_for(worth), *_behind_what_they_wait_for(little), *others]
+
+
+def _with_equal_gains(ordered: list[Finding]) -> list[Finding]:
+    """Return the findings, those confirmed whose gains can't be told apart in a fixed order."""
+    waiting = [finding for finding in ordered if _group(finding) == _CONFIRMED]
+    if len(waiting) < 2:
+        return ordered
+    at = ordered.index(waiting[0])
+    confirmed: list[Finding] = []
+    while waiting:
+        lowest = _gain_range(waiting[0])[0]
+        equal = [finding for finding in waiting if _gain_range(finding)[1] >= lowest]
+        chosen = min(
+            equal, key=lambda one: (one.status != "fail", one.condition is not None, one.rule)
+        )
+        waiting.remove(chosen)
+        confirmed.append(chosen)
+    return [*ordered[:at], *confirmed, *ordered[at + len(confirmed) :]]
+
+
+def _gain_range(finding: Finding) -> tuple[float, float]:
+    """Return the 95 % interval of the gain that orders a finding, or its value twice."""
+    found = finding.for_run.ci95 if finding.for_run is not None else finding.trial.ci95
+    return found or (_gain(finding), _gain(finding))
 
 
 def _named_by_the_verdict_first(ordered: list[Finding], where: RunPartName | None) -> list[Finding]:

@@ -187,6 +187,21 @@ def test_confirmed_by_measured_gain_then_untried_by_severity_and_by_what_is_know
     assert steps_of(findings) == ordered[:5]
 
 
+def test_gains_that_cannot_be_told_apart_are_ordered_alike_in_every_run() -> None:
+    def confirmed(rule: str, low: float, high: float, **overrides: Any) -> Finding:
+        trial = tried("confirmed", (low + high) / 2).model_copy(update={"ci95": (low, high)})
+        return made(rule, status="fail", trial=trial, **overrides)
+
+    unconditional = confirmed("parallel-map", 2.8, 3.4)
+    conditional = confirmed("missing-cache", 2.9, 3.6, condition="if the map is the same")
+    informing = confirmed("host-overhead", 3.0, 3.5).model_copy(update={"status": "informative"})
+    larger = confirmed("small-batch", 3.7, 4.0)
+
+    ordered = in_order([conditional, informing, unconditional, larger])
+
+    assert rules_of(ordered) == ["small-batch", "parallel-map", "missing-cache", "host-overhead"]
+
+
 def test_what_is_predicted_to_buy_nothing_stands_behind_what_cannot_be_predicted() -> None:
     findings = [
         made("cache", severity="error", speedup_at_most=1.01),
