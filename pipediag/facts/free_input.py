@@ -1,8 +1,6 @@
-"""What free input would buy by the consumer alone, where that is more than waits tell."""
+"""The most that an input pipeline without any cost would gain."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from pipediag.session.model import Session
 
@@ -10,21 +8,32 @@ APART = 1.1
 """Two gains that differ by less tell a reader the same. Own choice."""
 
 
-@dataclass(frozen=True)
-class FreeInput:
-    """Times as fast, on a repeated batch."""
+def most_of_free_input(session: Session) -> float | None:
+    """Return how many times as fast training is at most where input takes no time.
 
-    steps: float
-    loop: float | None
-    """Of the whole loop; None where its time is not known, or next to nothing would be left."""
+    Of the whole loop where its time is known, else of the steps. Each measure of the input wait
+    gives a gain by Amdahl's law: tf.data's gap times with their 95 % interval, and the step on a
+    repeated batch. The largest is the bound. None where the step is input wait alone.
+    """
+    ceiling, wait = session.ceiling, session.input_wait
+    best = ceiling.speedup_if_input_free if ceiling is not None else None
+    if ceiling is None or best is None:
+        return None
+    alone = on_a_repeated_batch(session)
+    contested = wait.contested_by_percent if wait is not None else None
+    found = [best, ceiling.ci95[1] if ceiling.ci95 is not None else best]
+    found += [alone] if alone is not None else []
+    found += [100.0 / (100.0 - contested)] if contested is not None and contested < 100 else []
+    most = max(found)
+    return _of_the_loop(session, most) or ceiling.loop_speedup_if_input_free or most
 
 
-def on_a_repeated_batch(session: Session) -> FreeInput | None:
-    """The upper of two measures, where the pipeline takes CPUs or the lock from the consumer.
+def on_a_repeated_batch(session: Session) -> float | None:
+    """Return the steps' gain by a repeated batch, where it is more than gap times tell.
 
-    Gap times tell what the loop waits, and free input ends what it is slowed by, too. None where
-    the two tell the same, where the consumer alone is what the breakdown rests on already, and
-    where they contradict each other, which `contested_by_percent` says.
+    Gap times tell what the loop waits; free input also ends what the pipeline takes from the step
+    by computing on the same CPUs. None where the two agree, where the breakdown rests on the
+    repeated batch already, and where they contradict each other (`contested_by_percent`).
     """
     wait, alone, ceiling = session.input_wait, session.differential, session.ceiling
     if wait is None or wait.method != "native" or wait.contention is None:
@@ -38,11 +47,11 @@ def on_a_repeated_batch(session: Session) -> FreeInput | None:
     highest = ceiling.ci95[1] if ceiling.ci95 is not None else by_waits
     if gain <= max(highest, APART * by_waits):
         return None
-    return FreeInput(gain, _of_the_loop(session, gain))
+    return gain
 
 
 def _of_the_loop(session: Session, gain: float) -> float | None:
-    """The loop without what its steps lose beyond their waits as well."""
+    """Return the gain of the whole loop where its steps gain so much; None where not known."""
     loop, ceiling = session.diagnosed_loop(), session.ceiling
     time = loop.time if loop is not None else None
     if time is None or ceiling is None:

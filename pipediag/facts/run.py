@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
 from pipediag.session.ledger import EXITING, MAKING, PAUSE, Run, RunPart
@@ -39,6 +39,8 @@ class Where:
     part: RunPartName
     percent: float
     row: RunPart | None
+    about_as_much: Where | None = None
+    """With the steps: another part that takes more by its mean, but not by its interval."""
 
 
 def rows_to_have_back(run: Run, part: RunPartName) -> list[RunPart]:
@@ -47,21 +49,31 @@ def rows_to_have_back(run: Run, part: RunPartName) -> list[RunPart]:
 
 
 def where(session: Session) -> Where | None:
-    """Where the run's time goes; the steps where no other part weighs more.
+    """Return the part of the run that costs most of what a change could save.
 
-    None without a ledger, or where nothing trains.
-
-    Steps weigh as much as of them is not the device's computing, which is what the user is there
-    for.
+    It is the steps unless another part weighs more and their 95 % intervals do not overlap. Of the
+    steps, the time in which the device does not compute counts. None without a ledger, or where
+    nothing trains.
     """
     run = session.run
     if run is None or session.diagnosed_loop() is None:
         return None
     weights = {part: sum(one.percent for one in rows_to_have_back(run, part)) for part in HAD_BACK}
     part = max(weights, key=lambda name: weights[name])
-    if weights[part] < WHERE_PERCENT or weights[part] <= run.percent_of("steps") * _idle(session):
-        return Where("steps", run.percent_of("steps"), None)
-    return Where(part, weights[part], costliest_row(run, part))
+    steps, idle = run.percent_of("steps"), _idle(session)
+    in_steps = Where("steps", steps, None)
+    if weights[part] < WHERE_PERCENT or weights[part] <= steps * idle:
+        return in_steps
+    other = Where(part, weights[part], costliest_row(run, part))
+    at_least = _end_of_intervals(rows_to_have_back(run, part), 0)
+    if at_least <= idle * _end_of_intervals(rows_to_have_back(run, "steps"), 1):
+        return replace(in_steps, about_as_much=other)
+    return other
+
+
+def _end_of_intervals(rows: list[RunPart], end: int) -> float:
+    """Return the lower (0) or upper (1) end of what rows take together, in percent."""
+    return sum(row.ci95_percent[end] if row.ci95_percent else row.percent for row in rows)
 
 
 def costliest_row(run: Run, part: RunPartName) -> RunPart | None:

@@ -15,8 +15,9 @@ _SLOW_NS = 100_000_000
 _NOTICED_NS = 100_000_000
 """Own choice: of slow ones that are quicker than that, nothing is said."""
 
-_PAUSE_FACTOR = 10
-"""Own choice: a time that is so many times as long as the next longest one is an outlier."""
+_PAUSE_FACTOR = 3
+"""Own choice: a time that is so many times as long as the next longest one is an outlier. Two such
+times are a rate, and none of them is an outlier."""
 
 SLOW_ONES = "whether each epoch lets go of the last one's iterator as slowly as one was seen to"
 

@@ -34,7 +34,7 @@ def limited(session: Session, finding: Finding, frees: Iterable[StepClass]) -> F
     at_most = bound(100.0, class_percent(session, {*classes, *_beside(session, classes)}))
     if classes == ["input_wait"] and session.ceiling is not None:
         alone = on_a_repeated_batch(session)
-        at_most = alone.steps if alone else session.ceiling.speedup_if_input_free or at_most
+        at_most = alone or session.ceiling.speedup_if_input_free or at_most
     if at_most is None or at_most <= 1.0:
         return finding
     return finding.model_copy(update={"speedup_at_most": round(at_most, 3)})

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.free_input import on_a_repeated_batch
+from pipediag.facts.free_input import most_of_free_input, on_a_repeated_batch
 from pipediag.session.model import Session
 from pipediag.session.steps import Ceiling, Differential
 from tests.factories import make_loop, make_loop_time, make_session
@@ -38,10 +38,7 @@ def session_with(**overrides: Any) -> Session:
 @pytest.mark.parametrize("contention", ["python", "cpu"])
 def test_what_slows_the_consumer_goes_with_the_input(contention: str) -> None:
     found = on_a_repeated_batch(session_with(input_wait=make_input_wait(contention=contention)))
-    assert found is not None
-    assert found.steps == pytest.approx(4.0)
-    # Of 20 s, 10 are left; the steps' 16 s are 6.4 by the waits and 4 by the repeated batch.
-    assert found.loop == pytest.approx(20 / 7.6)
+    assert found == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +73,29 @@ def test_a_repeated_batch_without_a_step_left_tells_no_gain() -> None:
     assert on_a_repeated_batch(session_with(differential=alone(100.0))) is None
 
 
-def test_of_a_loop_whose_time_is_not_known_nothing_is_said() -> None:
-    found = on_a_repeated_batch(session_with(loops=[make_loop(time=None)]))
-    assert found is not None
-    assert found.loop is None
+def test_the_bound_is_the_largest_gain_of_all_measures_and_of_the_whole_loop() -> None:
+    # Of 20 s, 10 are left; the steps' 16 s are 6.4 by the waits and 4 by the repeated batch.
+    assert most_of_free_input(session_with()) == pytest.approx(20 / 7.6)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "most"),
+    [
+        ({}, 4.0),
+        ({"differential": None}, 2.8),
+        ({"input_wait": make_input_wait(contested_by_percent=80.0)}, 5.0),
+        ({"ceiling": Ceiling(speedup_if_input_free=2.5, next_bottleneck=None)}, 4.0),
+        ({"ceiling": Ceiling(speedup_if_input_free=None, next_bottleneck=None)}, None),
+        ({"ceiling": None}, None),
+    ],
+)
+def test_without_the_loops_time_the_bound_is_of_the_steps(
+    overrides: dict[str, Any], most: float | None
+) -> None:
+    found = most_of_free_input(session_with(loops=[make_loop(time=None)], **_of_steps(overrides)))
+    assert found == (None if most is None else pytest.approx(most))
+
+
+def _of_steps(overrides: dict[str, Any]) -> dict[str, Any]:
+    ceiling = Ceiling(speedup_if_input_free=2.5, ci95=(2.3, 2.8), next_bottleneck="dispatch")
+    return {"ceiling": ceiling, **overrides}

@@ -126,6 +126,24 @@ def test_a_part_as_heavy_as_the_steps_leaves_them_the_verdict() -> None:
     assert found.part == "steps"
 
 
+@pytest.mark.parametrize(("least", "part"), [(19.0, "steps"), (33.0, "epoch_start")])
+def test_a_part_is_where_only_if_clear_of_the_steps(least: float, part: str) -> None:
+    """Of 100 s, the steps take 28 to 32 %."""
+    starts = factories.make_part("epoch_start", 40.0)
+    steps = factories.make_part("steps", 30.0)
+    parts = [
+        starts.model_copy(update={"ci95_percent": (least, 60.0)}),
+        steps.model_copy(update={"ci95_percent": (28.0, 32.0)}),
+        factories.make_part("startup", 30.0),
+    ]
+
+    found = facts.where(session(run=factories.make_run(parts=parts), breakdown=None))
+
+    assert found is not None
+    assert found.part == part
+    assert (found.about_as_much is not None) == (part == "steps")
+
+
 def test_of_the_places_of_a_part_the_one_that_takes_most_is_its_row() -> None:
     parts = [
         factories.make_part("compile", 1.0, line=5),

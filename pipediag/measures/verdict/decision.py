@@ -3,7 +3,8 @@
 Limits: input wait under 5 % of the step is fine and over 20 % is the bottleneck; host overhead
 counts from 3 % and weighs from 15 % (XProf's input-pipeline analysis, its thresholds for input,
 kernel launch and all others). Where input is not the bottleneck, the largest of compute, transfer
-and overhead is; two within 5 points of each other are called balanced: neither alone limits it.
+and overhead is. Two are called balanced where they lie within 5 points of each other, or where
+their ranges overlap, as the profiler slows the step that it divides: neither alone limits it.
 A wait between the epochs that outweighs all of that in the loop goes before the step.
 """
 
@@ -12,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipediag.facts.ending import failed_by_itself
-from pipediag.facts.free_input import on_a_repeated_batch
+from pipediag.facts.free_input import most_of_free_input
 from pipediag.facts.later_epochs import later_starts_s, time_of_epochs
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
 from pipediag.facts.run import where
-from pipediag.facts.step import group_percents, uneven
+from pipediag.facts.step import group_percents, group_range, uneven
 from pipediag.facts.undivided import limits_within, only_input_is_told
 from pipediag.measures.step.differential import FEWEST_STEPS
 from pipediag.measures.verdict.confidence import (
@@ -87,6 +88,9 @@ def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
             ),
             "reasons": [f"Of the loop: {verdict.summary}", *verdict.reasons],
         }
+    elif found.about_as_much is not None:
+        other = run_sentence(session.run, found.about_as_much, verdict.bottleneck)
+        looked |= {"reasons": [f"About as much as the steps: {other}", *verdict.reasons]}
     elif found.part != "steps":
         looked |= {
             "summary": run_sentence(session.run, found, verdict.bottleneck),
@@ -135,13 +139,7 @@ def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> 
             session,
             "input",
             "high",
-            input_sentence(
-                share,
-                culprit,
-                session.ceiling,
-                session.input_wait,
-                on_a_repeated_batch(session),
-            ),
+            input_sentence(share, culprit, most_of_free_input(session)),
             straddled=straddled,
             culprit=culprit,
         )
@@ -179,19 +177,12 @@ def _decide_consumer(
         return _unattributed(session, wait, unknown, straddled)
     moderate = wait.percent >= INPUT_FINE_PERCENT
     also = moderate_input(wait) if moderate else ""
-    if most - next_most < BALANCED_POINTS:
+    overlap = group_range(session, most)[0] <= group_range(session, next_most)[1]
+    if overlap or most - next_most < BALANCED_POINTS:
         sentence = balanced_sentence(first, most, second, next_most) + also
         severity = _severity("overhead", groups["overhead"], moderate)
         return _verdict(session, "balanced", severity, sentence, straddled=straddled)
-    sentence = other_sentence(
-        first,
-        most,
-        breakdown,
-        session.ceiling,
-        session.input_wait,
-        on_a_repeated_batch(session),
-    )
-    sentence += also
+    sentence = other_sentence(first, most, breakdown, most_of_free_input(session)) + also
     culprit = python_culprit(breakdown, session.host) if first == "overhead" else None
     call = call_in_each_step(session.diagnosed_loop())
     if call is not None:

@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 
 from pipediag.encoding.html import shown
 from pipediag.facts.culprit import culprit_place
+from pipediag.facts.free_input import most_of_free_input
 from pipediag.facts.order import to_act_on
 from pipediag.facts.python_callables import python_behind
 from pipediag.facts.run_parts import RUN_PART
@@ -248,8 +249,7 @@ def environment() -> Environment:
         parallel_calls=pipeline_rows.parallel_calls,
         buffer_fill=pipeline_rows.buffer_fill,
         free_input=step_words.free_input,
-        free_input_figure=step_words.free_input_figure,
-        free_input_bounds=step_words.free_input_bounds,
+        most_of_free_input=most_of_free_input,
         loop_time=step_words.loop_time,
         uneven=uneven,
         whole=run_parts.whole,

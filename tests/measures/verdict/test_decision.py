@@ -51,14 +51,9 @@ def test_input_bound_names_the_operation_and_its_line() -> None:
     assert (verdict.bottleneck, verdict.severity, verdict.confidence) == ("input", "high", "high")
     assert (verdict.file, verdict.line, verdict.op_id) == ("train.py", 12, "map_0")
     assert verdict.summary == (
-        "Highly input-bound: 70 % of each step (7 ms) is waiting for input; `map` at train.py:12 "
-        "costs most. Free input would make training 3.33x as fast."
+        "Highly input-bound: 70 % of each step (7 ms) is spent on input; `map` at train.py:12 "
+        "costs most. Free input would make training at most 3.33x as fast."
     )
-
-
-def test_what_the_consumer_alone_told_was_not_seen_waiting() -> None:
-    wait = make_input_wait(method="differential", contention="cpu")
-    assert "(7 ms) goes to input" in decide(session(input_wait=wait)).summary
 
 
 @pytest.mark.parametrize(
@@ -70,6 +65,9 @@ def test_what_the_consumer_alone_told_was_not_seen_waiting() -> None:
         ({"device_compute": 20.0, "device_copy": 50.0, "collective": 20.0}, "transfer", "high"),
         ({"device_compute": 45.0, "dispatch": 44.0}, "balanced", "high"),
         ({"device_compute": 20.0, "dispatch": 20.0}, "inconclusive", "unknown"),
+        # A profiled step takes 1.1 times as long: 37 to 47 % against 46 to 56.
+        ({"device_compute": 43.0, "dispatch": 51.0}, "balanced", "high"),
+        ({"device_compute": 35.0, "dispatch": 63.0}, "overhead", "high"),
     ],
 )
 def test_what_bounds_the_step(percents: dict[str, float], bottleneck: str, severity: str) -> None:
@@ -378,19 +376,7 @@ def test_steps_that_explain_little_of_the_loop_are_a_doubt() -> None:
     assert decide(enough).confidence == "high"
 
 
-def test_what_free_input_gains_is_said_for_steps_and_loop() -> None:
-    summary = decide(between_epochs(steps_s=16.0, first_batches_s=4.0, between_epochs_s=0)).summary
-    assert "would gain next to nothing in the steps and 5.2x in the whole loop." in summary
-
-
-def test_a_gain_of_nothing_is_not_a_number() -> None:
-    shares = make_breakdown(input_wait=1.0, device_compute=90.0)
-    ceiling = Ceiling(speedup_if_input_free=1.0101, next_bottleneck="device_compute")
-    summary = decide(session(breakdown=shares, ceiling=ceiling)).summary
-    assert "a free input pipeline would gain next to nothing." in summary
-
-
-def test_a_repeated_batch_that_says_otherwise_stands_beside_the_ceiling_and_is_a_doubt() -> None:
+def test_a_repeated_batch_that_says_otherwise_gives_the_bound_and_is_a_doubt() -> None:
     shares = make_breakdown(input_wait=1.0, device_compute=90.0)
     ceiling = Ceiling(speedup_if_input_free=1.0101, next_bottleneck="device_compute")
     wait = make_input_wait(
@@ -400,12 +386,11 @@ def test_a_repeated_batch_that_says_otherwise_stands_beside_the_ceiling_and_is_a
         disagreement="On a repeated batch the step is 26 % shorter.",
     )
     verdict = decide(session(breakdown=shares, ceiling=ceiling, input_wait=wait))
-    assert "gain 1.01x to 1.35x, as two measures of it disagree." in verdict.summary
-    assert "at most" not in verdict.summary
+    assert "training at most 1.35x as fast" in verdict.summary
     assert verdict.confidence == "medium"
     same = make_input_wait(contested_by_percent=85.0, disagreement="It is 85 % shorter.")
     assert decide(session(input_wait=same)).confidence == "high"
-    assert "3.33x as fast by tf.data's gap times, 6.67x" in decide(session(input_wait=same)).summary
+    assert "at most 6.67x as fast" in decide(session(input_wait=same)).summary
 
 
 def test_what_was_measured_while_a_cache_filled_says_so() -> None:

@@ -27,12 +27,19 @@ def test_input_is_mentioned_from_five_percent(percent: float, severity: str) -> 
     assert verdict.summary.endswith(said) is (severity == "moderate")
 
 
-def test_five_points_apart_is_no_balance() -> None:
-    assert verdict_of(device_compute=45.0, dispatch=40.0).bottleneck == "compute"
-    nearer = verdict_of(device_compute=45.0, dispatch=40.5)
-    assert nearer.bottleneck == "balanced"
-    assert nearer.summary == (
-        "Balanced: compute takes 45 % of each step and overhead 40 %: neither alone limits it."
+@pytest.mark.parametrize(("overhead", "bottleneck"), [(40.0, "compute"), (40.5, "balanced")])
+def test_five_points_apart_is_no_balance(overhead: float, bottleneck: str) -> None:
+    shares = make_breakdown(device_compute=45.0, dispatch=overhead)
+    assert decide(session(breakdown=shares, perturbation=None)).bottleneck == bottleneck
+
+
+def test_what_the_profiler_adds_may_belong_to_either_group() -> None:
+    shares = make_breakdown(device_compute=55.0, dispatch=40.0)
+    slowed = Perturbation(baseline_step_ms=10.0, profiled_step_ms=12.0, ratio=1.2)
+    verdict = decide(session(breakdown=shares, perturbation=slowed))
+    assert verdict.bottleneck == "balanced"
+    assert verdict.summary == (
+        "Balanced: compute takes 55 % of each step and overhead 40 %: neither alone limits it."
     )
 
 

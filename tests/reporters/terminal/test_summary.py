@@ -84,7 +84,7 @@ def test_says_verdict_breakdown_operation_finding_and_where_the_report_is() -> N
     assert "INPUT-BOUND  high severity, high confidence" in text
     assert "70 % of each step waits for input" in text
     assert "Waiting for input     ██████████████······  70.0 %  7.00 ms  (69.0 to 71.0 %)" in text
-    assert "With free input: 3.33x (3.20 to 3.50) at most; then device compute limits" in text
+    assert "With free input: at most 3.50x; then device compute limits" in text
     assert "▶ map(parse)" in text
     assert "train.py:12" in text
     assert "A stateful map runs one element at a time" in text
