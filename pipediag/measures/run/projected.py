@@ -67,12 +67,15 @@ def as_often(times_ns: Sequence[int], factor: float) -> Projected:
 
 
 def projected(times_ns: Sequence[int], count: int) -> Projected:
-    """So many times the mean of those that were seen, with the limits that their scatter gives, or
-    in doubt where they are few."""
+    """Return `count` times the mean of the times seen, with the limits that their scatter gives.
+
+    Two times are their own limits; one is as much off as what comes once is from run to run.
+    """
     if not times_ns or count <= 0:
         return Projected(0.0, count)
     mean = sum(times_ns) / len(times_ns)
     if len(times_ns) < FEWEST_FOR_INTERVAL:
-        return in_doubt(mean * count, count)
+        low, high = min(times_ns) * (1.0 - ONCE_OFF), max(times_ns) * (1.0 + ONCE_OFF)
+        return Projected(mean * count, count, (low * count, high * count))
     low, high = interval(resampled_means(times_ns))
     return Projected(mean * count, count, (low * count, high * count))

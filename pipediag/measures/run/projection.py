@@ -79,7 +79,8 @@ def project(
         projection.not_seen += [*rounds.not_seen, AFTERWARDS]
         return projection
     scope: RunScope = "epoch" if length else "1000_steps"
-    missing = _why_not_the_run(scope, filled=filled)
+    given = None if loop.from_python else _given_epochs(loop, epochs)
+    missing = _why_not_the_run(scope, given, filled=filled)
     projection = Projection(scope, {}, only_these=True, missing=missing)
     steps = length or 1000
     if length:
@@ -91,7 +92,7 @@ def project(
     return projection
 
 
-def _why_not_the_run(scope: RunScope, *, filled: bool) -> str:
+def _why_not_the_run(scope: RunScope, given_epochs: int | None, *, filled: bool) -> str:
     if filled:
         these = "this is that epoch" if scope == "epoch" else "these are 1,000 steps of it"
         return (
@@ -102,6 +103,11 @@ def _why_not_the_run(scope: RunScope, *, filled: bool) -> str:
         return (
             "Nothing says how many epochs the script would train, and it was stopped: this is one "
             "of them."
+        )
+    if given_epochs:
+        return (
+            f"The script trains for {given_epochs} epochs, but it was stopped before one was over, "
+            "and nothing says how many steps one has: these are 1,000 steps."
         )
     return (
         "Nothing says how long the script would train, and it was stopped: these are 1,000 steps."
@@ -135,7 +141,7 @@ def _planned(
         rounds = loop.planned_rounds
         known = rounds is not None and rounds >= loop.steps
         return (1, rounds / loop.batches_per_call, False) if known and rounds else None
-    given = loop.keras.epochs if loop.keras else _own_epochs(loop, epochs)
+    given = _given_epochs(loop, epochs)
     if given and length and not loop.keras:
         return given, given * length / loop.batches_per_call, True
     if loop.planned_steps:
@@ -147,6 +153,11 @@ def _planned(
     if not given or not whole or step.ns <= 0:
         return None
     return given, given * (sum(whole) / len(whole)) / step.ns, True
+
+
+def _given_epochs(loop: RecordedLoop, epochs: Epochs) -> int | None:
+    """Return how many epochs the script asks for, where it says so."""
+    return loop.keras.epochs if loop.keras else _own_epochs(loop, epochs)
 
 
 def _own_epochs(loop: RecordedLoop, epochs: Epochs) -> int | None:

@@ -56,7 +56,7 @@ def headline(session: Session) -> Headline | None:
                 number=speedup(combined.for_run.speedup),
                 bounds=speedup_interval(combined.for_run.ci95) if combined.for_run.ci95 else None,
                 text=f"{run_parts.of_what(combined.for_run)} with {count}, "
-                f"{speedup(combined.speedup)} in the {_compared(combined)}",
+                f"{speedup(combined.speedup)} in the {_compared(session, combined)}",
                 changes=changes,
                 word=pipeline_estimate.word(combined),
             )
@@ -116,14 +116,22 @@ def _from_what(combined: Combined) -> str:
     return "from the pipeline alone, without training, " if alone else ""
 
 
-def _compared(combined: Combined) -> str:
-    return "epochs" if combined.basis == "epoch" else "steps"
+def _compared(session: Session, combined: Combined) -> str:
+    if combined.basis == "epoch":
+        return "epochs"
+    return "steps of the evaluation" if _evaluates(session, combined) else "steps"
+
+
+def _evaluates(session: Session, combined: Combined) -> bool:
+    """Return True where the changes are of the pipeline of a loop that evaluates."""
+    edits = [finding.edit for finding in session.findings if finding.edit is not None]
+    return any(one.loop_id is not None for one in edits if one.id in combined.findings)
 
 
 def _of_what(session: Session, combined: Combined) -> str:
-    """Where they compared steps, and these are little of the loop, their gain is not the run's."""
-    if combined.basis == "epoch":
-        return "in the epochs, "
+    """Name what was compared, where its gain is not the run's."""
+    if combined.basis == "epoch" or _evaluates(session, combined):
+        return f"in the {_compared(session, combined)}, "
     steps = steps_percent(session.diagnosed_loop())
     if steps is None or steps >= EXPLAINED_PERCENT:
         return ""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipediag.measures.run.amounts import Amounts, steps_of
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.ledger import UNMEASURED
-from pipediag.measures.run.projected import Projected, as_often
+from pipediag.measures.run.makings import carried_on_from_few
+from pipediag.measures.run.projected import Projected, as_often, projected
 from pipediag.measures.run.projection import SteadyStep, project
 from pipediag.measures.run.rounds import Rounds
 from pipediag.session.ledger import COMES_ONCE, FURTHER_ROUNDS
@@ -285,6 +288,18 @@ def test_without_any_length_it_is_a_thousand_steps(cardinality: int | None) -> N
     assert report.not_seen == [COMES_ONCE]
 
 
+def test_epochs_that_the_script_gives_are_said_where_their_length_is_not_known() -> None:
+    root = make_recorded_operation("op3", "batch", cardinality=-1)
+    recording = recording_of(own_loop(planned_rounds=5), operations=[root])
+    run = Written()
+    run.span("script", 0.0, 4.0)
+    run.epoch(0.0, 1.0, 4.0)
+    report = ledger(run, recording, 4.0, "stopped")
+
+    assert report.scope == "1000_steps"
+    assert "trains for 5 epochs" in (report.projected_missing or "")
+
+
 def test_a_call_of_several_batches_is_one_step_of_them() -> None:
     run = Written()
     run.span("script", 0.0, 4.0)
@@ -383,12 +398,39 @@ def test_two_places_together_are_off_by_what_each_is() -> None:
 
 def test_what_came_several_times_scatters_as_often_as_it_comes() -> None:
     assert as_often([], 4.0).ns == 0.0
-    assert as_often([10, 30], 2.0) == Projected(80.0, None, (72.0, 88.0))
+    # Two are their own limits, and each is a tenth off.
+    assert as_often([10, 30], 2.0) == Projected(80.0, None, (36.0, 132.0))
     several = as_often([10, 20, 30, 40], 2.5)
     assert (several.ns, several.count) == (250.0, None)
     assert several.limits_ns is not None
     assert 150.0 <= several.limits_ns[0] < 225.0
     assert 275.0 < several.limits_ns[1] <= 350.0
+
+
+@given(
+    st.lists(st.integers(0, 10**10), max_size=8),
+    st.integers(0, 50),
+    st.floats(0.0, 20.0),
+    st.integers(0, 10**9),
+    st.integers(1, 9),
+)
+def test_a_projected_value_lies_within_its_limits(
+    times: list[int], count: int, factor: float, more: int, rounds: int
+) -> None:
+    one = projected(times, count)
+    all_of_few = carried_on_from_few(times, count)
+    for found in (
+        one,
+        all_of_few,
+        one.share(factor),
+        one.times(rounds),
+        one.plus_ns(more),
+        one.together(all_of_few),
+        as_often(times, factor),
+    ):
+        low, high = found.limits_ns or (found.ns, found.ns)
+        assert low <= found.ns * (1 + 1e-9)
+        assert found.ns <= high * (1 + 1e-9)
 
 
 def test_epochs_without_a_known_length_are_as_long_as_those_that_were_seen() -> None:

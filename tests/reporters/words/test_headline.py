@@ -101,6 +101,21 @@ def test_a_gain_of_steps_that_are_little_of_the_loop_is_not_called_the_loops() -
     )
 
 
+def test_a_gain_in_steps_of_an_evaluation_is_not_called_the_trainings() -> None:
+    edit = replace(trial_sessions.PARALLEL, loop_id="loop-2")
+    tried = trial_sessions.lost_child()
+    findings = [
+        one.model_copy(update={"edit": edit})
+        if one.edit is not None and one.edit.id == edit.id
+        else one
+        for one in tried.findings
+    ]
+
+    assert "in the steps of the evaluation, with 1 change" in plain(
+        headline(tried.model_copy(update={"findings": findings}))
+    )
+
+
 def test_what_comes_from_the_pipeline_alone_is_an_estimate() -> None:
     assert plain(headline(trial_sessions.pipeline_only())) == (
         "Estimated: 4.16x from the pipeline alone, without training, with 1 change: 16 parallel "
