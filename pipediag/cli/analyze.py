@@ -80,12 +80,6 @@ SECONDS = click.FloatRange(min=0)
     help="End the run after this long; what was measured by then is still reported.",
 )
 @click.option(
-    "--price",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="PER_HOUR",
-    help="What an hour of this machine costs: the run and what a change saves are priced.",
-)
-@click.option(
     "--epochs",
     type=POSITIVE,
     metavar="N",
@@ -254,7 +248,6 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         look_ahead_s=options["look_ahead"],
         loop=options["loop"],
         timeout_s=options["timeout"],
-        price_per_hour=options["price"],
         epochs=options["epochs"],
         run_to_end=options["run_to_end"],
         budget_s=options["budget"],

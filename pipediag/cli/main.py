@@ -29,7 +29,6 @@ COMMANDS = {
     "check": ("pipediag.cli.check", "Hold sessions against limits; the exit status is for CI."),
     "compare": ("pipediag.cli.compare", "Say whether one version is slower than another."),
     "ab": ("pipediag.cli.ab", "Measure two versions by turns, and compare them."),
-    "history": ("pipediag.cli.history", "Keep sessions over time, and say when something moved."),
     "fix": ("pipediag.cli.fix", "The confirmed edits of a session as a patch of the script."),
     "trace": ("pipediag.cli.trace", "Say when the devices of a profile were idle, and why."),
     "explain": (

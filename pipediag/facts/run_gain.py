@@ -184,14 +184,8 @@ def _becoming(run: Run, after_s: float, basis: Basis) -> RunGain:
             "after_s": after_s,
             "basis": basis,
             "scope": run.scope,
-            "saved": worth(run, run.whole_s - after_s),
         }
     )
-
-
-def worth(run: Run, seconds: float) -> float | None:
-    """What that time costs, in the currency of `--price`; None where no price was given."""
-    return None if run.price_per_hour is None else run.price_per_hour * seconds / 3600.0
 
 
 def _tried(session: Session, run: Run, finding: Finding) -> Taken:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pipediag.facts.run_gain import worth
 from pipediag.session.ledger import Run, RunGain
 from pipediag.vocabulary import RunPartName
 
@@ -53,6 +52,5 @@ def gain_of_whole(gain: RunGain | None, run: Run | None, whole_s: float) -> RunG
             "before_s": whole_s,
             "after_s": after,
             "scope": "run",
-            "saved": worth(run, whole_s - after),
         }
     )

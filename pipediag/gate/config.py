@@ -11,7 +11,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from pipediag.encoding.terminal import one_line
 from pipediag.errors import PipediagError
-from pipediag.gate.presets import PRESETS, with_preset
 from pipediag.gate.result import Level
 from pipediag.vocabulary import RUN_PARTS, RunPartName
 
@@ -31,13 +30,10 @@ _LONGEST_SHOWN = 100
 _MOST_LISTED = 10
 
 _EXPECTED = {
-    "preset": " or ".join(f'"{name}"' for name in PRESETS),
     "max-input-wait-percent": "a number from 0 to 100",
     "max-overhead-percent": "a number from 0 to 100",
     "max-device-idle-percent": "a number from 0 to 100",
-    "max-padding-percent": "a number from 0 to 100",
     "max-confirmed-speedup-left": "a ratio of 1 or more, such as 1.2",
-    "max-embedding-gib": "a number of GiB, 0 or more",
     "max-slowdown-percent": "a number above 0, up to 1000",
     "on-machine": 'a table with fingerprint = "..." and max-step-ms = number',
     "max-run-percent": "a table of part = percent, as in [tool.pipediag.max-run-percent]",
@@ -84,14 +80,10 @@ class GateConfig(_Table):
     """The most that dispatch, Python, compilation and waiting for the device may take together."""
     max_device_idle_percent: Percent | None = None
     """The most of a profile in which the device that is idle most may be idle, percent."""
-    max_padding_percent: Percent | None = None
-    """The most of the ids of embeddings with `mask_zero` that may be padding, percent."""
     max_run_percent: Annotated[dict[RunPartName, Percent], BeforeValidator(_with_underscores)] = {}
     """The most that parts of the run may take of it, percent, by `epoch-start`, `compile`, ..."""
     max_confirmed_speedup_left: Annotated[float, Field(ge=1, le=1e6)] | None = None
     """The most that all confirmed edits together may still speed the steps up, as a ratio."""
-    max_embedding_gib: Annotated[float, Field(ge=0, le=1e9)] | None = None
-    """The most that embedding tables and their optimizer's variables may take, GiB."""
     max_slowdown_percent: Annotated[float, Field(gt=0, le=1000)] | None = None
     """The smallest slow-down against a baseline that counts; None for the built-in one."""
     on_machine: OnMachine | None = None
@@ -154,13 +146,8 @@ def config_of(limits: Mapping[str, object]) -> GateConfig:
         named = _listed([name.replace("-", "_") for name in unknown])
         wrong = f"there is no limit {named}" if unknown else "no limit was given"
         raise TypeError(f"{wrong}. Valid ones: {valid}.")
-    preset = table.pop("preset", None)
-    if preset is not None and preset not in list(PRESETS):
-        raise ValueError(f"preset must be {_EXPECTED['preset']}, not {_shown(preset)}.")
     try:
-        return GateConfig.model_validate(
-            table if preset is None else with_preset(str(preset), table)
-        )
+        return GateConfig.model_validate(table)
     except ValidationError as error:
         key = str(error.errors()[0]["loc"][0])
         raise ValueError(
@@ -221,22 +208,9 @@ def _parse(table: dict[str, Any], source: Path) -> GateConfig:
             f"Valid keys: {', '.join(_EXPECTED)}."
         )
     try:
-        return GateConfig.model_validate(_preset_below(table, source))
+        return GateConfig.model_validate(table)
     except ValidationError as error:
         raise PipediagError(f"In {source}, {one_line(_explain(error))}") from error
-
-
-def _preset_below(table: dict[str, Any], source: Path) -> dict[str, Any]:
-    """The table without its preset, whose values stand where the table has none."""
-    name = table.get("preset")
-    if name is None:
-        return table
-    if not isinstance(name, str) or name not in PRESETS:
-        raise PipediagError(
-            f"In {source}, preset in [tool.pipediag] must be {_EXPECTED['preset']}, "
-            f"not {_shown(name)}."
-        )
-    return with_preset(name, {key: value for key, value in table.items() if key != "preset"})
 
 
 def _explain(error: ValidationError) -> str:

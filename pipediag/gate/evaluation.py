@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from pipediag.facts.ending import script_failure
 from pipediag.gate.config import GateConfig
 from pipediag.gate.confirmed_speedup import confirmed_speedup_checks
-from pipediag.gate.embedding_memory import embedding_memory_checks
 from pipediag.gate.findings import finding_checks
 from pipediag.gate.idle_limit import idle_limit_checks
 from pipediag.gate.majority import majority
-from pipediag.gate.padding_limit import padding_limit_checks
 from pipediag.gate.result import Check, GateResult
 from pipediag.gate.run_limits import run_limit_checks
 from pipediag.gate.step_limits import step_limit_checks
@@ -22,10 +20,8 @@ from pipediag.session.model import Session
 _LIMITS = (
     step_limit_checks,
     idle_limit_checks,
-    padding_limit_checks,
     run_limit_checks,
     confirmed_speedup_checks,
-    embedding_memory_checks,
     time_limit_checks,
 )
 

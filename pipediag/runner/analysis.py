@@ -52,7 +52,6 @@ class AnalysisRequest:
     look_ahead_s: float = 5.0
     loop: WantedLoop | None = None
     timeout_s: float | None = None
-    price_per_hour: float | None = None
     epochs: int | None = None
     """Planned ones, where the script does not tell."""
     run_to_end: bool = False
@@ -169,7 +168,6 @@ def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
         warmup=request.warmup,
         profile_steps=request.profile_steps,
         run_to_end=request.run_to_end,
-        price_per_hour=request.price_per_hour,
         epochs=request.epochs,
         look_ahead_s=_look_ahead_s(request),
         loop=request.loop,

@@ -97,10 +97,8 @@ def diagnose(
         )
         ledger = measure_run(timeline, recording, bounds)
         given = None
-        if isinstance(ledger, Run):
-            ledger = ledger.model_copy(update={"price_per_hour": settings.price_per_hour})
-            if settings.epochs is not None:
-                ledger, given = told_as_given(ledger, as_written, settings.epochs)
+        if isinstance(ledger, Run) and settings.epochs is not None:
+            ledger, given = told_as_given(ledger, as_written, settings.epochs)
         run = _facts_of(recording, loop, host, recovered, ledger)
         run.notes.extend([*chosen, *([given] if given else [])])
         measured = _measured(timeline, recording, loop, host, cores_allowed(run.environment))

@@ -94,8 +94,6 @@ class Run(Record):
     epochs_planned: int | None = None
     epochs_given: bool = False
     """Whether the user said so (`--epochs`), as the script does not tell."""
-    price_per_hour: float | None = None
-    """As given by `--price`, in a currency of the user's."""
     not_seen: list[str] = []
     """What the whole holds that was never seen, so that the ledger is without it."""
     parts: list[RunPart]
@@ -146,5 +144,3 @@ class RunGain(Record):
     of the run, and beside it where not. None where no step is traced otherwise, or where that was
     not measured."""
     once_ci95_s: Interval | None = None
-    saved: float | None = None
-    """What the time is worth that it takes off, where `--price` was given."""

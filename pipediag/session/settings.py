@@ -46,8 +46,6 @@ class RunSettings:
     command_fd: int | None = None
     """A pipe on which the parent asks for trials; None where none are to be made."""
     run_to_end: bool = False
-    price_per_hour: float | None = None
-    """What an hour of the machine costs, in a currency of the user's."""
     epochs: int | None = None
     """How many the script would train, as the user says, where it does not tell."""
     look_ahead_s: float = 5.0

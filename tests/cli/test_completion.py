@@ -23,7 +23,7 @@ def completed(*words: str) -> list[str]:
         (("explain", "missing-"), ["missing-cache", "missing-prefetch"]),
         (("explain", "tr"), ["trace-only-python", "trials"]),
         (("report", "--for"), ["--format"]),
-        (("check", "--format", "s"), ["sarif"]),
+        (("check", "--format", "m"), ["markdown"]),
         (("report", "x", "--format", "p"), ["perfetto"]),
         (("report", "x", "--format", "csv,html,"), [f"csv,html,{name}" for name in OTHERS]),
     ],

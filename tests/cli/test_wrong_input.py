@@ -1,19 +1,15 @@
-"""What check, compare and history cannot use is told in one line, with what would be right."""
+"""What check and compare cannot use is told in one line, with what would be right."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipediag.cli.main import main
-from pipediag.gate.presets import PRESETS
-from pipediag.history.store import opened
 from pipediag.rules.registry import METAS
 from pipediag.session.store import dump_session
 from pipediag.vocabulary import RUN_PARTS
@@ -63,8 +59,6 @@ CONFIGURATIONS = {
         "max-run-percent = { import = 3 }",
         ["import", *(part.replace("_", "-") for part in RUN_PARTS)],
     ),
-    "unknown preset": ('preset = "lax"', ["lax", *PRESETS]),
-    "a preset of another kind": ("preset = [1]", ["[1]", *PRESETS]),
     "a unit": ('max-input-wait-percent = "20 %"', ["a number from 0 to 100", "20 %"]),
     "another unit": ('on-machine = { fingerprint = "x", max-step-ms = "4 ms" }', ["max-step-ms"]),
     "a part's unit": ('max-run-percent = { compile = "5 s" }', ["compile", "from 0 to 100"]),
@@ -74,7 +68,6 @@ CONFIGURATIONS = {
     "endless digits": (f"max-overhead-percent = {'9' * 5_000}", ["is not valid TOML"]),
     "a number too long to print": (f"fail-on = 0x{'f' * 9_000}", ['"warn" or "error"']),
     "a long text": (f'fail-on = "{"x" * 50_000}"', ['"warn" or "error"']),
-    "a boolean": ("max-embedding-gib = true", ["a number of GiB"]),
     "a key that acts": (f"{json.dumps(POISON[:200])} = 1", ["unknown key", "fail-on"]),
     "many keys": ("\n".join(f"key-{at} = 1" for at in range(9_000)), ["and 8990 more"]),
     "a rule that acts": (
@@ -92,7 +85,7 @@ def test_a_configuration(here: Path, told: Told, table: str, said: list[str]) ->
     assert [one for one in said if one not in line] == []
 
 
-@pytest.mark.parametrize("kind", ["unknown rule", "unknown key", "unknown preset", "a unit"])
+@pytest.mark.parametrize("kind", ["unknown rule", "unknown key", "a unit"])
 @pytest.mark.parametrize("repeats", [(), ("--repeats", "3")], ids=["one run", "repeats"])
 def test_a_configuration_is_told_before_the_script_runs(
     here: Path, told: Told, kind: str, repeats: tuple[str, ...]
@@ -150,7 +143,6 @@ COMMANDS = {
     "compare, base": ("compare", "bad.json", "good.json"),
     "compare, head": ("compare", "good.json", "bad.json"),
     "compare, another": ("compare", "good.json", "good.json", "--head", "bad.json"),
-    "history": ("history", "add", "bad.json"),
 }
 
 
@@ -188,102 +180,11 @@ def test_one_spoilt_run_of_several(here: Path, told: Told, arguments: tuple[str,
     assert "run-2/session.json is not JSON" in told(*arguments)
 
 
-def text_file(path: Path) -> None:
-    path.write_text("no data base, and long enough to be taken for one " * 10)
-
-
-def half_written(path: Path) -> None:
-    with opened(path, create=True) as history:
-        for day in range(1, 20):
-            history.add(run_of(created_at=f"2026-01-{day:02}"), "x" * 1_000)
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def of_a_newer_version(path: Path) -> None:
-    changed(path, "pragma user_version = 9")
-
-
-def of_another_program(path: Path) -> None:
-    connection = sqlite3.connect(path)
-    connection.execute("create table sessions (name text)")
-    connection.close()
-
-
-def changed(path: Path, statement: str) -> None:
-    with opened(path, create=True) as history:
-        history.add(run_of(), "abc")
-    connection = sqlite3.connect(path)
-    connection.execute(statement)
-    connection.commit()
-    connection.close()
-
-
-HISTORIES: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "a text": (text_file, "cannot be used as a history"),
-    "half-written": (half_written, "cannot be used as a history"),
-    "a newer version": (of_a_newer_version, "Upgrade pipediag"),
-    "of another program": (of_another_program, "another program"),
-    "arguments that are none": (
-        lambda path: changed(path, "update sessions set args = '{\"a\": 1}'"),
-        "holds no arguments",
-    ),
-    "arguments that end early": (
-        lambda path: changed(path, "update sessions set args = '[\"a'"),
-        "holds no arguments",
-    ),
-    "a value that is none": (
-        lambda path: changed(path, "update metrics set value = 'much'"),
-        "holds no measurement",
-    ),
-    "a value without end": (
-        lambda path: changed(path, "update metrics set value = 9e999"),
-        "holds no measurement",
-    ),
-    "a script that is none": (
-        lambda path: changed(path, "update sessions set script = x'00ff'"),
-        "names no script",
-    ),
-}
-
-
-@pytest.mark.parametrize(("make", "said"), HISTORIES.values(), ids=HISTORIES)
-def test_a_history(here: Path, told: Told, make: Callable[[Path], Any], said: str) -> None:
-    make(here / "h.sqlite")
-    before = (here / "h.sqlite").read_bytes()
-
-    line = told("history", "show", "--file", "h.sqlite")
-
-    assert "h.sqlite" in line
-    assert said in line
-    assert (here / "h.sqlite").read_bytes() == before
-
-
-@pytest.mark.parametrize("make", [text_file, of_a_newer_version, of_another_program])
-def test_a_history_that_is_not_added_to(
-    here: Path, told: Told, make: Callable[[Path], Any]
-) -> None:
-    make(here / "h.sqlite")
-    before = (here / "h.sqlite").read_bytes()
-    assert "h.sqlite" in told("history", "add", "good.json", "--file", "h.sqlite")
-    assert (here / "h.sqlite").read_bytes() == before
-
-
-def test_a_history_that_is_missing(told: Told) -> None:
-    assert "There is no history absent.sqlite" in told("history", "show", "--file", "absent.sqlite")
-
-
-def test_a_history_in_no_directory(told: Told) -> None:
-    assert "cannot be used as a history" in told(
-        "history", "add", "good.json", "--file", "absent/h.sqlite"
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "choices"),
     [
-        (("check", "good.json", "--format", "pdf"), ["text", "sarif", "junit"]),
-        (("compare", "good.json", "good.json", "--format", "pdf"), ["text", "html", "json"]),
-        (("history", "show", "--format", "pdf"), ["text", "html"]),
+        (("check", "good.json", "--format", "pdf"), ["text", "junit"]),
+        (("compare", "good.json", "good.json", "--format", "pdf"), ["text", "markdown", "json"]),
         (("compare", "good.json", "good.json", "--max-slowdown", "10%"), ["10%", "float range"]),
     ],
 )

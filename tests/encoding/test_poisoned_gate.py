@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 
-import jsonschema
 import pytest
 
 from pipediag.comparison import compare
@@ -18,7 +15,6 @@ from pipediag.gate.config import GateConfig
 from pipediag.gate.formats import NAMES
 from tests.encoding.poisoned import POISON, acting, commands
 from tests.encoding.test_poisoned_sessions import Pair, both_configs, every_variant, gate
-from tests.gate.formats.sarif_structure import LOG
 
 
 @every_variant
@@ -70,30 +66,11 @@ def test_the_json_has_the_same_keys_and_numbers(
     tmp_path: Path, variant: dict[str, Any], config: GateConfig
 ) -> None:
     pair = Pair(tmp_path, variant)
-    for name in ("json", "gitlab", "sarif"):
-        clean, poisoned = (
-            shape(json.loads(gate(session, name, config).encode()))
-            for session in (pair.clean, pair.poisoned)
-        )
-        assert poisoned == clean, name
-
-
-@every_variant
-@both_configs
-def test_a_viewer_of_sarif_finds_neither_links_nor_addresses(
-    tmp_path: Path, variant: dict[str, Any], config: GateConfig
-) -> None:
-    log = json.loads(gate(Pair(tmp_path, variant).poisoned, "sarif", config))
-    jsonschema.validate(log, LOG)
-    [run] = log["runs"]
-    told = [*run["results"], *run["invocations"][0].get("toolExecutionNotifications", [])]
-    for one in told:
-        text = one["message"]["text"]
-        assert "](" not in text
-        assert not re.search(r"(?<!\{)(?:\{\{)*\{(?!\{)", text)
-        [location] = one["locations"]
-        address = urlsplit(location["physicalLocation"]["artifactLocation"]["uri"])
-        assert (address.scheme, address.netloc) == ("", "")
+    clean, poisoned = (
+        shape(json.loads(gate(session, "json", config).encode()))
+        for session in (pair.clean, pair.poisoned)
+    )
+    assert poisoned == clean
 
 
 @every_variant

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pipediag.encoding import csv, github, html, markdown, sarif, terminal, xml
+from pipediag.encoding import csv, github, html, markdown, terminal, xml
 from pipediag.encoding.visible import (
     clipped,
     escaped_unseen,
@@ -16,8 +16,6 @@ from pipediag.encoding.visible import (
     visible_start,
     without_surrogates,
 )
-from pipediag.gate.formats import gitlab
-from pipediag.gate.result import GateResult
 from tests.encoding.poisoned import ACTING
 from tests.encoding.work import cost_of
 
@@ -92,11 +90,8 @@ LONG = "é\u202e" * 1_000_000
 ENCODERS: dict[str, Callable[[str], object]] = {
     "csv": lambda text: csv.TableWriter(io.StringIO(), ["x"]).writerows([[text]]),
     "github": lambda text: github.command("error", {"file": text}, text),
-    "gitlab": lambda text: gitlab.render([GateResult(text, (), script_failure=text)]),
     "html": html.shown,
     "markdown": markdown.text,
-    "sarif": sarif.message,
-    "sarif, a path": sarif.uri,
     "terminal": terminal.one_line,
     "xml": xml.text,
 }

@@ -69,7 +69,7 @@ def test_a_path_that_no_file_has_is_only_text(repository: Path) -> None:
     assert len(in_checkout("x" * 100_000)) < 5_000
 
 
-@pytest.mark.parametrize("form", ["github", "gitlab", "junit", "markdown", "sarif"])
+@pytest.mark.parametrize("form", ["github", "junit", "markdown"])
 def test_what_a_service_shows_names_it_so(repository: Path, form: str) -> None:
     check = make_check("fail", file=str(repository / "models/ranking/train.py"))
     said = render(form, [make_result(check)])

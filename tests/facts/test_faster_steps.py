@@ -95,20 +95,6 @@ def test_all_changes_together_are_the_runs_gain_too() -> None:
     assert facts.gain_of_all(session(), combined.model_copy(update={"speedup": None})) is None
 
 
-def test_what_time_is_worth_is_said_where_a_price_was_given() -> None:
-    priced = factories.make_run(price_per_hour=1800.0)
-    known = finding(speedup_at_most=5.0)
-
-    gain, without = (
-        facts.gain_for_run(session(run=run), known) for run in (priced, factories.make_run())
-    )
-
-    assert gain is not None
-    assert without is not None
-    assert (gain.before_s - gain.after_s, gain.saved) == (4.0, 2.0)
-    assert without.saved is None
-
-
 def test_half_a_second_of_steps_can_get_faster_and_none_can_not() -> None:
     def gain(steps_s: float, **overrides: Any) -> RunGain | None:
         steps = [factories.make_part("steps", steps_s, loop_id="loop_0")] if steps_s else []

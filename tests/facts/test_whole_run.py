@@ -59,14 +59,6 @@ def test_an_interval_that_is_not_known_stays_so() -> None:
     assert whole.ci95 is None
 
 
-def test_what_it_is_worth_is_of_the_whole() -> None:
-    priced = ledger().model_copy(update={"price_per_hour": 200.0})
-    whole = gain_of_whole(gain(), priced, 24.0)
-
-    assert whole is not None
-    assert whole.saved == pytest.approx(1.0)
-
-
 def test_what_is_traced_once_more_is_added() -> None:
     """20 s get ten times as fast, 4 s come once, and 1 to 3 s once more."""
     traced = gain().model_copy(

@@ -32,8 +32,6 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         allow-inconclusive = true
         max-confirmed-speedup-left = 1.2
         max-device-idle-percent = 40
-        max-padding-percent = 15.5
-        max-embedding-gib = 2
         max-slowdown-percent = 8
         [tool.pipediag.on-machine]
         fingerprint = "0123"
@@ -51,8 +49,6 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         max_overhead_percent=12.5,
         max_confirmed_speedup_left=1.2,
         max_device_idle_percent=40.0,
-        max_padding_percent=15.5,
-        max_embedding_gib=2.0,
         max_slowdown_percent=8.0,
         on_machine=OnMachine(fingerprint="0123", max_step_ms=12.5),
         max_run_percent={"epoch_start": 10.0, "compile": 2.5},
@@ -114,10 +110,7 @@ def test_the_python_spelling_of_a_key_is_unknown(tmp_path: Path) -> None:
         ("max-overhead-percent = -1", "must be a number from 0 to 100, not -1"),
         ("max-overhead-percent = nan", "must be a number from 0 to 100, not nan"),
         ("max-confirmed-speedup-left = 0.9", "must be a ratio of 1 or more, such as 1.2, not 0.9"),
-        ('max-embedding-gib = "2GB"', "must be a number of GiB, 0 or more, not '2GB'"),
         ("max-slowdown-percent = 0", "must be a number above 0, up to 1000, not 0"),
-        ('preset = "lax"', 'preset in .* must be "recommended" or "strict", not \'lax\''),
-        ("preset = 3", 'preset in .* must be "recommended" or "strict", not 3'),
         ("on-machine = 3", "on-machine in .* must be a table with fingerprint"),
         (
             "on-machine = {max-step-ms = 3}",
@@ -187,9 +180,9 @@ def test_all_unknown_keys_are_listed_and_all_valid_ones(tmp_path: Path) -> None:
     with pytest.raises(PipediagError) as caught:
         load(tmp_path, "[tool.pipediag]\nmin-wait = 1\nmax-wait = 3\n")
     assert str(caught.value).endswith(
-        'unknown key "max-wait", "min-wait". Valid keys: preset, max-input-wait-percent, '
-        "max-overhead-percent, max-device-idle-percent, max-padding-percent, "
-        "max-confirmed-speedup-left, max-embedding-gib, "
+        'unknown key "max-wait", "min-wait". Valid keys: max-input-wait-percent, '
+        "max-overhead-percent, max-device-idle-percent, "
+        "max-confirmed-speedup-left, "
         "max-slowdown-percent, on-machine, max-run-percent, fail-on, allow-inconclusive, rules."
     )
 
@@ -224,30 +217,3 @@ def test_limits_on_the_run_are_a_table(tmp_path: Path) -> None:
     says = "max-run-percent in [tool.pipediag] must be a table"
     with pytest.raises(PipediagError, match=re.escape(says)):
         load(tmp_path, "[tool.pipediag]\nmax-run-percent = 5\n")
-
-
-def test_a_preset_is_where_nothing_else_is_said(tmp_path: Path) -> None:
-    config = load(
-        tmp_path,
-        """
-        [tool.pipediag]
-        preset = "strict"
-        max-input-wait-percent = 8
-        [tool.pipediag.max-run-percent]
-        compile = 40
-        """,
-    )
-    assert config.max_input_wait_percent == 8.0
-    assert config.max_overhead_percent == 15.0
-    assert config.max_confirmed_speedup_left == 1.05
-    assert config.max_run_percent == {"epoch_start": 10.0, "evaluation": 25.0, "compile": 40.0}
-    assert config.fail_on == "warn"
-
-
-def test_the_strict_preset_is_stricter(tmp_path: Path) -> None:
-    recommended, strict = (
-        load(tmp_path, f"[tool.pipediag]\npreset = '{name}'\n")
-        for name in ("recommended", "strict")
-    )
-    for key in ("max_input_wait_percent", "max_overhead_percent", "max_confirmed_speedup_left"):
-        assert getattr(strict, key) < getattr(recommended, key)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipediag.facts.run_gain import worth
 from pipediag.facts.run_parts import RUN_PART
 from pipediag.reporters.words.quantities import (
     NO_BREAK,
     counted,
-    measured,
     percent,
     seconds,
     speedup,
@@ -84,8 +82,6 @@ def whole(run: Run) -> str:
         return f"Of {_SCOPES[run.scope]}, {seconds(run.whole_s)}"
     epochs = _epochs(run)
     epochs += " as given by --epochs" if run.epochs_given else ""
-    cost = worth(run, run.whole_s)
-    epochs += f", and costs {measured(cost)}" if cost is not None else ""
     if run.projected_total_s is None:
         return f"The run took {seconds(run.total_s)}{epochs}"
     least = " at least" if {FURTHER_ROUNDS, BETWEEN_ROUNDS} & {*run.not_seen} else ""
@@ -135,8 +131,7 @@ def of_what(found: RunGain) -> str:
 
 def from_to(found: RunGain) -> str:
     """`24.6 s to 16.2 s`."""
-    saved = f", saves {measured(found.saved)}" if found.saved is not None else ""
-    return f"{seconds(found.before_s)} to {seconds(found.after_s)}{saved}{_once(found)}"
+    return f"{seconds(found.before_s)} to {seconds(found.after_s)}{_once(found)}"
 
 
 def _once(found: RunGain) -> str:

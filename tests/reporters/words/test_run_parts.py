@@ -123,17 +123,6 @@ def test_whose_epochs_they_are_is_said_where_they_are_the_user_s() -> None:
     )
 
 
-def test_with_a_price_time_is_money() -> None:
-    run = factories.make_run(price_per_hour=3600.0)
-
-    assert run_parts.whole(run).replace("\u00a0", " ") == (
-        "The run would take 20.0 s, 10 epochs, and costs 20.0; 8.00 s of it were seen"
-    )
-    words = run_parts.gain(gain(saved=8.2))
-    assert words is not None
-    assert words.replace("\u00a0", " ") == "1.50x for the run (24.6 s to 16.4 s, saves 8.20)"
-
-
 @pytest.mark.parametrize(
     ("scope", "once_s", "ending"),
     [
