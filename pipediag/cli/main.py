@@ -28,7 +28,6 @@ COMMANDS = {
     "show": ("pipediag.cli.show", "Print the summary of a recorded session."),
     "check": ("pipediag.cli.check", "Hold sessions against limits; the exit status is for CI."),
     "compare": ("pipediag.cli.compare", "Say whether one version is slower than another."),
-    "ab": ("pipediag.cli.ab", "Measure two versions by turns, and compare them."),
     "fix": ("pipediag.cli.fix", "The confirmed edits of a session as a patch of the script."),
     "trace": ("pipediag.cli.trace", "Say when the devices of a profile were idle, and why."),
     "explain": (

@@ -21,7 +21,6 @@ def compare(
     labels: tuple[str, str] = ("base", "head"),
     ratios_only: bool = False,
     floor_percent: float | None = None,
-    error_share: float = 1.0,
 ) -> Comparison:
     """Head against base, each by one session or more of it.
 
@@ -32,13 +31,11 @@ def compare(
         ratios_only: compare shares of the step and of the run alone, whatever the machines.
         floor_percent: the smallest slow-down that counts; None for the built-in one. Between single
             runs one below the built-in one is not taken.
-        error_share: what of the error this one look is given, where it is asked again and again of
-            sessions that grow in number.
 
     Raises:
         PipediagError: the sessions are of different machines, and more than shares is compared.
     """
-    sides = Sides(tuple(base), tuple(head), ratios_only, floor_percent, error_share)
+    sides = Sides(tuple(base), tuple(head), ratios_only, floor_percent)
     failure = next(filter(None, map(script_failure, (*base, *head))), None)
     if failure is not None:
         return Comparison(*labels, quantities=(), script_failure=failure)

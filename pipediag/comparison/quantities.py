@@ -38,8 +38,6 @@ class Sides:
     ratios_only: bool = False
     floor_percent: float | None = None
     """The smallest slow-down that counts, percent; None for the built-in one."""
-    error_share: float = 1.0
-    """Of the error, for one of several looks."""
 
     @property
     def order(self) -> Order | None:
@@ -77,7 +75,7 @@ def quantities(sides: Sides) -> tuple[Quantity, ...]:
 
 def _judged_times(sides: Sides) -> Iterator[Quantity]:
     by_turns = sides.repeated and sides.by_turns
-    share = sides.error_share / (3 if by_turns else 2 if sides.repeated else 1)
+    share = 1 / (3 if by_turns else 2 if sides.repeated else 1)
     per_example = _batches_differ(sides)
     step = _step(sides, per_example)
     run = _run(sides)
@@ -211,7 +209,7 @@ def _judged_shares(sides: Sides) -> Iterator[Quantity]:
         ("input-wait", "Input wait, of the step", values.INPUT),
         ("overhead", "Overhead, of the step", values.OVERHEAD),
     )
-    error = sides.error_share / len(shares)
+    error = 1 / len(shares)
     for name, label, classes in shares:
         quantity = _share(sides, name, label, classes)
         if quantity.missing is not None:

@@ -7,7 +7,7 @@ stretch of steps within a run, which knows nothing of that, so that only a large
 The interval is that of `intervals.py`, of the logarithms for times. Each of its ends is wrong in
 `FALSE_ALARMS` of all cases, divided by the number of quantities that are judged together (O. J.
 Dunn, J. Am. Stat. Assoc. 56, 1961): all of them together call the same code slower in at most so
-many comparisons. `share` is what is left for one of them, and for one of several looks.
+many comparisons. `share` is what is left for one of them.
 
 That holds where chance alone makes the samples differ. Some things that happen on machines are no
 chance, and an interval knows nothing of them:

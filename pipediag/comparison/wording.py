@@ -99,7 +99,7 @@ def _undecided(change: Change, floor: float, shown: str) -> str:
     if change.drifting:
         return (
             "The machine seems to change steadily from run to run, which may be all there is. "
-            "Measure both by turns: `pipediag ab`."
+            "Run both in turn: `pipediag compare BASE_DIR HEAD_DIR -- train.py`."
         )
     if change.value >= floor:
         return f"It reaches the {shown} that count, and may be chance. Measure more runs."

@@ -57,7 +57,7 @@ def _of_the_loop(session: Session, gain: float) -> float | None:
     if time is None or ceiling is None:
         return None
     steps, of_loop = ceiling.speedup_if_input_free, ceiling.loop_speedup_if_input_free
-    if steps is None or of_loop is None:
+    if not steps or not of_loop:
         return None
     left = time.total_s / of_loop - time.steps_s * (1.0 / steps - 1.0 / gain)
     return time.total_s / left if left > 0 else None

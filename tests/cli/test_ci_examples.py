@@ -41,7 +41,7 @@ import os, shutil, subprocess, sys
 own = [sys.executable, "-m", "pipediag"]
 name, *rest = sys.argv[1:]
 recorded = os.environ["RECORDED"]
-if name == "ab":
+if name == "compare" and "--" in rest:
     # Three runs of each, and the comparison of them.
     into = rest[rest.index("-o") + 1]
     for side in ("base", "head"):

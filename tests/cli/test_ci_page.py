@@ -46,7 +46,7 @@ def test_a_call_names_a_command_and_options_that_it_has(call: str) -> None:
 
 
 def test_there_are_calls_of_every_command_of_the_gate() -> None:
-    assert {words(call)[1] for call in CALLS} >= {"ab", "analyze", "check", "compare"}
+    assert {words(call)[1] for call in CALLS} >= {"analyze", "check", "compare"}
 
 
 @pytest.mark.parametrize("text", blocks("toml"))

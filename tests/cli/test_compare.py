@@ -66,12 +66,6 @@ def test_a_directory_of_runs_is_several_sessions(tmp_path: Path) -> None:
     assert "from 3 and 3 runs" in result.stdout
 
 
-def test_further_runs_can_be_named(tmp_path: Path) -> None:
-    names = [write(tmp_path / f"{at}", run_of(ms)) for at, ms in enumerate((10.0, 10.1, 9.9))]
-    more = ["--base", names[1], "--base", names[2], "--head", names[1], "--head", names[2]]
-    assert "from 3 and 3 runs" in compare(names[0], names[0], *more).stdout
-
-
 def test_another_machine_is_refused_but_for_shares(tmp_path: Path) -> None:
     other = make_environment(cpu_model="Other CPU", fingerprint="fedc")
     both = write(tmp_path / "a", run_of()), write(tmp_path / "b", run_of(environment=other))
@@ -101,7 +95,7 @@ def test_the_configuration_holds_unless_the_command_line_says_otherwise(
 
 def test_every_form_can_be_named(tmp_path: Path) -> None:
     both = write(tmp_path / "a", run_of()), write(tmp_path / "b", run_of())
-    assert set(FORMAT_NAMES) == {"html", "json", "markdown", "text"}
+    assert set(FORMAT_NAMES) == {"json", "markdown", "text"}
     for name in FORMAT_NAMES:
         assert compare(*both, "--format", name).exit_code == 0
     assert json.loads(compare(*both, "--format", "json").stdout)["outcome"] == "same"

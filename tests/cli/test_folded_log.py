@@ -88,17 +88,3 @@ def test_a_plan_of_memory_folds_it_too(tmp_path: Path) -> None:
     assert "pipediag: 2 lines of TensorFlow's log folded; -v shows them." in folded.stderr
     assert NOISE not in folded.stderr
     assert shown.stderr.startswith(LOG)
-
-
-def test_two_versions_by_turns_fold_it_and_say_where(tmp_path: Path) -> None:
-    for version in ("old", "new"):
-        (tmp_path / version).mkdir()
-        (tmp_path / version / "train.py").write_text(f"{WRITES}\n1 / 0")
-    command = [sys.executable, "-m", "pipediag", "ab", "-o", "out", "old", "new"]
-
-    done = run([*command, "--", "train.py"], tmp_path)
-
-    assert done.status == 3
-    assert NOISE not in done.stderr.splitlines()
-    assert f"  {NOISE}" in done.stderr.splitlines()
-    assert "TensorFlow's log of each run is folded into its framework.log." in done.stderr
