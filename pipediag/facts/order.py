@@ -15,7 +15,7 @@ two places can name another one first. Among those that fail:
    is confirmed of the steps comes to. Where something is confirmed of that very part, it stays
    first. Gains whose intervals overlap count as equal, so that two runs of one script do not name
    another one first: what fails then goes before what informs, what needs no decision of the
-   user's before what does, and then the rules go by name.
+   user's before what does, what takes no memory before a cache, and then the rules go by name.
 4. What was not tried: the most severe first, then by the most that its advice could buy
    (`speedup_at_most`). How well the model learns comes after speed of the same severity, as nothing
    is lost by dealing with it later.
@@ -41,6 +41,7 @@ from pipediag.facts.ending import failed_by_itself
 from pipediag.facts.limits import WORTH_DOING
 from pipediag.facts.run_gain import gain_for_run
 from pipediag.facts.what_remains import what_remains
+from pipediag.session.edits import Insert
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, FindingSubject, RunPartName
@@ -107,12 +108,17 @@ def _with_equal_gains(ordered: list[Finding]) -> list[Finding]:
     while waiting:
         lowest = _gain_range(waiting[0])[0]
         equal = [finding for finding in waiting if _gain_range(finding)[1] >= lowest]
-        chosen = min(
-            equal, key=lambda one: (one.status != "fail", one.condition is not None, one.rule)
-        )
+        chosen = min(equal, key=_consequences)
         waiting.remove(chosen)
         confirmed.append(chosen)
     return [*ordered[:at], *confirmed, *ordered[at + len(confirmed) :]]
+
+
+def _consequences(finding: Finding) -> tuple[bool, bool, bool, str]:
+    """Return what decides between equal gains; a cache comes last, as it takes memory."""
+    changes = finding.edit.changes if finding.edit is not None else ()
+    caches = any(isinstance(one, Insert) and one.kind == "cache" for one in changes)
+    return finding.status != "fail", finding.condition is not None, caches, finding.rule
 
 
 def _gain_range(finding: Finding) -> tuple[float, float]:

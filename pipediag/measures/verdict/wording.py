@@ -83,11 +83,10 @@ def other_sentence(
 
 
 def balanced_sentence(first: Group, most: float, second: Group, next_most: float) -> str:
-    """Two groups of about the same size."""
-    return (
-        f"Balanced: {first} takes {most:.0f} % of each step and {second} {next_most:.0f} %: "
-        "neither alone limits it."
-    )
+    """Return the sentence of two groups of about the same size, named in one order always."""
+    shares = {first: most, second: next_most}
+    named = [f"{group} {shares[group]:.0f} %" for group in GROUPS if group in shares]
+    return f"Balanced: {named[0]} and {named[1]} of each step, neither of which limits it alone."
 
 
 def beside_tensorflow_sentence(wait: Share) -> str:

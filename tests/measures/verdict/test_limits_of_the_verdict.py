@@ -39,13 +39,13 @@ def test_what_the_profiler_adds_may_belong_to_either_group() -> None:
     verdict = decide(session(breakdown=shares, perturbation=slowed))
     assert verdict.bottleneck == "balanced"
     assert verdict.summary == (
-        "Balanced: compute takes 55 % of each step and overhead 40 %: neither alone limits it."
+        "Balanced: compute 55 % and overhead 40 % of each step, neither of which limits it alone."
     )
 
 
-def test_of_a_balance_the_larger_stands_first() -> None:
+def test_a_balance_names_both_groups() -> None:
     summary = verdict_of(device_copy=46.0, dispatch=44.0).summary
-    assert summary.startswith("Balanced: transfer takes 46 % of each step and overhead 44 %")
+    assert summary.startswith("Balanced: transfer 46 % and overhead 44 % of each step")
 
 
 @pytest.mark.parametrize(
