@@ -187,18 +187,3 @@ ROW_WISE_OPTIMIZERS = {
     "SGD": "LazySGD",
 }
 """Keras' optimizers, and those of `pipediag.optimizers` that update rows alone by the same rule."""
-
-WayName = Literal[
-    "bfloat16",
-    "row-wise update",
-    "sgd",
-    "8-bit rows",
-    "hashing",
-    "quotient-remainder",
-    "sharding",
-    "host with hot rows on the device",
-    "memory-mapped and frozen",
-]
-"""Ways out of a table that is too large."""
-TimedPart = Literal["step", "look-up"]
-"""What of a table is timed by itself: look-up, gradient and update, or the look-up alone."""

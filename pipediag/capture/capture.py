@@ -29,7 +29,6 @@ from pipediag.capture.journal import open_journal
 from pipediag.capture.link import CommandPipe, Teller
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.instruments import Instruments
-from pipediag.capture.measuring.kept_ids import KeptIds
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
 from pipediag.capture.measuring.profiler import Profiler
@@ -85,7 +84,6 @@ class Capture:
             tell=teller.tell,
             running_pipelines=list if program_goes_on else handles_of_live_iterators,
             descriptions=self._descriptions,
-            kept_ids=_kept_ids(settings, self._recorder),
         )
         self._in_graph = InGraphLoops(
             loops,
@@ -253,9 +251,3 @@ class Capture:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
-
-
-def _kept_ids(settings: RunSettings, recorder: Recorder) -> KeptIds | None:
-    if settings.ids_directory is None:
-        return None
-    return KeptIds(Path(settings.ids_directory), recorder)

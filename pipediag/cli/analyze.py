@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,11 +21,33 @@ if TYPE_CHECKING:
     from pipediag.errors import ExitStatus
     from pipediag.gate import GateConfig
     from pipediag.runner.analysis import AnalysisResult
-    from pipediag.runner.timed_ways import TimedWays
     from pipediag.session.settings import WantedLoop
 
 POSITIVE = click.IntRange(min=1)
 SECONDS = click.FloatRange(min=0)
+
+
+_SIZE = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
+
+
+class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """A size of memory: `GB` is 1000 to the third bytes, `GiB` 1024 to the third."""
+
+    name = "size"
+
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        if isinstance(value, int):
+            return value
+        found = _SIZE.fullmatch(value)
+        size = 0
+        if found is not None:
+            power = " kmgt".index(found[2].lower() or " ")
+            size = int(float(found[1]) * (1024 if found[3] else 1000) ** power)
+        if size < 1:
+            self.fail(f"{value[:32]!r} is no size. Write 16GB, 16GiB or 512MB.", param, ctx)
+        return size
 
 
 @click.command(
@@ -87,11 +110,11 @@ SECONDS = click.FloatRange(min=0)
     "to them.",
 )
 @click.option(
-    "--time-ways",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="After the run, time the largest embedding tables and their ways out of memory for this "
-    "long; TensorFlow's start in a process of its own comes on top.  [default: not timed]",
+    "--device-memory",
+    type=ByteSize(),
+    metavar="SIZE",
+    help="Memory of the device, such as 16GB, for the plan of the embedding tables' memory.  "
+    "[default: as measured of the GPU]",
 )
 @click.option("--run-to-end", is_flag=True, help="Let the script finish: observe, try nothing.")
 @click.option(
@@ -254,7 +277,7 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         rerun=options["rerun"],
         script_output_to_stderr=options["json_mode"],
         fold_log=_folds(options),
-        time_ways=_time_ways(options["time_ways"]),
+        device_memory_bytes=options["device_memory"],
         source=not options["no_source"],
     )
     if options["quiet"]:
@@ -267,15 +290,6 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         raise
     progress.end()
     return result
-
-
-def _time_ways(budget_s: float | None) -> TimedWays | None:
-    if budget_s is None:
-        return None
-    from pipediag.facts.table_ways import Shares
-    from pipediag.runner.timed_ways import TimedWays
-
-    return TimedWays(budget_s, Shares().buckets)
 
 
 def _folds(options: dict[str, Any]) -> bool:

@@ -34,10 +34,6 @@ COMMANDS = {
         "pipediag.cli.explain",
         "What a rule looks at, and where its threshold comes from.",
     ),
-    "plan-memory": (
-        "pipediag.cli.plan_memory",
-        "Plan the memory that embedding tables take, with ways out.",
-    ),
     "doctor": ("pipediag.cli.doctor", "Look for what would spoil a measurement on this machine."),
 }
 """Name, module that holds a click command called `command`, and the line in the overview."""

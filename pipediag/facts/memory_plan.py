@@ -1,198 +1,166 @@
-"""The memory that training takes, from the tables that a run has shown. All sums are of bytes."""
+"""The memory that training takes, table by table, and what changes of a table would save.
+
+All is computed from shapes, optimizer slots and what the step's graph shows of updates.
+Activations, the data and what TensorFlow itself takes come on top.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipediag import __version__
 from pipediag.facts.machine import gpu_memory_bytes
-from pipediag.facts.table_ways import Shares, as_it_is, ways_out
 from pipediag.facts.trained_loop import trained_loop
-from pipediag.facts.way_costs import over_link, times_of
 from pipediag.session.embeddings import Embedding
 from pipediag.session.loops import KerasUse
-from pipediag.session.memory_plan import MemoryPlan, ModelRest, Room, TablePlan
 from pipediag.session.model import Session
 
-_INITIALISER_TENSORS = 2
-"""Beside the table, of Keras' uniform initializer: it draws, scales and shifts. Measured by
-benchmarks/memory_plan.py."""
-
-_PROTOBUF_LIMIT = 2**31
-"""Bytes of a message of protocol buffers, which graphs and their constants are."""
-
-_NO_MODEL = (
-    "No Keras model was seen to be trained by `fit`, so what is no table is left out of the sums."
-)
-_NOT_BUILT = "The model could not say how large its variables are, so what is no table is left out."
+WORTH_A_PLAN = 10_000_000
+"""Bytes of a table. Own choice: smaller ones are in no memory's way."""
+BUCKETS = 10
+"""Own choice: ids that share a row in hashing."""
 
 
 @dataclass(frozen=True)
-class Given:
-    """Memory as the user gives it, None is what was measured; and the link."""
+class TableMemory:
+    """Bytes of one embedding table while it is trained."""
 
-    device_bytes: int | None = None
-    host_bytes: int | None = None
-    link_bytes_per_s: int | None = None
-    """Between devices, or device and host: none is assumed where none is given."""
+    layer: str
+    rows: int
+    dim: int
+    dtype: str
+    table_bytes: int
+    slot_bytes: int
+    temporary_bytes: int
+    """What the update makes of the table's size and holds at one time."""
+    copy_bytes: int
+    """A copy of the table that its lookup makes; it is gone when the update begins."""
+
+    @property
+    def peak_bytes(self) -> int:
+        """Table, slots, and the larger of temporaries and copy."""
+        return self.table_bytes + self.slot_bytes + max(self.temporary_bytes, self.copy_bytes)
 
 
-def plan_memory(
-    session: Session, given: Given | None = None, shares: Shares | None = None
-) -> MemoryPlan:
-    """The plan of the loop that the session diagnoses.
+@dataclass(frozen=True)
+class Alternative:
+    """One change of a table, with all else as it is."""
 
-    Args:
-        session: of `pipediag analyze`, or of the few steps that `pipediag plan-memory` looks at.
-        given: what the plan is held against.
-        shares: into how many parts tables are divided in the ways out.
-    """
-    given, shares = given or Given(), shares or Shares()
+    what: str
+    device_bytes: int
+    """What is left on the device at the peak."""
+    saved_bytes: int
+    note: str
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """What training needs, held against the memory of the device."""
+
+    tables: list[TableMemory]
+    """The largest first."""
+    other_bytes: int | None
+    """Variables, slots and dense gradients beside the tables; None where not known."""
+    needed_bytes: int
+    """At the peak of a step."""
+    device_bytes: int | None
+    """As given by `--device-memory`, or as measured of the GPU; None without either."""
+    given: bool
+    alternatives: list[Alternative]
+    """Of the largest table."""
+
+    @property
+    def lacking_bytes(self) -> int:
+        """What the device has too little; 0 where it fits or the device is not known."""
+        return 0 if self.device_bytes is None else max(0, self.needed_bytes - self.device_bytes)
+
+
+def plan_memory(session: Session) -> MemoryPlan | None:
+    """Return the plan of the loop that the session diagnoses; None where no table is worth one."""
+    largest = max((table.table_bytes for table in session.embeddings), default=0)
+    if largest < WORTH_A_PLAN and session.device_memory_bytes is None:
+        return None
     loop = trained_loop(session)
     keras = loop.keras if loop else None
     compiled = keras is not None and bool(keras.jit_compile)
-    tables = [
-        _table(session, table, given, shares, compiled=compiled) for table in session.embeddings
-    ]
-    rest = _rest(keras, tables)
+    sizes = [(table, _memory_of(table, compiled=compiled)) for table in session.embeddings]
+    sizes.sort(key=lambda pair: -pair[1].peak_bytes)
+    tables = [one for _, one in sizes]
+    other = _other_bytes(keras, session.embeddings)
     held = sum(one.table_bytes + one.slot_bytes for one in tables)
-    held += rest.variable_bytes + rest.slot_bytes if rest else 0
-    updating = held + sum(one.temporary_bytes for one in tables)
-    updating += rest.gradient_bytes if rest else 0
-    building = _building(tables, rest)
-    first_step = updating + (0 if compiled else _shared_zeros(session.embeddings))
-    training = max(held + sum(one.copy_bytes for one in tables), updating)
-    peak = max(building, first_step, training)
+    # Copies of lookups are gone when the updates make their temporaries.
+    beside = max(sum(one.temporary_bytes for one in tables), sum(one.copy_bytes for one in tables))
+    given = session.device_memory_bytes
     return MemoryPlan(
-        pipediag_version=__version__,
-        script=session.script.path,
-        optimizer=keras.optimizer if keras else None,
         tables=tables,
-        rest=rest,
-        rest_missing=None if rest else (_NO_MODEL if keras is None else _NOT_BUILT),
-        building_bytes=building,
-        first_step_bytes=max(first_step, training),
-        training_bytes=training,
-        peak_bytes=peak,
-        checkpoint_bytes=held,
-        process_peak_bytes=session.host.rss_peak_bytes if session.host else None,
-        rooms=_rooms(session, given, peak),
-        link_bytes_per_s=given.link_bytes_per_s,
-        warnings=list(_warnings(session, tables, compiled=compiled)),
+        other_bytes=other,
+        needed_bytes=held + beside + (other or 0),
+        device_bytes=given or gpu_memory_bytes(session),
+        given=given is not None,
+        alternatives=list(_alternatives(*sizes[0])) if sizes else [],
     )
 
 
-def _table(
-    session: Session, table: Embedding, given: Given, shares: Shares, *, compiled: bool
-) -> TablePlan:
-    found = as_it_is(table, compiled=compiled)
-    times, times_missing = times_of(session, table, shares)
-    return TablePlan(
+def table_peak_bytes(session: Session, table: Embedding) -> int:
+    """Return the bytes of a table with its slots and the largest that its update makes."""
+    loop = session.diagnosed_loop()
+    compiled = bool(loop and loop.keras and loop.keras.jit_compile)
+    return _memory_of(table, compiled=compiled).peak_bytes
+
+
+def _memory_of(table: Embedding, *, compiled: bool) -> TableMemory:
+    temporaries = table.temporary_peak_bytes
+    if temporaries is None:
+        temporaries = table.temporary_bytes or 0
+    scattered = table.gradient == "sparse" and not table.gradient_spread
+    copied = scattered and table.copied_on_lookup and not compiled
+    return TableMemory(
         layer=table.layer,
         rows=table.rows,
         dim=table.dim,
         dtype=table.dtype,
-        trainable=table.trainable,
-        device=table.device,
-        table_bytes=found.table,
-        slot_bytes=found.slots,
-        temporary_bytes=found.temporaries,
-        copy_bytes=found.copy,
-        peak_bytes=found.peak,
-        checkpoint_bytes=found.table + found.slots,
-        ways=[
-            over_link(way, given.link_bytes_per_s)
-            for way in ways_out(table, shares, compiled=compiled)
-        ],
-        times=times,
-        times_missing=times_missing,
+        table_bytes=table.table_bytes,
+        slot_bytes=table.slot_bytes or 0,
+        temporary_bytes=temporaries,
+        copy_bytes=table.table_bytes if copied else 0,
     )
 
 
-def _rest(keras: KerasUse | None, tables: list[TablePlan]) -> ModelRest | None:
-    """A table that is no variable of the model leaves nothing less of it."""
+def _other_bytes(keras: KerasUse | None, tables: list[Embedding]) -> int | None:
+    """Return what the model and its optimizer have beside the tables, with dense gradients."""
     if keras is None or keras.variable_bytes is None or keras.trainable_bytes is None:
         return None
     trained = sum(one.table_bytes for one in tables if one.trainable)
-    slots = (keras.optimizer_bytes or 0) - sum(one.slot_bytes for one in tables)
-    return ModelRest(
-        variable_bytes=max(0, keras.variable_bytes - sum(one.table_bytes for one in tables)),
-        slot_bytes=max(0, slots),
-        gradient_bytes=max(0, keras.trainable_bytes - trained),
-    )
+    variables = keras.variable_bytes - sum(one.table_bytes for one in tables)
+    slots = (keras.optimizer_bytes or 0) - sum(one.slot_bytes or 0 for one in tables)
+    return max(0, variables) + max(0, slots) + max(0, keras.trainable_bytes - trained)
 
 
-def _building(tables: list[TablePlan], rest: ModelRest | None) -> int:
-    largest = max((one.table_bytes for one in tables), default=0)
-    held = sum(one.table_bytes for one in tables) + (rest.variable_bytes if rest else 0)
-    return held + _INITIALISER_TENSORS * largest
+def _alternatives(table: Embedding, now: TableMemory) -> Iterator[Alternative]:
+    def left(device_bytes: int, what: str, note: str) -> Alternative:
+        return Alternative(what, device_bytes, now.peak_bytes - device_bytes, note)
 
-
-def _shared_zeros(tables: list[Embedding]) -> int:
-    """What slots start from: those of one shape share a constant, as calls of TensorFlow's CPU
-    allocator have shown (2.21).
-
-    The first write to each copies it, and the last of these copies frees it. Whether that is while
-    temporaries are there depends on which updates run side by side.
-    """
-    sharing: dict[tuple[int, int, str], int] = defaultdict(int)
-    sizes = {}
-    for one in tables:
-        shape = (one.rows, one.dim, one.dtype)
-        if one.trainable and one.slots and one.slot_bytes == one.slots * one.table_bytes:
-            sharing[shape] += one.slots
-            sizes[shape] = one.table_bytes
-    return sum(sizes[shape] for shape, slots in sharing.items() if slots > 1)
-
-
-def _rooms(session: Session, given: Given, peak: int) -> list[Room]:
-    """A device, where one is given or was seen, holds what is trained; else the host does."""
-    rooms = []
-    device, basis = given.device_bytes, "given"
-    if device is None:
-        device, basis = gpu_memory_bytes(session), "measured"
-    if device is not None:
-        rooms.append(_room("device", device, basis, peak))
-    host, basis = given.host_bytes, "given"
-    if host is None:
-        host, basis = session.environment.memory_bytes, "measured"
-    if device is None or given.host_bytes is not None:
-        rooms.append(_room("host", host, basis, peak))
-    return rooms
-
-
-def _room(where: str, size: int, basis: str, needed: int) -> Room:
-    return Room.model_validate(
-        {
-            "where": where,
-            "bytes": size,
-            "basis": basis,
-            "needed_bytes": needed,
-            "fits": needed <= size,
-        }
-    )
-
-
-def _warnings(session: Session, tables: list[TablePlan], *, compiled: bool) -> list[str]:
-    said = []
-    unread = [one.layer for one in session.embeddings if one.temporary_bytes is None]
-    if unread:
-        said.append(
-            f"The step was not read for {', '.join(unread)}: slots are reckoned from the "
-            "optimizer's variables, and what the update makes beside them is not in the sums."
-        )
-    if compiled:
-        said.append(
-            "XLA compiles the step: it makes fewer tensors than the graph has, so the temporaries "
-            "are at most this."
-        )
-    for one in tables:
-        if one.table_bytes >= _PROTOBUF_LIMIT:
-            said.append(
-                f"The values of {one.layer} are more than 2 GiB: as a NumPy array that a "
-                "tf.function or a function of `map` reads they fail with a ValueError, since "
-                "TensorFlow writes such a constant into the graph. As a variable, or as a tensor "
-                "made before, they work."
+    if table.table_bytes >= 4 * table.rows * table.dim:
+        half = math.ceil(now.peak_bytes / 2)
+        yield left(half, "16-bit table", "Table and slots as bfloat16 keep 8 bits of precision.")
+    if table.trainable and table.gradient != "dense" and now.slot_bytes:
+        if now.temporary_bytes:
+            rows = now.table_bytes + now.slot_bytes + now.copy_bytes
+            yield left(
+                rows,
+                "row-wise update",
+                "An optimizer of pipediag.optimizers: the update makes nothing of the table's "
+                "size. Rows that a batch lacks keep their moments.",
             )
-    return said
+        bare = now.table_bytes + now.copy_bytes
+        yield left(bare, "SGD", "No slots. It learns otherwise.")
+    buckets = math.ceil(table.rows / BUCKETS)
+    if buckets < table.rows:
+        hashed = math.ceil(now.peak_bytes * buckets / table.rows)
+        yield left(hashed, "hashing", f"{BUCKETS} ids share a row, by a hash.")
+    yield left(
+        0,
+        "host memory",
+        'Under `tf.device("CPU:0")`: the rows of a batch cross to the device in each step.',
+    )

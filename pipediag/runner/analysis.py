@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol
 
 from pipediag.errors import PipediagError
@@ -22,7 +20,6 @@ from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import OnProgress, Shown
 from pipediag.runner.supervisor import ChildResult, child_that_waits, supervise
 from pipediag.runner.target import check_script
-from pipediag.runner.timed_ways import TimedWays
 from pipediag.session.messages import TrialsAwaited, WindowBegun
 from pipediag.session.settings import RunSettings, WantedLoop
 
@@ -63,7 +60,7 @@ class AnalysisRequest:
     script_output_to_stderr: bool = False
     fold_log: bool = False
     """Whether the framework's own log is kept from standard error."""
-    time_ways: TimedWays | None = None
+    device_memory_bytes: int | None = None
     """How long ways out of tables are timed after the run; None times none."""
     source: bool = True
     """Whether the session may hold code of the script; without it there is no patch."""
@@ -115,32 +112,19 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
     settings = _settings(request, output)
     folded = FoldedLog() if request.fold_log else None
     try:
-        with _directory_for_ids(request) as ids:
-            settings = replace(settings, ids_directory=ids)
-            start = partial(
-                supervise,
-                settings,
-                timeout_s=request.timeout_s,
-                json_mode=request.script_output_to_stderr,
-                folded=folded,
-            )
-            run = _run(request, output, settings, on_progress, start)
-            session = _conclude(request, settings, run, output, on_progress, folded)
-            if ids is not None:
-                session = _with_way_times(
-                    session, request, Path(ids), output, on_progress, _ends_at(request, run)
-                )
+        start = partial(
+            supervise,
+            settings,
+            timeout_s=request.timeout_s,
+            json_mode=request.script_output_to_stderr,
+            folded=folded,
+        )
+        run = _run(request, output, settings, on_progress, start)
+        session = _conclude(request, settings, run, output, on_progress, folded)
         failure = _report(session, output)
     finally:
         output.release()
     return AnalysisResult(session, output.path, output.kept_aside, run.child, folded, failure)
-
-
-def _directory_for_ids(request: AnalysisRequest) -> AbstractContextManager[str | None]:
-    """Where the child keeps ids of tables, for as long as they are wanted."""
-    if request.time_ways is None:
-        return nullcontext()
-    return TemporaryDirectory(prefix="pipediag-ids-")
 
 
 def analyse_followed(
@@ -169,6 +153,7 @@ def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
         profile_steps=request.profile_steps,
         run_to_end=request.run_to_end,
         epochs=request.epochs,
+        device_memory_bytes=request.device_memory_bytes,
         look_ahead_s=_look_ahead_s(request),
         loop=request.loop,
         budget_s=request.budget_s,
@@ -284,34 +269,8 @@ def _conclude(
     return _run_again(request, settings, recorded, run, output, on_progress, folded)
 
 
-def _with_way_times(
-    session: Session,
-    request: AnalysisRequest,
-    ids_directory: Path,
-    output: OutputDirectory,
-    on_progress: OnProgress,
-    ends_at: float | None,
-) -> Session:
-    """With what its tables cost in time."""
-    from pipediag.runner.way_times import STILL_TO_BE_TIMED, why_not, with_way_times
-    from pipediag.session.files import SESSION_FILE
-    from pipediag.session.store import save_session
-
-    assert request.time_ways is not None
-    missing = why_not(session, ends_at)
-    session = session.model_copy(update={"way_times_missing": missing or STILL_TO_BE_TIMED})
-    save_session(session, output.path / SESSION_FILE)
-    if missing is not None:
-        return session
-    # Whatever ends us while tables are timed, the run has its report.
-    _report(session, output)
-    timed = with_way_times(session, request.time_ways, ids_directory, on_progress, ends_at)
-    save_session(timed, output.path / SESSION_FILE)
-    return timed
-
-
 def _ends_at(request: AnalysisRequest, run: EndedRun) -> float | None:
-    """`time.monotonic()` at which `--timeout` has the time be up for all that follows the run."""
+    """Return the `time.monotonic()` at which `--timeout` ends all that follows the run."""
     if request.timeout_s is None:
         return None
     return run.child.started_ns / 1e9 + request.timeout_s

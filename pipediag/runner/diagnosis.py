@@ -38,7 +38,6 @@ from pipediag.session.run import Environment, OtherProcesses, OtherUse, Profiler
 from pipediag.session.settings import JOURNAL_FILE, RECORDING_FILE, TIMELINE_FILE, RunSettings
 from pipediag.session.steps import Window
 from pipediag.session.timeline import Timeline
-from pipediag.session.way_times import NOT_ASKED
 
 NO_RECORDING = "The script ended before TensorFlow was seen, so nothing was recorded."
 NO_LOOP = "No training loop was seen."
@@ -113,7 +112,7 @@ def diagnose(
         run_missing=run.run_missing,
         embeddings=run.embeddings,
         embeddings_missing=run.embeddings_missing,
-        way_times_missing=NOT_ASKED,
+        device_memory_bytes=settings.device_memory_bytes,
         loops=run.loops,
         windows=run.windows,
         host_samples=run.host_samples,

@@ -32,7 +32,6 @@ from pipediag.session.steps import (
 )
 from pipediag.session.text_work import TextWork
 from pipediag.session.trials import Combined, PipelineAlone, TrialRun
-from pipediag.session.way_times import WayTimes
 from pipediag.vocabulary import StepClass
 
 SCHEMA_VERSION = "1"
@@ -121,13 +120,8 @@ class Session(Record):
     XLA made of several parts, of which none is told: `not_told` holds it. The parts add up to the
     breakdown's `device_compute`."""
     embedding_cost_missing: str | None = None
-    way_times: WayTimes | None = None
-    """What the largest tables cost in time as they are and each way out of memory, with
-    `--time-ways`: after the run, a process of its own takes each table by itself, with the run's
-    rows, dimensions, type, ids and optimizer, and times steps (look-up, gradient, update) or
-    look-ups of both in blocks that take turns. `speedup` is a ratio with its interval, or `missing`
-    says why there is none. `ways_out.csv` has them beside the bytes."""
-    way_times_missing: str | None = None
+    device_memory_bytes: int | None = None
+    """As given by `--device-memory`; None where it was not."""
     text_work: TextWork | None = None
     """Work on text in the step's own graph, such as `StringSplitV2` or `LookupTableFindV2`, told
     from the rest of its compute by the types of operations in the profile: percent and ms of the

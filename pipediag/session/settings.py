@@ -46,6 +46,8 @@ class RunSettings:
     command_fd: int | None = None
     """A pipe on which the parent asks for trials; None where none are to be made."""
     run_to_end: bool = False
+    device_memory_bytes: int | None = None
+    """Memory of the device, as the user gives it for the memory plan."""
     epochs: int | None = None
     """How many the script would train, as the user says, where it does not tell."""
     look_ahead_s: float = 5.0
@@ -61,8 +63,6 @@ class RunSettings:
     """The function of pipediag's that a program called; None where the command runs a script."""
     interval: int | None = None
     """Which measurement this is of a training that is measured again and again."""
-    ids_directory: str | None = None
-    """Where ids of embedding tables are kept; None where nobody wants them afterwards."""
     unblock_interrupts: bool = False
     """Whether SIGINT is blocked until the script begins, and not blocked for the script."""
     safe_path: bool = False

@@ -76,15 +76,3 @@ def test_the_scripts_own_status_and_both_its_streams_stay(tmp_path: Path) -> Non
     assert done.status == 7
     assert done.stdout.startswith("{")
     assert done.stderr.startswith("mine\nout\n")
-
-
-def test_a_plan_of_memory_folds_it_too(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(WRITES)
-    command = [sys.executable, "-m", "pipediag", "plan-memory"]
-
-    folded = run([*command, "train.py"], tmp_path)
-    shown = run([*command, "-v", "train.py"], tmp_path)
-
-    assert "pipediag: 2 lines of TensorFlow's log folded; -v shows them." in folded.stderr
-    assert NOISE not in folded.stderr
-    assert shown.stderr.startswith(LOG)

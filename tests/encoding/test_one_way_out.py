@@ -20,7 +20,6 @@ ONLY_IN = {
     ("ET", "tostring"): {"encoding/xml.py"},
     ("console", "print"): {
         "reporters/terminal/summary.py",
-        "reporters/terminal/memory_plan.py",
         "reporters/terminal/trace.py",
     },
 }

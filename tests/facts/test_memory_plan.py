@@ -1,4 +1,4 @@
-"""Plans of tables whose bytes are reckoned by hand."""
+"""Memory plans of tables whose bytes are added up by hand."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.memory_plan import Given, plan_memory
-from pipediag.reporters.words import memory_words
-from pipediag.session.host import GpuUse
-from pipediag.session.memory_plan import MemoryPlan, Room
-from tests import factories
+from pipediag.facts.memory_plan import MemoryPlan, plan_memory
+from pipediag.reporters.words.memory_words import needed
 from tests.factories import make_embedding, make_keras, make_loop, make_session
 
 TABLE = 1000 * 64 * 4
@@ -19,7 +16,7 @@ ADAM = {**READ, "gradient_spread": True, "temporary_peak_bytes": 2 * TABLE}
 SGD = {**READ, "gradient_spread": False, "temporary_peak_bytes": 0, "slot_bytes": 0}
 
 
-def plan(*tables: dict[str, Any], given: Given | None = None, **keras: Any) -> MemoryPlan:
+def plan(*tables: dict[str, Any], given: int | None = 16 * 10**9, **keras: Any) -> MemoryPlan:
     """Of a model with 1,000 bytes beside the tables, all trained, in a process on a CPU."""
     rows = [make_embedding(**table) for table in tables]
     sizes = {
@@ -29,146 +26,70 @@ def plan(*tables: dict[str, Any], given: Given | None = None, **keras: Any) -> M
         **keras,
     }
     loop = make_loop(keras=make_keras(**sizes))
-    return plan_memory(make_session(embeddings=rows, loops=[loop]), given)
+    found = plan_memory(make_session(embeddings=rows, loops=[loop], device_memory_bytes=given))
+    assert found is not None
+    return found
 
 
 def test_a_step_with_adam_has_table_slots_and_the_temporaries_alive_at_once() -> None:
     found = plan(ADAM)
 
-    assert found.training_bytes == TABLE + 2 * TABLE + 2 * TABLE + 1000 + 2000 + 1000
-    assert found.building_bytes == TABLE + 1000 + 2 * TABLE
-    assert found.peak_bytes == found.training_bytes
-    assert found.checkpoint_bytes == 3 * TABLE + 3000
-    assert found.tables[0].copy_bytes == 0
     assert found.tables[0].peak_bytes == 5 * TABLE
+    assert found.other_bytes == 1000 + 2000 + 1000
+    assert found.needed_bytes == 5 * TABLE + 4000
+    assert found.lacking_bytes == 0
 
 
-def test_slots_of_one_shape_share_what_they_begin_with_until_the_first_step_wrote_them() -> None:
-    """One constant for both moments of both tables, beside the copies that the writes make."""
-    adam = {**ADAM, "slots": 2}
-    alone, twice = plan(adam), plan(adam, adam)
+def test_a_lookup_copies_a_table_that_rows_are_scattered_into_unless_xla_compiles() -> None:
+    assert plan(SGD).tables[0].peak_bytes == 2 * TABLE
+    assert plan(SGD, jit_compile=True).tables[0].peak_bytes == TABLE
 
-    assert alone.first_step_bytes == alone.training_bytes + TABLE
-    assert alone.peak_bytes == alone.first_step_bytes
-    assert twice.first_step_bytes == twice.training_bytes + TABLE
-    assert memory_words.peak(alone).endswith("in its first step")
-    assert "up to" in memory_words.together(alone)
+
+def test_copies_of_lookups_are_gone_when_updates_make_their_temporaries() -> None:
+    found = plan(ADAM, SGD)
+    assert found.needed_bytes == 5 * TABLE + TABLE + 4000
+
+
+def test_what_the_device_lacks_is_said() -> None:
+    found = plan(ADAM, given=TABLE)
+    assert found.lacking_bytes == 4 * TABLE + 4000
+    assert "too little" in needed(found)
+    assert "too little" not in needed(plan(ADAM))
+
+
+def test_on_a_cpu_without_a_size_there_is_nothing_to_hold_it_against() -> None:
+    large = make_embedding(table_bytes=256_000_000)
+    found = plan_memory(make_session(embeddings=[large]))
+    assert found is not None
+    assert found.device_bytes is None
+    assert not found.given
+
+
+def test_small_tables_have_a_plan_only_where_a_device_is_given() -> None:
+    session = make_session(embeddings=[make_embedding()])
+    assert plan_memory(session) is None
+    assert plan_memory(session.model_copy(update={"device_memory_bytes": 10**9})) is not None
 
 
 @pytest.mark.parametrize(
-    "table",
+    ("what", "left"),
     [
-        pytest.param(
-            {**SGD, "slots": 1, "slot_bytes": TABLE}, id="one slot is the constant itself"
-        ),
-        pytest.param({**ADAM, "slots": 2, "slot_bytes": 5000}, id="slots of another shape"),
-        pytest.param({**ADAM, "slots": 2, "trainable": False}, id="never written"),
+        ("16-bit table", 5 * TABLE // 2),
+        ("row-wise update", 3 * TABLE),
+        ("SGD", TABLE),
+        ("hashing", 5 * TABLE // 10),
+        ("host memory", 0),
     ],
 )
-def test_slots_that_share_nothing_with_others(table: dict[str, Any]) -> None:
-    found = plan(table)
-
-    assert found.first_step_bytes == found.training_bytes
-    assert "up to" not in memory_words.together(found)
+def test_each_change_alone_leaves_so_much_on_the_device(what: str, left: int) -> None:
+    [found] = [one for one in plan(ADAM).alternatives if one.what == what]
+    assert (found.device_bytes, found.saved_bytes) == (left, 5 * TABLE - left)
 
 
-def test_the_row_wise_update_copies_no_more_in_its_first_step_than_its_lookup_does_later() -> None:
-    lazy = {**SGD, "slots": 2, "slot_bytes": 2 * TABLE}
-    found = plan(lazy, variable_bytes=TABLE, trainable_bytes=TABLE, optimizer_bytes=2 * TABLE)
-
-    assert found.first_step_bytes == found.training_bytes == 4 * TABLE
-
-
-def test_building_is_the_peak_where_a_step_makes_little() -> None:
-    found = plan(SGD, optimizer_bytes=0)
-
-    assert found.tables[0].copy_bytes == TABLE
-    assert found.training_bytes == TABLE + 1000 + TABLE
-    assert found.peak_bytes == found.building_bytes == 3 * TABLE + 1000
-
-
-def test_the_copy_of_a_lookup_is_gone_when_the_update_begins() -> None:
-    adagrad = {**SGD, "slot_bytes": TABLE, "temporary_peak_bytes": TABLE * 3 // 2}
-
-    assert plan(adagrad).tables[0].peak_bytes == 2 * TABLE + TABLE * 3 // 2
-
-
-def test_under_xla_a_lookup_copies_nothing() -> None:
-    found = plan(SGD, jit_compile=True)
-
-    assert found.tables[0].copy_bytes == 0
-    assert any("XLA" in one for one in found.warnings)
-
-
-def test_tables_add_up_and_building_takes_the_largest_ones_values() -> None:
-    small = {**ADAM, "table_bytes": 1000, "slot_bytes": 2000, "temporary_peak_bytes": 500}
-    found = plan(ADAM, small)
-
-    assert found.training_bytes == 5 * TABLE + 3500 + 4000
-    assert found.building_bytes == 3 * TABLE + 1000 + 1000
-
-
-def test_what_is_no_table_is_said_to_be_missing() -> None:
-    unknown = plan(ADAM, variable_bytes=None)
-    loop = make_loop(keras=None)
-    own = plan_memory(make_session(embeddings=[make_embedding(**ADAM)], loops=[loop]))
-
-    assert unknown.rest is own.rest is None
-    assert "could not say" in str(unknown.rest_missing)
-    assert "No Keras model" in str(own.rest_missing)
-    assert own.training_bytes == 5 * TABLE
-
-
-def test_tables_that_are_no_variables_of_the_model_leave_no_negative_rest() -> None:
-    found = plan(ADAM, variable_bytes=10, trainable_bytes=10, optimizer_bytes=10)
-
-    assert found.rest is not None
-    assert found.rest.variable_bytes == found.rest.slot_bytes == found.rest.gradient_bytes == 0
-
-
-def test_without_a_known_peak_all_temporaries_count() -> None:
-    older = {**ADAM, "temporary_peak_bytes": None}
-
-    assert plan(older).tables[0].temporary_bytes == 10 * TABLE
-
-
-def test_a_step_that_was_not_read_is_named() -> None:
-    (warning,) = plan({"layer": "items"}).warnings
-
-    assert "items" in warning
-    assert "not in the sums" in warning
-
-
-@pytest.mark.parametrize(("table_bytes", "warned"), [(2**31 - 1, False), (2**31, True)])
-def test_values_that_no_constant_can_hold(table_bytes: int, warned: bool) -> None:
-    assert (
-        any("2 GiB" in one for one in plan({**SGD, "table_bytes": table_bytes}).warnings) is warned
-    )
-
-
-def rooms(given: Given | None = None, **host: Any) -> list[Room]:
-    session = make_session(embeddings=[make_embedding(**ADAM)])
-    seen = factories.make_host(**host) if host else session.host
-    return plan_memory(session.model_copy(update={"host": seen}), given).rooms
-
-
-def test_without_a_device_the_host_is_what_has_to_hold_it() -> None:
-    (room,) = rooms()
-
-    assert (room.where, room.basis, room.fits) == ("host", "measured", True)
-
-
-def test_what_is_given_goes_before_what_was_measured() -> None:
-    gpus = [
-        GpuUse(
-            name=str(size), utilisation_percent=None, memory_used_bytes=0, memory_total_bytes=size
-        )
-        for size in (10**7, 10**6)
-    ]
-    (measured,) = rooms(gpus=gpus)
-    device, host = rooms(Given(device_bytes=10**8, host_bytes=10**9), gpus=gpus)
-
-    assert (measured.where, measured.bytes, measured.basis) == ("device", 10**6, "measured")
-    assert not measured.fits
-    assert (device.bytes, device.basis, device.fits) == (10**8, "given", True)
-    assert (host.where, host.bytes) == ("host", 10**9)
+def test_a_frozen_table_has_no_other_update() -> None:
+    frozen = {**ADAM, "trainable": False, "slot_bytes": 0}
+    assert {one.what for one in plan(frozen).alternatives} == {
+        "16-bit table",
+        "hashing",
+        "host memory",
+    }

@@ -11,13 +11,10 @@ from pipediag.interrupts import INTERRUPTS
 from pipediag.runner.analysis import AnalysisRequest, analyse
 from pipediag.runner.output import prepare_output
 from pipediag.runner.second_run import FirstRun
-from pipediag.runner.timed_ways import TimedWays
-from pipediag.runner.way_times import STILL_TO_BE_TIMED
 from pipediag.session import files
 from pipediag.session.edits import Edit
 from pipediag.session.model import Session
-from pipediag.session.store import load_session
-from tests.factories import make_embedding, make_finding, make_loop, make_session
+from tests.factories import make_finding, make_loop, make_session
 from tests.records import make_operation, make_pipeline
 from tests.trials.bench import make_edit
 
@@ -158,26 +155,6 @@ def test_without_anything_to_try_a_script_is_run_once(script: str) -> None:
     assert Path("runs").read_text() == "run "
     assert result.session.script.second_run is None
     assert not [name for name in _names("out") if name.startswith(".")]
-
-
-def test_the_report_is_there_before_tables_are_timed_and_again_afterwards(
-    script: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    measured = make_session(embeddings=[make_embedding()])
-    monkeypatch.setattr("pipediag.runner.conclusion.diagnose", lambda *_: measured)
-
-    def timed(session: Session, *_: object) -> Session:
-        assert {"session.json", "report.html"} <= set(_names("out"))
-        assert load_session(Path("out")).way_times_missing == STILL_TO_BE_TIMED
-        Path("out/report.html").unlink()
-        return session.model_copy(update={"way_times_missing": "Nothing to time."})
-
-    monkeypatch.setattr("pipediag.runner.way_times.with_way_times", timed)
-    request = AnalysisRequest(script=script, output=Path("out"), time_ways=TimedWays(5.0, 10))
-    result = analyse(request, _ignore)
-
-    assert load_session(Path("out")) == result.session
-    assert "report.html" in _names("out")
 
 
 @pytest.mark.parametrize("source", [True, False])

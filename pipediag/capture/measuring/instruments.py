@@ -8,7 +8,6 @@ from typing import Any
 
 from pipediag.capture.environment import Description
 from pipediag.capture.journal import StepJournal
-from pipediag.capture.measuring.kept_ids import KeptIds
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
 from pipediag.capture.measuring.profiler import Profiler
@@ -32,5 +31,3 @@ class Instruments:
     """What pipelines that run now live by, to be kept until the process is gone."""
     descriptions: Sequence[Description] = ()
     """What each framework says of itself."""
-    kept_ids: KeptIds | None = None
-    """Where ids of tables are wanted afterwards."""

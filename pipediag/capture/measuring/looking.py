@@ -18,7 +18,7 @@ class Looking:
     def __init__(self, loop: Loop, instruments: Instruments) -> None:
         self._loop = loop
         self._with = instruments
-        self._tables = TableWatch(loop, instruments.recorder, instruments.kept_ids)
+        self._tables = TableWatch(loop, instruments.recorder)
         self._began_ns = 0
         self._read = False
         self._taken: StandIn | None = None

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.id_tally import IdTally
-from pipediag.capture.measuring.kept_ids import KeptIds
 from pipediag.capture.measuring.pipeline_tokens import TokensInFront
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import Keeper
@@ -62,10 +61,9 @@ _IN_PIPELINE = (
 class TableWatch:
     """Of one loop, from when its steps are timed until enough batches were seen."""
 
-    def __init__(self, loop: Loop, recorder: Recorder, kept: KeptIds | None = None) -> None:
+    def __init__(self, loop: Loop, recorder: Recorder) -> None:
         self._loop = loop
         self._recorder = recorder
-        self._kept = kept
         self._step: StepTables | None = None
         self._eager: EagerSteps | None = None
         """Where steps have to be listened to, as no function runs them."""
@@ -214,8 +212,6 @@ class TableWatch:
                 if record.ids.out_of_vocabulary is None:
                     record.ids.out_of_vocabulary_missing = self._why_no_vocabulary(record)
                 record.ids.zero_is_a_token = self._zero_is_a_token.get(id(record))
-                if self._kept is not None:
-                    self._kept.keep(record, tally)
             elif record.ids_missing is None:
                 record.ids_missing = self._why_none()
         self._tallies.clear()

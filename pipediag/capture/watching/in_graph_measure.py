@@ -35,7 +35,7 @@ class InGraphMeasure:
         self._recent: list[int] = []
         self._steps_in_window = 0
         self._window = self._open("warmup")
-        self._tables = TableWatch(loop, instruments.recorder, instruments.kept_ids)
+        self._tables = TableWatch(loop, instruments.recorder)
         self._looking_since: int | None = None
         self.keepers: list[Keeper] = []
         """Of the batches that loops of the function are at."""

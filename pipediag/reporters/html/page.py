@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 from pipediag.encoding.html import shown
 from pipediag.facts.culprit import culprit_place
 from pipediag.facts.free_input import most_of_free_input
+from pipediag.facts.memory_plan import plan_memory
 from pipediag.facts.order import to_act_on
 from pipediag.facts.python_callables import python_behind
 from pipediag.facts.run_parts import RUN_PART
@@ -49,7 +50,6 @@ from pipediag.reporters.words import (
     step_parts,
     step_words,
     verdict_words,
-    way_words,
     ways_on,
 )
 from pipediag.reporters.words import trial_outcomes as trials
@@ -146,7 +146,7 @@ def _body_context(session: Session) -> dict[str, Any]:
     culprit = source_lines.of_the_change(culprit_place(session), first, session.verdict.source)
     return {
         "session": session,
-        "memory_plan": memory_words.plan_of(session),
+        "memory_plan": plan_memory(session),
         "sections": list(Session.model_fields),
         "tables_first": embedding_rows.come_first(session.embeddings),
         "places": places,
@@ -212,7 +212,6 @@ def environment() -> Environment:
         embeddings=embedding_rows,
         step_parts=step_parts,
         memory=memory_words,
-        ways=way_words,
         interval=quantities.interval,
         evidence=evidence,
         whisker=charts.whisker,

@@ -39,7 +39,6 @@ from pipediag.reporters.tables.loop_rows import (
     loop_rows,
     window_rows,
 )
-from pipediag.reporters.tables.way_rows import WAY_COLUMNS, way_rows
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
@@ -188,7 +187,6 @@ def _tables(session: Session) -> Iterator[Table]:
     yield Table("steps", STEP_COLUMNS, (row.model_dump() for row in session.step_rows))
     yield Table("pipeline", PIPELINE_COLUMNS, _pipeline_rows(session))
     yield Table("embeddings", EMBEDDING_COLUMNS, embedding_rows(session))
-    yield Table("ways_out", WAY_COLUMNS, way_rows(session))
     yield Table("findings", FINDING_COLUMNS, _finding_rows(session))
     yield Table("evidence", EVIDENCE_COLUMNS, evidence_rows(session))
     yield Table("trials", TRIAL_COLUMNS, _trial_rows(session))

@@ -9,12 +9,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from pipediag.facts.memory_plan import MemoryPlan
 from pipediag.reporters.words import embedding_rows as words
-from pipediag.reporters.words import step_parts, way_words
+from pipediag.reporters.words import memory_words, step_parts
 from pipediag.reporters.words.quantities import byte_count, milliseconds, number, percent
 from pipediag.session.embedding_cost import EmbeddingCost
 from pipediag.session.embeddings import Embedding
-from pipediag.session.way_times import WayTimes
 
 
 def embedding_table(tables: list[Embedding], shown: int) -> Iterator[RenderableType]:
@@ -45,20 +45,22 @@ def embedding_table(tables: list[Embedding], shown: int) -> Iterator[RenderableT
             yield Text(f"  {table.layer}: {table.ids.incomplete}", "dim")
 
 
-def times_lines(timed: WayTimes | None, shown: int) -> Iterator[RenderableType]:
-    """How many times as fast a table alone is by each way out of its memory, where that was
-    timed."""
-    if timed is None or not shown:
+def memory_lines(plan: MemoryPlan | None, shown: int) -> Iterator[RenderableType]:
+    """Yield what training takes of memory, and what changes of the largest table would save."""
+    if plan is None or not shown:
         return
     yield Text()
-    yield Text(
-        "Embedding tables timed alone, without the rest of the model: times as fast as it is",
-        "bold",
-    )
-    for table in timed.tables[:shown]:
-        rows = way_words.of_fewer_rows(table)
-        line = Text(f"{table.layer}{rows}: {way_words.in_a_line(table)}")
-        yield Padding(line, (0, 0, 0, 2))
+    yield Text("Memory", "bold")
+    yield Padding(Text(memory_words.needed(plan)), (0, 0, 0, 2))
+    if not plan.alternatives:
+        return
+    table = plan.tables[0]
+    yield Text(f"  {table.layer} takes {byte_count(table.peak_bytes)}; each change alone leaves:")
+    grid = Table.grid(padding=(0, 2))
+    for one in plan.alternatives:
+        left = Text(byte_count(one.device_bytes), justify="right")
+        grid.add_row(f"    {one.what}", left, Text(one.note, no_wrap=True, overflow="ellipsis"))
+    yield grid
 
 
 def cost_table(cost: EmbeddingCost | None, tables: int) -> Iterator[RenderableType]:

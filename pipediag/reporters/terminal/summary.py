@@ -10,9 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from pipediag.facts.memory_plan import plan_memory
 from pipediag.facts.order import to_act_on, worth_doing
 from pipediag.facts.report_directory import as_typed
-from pipediag.reporters.terminal.embedding_table import cost_table, embedding_table, times_lines
+from pipediag.reporters.terminal.embedding_table import cost_table, embedding_table, memory_lines
 from pipediag.reporters.terminal.encoded import Encoded, prose, shortened
 from pipediag.reporters.terminal.limits import MAX_LINES, SPARING, UNLIMITED, Limits
 from pipediag.reporters.terminal.next_command import next_command
@@ -91,7 +92,7 @@ class _Summary:
         yield from self._operations()
         yield from embedding_table(self._session.embeddings, self._limits.embeddings)
         yield from cost_table(self._session.embedding_cost, self._limits.embeddings)
-        yield from times_lines(self._session.way_times, self._limits.embeddings)
+        yield from memory_lines(plan_memory(self._session), self._limits.embeddings)
         yield from self._findings()
         yield Text()
         yield self._pointers()

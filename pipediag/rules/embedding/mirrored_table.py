@@ -119,7 +119,7 @@ def _mirrored(loop: Loop, tables: list[Embedding], held: int) -> Finding:
         "informative",
         f"Each of {loop.replicas} replicas holds all of {names_of(tables)} with its slots, "
         f"{held / 1e6:.0f} MB. Rows divided over them would take {each:.0f} MB each, and rows of "
-        "the batch would travel; `pipediag plan-memory` reckons both.",
+        "the batch would travel.",
         place=(loop.file, loop.line),
         evidence={**_evidence(loop, tables), "held_bytes": held},
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.machine import gpu_memory_bytes, on_accelerator
+from pipediag.facts.memory_plan import table_peak_bytes
 from pipediag.facts.table_sizes import LARGE, large
-from pipediag.facts.table_ways import as_it_is
 from pipediag.rules.embedding.copied import judged_by_copies
 from pipediag.rules.embedding.sizes import names_of, vector_bytes
 from pipediag.rules.pipeline.widened_ids import COPIED
@@ -38,7 +38,7 @@ META = Meta(
     why="Rows of a table on the host cross to the GPU in each step, and their gradients cross "
     "back. A table that fills the GPU leaves no room for a batch more or a longer one.",
     edit="No `tf.device` around the table where it fits; where it does not, one of the ways out "
-    "that `pipediag plan-memory` lists.",
+    "that the memory plan lists.",
     cost="Memory of the GPU.",
     bound="None: the step with the table elsewhere was not measured.",
     needs=("loop", "steps", "breakdown"),
@@ -79,9 +79,7 @@ def _on_gpu(table: Embedding) -> bool:
 
 
 def _held(session: Session, table: Embedding) -> int:
-    loop = session.diagnosed_loop()
-    compiled = bool(loop and loop.keras and loop.keras.jit_compile)
-    return as_it_is(table, compiled=compiled).peak
+    return table_peak_bytes(session, table)
 
 
 def _on_host(session: Session, tables: list[Embedding], evidence: dict[str, Scalar]) -> Finding:
@@ -106,8 +104,8 @@ def _full(tables: list[Embedding], percent: float, evidence: dict[str, Scalar]) 
     return META.finding(
         "informative",
         f"{names_of(tables)} with slots, and what the update makes of its size, takes "
-        f"{percent:.0f} % of the GPU's memory. `pipediag plan-memory` reckons what each way out "
-        "would leave of it.",
+        f"{percent:.0f} % of the GPU's memory. The memory plan says what changes of "
+        "it would save.",
         evidence=evidence,
     )
 

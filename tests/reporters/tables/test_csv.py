@@ -21,7 +21,6 @@ NAMES = [
     "steps.csv",
     "pipeline.csv",
     "embeddings.csv",
-    "ways_out.csv",
     "findings.csv",
     "evidence.csv",
     "trials.csv",

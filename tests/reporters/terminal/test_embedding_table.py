@@ -5,14 +5,12 @@ from rich.console import Console, Group
 from pipediag.reporters.terminal.embedding_table import (
     cost_table,
     embedding_table,
-    times_lines,
 )
 from pipediag.reporters.words.quantities import percent
 from pipediag.session.embedding_cost import FusedParts, PartName
 from pipediag.session.embeddings import Embedding
 from tests.factories import make_embedding, make_embedding_cost
 from tests.rules.embedding.sessions import make_ids
-from tests.way_times import make_way_time, timed_session
 
 
 def shown(tables: list[Embedding], limit: int) -> str:
@@ -95,27 +93,3 @@ def test_what_xla_fused_stands_below_the_parts() -> None:
 def test_without_parts_or_room_nothing_is_said_of_them() -> None:
     assert list(cost_table(None, 3)) == []
     assert list(cost_table(make_embedding_cost(("rest", 1.0)), 0)) == []
-
-
-def test_what_ways_out_cost_is_told_whole_and_only_where_it_was_timed() -> None:
-    session = timed_session(make_way_time(), make_way_time(way="sgd", speedup=8.07))
-    console = Console(width=60, color_system=None)
-    with console.capture() as captured:
-        console.print(Group(*times_lines(session.way_times, 3)))
-        console.print(Group(*times_lines(None, 3)))
-        console.print(Group(*times_lines(session.way_times, 0)))
-
-    text = " ".join(captured.get().replace("\N{NO-BREAK SPACE}", " ").split())
-    assert text.count("timed alone, without the rest of the model") == 1
-    assert "embedding: sgd 8.07x [6.31, 6.57], row-wise update 6.43x [6.31, 6.57]" in text
-
-
-def test_a_table_that_was_timed_with_fewer_rows_says_so_beside_its_name() -> None:
-    timed = timed_session(make_way_time()).way_times
-    assert timed is not None
-    fewer = [table.model_copy(update={"timed_rows": 500}) for table in timed.tables]
-    console = Console(width=100, color_system=None)
-    with console.capture() as captured:
-        console.print(Group(*times_lines(timed.model_copy(update={"tables": fewer}), 3)))
-
-    assert "embedding, 500 of 1,000 rows: row-wise update" in captured.get()

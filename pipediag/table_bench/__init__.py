@@ -1,1 +1,0 @@
-"""Times embedding tables by themselves, in a process that imports TensorFlow as a script would."""
