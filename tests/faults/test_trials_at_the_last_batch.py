@@ -39,8 +39,9 @@ SHORT = """
 """
 
 
-def test_a_short_fit_is_tried_before_it_is_over(make_case: MakeCase) -> None:
-    case = make_case(SHORT.replace("EXAMPLES", "120").replace("EPOCHS", "1"))
+@pytest.mark.parametrize("examples", ["80", "100", "120"])
+def test_a_short_fit_is_tried_before_it_is_over(make_case: MakeCase, examples: str) -> None:
+    case = make_case(SHORT.replace("EXAMPLES", examples).replace("EPOCHS", "1"))
     session = case.analysed("--budget", "8").session
 
     assert session.trials is not None, session.trials_missing

@@ -150,34 +150,34 @@ class Loop:
 
     @property
     def at_last_batch(self) -> bool:
-        """Whether it was just handed the last batch that its first `fit` plans to take."""
-        planned, steps = self.record.planned_steps, self.record.steps
+        """True if it was just handed the last batch that it plans to take."""
+        planned, steps = self._planned_steps, self.record.steps
         return planned is not None and 0 <= steps - planned < self.record.batches_per_call
 
     @property
     def steps_left(self) -> int | None:
-        """Steps that its first `fit` still has to take, or a loop of the script's own; None where
-        nothing says so.
+        """Steps that it still has to take; None where nothing says so."""
+        planned, record = self._planned_steps, self.record
+        # More than planned: a loop of the script's own is come to from elsewhere as well.
+        if planned is None or (record.kind != "keras" and record.steps > planned):
+            return None
+        return max(0, planned - record.steps)
 
-        Of data whose length nobody knows the first epoch tells, and the number of epochs, which for
-        a loop of the script's own the loop around it tells.
+    @property
+    def _planned_steps(self) -> int | None:
+        """Steps of its first `fit`, or of a loop of the script's own; None where nothing says so.
+
+        For data of unknown length the first epoch says how long it is. The number of epochs is an
+        argument of `fit`, and for a loop of the script's own that of the loop around it.
         """
         record = self.record
-        planned = record.planned_steps
-        if record.kind != "keras":
-            return self._own_steps_left()
-        epochs = record.keras.epochs if record.keras else None
-        if planned is None and self.epoch_steps and epochs and epochs > 1:
-            planned = epochs * self.epoch_steps
-        return None if planned is None else max(0, planned - record.steps)
-
-    def _own_steps_left(self) -> int | None:
-        record, epoch = self.record, self.epoch_steps or self.record.data_steps
-        planned = record.planned_steps
-        if planned is None and epoch and record.planned_rounds:
-            planned = epoch * record.planned_rounds
-        # More than planned: it is come to from elsewhere as well.
-        return None if planned is None or record.steps > planned else planned - record.steps
+        if record.planned_steps is not None:
+            return record.planned_steps
+        if record.kind == "keras":
+            epoch, epochs = self.epoch_steps, record.keras.epochs if record.keras else None
+            return epoch * epochs if epoch and epochs and epochs > 1 else None
+        epoch = self.epoch_steps or record.data_steps
+        return epoch * record.planned_rounds if epoch and record.planned_rounds else None
 
     @property
     def may_be_followed(self) -> bool:

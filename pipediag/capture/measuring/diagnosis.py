@@ -81,7 +81,10 @@ class Diagnosis:
         if self.phase is not Phase.BASELINE or self._decide_every == 1 or self._skip:
             return 0
         in_block = len(self._window.block.starts_ns) % self._decide_every
-        return self._decide_every - 1 - max(in_block, self._undecided)
+        spare = self._decide_every - 1 - max(in_block, self._undecided)
+        left = self.loop.steps_left
+        # The step on the last batch decides something: trials hold the loop there.
+        return spare if left is None else min(spare, left // self.loop.record.batches_per_call - 1)
 
     @property
     def _undecided(self) -> int:
@@ -135,7 +138,11 @@ class Diagnosis:
             self._window.add(self._start_ns, duration, wait_ns, self.loop.record.batches_per_call)
             self._since_trace.append(duration)
         self._start_ns = now_ns
-        if self.phase is Phase.BASELINE and not self._decision_is_due():
+        if (
+            self.phase is Phase.BASELINE
+            and not self._decision_is_due()
+            and not self.loop.at_last_batch
+        ):
             return
         self._advance(consumer, now_ns)
 
@@ -154,8 +161,11 @@ class Diagnosis:
         if self.measuring and self._window.block.durations_ns:
             self._blocks.interrupted(self._window, consumer, exhausted)
 
-    def finish(self, reason: str) -> None:
-        """The loop will not go on: close what is open, and save it."""
+    def finish(self, reason: str, *, complete: bool = False) -> None:
+        """Close what is open, and save it: no more steps of the loop are measured.
+
+        `reason` says why the open window is not `complete`.
+        """
         if not self.measuring:
             return
         # First, as what follows may fail: the script must not go on with what is ours.
@@ -168,7 +178,7 @@ class Diagnosis:
         if self._stacks is not None:
             self._end_stacks()
         if phase is not Phase.LOOK:
-            self._window.close(complete=False, reason=reason)
+            self._window.close(complete=complete, reason=None if complete else reason)
         self.looking.end()
         self._with.recorder.save()
 
@@ -189,6 +199,9 @@ class Diagnosis:
         self._mark()
 
     def _act(self, consumer: Consumer, now_ns: int) -> bool:
+        if self.loop.at_last_batch and self._is_measured(now_ns):
+            self._skip_to_trials(consumer)
+            return True
         # Compared, not looked up in a table: to hash an Enum runs Python code, at each step.
         match self.phase:
             case Phase.WARMUP:
@@ -206,6 +219,24 @@ class Diagnosis:
             case Phase.DONE:
                 acted = False
         return acted
+
+    def _is_measured(self, now_ns: int) -> bool:
+        """Return True if the step time is known, and a window is open that takes more steps."""
+        window = self._window
+        if self.phase is Phase.BASELINE:
+            return self._with.pace.baseline_done(window.count, window.elapsed_ns(now_ns), 0)
+        return self.phase is Phase.STACKS or self.phase is Phase.LOOK
+
+    def _skip_to_trials(self, consumer: Consumer) -> None:
+        """End the diagnosis at the loop's last batch, the last moment at which it can be held.
+
+        While trials hold the loop it goes on; the windows that follow would not get their steps.
+        """
+        complete = self.phase is Phase.BASELINE
+        if complete:
+            self._blocks.end(self._window, consumer)
+        self.finish("the loop's last batch came before this window was full", complete=complete)
+        self._with.tell(LoopMeasured(self.loop.record.line))
 
     def _mark(self) -> None:
         # A step that is skipped, as it pays for the profiler's start, is not marked either.
@@ -358,6 +389,9 @@ class Diagnosis:
         ):
             self._end_profile()
             self._window.close(complete=True)
+        elif self.loop.at_last_batch:
+            self._skip_to_trials(consumer)
+            return True
         else:
             return False
         self._with.recorder.save()

@@ -167,6 +167,13 @@ def test_a_loops_last_batch_is_that_of_its_first_fit(steps: int, per_call: int, 
     assert not training_loop(steps=steps, planned_steps=None).at_last_batch
 
 
+@pytest.mark.parametrize(("steps", "last"), [(10, False), (19, False), (20, True), (21, False)])
+def test_a_loops_last_batch_is_that_of_its_last_epoch(steps: int, last: bool) -> None:
+    loop = training_loop(steps=steps, planned_rounds=2, data_steps=10)
+
+    assert loop.at_last_batch is last
+
+
 @pytest.mark.parametrize(
     ("planned", "epoch_steps", "epochs", "left"),
     [

@@ -413,6 +413,52 @@ def test_the_profile_gives_way_to_trials_at_the_last_batch(
     assert measured.instruments.windows[-1] == ("profile", True)
 
 
+@pytest.mark.parametrize(
+    ("phase", "window"),
+    [(Phase.STACKS, ("stacks", False)), (Phase.PROFILE, ("profile", False))],
+)
+def test_windows_that_would_not_get_their_steps_are_skipped_at_the_last_batch(
+    measured: Measured, phase: Phase, window: tuple[str, bool]
+) -> None:
+    measured.pace.stacks = measured.pace.profile = 10
+    measured.until(phase)
+    measured.loop.record.planned_steps = measured.loop.record.steps + 3
+    for _ in range(2):
+        measured.step()
+    assert measured.diagnosis.phase is phase
+    measured.step()
+
+    assert measured.diagnosis.phase is Phase.DONE
+    assert measured.instruments.windows[-1] == window
+    assert measured.instruments.events[-1] is LoopMeasured
+    assert (FakeSampler.running, measured.instruments.profiler.running) == (0, False)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_loop_is_tried_at_its_last_batch_if_its_step_time_is_known(
+    measured: Measured, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    def enough_where_none_is_left(_count: int, _elapsed_ns: int, remaining: int | None) -> bool:
+        return known and remaining == 0
+
+    monkeypatch.setattr(measured.pace, "baseline_done", enough_where_none_is_left)
+    measured.pace.decide_every = 8
+    measured.until(Phase.BASELINE)
+    measured.loop.record.planned_steps = measured.loop.record.steps + 1
+    measured.step()
+
+    assert measured.diagnosis.measuring is not known
+    assert measured.instruments.windows[-1] == ("baseline", known)
+
+
+def test_a_step_on_the_last_batch_is_never_spare(measured: Measured) -> None:
+    measured.pace.baseline, measured.pace.decide_every = 100, 8
+    measured.until(Phase.BASELINE)
+    assert measured.diagnosis.spare_steps == 7
+    measured.loop.record.planned_steps = measured.loop.record.steps + 3
+    assert measured.diagnosis.spare_steps == 2
+
+
 @pytest.mark.parametrize(("hand_over", "unknown"), [("call", True), ("next", False)])
 def test_a_step_that_asks_for_its_batch_itself_has_not_asked_when_a_window_ends(
     measured: Measured, hand_over: HandOver, unknown: bool
