@@ -6,10 +6,15 @@ import sys
 
 def run() -> None:
     """Run the command line, in a process of its own."""
-    search_own_places_first()
-    from pipediag.interrupts import INTERRUPTS
+    try:
+        search_own_places_first()
+        from pipediag.interrupts import INTERRUPTS
 
-    INTERRUPTS.take()
+        INTERRUPTS.take()
+    except KeyboardInterrupt:
+        # Ctrl-C came before its handler was installed. The status is that of `INTERRUPTED`.
+        os.write(2, b"pipediag: interrupted.\n")
+        os._exit(130)
     from pipediag.cli.streams import take_standard_streams
 
     take_standard_streams()

@@ -20,9 +20,11 @@ def interrupt():
 """
 
 
-def _run(code: str, disposition: signal.Handlers) -> subprocess.CompletedProcess[str]:
+def _run(
+    code: str, disposition: signal.Handlers, before: str = TAKES
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", TAKES + code],
+        [sys.executable, "-c", before + code],
         env=environment(),
         capture_output=True,
         text=True,
@@ -41,6 +43,19 @@ def _run(code: str, disposition: signal.Handlers) -> subprocess.CompletedProcess
 )
 def test_a_command_without_a_script_ends_at_once(code: str) -> None:
     done = _run(code, signal.SIG_DFL)
+
+    assert (done.returncode, done.stdout) == (INTERRUPTED, "")
+    assert done.stderr == "pipediag: interrupted.\n"
+
+
+def test_before_the_handler_is_there_it_leaves_no_traceback_either() -> None:
+    code = """
+import signal
+from pipediag import __main__ as command
+command.search_own_places_first = lambda: signal.raise_signal(signal.SIGINT)
+command.run()
+"""
+    done = _run(code, signal.SIG_DFL, before="")
 
     assert (done.returncode, done.stdout) == (INTERRUPTED, "")
     assert done.stderr == "pipediag: interrupted.\n"
