@@ -157,9 +157,8 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic from click
     "-v",
     "--verbose",
     is_flag=True,
-    help="Everything that was found, at any length, and TensorFlow's own log where it is written.",
+    help="Everything that was found, at any length.",
 )
-@click.option("--fold-log", is_flag=True, hidden=True, help="With -q too: `ab` has its own words.")
 @click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
@@ -276,7 +275,6 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         budget_s=options["budget"],
         rerun=options["rerun"],
         script_output_to_stderr=options["json_mode"],
-        fold_log=_folds(options),
         device_memory_bytes=options["device_memory"],
         source=not options["no_source"],
     )
@@ -292,11 +290,6 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
     return result
 
 
-def _folds(options: dict[str, Any]) -> bool:
-    """Whether TensorFlow's log is folded: with `-q` there would be nobody to say so."""
-    return options["fold_log"] or not (options["quiet"] or options["verbose"])
-
-
 def _console(color: bool | None) -> Console:
     from rich.console import Console
 
@@ -305,19 +298,15 @@ def _console(color: bool | None) -> Console:
 
 def _show(result: AnalysisResult, options: dict[str, Any], console: Console) -> None:
     from pipediag.cli.earlier_report import say_since
-    from pipediag.cli.folded_log import say_folded, say_last
     from pipediag.session.store import dump_session
 
     if options["json_mode"]:
         deliver(dump_session(result.session))
     if options["quiet"]:
-        say_last(result)
         return
     _show_summary(result, options, console)
     if result.kept_aside is not None:
         say_since(result.kept_aside, result.session, result.directory)
-    say_folded(result)
-    say_last(result)
 
 
 def _show_summary(result: AnalysisResult, options: dict[str, Any], console: Console) -> None:

@@ -14,7 +14,6 @@ from pipediag.errors import PipediagError
 from pipediag.facts.report_directory import as_typed, default_directory
 from pipediag.interrupts import INTERRUPTS
 from pipediag.runner.asking import Ask, OnTrials
-from pipediag.runner.framework_log.folding import FoldedLog
 from pipediag.runner.installed_tensorflow import check_tensorflow
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import OnProgress, Shown
@@ -58,8 +57,6 @@ class AnalysisRequest:
     rerun: bool = False
     """Run a script that was over too soon a second time, for trials only."""
     script_output_to_stderr: bool = False
-    fold_log: bool = False
-    """Whether the framework's own log is kept from standard error."""
     device_memory_bytes: int | None = None
     """How long ways out of tables are timed after the run; None times none."""
     source: bool = True
@@ -87,8 +84,6 @@ class AnalysisResult:
     kept_aside: Path | None
     """Where the report that was in the directory before is now."""
     child: ChildResult
-    folded: FoldedLog | None
-    """Of the framework's log, in all runs of the script; None where all of it was shown."""
     report_failure: str | None = None
     """Which reports could not be written and why; all others were, and the session is saved."""
 
@@ -110,21 +105,19 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
         request.output or default_directory(request.script, module=request.module), request.force
     )
     settings = _settings(request, output)
-    folded = FoldedLog() if request.fold_log else None
     try:
         start = partial(
             supervise,
             settings,
             timeout_s=request.timeout_s,
             json_mode=request.script_output_to_stderr,
-            folded=folded,
         )
         run = _run(request, output, settings, on_progress, start)
-        session = _conclude(request, settings, run, output, on_progress, folded)
+        session = _conclude(request, settings, run, output, on_progress)
         failure = _report(session, output)
     finally:
         output.release()
-    return AnalysisResult(session, output.path, output.kept_aside, run.child, folded, failure)
+    return AnalysisResult(session, output.path, output.kept_aside, run.child, failure)
 
 
 def analyse_followed(
@@ -252,7 +245,6 @@ def _conclude(
     run: EndedRun,
     output: OutputDirectory,
     on_progress: OnProgress,
-    folded: FoldedLog | None = None,
 ) -> Session:
     from pipediag.runner.conclusion import record
 
@@ -266,7 +258,7 @@ def _conclude(
     )
     if not request.rerun:
         return recorded.session
-    return _run_again(request, settings, recorded, run, output, on_progress, folded)
+    return _run_again(request, settings, recorded, run, output, on_progress)
 
 
 def _ends_at(request: AnalysisRequest, run: EndedRun) -> float | None:
@@ -283,7 +275,6 @@ def _run_again(
     run: EndedRun,
     output: OutputDirectory,
     on_progress: OnProgress,
-    folded: FoldedLog | None = None,
 ) -> Session:
     """What the first run was over too soon for, tried in a second one."""
     from pipediag.runner.conclusion import with_second_run
@@ -301,9 +292,7 @@ def _run_again(
             on_progress,
             budget_s=request.budget_s,
             json_mode=request.script_output_to_stderr,
-            folded=folded,
         )
-        output.add_log(again)
     finally:
         again.discard_capture()
     if second is None:

@@ -97,7 +97,6 @@ def record(
             session = with_excerpt(with_patches(session, run.began_s), run.began_s)
         save_session(session, output.path / SESSION_FILE)
         output.keep_trace()
-        output.keep_log()
     output.discard_capture()
     return Recorded(session, untried, recording, outcomes)
 

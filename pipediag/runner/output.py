@@ -11,7 +11,6 @@ from pathlib import Path
 
 from pipediag.errors import PipediagError
 from pipediag.runner.directory_lock import DirectoryLock
-from pipediag.runner.framework_log.kept import FRAMEWORK_LOG
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.settings import TRACE_DIRECTORY
 
@@ -53,19 +52,6 @@ class OutputDirectory:
         if recorded.is_dir():
             shutil.rmtree(kept, ignore_errors=True)
             recorded.replace(kept)
-
-    def keep_log(self) -> None:
-        """Move what was folded of the framework's log there too; an earlier run's goes."""
-        with suppress(OSError):
-            (self.path / FRAMEWORK_LOG).unlink(missing_ok=True)
-            (self.capture / FRAMEWORK_LOG).replace(self.path / FRAMEWORK_LOG)
-
-    def add_log(self, again: OutputDirectory) -> None:
-        """Put what was folded in another run of the script behind that of the first."""
-        with suppress(OSError):
-            more = (again.capture / FRAMEWORK_LOG).read_bytes()
-            with (self.path / FRAMEWORK_LOG).open("ab") as kept:
-                kept.write(more)
 
     def anew(self) -> OutputDirectory:
         """The same, with a capture directory for another run of the script.

@@ -13,7 +13,6 @@ from pipediag.errors import PipediagError
 from pipediag.facts.second_run import edits_for_second_run
 from pipediag.interrupts import INTERRUPTS
 from pipediag.runner.asking import Ask
-from pipediag.runner.framework_log.folding import FoldedLog
 from pipediag.runner.progress import OnProgress, RunsAgain
 from pipediag.runner.same_operations import (
     BehavedOtherwiseError,
@@ -68,12 +67,10 @@ def second_run(
     *,
     budget_s: float,
     json_mode: bool,
-    folded: FoldedLog | None = None,
 ) -> SecondRun | None:
     """Run the script once more, to try what its first run was over too soon for.
 
-    None where there is nothing to try so. `budget_s` is the time that both runs have for trials,
-    `folded` as in `supervise`.
+    None where there is nothing to try so. `budget_s` is the time that both runs have for trials.
     """
     edits = edits_for_second_run(first.session)
     loop = first.session.diagnosed_loop()
@@ -101,7 +98,6 @@ def second_run(
             on_progress=on_progress,
             on_trials=held,
             json_mode=json_mode,
-            folded=folded,
         )
     except PipediagError as error:
         return SecondRun(f"The script could not be run a second time: {error}", began_s=began_s)

@@ -17,7 +17,6 @@ from pipediag.encoding.visible import without_styles
 from pipediag.errors import PipediagError
 from pipediag.runner.asking import ChildGone, CommandPipe, MessageReader, OnTrials
 from pipediag.runner.death import describe_death
-from pipediag.runner.framework_log.folding import FoldedLog, folding
 from pipediag.runner.interpreter_flags import interpreter_flags
 from pipediag.runner.lookout import Lookout
 from pipediag.runner.patience import Patience, activity_of
@@ -111,13 +110,12 @@ def supervise(
     on_progress: OnProgress,
     on_trials: OnTrials | None = None,
     json_mode: bool = False,
-    folded: FoldedLog | None = None,
 ) -> ChildResult:
     """Run the script in a child of the same interpreter until it has ended, by itself or by us.
 
     `on_trials` is called whenever a measured loop waits for what to try, with a function that asks
     it; without, no loop waits. With `json_mode` the script's standard output goes to standard
-    error. `folded` is given what was folded of the framework's log; without, all of it is shown.
+    error.
     Signals sent to this process alone are passed on, see `HeldSignals`.
 
     Raises:
@@ -137,17 +135,15 @@ def supervise(
     command = [sys.executable, *interpreter_flags(sys.orig_argv), str(CHILD), str(settings_path)]
     memory_before = cgroup.out_of_memory()
     try:
-        with HeldSignals() as signals, folding(folded, settings_path.parent) as standard_error:
+        with HeldSignals() as signals:
             sys.stdout.flush()
             process = subprocess.Popen(
                 command,
-                stdout=standard_error.given_for_output if json_mode else None,
-                stderr=standard_error.given,
+                stdout=sys.stderr.fileno() if json_mode else None,
                 # The script may have been given descriptors by its caller, as in `3<file`.
                 close_fds=False,
                 preexec_fn=signals.prepare_script,  # noqa: PLW1509 - no other thread runs yet
             )
-            standard_error.is_given()
             os.close(writing)
             if commands is not None:
                 commands.close_childs_end()

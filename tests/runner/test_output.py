@@ -10,7 +10,6 @@ import pytest
 from pipediag.errors import PipediagError
 from pipediag.runner import output as output_module
 from pipediag.runner.directory_lock import DirectoryLock
-from pipediag.runner.framework_log.kept import FRAMEWORK_LOG
 from pipediag.runner.output import MOST_MOVES, prepare_output
 
 
@@ -185,26 +184,3 @@ def test_a_process_that_was_forked_meanwhile_does_not_keep_the_directory(tmp_pat
     os.waitpid(child, 0)
     assert again.is_taken
     again.release()
-
-
-def test_the_frameworks_log_of_a_second_run_stands_behind_that_of_the_first(tmp_path: Path) -> None:
-    (tmp_path / FRAMEWORK_LOG).write_text("of an earlier report\n")
-    output = prepare_output(tmp_path, force=True)
-    (output.capture / FRAMEWORK_LOG).write_text("first\n")
-    again = output.anew()
-    (again.capture / FRAMEWORK_LOG).write_text("second\n")
-
-    output.keep_log()
-    output.add_log(again)
-
-    assert (tmp_path / FRAMEWORK_LOG).read_text() == "first\nsecond\n"
-
-
-def test_where_nothing_was_folded_no_log_is_left(tmp_path: Path) -> None:
-    (tmp_path / FRAMEWORK_LOG).write_text("of an earlier report\n")
-    output = prepare_output(tmp_path, force=True)
-
-    output.keep_log()
-    output.add_log(output.anew())
-
-    assert not (tmp_path / FRAMEWORK_LOG).exists()
