@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from pipediag.interrupts import INTERRUPTS, ends_with_parent
-from pipediag.runner.witness import Witness, arrived
 
 FORWARDED = frozenset(
     {
@@ -30,8 +30,8 @@ FORWARDED = frozenset(
 )
 """What others send to a program to end it or to tell it something."""
 
-IN_TURN_S = 0.05
-"""Time in which a sender that signals one process after the other is through with a few."""
+_SI_KERNEL = 0x80
+"""From asm-generic/siginfo.h: sent by the kernel, as a terminal's signals are."""
 
 _LOOK_S = 0.2
 """How often `wait_for` asks whether Ctrl-C came."""
@@ -78,48 +78,66 @@ class HeldSignals:
     """Holds back the signals in `FORWARDED` from this thread while a child runs.
 
     A signal that was ignored when we were started, as `nohup` does, is ignored by the child too.
+
+    On a terminal the child stays in our process group: Ctrl-C, a hang-up and a new size reach both
+    from the kernel, and job control is the shell's. Elsewhere it has a group of its own, so that a
+    signal to our group reaches it once, from us.
     """
 
     def __enter__(self) -> HeldSignals:
         self._end_with_us = ends_with_parent()
+        self._shares_terminal = _has_terminal()
         self._mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
         if INTERRUPTS.came:
             # Just before: it is for the child, as any that comes from here on. Sent to this thread,
             # as another one that does not block it would take what is sent to the process.
             signal.raise_signal(signal.SIGINT)
-        self._witness = Witness(FORWARDED)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._witness.dismiss()
         # What came while the child ran was meant for it; the child may have ended by it.
-        for _ in arrived(FORWARDED):
+        for _ in _arrived():
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask_before)
 
     def prepare_child(self) -> None:
-        """For the child, between fork and exec.
+        """Set up the child between fork and exec.
 
         A blocked signal would stay blocked. SIGKILL cannot be passed on, but whoever sends it to us
         means the script.
         """
-        self._end_with_us()
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask_before)
+        self._prepare(self._mask_before)
 
     def prepare_script(self) -> None:
-        """The same, where the child unblocks SIGINT itself, as the last thing before the script.
+        """Set up a child that unblocks SIGINT itself, as the last thing before the script.
 
         Until then Ctrl-C would show a traceback of the interpreter's start, or of ours.
         """
+        self._prepare({*self._mask_before, signal.SIGINT})
+
+    def _prepare(self, mask: Iterable[int]) -> None:
         self._end_with_us()
-        signal.pthread_sigmask(signal.SIG_SETMASK, {*self._mask_before, signal.SIGINT})
+        if not self._shares_terminal:
+            os.setpgid(0, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def to_forward(self) -> Iterator[int]:
-        """Signals that have arrived here, but not at every process beside us."""
-        ours = list(arrived(FORWARDED))
-        if not ours:
-            return
-        time.sleep(IN_TURN_S)
-        ours += arrived(FORWARDED)
-        had = self._witness.has_had()
-        yield from dict.fromkeys(number for number, sender in ours if (number, sender) not in had)
+        """Return the signals that have arrived here and did not reach the child by themselves."""
+        for number, from_kernel in _arrived():
+            if not (from_kernel and self._shares_terminal):
+                yield number
+
+
+def _arrived() -> Iterator[tuple[int, bool]]:
+    """Return the blocked signals that this process was sent, and if the kernel sent them."""
+    while (found := signal.sigtimedwait(FORWARDED, 0)) is not None:
+        yield found.si_signo, found.si_code == _SI_KERNEL
+
+
+def _has_terminal() -> bool:
+    """Return True where this process has a controlling terminal."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import termios
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,11 +35,6 @@ COUNTS_SIGNALS = """
 """
 
 
-QUIET = ("-q",)
-FOLDED = pytest.mark.parametrize("start", [QUIET, ()], indirect=True, ids=["quiet", "folded"])
-"""Without `-q` the script's standard error goes through another process of ours."""
-
-
 @dataclass
 class Started:
     process: subprocess.Popen[str]
@@ -48,15 +43,13 @@ class Started:
 
 
 @pytest.fixture
-def start(make_probe: MakeProbe, request: pytest.FixtureRequest) -> Iterator[Callable[[], Started]]:
-    """A parameter is the options of the command in place of `-q`."""
+def start(make_probe: MakeProbe) -> Iterator[Callable[[], Started]]:
     processes = []
-    options = getattr(request, "param", QUIET)
 
     def started() -> Started:
         probe = make_probe(COUNTS_SIGNALS)
         process = subprocess.Popen(
-            _command(probe, options),
+            _command(probe),
             cwd=probe.directory,
             env=environment(),
             stdout=subprocess.PIPE,
@@ -73,8 +66,8 @@ def start(make_probe: MakeProbe, request: pytest.FixtureRequest) -> Iterator[Cal
         process.communicate()
 
 
-def _command(probe: Probe, options: Sequence[str]) -> list[str]:
-    own = ["analyze", *options, "--run-to-end", "-o", str(probe.directory / "../out")]
+def _command(probe: Probe) -> list[str]:
+    own = ["analyze", "-q", "--run-to-end", "-o", str(probe.directory / "../out")]
     return [sys.executable, "-m", "pipediag", *own, *probe.arguments]
 
 
@@ -104,7 +97,6 @@ def test_a_signal_to_the_parent_alone_reaches_the_script_once(
     assert running.process.returncode == 0
 
 
-@FOLDED
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_a_signal_to_the_group_reaches_the_script_once(
     number: signal.Signals, start: Callable[[], Started]
@@ -117,22 +109,6 @@ def test_a_signal_to_the_group_reaches_the_script_once(
     assert out == f"signals: {{'{number.name}': 1}} the end\n"
 
 
-@FOLDED
-def test_a_signal_to_each_process_in_turn_reaches_the_script_once(
-    start: Callable[[], Started],
-) -> None:
-    """As service managers and batch systems end a job."""
-    running = start()
-    parent = psutil.Process(running.process.pid)
-
-    for process in (parent, *parent.children(recursive=True)):
-        process.send_signal(signal.SIGTERM)
-
-    out, _ = running.process.communicate(timeout=LIMIT_S)
-    assert out == "signals: {'SIGTERM': 1} the end\n"
-
-
-@FOLDED
 def test_a_script_does_not_outlive_a_parent_that_was_killed(start: Callable[[], Started]) -> None:
     running = start()
     processes = psutil.Process(running.process.pid).children(recursive=True)
@@ -144,10 +120,7 @@ def test_a_script_does_not_outlive_a_parent_that_was_killed(start: Callable[[], 
     assert alive == []
 
 
-@pytest.mark.parametrize("options", [QUIET, ()], ids=["quiet", "folded"])
-def test_control_c_on_a_terminal_interrupts_the_script_once(
-    options: Sequence[str], make_probe: MakeProbe
-) -> None:
+def test_control_c_on_a_terminal_interrupts_the_script_once(make_probe: MakeProbe) -> None:
     probe = make_probe(COUNTS_SIGNALS)
     controller, terminal = pty.openpty()
 
@@ -156,7 +129,7 @@ def test_control_c_on_a_terminal_interrupts_the_script_once(
         fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 
     process = subprocess.Popen(
-        _command(probe, options),
+        _command(probe),
         cwd=probe.directory,
         env=environment(),
         stdin=terminal,
@@ -185,7 +158,7 @@ def test_an_ignored_interrupt_stays_ignored(make_probe: MakeProbe, tmp_path: Pat
     """A shell's background job and `nohup` start programs with signals ignored."""
     probe = make_probe("import signal; print(int(signal.getsignal(2)), int(signal.getsignal(1)))")
     done = subprocess.run(
-        _command(probe, QUIET),
+        _command(probe),
         cwd=probe.directory,
         env=environment(),
         capture_output=True,
