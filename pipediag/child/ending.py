@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import atexit
+import builtins
 import ctypes
+import gc
+import io
 import os
 import signal
 import sys
 import threading
+import types
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
 from pipediag.capture.callsites import is_users, package_of
 from pipediag.capture.interrupts import HeldInterrupts
 from pipediag.capture.link import Teller
-from pipediag.child.finalisation import close_open_files, finalise_modules
-from pipediag.child.own_frames import contains, remove_own_frames
+from pipediag.capture.threads import frames_elsewhere
 from pipediag.session.messages import Closing, Ended, Leaving, NotSaved
 from pipediag.vocabulary import OwnEnding
+
+PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 FLUSH_FAILED = 120
 """The interpreter's own status when standard output could not be flushed at exit."""
@@ -25,6 +34,10 @@ FLUSH_FAILED = 120
 LONGEST_ERROR = 10_000
 """Characters of an error that are kept: own choice, as its text can be a dump of data, and the
 interpreter shows it whole."""
+
+_MARK = "__pipediag_alive__"
+_LAST = ("last_type", "last_value", "last_traceback", "last_exc")
+_CODE = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
 
 
 class Recorder(Protocol):
@@ -202,3 +215,136 @@ def _is_the_scripts(module: ModuleType) -> bool:
 def _other_threads() -> bool:
     current = threading.current_thread()
     return any(not thread.daemon and thread is not current for thread in threading.enumerate())
+
+
+# What Python's finalisation does for the script's modules, where the process ends without it:
+# files that a script leaves open are closed, and `__del__` methods run, when its modules go.
+
+
+class _Mark:
+    """Lies in a namespace, and tells whether that is still there."""
+
+
+def finalise_modules(is_the_scripts: Callable[[types.ModuleType], bool]) -> None:
+    """Let these modules go, as if the interpreter ended; the last imported goes first.
+
+    The order is Python's: a module that nothing else needs goes as a whole, with its names in place
+    for the finalisers; of one that something holds, the names are taken away.
+    """
+    for name in _LAST:
+        if hasattr(sys, name):
+            setattr(sys, name, None)
+    marks = []
+    for name, module in reversed(list(sys.modules.items())):
+        if isinstance(module, types.ModuleType) and is_the_scripts(module):
+            mark = vars(module)[_MARK] = _Mark()
+            marks.append(weakref.ref(mark))
+            sys.modules[name] = None  # type: ignore[assignment]  # as Python does
+            del mark
+    del module
+    gc.collect()
+    for reference in marks:
+        _clear_what_is_held(reference)
+    gc.collect()
+
+
+def close_open_files() -> None:
+    """Close every file that is open, what writes through another one first."""
+    streams = [thing for thing in gc.get_objects() if issubclass(type(thing), io.IOBase)]
+    streams.sort(key=_depth)
+    for stream in streams:
+        if stream not in (sys.stdin, sys.stdout, sys.stderr) and not _is_a_part_of_these(stream):
+            with suppress(Exception):
+                stream.close()
+
+
+def _clear_what_is_held(reference: weakref.ref[_Mark]) -> None:
+    mark = reference()
+    if mark is None:
+        return
+    for namespace in _namespaces(mark):
+        if _runs_elsewhere(namespace):
+            continue  # Python stops a daemon thread there; this one would see its names go.
+        # Objects before what their finalisers may call.
+        for is_code in (False, True):
+            for name, value in list(namespace.items()):
+                if isinstance(value, _CODE) == is_code and name != "__builtins__":
+                    namespace[name] = None
+                del value
+
+
+def _runs_elsewhere(namespace: dict[str, Any]) -> bool:
+    return any(frame.f_globals is namespace for frame in frames_elsewhere())
+
+
+def _namespaces(mark: _Mark) -> Iterator[dict[str, Any]]:
+    for holder in gc.get_referrers(mark):
+        if isinstance(holder, dict) and holder.get(_MARK) is mark:
+            yield holder
+
+
+def _depth(stream: io.IOBase) -> int:
+    """How near it is to the descriptor: text, files of gzip and its like, buffers, raw files."""
+    if isinstance(stream, io.TextIOWrapper):
+        return 0
+    if type(stream).__module__ != "_io":
+        return 1
+    return 3 if isinstance(stream, io.RawIOBase) else 2
+
+
+def _is_a_part_of_these(stream: io.IOBase) -> bool:
+    """Whether a standard stream writes through it."""
+    for standard in (sys.stdin, sys.stdout, sys.stderr):
+        buffer = getattr(standard, "buffer", None)
+        if stream is buffer or stream is getattr(buffer, "raw", buffer):
+            return True
+    return False
+
+
+# Tracebacks that show users their own code only.
+
+
+def remove_own_frames(error: BaseException) -> None:
+    """Clean the tracebacks of `error` and of every exception that is shown with it."""
+    for shown in chain_of(error):
+        shown.__traceback__ = without_own_frames(shown.__traceback__)
+
+
+def contains(error: BaseException, kind: type[BaseException]) -> bool:
+    """Whether `error` is, comes from or groups an exception of that kind."""
+    return any(isinstance(shown, kind) for shown in chain_of(error))
+
+
+def chain_of(error: BaseException) -> Iterator[BaseException]:
+    """`error`, its causes and contexts, and the members of exception groups, each once."""
+    waiting: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while waiting:
+        current = waiting.pop()
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        waiting += [current.__cause__, current.__context__]
+        waiting += _members(current)
+
+
+def _members(error: BaseException) -> Sequence[BaseException]:
+    """What a group holds; for Python 3.10 a package that the script may have has them."""
+    home = sys.modules.get("exceptiongroup") if sys.version_info < (3, 11) else builtins
+    group = getattr(home, "BaseExceptionGroup", ())
+    return error.exceptions if isinstance(error, group) else ()
+
+
+def without_own_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """The same traceback without the frames whose code lies in this package."""
+    kept = []
+    while traceback is not None:
+        if not traceback.tb_frame.f_code.co_filename.startswith(PACKAGE):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    following = None
+    for entry in reversed(kept):
+        entry.tb_next = following
+        following = entry
+    return following

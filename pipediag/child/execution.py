@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from pkgutil import get_importer
@@ -69,6 +69,26 @@ class _Replaced:
             return loader.source_to_code(Path(other).read_bytes(), other)
 
         SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
+
+
+def remove_shadowed_modules(at_start: Set[str]) -> None:
+    """Remove from `sys.modules` what has the name of another file on the script's path.
+
+    Call it once that path is in place. Modules that were there `at_start` stay, as the interpreter
+    itself has imported them.
+    """
+    ours = set(sys.modules) - at_start
+    shadowed = {name for name in {name.partition(".")[0] for name in ours} if _is_shadowed(name)}
+    for name in ours:
+        if name.partition(".")[0] in shadowed:
+            del sys.modules[name]
+
+
+def _is_shadowed(name: str) -> bool:
+    specs = (finder.find_spec(name, None) for finder in sys.meta_path)
+    found = next((spec for spec in specs if spec is not None), None)
+    own = getattr(sys.modules.get(name), "__spec__", None)
+    return found is not None and own is not None and found.origin != own.origin
 
 
 def absolute_as_python_does(path: str) -> str:

@@ -19,21 +19,16 @@ def main() -> None:
     """Run the script that the settings file names; end as the script ends."""
     began_ns = time.monotonic_ns()
     path = _search_own_places_only()
-    from pipediag.child.own_modules import OwnModules
+    from pathlib import Path
 
-    modules = OwnModules(AT_START)
-    with modules:
-        from pathlib import Path
-
-        from pipediag.capture import Capture, StopScript
-        from pipediag.capture.interrupts import HeldInterrupts
-        from pipediag.capture.link import Teller
-        from pipediag.child.ending import Ending
-        from pipediag.child.execution import prepare
-        from pipediag.child.own_frames import contains
-        from pipediag.descriptors import occupy_closed
-        from pipediag.session.messages import Refused, Started
-        from pipediag.session.settings import RunSettings
+    from pipediag.capture import Capture, StopScript
+    from pipediag.capture.interrupts import HeldInterrupts
+    from pipediag.capture.link import Teller
+    from pipediag.child.ending import Ending, contains
+    from pipediag.child.execution import prepare, remove_shadowed_modules
+    from pipediag.descriptors import occupy_closed
+    from pipediag.session.messages import Refused, Started
+    from pipediag.session.settings import RunSettings
 
     sys.path[:] = path
     closed = occupy_closed()
@@ -46,7 +41,7 @@ def main() -> None:
     run = prepare(settings, own_arguments=2 if __spec__ is None else 3)
     ending.end_with_thread(StopScript)
     capture.install()
-    modules.hide()
+    remove_shadowed_modules(AT_START)
     for descriptor in closed:
         os.close(descriptor)
     teller.tell(Started())
@@ -72,18 +67,14 @@ def main() -> None:
 def run_natively() -> None:
     """Run the script as it is, but for the files that the settings replace."""
     path = _search_own_places_only()
-    from pipediag.child.own_modules import OwnModules
+    from pathlib import Path
 
-    modules = OwnModules(AT_START)
-    with modules:
-        from pathlib import Path
-
-        from pipediag.child.execution import prepare
-        from pipediag.session.settings import RunSettings
+    from pipediag.child.execution import prepare, remove_shadowed_modules
+    from pipediag.session.settings import RunSettings
 
     sys.path[:] = path
     run = prepare(RunSettings.read(Path(sys.argv[-1])), own_arguments=3)
-    modules.hide()
+    remove_shadowed_modules(AT_START)
     run()
 
 

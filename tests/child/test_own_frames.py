@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.child import own_frames
-from pipediag.child.own_frames import contains, remove_own_frames
+from pipediag.child import ending
+from pipediag.child.ending import contains, remove_own_frames
 
 
 def _raise_through(file: str, inner: str) -> BaseException:
@@ -32,7 +32,7 @@ def _files(error: BaseException) -> list[str]:
 
 @pytest.fixture
 def own_file(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(own_frames, "PACKAGE", "/opt/pipediag/")
+    monkeypatch.setattr(ending, "PACKAGE", "/opt/pipediag/")
     return "/opt/pipediag/child/some.py"
 
 
@@ -73,4 +73,4 @@ def test_contains_looks_through_chains_and_groups() -> None:
 
 
 def test_the_package_is_found() -> None:
-    assert (Path(own_frames.PACKAGE) / "__main__.py").is_file()
+    assert (Path(ending.PACKAGE) / "__main__.py").is_file()

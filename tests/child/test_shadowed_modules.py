@@ -26,20 +26,6 @@ IMPORTS_ALL = f"""
         importlib.import_module(name)
 """
 
-SAYS_WHAT_IT_GETS = """
-    import collections
-    import sys
-    import random, statistics, threading, collections.abc, importlib.util
-    for module in (random, statistics, threading, collections.abc, importlib.util):
-        print(module, module.__spec__.origin, module.__spec__.loader is module.__loader__)
-    print(importlib.util.find_spec("decimal").origin, "decimal" in sys.modules)
-    import inspect
-    print(inspect.getsource(random.Random.seed)[:20], threading.current_thread().name)
-    import gc, typing, dataclasses
-    names = [each.__name__ for each in gc.get_objects() if type(each) is type(gc)]
-    print({name: names.count(name) for name in ("inspect", "random", "typing", "threading")})
-"""
-
 
 def test_modules_beside_a_script_win_over_ours(make_probe: MakeProbe) -> None:
     mine = {f"{name}.py": MINE for name in (*OF_THE_STANDARD_LIBRARY, *OF_PIPEDIAG)}
@@ -62,24 +48,6 @@ def test_modules_beside_a_module_win_over_ours(make_probe: MakeProbe) -> None:
 
     assert natively.stdout.count("is mine") == len(mine)
     assert probe.under_pipediag("--run-to-end") == natively
-
-
-def test_modules_in_a_directory_that_the_script_adds_win_over_ours(make_probe: MakeProbe) -> None:
-    text = """
-        import sys
-        sys.path.insert(0, "library")
-        import bisect, random, statistics
-        print(random.choice, statistics.normalise)
-    """
-    theirs = "def normalise(): pass\nprint(__file__)"
-    own_bisect = "def bisect(*_): pass\nbisect_left = bisect_right = insort = bisect"
-    probe = make_probe(
-        {"probe.py": text, "library/statistics.py": theirs, "library/bisect.py": own_bisect}
-    )
-    seen = probe.under_pipediag("--run-to-end")
-
-    assert "library/statistics.py" in seen.stdout
-    assert seen.stdout.splitlines()[0] == probe.natively().stdout.splitlines()[0]
 
 
 def test_modules_on_the_users_path_are_not_taken_for_ours(
@@ -113,26 +81,6 @@ def test_a_module_called_pipediag_is_the_scripts(make_probe: MakeProbe) -> None:
     assert load_session(probe.directory / "../out").script.outcome == "raised"
 
 
-def test_what_the_script_has_not_imported_is_not_there(make_probe: MakeProbe) -> None:
-    probe = make_probe("import sys; print(sorted(sys.modules))")
-    own = "pipediag"
-
-    seen = ast.literal_eval(probe.under_pipediag("--run-to-end").stdout)
-
-    assert [name for name in seen if name.split(".")[0] != own] == ast.literal_eval(
-        probe.natively().stdout
-    )
-
-
-@pytest.mark.parametrize("flags", [(), ("-W", "ignore::UserWarning")])
-def test_modules_of_the_standard_library_are_as_they_are_natively(
-    flags: tuple[str, ...], make_probe: MakeProbe
-) -> None:
-    probe = make_probe(SAYS_WHAT_IT_GETS, flags=flags)
-
-    assert probe.under_pipediag("--run-to-end") == probe.natively()
-
-
 def test_a_file_in_the_working_directory_is_no_part_of_pipediag(make_probe: MakeProbe) -> None:
     """`python -m pipediag` puts it first on the import path."""
     mine = {f"{name}.py": "raise SystemExit('mine')" for name in ("json", "click", "pydantic")}
@@ -146,7 +94,7 @@ def test_nothing_is_imported_later_that_the_script_may_own() -> None:
     package = Path(pipediag.__file__).parent
     in_the_child = [
         *package.glob("capture/**/*.py"),
-        *(package / f"child/{name}.py" for name in ("ending", "finalisation", "own_frames")),
+        package / "child/ending.py",
     ]
     theirs = {*sys.stdlib_module_names, "pipediag"}
 
@@ -172,7 +120,7 @@ def _top_level_names(node: ast.Import | ast.ImportFrom) -> set[str]:
 REGISTERS = """
 import atexit, threading
 from pipediag.capture import Capture
-from pipediag.child import ending, execution, own_frames
+from pipediag.child import ending, execution
 print(atexit._ncallbacks(), len(threading._threading_atexits))
 """
 
