@@ -42,10 +42,7 @@ FIT = """
 """
 
 EDITS: dict[str, dict[str, Scalar]] = {
-    "different ids": {"unique_ids": True},
     "rows alone": {"optimizer": "row_wise"},
-    "sgd for rows": {"optimizer": "sgd_for_tables"},
-    "no regulariser": {"table_terms_left_out": True},
     "float32": {"dtype_policy": "float32"},
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from pipediag.capture.memory import free_memory_bytes
-from pipediag.capture.replay.disk_cache import filled_on_disk
 from pipediag.capture.replay.elements import first_elements, read_through, tensor_bytes
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.vocabulary import Scalar
@@ -49,7 +48,9 @@ def _filled_cache(dataset: Any, elements: Scalar, on_disk: Scalar = False) -> An
     """A cache that holds its elements already, handed out again and again."""
     assert isinstance(elements, int)
     if on_disk:
-        return filled_on_disk(dataset, elements, _element_bytes(dataset)).repeat()
+        raise NotReplayableError(
+            "A cache on disk is not tried: a trial would read from memory what it has just written."
+        )
     _refuse_what_does_not_fit(dataset, elements)
     return filled_cache(dataset.take(elements))
 

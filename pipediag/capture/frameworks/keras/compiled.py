@@ -12,12 +12,8 @@ from pipediag.capture.frameworks.keras.compile_settings import (
     Keras3Settings,
     compile_settings_of,
 )
-from pipediag.capture.frameworks.keras.keras_2_policies import Keras2LayerPolicies
-from pipediag.capture.frameworks.keras.layer_policies import LayerPolicies
+from pipediag.capture.frameworks.keras.layer_policies import Keras2LayerPolicies, LayerPolicies
 from pipediag.capture.frameworks.keras.other_optimizers import OptimizerInPlace
-from pipediag.capture.frameworks.keras.sampled_softmax import SampledSoftmax
-from pipediag.capture.frameworks.keras.table_terms import TableTerms
-from pipediag.capture.frameworks.keras.unique_ids import UniqueIds
 from pipediag.capture.frameworks.keras.without_input_layers import WithoutInputLayers
 from pipediag.capture.replay import MOVED_LAYERS, NotReplayableError
 from pipediag.capture.signal_handlers import let_pass
@@ -26,10 +22,9 @@ from pipediag.session.edits import ANEW
 
 _POLICY = "dtype_policy"
 _OPTIMIZER = "optimizer"
-_TERMS_LEFT_OUT = "table_terms_left_out"
-_UNIQUE_IDS = "unique_ids"
-_DRAWN = "sampled_softmax"
-_KERAS_3_ONLY = (_OPTIMIZER, _TERMS_LEFT_OUT, _UNIQUE_IDS, _DRAWN, MOVED_LAYERS)
+_KERAS_3_ONLY = (_OPTIMIZER, MOVED_LAYERS)
+_ONLY_ADVISED = {"table_terms_left_out", "unique_ids", "sampled_softmax"}
+"""Settings of edits that change what the model computes, or how its layers look rows up."""
 _OF_KERAS_2 = (*NAMES, _POLICY)
 _SETTINGS = (*_OF_KERAS_2, ANEW, *_KERAS_3_ONLY)
 
@@ -48,17 +43,14 @@ class CompiledVariants:
         self._own: Settings = {}
         self._shortened = WithoutInputLayers(model)
         if self._kept is not None:
-            self._own = {**self._kept.read(), ANEW: False, _POLICY: None, _OPTIMIZER: None}
-            self._own |= {_TERMS_LEFT_OUT: False, _UNIQUE_IDS: False, _DRAWN: 0, MOVED_LAYERS: ()}
+            self._own = {**self._kept.read(), ANEW: False, _POLICY: None}
+            self._own |= {_OPTIMIZER: None, MOVED_LAYERS: ()}
             self._functions[_key(self._own)] = model.train_function
         if isinstance(self._kept, Keras2Settings):
             self._policies: LayerPolicies = Keras2LayerPolicies(model, self._kept.package)
         if isinstance(self._kept, Keras3Settings):
             self._policies = LayerPolicies(model)
             self._optimizer = OptimizerInPlace(model)
-            self._terms = TableTerms(model)
-            self._ids = UniqueIds(model)
-            self._sampled = SampledSoftmax(model)
         self._current = self._own
 
     def check(self, settings: Settings) -> None:
@@ -73,6 +65,10 @@ class CompiledVariants:
             raise NotReplayableError(
                 "Only a model in a Keras `fit` on TensorFlow can be compiled otherwise."
             )
+        if _ONLY_ADVISED & settings.keys():
+            raise NotReplayableError(
+                "This change of the model is not tried in the running loop: make it by hand."
+            )
         unknown = sorted(settings.keys() - set(_SETTINGS))
         if unknown:
             raise NotReplayableError(f"A model can't be compiled with other {', '.join(unknown)}.")
@@ -83,7 +79,7 @@ class CompiledVariants:
                     f"{', '.join(_OF_KERAS_2)} is changed."
                 )
             return
-        self._check_layers(settings)
+        self._shortened.check(settings.get(MOVED_LAYERS, ()))
         if _OPTIMIZER in settings:
             self._optimizer.check(settings[_OPTIMIZER])
         if settings.get("jit_compile") and not self._kept.compiles_with_xla():
@@ -110,15 +106,6 @@ class CompiledVariants:
         moved = settings.get(MOVED_LAYERS, ())
         return self._shortened.on_elements(moved) if moved else None
 
-    def _check_layers(self, settings: Settings) -> None:
-        if settings.get(_TERMS_LEFT_OUT):
-            self._terms.check()
-        if settings.get(_UNIQUE_IDS):
-            self._ids.check()
-        if settings.get(_DRAWN):
-            self._sampled.check(settings[_DRAWN])
-        self._shortened.check(settings.get(MOVED_LAYERS, ()))
-
     def _set(self, wanted: Settings) -> None:
         assert self._kept is not None
         model, key = self.model, _key(wanted)
@@ -126,8 +113,6 @@ class CompiledVariants:
         self._policies.use(wanted[_POLICY])
         if isinstance(self._kept, Keras3Settings):
             self._optimizer.use(wanted[_OPTIMIZER])
-            self._terms.leave_out(bool(wanted[_TERMS_LEFT_OUT]))
-            self._ids.use(bool(wanted[_UNIQUE_IDS]))
         if key not in self._functions:
             self._functions[key] = self._guarded(self._made(self._kept, wanted))
         model.train_function = self._functions[key]
@@ -136,8 +121,6 @@ class CompiledVariants:
     def _made(self, kept: CompileSettings, wanted: Settings) -> Callable[[Any], Any]:
         if wanted[MOVED_LAYERS]:
             return self._shortened.train_function(wanted[MOVED_LAYERS])
-        if wanted[_DRAWN]:
-            return self._sampled.train_function(wanted[_DRAWN])
         return kept.training_function()
 
     def _guarded(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -5,22 +5,14 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from pipediag.capture.frameworks.keras.optimizers_alike import alike, check_alike
-from pipediag.capture.frameworks.keras.sgd_for_tables import SgdForTables
-from pipediag.capture.frameworks.keras.tables import embeddings_of
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS
 
-SGD_FOR_TABLES = "sgd_for_tables"
-"""Plain for embeddings, which keeps no averages and writes the rows it was given: the least that
-their update can cost. All else keeps the model's own."""
 ROW_WISE = "row_wise"
 """The same rule as the model's own, for the rows of the batch alone."""
 
 _REFUSED = ("gradient_accumulation_steps", "loss_scale_factor")
 """Arguments that those of `pipediag.optimizers` refuse."""
-_RATE = 0.01
-"""Of steps whose results are put back: it only has to keep numbers finite."""
 
 
 class OptimizerInPlace:
@@ -29,7 +21,7 @@ class OptimizerInPlace:
     def __init__(self, model: Any) -> None:
         self._model = model
         self._own: Any = getattr(model, "optimizer", None)
-        self._made: dict[str, Any] = {}
+        self._made: Any = None
 
     def check(self, name: str) -> None:
         """See whether there is such an optimizer for the model.
@@ -37,17 +29,13 @@ class OptimizerInPlace:
         Raises:
             NotReplayableError: there is none.
         """
-        if name not in (SGD_FOR_TABLES, ROW_WISE):
+        if name != ROW_WISE:
             raise NotReplayableError(f"No model is trained with {name} here.")
-        if name == SGD_FOR_TABLES:
-            if not self._tables():
-                raise NotReplayableError("The model has no embedding of Keras' that is trained.")
-            check_alike(self._without_scaling())
-        if name == ROW_WISE and type(self._own).__name__ not in ROW_WISE_OPTIMIZERS:
+        if type(self._own).__name__ not in ROW_WISE_OPTIMIZERS:
             raise NotReplayableError(
                 f"There is no row-wise optimizer in place of {type(self._own).__name__}."
             )
-        if name == ROW_WISE and any(getattr(self._own, one, None) for one in _REFUSED):
+        if any(getattr(self._own, one, None) for one in _REFUSED):
             raise NotReplayableError(
                 "No row-wise optimizer accumulates gradients or scales the loss, as the model's "
                 "own does."
@@ -55,35 +43,19 @@ class OptimizerInPlace:
 
     def use(self, name: str | None) -> None:
         """An optimizer by its name; None is the model's own."""
-        wanted = self._own if name is None else self._other(name)
+        wanted = self._own if name is None else self._other()
         if getattr(self._model, "optimizer", None) is not wanted:
             self._model.optimizer = wanted
 
-    def _other(self, name: str) -> Any:
-        if name not in self._made:
-            other = self._row_wise() if name == ROW_WISE else self._sgd_for_tables()
+    def _other(self) -> Any:
+        if self._made is None:
+            other = self._row_wise()
             other.build(self._model.trainable_variables)
-            if name == ROW_WISE:
-                # It goes on from the averages that there are, as the model's own would.
-                for mine, theirs in zip(other.variables, self._kept(), strict=True):
-                    mine.assign(theirs)
-            self._made[name] = other
-        return self._made[name]
-
-    def _sgd_for_tables(self) -> Any:
-        from keras.src import optimizers
-
-        others = alike(self._without_scaling(), "pipediag_others")
-        # A name, as Keras numbers those that have none.
-        sgd = optimizers.SGD(self._rate(), name="pipediag_sgd")
-        return SgdForTables(sgd, others, self._tables())
-
-    def _without_scaling(self) -> Any:
-        """What scales the loss looks through the whole gradient of a table."""
-        return getattr(self._own, "inner_optimizer", self._own)
-
-    def _tables(self) -> list[Any]:
-        return [layer._embeddings for layer in embeddings_of(self._model) if layer.trainable]
+            # It goes on from the averages that there are, as the model's own would.
+            for mine, theirs in zip(other.variables, self._kept(), strict=True):
+                mine.assign(theirs)
+            self._made = other
+        return self._made
 
     def _row_wise(self) -> Any:
         # Found as the script would find it, so that it is what the script can have.
@@ -98,9 +70,3 @@ class OptimizerInPlace:
         averages = getattr(self._own, "_model_variables_moving_average", None) or []
         left_out = {id(one) for one in averages}
         return [one for one in self._own.variables if id(one) not in left_out]
-
-    def _rate(self) -> float:
-        try:
-            return float(self._own.learning_rate)
-        except Exception:  # a schedule of the script's own may do anything
-            return _RATE

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from pipediag.capture.frameworks.keras.compiled_alike import compile_alike
 from pipediag.capture.frameworks.keras.input_layers import front_of, graph_of, unsplit
-from pipediag.capture.frameworks.keras.places_kept import places_kept
 from pipediag.capture.replay import NotReplayableError
 
 Layers = tuple[str, ...]
+
+_SHARED = ("loss", "_compile_loss", "_compile_metrics", "_loss_tracker")
+"""Attributes of a compiled model that two ways to compile it share."""
 
 
 class WithoutInputLayers:
@@ -48,7 +50,7 @@ class WithoutInputLayers:
     def train_function(self, layers: Layers) -> Callable[[Any], Any]:
         """A step of the rest, compiled as the user's model is at this moment."""
         _, rest = self._split(layers)
-        compile_alike(rest, self._model)
+        _compile_alike(rest, self._model)
         rest.make_train_function(force=True)
         function: Callable[[Any], Any] = rest.train_function
         return function
@@ -74,7 +76,7 @@ def _split(model: Any, layers: Layers) -> tuple[Any, Any]:
         raise NotReplayableError("Behind these layers the model has nothing that is trained.")
     from keras.src.models.functional import Functional
 
-    with places_kept(graph), warnings.catch_warnings():
+    with _places_kept(graph), warnings.catch_warnings():
         # About names of inputs given as a dict, which are the user's own.
         warnings.simplefilter("ignore")
         ahead = Functional(graph._inputs_struct, list(front.tensors), name=f"{model.name}_inputs")
@@ -88,3 +90,36 @@ def _one_or_all(tensors: Sequence[Any]) -> Any:
 
 def _is_among(tensor: Any, tensors: Sequence[Any]) -> bool:
     return any(tensor is one for one in tensors)
+
+
+@contextmanager
+def _places_kept(graph: Any) -> Iterator[None]:
+    """Keep each layer's list of places: one that is used again lists its new place, and the user's
+    code may look at that list."""
+    lists = [
+        listed
+        for operation in graph._operations
+        for listed in (operation._inbound_nodes, operation._outbound_nodes)
+    ]
+    lengths = [len(listed) for listed in lists]
+    try:
+        yield
+    finally:
+        for listed, length in zip(lists, lengths, strict=True):
+            del listed[length:]
+
+
+def _compile_alike(rest: Any, model: Any) -> None:
+    """Compile `rest` as `model` is at this moment."""
+    from keras.src.utils.tracking import DotNotTrackScope
+
+    rest.compile(
+        optimizer=model.optimizer,
+        run_eagerly=model.run_eagerly,
+        steps_per_execution=model.steps_per_execution,
+        jit_compile=model.jit_compile,
+        auto_scale_loss=False,
+    )
+    with DotNotTrackScope():
+        for name in _SHARED:
+            setattr(rest, name, getattr(model, name))

@@ -63,69 +63,9 @@ class Policies:
         Policies.used.append(policy)
 
 
-class Terms:
-    """Regularisers of its embeddings."""
-
-    used: list[bool]
-    there = True
-
-    def __init__(self, _: Any) -> None:
-        Terms.used = []
-
-    def check(self) -> None:
-        if not Terms.there:
-            raise NotReplayableError("No embedding has a regulariser or a constraint.")
-
-    def leave_out(self, wanted: bool) -> None:
-        Terms.used.append(wanted)
-
-
-class Ids:
-    """How its embeddings look rows up."""
-
-    used: list[bool]
-    there = True
-
-    def __init__(self, _: Any) -> None:
-        Ids.used = []
-
-    def check(self) -> None:
-        if not Ids.there:
-            raise NotReplayableError("The model has no embedding that can be looked up otherwise.")
-
-    def use(self, wanted: bool) -> None:
-        Ids.used.append(wanted)
-
-
-class Sampled:
-    """Its softmax over a vocabulary."""
-
-    made: list[int]
-    there = True
-
-    def __init__(self, _: Any) -> None:
-        Sampled.made = []
-
-    def check(self, _: int) -> None:
-        if not Sampled.there:
-            raise NotReplayableError("The model ends in no `Dense` of all classes.")
-
-    def train_function(self, drawn: int) -> Callable[[Any], Any]:
-        if drawn == UNMADE:
-            raise NotReplayableError("No step was made.")
-        Sampled.made.append(drawn)
-        return lambda iterator: f"{drawn} drawn for {iterator}"
-
-
-UNMADE = 13
-
-
 @pytest.fixture(autouse=True)
 def _policies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LayerPolicies", Policies)
-    monkeypatch.setattr(module, "TableTerms", Terms)
-    monkeypatch.setattr(module, "UniqueIds", Ids)
-    monkeypatch.setattr(module, "SampledSoftmax", Sampled)
 
 
 @pytest.fixture
@@ -162,8 +102,6 @@ def test_only_what_is_known_can_be_set() -> None:
         variants.check({"metrics": "mae", "loss": "mse"})
     with pytest.raises(NotReplayableError, match="trained with lion"):
         variants.check({"optimizer": "lion"})
-    with pytest.raises(NotReplayableError, match="no embedding of Keras'"):
-        variants.check({"optimizer": "sgd_for_tables"})
 
 
 def test_a_layer_without_xla_is_not_compiled_with_it(supports_xla: dict[str, bool]) -> None:
@@ -217,59 +155,27 @@ def test_layers_compute_in_another_format_only_where_that_is_asked_for() -> None
     assert Policies.used == ["mixed_bfloat16", None, None]
 
 
-def test_regularisers_are_left_out_only_where_that_is_asked_for(
+@pytest.mark.parametrize("name", ["table_terms_left_out", "unique_ids", "sampled_softmax"])
+def test_changes_of_what_the_model_computes_are_left_to_the_user(name: str) -> None:
+    variants, _ = variants_of(Model())
+    with pytest.raises(NotReplayableError, match="not tried in the running loop"):
+        variants.check({name: 1})
+
+
+def test_what_could_not_be_made_leaves_none_of_its_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    variants, _ = variants_of(Model())
-    variants.check({"table_terms_left_out": True})
-    variants.use({"table_terms_left_out": True})
-    variants.use({})
-    assert Terms.used == [True, False]
-
-    monkeypatch.setattr(Terms, "there", False)
-    with pytest.raises(NotReplayableError, match="No embedding has a regulariser"):
-        variants.check({"table_terms_left_out": True})
-
-
-def test_rows_are_looked_up_by_different_ids_only_where_that_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    variants, _ = variants_of(Model())
-    variants.check({"unique_ids": True})
-    variants.use({"unique_ids": True})
-    variants.use({})
-    assert Ids.used == [True, False]
-
-    monkeypatch.setattr(Ids, "there", False)
-    with pytest.raises(NotReplayableError, match="no embedding that can be looked up"):
-        variants.check({"unique_ids": True})
-
-
-def test_classes_are_drawn_only_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model()
     own = model.train_function
     variants, _ = variants_of(model)
-    variants.check({"sampled_softmax": 64})
-    variants.use({"sampled_softmax": 64})
-    assert model.train_function("it") == "64 drawn for it"
-    variants.use({})
-    assert (model.train_function, Sampled.made, model.made) == (own, [64], 0)
 
-    monkeypatch.setattr(Sampled, "there", False)
-    with pytest.raises(NotReplayableError, match="ends in no `Dense`"):
-        variants.check({"sampled_softmax": 64})
+    def unmade(force: bool = False) -> None:
+        raise NotReplayableError("No step was made.")
 
-
-def test_what_could_not_be_made_leaves_none_of_its_settings() -> None:
-    model = Model()
-    own = model.train_function
-    variants, _ = variants_of(model)
-    variants.use({"table_terms_left_out": True})
+    monkeypatch.setattr(model, "make_train_function", unmade)
     with pytest.raises(NotReplayableError, match="No step was made"):
-        variants.use({"sampled_softmax": UNMADE, "jit_compile": False})
-    assert (model.jit_compile, model.train_function, Terms.used[-1]) == ("auto", own, False)
-    variants.use({"table_terms_left_out": True})
-    assert Terms.used[-1]
+        variants.use({"jit_compile": False})
+    assert (model.jit_compile, model.train_function) == ("auto", own)
 
 
 def test_a_step_that_fails_is_told_and_made_as_the_user_compiled_it() -> None:
