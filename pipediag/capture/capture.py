@@ -40,9 +40,8 @@ from pipediag.capture.timeline.timeline import Timeline
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.in_graph import InGraphLoops
-from pipediag.capture.watching.other_uses import OtherUses
 from pipediag.capture.watching.updates import UpdateWatch
-from pipediag.capture.watching.watchers import Watchers
+from pipediag.capture.watching.watchers import OtherUses, Watchers
 from pipediag.session.messages import Ended
 from pipediag.session.settings import RunSettings
 from pipediag.vocabulary import BY_ITSELF, OwnEnding

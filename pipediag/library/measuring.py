@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipediag.capture import Capture, StopScript
 from pipediag.capture.callsites import call_site
-from pipediag.capture.measuring.training_state import (
+from pipediag.capture.measuring.kept_state import (
     NotRestoredError,
     TrainingState,
     lacks_memory,

@@ -12,14 +12,12 @@ from statistics import median
 
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.stand_in import Stage, StandIn
-from pipediag.capture.measuring.blocks import Blocks
-from pipediag.capture.measuring.cache_fill import CacheFill
-from pipediag.capture.measuring.callback_clock import CALLBACK_CLOCK
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.looking import Looking
-from pipediag.capture.measuring.open_window import OpenWindow
+from pipediag.capture.measuring.open_window import Blocks, OpenWindow
+from pipediag.capture.measuring.pace import CacheFill
 from pipediag.capture.measuring.python_clock import PYTHON_CLOCK
-from pipediag.capture.measuring.stacks import StackSampler, ThreadCpu
+from pipediag.capture.measuring.stacks import CALLBACK_CLOCK, StackSampler, ThreadCpu
 from pipediag.capture.other_processes import train_along
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.vocabulary import WindowKind

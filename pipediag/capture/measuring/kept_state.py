@@ -1,21 +1,172 @@
 """What the script's own training had reached before steps of pipediag's trained on beside it.
 
-Steps on a repeated batch and steps of trials train the model as well. What they change is put back
-before the script does anything else with it: before it is stopped, goes on, or saves.
+Steps on a repeated batch and steps of trials train the model as well. What they change is kept in
+host memory, and put back before the script does anything else with it: before it is stopped, goes
+on, or saves.
 """
 
 from __future__ import annotations
 
 import functools
+import gc
+import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.measuring.training_state import (
-    NotRestoredError,
-    TrainingState,
-    lacks_memory,
-)
+from pipediag.capture.memory import free_memory_bytes
+from pipediag.capture.signal_handlers import let_pass
+
+_PARTS = 64
+"""Own choice: a table is written in so many parts where it does not fit a second time."""
+
+_MEMORY_SHARE = 0.5
+"""Own choice: copies may take half of what is available, as tf.data's own buffers may."""
+
+
+class NotRestoredError(Exception):
+    """What trials have trained could not be undone; the text is the end of a sentence."""
+
+
+class TrainingState:
+    """Values of all variables, and the states of Python's, NumPy's and TensorFlow's generators.
+
+    Counters inside random operations with a seed of their own live in native kernels; they go on.
+    """
+
+    def __init__(self) -> None:
+        self._values = [(variable, variable.numpy()) for variable in _variables()]
+        self._keep_generators()
+
+    def keep_new(self) -> None:
+        """Keep variables that have come since, such as those of a model that was built.
+
+        To make them drew numbers, so the generators go on from where they are now.
+        """
+        new = self._unknown()
+        if new:
+            self._values += [(variable, variable.numpy()) for variable in new]
+            self._keep_generators()
+
+    def count_unknown(self) -> int:
+        """How many variables there are whose values were not kept."""
+        return len(self._unknown())
+
+    def restore(self) -> None:
+        """Put everything back as it was.
+
+        Raises:
+            NotRestoredError: some variables keep what steps of ours have trained.
+        """
+        try:
+            self.restore_values()
+        finally:
+            random.setstate(self._python)
+            if self._numpy is not None:
+                _numpy_random().set_state(self._numpy)
+            rng = _tensorflow_random()
+            if rng is not None and self._tensorflow is not None:
+                rng.setstate(self._tensorflow)
+
+    def _keep_generators(self) -> None:
+        self._python = random.getstate()
+        self._numpy = _numpy_random().get_state() if _numpy_random() is not None else None
+        rng = _tensorflow_random()
+        self._tensorflow = rng.getstate() if rng is not None else None
+
+    def _unknown(self) -> list[Any]:
+        known = {id(variable) for variable, _ in self._values}
+        return [variable for variable in _variables() if id(variable) not in known]
+
+    def restore_values(self) -> None:
+        """Put the values of the variables back, and leave the generators as they are.
+
+        One after the other, as a device may have no room for a second copy of a large table: what
+        did not fit is tried once more when all others are back, a few rows at a time.
+
+        Raises:
+            NotRestoredError: as for `restore`.
+        """
+        left = [pair for pair in self._values if not _succeeds(_assign, *pair)]
+        if not left:
+            return
+        gc.collect()  # what trials have let go of may hold the room that is missing
+        lost = [
+            variable for variable, value in left if not _succeeds(_assign_rows, variable, value)
+        ]
+        if lost:
+            raise NotRestoredError(
+                f"{len(lost)} of {len(self._values)} variables could not be put back as they were "
+                f"before the trials, for want of memory on their device: {lost[0].name}"
+            )
+
+
+def _succeeds(put_back: Callable[[Any, Any], None], variable: Any, value: Any) -> bool:
+    try:
+        put_back(variable, value)
+    except Exception as error:
+        let_pass(error)
+        return False
+    return True
+
+
+def _assign(variable: Any, value: Any) -> None:
+    variable.assign(value)
+
+
+def _assign_rows(variable: Any, value: Any) -> None:
+    """Write the value in parts, in place, for which no copy of the whole is made."""
+    if not value.ndim:
+        variable.assign(value)
+        return
+    rows = max(1, len(value) // _PARTS)
+    for first in range(0, len(value), rows):
+        variable[first : first + rows].assign(value[first : first + rows])
+
+
+def lacks_memory() -> str | None:
+    """A sentence where copies of all variables would not fit into memory."""
+    needed = sum(
+        variable.shape.num_elements() * variable.dtype.size
+        for variable in _variables()
+        if variable.shape.is_fully_defined()
+    )
+    free = free_memory_bytes()
+    if free is None or needed <= _MEMORY_SHARE * free:
+        return None
+    return (
+        f"a copy of its variables, to put them back afterwards, takes {needed / 2**30:.1f} GiB, "
+        f"where {free / 2**30:.1f} GiB are free"
+    )
+
+
+def _variables() -> list[Any]:
+    module = sys.modules.get("tensorflow.python.ops.resource_variable_ops")
+    if module is None:
+        return []
+    kind = module.BaseResourceVariable
+    return [
+        thing
+        for thing in gc.get_objects()
+        if issubclass(type(thing), kind) and thing._in_graph_mode is False and _has_value(thing)
+    ]
+
+
+def _has_value(variable: Any) -> bool:
+    try:
+        return bool(variable.is_initialized())
+    except Exception:
+        return False
+
+
+def _numpy_random() -> Any:
+    return sys.modules.get("numpy.random")
+
+
+def _tensorflow_random() -> Any:
+    context = sys.modules.get("tensorflow.python.eager.context")
+    return getattr(context.context(), "_rng", None) if context is not None else None
 
 
 class KeptState:

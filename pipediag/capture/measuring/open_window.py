@@ -1,4 +1,4 @@
-"""A window while it is being measured: steps in blocks, written to the journal as they come."""
+"""A window while it is measured, in blocks that hold what tf.data measured of their steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import time
 from dataclasses import dataclass, field
 
 from pipediag.capture.journal import StepJournal
+from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import IteratorModel
+from pipediag.session.recorded_model import ModelNode, ModelSnapshot
 from pipediag.session.recorded_windows import RecordedBlock, RecordedWindow
 from pipediag.session.recording import Recording
 from pipediag.vocabulary import WindowKind
@@ -88,3 +91,157 @@ class OpenWindow:
         self.close_block(None, 0, 1)
         self.record.complete = complete
         self.record.reason = reason
+
+
+class Snapshots:
+    """Each takes a few milliseconds, in which the script stands still."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def take(self, loop: Loop, consumer: Consumer) -> IteratorModel | None:
+        """Read the model and keep it as the loop's; None where the iterator has none."""
+        runtime = loop.runtime
+        model = runtime.model_of(consumer.iterator())
+        if model is not None:
+            self._recorder.recording.snapshots.append(_snapshot(model, loop, consumer))
+        elif runtime.no_models is not None:
+            self._recorder.note(runtime.no_models)
+        return model
+
+
+def _snapshot(model: IteratorModel, loop: Loop, consumer: Consumer) -> ModelSnapshot:
+    """The difference of two gives rates."""
+    record = loop.record
+    return ModelSnapshot(
+        loop_id=record.id,
+        iterator=consumer.ordinal,
+        at_ns=time.monotonic_ns(),
+        steps=record.steps,
+        iterator_steps=consumer.batches,
+        nodes=model.nodes,
+        output_id=model.output_id,
+    )
+
+
+_DRAINED_SHARE = 0.2
+"""Own choice: where one batch in five came from the stock, its pace is not the pipeline's."""
+
+_MOST_DRAINS = 3
+_BUFFERS = ("Prefetch", "ParallelMap", "MapAndBatch", "ParallelBatch")
+
+
+class Stock:
+    """Compares the buffers at a window's begin and at its end."""
+
+    def __init__(self) -> None:
+        self._before: IteratorModel | None = None
+        self._batches_before = 0
+        self._drains = 0
+
+    def begin(self, model: IteratorModel | None, batches: int) -> None:
+        """A window begins, when the iterator has handed out so many batches."""
+        self._before, self._batches_before = model, batches
+
+    def used_up(self, model: IteratorModel | None, batches: int) -> bool:
+        """Whether the window that ends lived on a stock, so that another one has begun instead.
+
+        A pipeline whose stock goes on to shrink is taken as it is, after three such windows.
+        """
+        if self._drains == _MOST_DRAINS or not self._shrank(model, batches):
+            return False
+        self._drains += 1
+        self.begin(model, batches)
+        return True
+
+    def _shrank(self, model: IteratorModel | None, batches: int) -> bool:
+        if model is None or self._before is None:
+            return False
+        used = batches - self._batches_before
+        before, after = _stocked(self._before.nodes), _stocked(model.nodes)
+        if used <= 0:
+            return False
+        return before - after > _DRAINED_SHARE * used or _drained(self._before.nodes, model.nodes)
+
+
+def _drained(before: list[ModelNode], after: list[ModelNode]) -> bool:
+    """Whether a buffer further up has shrunk by a part of what it handed out.
+
+    As one of many batches does behind which a cheap map follows, with a small buffer of its own.
+    """
+    was = {(node.id, node.name): node for node in before}
+    for node in after:
+        known = was.get((node.id, node.name))
+        if known is None or not node.name.startswith(_BUFFERS):
+            continue
+        handed_out = node.num_elements - known.num_elements
+        shrunk = known.buffered_elements - node.buffered_elements
+        if handed_out > 0 and shrunk > _DRAINED_SHARE * handed_out:
+            return True
+    return False
+
+
+def _stocked(nodes: list[ModelNode]) -> int:
+    """Batches that wait in the last buffer before the consumer."""
+    for node in sorted(nodes, key=lambda node: node.id):
+        if node.name.startswith(_BUFFERS):
+            return node.buffered_elements
+    return 0
+
+
+class Blocks:
+    """Of one loop. Where a block ends by itself the pipeline's model is read and kept, which takes
+    a few milliseconds."""
+
+    def __init__(self, loop: Loop, recorder: Recorder) -> None:
+        self._loop = loop
+        self._snapshots = Snapshots(recorder)
+        self._stock = Stock()
+
+    def begin(self, consumer: Consumer) -> None:
+        """The window without a profiler begins."""
+        measured = self._loop.measured(consumer)
+        self._stock.begin(self._snapshots.take(self._loop, measured), measured.batches)
+
+    def end(self, window: OpenWindow, consumer: Consumer) -> None:
+        """A block of that window is long enough."""
+        self._end(window, consumer, self._loop.measured(consumer))
+
+    def end_last(self, window: OpenWindow, consumer: Consumer) -> bool:
+        """So is the window; returns whether it lived on a stock of ready batches."""
+        measured = self._loop.measured(consumer)
+        model = self._end(window, consumer, measured)
+        return self._stock.used_up(model, measured.batches)
+
+    def interrupted(self, window: OpenWindow, consumer: Consumer, exhausted: bool) -> None:
+        """Something else follows than a step: the iterator may have no more batches."""
+        self._close(
+            window,
+            self._loop.runtime.model_of(consumer.iterator()),
+            unfinished=1 if exhausted else 0,
+            last_gap_unknown=exhausted and consumer.hand_over == "call",
+        )
+
+    def _end(
+        self, window: OpenWindow, consumer: Consumer, measured: Consumer
+    ) -> IteratorModel | None:
+        model = self._snapshots.take(self._loop, measured)
+        # A step that begins by a call has not asked for its batch yet.
+        self._close(window, model, last_gap_unknown=consumer.hand_over == "call")
+        return model
+
+    def _close(
+        self,
+        window: OpenWindow,
+        model: IteratorModel | None,
+        *,
+        unfinished: int = 0,
+        last_gap_unknown: bool,
+    ) -> None:
+        """With tf.data's gap times, but where they hold the waits for another iterator."""
+        window.close_block(
+            None if self._loop.joined else model,
+            unfinished,
+            self._loop.record.batches_per_call,
+            last_gap_unknown=last_gap_unknown,
+        )

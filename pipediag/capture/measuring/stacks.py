@@ -1,7 +1,8 @@
-"""Samples Python stacks beside the training loop.
+"""Samples of Python stacks beside the training loop, and what callbacks take meanwhile.
 
-It runs in a window of its own: a thread that wakes often competes for the GIL itself, so it must
-not run while the baseline is measured.
+They have a window of their own: a thread that wakes often competes for the GIL itself, so it must
+not run while the baseline is measured. Samples are few, and miss what holds the GIL; the clock of
+the callbacks misses nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +20,36 @@ from pipediag.capture.callsites import is_users, package_of
 from pipediag.capture.packages import FRAMEWORKS
 from pipediag.capture.python_functions import line_of, name_of
 from pipediag.session.recorded_windows import RecordedStacks, StackLine
+
+
+class CallbackClock:
+    """Adds up what each class of callbacks takes, from `start` to `stop`."""
+
+    def __init__(self) -> None:
+        self.running = False
+        """Read on every batch."""
+        self._ns: dict[str, int] = {}
+
+    def start(self) -> None:
+        """From now on; what was added up before is gone."""
+        self._ns = {}
+        self.running = True
+
+    def add(self, name: str, ns: int) -> None:
+        """So much was taken by a callback of that class."""
+        if self.running:
+            self._ns[name] = self._ns.get(name, 0) + ns
+
+    def stop(self) -> dict[str, int]:
+        """Nanoseconds by class."""
+        self.running = False
+        taken, self._ns = self._ns, {}
+        return taken
+
+
+CALLBACK_CLOCK = CallbackClock()
+"""One for all that a process trains, as is the window in which it runs."""
+
 
 _INTERVAL_NS = 5_000_000
 # A thread that computes for less than Python's switch interval (5 ms) would never be caught at it.

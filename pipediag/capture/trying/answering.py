@@ -18,8 +18,7 @@ from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.signal_handlers import is_of_a_signal_handler, let_pass
 from pipediag.capture.trainer import Variants
-from pipediag.capture.trying.arms import Arm, Arms
-from pipediag.capture.trying.as_it_is import AsItIs
+from pipediag.capture.trying.arms import Arm, Arms, AsItIs
 from pipediag.capture.trying.blocks import EpochWithin, MeasuredSteps, TimedBlock, Warmup
 from pipediag.session.messages import (
     ArmCommand,

@@ -22,6 +22,31 @@ from pipediag.session.edits import Change
 from pipediag.vocabulary import BASE
 
 
+class AsItIs:
+    """Trains as the script has it."""
+
+    def check(self, settings: Settings) -> None:
+        """Refuse any settings.
+
+        Raises:
+            NotReplayableError: there are some.
+        """
+        if settings:
+            raise NotReplayableError(
+                "Only a model in a Keras `fit` on TensorFlow can be compiled otherwise."
+            )
+
+    def use(self, settings: Settings) -> None:
+        """Go on as before."""
+
+    def on_elements(self, settings: Settings) -> None:
+        """Nothing is left to the pipeline."""
+
+    def batches_per_step(self, settings: Settings, own: int) -> int:  # noqa: ARG002
+        """The loop's own."""
+        return own
+
+
 @dataclass(frozen=True)
 class Arm:
     """A variant that can hand out batches."""

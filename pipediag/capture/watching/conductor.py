@@ -9,25 +9,29 @@ from typing import Any
 
 from pipediag.capture.callsites import call_site
 from pipediag.capture.guard import attempt
+from pipediag.capture.loops.end_of_data import is_end_of_data
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.loops.stand_in import Stage
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.python_functions import source_location
 from pipediag.capture.runtime import Runtime
+from pipediag.capture.signal_handlers import let_pass
 from pipediag.capture.threads import runs_tf_data
 from pipediag.capture.trying.held_loops import HeldLoops
-from pipediag.capture.watching import roles
-from pipediag.capture.watching.diagnosing import Diagnosing
+from pipediag.capture.watching.diagnosing import Diagnosing, Stopping
 from pipediag.capture.watching.fed_steps import FedSteps
 from pipediag.capture.watching.joining import Joining
 from pipediag.capture.watching.looking import look_at_next
-from pipediag.capture.watching.repeating import repeat, repeat_next
-from pipediag.capture.watching.startup import EarlySteps
-from pipediag.capture.watching.stopping import Stopping
 from pipediag.capture.watching.streak import Streak
-from pipediag.capture.watching.turns import Turn, Turns
-from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.capture.watching.thread_state import ThreadState, ThreadStates
+from pipediag.capture.watching.updates import (
+    EarlySteps,
+    UpdateWatch,
+    learn_role,
+    notice_beside,
+    settle_role,
+)
 from pipediag.session.settings import RunSettings
 from pipediag.session.timeline import Span
 
@@ -54,9 +58,9 @@ class Conductor:
         self._holding = False
         self._fed = FedSteps(loops)
         self._joining = Joining(loops, instruments)
-        self._turns = Turns(Turn)
+        self._threads = ThreadStates(ThreadState)
         self.diagnosing = Diagnosing(
-            updates, instruments, settings, held, self._stopping, self._turns
+            updates, instruments, settings, held, self._stopping, self._threads
         )
         self._consumed = False
         self._over = False
@@ -77,7 +81,7 @@ class Conductor:
         active = self.diagnosing.active
         if self._held.loop is None and (active is None or not active.repeats):
             return False  # as at nearly every step, told by what is at hand
-        last = self._turns.here.last
+        last = self._threads.here.last
         if last is None:
             return False
         diagnosis = last.loop.diagnosis
@@ -113,7 +117,7 @@ class Conductor:
             if record.batches_per_call == 1:
                 self._begin_streak(consumer)
         if consumer.stand_in.stage is Stage.CATCHING:
-            repeat(consumer, batch, self._with.recorder.note)
+            _repeat(consumer, batch, self._with.recorder.note)
         return batch
 
     def call_begins(self, consumer: Consumer, iterator: Any, function: Any = None) -> Any:
@@ -126,7 +130,7 @@ class Conductor:
         self._begin_streak(consumer)
         consumer.batches += consumer.loop.record.batches_per_call
         if consumer.stand_in.stage is Stage.CATCHING:
-            repeat_next(consumer, iterator, self._with.recorder.note)
+            _repeat_next(consumer, iterator, self._with.recorder.note)
         elif consumer.stand_in.stage is Stage.LOOKING and consumer.loop.has_step(function):
             # What others draw from it nobody has read.
             return look_at_next(consumer, iterator, self._with.recorder.note)
@@ -139,13 +143,13 @@ class Conductor:
 
     def function_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A tf.function is called without an iterator, maybe with a batch."""
-        active, last = self.diagnosing.active, self._turns.here.last
+        active, last = self.diagnosing.active, self._threads.here.last
         if active is not None and last is not None and last.loop is active.loop:
             active.looking.function_called(function, args, kwargs)
 
     def fed_step(self, runtime: Runtime, function: Any = None) -> None:
         """A training step begins that was given no iterator, by a function or eagerly by none."""
-        last = self._turns.here.last
+        last = self._threads.here.last
         consumer = self._fed.begins(call_site, last, runtime, eager=function is None)
         if consumer is None or self._over:
             return
@@ -158,7 +162,7 @@ class Conductor:
 
     def evaluated(self, span: Span) -> None:
         """A call of Keras that evaluates has ended."""
-        self._turns.here.nested.took(span, time.monotonic_ns())
+        self._threads.here.nested.took(span, time.monotonic_ns())
 
     def exhausted(self, consumer: Consumer) -> None:
         """The iterator has no more batches."""
@@ -167,33 +171,33 @@ class Conductor:
             # The call was counted when it began, and found nothing.
             consumer.batches -= consumer.loop.record.batches_per_call
             consumer.loop.record.steps -= consumer.loop.record.batches_per_call
-        turn = self._turns.here
-        joined, lead = turn.joined.part_of_step(consumer), turn.joined.lead
+        thread = self._threads.here
+        joined, lead = thread.joined.part_of_step(consumer), thread.joined.lead
         if joined and lead is not None and lead.loop is consumer.loop:
             # As with `zip`: the batch that the lead has handed over goes into no step.
             lead.loop.record.steps -= lead.loop.record.batches_per_call
         consumer.loop.data_ended()
-        turn.joined.ended(consumer)
-        if consumer is turn.last or (joined and lead is turn.last):
-            self._interrupt(turn, exhausted=consumer is turn.last)
-            turn.nested.ended(consumer.loop)
+        thread.joined.ended(consumer)
+        if consumer is thread.last or (joined and lead is thread.last):
+            self._interrupt(thread, exhausted=consumer is thread.last)
+            thread.nested.ended(consumer.loop)
 
     def epoch_begins(self) -> None:
         """Keras turns to an epoch's batches."""
-        self._turns.here.epoch_ns = time.monotonic_ns()
+        self._threads.here.epoch_ns = time.monotonic_ns()
 
     def epoch_ended(self, at_ns: int | None = None) -> None:
         """Keras says that an epoch begins or ends: what follows that moment, or now, is no step."""
         self.streak.settle()
-        turn = self._turns.here
-        if turn.nested.runs:  # then it is the end of a call within a step
+        thread = self._threads.here
+        if thread.nested.runs:  # then it is the end of a call within a step
             return
-        last = turn.last
+        last = thread.last
         if last is None or last.hand_over != "fed":  # where Python feeds the steps, Keras has none
-            self._interrupt(turn, exhausted=False, at_ns=at_ns)
+            self._interrupt(thread, exhausted=False, at_ns=at_ns)
             if last is not None:
-                turn.nested.ended(last.loop)
-                turn.joined.ended(last)
+                thread.nested.ended(last.loop)
+                thread.joined.ended(last)
 
     def epoch_over(self) -> None:
         """Keras tells callbacks of a `fit` that its epoch has ended, held or not.
@@ -218,7 +222,7 @@ class Conductor:
     @property
     def _held_here(self) -> Loop | None:
         """The loop that this thread runs, where that is held."""
-        last, held = self._turns.here.last, self._held.loop
+        last, held = self._threads.here.last, self._held.loop
         return held if last is not None and last.loop is held else None
 
     def _leave(self, held: Loop) -> None:
@@ -229,7 +233,7 @@ class Conductor:
         """A tf.function was traced in a call; `again` where it had been before that call, and
         perhaps for batches of other lengths."""
         self.streak.settle()
-        last = self._turns.here.last
+        last = self._threads.here.last
         loop = last.loop if last is not None else None
         if loop is None or not self._updates.trains(function):
             return
@@ -249,11 +253,11 @@ class Conductor:
         self._over = True
         note = self._with.recorder.note
         attempt(note, "counting the last steps of another thread", self._count_left)
-        for turn in self._turns.all():
-            self._interrupt(turn, exhausted=False)
+        for thread in self._threads.all():
+            self._interrupt(thread, exhausted=False)
         self.diagnosing.script_over(reason)
         for loop in self._loops.all():
-            roles.settle(loop, self._loops.all())
+            settle_role(loop, self._loops.all())
 
     def given_up(self) -> None:
         """An error of ours: what was measured is kept, and nothing more is measured.
@@ -268,22 +272,22 @@ class Conductor:
 
     # What follows from it.
 
-    def _interrupt(self, turn: Turn, exhausted: bool, at_ns: int | None = None) -> None:
-        self._learn_role(turn)
+    def _interrupt(self, thread: ThreadState, exhausted: bool, at_ns: int | None = None) -> None:
+        self._learn_role(thread)
         if self._held.loop is None or not self._held.loop.runs_elsewhere():
             self._with.state.show()
             self._updates.take_updated()  # what that wrote is ours, and no step's of what follows
-        if turn.last is not None and not turn.seam:
-            found_nothing = exhausted and turn.last.hand_over == "call"
-            loop = turn.last.loop
+        if thread.last is not None and not thread.seam:
+            found_nothing = exhausted and thread.last.hand_over == "call"
+            loop = thread.last.loop
             now_ns = at_ns or time.monotonic_ns()
             loop.clock.interrupted(now_ns, ended_a_step=not found_nothing)
             if at_ns is not None:
                 loop.clock.left(at_ns, time.monotonic_ns())
             self._with.timeline.steps_ended(now_ns)
             if loop.diagnosis is not None:
-                loop.diagnosis.seam(turn.last, exhausted)
-        turn.seam = True
+                loop.diagnosis.seam(thread.last, exhausted)
+        thread.seam = True
 
     def _begin_streak(self, consumer: Consumer) -> None:
         """Have the next steps noted alone where nothing can come of them."""
@@ -304,11 +308,11 @@ class Conductor:
             return
         loop = consumer.loop
         record = loop.record
-        turn = self._turns.here
-        self._learn_role(turn)
-        if turn.last is not consumer:
-            self._turn_to(turn, consumer)
-        continuous, turn.seam = not turn.seam, False
+        thread = self._threads.here
+        self._learn_role(thread)
+        if thread.last is not consumer:
+            self._switch_to(thread, consumer)
+        continuous, thread.seam = not thread.seam, False
         held, self._holding = self._holding, self._held.loop is loop
         if self._holding:
             if not self._held.boundary(consumer, now_ns, continuous):
@@ -319,32 +323,32 @@ class Conductor:
             self._with.timeline.passed("aside", loop.last_ns, now_ns - (wait_ns or 0))
         if not continuous:  # and where the steps that the trials came in go on, this does nothing
             self._with.timeline.steps_begin(record.id, now_ns, wait_ns)
-            loop.clock.epoch_begins(turn.epoch_ns)
+            loop.clock.epoch_begins(thread.epoch_ns)
         self._count(consumer, now_ns, wait_ns, continuous)
         if record.first_step_ns is None:
             self._updates.tracing_ns = 0  # the step that begins may be the first to be complete
         if loop.joined:
-            wait_ns = self._joining.waited_for_all(turn.joined, consumer, wait_ns, continuous)
+            wait_ns = self._joining.waited_for_all(thread.joined, consumer, wait_ns, continuous)
         self.diagnosing.step(consumer, now_ns, wait_ns, continuous)
 
     def _is_part_of_step(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> bool:
         """Whether the batch is for the step that is running, or for a prediction within it."""
-        turn, loop = self._turns.here, consumer.loop
+        thread, loop = self._threads.here, consumer.loop
         if consumer.hand_over == "fed":
-            turn.joined.let_go()
+            thread.joined.let_go()
         else:
             self._fed.batch_handed_over()
         if loop.only_evaluates:
-            part = turn.nested.belongs_to_step(consumer)
+            part = thread.nested.belongs_to_step(consumer)
         else:
             part = consumer.hand_over != "fed" and self._joining.joins(
-                turn.joined, consumer, now_ns, wait_ns
+                thread.joined, consumer, now_ns, wait_ns
             )
-            called = not part and turn.nested.step_begins(loop)
+            called = not part and thread.nested.step_begins(loop)
             # Keras' `predict` writes nothing: the step went on that had called it.
-            if called and turn.last is not consumer and self._updates.take_updated():
-                roles.learn(loop.record)
-        if part and (turn.joined.lead is None or loop is not turn.joined.lead.loop):
+            if called and thread.last is not consumer and self._updates.take_updated():
+                learn_role(loop.record)
+        if part and (thread.joined.lead is None or loop is not thread.joined.lead.loop):
             loop.record.steps += loop.record.batches_per_call
         return part
 
@@ -384,24 +388,24 @@ class Conductor:
             )
         active = self.diagnosing.active
         if active is not None and active.loop.thread is not loop.thread:
-            roles.notice_beside(active.loop, loop)
+            notice_beside(active.loop, loop)
 
-    def _turn_to(self, turn: Turn, consumer: Consumer) -> None:
-        if turn.last is not None:
-            self._interrupt(turn, exhausted=False)
-        turn.seam = True
-        turn.last = consumer
+    def _switch_to(self, thread: ThreadState, consumer: Consumer) -> None:
+        if thread.last is not None:
+            self._interrupt(thread, exhausted=False)
+        thread.seam = True
+        thread.last = consumer
         self._consumed = True
 
-    def _learn_role(self, turn: Turn) -> None:
+    def _learn_role(self, thread: ThreadState) -> None:
         """A step that wrote a trainable variable makes its loop a training loop.
 
         What is written after a seam, such as weights that are loaded, is no step's work.
         """
-        if self._updates.take_updated() and turn.last is not None and not turn.seam:
-            record = turn.last.loop.record
+        if self._updates.take_updated() and thread.last is not None and not thread.seam:
+            record = thread.last.loop.record
             if not record.updates_variables:
-                roles.learn(record)
+                learn_role(record)
 
     def try_pipelines_alone(self) -> None:
         """The script is over: loops that could not be held while they ran have their pipelines."""
@@ -436,3 +440,30 @@ def _runs(loop: Loop, function: Any) -> None:
         name = source_location(function)
         if name not in loop.record.step_functions:
             loop.record.step_functions.append(name)
+
+
+def _repeat(consumer: Consumer, batch: Any, note: Callable[[str], None]) -> None:
+    """Hand out this batch from now on."""
+    try:
+        runtime = consumer.loop.runtime
+        consumer.stand_in.caught(runtime.repeated(batch, consumer.element_spec))
+    except Exception as error:
+        let_pass(error)
+        consumer.stand_in.caught(None)
+        note(
+            "The consumer could not be measured on a repeated batch: "
+            f"{type(error).__name__}: {error}"
+        )
+
+
+def _repeat_next(consumer: Consumer, iterator: Any, note: Callable[[str], None]) -> None:
+    """Take the batch that a call would have taken, and hand it out from now on."""
+    try:
+        batch = consumer.loop.runtime.pull(iterator)
+    except Exception as error:
+        if is_end_of_data(error):
+            return  # the call finds that out itself
+        raise
+    if consumer.loop.record.batch_size is None:
+        consumer.loop.record.batch_size = consumer.loop.runtime.rows(batch)
+    _repeat(consumer, batch, note)

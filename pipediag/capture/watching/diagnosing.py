@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from pipediag.capture.callsites import frames
 from pipediag.capture.environment import describe_environment
@@ -13,13 +17,176 @@ from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.diagnosis import Diagnosis
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.signal_handlers import let_pass
+from pipediag.capture.stop_script import StopScript
 from pipediag.capture.trying.held_loops import HeldLoops
-from pipediag.capture.watching.evaluations import Evaluations
-from pipediag.capture.watching.stopping import Stopping
-from pipediag.capture.watching.turns import Turns
+from pipediag.capture.watching.thread_state import ThreadStates
 from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.session import messages
 from pipediag.session.messages import LoopFound
+from pipediag.session.recorded_loops import RecordedEvaluation
 from pipediag.session.settings import RunSettings
+from pipediag.vocabulary import EVALUATING
+
+_WARM_CALLS = 2
+"""In the first the step is traced, and the pipeline starts."""
+_CALLS = 32
+"""Own choice: a short validation has as many, and tf.data remembers three times as many gaps."""
+_FEWEST_CALLS = 4
+"""Own choice: of an evaluation that is shorter still nothing is said."""
+
+
+@dataclass
+class _Look:
+    """At one evaluation, from its first hand-over on."""
+
+    consumer: weakref.ref[Consumer]
+    wanted: int
+    calls: int = 1
+    began_ns: int = 0
+
+
+class Evaluations:
+    """Told of each step of a loop that does not train."""
+
+    def __init__(self, instruments: Instruments) -> None:
+        self._with = instruments
+        self._looks: dict[str, _Look] = {}
+        self._seen: set[str] = set()
+
+    def step(self, consumer: Consumer, now_ns: int) -> None:
+        """A step begins."""
+        record = consumer.loop.record
+        if record.id in self._seen or record.role not in EVALUATING:
+            return
+        look = self._looks.get(record.id)
+        if look is None or look.consumer() is not consumer:
+            former = look.calls if look is not None else None
+            self._looks[record.id] = _Look(weakref.ref(consumer), _calls_after(former))
+            return
+        look.calls += 1
+        if look.calls == _WARM_CALLS:
+            look.began_ns = now_ns
+        if look.calls == _WARM_CALLS + look.wanted:
+            self._seen.add(record.id)
+            del self._looks[record.id]
+            note = self._with.recorder.note
+            attempt(note, "looking at an evaluation", self._read, consumer, look, now_ns)
+
+    def _read(self, consumer: Consumer, look: _Look, now_ns: int) -> None:
+        """What it took until now; the look itself is no step's time."""
+        loop, began_ns = consumer.loop, look.began_ns
+        batches = (look.calls - _WARM_CALLS) * loop.record.batches_per_call
+        model = loop.runtime.model_of(consumer.iterator())
+        gaps = model.gaps_us[-batches:] if model is not None else []
+        loop.record.evaluation = RecordedEvaluation(batches, now_ns - began_ns, gaps)
+        read_ns = time.monotonic_ns()
+        loop.last_ns += read_ns - now_ns
+        self._with.timeline.passed("aside", now_ns, read_ns)
+
+
+def _calls_after(former: int | None) -> int:
+    """How many are looked at: of an evaluation as short as the former one, all that it has."""
+    if former is None:
+        return _CALLS
+    return max(_FEWEST_CALLS, min(_CALLS, former - _WARM_CALLS))
+
+
+class Stopping:
+    """Ends the script once; one that swallows that is left by force."""
+
+    def __init__(
+        self,
+        instruments: Instruments,
+        settings: RunSettings,
+        leave: Callable[[], None] | None,
+        keep: Callable[[], None],
+    ) -> None:
+        self._with = instruments
+        self._settings = settings
+        self._leave = leave
+        self._keep = keep
+        self._raised = False
+        self.deadline_ns: int | None = None
+        """Until when later loops are waited for; None before any was measured."""
+        self.kept_alive: list[Any] = []
+        """Iterators of the script that was stopped; the process ends without freeing them."""
+
+    def goes_on_after(self, loop: Loop) -> bool:
+        """Whether the script goes on when this loop was measured."""
+        if self._settings.run_to_end:
+            return True
+        if self._with.state.lost is not None:
+            return False
+        ends = self._with.pace.ends_here(loop.seconds_left, followed=loop.may_be_followed)
+        return not ends and not self._was_disturbed()
+
+    def go_on_or_stop(self, loop: Loop) -> None:
+        """Go on to see later loops, where that is cheap, or stop the script.
+
+        Raises:
+            StopScript: it is stopped.
+        """
+        if self._settings.run_to_end:
+            return
+        if not self.goes_on_after(loop):
+            self.stop()
+        elif self.deadline_ns is None:
+            self.deadline_ns = time.monotonic_ns() + int(self._settings.look_ahead_s * 1e9)
+
+    def stop_the_disturbed(self) -> None:
+        """Stop a script that can't go on, as a repeated batch has trained its model wrongly.
+
+        Raises:
+            StopScript: it is one.
+        """
+        if self._was_disturbed() and not self._settings.run_to_end:
+            self.stop()
+
+    def stop(self) -> None:
+        """End the script here; one that swallows the exception is left by force the next time.
+
+        Raises:
+            StopScript: always, unless the process ends.
+        """
+        if self._raised and self._leave is not None:
+            self._leave()
+        self.time_a_collection()
+        self._raised = True
+        self._with.timeline.closed()
+        self._with.state.give_back()
+        self.keep_pipelines()
+        self._keep()
+        self._with.tell(messages.Stopping())
+        self._with.recorder.recording.stop_reason = "enough was measured"
+        raise StopScript
+
+    def time_a_collection(self) -> None:
+        """It tells what the script's exit would take, which nobody sees: its process is left.
+
+        Of a script that is to be stopped, before that is held: its run is told then.
+        """
+        recorder = self._with.recorder
+        if self._leave is not None and not recorder.recording.collection_ns and gc.isenabled():
+            attempt(recorder.note, "timing a collection", self._collect)
+
+    def _collect(self) -> None:
+        recorder = self._with.recorder
+        began_ns = time.monotonic_ns()
+        gc.collect()
+        recorder.recording.collection_ns = time.monotonic_ns() - began_ns
+        self._with.timeline.passed("aside", began_ns, time.monotonic_ns())
+        recorder.save()
+
+    def keep_pipelines(self) -> None:
+        """Keep the pipelines that run now until the process is gone."""
+        self.kept_alive += self._with.running_pipelines()
+
+    def _was_disturbed(self) -> bool:
+        return any(
+            window.kind == "repeat" and window.blocks
+            for window in self._with.recorder.recording.windows
+        )
+
 
 _MOST_DIAGNOSED = 6
 _SPARE_ONCE_MEASURED = 64
@@ -38,7 +205,7 @@ class Diagnosing:
         settings: RunSettings,
         held: HeldLoops,
         stopping: Stopping,
-        turns: Turns,
+        threads: ThreadStates,
     ) -> None:
         self._updates = updates
         self._with = instruments
@@ -46,7 +213,7 @@ class Diagnosing:
         self._holds_only = settings.hold_loop is not None
         self._wanted_line = settings.loop if isinstance(settings.loop, int) else None
         self._stopping = stopping
-        self._turns = turns
+        self._threads = threads
         self._evaluations = Evaluations(instruments)
         self._begun = 0
         self.active: Diagnosis | None = None
@@ -136,7 +303,7 @@ class Diagnosing:
 
     def _trials_over(self, loop: Loop) -> None:
         # What the trials took is no step, and neither is the one that they ended in.
-        self._turns.here.seam = True
+        self._threads.here.seam = True
         loop.clock.held()
         self._with.timeline.passed("aside", loop.last_ns, time.monotonic_ns())
         self._updates.take_updated()
@@ -218,8 +385,8 @@ class Diagnosing:
         if active is not None:
             note = self._with.recorder.note
             attempt(note, "leaving a step that was listened to", active.looking.interrupted)
-        for turn in self._turns.all():
-            turn.last = None
+        for thread in self._threads.all():
+            thread.last = None
 
 
 def _read_what_follows(loop: Loop) -> None:

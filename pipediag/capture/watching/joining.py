@@ -6,8 +6,8 @@ from pipediag.capture.guard import attempt
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.instruments import Instruments
-from pipediag.capture.watching import roles
-from pipediag.capture.watching.joined_iterators import JoinedIterators
+from pipediag.capture.watching.thread_state import JoinedIterators
+from pipediag.capture.watching.updates import join_role
 
 _JOINED = (
     "Each step draws from several iterators, and trials would use up the others' batches, so "
@@ -57,7 +57,7 @@ class Joining:
         if consumer.loop is loop:
             record.steps -= (consumer.batches - 1) * record.batches_per_call
         else:
-            roles.join(loop, consumer.loop)
+            join_role(loop, consumer.loop)
         note = self._with.recorder.note
         attempt(note, "describing a second pipeline", self._loops.describe_joined, consumer)
 

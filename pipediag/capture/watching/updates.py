@@ -15,8 +15,11 @@ from itertools import product
 from typing import Any
 
 from pipediag.capture.guard import Guard
+from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.threads import EachThread, runs_tf_data, this_thread
 from pipediag.capture.timeline.timeline import Timeline
+from pipediag.session.recorded_loops import RecordedLoop
 
 
 @dataclass(eq=False)
@@ -174,3 +177,77 @@ class UpdateWatch:
         if self._timeline is not None:
             self._timeline.passed("tracing", began_ns, now_ns)
         here.tracing = False
+
+
+_PREVIEW_BATCHES = 5
+
+
+def learn_role(record: RecordedLoop) -> None:
+    """A step of the loop wrote a trainable variable."""
+    record.updates_variables = True
+    if record.role == "other":
+        record.role = "training"
+        record.role_reason = "its steps write trainable variables"
+
+
+def join_role(loop: Loop, joined: Loop) -> None:
+    """Each step of the loop draws from the other one, too: what trains in it is the loop's."""
+    record = joined.record
+    if joined.diagnosis is not None or record.kind == "keras":
+        return
+    if joined.trains:
+        learn_role(loop.record)
+        record.role, record.updates_variables = "other", False
+    record.part_of = loop.record.id
+    record.role_reason = "its batches go into the steps of another loop"
+
+
+def settle_role(loop: Loop, loops: Iterable[Loop]) -> None:
+    """Name what a loop without updates was, among all of them, for the report."""
+    record = loop.record
+    if record.role != "other" or record.part_of is not None:
+        return
+    if record.steps <= _PREVIEW_BATCHES:
+        record.role, record.role_reason = (
+            "preview",
+            f"{record.steps} batches, no variable written",
+        )
+        return
+    trainings = [other.record.started_ns for other in loops if other.trains]
+    if trainings and loop.last_ns <= min(trainings):
+        record.role = "preparation"
+        record.role_reason = "read before training began, without writing a trainable variable"
+    elif trainings and record.only_reads:
+        record.role = "reading"
+        record.role_reason = "batches are read, and no model is called for them"
+    elif trainings:
+        record.role = "validation"
+        record.role_reason = "batches are consumed without writing a trainable variable"
+
+
+def notice_beside(measured: Loop, loop: Loop) -> None:
+    """Whether a step of the loop that is measured fell between two of another thread's."""
+    if loop.trains and loop.record.beside is None and measured.last_ns > loop.last_ns:
+        measured.record.beside, loop.record.beside = loop.record.id, measured.record.id
+
+
+class EarlySteps:
+    """Describes the loop once a first step has built what it trains."""
+
+    def __init__(self, loops: LoopRegistry, updates: UpdateWatch) -> None:
+        self._loops = loops
+        self._updates = updates
+
+    def describe(self, consumer: Consumer, duration_ns: int) -> None:
+        """A step of the loop's first two has ended."""
+        loop, record = consumer.loop, consumer.loop.record
+        if record.first_step_ns is None:
+            record.first_step_ns = duration_ns
+            loop.traced_in_first_step_ns = self._updates.tracing_ns
+            self._loops.describe_keras(loop)
+        elif record.fill_ns is None and consumer.hand_over == "call":
+            # The first batch was asked for inside a call: what tracing and consumer did not take.
+            model = loop.runtime.model_of(consumer.iterator())
+            if model is not None and model.gaps_us:
+                others = model.gaps_us[0] * 1000 + loop.traced_in_first_step_ns
+                record.fill_ns = max(0, record.first_step_ns - others)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipediag.capture.callsites import call_site
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.profiler import Profiler
@@ -13,8 +14,28 @@ from pipediag.capture.timeline.timeline import Timeline
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.in_graph import InGraphLoops
-from pipediag.capture.watching.other_uses import OtherUses
 from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.session.recording import RecordedOtherUse
+
+SESSION_RUN = "Session.run of TensorFlow 1"
+STEP_WITHOUT_DATASET = "a training tf.function that is not fed by a tf.data iterator"
+
+
+class OtherUses:
+    """Counts them by the line that they come from."""
+
+    def __init__(self, uses: list[RecordedOtherUse]) -> None:
+        self._uses = uses
+
+    def note(self, what: str) -> None:
+        """One more use, from the line that is running."""
+        site = call_site()
+        file, line = (site.file, site.line) if site else (None, None)
+        for use in self._uses:
+            if (use.what, use.file, use.line) == (what, file, line):
+                use.count += 1
+                return
+        self._uses.append(RecordedOtherUse(what, file, line, 1))
 
 
 @dataclass(frozen=True)

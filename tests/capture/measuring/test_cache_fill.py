@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pipediag.capture.measuring import diagnosis as module
-from pipediag.capture.measuring.cache_fill import CacheFill
 from pipediag.capture.measuring.diagnosis import Diagnosis, Phase
+from pipediag.capture.measuring.pace import CacheFill
 from pipediag.capture.recorder import Recorder
 from pipediag.session.recorded_operations import RecordedOperation
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipediag.capture.measuring.callback_clock import CallbackClock
+from pipediag.capture.measuring.stacks import CallbackClock
 
 
 def test_what_callbacks_take_is_added_up_by_class_while_it_runs() -> None:

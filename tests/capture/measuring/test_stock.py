@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipediag.capture.measuring.stock import Stock
+from pipediag.capture.measuring.open_window import Stock
 from pipediag.capture.runtime import IteratorModel
 from pipediag.session.recorded_model import ModelNode
 

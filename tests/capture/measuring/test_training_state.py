@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.measuring import kept_state, training_state
-from pipediag.capture.measuring.kept_state import KeptState
-from pipediag.capture.measuring.training_state import NotRestoredError, TrainingState
+from pipediag.capture.measuring import kept_state
+from pipediag.capture.measuring.kept_state import KeptState, NotRestoredError, TrainingState
 
 
 class Variable:
@@ -48,7 +47,7 @@ class Rows:
 @pytest.fixture
 def variables(monkeypatch: pytest.MonkeyPatch) -> list[Variable]:
     made = [Variable(np.ones((100, 4))), Variable(np.full(3, 2.0)), Variable(3.0)]
-    monkeypatch.setattr(training_state, "_variables", lambda: made)
+    monkeypatch.setattr(kept_state, "_variables", lambda: made)
     return made
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.runtime import IteratorModel
-from pipediag.capture.watching import evaluations as module
-from pipediag.capture.watching.evaluations import Evaluations
+from pipediag.capture.watching import diagnosing as module
+from pipediag.capture.watching.diagnosing import Evaluations
 from tests.capture.instruments import FakeInstruments, consumer_of, training_loop
 from tests.capture.runtimes import ToyRuntime
 

@@ -6,7 +6,7 @@ import pytest
 
 from pipediag.capture.loops.loop import HandOver
 from pipediag.capture.runtime import IteratorModel
-from pipediag.capture.watching.startup import EarlySteps
+from pipediag.capture.watching.updates import EarlySteps
 from tests.capture.instruments import consumer_of, training_loop
 from tests.capture.runtimes import ToyRuntime
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.capture.stop_script import StopScript
-from pipediag.capture.watching.stopping import Stopping
+from pipediag.capture.watching.diagnosing import Stopping
 from pipediag.session import messages
 from pipediag.session.recorded_windows import RecordedBlock, RecordedWindow
 from pipediag.session.settings import RunSettings

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipediag.capture.frameworks.keras.listed_callbacks import ListedCallbacks
-from pipediag.capture.measuring.callback_clock import CALLBACK_CLOCK
+from pipediag.capture.measuring.stacks import CALLBACK_CLOCK
 
 
 class ClockedCallbacks(ListedCallbacks):

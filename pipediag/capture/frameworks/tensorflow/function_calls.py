@@ -14,8 +14,7 @@ from pipediag.capture.runtime import Runtime
 from pipediag.capture.timeline.sites import place_of
 from pipediag.capture.watching.in_graph import InGraphCall
 from pipediag.capture.watching.looking import ScriptsOwnError
-from pipediag.capture.watching.other_uses import STEP_WITHOUT_DATASET
-from pipediag.capture.watching.watchers import Watchers
+from pipediag.capture.watching.watchers import STEP_WITHOUT_DATASET, Watchers
 
 ConsumerAmong = Callable[[tuple[Any, ...]], tuple[Consumer | None, Any]]
 """Finds the argument that is an iterator of ours, and whose it is."""

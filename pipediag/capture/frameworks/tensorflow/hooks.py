@@ -17,8 +17,7 @@ from pipediag.capture.frameworks.tensorflow.tables.listening import hear_cancell
 from pipediag.capture.frameworks.tensorflow.traced_earlier import functions_that_train
 from pipediag.capture.frameworks.tensorflow.variables import watch_writes
 from pipediag.capture.measuring.python_clock import PYTHON_CLOCK
-from pipediag.capture.watching.other_uses import SESSION_RUN
-from pipediag.capture.watching.watchers import Watchers
+from pipediag.capture.watching.watchers import SESSION_RUN, Watchers
 from pipediag.tensorflow_versions import is_too_old
 
 _READERS = ("TFRecordDatasetV2", "TextLineDatasetV2", "FixedLengthRecordDatasetV2")

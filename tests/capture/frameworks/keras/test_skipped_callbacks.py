@@ -15,7 +15,7 @@ from pipediag.capture.frameworks.keras.hooks import KerasHooks
 from pipediag.capture.frameworks.keras.skipped_callbacks import named
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
-from pipediag.capture.measuring.callback_clock import CALLBACK_CLOCK
+from pipediag.capture.measuring.stacks import CALLBACK_CLOCK
 from pipediag.capture.replay import NotReplayableError
 from pipediag.session.edits import SkipCallback
 from tests.capture.frameworks.keras.toy_keras import toy_keras
