@@ -14,9 +14,9 @@ from pathlib import Path
 
 import click
 
-from pipediag.runner.asking import Ask
-from pipediag.runner.child_executor import ChildExecutor
-from pipediag.runner.supervisor import supervise
+from pipediag.runner.child_connection import Ask
+from pipediag.runner.child_process import supervise
+from pipediag.runner.trials_of_run import ChildExecutor
 from pipediag.session.edits import Change, Edit, Insert, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.messages import TrialsAwaited

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.comparison import BaselineSteps, Nanoseconds, UnusableRunError, baseline_steps
 from pipediag.errors import PipediagError
-from pipediag.runner.supervisor import CHILD, supervise
+from pipediag.runner.child_process import CHILD, supervise
 from pipediag.sensors.host_sampler import HostSampler
 from pipediag.session.reading import read_recording
 from pipediag.session.settings import RunSettings

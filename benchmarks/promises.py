@@ -29,8 +29,7 @@ from benchmarks.machine import machine_of
 from benchmarks.samples import RunFailedError, analyze
 from pipediag.errors import PipediagError
 from pipediag.patching.as_measured import patched_files
-from pipediag.runner.native_runs import Obtained, TooLongError, kept
-from pipediag.runner.patched_run import measured, promised_of_whole
+from pipediag.runner.native_runs import Obtained, TooLongError, kept, measured, promised_of_whole
 from pipediag.session.model import Session
 from tests.samples.expectation import Expectation
 

@@ -41,8 +41,7 @@ from benchmarks.public_scripts.scripts import (
 )
 from benchmarks.public_scripts.truth import probed
 from pipediag.errors import PipediagError
-from pipediag.runner.native_runs import obtained, of_script
-from pipediag.runner.patched_run import promised, promised_of_whole
+from pipediag.runner.native_runs import obtained, of_script, promised, promised_of_whole
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
 from pipediag.session.store import load_session

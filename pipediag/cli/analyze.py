@@ -193,7 +193,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     _show(result, options, _console(ctx.color))
     status = _exit_status(result, gate, options)
     if status < 0:
-        from pipediag.runner.death import die_by
+        from pipediag.runner.signals import die_by
 
         sys.stdout.flush()
         die_by(-status)

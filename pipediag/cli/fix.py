@@ -64,7 +64,7 @@ def command(
     --verify have the session's working directory and arguments, and the environment variables of
     this shell.
     """
-    from pipediag.runner.wider_patch import with_rules
+    from pipediag.runner.source_patches import with_rules
     from pipediag.session.store import load_session
 
     path = session or _newest()
@@ -180,7 +180,7 @@ def _clause(condition: str) -> str:
 
 def _say_left_out(session: Session, left: LeftOut, path: Path) -> None:
     """Say why an edit is not in the patch, and what puts it in or does the same by hand."""
-    from pipediag.runner.wider_patch import left_to_name
+    from pipediag.runner.source_patches import left_to_name
 
     labels = {f.edit.id: f.edit.label for f in session.findings if f.edit is not None}
     to_name = {f.edit.id: f for f in left_to_name(session) if f.edit is not None}
@@ -213,7 +213,7 @@ def _say_code(code: str | None) -> None:
 def _say_suggested(session: Session, path: Path) -> None:
     """Say what may help and was not measured: as a command, as code to paste, or as advice."""
     from pipediag.facts.order import to_act_on
-    from pipediag.runner.wider_patch import suggested
+    from pipediag.runner.source_patches import suggested
 
     written = session.patch.edits if session.patch is not None else []
     for finding in suggested(session):
@@ -236,8 +236,7 @@ def _say_suggested(session: Session, path: Path) -> None:
 def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> ExitStatus:
     """Say what was promised and what was obtained; a broken promise fails."""
     from pipediag.reporters.words.run_parts import gain
-    from pipediag.runner.native_runs import kept
-    from pipediag.runner.patched_run import measured, promised, promised_of_whole
+    from pipediag.runner.native_runs import kept, measured, promised, promised_of_whole
 
     # The patched copy, which lies beside the script, has to go.
     INTERRUPTS.finish_first()

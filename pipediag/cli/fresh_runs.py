@@ -27,7 +27,7 @@ def analyze_afresh(
         directory: where it is run; None for here.
         stdout: the descriptor that is its standard output; None for ours.
     """
-    from pipediag.runner.interpreter_flags import interpreter_flags
+    from pipediag.runner.child_process import interpreter_flags
 
     flags = interpreter_flags(sys.orig_argv)
     command = [sys.executable, *flags, str(_MAIN), "analyze", *arguments]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TextIO
 
-from pipediag.runner.screen import columns
+from pipediag.runner.progress import columns
 
 NARROWEST = 30
 """Below this a paragraph beside an indent would be one word a line."""

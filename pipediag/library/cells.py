@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipediag.runner.source_excerpt import excerpts
+from pipediag.runner.source_files import excerpts
 from pipediag.session.model import Session
 
 CELLS_FILE = "cells.json"

@@ -12,26 +12,31 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pipediag.errors import PipediagError
 from pipediag.library.cells import Cells, read_cells, with_cells
 from pipediag.library.request import CompanionRequest
+from pipediag.measures.verdict.input_alone import NOTHING_TRAINED, decide_input_alone
 from pipediag.reporters import write_all
 from pipediag.runner.analysis import AnalysisRequest, analyse_followed
-from pipediag.runner.asking import CommandPipe, MessageReader, OnTrials
-from pipediag.runner.directory_lock import DirectoryLock
-from pipediag.runner.input_alone import of_input_alone
-from pipediag.runner.output import OutputDirectory
+from pipediag.runner.child_connection import CommandPipe, MessageReader, OnTrials
+from pipediag.runner.child_process import ChildResult, follow
+from pipediag.runner.output import DirectoryLock, OutputDirectory
 from pipediag.runner.progress import OnProgress, Shown
-from pipediag.runner.supervisor import ChildResult, follow
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.messages import Closing, Ended
+from pipediag.session.model import Session
 from pipediag.session.settings import SETTINGS_FILE, RunSettings
 from pipediag.session.store import save_session
 
 GONE = 1
 """The status where the program has ended before it was measured."""
 CUT_OFF = "The program's process was gone before its measurement was over."
+
+
+_NO_MEANING = ("run", "breakdown", "input_wait", "perturbation", "differential", "ceiling")
+"""Shares of a step that is the pipeline's own time, and of a run that nobody planned."""
 
 
 class Program:
@@ -140,3 +145,18 @@ def _follow(
     if ended is not None:
         return replace(result, script_status=ended.status)
     return replace(result, outcome="killed", script_status=None, detail=CUT_OFF)
+
+
+def of_input_alone(session: Session) -> Session:
+    """The same measurements, told as those of a pipeline: no share of a step, no gain of a run."""
+    changed: dict[str, Any] = {"verdict": decide_input_alone(session)}
+    for name in _NO_MEANING:
+        changed[name] = None
+        if f"{name}_missing" in Session.model_fields:
+            changed[f"{name}_missing"] = NOTHING_TRAINED
+    changed["findings"] = [
+        finding.model_copy(update={"for_run": None}) for finding in session.findings
+    ]
+    if session.combined is not None:
+        changed["combined"] = session.combined.model_copy(update={"for_run": None})
+    return session.model_copy(update=changed)

@@ -3,29 +3,63 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pipediag.errors import PipediagError
 from pipediag.facts.report_directory import as_typed, default_directory
 from pipediag.interrupts import INTERRUPTS
-from pipediag.runner.asking import Ask, OnTrials
-from pipediag.runner.installed_tensorflow import check_tensorflow
+from pipediag.runner.child_connection import Ask, OnTrials
+from pipediag.runner.child_process import ChildResult, child_that_waits, supervise
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import OnProgress, Shown
-from pipediag.runner.supervisor import ChildResult, child_that_waits, supervise
-from pipediag.runner.target import check_script
+from pipediag.runner.target import check_script, check_tensorflow
 from pipediag.session.messages import TrialsAwaited, WindowBegun
 from pipediag.session.settings import RunSettings, WantedLoop
 
 if TYPE_CHECKING:
-    from pipediag.runner.conclusion import EndedRun, Recorded
+    from pipediag.runner.build_session import EndedRun, Recorded
     from pipediag.runner.trials_of_run import TrialsOfRun
     from pipediag.session.model import Session
+
+NEEDED = (
+    "pipediag.runner.build_session",
+    "pipediag.reporters.tables.files",
+    "pipediag.reporters.html.page",
+    "pipediag.reporters.terminal.summary",
+)
+FOR_TRIALS = ("pipediag.runner.trials_of_run", "scipy.stats")
+
+
+class EarlyImports(threading.Thread):
+    """Imports one module after the other, until it is told to stop."""
+
+    def __init__(self, *, trials: bool) -> None:
+        super().__init__(name="imports")
+        self._names = (*NEEDED, *(FOR_TRIALS if trials else ()))
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """No further module is begun; whoever needs one imports it."""
+        self._stopped.set()
+
+    def close(self) -> None:
+        """Stop, and wait for the module that was begun: at the interpreter's end it would fail."""
+        self.stop()
+        if self.ident is not None:
+            self.join()
+
+    def run(self) -> None:
+        for name in self._names:
+            if self._stopped.is_set():
+                return
+            import_module(name)
 
 
 LOOK_THROUGH_S = 600.0
@@ -168,7 +202,7 @@ def _run(
     on_progress: OnProgress,
     start: Supervise,
 ) -> EndedRun:
-    from pipediag.runner.imports import EarlyImports
+    from pipediag.runner.analysis import EarlyImports
     from pipediag.sensors.host_sampler import HostSampler
 
     sampler = HostSampler()
@@ -178,7 +212,7 @@ def _run(
     started_ns, began_s = time.monotonic_ns(), time.time()
 
     def draft() -> Session:
-        from pipediag.runner.diagnosis import diagnose
+        from pipediag.runner.build_session import diagnose
         from pipediag.session.files import SESSION_FILE
         from pipediag.session.store import save_session
 
@@ -234,7 +268,7 @@ def _run(
         imports.close()
         host = sampler.stop()
     # Imported after the script was started, as it brings pydantic and numpy along.
-    from pipediag.runner.conclusion import EndedRun
+    from pipediag.runner.build_session import EndedRun
 
     return EndedRun(child, host, tried, began_s)
 
@@ -246,7 +280,7 @@ def _conclude(
     output: OutputDirectory,
     on_progress: OnProgress,
 ) -> Session:
-    from pipediag.runner.conclusion import record
+    from pipediag.runner.build_session import record
 
     recorded = record(
         settings,
@@ -277,7 +311,7 @@ def _run_again(
     on_progress: OnProgress,
 ) -> Session:
     """What the first run was over too soon for, tried in a second one."""
-    from pipediag.runner.conclusion import with_second_run
+    from pipediag.runner.build_session import with_second_run
     from pipediag.runner.second_run import FirstRun, second_run
 
     if first.recording is None:

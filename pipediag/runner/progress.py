@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +10,6 @@ from typing import TextIO
 
 from pipediag.encoding.github import inert
 from pipediag.encoding.terminal import one_line
-from pipediag.runner.screen import ERASE_LINE, columns, fresh_line
 from pipediag.session.messages import (
     Ended,
     FromChild,
@@ -21,6 +21,28 @@ from pipediag.session.messages import (
 )
 from pipediag.trials.events import Decided, TrialEvent, Trying
 from pipediag.vocabulary import WindowKind
+
+COLUMNS = 80
+"""Where the terminal does not tell."""
+ERASE_LINE = "\r\033[2K"
+ERASE_TO_END = "\033[K"
+
+
+def columns(stream: TextIO) -> int:
+    """Characters in a line."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or COLUMNS
+    except (OSError, ValueError):
+        return COLUMNS
+
+
+def fresh_line(stream: TextIO) -> str:
+    """What brings the cursor to the start of a line on which nothing stands.
+
+    A line's worth of blanks ends in the next line, but for a cursor that stands at the start: there
+    it only fills the line. What was written before stays; a progress bar goes on one line below.
+    """
+    return " " * columns(stream) + "\r" + ERASE_TO_END
 
 
 @dataclass(frozen=True)

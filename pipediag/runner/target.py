@@ -1,4 +1,6 @@
-"""What the user asks to run, looked at before anything is started or written."""
+"""What the user asks to run, and the TensorFlow that it would import, checked before anything is
+started or written.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,8 @@ from pathlib import Path
 from pkgutil import get_importer
 
 from pipediag.errors import PipediagError
+from pipediag.sensors.tensorflow_builds import installed_builds
+from pipediag.tensorflow_versions import OLDEST, is_too_old, too_old_sentence
 
 
 def check_script(path: str) -> None:
@@ -56,3 +60,18 @@ def _check_syntax(script: Path) -> None:
         raise PipediagError(f"{script}: not Python source: {error}.") from error
     except OSError as error:
         raise PipediagError(f"cannot read {script}: {error.strerror}.") from error
+
+
+def check_tensorflow() -> None:
+    """Refuse a TensorFlow that can't be measured, where the installer noted which one is there.
+
+    Raises:
+        PipediagError: every build that is installed is too old.
+    """
+    versions = list(installed_builds().values())
+    if versions and all(map(is_too_old, versions)):
+        oldest = ".".join(map(str, OLDEST))
+        raise PipediagError(
+            f"{too_old_sentence(versions[0])} The script was not run. Install pipediag beside "
+            f"TensorFlow {oldest} or newer."
+        )

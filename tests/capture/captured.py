@@ -10,7 +10,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from pipediag.runner.supervisor import CHILD
+from pipediag.runner.child_process import CHILD
 from pipediag.session.reading import read_recording
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recorded_operations import RecordedOperation

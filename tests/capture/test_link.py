@@ -11,7 +11,7 @@ import pytest
 
 from pipediag.capture import link
 from pipediag.capture.link import CommandPipe, SilentParentError, Teller, UnknownCommandError
-from pipediag.runner.asking import MessageReader
+from pipediag.runner.child_connection import MessageReader
 from pipediag.session.messages import (
     Closing,
     Ended,

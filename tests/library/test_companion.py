@@ -10,8 +10,8 @@ import pytest
 
 from pipediag.library.companion import CUT_OFF, GONE, Program, _follow
 from pipediag.library.request import CompanionRequest
-from pipediag.runner.asking import CommandPipe, MessageReader, OnTrials
-from pipediag.runner.supervisor import ChildResult, follow
+from pipediag.runner.child_connection import CommandPipe, MessageReader, OnTrials
+from pipediag.runner.child_process import ChildResult, follow
 from pipediag.session.messages import (
     Closing,
     Ended,

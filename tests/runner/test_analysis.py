@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTS
-from pipediag.runner.analysis import AnalysisRequest, analyse
+from pipediag.runner import analysis
+from pipediag.runner.analysis import FOR_TRIALS, NEEDED, AnalysisRequest, EarlyImports, analyse
 from pipediag.runner.output import prepare_output
 from pipediag.runner.second_run import FirstRun
 from pipediag.session import files
@@ -166,7 +168,7 @@ def test_a_session_holds_source_and_patches_unless_told_otherwise(
         pipeline=make_pipeline(ops=[op], bottleneck_op_id=None),
         findings=[make_finding(edit=make_edit("map"))],
     )
-    monkeypatch.setattr("pipediag.runner.conclusion.diagnose", lambda *_: measured)
+    monkeypatch.setattr("pipediag.runner.build_session.diagnose", lambda *_: measured)
 
     result = analyse(AnalysisRequest(script=script, output=Path("out"), source=source), _ignore)
 
@@ -174,3 +176,40 @@ def test_a_session_holds_source_and_patches_unless_told_otherwise(
     assert (finding.patch is not None) == source
     assert result.session.pipeline is not None
     assert [each.code for each in result.session.pipeline.ops] == ["pass" if source else None]
+
+
+def test_every_module_that_is_named_can_be_imported() -> None:
+    for name in (*NEEDED, *FOR_TRIALS):
+        analysis.import_module(name)
+
+
+def test_after_a_stop_no_further_module_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+    first_is_in, go_on = threading.Event(), threading.Event()
+
+    def imported(name: str) -> None:
+        begun.append(name)
+        first_is_in.set()
+        go_on.wait(10)
+
+    monkeypatch.setattr(analysis, "import_module", imported)
+    early = EarlyImports(trials=True)
+    early.start()
+    assert first_is_in.wait(10)
+    early.stop()
+    go_on.set()
+    early.close()
+    assert begun == [NEEDED[0]]
+
+
+def test_what_trials_need_is_left_out_where_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(analysis, "import_module", begun.append)
+    early = EarlyImports(trials=False)
+    early.start()
+    early.join()
+    assert begun == list(NEEDED)
+
+
+def test_what_never_began_is_closed_all_the_same() -> None:
+    EarlyImports(trials=True).close()

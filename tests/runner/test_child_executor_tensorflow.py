@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.runner.asking import Ask
-from pipediag.runner.supervisor import ChildResult, supervise
+from pipediag.runner.child_connection import Ask
+from pipediag.runner.child_process import ChildResult, supervise
 from pipediag.session.edits import (
     Change,
     Check,

@@ -9,8 +9,7 @@ import pytest
 
 from pipediag.errors import PipediagError
 from pipediag.runner import output as output_module
-from pipediag.runner.directory_lock import DirectoryLock
-from pipediag.runner.output import MOST_MOVES, prepare_output
+from pipediag.runner.output import MOST_MOVES, DirectoryLock, prepare_output
 
 
 def _names(directory: Path) -> set[str]:

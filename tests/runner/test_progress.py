@@ -6,6 +6,9 @@ from dataclasses import replace
 import pytest
 
 from pipediag.runner.progress import (
+    COLUMNS,
+    ERASE_LINE,
+    ERASE_TO_END,
     Busy,
     Diagnosing,
     LooksFurther,
@@ -15,7 +18,6 @@ from pipediag.runner.progress import (
     RunsAgain,
     Shown,
 )
-from pipediag.runner.screen import COLUMNS, ERASE_LINE, ERASE_TO_END
 from pipediag.session.messages import (
     Ended,
     LoopFound,

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from pipediag.runner.analysis import AnalysisRequest, analyse
-from pipediag.runner.conclusion import OBSERVED_AND_OFFERED
+from pipediag.runner.build_session import OBSERVED_AND_OFFERED
 from pipediag.runner.progress import RunsAgain, Shown
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import resource
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from pipediag.runner.signals import describe_death
+from pipediag.sensors.cgroup import MemoryShortage
 from tests.probe import LIMIT_S, MakeProbe, Probe, environment
 
 COUNTS_SIGNALS = """
@@ -171,3 +174,32 @@ def test_an_ignored_interrupt_stays_ignored(make_probe: MakeProbe, tmp_path: Pat
     )
 
     assert done.stdout == f"{int(signal.SIG_IGN)} {int(signal.SIG_IGN)}\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "shortage", "words"),
+    [
+        (signal.SIGKILL, None, "kernel log"),
+        (signal.SIGKILL, "group", "because the control group ran out of its memory"),
+        (signal.SIGKILL, "elsewhere", "not at a limit of its control group"),
+        (signal.SIGKILL, "unknown", "The kernel killed it (SIGKILL) for want of memory."),
+        (signal.SIGSEGV, None, "crashed in native code (SIGSEGV)"),
+        (signal.SIGTERM, None, "ended by SIGTERM"),
+        (signal.SIGTERM, "group", "ended by SIGTERM"),
+        (63, None, "ended by signal 63"),
+    ],
+)
+def test_a_sentence_for_each_death(
+    number: int, shortage: MemoryShortage | None, words: str
+) -> None:
+    assert words in describe_death(number, shortage)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV])
+def test_dies_the_same_way_without_a_core_file(number: int) -> None:
+    code = f"from pipediag.runner.signals import die_by; die_by({int(number)})"
+
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), check=False)
+
+    assert done.returncode == -number
+    assert resource.getrlimit(resource.RLIMIT_CORE)  # ours is as it was

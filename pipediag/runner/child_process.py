@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from pipediag.encoding.visible import without_styles
 from pipediag.errors import PipediagError
-from pipediag.runner.asking import ChildGone, CommandPipe, MessageReader, OnTrials
-from pipediag.runner.death import describe_death
-from pipediag.runner.interpreter_flags import interpreter_flags
-from pipediag.runner.lookout import Lookout
-from pipediag.runner.patience import Patience, activity_of
-from pipediag.runner.process_tree import Watched, end_process_tree
+from pipediag.runner.child_connection import ChildGone, CommandPipe, MessageReader, OnTrials
 from pipediag.runner.progress import Busy, OnProgress
-from pipediag.runner.signals import HeldSignals, are_interrupts_blocked
+from pipediag.runner.signals import HeldSignals, are_interrupts_blocked, describe_death
+from pipediag.runner.timeouts import Lookout, Patience, activity_of
 from pipediag.sensors import cgroup
 from pipediag.session.messages import (
     Answer,
@@ -41,6 +38,77 @@ from pipediag.session.messages import (
 )
 from pipediag.session.settings import SETTINGS_FILE, RunSettings
 from pipediag.vocabulary import ScriptOutcome
+
+
+def interpreter_flags(original_arguments: Sequence[str]) -> list[str]:
+    """The options that this interpreter was started with, up to what it was asked to run."""
+    flags: list[str] = []
+    rest = iter(original_arguments[1:])
+    for argument in rest:
+        if not argument.startswith("-") or argument == "-":
+            break
+        own, program_begins = _before_program(argument)
+        if own:
+            flags.append(own)
+        if program_begins:
+            break
+        if argument in ("-W", "-X", "--check-hash-based-pycs"):
+            flags.append(next(rest, ""))
+    return flags
+
+
+def _before_program(argument: str) -> tuple[str, bool]:
+    """The part of an option, such as `-Bm`, before its `-m` or `-c`; and whether there is one."""
+    letters = "" if argument.startswith("--") else argument[1:]
+    for index, letter in enumerate(letters):
+        if letter in "mc":
+            return argument[: index + 1] if index else "", True
+        if letter in "WX":
+            break
+    return argument, False
+
+
+class Watched(Protocol):
+    """A process that runs what is measured, as far as the watch needs it."""
+
+    pid: int
+
+    @property
+    def returncode(self) -> Any:
+        """Its status, once `poll` has told that it is over."""
+
+    def poll(self) -> int | None:
+        """Its status, or None while it goes on."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+    def send_signal(self, sig: int) -> None:
+        """Pass a signal on to it."""
+
+
+def end_process_tree(process: Watched, grace_s: float) -> None:
+    """SIGTERM to the process, then SIGKILL to it and to whatever it had started."""
+    import psutil
+
+    try:
+        started_by_it = psutil.Process(process.pid).children(recursive=True)
+    except psutil.Error:
+        started_by_it = []
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(grace_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    for descendant in started_by_it:
+        try:
+            descendant.kill()
+        except psutil.Error:
+            continue
+
 
 TERMINATE_GRACE_S = 5.0
 """How long a script that timed out may take over SIGTERM."""

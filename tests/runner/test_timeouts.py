@@ -5,13 +5,26 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipediag.runner.patience import (
+from pipediag.runner.progress import LooksFurther, NoLoopYet, NotWarmYet
+from pipediag.runner.timeouts import (
+    AWAITED_AFTER_S,
+    BUSY_AFTER_S,
     EXIT_GRACE_S,
     IDLE_S,
     LONGEST_S,
-    TELL_AFTER_S,
+    Awaited,
+    Lookout,
     Patience,
     activity_of,
+)
+from pipediag.session.messages import (
+    FromChild,
+    LoopFound,
+    LoopMeasured,
+    Started,
+    Stopping,
+    TrialsAwaited,
+    WindowBegun,
 )
 
 
@@ -82,7 +95,7 @@ def test_it_is_told_once_and_not_at_once() -> None:
     stage = Stage()
     stage.patience.stopping()
     assert not stage.patience.has_to_be_told()
-    stage.passes(TELL_AFTER_S + 1, writing=True)
+    stage.passes(BUSY_AFTER_S + 1, writing=True)
     assert stage.patience.has_to_be_told()
     assert not stage.patience.has_to_be_told()
 
@@ -106,3 +119,61 @@ def test_what_a_process_and_its_children_write_is_seen(tmp_path: Path) -> None:
     assert after != before
     assert activity_of(process.pid) == {process.pid: ()}
     assert activity_of(os.getpid())[os.getpid()]
+
+
+class Awaiting:
+    """A clock, and messages of a child."""
+
+    def __init__(self, *messages: FromChild) -> None:
+        self.now = 100.0
+        self.lookout = Lookout(lambda: self.now)
+        for message in messages:
+            self.lookout.heard(message)
+
+    def after(self, seconds: float) -> Awaited | None:
+        self.now += seconds
+        return self.lookout.to_be_told()
+
+
+def test_what_is_waited_for_is_told_once() -> None:
+    stage = Awaiting(Started())
+    assert stage.after(AWAITED_AFTER_S - 1) is None
+    assert stage.after(2) == NoLoopYet()
+    assert stage.after(1000) is None
+
+
+def test_a_loop_whose_steps_do_not_settle_is_told_of() -> None:
+    """Also where it was told before that none had come."""
+    stage = Awaiting(Started())
+    assert stage.after(AWAITED_AFTER_S + 1) == NoLoopYet()
+    stage.lookout.heard(LoopFound(3))
+    assert stage.after(AWAITED_AFTER_S - 1) is None
+    assert stage.after(2) == NotWarmYet(3)
+    assert stage.after(1000) is None
+
+
+def test_while_a_loop_is_measured_nothing_is_told() -> None:
+    assert Awaiting(Started(), LoopFound(3), WindowBegun("baseline")).after(1000) is None
+
+
+def test_a_script_that_goes_on_after_its_loop_is_told_of() -> None:
+    stage = Awaiting(Started(), LoopFound(3), WindowBegun("baseline"), LoopMeasured(3))
+    assert stage.after(AWAITED_AFTER_S + 1) == LooksFurther(3)
+    assert stage.after(1000) is None
+
+
+def test_trials_are_told_of_by_themselves() -> None:
+    waiting = TrialsAwaited("loop1", alone=False, more_to_come=True, since_ns=0)
+    stage = Awaiting(Started(), LoopFound(3), LoopMeasured(3), waiting)
+    assert stage.after(1000) is None
+    stage.lookout.trials_over()
+    assert stage.after(AWAITED_AFTER_S - 1) is None
+    assert stage.after(2) == LooksFurther(3)
+
+
+def test_a_script_that_is_stopped_is_waited_for_by_somebody_else() -> None:
+    assert Awaiting(Started(), LoopMeasured(3), Stopping()).after(1000) is None
+
+
+def test_before_the_script_runs_nothing_is_told() -> None:
+    assert Awaiting().after(1000) is None

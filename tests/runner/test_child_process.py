@@ -14,10 +14,14 @@ import pytest
 from pipediag.child.ending import LONGEST_ERROR
 from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTS
-from pipediag.runner import patience, supervisor
-from pipediag.runner.process_tree import end_process_tree
+from pipediag.runner import child_process, timeouts
+from pipediag.runner.child_process import (
+    ChildResult,
+    end_process_tree,
+    interpreter_flags,
+    supervise,
+)
 from pipediag.runner.progress import Shown
-from pipediag.runner.supervisor import ChildResult, supervise
 from pipediag.session.messages import Closing, Ended, Started
 from pipediag.session.settings import RunSettings
 
@@ -182,8 +186,8 @@ def test_a_hang_in_interpreter_exit_keeps_the_status(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(patience, "EXIT_GRACE_S", 0.3)
-    monkeypatch.setattr(patience, "IDLE_S", 0.3)
+    monkeypatch.setattr(timeouts, "EXIT_GRACE_S", 0.3)
+    monkeypatch.setattr(timeouts, "IDLE_S", 0.3)
 
     result = run_script(dedent(HANGS_IN_EXIT) + ending)
 
@@ -194,8 +198,8 @@ def test_a_hang_in_interpreter_exit_keeps_the_status(
 def test_a_destructor_that_waits_is_not_cut_off_in_a_script_that_runs_to_its_end(
     run_script: Supervise, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(patience, "IDLE_S", 0.1)
-    monkeypatch.setattr(patience, "EXIT_GRACE_S", 0.1)
+    monkeypatch.setattr(timeouts, "IDLE_S", 0.1)
+    monkeypatch.setattr(timeouts, "EXIT_GRACE_S", 0.1)
     text = """
         import os, time
         class Uploads:
@@ -213,8 +217,8 @@ def test_a_destructor_that_waits_is_not_cut_off_in_a_script_that_runs_to_its_end
 def test_a_script_that_swallows_the_stop_is_ended(
     run_script: Supervise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "EXIT_GRACE_S", 0.3)
-    monkeypatch.setattr(patience, "IDLE_S", 0.3)
+    monkeypatch.setattr(timeouts, "EXIT_GRACE_S", 0.3)
+    monkeypatch.setattr(timeouts, "IDLE_S", 0.3)
     text = """
         import gc, time
         from pipediag.capture.link import Teller
@@ -232,8 +236,8 @@ def test_a_script_that_swallows_the_stop_is_ended(
 def test_a_script_whose_end_was_cut_off_was_not_stopped(
     run_script: Supervise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "EXIT_GRACE_S", 0.3)
-    monkeypatch.setattr(patience, "IDLE_S", 0.3)
+    monkeypatch.setattr(timeouts, "EXIT_GRACE_S", 0.3)
+    monkeypatch.setattr(timeouts, "IDLE_S", 0.3)
     text = """
         import gc, time
         from pipediag.capture.link import Teller
@@ -254,8 +258,8 @@ def test_slow_exit_handlers_and_threads_are_waited_for(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(patience, "EXIT_GRACE_S", 0.3)
-    monkeypatch.setattr(patience, "IDLE_S", 0.3)
+    monkeypatch.setattr(timeouts, "EXIT_GRACE_S", 0.3)
+    monkeypatch.setattr(timeouts, "IDLE_S", 0.3)
     text = """
         import atexit, threading, time
         atexit.register(lambda: (time.sleep(1), print("handler")))
@@ -300,7 +304,7 @@ def test_a_module_that_cannot_be_run_is_refused(name: str, run_script: Supervise
 def test_an_interpreter_that_does_not_start_is_told_of(
     run_script: Supervise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(supervisor, "CHILD", tmp_path / "missing.py")
+    monkeypatch.setattr(child_process, "CHILD", tmp_path / "missing.py")
 
     with pytest.raises(PipediagError, match="before the script was run"):
         run_script("print(1)")
@@ -333,3 +337,22 @@ def _alive(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+@pytest.mark.parametrize(
+    ("original", "flags"),
+    [
+        (["python", "-m", "pipediag", "-u"], []),
+        (["python", "/bin/pipediag", "-u"], []),
+        (["python", "-u", "-m", "pipediag"], ["-u"]),
+        (["python", "-W", "error", "-Xdev", "-m", "pipediag"], ["-W", "error", "-Xdev"]),
+        (["python", "-X", "dev", "-c", "x"], ["-X", "dev"]),
+        (["python", "-Bmpipediag"], ["-B"]),
+        (["python", "-Bm", "pipediag"], ["-B"]),
+        (["python"], []),
+    ],
+)
+def test_interpreter_flags_end_where_the_program_begins(
+    original: list[str], flags: list[str]
+) -> None:
+    assert interpreter_flags(original) == flags

@@ -1,4 +1,4 @@
-"""How long a child may take that was told to stop, or whose code is over.
+"""How long a child may take: what is said while it is waited for, and when it is ended.
 
 A script that is being stopped runs code of its own: `finally` blocks, context managers, exit
 handlers. As long as that works or writes it is waited for, as its files would be cut short
@@ -12,7 +12,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal
 
+from pipediag.runner.progress import LooksFurther, NoLoopYet, NotWarmYet
 from pipediag.sensors.procfs import after_name, children, field, read
+from pipediag.session.messages import (
+    FromChild,
+    LoopFound,
+    LoopMeasured,
+    Started,
+    Stopping,
+    TrialsAwaited,
+    WindowBegun,
+)
 
 EXIT_GRACE_S = 10.0
 """How long interpreter exit may take, once nothing of the script is left to run."""
@@ -23,7 +33,7 @@ IDLE_S = 20.0
 LONGEST_S = 600.0
 """Own choice: a script that is still busy after that was not stopped by being told to."""
 
-TELL_AFTER_S = 5.0
+BUSY_AFTER_S = 5.0
 _LOOK_EVERY_S = 0.5
 _CPU_FIELDS = slice(11, 15)
 """utime, stime, cutime and cstime, counted behind the name in /proc/PID/stat."""
@@ -74,7 +84,7 @@ class Patience:
 
     def has_to_be_told(self) -> bool:
         """Whether, once, the user should hear that the script is waited for."""
-        waits = self.stage == "stopping" and self._clock() - self._since > TELL_AFTER_S
+        waits = self.stage == "stopping" and self._clock() - self._since > BUSY_AFTER_S
         told, self._told = self._told, self._told or waits
         return waits and not told
 
@@ -111,3 +121,46 @@ def _written(pid: int, proc: str) -> tuple[object, ...]:
         text = read(f"{proc}/{pid}/io")
         return (field(text, b"wchar:"), field(text, b"syscw:"))
     return ()
+
+
+AWAITED_AFTER_S = 30.0
+"""Own choice: as long as a person watches a run without a word and does not wonder."""
+
+Awaited = NoLoopYet | NotWarmYet | LooksFurther
+
+
+class Lookout:
+    """Asked again and again what to say: of each thing that is waited for, once at most."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._awaited: Awaited | None = None
+        self._since: float | None = None
+
+    def heard(self, message: FromChild) -> None:
+        """Take note of what the child tells."""
+        match message:
+            case Started():
+                self._waits_for(NoLoopYet())
+            case LoopFound(line):
+                self._waits_for(NotWarmYet(line))
+            case LoopMeasured(line):
+                self._waits_for(LooksFurther(line))
+            case WindowBegun() | Stopping():
+                self._awaited = None
+            case TrialsAwaited():
+                self._since = None
+
+    def trials_over(self) -> None:
+        """The script goes on, if it was not stopped."""
+        self._since = self._clock()
+
+    def to_be_told(self) -> Awaited | None:
+        """What the user should hear now, once, that it is waited for."""
+        if self._since is None or self._clock() - self._since < AWAITED_AFTER_S:
+            return None
+        awaited, self._awaited = self._awaited, None
+        return awaited
+
+    def _waits_for(self, awaited: Awaited) -> None:
+        self._awaited, self._since = awaited, self._clock()

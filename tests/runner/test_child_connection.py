@@ -12,8 +12,8 @@ from textwrap import dedent
 
 import pytest
 
-from pipediag.runner.asking import Ask, ChildGone, CommandPipe, MessageReader
-from pipediag.runner.supervisor import ChildResult, follow, supervise
+from pipediag.runner.child_connection import Ask, ChildGone, CommandPipe, MessageReader
+from pipediag.runner.child_process import ChildResult, follow, supervise
 from pipediag.session.messages import (
     Answer,
     BlockRun,

@@ -1,0 +1,471 @@
+"""What the parent makes of runs that are over: a session, which is saved at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipediag import __version__
+from pipediag.errors import add_note
+from pipediag.facts.machine import cores_allowed
+from pipediag.facts.order import concluded
+from pipediag.facts.run_gain import gain_of_all
+from pipediag.facts.second_run import edits_for_held_loop, edits_for_second_run, ended_well
+from pipediag.measures.host.of_loop import host_of_loop
+from pipediag.measures.host.samples import host_samples
+from pipediag.measures.loop.chosen import chosen_loop
+from pipediag.measures.loop.embeddings import describe_embeddings
+from pipediag.measures.loop.loops import loop_rows
+from pipediag.measures.loop.measures import LoopSections, MeasuredLoop, measure_loop
+from pipediag.measures.missing import Missing
+from pipediag.measures.recorded_windows import window_rows
+from pipediag.measures.run.first_waits import with_first_waits_told
+from pipediag.measures.run.given_epochs import told_as_given, with_given_epochs
+from pipediag.measures.run.ledger import RunBounds, measure_run
+from pipediag.measures.verdict.decision import decide
+from pipediag.rules.pipeline.parallel_map import settled
+from pipediag.rules.registry import METAS, run_rules
+from pipediag.rules.running import reinstated
+from pipediag.rules.search.searching import told
+from pipediag.runner.child_process import ChildResult
+from pipediag.runner.output import OutputDirectory
+from pipediag.runner.source_files import MOST_NAMED, sentence, with_excerpt, written_since
+from pipediag.runner.source_patches import with_patches, without_source
+from pipediag.sensors.machine import describe_machine
+from pipediag.session.embeddings import Embedding
+from pipediag.session.files import SESSION_FILE
+from pipediag.session.findings import Finding, Verdict
+from pipediag.session.host import HostSample
+from pipediag.session.host_track import HostTrack
+from pipediag.session.ledger import Run
+from pipediag.session.loops import Loop
+from pipediag.session.model import SCHEMA_VERSION, Session
+from pipediag.session.reading import read_journal, read_recording, read_timeline, recover
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recording import Recording
+from pipediag.session.run import Environment, OtherProcesses, OtherUse, ProfilerConflict, Script
+from pipediag.session.settings import JOURNAL_FILE, RECORDING_FILE, TIMELINE_FILE, RunSettings
+from pipediag.session.steps import Window
+from pipediag.session.store import save_session
+from pipediag.session.timeline import Timeline
+from pipediag.session.trials import NO_BUDGET, Trial
+from pipediag.trials.outcome import TrialOutcome
+
+if TYPE_CHECKING:
+    from pipediag.runner.second_run import SecondRun
+    from pipediag.runner.trials_of_run import TrialsOfRun
+    from pipediag.trials.outcome import TrialOutcome
+
+NO_RECORDING = "The script ended before TensorFlow was seen, so nothing was recorded."
+NO_LOOP = "No training loop was seen."
+
+UNDECIDED = Verdict(
+    bottleneck="inconclusive",
+    severity="unknown",
+    summary="The verdict was not reached.",
+    confidence="low",
+    reasons=[],
+)
+"""What a session holds until its verdict is decided, as that rests on all the rest of it."""
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What holds for the run whether or not there was a training loop."""
+
+    environment: Environment
+    loops: list[Loop] = field(default_factory=list)
+    embeddings: list[Embedding] = field(default_factory=list)
+    embeddings_missing: str | None = None
+    windows: list[Window] = field(default_factory=list)
+    host_samples: list[HostSample] = field(default_factory=list)
+    other_uses: list[OtherUse] = field(default_factory=list)
+    profiler_conflicts: list[ProfilerConflict] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    run: Run | None = None
+    run_missing: str | None = None
+
+
+def diagnose(
+    capture_directory: Path, child: ChildResult, host: HostTrack, settings: RunSettings
+) -> Session:
+    """The session of a run, rules and verdict included.
+
+    A child that died early gives a session in which everything that was not measured is None with
+    a reason.
+
+    Raises:
+        PipediagError: the recording is there and can't be read.
+    """
+    recording = read_recording(capture_directory / RECORDING_FILE)
+    if recording is None:
+        run = RunFacts(describe_machine(None), run_missing=NO_RECORDING)
+        measured = MeasuredLoop(LoopSections.lacking(NO_RECORDING))
+    else:
+        as_written = recording
+        if settings.epochs is not None:
+            recording = with_given_epochs(recording, settings.epochs)
+        recovered = recover(recording, read_journal(capture_directory / JOURNAL_FILE))
+        loop, chosen = chosen_loop(recording, settings.loop)
+        timeline = read_timeline(capture_directory / TIMELINE_FILE)
+        bounds = RunBounds(
+            child.started_ns, child.ended_ns, child.outcome, child.script_status, child.held_ns
+        )
+        ledger = measure_run(timeline, recording, bounds)
+        given = None
+        if isinstance(ledger, Run) and settings.epochs is not None:
+            ledger, given = told_as_given(ledger, as_written, settings.epochs)
+        run = _facts_of(recording, loop, host, recovered, ledger)
+        run.notes.extend([*chosen, *([given] if given else [])])
+        measured = _measured(timeline, recording, loop, host, cores_allowed(run.environment))
+    draft = Session(
+        schema_version=SCHEMA_VERSION,
+        pipediag_version=__version__,
+        created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        script=_script(child, settings),
+        environment=run.environment,
+        verdict=UNDECIDED,
+        run=run.run,
+        run_missing=run.run_missing,
+        embeddings=run.embeddings,
+        embeddings_missing=run.embeddings_missing,
+        device_memory_bytes=settings.device_memory_bytes,
+        loops=run.loops,
+        windows=run.windows,
+        host_samples=run.host_samples,
+        other_uses=run.other_uses,
+        other_processes=_other_processes(host),
+        profiler_conflicts=run.profiler_conflicts,
+        notes=[*run.notes, *measured.notes],
+        wall_s=(child.ended_ns - child.started_ns) / 1e9,
+        **measured.sections.as_fields(),
+    )
+    draft = with_first_waits_told(draft)
+    decided = draft.model_copy(update={"verdict": decide(draft)})
+    return concluded(decided, run_rules(decided))
+
+
+def _script(child: ChildResult, settings: RunSettings) -> Script:
+    return Script(
+        path=settings.script,
+        args=list(settings.args),
+        module=settings.module,
+        directory=None if settings.call else str(Path.cwd()),
+        call=settings.call,
+        interval=settings.interval,
+        status=child.script_status,
+        outcome=child.outcome,
+        detail=child.detail,
+    )
+
+
+def _facts_of(
+    recording: Recording,
+    loop: RecordedLoop | None,
+    host: HostTrack,
+    recovered: int,
+    ledger: Run | Missing,
+) -> RunFacts:
+    environment = describe_machine(recording.environment)
+    notes = list(recording.notes)
+    if recovered:
+        notes.append(
+            f"{recovered} steps were recovered from the journal: the process ended before it could "
+            "write them down."
+        )
+    return RunFacts(
+        environment=environment,
+        loops=loop_rows(recording, loop),
+        embeddings=describe_embeddings(recording.variables),
+        embeddings_missing=None if loop is None else loop.tables_missing,
+        windows=window_rows(recording),
+        host_samples=host_samples(
+            host, recording.windows, recording.started_ns, cores_allowed(environment)
+        ),
+        other_uses=[OtherUse(**asdict(use)) for use in recording.other_uses],
+        profiler_conflicts=[
+            ProfilerConflict(**asdict(conflict)) for conflict in recording.profiler_conflicts
+        ],
+        notes=notes,
+        run=None if isinstance(ledger, Missing) else ledger,
+        run_missing=ledger.reason if isinstance(ledger, Missing) else None,
+    )
+
+
+def _measured(
+    timeline: Timeline,
+    recording: Recording,
+    loop: RecordedLoop | None,
+    track: HostTrack,
+    cores_allowed: float,
+) -> MeasuredLoop:
+    if loop is None:
+        return MeasuredLoop(LoopSections.lacking(NO_LOOP))
+    host = host_of_loop(track, recording, loop, cores_allowed)
+    return measure_loop(timeline, recording, loop, host)
+
+
+def _other_processes(host: HostTrack) -> OtherProcesses | None:
+    last = host.readings[-1] if host.readings else None
+    if last is None or not last.children:
+        return None
+    return OtherProcesses(count=last.children, cpu_s=last.children_cpu_ns / 1e9)
+
+
+EVALUATION_OVER = "What it evaluates on was gone, or no time was left, when it could be tried."
+
+
+def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing: str) -> Session:
+    """The session with what was tried for its loop, and for those that evaluate; `missing` says why
+    nothing was."""
+    loop = session.diagnosed_loop()
+    outcome = outcomes.get(loop.id) if loop is not None else None
+    missing = (loop.untried if loop is not None else None) or missing
+    tried = _with_outcome(session, outcome, missing)
+    evaluated = [outcomes[id].run for id in _evaluated(session) if id in outcomes]
+    tried = tried.model_copy(update={"evaluation_trials": evaluated})
+
+    def with_trial(finding: Finding) -> Finding:
+        if _is_of_evaluation(finding):
+            return _of_evaluation(session, finding, outcomes)
+        return _not_tried(finding, missing) if outcome is None else _tried(finding, outcome)
+
+    listed = [*session.findings, *_further(session, outcome)]
+    findings = settled(tried, told([with_trial(finding) for finding in listed]))
+    if outcome is not None:
+        findings = reinstated(findings, METAS)
+    if outcome is None and not evaluated:
+        return tried.model_copy(update={"findings": findings})
+    return concluded(tried, findings)
+
+
+def _with_outcome(session: Session, outcome: TrialOutcome | None, missing: str) -> Session:
+    """What came of the trials in its loop as a whole."""
+    if outcome is None:
+        reasons = ("combined_missing", "pipeline_alone_missing", "trials_missing")
+        return session.model_copy(update=dict.fromkeys(reasons, missing))
+    tried = session.model_copy(
+        update={
+            "combined": outcome.combined,
+            "combined_missing": outcome.combined_missing,
+            "pipeline_alone": outcome.pipeline_alone,
+            "pipeline_alone_missing": outcome.pipeline_alone_missing,
+            "trials": outcome.run,
+            "trials_missing": None,
+        }
+    )
+    if tried.combined is None:
+        return tried
+    gain = gain_of_all(tried, tried.combined)
+    combined = tried.combined.model_copy(update={"for_run": gain})
+    return tried.model_copy(update={"combined": combined})
+
+
+def _further(session: Session, outcome: TrialOutcome | None) -> list[Finding]:
+    """What was tried as nothing helped that these findings call for; each edit once."""
+    known = {finding.edit.id for finding in session.findings if finding.edit is not None}
+    further = outcome.further if outcome is not None else ()
+    return [one for one in further if one.edit is not None and one.edit.id not in known]
+
+
+def _evaluated(session: Session) -> list[str]:
+    """The loops that evaluate and whose pipelines an edit would change, each once."""
+    edits = [finding.edit for finding in session.findings if finding.edit is not None]
+    return list(dict.fromkeys(edit.loop_id for edit in edits if edit.loop_id is not None))
+
+
+def _is_of_evaluation(finding: Finding) -> bool:
+    return finding.edit is not None and finding.edit.loop_id is not None
+
+
+def _of_evaluation(
+    session: Session, finding: Finding, outcomes: Mapping[str, TrialOutcome]
+) -> Finding:
+    assert finding.edit is not None
+    outcome = outcomes.get(finding.edit.loop_id or "")
+    if outcome is not None:
+        return _tried(finding, outcome)
+    loop = next((one for one in session.loops if one.id == finding.edit.loop_id), None)
+    return _not_tried(finding, (loop.untried if loop is not None else None) or EVALUATION_OVER)
+
+
+def with_remark(session: Session, remark: str | None) -> Session:
+    """The session with one more sentence wherever it says why an edit was not tried in it."""
+    if remark is None:
+        return session
+    missing = session.trials_missing
+    findings = [
+        _not_tried(finding, _and(finding.trial.reason, remark))
+        if finding.trial.state == "not_tried" and not _is_of_evaluation(finding)
+        else finding
+        for finding in session.findings
+    ]
+    return session.model_copy(
+        update={"findings": findings, "trials_missing": missing and _and(missing, remark)}
+    )
+
+
+def _and(reason: str | None, remark: str) -> str:
+    return f"{reason} {remark}" if reason else remark
+
+
+def _tried(finding: Finding, outcome: TrialOutcome) -> Finding:
+    trial = outcome.trials.get(finding.edit.id) if finding.edit is not None else None
+    return finding if trial is None else finding.model_copy(update={"trial": trial})
+
+
+def _not_tried(finding: Finding, reason: str) -> Finding:
+    if finding.edit is None:
+        return finding
+    return finding.model_copy(update={"trial": Trial(state="not_tried", reason=reason)})
+
+
+NOT_WAITED = "The script ended before its loop was measured and could be held for trials."
+OBSERVED = "`--run-to-end` only observes, so nothing was tried."
+OBSERVED_AND_OFFERED = (
+    "`--run-to-end` only observes, so nothing was tried; `--rerun` tries changes in a second run, "
+    "which is ended afterwards."
+)
+WATCHED = (
+    "A training that is watched is only observed, so nothing was tried; "
+    "`pipediag analyze --rerun train.py` tries changes in a second run, which is ended afterwards."
+)
+OFFER = "`--rerun` would run the script a second time to try it in the running loop."
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """What the parent holds when the child has ended."""
+
+    child: ChildResult
+    host: HostTrack
+    tried: TrialsOfRun | None
+    """None where no loop waited for trials."""
+    began_s: float
+    """Time of day at which it was started."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A run whose session is saved."""
+
+    session: Session
+    untried: Session
+    """As it was measured, with no trial in it."""
+    recording: Recording | None
+    outcomes: Mapping[str, TrialOutcome] = field(default_factory=dict)
+    """What was tried in it, by the id of the loop."""
+
+
+def record(
+    settings: RunSettings,
+    run: EndedRun,
+    output: OutputDirectory,
+    *,
+    budget_s: float,
+    rerun: bool,
+    source: bool = True,
+) -> Recorded:
+    """Save the session of a run; what was recorded is kept where that fails."""
+    with _keeping_the_recording(output):
+        untried = diagnose(output.capture, run.child, run.host, settings)
+        if not source:
+            untried = without_source(untried)
+        recording = read_recording(output.capture / RECORDING_FILE) if rerun else None
+        outcomes, fault = (run.tried.outcomes, run.tried.fault) if run.tried else ({}, None)
+        missing = fault or why_not_tried(settings, budget_s, rerun=rerun)
+        session = with_trials(untried, outcomes, missing)
+        if rerun or not settings.run_to_end:
+            session = with_remark(session, remark(session, rerun=rerun))
+        if session.script.outcome == "stopped" and settings.call is None:
+            session = _with_written_files(
+                session, settings, run.began_s, output, "The script was stopped."
+            )
+        if source:
+            session = with_excerpt(with_patches(session, run.began_s), run.began_s)
+        save_session(session, output.path / SESSION_FILE)
+        output.keep_trace()
+    output.discard_capture()
+    return Recorded(session, untried, recording, outcomes)
+
+
+def with_second_run(
+    first: Recorded,
+    settings: RunSettings,
+    second: SecondRun,
+    output: OutputDirectory,
+    *,
+    patches_since_s: float | None = None,
+) -> Session:
+    """The session of the first run with what the second one showed, saved in its place.
+
+    Patches are of files that have not been changed since a time of day; None makes none.
+    """
+    loop = first.session.diagnosed_loop()
+    outcome = second.outcomes.get(loop.id) if loop is not None else None
+    session = first.session
+    if outcome is not None and loop is not None:
+        session = with_trials(first.untried, {**first.outcomes, loop.id: outcome}, NOT_WAITED)
+    else:
+        session = with_remark(session, second.says)
+    script = session.script.model_copy(update={"second_run": second.says})
+    notes = [*session.notes, second.says]
+    session = session.model_copy(update={"script": script, "notes": notes})
+    if second.began_s is not None and second.cut_short:
+        session = _with_written_files(
+            session, settings, second.began_s, output, "The script was stopped in its second run."
+        )
+    if patches_since_s is not None:
+        session = with_patches(session, patches_since_s)
+        session = with_excerpt(session, patches_since_s)
+    save_session(session, output.path / SESSION_FILE)
+    return session
+
+
+def why_not_tried(settings: RunSettings, budget_s: float, *, rerun: bool) -> str:
+    """Return the sentence for a run in which no loop was held for trials."""
+    if not settings.run_to_end:
+        return NOT_WAITED if budget_s > 0 else NO_BUDGET
+    if settings.call is not None:
+        return WATCHED
+    return OBSERVED if rerun else OBSERVED_AND_OFFERED
+
+
+def remark(session: Session, *, rerun: bool) -> str | None:
+    """What a second run would do, or why none is made though it was asked for; None elsewhere."""
+    if session.script.call is not None:
+        return None
+    if not rerun:
+        return OFFER if edits_for_second_run(session) else None
+    script = session.script
+    if script.outcome == "stopped" or ended_well(script) or not edits_for_held_loop(session):
+        return None
+    return "It did not end well, so it was not run a second time."
+
+
+def _with_written_files(
+    session: Session, settings: RunSettings, began_s: float, output: OutputDirectory, stopped: str
+) -> Session:
+    """A script that was stopped may have left files that mislead its next run."""
+    folders = [Path.cwd(), *([] if settings.module else [Path(settings.script).parent])]
+    aside = [output.kept_aside] if output.kept_aside is not None else []
+    files = written_since(began_s, folders, [output.path, *aside])
+    if not files:
+        return session
+    script = session.script.model_copy(update={"files_written": files[:MOST_NAMED]})
+    notes = [*session.notes, sentence(files, stopped)]
+    return session.model_copy(update={"script": script, "notes": notes})
+
+
+@contextmanager
+def _keeping_the_recording(output: OutputDirectory) -> Iterator[None]:
+    """On any failure, leave what the child wrote where it is, and say so."""
+    try:
+        yield
+    except BaseException as error:
+        add_note(error, f"What was recorded is kept in {output.capture}")
+        raise

@@ -1,0 +1,445 @@
+from __future__ import annotations
+
+import json
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipediag.errors import PipediagError
+from pipediag.measures.loop.measures import LoopSections
+from pipediag.rules.search.searching import META
+from pipediag.runner import build_session
+from pipediag.runner.build_session import (
+    NO_LOOP,
+    NO_RECORDING,
+    NOT_WAITED,
+    OFFER,
+    UNDECIDED,
+    Recorded,
+    diagnose,
+    remark,
+    why_not_tried,
+    with_remark,
+    with_second_run,
+    with_trials,
+)
+from pipediag.runner.child_process import ChildResult
+from pipediag.runner.output import OutputDirectory, prepare_output
+from pipediag.runner.second_run import SecondRun
+from pipediag.session.host_track import HostTrack
+from pipediag.session.model import Session
+from pipediag.session.recording import RecordedOtherUse, Recording
+from pipediag.session.run import Script
+from pipediag.session.settings import TIMELINE_FILE, RunSettings
+from pipediag.session.store import load_session
+from pipediag.session.timeline import Span, span_line
+from pipediag.session.trials import NO_BUDGET, Trial, TrialRun
+from pipediag.trials.outcome import TrialOutcome
+from tests.evaluations import validation
+from tests.factories import make_finding, make_loop, make_session, make_verdict
+from tests.measures.tracks import make_track
+from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
+from tests.records import MS, SCRIPT, make_environment
+from tests.trials.bench import make_edit
+
+UNSAMPLED = HostTrack(pid=100, missing="The host was not sampled.")
+
+
+def diagnosed(
+    folder: Path,
+    recording: Recording | None,
+    host: HostTrack = UNSAMPLED,
+    *,
+    epochs: int | None = None,
+    **ending: Any,
+) -> Session:
+    values: dict[str, Any] = {
+        "outcome": "stopped",
+        "script_status": None,
+        "detail": None,
+        "started_ns": 1000 * MS,
+        "ended_ns": 6000 * MS,
+    }
+    child = ChildResult(**{**values, **ending})
+    settings = RunSettings("train.py", ("--fast",), False, str(folder), epochs=epochs)
+    if recording is not None:
+        (folder / "recording.json").write_text(json.dumps(asdict(recording)), encoding="utf-8")
+    return diagnose(folder, child, host, settings)
+
+
+def test_trials_that_a_script_did_not_outlive_are_no_part_of_its_run(
+    tmp_path: Path,
+) -> None:
+    spans = [
+        Span(1, "script", 1000 * MS, None),
+        Span(2, "fit", 2000 * MS, None, "fit", SCRIPT, 20),
+        Span(3, "steps", 2000 * MS, None, "loop1"),
+    ]
+    (tmp_path / TIMELINE_FILE).write_bytes(b"".join(map(span_line, spans)))
+    session = diagnosed(tmp_path, make_recording(), outcome="timed-out", held_ns=4000 * MS)
+    assert session.run is not None
+    assert session.run.total_s == pytest.approx(3.0)
+    assert session.run.pipediag_s == pytest.approx(2.0)
+    assert session.run.projected_total_s is not None
+    assert session.wall_s == 5.0
+
+
+def test_a_whole_run_becomes_a_session(tmp_path: Path) -> None:
+    session = diagnosed(tmp_path, make_recording())
+    assert session.verdict.bottleneck == "input"
+    assert (session.verdict.line, session.verdict.op_id) == (12, "op2")
+    assert session.steps is not None
+    assert session.steps.mean_ms == 10.0
+    assert session.breakdown is not None
+    assert sum(share.percent for share in session.breakdown.values()) == pytest.approx(100.0)
+    assert session.script.args == ["--fast"]
+    assert session.wall_s == 5.0
+    assert session.host is None
+    assert session.host_missing == "The host was not sampled."
+    assert session.combined is None
+    assert len(session.step_rows) == 70
+    assert session.findings
+
+
+def test_the_session_survives_its_json(tmp_path: Path) -> None:
+    session = diagnosed(tmp_path, make_recording())
+    assert Session.model_validate_json(session.model_dump_json()) == session
+
+
+def test_advice_of_failed_findings_becomes_the_next_steps(tmp_path: Path) -> None:
+    session = diagnosed(tmp_path, make_recording())
+    advice = {finding.advice for finding in session.findings if finding.status == "fail"}
+    assert advice
+    assert set(session.verdict.next_steps) <= advice
+
+
+def test_a_child_that_died_before_it_recorded_anything(tmp_path: Path) -> None:
+    session = diagnosed(
+        tmp_path, None, outcome="killed", script_status=-9, detail="It was killed by SIGKILL."
+    )
+    assert session.verdict.bottleneck == "inconclusive"
+    assert "killed by SIGKILL" in session.verdict.summary
+    assert (session.steps, session.steps_missing) == (None, NO_RECORDING)
+    assert session.script.status == -9
+    assert session.loops == []
+
+
+def test_a_script_that_trains_nothing_gets_its_sentence(tmp_path: Path) -> None:
+    recording = make_recording(
+        loops=[make_recorded_loop(role="other", role_reason="no variable was written")],
+        windows=[],
+        other_uses=[RecordedOtherUse("`Session.run`", "tf1.py", 9, 1)],
+    )
+    session = diagnosed(tmp_path, recording, outcome="finished", script_status=0)
+    assert session.verdict.bottleneck == "inconclusive"
+    assert "`Session.run` at tf1.py:9 (once)" in session.verdict.summary
+    assert session.breakdown_missing == NO_LOOP
+    assert [loop.diagnosed for loop in session.loops] == [False]
+    assert session.pipeline is None
+
+
+NO_LOOP_AT_ALL = make_recording(loops=[], windows=[])
+
+
+@pytest.mark.parametrize(
+    "recording",
+    [
+        None,
+        NO_LOOP_AT_ALL,
+        make_recording(windows=[]),
+        make_recording(windows=[make_window("baseline", make_block(4))]),
+        make_recording(),
+    ],
+    ids=["no recording", "no loop", "no window", "four steps", "measured"],
+)
+def test_a_section_of_the_loop_is_there_or_says_why_it_is_not(
+    tmp_path: Path, recording: Recording | None
+) -> None:
+    session = diagnosed(tmp_path, recording)
+    names = {field.name for field in fields(LoopSections)}
+    told = [name for name in names if f"{name}_missing" in Session.model_fields]
+    assert {"steps", "breakdown", "host"} <= set(told)
+    for name in told:
+        missing = getattr(session, f"{name}_missing")
+        assert (getattr(session, name) is None) is (missing is not None), name
+        assert missing is None or missing.endswith("."), name
+
+
+def test_the_verdict_of_a_draft_is_never_left(tmp_path: Path) -> None:
+    for recording in (None, NO_LOOP_AT_ALL, make_recording()):
+        assert diagnosed(tmp_path, recording).verdict.summary != UNDECIDED.summary
+
+
+def test_a_killed_child_loses_no_step(tmp_path: Path) -> None:
+    recording = make_recording(windows=[make_window("warmup")], snapshots=[], outcome="running")
+    starts = [(4000 + 10 * index) * MS for index in range(30)]
+    records = [struct.pack("<6q", 0, 1, start, 10 * MS, 6 * MS, 1) for start in starts]
+    (tmp_path / "steps.journal").write_bytes(b"".join(records))
+    session = diagnosed(tmp_path, recording, outcome="killed", script_status=-9)
+    assert session.steps is not None
+    assert session.steps.count == 30
+    assert session.input_wait is not None
+    assert session.input_wait.native_percent == pytest.approx(60.0)
+    assert any("30 steps were recovered" in note for note in session.notes)
+
+
+def test_one_step_training_is_inconclusive(tmp_path: Path) -> None:
+    window = make_window("warmup", make_block(1), complete=False, reason="the script finished")
+    session = diagnosed(tmp_path, make_recording(windows=[window], snapshots=[]))
+    assert session.verdict.bottleneck == "inconclusive"
+    assert "Only 1 steps were seen" in session.verdict.summary
+    assert session.ceiling is None
+
+
+def test_a_damaged_recording_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "recording.json").write_text("{", encoding="utf-8")
+    with pytest.raises(PipediagError, match="not complete JSON"):
+        diagnosed(tmp_path, None)
+
+
+@pytest.mark.parametrize(("quota", "allowed"), [(None, 4.0), (1.5, 1.5), (8.0, 4.0)])
+def test_the_host_is_held_to_the_cores_or_the_lower_quota(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: float | None, allowed: float
+) -> None:
+    environment = make_environment(cores=4, cpu_quota=quota)
+    monkeypatch.setattr(build_session, "describe_machine", lambda recorded: environment)
+    host = diagnosed(tmp_path, make_recording(), make_track(60)).host
+    assert host is not None
+    assert host.cores_allowed == allowed
+    # The process takes 1.2 cores.
+    assert host.cpu_percent == pytest.approx(120 / allowed)
+
+
+def test_epochs_that_the_user_gives_reach_the_loop(tmp_path: Path) -> None:
+    loop = make_recorded_loop(kind="eager", keras=None, planned_steps=None)
+    session = diagnosed(tmp_path, make_recording(loops=[loop]), epochs=12)
+    assert [one.planned_rounds for one in session.loops] == [12]
+
+
+def tried(**trials: Trial) -> dict[str, TrialOutcome]:
+    run = TrialRun(loop_id="loop_0", consumer="training", budget_s=60.0, used_s=10.0)
+    return {"loop_0": TrialOutcome(run=run, trials=trials)}
+
+
+def trial(state: Any, speedup: float) -> Trial:
+    return Trial(state=state, reason=None, speedup=speedup, ci95=(speedup, speedup), blocks=5)
+
+
+def named(rule: str, **overrides: Any) -> Any:
+    return make_finding(rule, edit=make_edit(rule), advice=rule, **overrides)
+
+
+def test_what_trials_showed_decides_the_order_and_what_to_do_first() -> None:
+    session = make_session(
+        findings=[named("large"), named("small"), named("frozen", subject="correctness")]
+    )
+    outcomes = tried(
+        large=trial("refuted", 1.0), small=trial("confirmed", 1.2), frozen=trial("refuted", 0.9)
+    )
+    concluded = with_trials(session, outcomes, "Not reached.")
+    assert [finding.rule for finding in concluded.findings] == ["frozen", "small", "large"]
+    assert concluded.verdict.next_steps == ["frozen", "small"]
+
+
+@pytest.mark.parametrize("make", [dict, tried])
+def test_no_trial_changes_nothing_about_the_order(make: Callable[[], Any]) -> None:
+    session = make_session(findings=[named("large"), named("small")])
+    concluded = with_trials(session, make(), "Not reached.")
+    assert [finding.rule for finding in concluded.findings] == ["large", "small"]
+
+
+def test_a_remark_goes_with_every_reason_for_which_an_edit_was_not_tried() -> None:
+    session = make_session(findings=[named("large"), named("small"), make_finding("plain")])
+    some = with_trials(session, tried(small=trial("confirmed", 1.2)), "Not reached.")
+    remarked = with_remark(some, "Try again.")
+    reasons = {finding.rule: finding.trial.reason for finding in remarked.findings}
+    assert reasons["small"] is None
+    assert str(reasons["large"]).endswith(" Try again.")
+    assert reasons["plain"] == "No trial was made."
+    assert remarked.trials_missing is None
+    none = with_remark(with_trials(session, {}, "Not reached."), "Try again.")
+    assert none.trials_missing == "Not reached. Try again."
+    assert with_remark(none, None) is none
+
+
+def test_what_was_tried_beyond_the_rules_stands_beside_their_findings() -> None:
+    found, vain = (
+        make_finding(META.id, status="informative", edit=make_edit(name), advice=name)
+        for name in ("found", "vain")
+    )
+    outcomes = tried(
+        large=trial("refuted", 1.0), found=trial("confirmed", 1.5), vain=trial("refuted", 1.0)
+    )
+    outcomes["loop_0"] = replace(outcomes["loop_0"], further=(found, vain))
+    concluded = with_trials(make_session(findings=[named("large")]), outcomes, "Not reached.")
+
+    assert concluded.findings[0].advice == "found"
+    assert concluded.verdict.next_steps == ["found"]
+    counted = concluded.findings[-1]
+    assert counted.title == "A search beyond the rules: one change more tried, none helps"
+
+
+# What evaluates.
+
+
+def evaluating(**loop: Any) -> Session:
+    """A finding on the training, and one on what a validation reads."""
+    edit = replace(make_edit("cache"), loop_id="loop_1")
+    of_evaluation = make_finding("cached", edit=edit, part="evaluation")
+    loops = [make_loop(), validation(**loop)]
+    return make_session(findings=[named("large"), of_evaluation], loops=loops)
+
+
+def of_evaluation(**trials: Trial) -> dict[str, TrialOutcome]:
+    run = TrialRun(loop_id="loop_1", consumer="pipeline alone", budget_s=20.0, used_s=10.0)
+    return {"loop_1": TrialOutcome(run=run, trials=trials)}
+
+
+def test_trials_of_an_evaluation_stand_beside_those_of_the_training() -> None:
+    outcomes = {
+        **tried(large=trial("refuted", 1.0)),
+        **of_evaluation(cache=trial("confirmed", 4.0)),
+    }
+    session = with_trials(evaluating(), outcomes, "Not reached.")
+    states = {finding.rule: finding.trial.state for finding in session.findings}
+
+    assert states == {"large": "refuted", "cached": "confirmed"}
+    assert [run.loop_id for run in session.evaluation_trials] == ["loop_1"]
+    assert session.trials is not None
+    cached = next(finding for finding in session.findings if finding.rule == "cached")
+    assert session.trials_of(cached.edit) == session.evaluation_trials[0]
+    assert session.trials_of(session.findings[1].edit) == session.trials
+    assert session.trials_of(None) == session.trials
+
+
+def test_an_evaluation_may_be_tried_where_its_training_was_not() -> None:
+    outcomes = of_evaluation(cache=trial("confirmed", 4.0))
+    session = with_trials(evaluating(), outcomes, "Not reached.")
+    trials = {finding.rule: finding.trial for finding in session.findings}
+
+    assert session.findings[0].rule == "cached"
+    assert (trials["cached"].state, trials["large"].reason) == ("confirmed", "Not reached.")
+    assert (session.trials, session.trials_missing) == (None, "Not reached.")
+
+
+@pytest.mark.parametrize(
+    ("loop", "reason"), [({}, "was gone, or no time"), ({"untried": "It writes."}, "It writes.")]
+)
+def test_why_an_evaluation_was_not_tried_is_its_own_reason(
+    loop: dict[str, Any], reason: str
+) -> None:
+    outcomes = tried(large=trial("refuted", 1.0))
+    session = with_remark(with_trials(evaluating(**loop), outcomes, "Not reached."), "Try again.")
+    trials = {finding.rule: finding.trial for finding in session.findings}
+
+    assert trials["cached"].state == "not_tried"
+    assert reason in str(trials["cached"].reason)
+    assert "Try again." not in str(trials["cached"].reason)
+
+
+SETTINGS = RunSettings("train.py", (), False, "capture")
+
+
+@pytest.fixture
+def output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OutputDirectory:
+    monkeypatch.chdir(tmp_path)
+    return prepare_output(Path("out"), force=False)
+
+
+def session(outcome: Any = "finished", status: int | None = 0, **overrides: Any) -> Session:
+    script = Script(path="train.py", args=[], outcome=outcome, status=status)
+    findings = [make_finding(edit=make_edit("map"))]
+    return make_session(**{"script": script, "findings": findings, **overrides})
+
+
+def recorded() -> Recorded:
+    return Recorded(with_trials(session(), {}, NOT_WAITED), session(), None)
+
+
+def measured(state: Any, speedup: float | None) -> dict[str, TrialOutcome]:
+    run = TrialRun(loop_id="loop_0", consumer="training", budget_s=60.0, used_s=10.0)
+    ci95 = None if speedup is None else (speedup, speedup)
+    trial = Trial(state=state, reason=None, speedup=speedup, ci95=ci95, consumer="training")
+    return {"loop_0": TrialOutcome(run=run, trials={"map": trial})}
+
+
+def test_what_the_second_run_showed_stands_in_the_session_of_the_first(
+    output: OutputDirectory,
+) -> None:
+    Path("log").write_text("half", encoding="utf-8")
+    second = SecondRun("It was made.", measured("confirmed", 2.0), time.time() - 60, True)
+    concluded = with_second_run(recorded(), SETTINGS, second, output)
+
+    assert concluded == load_session(output.path)
+    assert concluded.findings[0].trial.state == "confirmed"
+    assert concluded.trials_missing is None
+    assert concluded.script.outcome == "finished"
+    assert concluded.script.second_run == "It was made."
+    assert concluded.script.files_written == ["log"]
+    assert concluded.notes[0] == "It was made."
+    assert concluded.notes[1].startswith("The script was stopped in its second run. While it ran,")
+
+
+def test_a_second_run_that_shows_nothing_takes_nothing_away(output: OutputDirectory) -> None:
+    first = recorded()
+    second = SecondRun("Nothing was tried.", began_s=time.time() - 60)
+    concluded = with_second_run(first, SETTINGS, second, output)
+
+    assert concluded.findings[0].trial.reason == f"{NOT_WAITED} Nothing was tried."
+    assert concluded.trials_missing == f"{NOT_WAITED} Nothing was tried."
+    assert concluded.script.files_written == []  # it came to its own end
+    assert concluded.steps == first.session.steps
+
+
+def test_the_lines_of_the_source_are_kept_unless_none_were_wanted(output: OutputDirectory) -> None:
+    script = Path("script.py").resolve()
+    script.write_text("a = 1\nb = 2\n", encoding="utf-8")
+    named = session(verdict=make_verdict(file=str(script), line=2, op_id=None))
+    second = SecondRun("Nothing was tried.")
+    later = time.time() + 60
+
+    kept = with_second_run(
+        Recorded(named, named, None), SETTINGS, second, output, patches_since_s=later
+    )
+    without = with_second_run(Recorded(named, named, None), SETTINGS, second, output)
+
+    assert kept.verdict.source is not None
+    assert kept.verdict.source.lines[:2] == ["a = 1", "b = 2"]
+    assert without.verdict.source is None
+
+
+@pytest.mark.parametrize(
+    ("ended", "rerun", "said"),
+    [
+        (session(), False, OFFER),
+        (session(), True, None),
+        (session(trials_missing=NO_BUDGET), False, None),
+        (session("raised", 1), False, None),
+        (session("raised", 1), True, "It did not end well, so it was not run a second time."),
+        (session("stopped", None), True, None),
+        (session("raised", 1, findings=[]), True, None),
+    ],
+)
+def test_what_is_said_of_a_second_run_that_was_not_made(
+    ended: Session, rerun: bool, said: str | None
+) -> None:
+    assert remark(ended, rerun=rerun) == said
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "rerun", "call"),
+    [(60.0, False, None), (0.0, False, None), (60.0, True, None), (0.0, False, "watch")],
+)
+def test_a_run_that_goes_on_says_why_nothing_was_tried(
+    budget_s: float, rerun: bool, call: Any
+) -> None:
+    settings = replace(SETTINGS, run_to_end=True, call=call)
+    said = why_not_tried(settings, budget_s, rerun=rerun)
+
+    assert "observe" in said
+    assert ("`--rerun`" in said or "--rerun train.py`" in said) is not rerun
