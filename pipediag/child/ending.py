@@ -1,4 +1,4 @@
-"""How the child leaves: what it saves, what it tells the parent, what the user gets to see."""
+"""The child's end: what it saves, what it tells the parent, what the user gets to see."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _flush_standard_streams() -> bool:
 
 
 def _is_the_scripts(module: ModuleType) -> bool:
-    """Whether Python would close its files with it: the script, and modules of the user's."""
+    """Return True for the script and modules of the user's: Python closes their files."""
     file = getattr(module, "__file__", None)
     own = isinstance(file, str) and is_users(file) and package_of(file) is None
     return module.__name__ == "__main__" or own
@@ -284,7 +284,7 @@ def _namespaces(mark: _Mark) -> Iterator[dict[str, Any]]:
 
 
 def _depth(stream: io.IOBase) -> int:
-    """How near it is to the descriptor: text, files of gzip and its like, buffers, raw files."""
+    """Return the distance to the descriptor: text, files of gzip, buffers, raw files."""
     if isinstance(stream, io.TextIOWrapper):
         return 0
     if type(stream).__module__ != "_io":
@@ -293,7 +293,7 @@ def _depth(stream: io.IOBase) -> int:
 
 
 def _is_a_part_of_these(stream: io.IOBase) -> bool:
-    """Whether a standard stream writes through it."""
+    """Return True if a standard stream writes through it."""
     for standard in (sys.stdin, sys.stdout, sys.stderr):
         buffer = getattr(standard, "buffer", None)
         if stream is buffer or stream is getattr(buffer, "raw", buffer):
@@ -311,7 +311,7 @@ def remove_own_frames(error: BaseException) -> None:
 
 
 def contains(error: BaseException, kind: type[BaseException]) -> bool:
-    """Whether `error` is, comes from or groups an exception of that kind."""
+    """Return True if `error` is, comes from or groups an exception of that kind."""
     return any(isinstance(shown, kind) for shown in chain_of(error))
 
 
@@ -330,14 +330,14 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
 
 
 def _members(error: BaseException) -> Sequence[BaseException]:
-    """What a group holds; for Python 3.10 a package that the script may have has them."""
+    """Return the members of a group; in Python 3.10 the package `exceptiongroup` has groups."""
     home = sys.modules.get("exceptiongroup") if sys.version_info < (3, 11) else builtins
     group = getattr(home, "BaseExceptionGroup", ())
     return error.exceptions if isinstance(error, group) else ()
 
 
 def without_own_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """The same traceback without the frames whose code lies in this package."""
+    """Return the traceback without the frames whose code lies in this package."""
     kept = []
     while traceback is not None:
         if not traceback.tb_frame.f_code.co_filename.startswith(PACKAGE):

@@ -95,7 +95,7 @@ def _search_own_places_only() -> list[str]:
 
 
 def _found_no_module(error: BaseException) -> bool:
-    """Whether the interpreter's own `-m` gave up before the module's code, not the module."""
+    """Return True if the interpreter's `-m` gave up before the module's code began."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next

@@ -46,7 +46,7 @@ class EarlyImports(threading.Thread):
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """No further module is begun; whoever needs one imports it."""
+        """Begin no further module; code that needs one imports it."""
         self._stopped.set()
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ LOOK_THROUGH_S = 600.0
 
 @dataclass(frozen=True)
 class AnalysisRequest:
-    """What `pipediag analyze` was asked for."""
+    """Options of `pipediag analyze`."""
 
     script: str
     args: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class AnalysisRequest:
     device_memory_bytes: int | None = None
     """How long ways out of tables are timed after the run; None times none."""
     source: bool = True
-    """Whether the session may hold code of the script; without it there is no patch."""
+    """True if the session may hold code of the script; without it there is no patch."""
 
 
 class Supervise(Protocol):
@@ -111,7 +111,7 @@ class Supervise(Protocol):
 
 @dataclass(frozen=True)
 class AnalysisResult:
-    """What came of it."""
+    """A session, where its report is, and how the script ended."""
 
     session: Session
     directory: Path
@@ -310,7 +310,7 @@ def _run_again(
     output: OutputDirectory,
     on_progress: OnProgress,
 ) -> Session:
-    """What the first run was over too soon for, tried in a second one."""
+    """Try in a second run what the first one was over too soon for."""
     from pipediag.runner.build_session import with_second_run
     from pipediag.runner.second_run import FirstRun, second_run
 
@@ -351,4 +351,4 @@ def _report(session: Session, output: OutputDirectory) -> str | None:
 
 
 def _silent(_: Shown) -> None:
-    """Whoever called us from Python has no line for us to write on."""
+    """Show nothing: a caller from Python has no line to write on."""

@@ -1,4 +1,4 @@
-"""What the parent makes of runs that are over: a session, which is saved at once."""
+"""Builds the session of a run that is over, and saves it at once."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ UNDECIDED = Verdict(
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What holds for the run whether or not there was a training loop."""
+    """Facts of the run that need no training loop."""
 
     environment: Environment
     loops: list[Loop] = field(default_factory=list)
@@ -244,7 +244,7 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
 
 
 def _with_outcome(session: Session, outcome: TrialOutcome | None, missing: str) -> Session:
-    """What came of the trials in its loop as a whole."""
+    """Return the session with the outcome of the trials in its loop."""
     if outcome is None:
         reasons = ("combined_missing", "pipeline_alone_missing", "trials_missing")
         return session.model_copy(update=dict.fromkeys(reasons, missing))
@@ -266,7 +266,7 @@ def _with_outcome(session: Session, outcome: TrialOutcome | None, missing: str) 
 
 
 def _further(session: Session, outcome: TrialOutcome | None) -> list[Finding]:
-    """What was tried as nothing helped that these findings call for; each edit once."""
+    """Return findings for edits that were tried because none of these findings helped."""
     known = {finding.edit.id for finding in session.findings if finding.edit is not None}
     further = outcome.further if outcome is not None else ()
     return [one for one in further if one.edit is not None and one.edit.id not in known]
@@ -339,7 +339,7 @@ OFFER = "`--rerun` would run the script a second time to try it in the running l
 
 @dataclass(frozen=True)
 class EndedRun:
-    """What the parent holds when the child has ended."""
+    """The child's end, the host's samples and the trials of a run."""
 
     child: ChildResult
     host: HostTrack
@@ -436,7 +436,7 @@ def why_not_tried(settings: RunSettings, budget_s: float, *, rerun: bool) -> str
 
 
 def remark(session: Session, *, rerun: bool) -> str | None:
-    """What a second run would do, or why none is made though it was asked for; None elsewhere."""
+    """Return what a second run would do, or why none is made though it was asked for."""
     if session.script.call is not None:
         return None
     if not rerun:

@@ -40,7 +40,7 @@ class CommandPipe:
     """The pipe to the child, whose end the child inherits."""
 
     def __init__(self, writing: int | None = None) -> None:
-        """Of a pipe that others have made, `writing` is our end, and the child has its own."""
+        """Make a pipe; `writing` is our end of one that others have made."""
         self._childs_end_open = writing is None
         if writing is not None:
             self._writing = writing

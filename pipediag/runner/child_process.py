@@ -75,10 +75,10 @@ class Watched(Protocol):
 
     @property
     def returncode(self) -> Any:
-        """Its status, once `poll` has told that it is over."""
+        """Return its status, once `poll` has said that it is over."""
 
     def poll(self) -> int | None:
-        """Its status, or None while it goes on."""
+        """Return its status, or None while it goes on."""
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end."""
@@ -121,7 +121,7 @@ _Kind = TypeVar("_Kind")
 
 @dataclass(frozen=True)
 class ChildResult:
-    """How the child ended. Times are `time.monotonic_ns()`."""
+    """The child's end. Times are `time.monotonic_ns()`."""
 
     outcome: ScriptOutcome
     script_status: int | None
@@ -135,13 +135,13 @@ class ChildResult:
 
 
 def child_that_waits(started_ns: int) -> ChildResult:
-    """Of a child whose loop is held until the parent says what to try."""
+    """Return the result of a child whose loop is held until the parent says what to try."""
     waits = "It waits for what pipediag would try."
     return ChildResult("stopped", None, waits, started_ns, time.monotonic_ns())
 
 
 class Signals(Protocol):
-    """What was sent to this process and is meant for the one that it watches."""
+    """Signals sent to this process that are meant for the one that it watches."""
 
     def to_forward(self) -> Iterable[int]:
         """Signals that have arrived and have to be passed on."""
@@ -355,7 +355,7 @@ class _Watch:
         return f"the script ended with status {status}."
 
     def result(self, shortage: cgroup.MemoryShortage | None) -> ChildResult:
-        """How it ended; `shortage` says what a SIGKILL means."""
+        """Return how the child ended; `shortage` says what a SIGKILL means."""
         self._check_started()
         outcome, status, detail = self._ending(shortage)
         if lost := self._last(NotSaved):

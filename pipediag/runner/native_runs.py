@@ -32,7 +32,7 @@ class TooLongError(PipediagError):
 
 @dataclass(frozen=True)
 class Obtained:
-    """What the copy obtained."""
+    """The gain that the patched copy obtained."""
 
     gain: Estimate
     """Wall time of the script over that of its copy."""
@@ -42,7 +42,7 @@ class Obtained:
 
 @dataclass(frozen=True)
 class NativeRun:
-    """How a program is run."""
+    """Command, directory and environment of a program."""
 
     name: str
     """What it is called where its time or its failure is told."""
@@ -64,7 +64,7 @@ def obtained(
     timeout_s: float | None = None,
     tell: Callable[[str, float], None] = lambda _name, _wall_s: None,
 ) -> Obtained:
-    """How much faster the second program is than the first; each round runs both, in random order.
+    """Return the speed-up from the first program to the second, run in random order.
 
     Args:
         runs: the script, and its edited copy.
@@ -116,13 +116,13 @@ def _wall_s(run: NativeRun, env: Mapping[str, str] | None, timeout_s: float | No
 
 
 def kept(promised: RunGain, found: Estimate) -> bool:
-    """Whether the interval of what was promised and that of what was obtained overlap."""
+    """Return True if the interval of what was promised and that of what was obtained overlap."""
     low, high = promised.ci95 or (promised.speedup, promised.speedup)
     return low <= found.high and found.low <= high
 
 
 def promised(session: Session) -> RunGain | None:
-    """What the session says of the run with all that is in its patch; None where it says nothing.
+    """Return the session's gain for the run with all that is in its patch, or None.
 
     Where the patch holds less than what was tried together, only a single edit was measured so.
     """
@@ -135,7 +135,7 @@ def promised(session: Session) -> RunGain | None:
 
 
 def promised_of_whole(session: Session, script_s: float) -> RunGain | None:
-    """The same, of all that the script takes: of some it is not known how long they train.
+    """Return that gain for all that the script takes; of some it is not known how long they train.
 
     Args:
         session: of the script.
@@ -151,7 +151,7 @@ def measured(
     tell: Callable[[str, float], None],
     timeout_s: float | None = None,
 ) -> Obtained:
-    """What the program takes against itself with patched files, which lie elsewhere meanwhile.
+    """Measure the program against itself with patched files, which lie elsewhere meanwhile.
 
     Both run in the working directory and with the arguments of the session.
 

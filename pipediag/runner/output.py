@@ -26,7 +26,7 @@ class DirectoryLock:
     def __init__(self, path: Path) -> None:
         self._descriptor: int | None = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         self.is_taken = True
-        """Whether it is ours."""
+        """True if it is ours."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -36,7 +36,7 @@ class DirectoryLock:
             return
 
     def is_of(self, path: Path) -> bool:
-        """Whether the directory is still the one of that name."""
+        """Return True if the directory is still the one of that name."""
         if self._descriptor is None:
             return False
         with suppress(OSError):
@@ -75,14 +75,14 @@ MOST_MOVES = 20
 
 @dataclass(frozen=True)
 class OutputDirectory:
-    """Where a run's report goes, and the hidden directory inside that the child writes to."""
+    """The directory of a run's report, and the hidden one inside that the child writes to."""
 
     path: Path
     capture: Path
     kept_aside: Path | None
     """Where an earlier report was moved to."""
     made: bool
-    """Whether the directory was not there before."""
+    """True if the directory was not there before."""
     lock: DirectoryLock
 
     def keep_trace(self) -> None:
@@ -93,7 +93,7 @@ class OutputDirectory:
             recorded.replace(kept)
 
     def anew(self) -> OutputDirectory:
-        """The same, with a capture directory for another run of the script.
+        """Return the same directory with a capture directory for another run of the script.
 
         Raises:
             PipediagError: it cannot be made.
@@ -126,7 +126,7 @@ class OutputDirectory:
 
 @dataclass(frozen=True)
 class Refusal:
-    """What follows where a directory can't be had, and what to do, in the caller's words."""
+    """Consequence and advice, in the caller's words, where a directory can't be used."""
 
     consequence: str
     choose: str

@@ -1,4 +1,4 @@
-"""What goes on, as lines on a terminal."""
+"""Progress of an analysis, as lines on a terminal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def columns(stream: TextIO) -> int:
 
 
 def fresh_line(stream: TextIO) -> str:
-    """What brings the cursor to the start of a line on which nothing stands.
+    """Return what brings the cursor to the start of an empty line.
 
     A line's worth of blanks ends in the next line, but for a cursor that stands at the start: there
     it only fills the line. What was written before stays; a progress bar goes on one line below.
@@ -71,7 +71,7 @@ class LooksFurther:
 
 @dataclass(frozen=True)
 class Diagnosing:
-    """What was measured is being turned into edits to try."""
+    """The measurements are being turned into edits to try."""
 
 
 @dataclass(frozen=True)
@@ -153,11 +153,11 @@ class ProgressLine:
         self._stream = stream
         self._on_terminal = stream.isatty()
         self._passing = False
-        """Whether the last line is one to take away."""
+        """True if the last line is one to take away."""
         self._trials: TrialsAwaited | None = None
         """Trials that are about to begin."""
         self._disturbs = False
-        """Whether it was said that what the script prints is no more its own."""
+        """True if it was said that what the script prints is no more its own."""
 
     def __call__(self, message: Shown) -> None:
         """Show what begins with `message`, and nothing where that is not for a reader."""
@@ -220,7 +220,7 @@ class ProgressLine:
 
 
 def _on_any_stream(message: Shown) -> str | None:
-    """What is told on whatever standard error goes to."""
+    """Return the line for a message that is written wherever standard error goes."""
     match message:
         case Decided(state="confirmed"):
             return f"confirmed {_gain(message)}: {message.label}"
@@ -233,7 +233,7 @@ def _on_any_stream(message: Shown) -> str | None:
 
 
 def _long_wait(message: Shown) -> str | None:
-    """What the script is waited for."""
+    """Return the line that says why the script is waited for."""
     match message:
         case NoLoopYet():
             return NO_LOOP_YET
@@ -245,7 +245,7 @@ def _long_wait(message: Shown) -> str | None:
 
 
 def while_it_runs(message: Shown) -> str | None:
-    """What it begins while the script prints, too: a whole line, so that nothing is added to it."""
+    """Return a whole line, for what begins while the script prints as well."""
     match message:
         case Started():
             return "running the script"
@@ -261,7 +261,7 @@ def while_it_runs(message: Shown) -> str | None:
 
 
 def _while_it_stands(message: Shown) -> str | None:
-    """What it begins while the script stands still: a line that the next one takes away."""
+    """Return a line that the next one erases, for what begins while the script stands still."""
     match message:
         case Diagnosing():
             return "working out what to try"

@@ -92,7 +92,7 @@ class _Matching:
 
 
 class _Operations:
-    """Those of one run, and what each of them takes elements from."""
+    """Operations of one run, and what each of them takes elements from."""
 
     def __init__(self, recording: Recording) -> None:
         self.by_id = {operation.id: operation for operation in recording.operations}
@@ -126,7 +126,7 @@ _CLOSER_LOOK = ("stacks", "profile", "repeat")
 
 @dataclass(frozen=True)
 class FirstRun:
-    """What a second run goes on from."""
+    """The first run, from which a second one goes on."""
 
     session: Session
     recording: Recording
@@ -139,7 +139,7 @@ class FirstRun:
 
 @dataclass(frozen=True)
 class SecondRun:
-    """What came of it."""
+    """Outcome of a second run."""
 
     says: str
     """That it was made, or why not, as sentences."""
@@ -148,7 +148,7 @@ class SecondRun:
     began_s: float | None = None
     """Time of day at which it was started; None where it was not made."""
     cut_short: bool = False
-    """Whether it did not come to its own end, and so may have left files half written."""
+    """True if it did not come to its own end, and so may have left files half written."""
 
 
 def second_run(
@@ -240,7 +240,7 @@ class _Held:
         return f"{_MADE} to try changes in its loop. {_ending_of(child)}."
 
     def _untried(self) -> str | None:
-        """Why the loop could not be held, as its own process said."""
+        """Return why the loop could not be held, as its own process said."""
         try:
             loops = self._second().loops
         except (BehavedOtherwiseError, PipediagError):

@@ -43,7 +43,7 @@ def with_excerpt(session: Session, began_s: float) -> Session:
 def excerpts(
     session: Session, text_of: Callable[[str], str | None]
 ) -> dict[str, SourceExcerpt | None]:
-    """By field of the verdict the lines around what it names, and around the Python behind that.
+    """Return the lines around what each field of the verdict names, and the Python behind it.
 
     Args:
         session: as concluded.
@@ -79,7 +79,7 @@ def _excerpt(
 
 
 def _decoded(content: bytes) -> str:
-    """As Python reads it, with its idea of what ends a line."""
+    """Return the text as Python reads it, with Python's line ends."""
     encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
     return io.TextIOWrapper(io.BytesIO(content), encoding=encoding).read()
 
@@ -170,7 +170,7 @@ def written_since(
 
 
 def _identity(number: int) -> tuple[int, int] | None:
-    """Of the file behind a descriptor; None where that is closed."""
+    """Return the identity of the file behind a descriptor; None where that is closed."""
     try:
         status = os.fstat(number)
     except OSError:
@@ -179,7 +179,7 @@ def _identity(number: int) -> tuple[int, int] | None:
 
 
 def sentence(files: list[str], stopped: str = "The script was stopped.") -> str:
-    """What the report says of them; for none, nothing is to be said."""
+    """Return the report's sentence on these files; None for no file."""
     named = ", ".join(files[:_SAID])
     more = len(files) - _SAID
     one = len(files) == 1

@@ -50,20 +50,19 @@ def with_patches(session: Session, began_s: float) -> Session:
 
 
 def confirmed_edits(session: Session) -> list[Edit]:
-    """What to change without being asked: all that were confirmed and, as far as they were tried
-    so, help together."""
+    """Return edits to make without being asked: confirmed ones that help together, if tried so."""
     found = confirmed_findings(session)
     return [one.edit for one in found if one.edit is not None and not only_by_name(one)]
 
 
 def only_by_name(finding: Finding) -> bool:
-    """Whether a confirmed edit is written only where its rule is named: it is right under a
+    """Return True if a confirmed edit is written only where its rule is named: it is right under a
     condition alone, or the run as a whole does not gain by it."""
     return finding.condition is not None or costs_the_run(finding)
 
 
 def confirmed_findings(session: Session) -> list[Finding]:
-    """Those whose edits were confirmed and, as far as they were tried so, help together."""
+    """Return findings whose edits were confirmed and help together, if they were tried so."""
     dropped = {each.edit for each in session.combined.dropped} if session.combined else set()
     return [
         finding

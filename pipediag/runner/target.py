@@ -1,6 +1,4 @@
-"""What the user asks to run, and the TensorFlow that it would import, checked before anything is
-started or written.
-"""
+"""Checks of what the user asks to run, and of its TensorFlow, before anything is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a child may take: what is said while it is waited for, and when it is ended.
+"""Limits of the time that a child may take, and what is said while it is waited for.
 
 A script that is being stopped runs code of its own: `finally` blocks, context managers, exit
 handlers. As long as that works or writes it is waited for, as its files would be cut short
@@ -69,11 +69,11 @@ class Patience:
             self.stage, self._since = "leaving", self._clock()
 
     def running(self) -> None:
-        """It goes on after all."""
+        """Note that the script goes on after all."""
         self.stage = "running"
 
     def is_over(self) -> bool:
-        """Whether it was waited for long enough."""
+        """Return True if it was waited for long enough."""
         now = self._clock()
         if self.stage == "leaving":
             return now - self._since > EXIT_GRACE_S
@@ -156,7 +156,7 @@ class Lookout:
         self._since = self._clock()
 
     def to_be_told(self) -> Awaited | None:
-        """What the user should hear now, once, that it is waited for."""
+        """Return what the user should hear now, once, that it is waited for."""
         if self._since is None or self._clock() - self._since < AWAITED_AFTER_S:
             return None
         awaited, self._awaited = self._awaited, None

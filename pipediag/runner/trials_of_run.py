@@ -107,7 +107,7 @@ class TrialsOfRun:
     on_progress: OnProgress
     budget_s: float
     rerun: bool = False
-    """Whether a loop that is over may be held in a second run of the script."""
+    """True if a loop that is over may be held in a second run of the script."""
     outcomes: dict[str, TrialOutcome] = field(default_factory=dict)
     """By the id of the loop."""
     fault: str | None = None
@@ -190,7 +190,7 @@ class TrialsOfRun:
         return budget_s * (1.0 - OF_EVALUATION) if evaluates else budget_s
 
     def _has_tried(self, loop_id: str) -> bool:
-        """Whether anything came of trials before the loop ended under them."""
+        """Return True if anything came of trials before the loop ended under them."""
         before = self.outcomes.get(loop_id)
         return before is not None and any(
             trial.state != "not_tried" for trial in before.trials.values()
@@ -198,6 +198,6 @@ class TrialsOfRun:
 
 
 def _epochs_need_s(session: Session, budget_s: float) -> float | None:
-    """None where that budget is enough."""
+    """Return the seconds that epochs need beyond that budget; None where it is enough."""
     epoch = epoch_worth_trying(session)
     return epoch.budget_s if epoch is not None and epoch.budget_s > budget_s else None

@@ -65,17 +65,17 @@ class Diagnosis:
 
     @property
     def repeats(self) -> bool:
-        """Whether its steps train on one batch again and again."""
+        """Return True if its steps train on one batch again and again."""
         return self.phase is Phase.REPEAT
 
     @property
     def looks(self) -> bool:
-        """Whether batches are looked at on their way to its steps."""
+        """Return True if batches are looked at on their way to its steps."""
         return self.phase is Phase.LOOK
 
     @property
     def spare_steps(self) -> int:
-        """How many of the next steps decide nothing: they are only added."""
+        """Return how many of the next steps decide nothing: they are only added."""
         if self.phase is not Phase.BASELINE or self._decide_every == 1 or self._skip:
             return 0
         in_block = len(self._window.block.starts_ns) % self._decide_every
@@ -181,7 +181,7 @@ class Diagnosis:
         self._with.recorder.save()
 
     def _steps_go_on(self) -> None:
-        """What watches the script beside its steps does so in steps that count, and not between."""
+        """Let what samples the script beside its steps run in steps that count, and not between."""
         counts = self._skip == 0
         PYTHON_CLOCK.run(self.loop.record.id, running=counts and self.phase is Phase.BASELINE)
         if self._stacks is not None:

@@ -1,4 +1,4 @@
-"""What loops are measured with."""
+"""Instruments with which loops are measured."""
 
 from __future__ import annotations
 

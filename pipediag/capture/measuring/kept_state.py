@@ -1,4 +1,4 @@
-"""What the script's own training had reached before steps of pipediag's trained on beside it.
+"""The script's own training as it was before steps of pipediag's trained on beside it.
 
 Steps on a repeated batch and steps of trials train the model as well. What they change is kept in
 host memory, and put back before the script does anything else with it: before it is stopped, goes
@@ -26,7 +26,7 @@ _MEMORY_SHARE = 0.5
 
 
 class NotRestoredError(Exception):
-    """What trials have trained could not be undone; the text is the end of a sentence."""
+    """Training by trials could not be undone; the text is the end of a sentence."""
 
 
 class TrainingState:
@@ -50,7 +50,7 @@ class TrainingState:
             self._keep_generators()
 
     def count_unknown(self) -> int:
-        """How many variables there are whose values were not kept."""
+        """Return the number of variables whose values were not kept."""
         return len(self._unknown())
 
     def restore(self) -> None:

@@ -144,7 +144,7 @@ class Stock:
         self._before, self._batches_before = model, batches
 
     def used_up(self, model: IteratorModel | None, batches: int) -> bool:
-        """Whether the window that ends lived on a stock, so that another one has begun instead.
+        """Return True if the window that ends lived on a stock: another one begins in its place.
 
         A pipeline whose stock goes on to shrink is taken as it is, after three such windows.
         """
@@ -165,7 +165,7 @@ class Stock:
 
 
 def _drained(before: list[ModelNode], after: list[ModelNode]) -> bool:
-    """Whether a buffer further up has shrunk by a part of what it handed out.
+    """Return True if a buffer further up has shrunk by a part of what it handed out.
 
     As one of many batches does behind which a cheap map follows, with a small buffer of its own.
     """
@@ -190,8 +190,10 @@ def _stocked(nodes: list[ModelNode]) -> int:
 
 
 class Blocks:
-    """Of one loop. Where a block ends by itself the pipeline's model is read and kept, which takes
-    a few milliseconds."""
+    """Blocks of one loop's windows.
+
+    Where one ends by itself the pipeline's model is read and kept, in a few milliseconds.
+    """
 
     def __init__(self, loop: Loop, recorder: Recorder) -> None:
         self._loop = loop
@@ -208,7 +210,7 @@ class Blocks:
         self._end(window, consumer, self._loop.measured(consumer))
 
     def end_last(self, window: OpenWindow, consumer: Consumer) -> bool:
-        """So is the window; returns whether it lived on a stock of ready batches."""
+        """End the window's last block; return True if it lived on a stock of ready batches."""
         measured = self._loop.measured(consumer)
         model = self._end(window, consumer, measured)
         return self._stock.used_up(model, measured.batches)
@@ -238,7 +240,7 @@ class Blocks:
         unfinished: int = 0,
         last_gap_unknown: bool,
     ) -> None:
-        """With tf.data's gap times, but where they hold the waits for another iterator."""
+        """Close the block with tf.data's gap times, unless they hold waits for another iterator."""
         window.close_block(
             None if self._loop.joined else model,
             unfinished,

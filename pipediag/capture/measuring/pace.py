@@ -1,4 +1,4 @@
-"""How long each window lasts: enough steps to say something, little enough time to be pleasant."""
+"""Lengths of the windows: enough steps to say something, little enough time to be pleasant."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Pace:
     def warmed_up(
         self, durations: list[int], since_trace: int, elapsed_ns: int, remaining: int | None
     ) -> tuple[bool, bool]:
-        """Whether warm-up is over, and whether the step time had settled.
+        """Return True if warm-up is over, and whether the step time had settled.
 
         `durations` are the steps since a function was last traced, `since_trace` their number.
         """
@@ -94,7 +94,7 @@ class Pace:
 
     @property
     def _patience_ns(self) -> float:
-        """How long fewer steps than enough are measured."""
+        """Return how long fewer steps than enough are measured."""
         given_ns = self.settings.budget_s * _SECOND / _PART_OF_BUDGET
         return min(max(_FEW_STEPS_AFTER_NS, given_ns), _MOST_PATIENCE_NS)
 
@@ -109,7 +109,7 @@ class Pace:
         return 2 if step_ns < _SMALL_STEP_NS else 1
 
     def steps_between_decisions(self, step_ns: float) -> int:
-        """How often the baseline asks whether it is over: seldom where that costs a percent."""
+        """Return the steps between two decisions of the baseline: several where one costs 1 %."""
         return 8 if step_ns < _TINY_STEP_NS and self.settings.steps is None else 1
 
     def stacks_done(self, count: int, elapsed_ns: int, remaining: int | None) -> bool:
@@ -126,7 +126,7 @@ class Pace:
 
     @property
     def no_profile(self) -> str | None:
-        """Why none is taken, as the end of a sentence; None where one is."""
+        """Return why no profile is taken, as the end of a sentence; None where one is."""
         return "none was asked for" if self.settings.profile_steps == 0 else None
 
     def profile_done(self, count: int, elapsed_ns: int, at_last_batch: bool = False) -> bool:
@@ -146,7 +146,7 @@ class Pace:
         )
 
     def ends_here(self, seconds_left: float | None, *, followed: bool) -> bool:
-        """Whether a measured loop is stopped, rather than let run on to see what comes after it.
+        """Return True if a measured loop is stopped, and does not run on to what comes after it.
 
         Args:
             seconds_left: of the loop; None where nothing says so.
@@ -162,14 +162,14 @@ class Pace:
         return seconds_left > self.settings.look_ahead_s
 
     def may_be_a_rehearsal(self, seconds_in_all: float | None) -> bool:
-        """Whether the whole loop is so short that what comes after it may matter more."""
+        """Return True if the whole loop is so short that what comes after it may matter more."""
         if seconds_in_all is None:
             return self._looks_through
         return seconds_in_all <= self.settings.look_ahead_s
 
     @property
     def _looks_through(self) -> bool:
-        """Whether it is asked for that later loops are waited for; the deadline bounds it."""
+        """Return True if the user wants later loops waited for; the deadline bounds it."""
         return self.settings.loop == "longest"
 
     def repeat_done(self, count: int, elapsed_ns: int) -> bool:
@@ -194,13 +194,13 @@ class CacheFill:
         self._recorder = recorder
 
     def awaited(self, elapsed_ns: int) -> bool:
-        """Whether the first epoch is still running, others follow, and they will read a cache."""
+        """Return True in a first epoch that others follow, which will read a cache."""
         first = not self._loop.record.seams and self._epochs > 1
         return first and elapsed_ns < _WAITS_NS and self._reads_a_cache
 
     @property
     def _epochs(self) -> int:
-        """That are planned; 1 where nothing says so."""
+        """Return the planned epochs; 1 where nothing says so."""
         record = self._loop.record
         each = record.keras.epochs if record.keras is not None else None
         return (each or 1) * (record.planned_rounds or 1)

@@ -36,7 +36,7 @@ class CallbackClock:
         self.running = True
 
     def add(self, name: str, ns: int) -> None:
-        """So much was taken by a callback of that class."""
+        """Add what a callback of that class took."""
         if self.running:
             self._ns[name] = self._ns.get(name, 0) + ns
 

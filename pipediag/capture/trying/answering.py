@@ -55,7 +55,7 @@ class Answering:
         """Callbacks of the script that are not called for the steps of the arm that runs."""
         self.over = False
         self.unheard = False
-        """Whether the parent may still ask for what nobody waits for any more."""
+        """True if the parent may still ask for what nobody waits for any more."""
         self._commands = commands
         self._tell = tell
         self._pull = loop.runtime.pull
@@ -66,7 +66,7 @@ class Answering:
         self._running: Arm | None = None
         """That whose model makes the step that is called now; None for the script's own."""
         self._late = False
-        """Whether an arm waits for a step that was called before its model was in place."""
+        """True if an arm waits for a step that was called before its model was in place."""
         self._iterator: Any = None
         self._consumer: Consumer | None = None
         self._preparing = 0

@@ -71,7 +71,7 @@ class Arm:
 
 
 class Arms:
-    """Those of one loop, by name."""
+    """Arms of one loop, by name."""
 
     def __init__(self, loop: Loop, model: Variants) -> None:
         self._loop = loop
@@ -85,7 +85,7 @@ class Arms:
 
     @property
     def base(self) -> Arm | None:
-        """That without changes, once it was built."""
+        """Return the arm without changes, once it was built."""
         return self._built.get(BASE)
 
     def build(self, name: str, changes: tuple[Change, ...], check: Any) -> None:

@@ -58,7 +58,7 @@ class MeasuredSteps:
 
 @dataclass
 class EpochWithin:
-    """As many steps as an epoch has, of an iterator that runs through all epochs.
+    """A block of as many steps as an epoch has, of an iterator that runs through all epochs.
 
     They begin behind the first one, whose wait no later epoch has, so that the end of an epoch and
     what comes of it are among them.
@@ -115,7 +115,7 @@ class TimedBlock:
 
     @property
     def warms_up(self) -> bool:
-        """Whether none of its steps counts yet."""
+        """Return True if none of its steps counts yet."""
         return self._measured is None
 
     def step(self, now_ns: int, continuous: bool) -> bool:
@@ -137,7 +137,7 @@ class TimedBlock:
         return True
 
     def _over(self, now_ns: int, continuous: bool) -> bool:
-        """Whether enough steps behind a warm-up have been measured."""
+        """Return True if enough steps behind a warm-up have been measured."""
         if self._measured is None:
             if self._warmup.step(now_ns):
                 self._measured = MeasuredSteps(self.wanted_ns, self.settled_ns(now_ns))

@@ -38,7 +38,7 @@ _BEFORE_THE_STEP_IS_KNOWN: tuple[WindowKind, ...] = ("warmup", "baseline")
 
 
 class HeldLoops:
-    """At most one loop is held at a time, each loop once; only one at all where that was asked."""
+    """Holds one loop at a time for trials, each loop once; only one at all where that was asked."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class HeldLoops:
         self._only = only
         """Id of the one loop that may be held, or else its pipeline tried; None for each."""
         self._input_only = input_only
-        """Whether the steps are of nobody's, so that only pipelines are tried."""
+        """True if the steps are of nobody's, so that only pipelines are tried."""
         self._trials: Answering | None = None
         self.loop: Loop | None = None
         """The loop that is held: a plain attribute, as it is read on every step."""
@@ -65,7 +65,7 @@ class HeldLoops:
 
     @property
     def repeats_steps(self) -> bool:
-        """Whether the epoch of Keras that runs would come to the same step again, if held."""
+        """Return True if Keras' running epoch would come to the same step again, if held."""
         return self._epochs > 0
 
     @contextmanager
@@ -84,11 +84,11 @@ class HeldLoops:
 
     @property
     def may_try(self) -> bool:
-        """Whether the parent may ask for trials."""
+        """Return True if the parent may ask for trials."""
         return self._commands is not None
 
     def may_hold(self, loop: Loop) -> bool:
-        """Whether trials may be made for this loop rather than for another one alone."""
+        """Return True if trials may be made for this loop rather than for another one alone."""
         return self._only in (None, loop.record.id)
 
     def was_held(self, loop: Loop) -> bool:
@@ -113,7 +113,7 @@ class HeldLoops:
         return self._goes_on(partial(trials.begin, consumer))
 
     def _goes_on(self, tell: Callable[[], None]) -> bool:
-        """Whether the trials do, once they were told something; what ends them gives all back."""
+        """Return True if trials go on after `tell`; whatever ends them gives all back."""
         try:
             tell()
         except BaseException:
@@ -122,7 +122,7 @@ class HeldLoops:
         return not self._released()
 
     def _can_be_held(self, loop: Loop, consumer: Consumer) -> bool:
-        """Whether steps can be made beside the loop's own; says why not if not."""
+        """Return True if steps can be made beside the loop's own; says why not if not."""
         if self._input_only:
             return False
         others = train_along(loop.runtime)
@@ -193,7 +193,7 @@ class HeldLoops:
             self._with.state.give_back()
 
     def try_pipelines_alone(self, loops: Iterable[Loop]) -> None:
-        """Of loops that could not be held while they ran, the parent may try the pipelines; and of
+        """Let the parent try pipelines of loops that could not be held while they ran; and of
         that which evaluates longest."""
         known = [loop for loop in loops if loop.dataset is not None]
         for loop in known:
@@ -229,7 +229,7 @@ class HeldLoops:
         return (at_ns - self._with.recorder.recording.started_ns) / 1e6
 
     def _looked_closer_ns(self, loop: Loop) -> int:
-        """When the windows began that are for its diagnosis alone: its step time was known then."""
+        """Return when the windows after the baseline began: the step time was known then."""
         windows = self._with.recorder.recording.windows
         closer = (
             one
@@ -248,6 +248,6 @@ class HeldLoops:
         return True
 
     def _hear_of(self, trials: Answering) -> None:
-        """What the parent still asks would pass for what it asks of the next loop."""
+        """Hold no other loop where the parent may still ask for what nobody waits for."""
         if trials.unheard:
             self._no_more = _UNHEARD

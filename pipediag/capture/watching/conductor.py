@@ -72,12 +72,12 @@ class Conductor:
 
     @property
     def in_a_loop(self) -> bool:
-        """Whether any iterator has handed over a batch so far."""
+        """Return True if any iterator has handed over a batch so far."""
         return self._consumed
 
     @property
     def holds_epoch(self) -> bool:
-        """Whether the epoch that runs must not end, as trials need more steps of it."""
+        """Return True if the epoch that runs must not end, as trials need more steps of it."""
         active = self.diagnosing.active
         if self._held.loop is None and (active is None or not active.repeats):
             return False  # as at nearly every step, told by what is at hand
@@ -138,7 +138,7 @@ class Conductor:
 
     @property
     def looks(self) -> bool:
-        """Whether what functions are called with tells something."""
+        """Return True if what functions are called with tells something."""
         return self.diagnosing.looks
 
     def function_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -332,7 +332,7 @@ class Conductor:
         self.diagnosing.step(consumer, now_ns, wait_ns, continuous)
 
     def _is_part_of_step(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> bool:
-        """Whether the batch is for the step that is running, or for a prediction within it."""
+        """Return True if the batch is for the running step, or for a prediction within it."""
         thread, loop = self._threads.here, consumer.loop
         if consumer.hand_over == "fed":
             thread.joined.let_go()

@@ -1,4 +1,4 @@
-"""Which loop is measured, and what follows once it was: trials, a later loop, or the end."""
+"""Chooses the loop to measure, and what follows: trials, a later loop, or the script's end."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Evaluations:
             attempt(note, "looking at an evaluation", self._read, consumer, look, now_ns)
 
     def _read(self, consumer: Consumer, look: _Look, now_ns: int) -> None:
-        """What it took until now; the look itself is no step's time."""
+        """Record what it took until now; reading the model is no step's time."""
         loop, began_ns = consumer.loop, look.began_ns
         batches = (look.calls - _WARM_CALLS) * loop.record.batches_per_call
         model = loop.runtime.model_of(consumer.iterator())
@@ -85,7 +85,7 @@ class Evaluations:
 
 
 def _calls_after(former: int | None) -> int:
-    """How many are looked at: of an evaluation as short as the former one, all that it has."""
+    """Return how many steps are measured; of an evaluation as short as the former one, all."""
     if former is None:
         return _CALLS
     return max(_FEWEST_CALLS, min(_CALLS, former - _WARM_CALLS))
@@ -112,7 +112,7 @@ class Stopping:
         """Iterators of the script that was stopped; the process ends without freeing them."""
 
     def goes_on_after(self, loop: Loop) -> bool:
-        """Whether the script goes on when this loop was measured."""
+        """Return True if the script goes on when this loop was measured."""
         if self._settings.run_to_end:
             return True
         if self._with.state.lost is not None:
@@ -161,7 +161,7 @@ class Stopping:
         raise StopScript
 
     def time_a_collection(self) -> None:
-        """It tells what the script's exit would take, which nobody sees: its process is left.
+        """Time a garbage collection, as the script's exit would take it, which nobody sees.
 
         Of a script that is to be stopped, before that is held: its run is told then.
         """
@@ -225,23 +225,23 @@ class Diagnosing:
 
     @property
     def looks(self) -> bool:
-        """Whether what functions are called with tells something."""
+        """Return True if what functions are called with tells something."""
         return self.active is not None and self.active.looks
 
     def repeats(self, loop: Loop) -> bool:
-        """Whether the loop was handed a batch again: a step that is ours, not the script's."""
+        """Return True if the loop was handed a batch again: the step is ours, not the script's."""
         active = self.active
         return active is not None and active.loop is loop and bool(active.repeats)
 
     def spare_steps(self, loop: Loop) -> int:
-        """So many of its next steps are of no use to its diagnosis."""
+        """Return how many of the next steps the loop's diagnosis can do without."""
         active = self.active
         if active is not None:
             return active.spare_steps if active is loop.diagnosis else 0
         return _SPARE_ONCE_MEASURED if self._goes_on_measured(loop) else 0
 
     def _goes_on_measured(self, loop: Loop) -> bool:
-        """Whether nothing is decided at its steps any more, but that they are counted."""
+        """Return True if nothing is decided at its steps any more, but that they are counted."""
         measured = loop.diagnosis is not None and not loop.diagnosis.measuring
         waits_for_later = self._stopping.deadline_ns is not None
         return measured and self._held.loop is None and not waits_for_later
@@ -285,7 +285,7 @@ class Diagnosing:
         self._trials_over(loop)
 
     def script_over(self, reason: str) -> None:
-        """What is measured and what is tried ends here."""
+        """End what is measured and what is tried."""
         if self.active is not None:
             self.active.finish(reason)
         self._held.stop(reason)
@@ -365,7 +365,7 @@ class Diagnosing:
             self._measured(loop, consumer)
 
     def _measured(self, loop: Loop, consumer: Consumer) -> None:
-        """What would help the loop is tried, where the parent asks for that."""
+        """Let the parent try what would help the loop, and then go on or stop the script."""
         self.active = None
         goes_on = self._stopping.goes_on_after(loop)
         if not goes_on:

@@ -23,7 +23,7 @@ _Place = tuple[str, int]
 
 @dataclass(eq=False)
 class _Cycle:
-    """Where the steps of one thread begin, and what else has trained since."""
+    """The line at which the steps of one thread begin, and what else has trained since."""
 
     place: _Place | None = None
     since: set[_Place] = field(default_factory=set)
@@ -47,7 +47,7 @@ class FedSteps:
         *,
         eager: bool,
     ) -> Consumer | None:
-        """Who takes the step that begins with the call; None where that is a part of another one.
+        """Return the consumer of the step that the call begins; None within another step.
 
         The first call alone tells of no loop: a model is built so, too.
 
@@ -74,7 +74,7 @@ class FedSteps:
         return cycle.consumers[place]
 
     def batch_handed_over(self) -> None:
-        """By an iterator, on this thread."""
+        """Note that an iterator has handed over a batch on this thread."""
         self._cycles.here.beside = 0
 
     def let_go(self) -> None:
@@ -83,7 +83,7 @@ class FedSteps:
             cycle.consumers.clear()
 
     def _is_read(self, last: Consumer | None, cycle: _Cycle) -> bool:
-        """Whether the batch of the call comes from an iterator after all."""
+        """Return True if the batch of the call comes from an iterator after all."""
         if last is None or last.hand_over == "fed" or last.iterator() is None:
             return False
         cycle.beside += 1

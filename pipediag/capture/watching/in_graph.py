@@ -41,7 +41,7 @@ class InGraphCall:
 
 @dataclass(eq=False)
 class _Calls:
-    """What one thread calls."""
+    """Calls of one thread."""
 
     current: InGraphCall | None = None
 
@@ -111,11 +111,11 @@ class InGraphLoops:
 
     @property
     def enough(self) -> bool:
-        """Whether the script may be stopped, as an in-graph loop was measured."""
+        """Return True if the script may be stopped, as an in-graph loop was measured."""
         return self._stop_after and any(measure.done for measure in self._measures)
 
     def runs(self, function: Any) -> bool:
-        """Whether the function is known to loop by itself."""
+        """Return True if the function is known to loop by itself."""
         return self._any_measured and function in self._measure_of
 
     def call_begins(self, function: Any, argument: Any, cancellation: Cancellation) -> InGraphCall:
@@ -132,7 +132,7 @@ class InGraphLoops:
         return call
 
     def call_ended(self, call: InGraphCall) -> None:
-        """It returned or raised."""
+        """Note that the call has returned or raised."""
         call.over.set()
         if call.watcher is not None:
             call.watcher.join()

@@ -1,4 +1,4 @@
-"""What follows for a loop whose steps draw from several iterators."""
+"""Loops whose steps draw from several iterators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _JOINED = (
 
 
 class Joining:
-    """Of all threads; `JoinedIterators` tells which iterators a step of one draws from."""
+    """Joins iterators to loops; `JoinedIterators` knows which ones a step draws from."""
 
     def __init__(self, loops: LoopRegistry, instruments: Instruments) -> None:
         self._loops = loops
@@ -25,7 +25,7 @@ class Joining:
     def joins(
         self, joined: JoinedIterators, consumer: Consumer, now_ns: int, wait_ns: int | None
     ) -> bool:
-        """Whether the step that is running takes a batch of this iterator, too."""
+        """Return True if the step that is running takes a batch of this iterator, too."""
         if not joined.joins(consumer, now_ns, wait_ns):
             return False
         lead = joined.lead
@@ -41,7 +41,7 @@ class Joining:
     def waited_for_all(
         self, joined: JoinedIterators, lead: Consumer, wait_ns: int | None, continuous: bool
     ) -> int | None:
-        """What the step that is over has waited for batches of all its iterators; None where that
+        """Return what the last step has waited for batches of all its iterators; None where that
         is not known."""
         joined_ns = joined.take_waited()
         if wait_ns is None or joined_ns is None:
@@ -64,7 +64,7 @@ class Joining:
     def _begins_later(
         self, joined: JoinedIterators, lead: Consumer, now_ns: int, wait_ns: int | None
     ) -> None:
-        """With the first batch of an epoch that the last of its iterators hands over."""
+        """Begin an epoch's steps with the first batch that the last of its iterators hands over."""
         loop, asked_ns = lead.loop, now_ns - (wait_ns or 0)
         joined.take_waited()
         self._with.timeline.steps_ended(asked_ns)

@@ -20,7 +20,7 @@ Tell = Callable[[Consumer, int, int | None], None]
 
 
 class Streak:
-    """Of one thread and one of its iterators at a time."""
+    """Steps of one thread, on one of its iterators at a time."""
 
     __slots__ = (
         "_consumer",
@@ -47,7 +47,7 @@ class Streak:
         """When the function was called last."""
 
     def begins(self, consumer: Consumer, steps: int) -> None:
-        """So many of the next steps decide nothing; another thread's are told first, by itself."""
+        """Note the next steps alone, as they decide nothing; another thread tells its own first."""
         if self._noted and get_ident() != self._thread:
             return
         if consumer is not self._consumer:
@@ -89,7 +89,7 @@ class Streak:
         return True
 
     def returned(self, function: Any) -> bool:
-        """That call is over; returns whether the function was traced anew in it."""
+        """Note that the call is over; return True if the function was traced anew in it."""
         self._functions.pop()
         return bool(function.experimental_get_tracing_count() != self._traced)
 
@@ -102,8 +102,8 @@ class Streak:
             self._tell(self._consumer, began_ns, wait_ns)
 
     def left(self) -> tuple[Consumer | None, list[tuple[int, int | None]]]:
-        """What was noted and will be told by nobody, as its thread is gone or has no more time: the
-        iterator, and as `Tell` takes them the steps."""
+        """Return what was noted and its thread will not tell: the iterator, and the steps as `Tell`
+        takes them."""
         consumer, noted = self._consumer, self._noted
         self._noted, self._left = [], 0
         return consumer, noted

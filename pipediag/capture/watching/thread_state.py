@@ -1,4 +1,4 @@
-"""What each thread of the script consumes: its running step, and what is a part of that.
+"""State of each thread of the script: its running step, and what is a part of that.
 
 Evaluations and predictions within each step are, as of a GAN's generator; and so are batches of
 iterators that a loop draws from beside its own, as of `zip(one, other)` or by `next(other)`: where
@@ -21,7 +21,7 @@ _MOST_PLACES = 16
 
 
 class NestedCalls:
-    """Of one thread."""
+    """Evaluations and predictions within the steps of one thread."""
 
     def __init__(self) -> None:
         self.outer: Loop | None = None
@@ -33,11 +33,10 @@ class NestedCalls:
         self._steady_of: dict[str, Set[str]] = {}
         """Those of the last step before a loop was left."""
         self.runs = False
-        """Whether a call runs that is a part of a step."""
+        """True if a call runs that is a part of a step."""
 
     def belongs_to_step(self, consumer: Consumer) -> bool:
-        """Whether a batch for an evaluation or a prediction is drawn within a step that makes one
-        each time."""
+        """Return True if the batch is for an evaluation or a prediction that each step makes."""
         outer, called = self.outer, consumer.loop.record.id
         self.runs = False
         if outer is not None:
@@ -46,8 +45,8 @@ class NestedCalls:
         return self.runs
 
     def step_begins(self, loop: Loop) -> bool:
-        """Of a loop that does not evaluate or predict by Keras; returns whether the step before,
-        which lasted until now, has made such calls."""
+        """Begin a step of a loop that trains; return True if the step before it, which ends now,
+        has evaluated or predicted."""
         if loop is not self.outer:
             self._leave()
             self.outer, self._steady = loop, self._steady_of.get(loop.record.id, frozenset())
@@ -89,7 +88,7 @@ _MOST_JOINED = 8
 
 
 class JoinedIterators:
-    """Of one thread. Steps are joined once the same iterators have handed over twice in turn."""
+    """Iterators of one thread's steps, known once they have handed over twice in turn."""
 
     def __init__(self) -> None:
         self.lead: Consumer | None = None
@@ -104,7 +103,7 @@ class JoinedIterators:
         self._waited_ns: int | None = 0
 
     def joins(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> bool:
-        """Whether its batch is for the step that `lead` has begun."""
+        """Return True if its batch is for the step that `lead` has begun."""
         lead, loop = self.lead, consumer.loop
         if consumer is lead:
             if self._since or self._before:
@@ -133,7 +132,7 @@ class JoinedIterators:
         return True
 
     def part_of_step(self, consumer: Consumer) -> bool:
-        """Whether it is joined to the loop that leads."""
+        """Return True if it is joined to the loop that leads."""
         if self.lead is None or consumer is self.lead:
             return False
         known = self._known.get(self.lead.loop.record.id, [])
@@ -146,7 +145,7 @@ class JoinedIterators:
         return waited
 
     def ended(self, consumer: Consumer) -> None:
-        """It has no more batches."""
+        """Note that the iterator has no more batches."""
         if self.lead is not None and consumer.loop is self.lead.loop:
             self.let_go()
 
@@ -160,14 +159,14 @@ class JoinedIterators:
         self._before = self._known.get(consumer.loop.record.id, [])
 
     def _begins_anew(self, consumer: Consumer, lead: Consumer) -> bool:
-        """Whether its steps are its own: of a new epoch, a `fit`, a loop that goes on."""
+        """Return True if its steps are its own: of a new epoch, a `fit`, a loop that goes on."""
         loop = consumer.loop
         led_before = loop is not lead.loop and loop.record.id in self._known
         goes_on = len(self._since) == _MOST_JOINED or any(one is consumer for one in self._since)
         return led_before or goes_on or loop.fit_begun
 
     def _had_a_batch_drawn_ahead(self, lead: Consumer, consumer: Consumer, position: int) -> bool:
-        """Whether `lead` has handed over one before the loop began whose iterator this is.
+        """Return True if `lead` has handed over one before the loop began whose iterator this is.
 
         As of data that are looked at before, and drawn from within the loop afterwards.
         """
@@ -181,12 +180,12 @@ class JoinedIterators:
 
 @dataclass(eq=False)
 class ThreadState:
-    """What one thread of the script is consuming."""
+    """The iterator that one thread consumes, and the step that it is in."""
 
     last: Consumer | None = None
     """The iterator that handed over a batch last."""
     seam: bool = False
-    """Whether the step that it began has been interrupted."""
+    """True if the step that it began has been interrupted."""
     epoch_ns: int | None = None
     """When Keras turned to the batches of an epoch last."""
     nested: NestedCalls = field(default_factory=NestedCalls)

@@ -24,7 +24,7 @@ from pipediag.session.recorded_loops import RecordedLoop
 
 @dataclass(eq=False)
 class _Running:
-    """What runs on one thread."""
+    """Functions that run on one thread."""
 
     functions: list[Any] = field(default_factory=list)
     is_of_tf_data: bool = field(default_factory=runs_tf_data)
@@ -47,7 +47,7 @@ class UpdateWatch:
 
     @property
     def updated(self) -> bool:
-        """Whether a trainable variable was written on this thread since that was taken note of."""
+        """Return True if this thread wrote a trainable variable since `take_updated`."""
         return self._threads.here.updated
 
     def take_updated(self) -> bool:
@@ -95,7 +95,7 @@ class UpdateWatch:
             self._note_on(step)
 
     def begins_replica(self, thread: threading.Thread) -> None:
-        """What runs on this thread is about to run a part of itself on that one.
+        """Note that what runs on this thread is about to run a part of itself on another one.
 
         A strategy runs each replica of a step on a thread of its own, and waits for it.
         """
@@ -130,7 +130,7 @@ class UpdateWatch:
 
     @property
     def busy(self) -> bool:
-        """Whether what is called now is called inside another call, or by tf.data."""
+        """Return True if what is called now is called inside another call, or by tf.data."""
         here = self._threads.here
         return bool(here.functions) or here.is_of_tf_data
 
@@ -162,7 +162,7 @@ class UpdateWatch:
         self._training.update(running.functions)
 
     def _trace_begins(self) -> int | None:
-        """When it began; None for what is traced within another trace."""
+        """Return when the trace began; None within another trace."""
         here = self._threads.here
         called = here.functions or (self._timeline is not None and self._timeline.in_a_call)
         if here.tracing or not called:
@@ -226,7 +226,7 @@ def settle_role(loop: Loop, loops: Iterable[Loop]) -> None:
 
 
 def notice_beside(measured: Loop, loop: Loop) -> None:
-    """Whether a step of the loop that is measured fell between two of another thread's."""
+    """Return True if a step of the loop that is measured fell between two of another thread's."""
     if loop.trains and loop.record.beside is None and measured.last_ns > loop.last_ns:
         measured.record.beside, loop.record.beside = loop.record.id, measured.record.id
 

@@ -1,4 +1,4 @@
-"""Who wants to hear of what a script does, for the hooks of every framework."""
+"""Receivers of what hooks report, for the hooks of every framework."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class OtherUses:
 
 @dataclass(frozen=True)
 class Watchers:
-    """What hooks tell, and the guard through which they do."""
+    """Receivers of what hooks report, and the guard through which they do."""
 
     guard: Guard
     recorder: Recorder
@@ -63,4 +63,4 @@ class Watchers:
     other_uses: OtherUses
     """Of what is no training loop."""
     came_late: bool = False
-    """Whether the program had datasets, iterators and functions before we came."""
+    """True if the program had datasets, iterators and functions before we came."""
