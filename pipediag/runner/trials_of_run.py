@@ -198,6 +198,6 @@ class TrialsOfRun:
 
 
 def _epochs_need_s(session: Session, budget_s: float) -> float | None:
-    """Return the seconds that epochs need beyond that budget; None where it is enough."""
+    """Return the budget in seconds that whole epochs need; None where this one is enough."""
     epoch = epoch_worth_trying(session)
     return epoch.budget_s if epoch is not None and epoch.budget_s > budget_s else None

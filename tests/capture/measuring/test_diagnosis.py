@@ -16,8 +16,8 @@ from pipediag.capture.measuring.python_clock import PythonClock
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.session.recorded_operations import RecordedOperation
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
+from tests.capture.measuring.test_open_window import model
 from tests.capture.measuring.test_python_clock import make_registry
-from tests.capture.measuring.test_stock import model
 from tests.capture.runtimes import ToyRuntime
 
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from pipediag.capture.measuring import stacks as module
-from pipediag.capture.measuring.stacks import StackSampler
+from pipediag.capture.measuring.stacks import CallbackClock, StackSampler
 from pipediag.session.recorded_windows import RecordedStacks, StackLine
 
 ENOUGH = 20
@@ -146,3 +146,19 @@ def test_a_thread_between_two_lines_is_seen_where_its_function_is_defined(
 
     (sample,) = sampler._samples
     assert sample.lines == [(__file__, 7, "f", "source")]
+
+
+def test_what_callbacks_take_is_added_up_by_class_while_it_runs() -> None:
+    clock = CallbackClock()
+    clock.add("Early", 9)
+    clock.start()
+    clock.add("Log", 3)
+    clock.add("Log", 4)
+    clock.add("Draw", 1)
+
+    assert clock.running
+    assert clock.stop() == {"Log": 7, "Draw": 1}
+    assert not clock.running
+    clock.add("Late", 9)
+    clock.start()
+    assert clock.stop() == {}
