@@ -254,7 +254,7 @@ def test_one_that_takes_a_while_to_be_gone_did_not_outlive_its_trials(
 def test_a_script_that_times_out_while_it_is_held_was_held_since_then(
     conversation: Conversation,
 ) -> None:
-    late = conversation.hold("hear(); import time; time.sleep(600)", timeout_s=2)
+    late = conversation.hold("hear(); import time; time.sleep(600)", timeout_s=6)
     assert late.outcome == "timed-out"
     assert late.held_ns is not None
     assert late.started_ns < late.held_ns < late.ended_ns

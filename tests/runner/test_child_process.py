@@ -258,12 +258,12 @@ def test_slow_exit_handlers_and_threads_are_waited_for(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(timeouts, "EXIT_GRACE_S", 0.3)
-    monkeypatch.setattr(timeouts, "IDLE_S", 0.3)
+    monkeypatch.setattr(timeouts, "EXIT_GRACE_S", 1.0)
+    monkeypatch.setattr(timeouts, "IDLE_S", 1.0)
     text = """
         import atexit, threading, time
-        atexit.register(lambda: (time.sleep(1), print("handler")))
-        threading.Thread(target=lambda: (time.sleep(1), print("thread"))).start()
+        atexit.register(lambda: (time.sleep(1.5), print("handler")))
+        threading.Thread(target=lambda: (time.sleep(1.5), print("thread"))).start()
     """
 
     assert run_script(text).outcome == "finished"
