@@ -92,7 +92,7 @@ class AnalysisRequest:
     """Run a script that was over too soon a second time, for trials only."""
     script_output_to_stderr: bool = False
     device_memory_bytes: int | None = None
-    """How long ways out of tables are timed after the run; None times none."""
+    """Memory of one device, against which embedding tables are planned; None plans none."""
     source: bool = True
     """True if the session may hold code of the script; without it there is no patch."""
 
