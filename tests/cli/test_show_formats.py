@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from pipediag.cli.report import command
+from pipediag.cli.show import command
 from pipediag.errors import PipediagError
 from pipediag.session.store import save_session
 from tests import factories
@@ -20,7 +20,7 @@ def session_directory(tmp_path: Path) -> Path:
 
 
 def test_writes_beside_the_session(session_directory: Path) -> None:
-    result = CliRunner().invoke(command, [str(session_directory)])
+    result = CliRunner().invoke(command, [str(session_directory), "--format", "html,csv"])
 
     assert result.exit_code == 0
     assert (session_directory / "report.html").exists()
@@ -63,7 +63,7 @@ def rewritten(directory: Path, **changes: Any) -> None:
 def test_a_newer_major_version_is_refused_in_a_sentence(session_directory: Path) -> None:
     rewritten(session_directory, schema_version="2.0")
 
-    result = CliRunner().invoke(command, [str(session_directory)])
+    result = CliRunner().invoke(command, [str(session_directory), "--format", "html"])
 
     assert isinstance(result.exception, PipediagError)
     assert "schema version" in str(result.exception)
