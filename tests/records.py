@@ -53,8 +53,13 @@ def make_steps(**overrides: Any) -> Steps:
     return Steps(**{**values, **overrides})
 
 
-def make_breakdown(step_ms: float = 10.0, **percents: float) -> dict[StepClass, Share]:
-    """A breakdown from percents; what they leave of 100 is unattributed."""
+def make_breakdown(
+    step_ms: float = 10.0, *, off: float = 1.0, **percents: float
+) -> dict[StepClass, Share]:
+    """A breakdown from percents; what they leave of 100 is unattributed.
+
+    Each may be `off` by so many percent points.
+    """
     given: dict[str, float] = percents or {
         "input_wait": 70.0,
         "device_compute": 20.0,
@@ -78,7 +83,7 @@ def make_breakdown(step_ms: float = 10.0, **percents: float) -> dict[StepClass, 
         name: Share(
             ms=step_ms * percent / 100.0,
             percent=percent,
-            ci95_percent=(max(0.0, percent - 1.0), min(100.0, percent + 1.0)),
+            ci95_percent=(max(0.0, percent - off), min(100.0, percent + off)),
         )
         for name, percent in full.items()
     }

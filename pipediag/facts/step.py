@@ -20,6 +20,9 @@ launch and host compute, tracing and compiling again at every step, and synchron
 CALL_CLASSES: tuple[StepClass, ...] = ("dispatch", "python")
 """What the host does for each call of the step, whatever the size of its batch."""
 
+FREED_BY_FEWER_CALLS: tuple[StepClass, ...] = (*CALL_CLASSES, "device_wait")
+"""What becomes less with fewer calls, as results are then read less often, too."""
+
 UNEVEN = 1.2
 """Mean over median, or the other way round, from which they speak of different steps. Own choice:
 twice the tenth by which repeated runs of one script differ."""
@@ -55,6 +58,12 @@ def class_percent(session: Session, classes: Iterable[StepClass]) -> float:
     """Percent of the step in these classes together."""
     shares = session.breakdown or {}
     return sum(shares[name].percent for name in classes if name in shares)
+
+
+def most_percent(session: Session, classes: Iterable[StepClass]) -> float:
+    """Percent of the step in these classes at most: the upper ends of their intervals, together."""
+    shares = session.breakdown or {}
+    return min(100.0, sum(shares[name].ci95_percent[1] for name in classes if name in shares))
 
 
 def consumer_ms(session: Session) -> float | None:

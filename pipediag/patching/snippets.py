@@ -158,10 +158,6 @@ _IN_THE_MODEL = {
     "table_terms_left_out": [
         "keras.layers.Embedding(...)  # without its embeddings_regularizer, embeddings_constraint"
     ],
-    "unique_ids": [
-        "different, places = tf.unique(tf.reshape(ids, [-1]))",
-        "vectors = tf.gather(embedding(different), tf.reshape(places, tf.shape(ids)))",
-    ],
 }
 """Settings that are no arguments of `compile`, as code."""
 

@@ -248,11 +248,7 @@ def _replace(workspace: Workspace, change: Replace) -> None:
         raise NotPatchableError("How its data can be divided only you know.")
     source, call = workspace.only_call(change.op_id)
     values = _texts(source, change.parameters)
-    if change.kind == "rebatch" and (
-        argument(call, "num_parallel_calls") or argument(call, "deterministic")
-    ):
-        raise NotPatchableError("A `rebatch` takes not all of its arguments.")
-    if (op.kind, change.kind) in (("flat_map", "interleave"), ("batch", "rebatch")):
+    if (op.kind, change.kind) == ("flat_map", "interleave"):
         changes = renamed(source, call, change.kind, values)
     elif change.kind == "parallel_flat_map" and op.kind in ("flat_map", "interleave"):
         changes = called_by_readers(source, call, values)

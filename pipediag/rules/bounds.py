@@ -1,4 +1,7 @@
-"""Upper bounds on a step's speed-up, by Amdahl's law and never beyond the session's ceiling."""
+"""Upper bounds on a step's speed-up, by Amdahl's law and never beyond the session's ceiling.
+
+Where a measured time has an interval, the bound rests on the end that makes it larger.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from collections.abc import Collection, Iterable
 from pipediag.facts.bounds import bound
 from pipediag.facts.free_input import on_a_repeated_batch
 from pipediag.facts.machine import on_accelerator
-from pipediag.facts.pipeline import delay_ms, prefetch_switched_off
-from pipediag.facts.step import class_ms, class_percent
+from pipediag.facts.pipeline import delay_ms
+from pipediag.facts.step import class_ms, most_percent
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -21,20 +24,19 @@ PARALLEL_CALLS = (
 
 
 def limited(session: Session, finding: Finding, frees: Iterable[StepClass]) -> Finding:
-    """A failed finding on speed without a bound of its own, with that of the classes it frees.
+    """A failed finding on steps without a bound of its own, with that of the classes it frees.
 
-    That is the step over the step without all of these classes of its time; for input it is the
-    ceiling, which knows what the profile alone does not.
+    That is the step over the step without all of these classes of its time; for input the ceiling
+    too, which knows what the profile alone does not.
     """
     if finding.status != "fail" or finding.about_results or session.breakdown is None:
         return finding
-    if finding.speedup_at_most is not None:
+    if finding.speedup_at_most is not None or finding.part != "steps":
         return finding
     classes = list(frees)
-    at_most = bound(100.0, class_percent(session, {*classes, *_beside(session, classes)}))
-    if classes == ["input_wait"] and session.ceiling is not None:
-        alone = on_a_repeated_batch(session)
-        at_most = alone or session.ceiling.speedup_if_input_free or at_most
+    at_most = bound(100.0, most_percent(session, {*classes, *_beside(session, classes)}))
+    if "input_wait" in classes:
+        at_most = max(at_most or 1.0, ceiling(session) or 1.0)
     if at_most is None or at_most <= 1.0:
         return finding
     return finding.model_copy(update={"speedup_at_most": round(at_most, 3)})
@@ -44,7 +46,7 @@ def at_most_without(session: Session, compute_percent: float) -> float | None:
     """The most that is bought by so much less compute, in percent of the step; None for nothing."""
     if compute_percent <= 0:
         return None
-    beside = class_percent(session, _beside(session, ["device_compute"]))
+    beside = most_percent(session, _beside(session, ["device_compute"]))
     return bound(100.0, compute_percent + beside)
 
 
@@ -64,28 +66,38 @@ def _beside(session: Session, freed: Collection[StepClass]) -> list[StepClass]:
 def parallel(session: Session, op: Operation, calls: float, *, on_cpu: bool) -> float | None:
     """The operation with `calls` in flight instead of one.
 
-    Where TensorFlow is kept from prefetching, they also work ahead beside the rest of the step.
+    They work ahead, beside the rest of the step, which still takes as long as one of them.
     """
     delay = delay_ms(session, op)
-    if delay is None or calls <= 1:
+    if delay is None or calls <= 1 or session.steps is None:
         return None
-    saved_ms = delay * (1 - 1 / calls)
-    if session.steps is not None and prefetch_switched_off(session) is not None:
-        saved_ms += session.steps.mean_ms - class_ms(session, ["input_wait"])
+    saved_ms = min(delay, session.steps.mean_ms - delay / calls)
     return less_input(session, saved_ms, on_cpu=on_cpu)
 
 
 def less_input(session: Session, saved_ms: float, *, on_cpu: bool) -> float | None:
     """The input takes `saved_ms` less per step; `on_cpu` where the work stays and only spreads."""
-    ceiling = session.ceiling.speedup_if_input_free if session.ceiling else None
-    if session.steps is None or session.breakdown is None or ceiling is None:
+    free = ceiling(session)
+    if session.steps is None or session.breakdown is None or free is None:
         return None
-    step_ms = session.steps.mean_ms
-    removable_ms = min(saved_ms, class_ms(session, ["input_wait"]))
+    step_ms, wait_ms = session.steps.mean_ms, class_ms(session, ["input_wait"])
+    most_ms = step_ms * most_percent(session, ["input_wait"]) / 100.0
+    # tf.data does not count all that is waited for, and the rest belongs to what it counts.
+    more = unexplained_factor(session) * (most_ms / wait_ms if wait_ms else 1.0)
+    removable_ms = min(saved_ms * more, most_ms)
     if on_cpu and session.host is not None:
         busy_ms = step_ms * session.host.cores_busy / session.host.cores_allowed
         removable_ms = min(removable_ms, step_ms - busy_ms)
-    return min(bound(step_ms, removable_ms) or 1.0, ceiling)
+    return min(bound(step_ms, removable_ms) or 1.0, free)
+
+
+def ceiling(session: Session) -> float | None:
+    """Return the most that free input buys: the upper end of the larger of two measurements."""
+    alone, waits = on_a_repeated_batch(session), session.ceiling
+    if waits is None or waits.speedup_if_input_free is None:
+        return None
+    by_waits = waits.ci95[1] if waits.ci95 is not None else waits.speedup_if_input_free
+    return max(by_waits, alone or 0.0)
 
 
 def unexplained_factor(session: Session) -> float:
@@ -112,8 +124,9 @@ def overlapped(session: Session) -> float | None:
     """Input made beside the step instead of before it: the longer of the two remains."""
     if session.steps is None or session.breakdown is None:
         return None
-    wait, step_ms = class_ms(session, ["input_wait"]), session.steps.mean_ms
-    return bound(step_ms, min(wait, step_ms - wait)) or 1.0
+    step_ms = session.steps.mean_ms
+    most_ms = step_ms * most_percent(session, ["input_wait"]) / 100.0
+    return bound(step_ms, min(most_ms, step_ms - class_ms(session, ["input_wait"]))) or 1.0
 
 
 def without(session: Session, saved_ms: float) -> float | None:

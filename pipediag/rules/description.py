@@ -54,11 +54,10 @@ def _trial(meta: Meta) -> str:
 
 def _about(meta: Meta) -> str:
     needs = ", ".join(meta.needs) or "no section: it judges what there is"
-    first = ", ".join(meta.yields_to)
-    yields = f" Only informs where one of these fails: {first}." if first else ""
+    yields = ""
     if meta.sees_class_only:
         classes = " or ".join(name.replace("_", " ") for name in meta.frees)
-        yields += f" Only informs where a rule fails that knows what takes {classes}."
+        yields = f" Only informs where a rule fails that knows what takes {classes}."
     return (
         f"Concerns {_SUBJECTS[meta.subject]}. Severity when it fails: {meta.severity}. Effect of "
         f"the edit on results: {meta.effect_on_results}. Needs: {needs}.{yields}"

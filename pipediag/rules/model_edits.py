@@ -39,7 +39,6 @@ def several_steps_a_call(session: Session, rule: str) -> Edit | None:
         label=f"steps_per_execution={STEPS_PER_CALL} in compile",
         changes=(SetModel({"steps_per_execution": STEPS_PER_CALL}),),
         caveat=f"{', '.join(hooked)}: called once in {STEPS_PER_CALL} steps." if hooked else None,
-        once=True,
     )
 
 
@@ -64,7 +63,6 @@ def compiled_by_xla(session: Session, rule: str) -> Edit | None:
         label="jit_compile=True in compile",
         changes=(SetModel({"jit_compile": True}),),
         caveat="Compiling itself, once for each shape, is no part of the step's figure.",
-        once=True,
     )
 
 
@@ -81,38 +79,6 @@ def in_sixteen_bits(session: Session, rule: str, policy: str) -> Edit | None:
         label=f"{policy} for all layers but the last",
         changes=(SetModel({"dtype_policy": policy}),),
         caveat=caveat,
-        once=True,
-    )
-
-
-def in_single_precision(session: Session, rule: str) -> Edit | None:
-    """Layers under a policy for 16 bits in 32; None where the loop is not Keras'."""
-    loop = session.diagnosed_loop()
-    if loop is None or loop.keras is None:
-        return None
-    return Edit(
-        id=rule,
-        label="float32 for all layers under a mixed policy",
-        changes=(SetModel({"dtype_policy": "float32"}),),
-        caveat="A scaling of the loss, which `compile` has added, stays.",
-        once=True,
-    )
-
-
-def different_ids(session: Session, rule: str) -> Edit | None:
-    """Each embedding looked up by different ids alone; None where the loop is not Keras 3's, or XLA
-    compiles it, which knows shapes before it knows how many ids differ."""
-    keras = keras_3(session)
-    if keras is None:
-        return None
-    if keras.jit_compile:
-        return None
-    return Edit(
-        id=rule,
-        label="`tf.unique` before each embedding's lookup",
-        changes=(SetModel({"unique_ids": True}),),
-        caveat="Every embedding of the model is looked up so, also where few ids repeat.",
-        once=True,
     )
 
 
@@ -141,7 +107,6 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
         changes=(SetModel({"optimizer": "row_wise"}),),
         caveat="Averages of rows that a batch does not hold stay as they are, so training goes "
         "another way; how well the model then learns is not measured.",
-        once=True,
     )
 
 
@@ -179,7 +144,6 @@ def sgd_for_tables(session: Session, rule: str) -> Edit | None:
         label="plain SGD for the embeddings, the model's own optimizer for all else",
         changes=(SetModel({"optimizer": "sgd_for_tables"}),),
         caveat=" ".join([_PLAIN_STEPS, *left_out]),
-        once=True,
     )
 
 
@@ -246,7 +210,6 @@ def drawn_classes(session: Session, rule: str, classes: int, weight_bytes: int) 
         "exact it becomes, is not measured. Metrics of training such as accuracy, which take all "
         "classes, are left out; `evaluate` and `predict` stay with the full softmax. The optimizer "
         "is the model's own, begun anew, and updates a row of weights a class as it does others.",
-        once=True,
     )
 
 
@@ -273,5 +236,4 @@ def without_table_terms(session: Session, rule: str) -> Edit | None:
         changes=(SetModel({"table_terms_left_out": True, **others}),),
         caveat="What takes the place of the regulariser or the constraint is left out; how well "
         "the model then learns is not measured.",
-        once=True,
     )

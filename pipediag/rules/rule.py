@@ -53,15 +53,11 @@ class Meta:
     subject: FindingSubject = "speed"
     frees: tuple[StepClass, ...] = ()
     """The classes of the step's time that its advice could take away, where it is about speed."""
-    yields_to: tuple[str, ...] = ()
-    """Rules that know more of the same cause: where one of them fails, this one only informs."""
     sees_class_only: bool = False
     """True for a rule that sees a class of time and not what in the script takes it: it yields to
-    every rule that knows that and `frees` the same class."""
+    every rule that knows that and `frees` the same class of time."""
     title_informative: str | None = None
     """Where the failed title would say more than a finding that only informs."""
-    share: str | None = None
-    """The evidence that says how much of the device's span the finding explains, in percent."""
     tried_when_informing: bool = False
     """Whether a finding that only informs is tried too, as measuring is the very way to know."""
     untried: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
@@ -19,8 +19,8 @@ def guarded(meta: Meta, check: Callable[[], list[Finding]]) -> list[Finding]:
 def yielding(findings: Sequence[Finding], metas: Mapping[str, Meta]) -> list[Finding]:
     """Return the findings; those that only inform whose rule yields to one that failed.
 
-    A rule yields to those that it names. One that only sees where the time of the device goes
-    yields to each that frees the same class of time and knows what in the script takes it.
+    A rule that sees a class of time and not what takes it yields to each that frees the same class
+    and knows that; of two that see the same class only, to the one that is listed first.
 
     They keep their advice and their edit, which is tried as well: only a trial tells which of two
     rules is right on a cause.
@@ -28,8 +28,8 @@ def yielding(findings: Sequence[Finding], metas: Mapping[str, Meta]) -> list[Fin
     Args:
         metas: the description of each finding's rule, by the rule's id.
     """
-    failed = [metas[rule] for rule in dict.fromkeys(_failed_rules(findings))]
-    return [_yielded(finding, metas[finding.rule], failed) for finding in findings]
+    failed = [finding for finding in findings if finding.status == "fail"]
+    return [_yielded(finding, failed, metas) for finding in findings]
 
 
 def reinstated(findings: Sequence[Finding], metas: Mapping[str, Meta]) -> list[Finding]:
@@ -49,28 +49,37 @@ def reinstated(findings: Sequence[Finding], metas: Mapping[str, Meta]) -> list[F
     ]
 
 
-def yields_to(meta: Meta, other: Meta) -> bool:
+def yields_to(meta: Meta, other: Meta, metas: Mapping[str, Meta]) -> bool:
     """Return True where this rule only informs when the other one fails."""
-    if other.id in meta.yields_to:
-        return True
-    knows_more = meta.sees_class_only and not other.sees_class_only
-    return knows_more and not set(meta.frees).isdisjoint(other.frees)
+    if not meta.sees_class_only or meta.id == other.id:
+        return False
+    if other.sees_class_only:
+        listed = list(metas)
+        return meta.frees == other.frees and listed.index(other.id) < listed.index(meta.id)
+    return not set(meta.frees).isdisjoint(other.frees)
 
 
-def _failed_rules(findings: Sequence[Finding]) -> Iterator[str]:
-    return (finding.rule for finding in findings if finding.status == "fail")
+def _same_time(finding: Finding, other: Finding) -> bool:
+    """Return True unless what frees the steps would have to free what comes before them."""
+    return finding.part != "epoch_start" or other.part == "epoch_start"
 
 
 def _has_yielded(finding: Finding, metas: Mapping[str, Meta]) -> bool:
     meta, other = metas.get(finding.rule), metas.get(finding.needs_first or "")
     if meta is None or other is None or finding.status != "informative":
         return False
-    return yields_to(meta, other)
+    return yields_to(meta, other, metas)
 
 
-def _yielded(finding: Finding, meta: Meta, failed: Sequence[Meta]) -> Finding:
-    """Return the finding, only informing where a failed rule comes before it."""
-    other = next((one.id for one in failed if yields_to(meta, one)), None)
+def _yielded(finding: Finding, failed: Sequence[Finding], metas: Mapping[str, Meta]) -> Finding:
+    """Return the finding, only informing where a failed one comes before it."""
+    meta = metas[finding.rule]
+    first = (
+        one.rule
+        for one in failed
+        if yields_to(meta, metas[one.rule], metas) and _same_time(finding, one)
+    )
+    other = next(first, None)
     if finding.status != "fail" or other is None:
         return finding
     return finding.model_copy(

@@ -185,8 +185,6 @@ class Edit:
     check: Check | None = None
     caveat: str | None = None
     """What the measurement leaves out, as a sentence: `Measured once the cache is filled.`"""
-    once: bool = False
-    """Whether it may only be tried where the script is stopped afterwards."""
     whole_epoch: bool = False
     """Whether steps alone can't show what it does: it changes when an epoch's first batch comes."""
     runs_through: bool = False

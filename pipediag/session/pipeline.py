@@ -3,22 +3,7 @@
 from __future__ import annotations
 
 from pipediag.session.record import Record
-from pipediag.vocabulary import Scalar, WideningKind
-
-
-class Widening(Record):
-    """A part of an element that the function makes of ids and hands out in their place."""
-
-    kind: WideningKind
-    """`lookup`: rows of a table; `one-hot`: a number for each class."""
-    rows: int
-    """Of the table, or classes."""
-    ids_bytes: int
-    """Of the ids in one element."""
-    bytes: int
-    """Of what is handed out in their place."""
-    label: bool = False
-    """Whether it stands where `fit` takes labels: second in a pair or a triple."""
+from pipediag.vocabulary import Scalar
 
 
 class OperationFunction(Record):
@@ -33,7 +18,6 @@ class OperationFunction(Record):
     """What Python that it calls back visibly changes outside of itself; the end of a sentence."""
     trace_count: int | None = None
     trace_ms: float | None = None
-    widenings: list[Widening] = []
     constant_bytes: int | None = None
     """Of the constants in its graph: arrays that it reads are written into it."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pipediag.session.recorded_widening import RecordedWidening
 from pipediag.vocabulary import Scalar
 
 NAME_BEGINS = "pipediag_op"
@@ -34,7 +33,6 @@ class RecordedFunction:
     """How often the Python body ran. The rate of elements says how often it did not."""
     trace_ms: float | None = None
     """Wall time that tracing the function took, once, in milliseconds."""
-    widenings: list[RecordedWidening] = field(default_factory=list)
     constant_bytes: int | None = None
     """Of the constants in its graph, nested functions included."""
 

@@ -156,13 +156,6 @@ TABLE: list[tuple[str, str, tuple[Change, ...], str, str]] = [
     ),
     ("a call taken out", ONE_LINE, (Remove("shuffle"),), ".shuffle(9)", ""),
     (
-        "a rebatch in place of a batch",
-        REBOUND,
-        (Replace("batch", "rebatch", {"batch_size": 3, "drop_remainder": False}),),
-        "ds.batch(3)",
-        "ds.rebatch(3, drop_remainder=False)",
-    ),
-    (
         "options behind the last line",
         REBOUND,
         (SetOptions({"threading.private_threadpool_size": 16}),),

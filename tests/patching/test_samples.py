@@ -18,7 +18,6 @@ from pipediag.session.edits import (
     Insert,
     Move,
     MoveLayers,
-    Remove,
     Replace,
     SetModel,
     SetOptions,
@@ -61,7 +60,6 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("host_overhead", "host-overhead"): (SEVERAL,),
     ("jpeg_loop_single_call", "missing-cache"): (BEHIND, CACHE),
     ("jpeg_loop_single_call", "parallel-map"): (TUNED,),
-    ("filter_behind_map", "late-filter"): (Move("filter", "from_tensor_slices"),),
     ("full_softmax", "full-softmax"): (SetModel({"sampled_softmax": 512}),),
     ("large_table_adam", "dense-embedding-update"): (SetModel({"optimizer": "row_wise"}),),
     ("missing_cache", "missing-cache"): (CACHE,),
@@ -106,10 +104,6 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("text_padded_batch", "missing-cache"): (BEHIND, CACHE),
     ("tfrecord_parse_each", "missing-cache"): (CACHE,),
     ("tfrecord_parse_each", "per-element-map"): (VECTOR,),
-    ("unbatch_to_batch", "unbatch-batch"): (
-        Remove("unbatch"),
-        Replace("batch", "rebatch", {"batch_size": 4096, "drop_remainder": False}),
-    ),
     ("waiting_generators", "python-input"): (Replace("flat_map", "interleave", AT_ONCE), POOL),
     ("waiting_map_pool", "parallel-map"): (
         SetParameters("map", {"num_parallel_calls": 16}),

@@ -38,16 +38,11 @@ def test_a_table_without_its_terms() -> None:
     assert "row_wise" not in code
 
 
-def test_rows_looked_up_by_different_ids() -> None:
-    code = by_hand(unique_ids=True)
-
-    assert code.startswith("different, places = tf.unique(tf.reshape(ids, [-1]))\n")
-    assert "compile" not in code
-
-
-@pytest.mark.parametrize("name", ["table_terms_left_out", "unique_ids"])
-def test_what_is_not_set_is_not_written(name: str) -> None:
-    assert by_hand(jit_compile=True, **{name: False}) == "model.compile(..., jit_compile=True)"
+def test_what_is_not_set_is_not_written() -> None:
+    assert (
+        by_hand(jit_compile=True, table_terms_left_out=False)
+        == "model.compile(..., jit_compile=True)"
+    )
 
 
 def test_plain_sgd_is_an_argument() -> None:

@@ -13,7 +13,6 @@ from pipediag.session.edits import (
     Insert,
     Move,
     Remove,
-    Replace,
     SetModel,
     SetOptions,
     SetParameters,
@@ -204,11 +203,6 @@ def test_nothing_moves_that_other_code_reads(text: str) -> None:
 def test_nothing_is_left_out_that_other_code_reads() -> None:
     text = "flat = rows.unbatch()\nn = flat.reduce(0, add)\ntrain = flat.batch(64)\n"
     assert "Other code reads `flat`" in refused(text, Remove("unbatch"), "unbatch", "batch")
-
-
-def test_no_argument_is_handed_on_that_is_none_of_the_other_call() -> None:
-    text = "ds = read(x).batch(64, num_parallel_calls=4)\n"
-    assert "not all of its arguments" in refused(text, Replace("batch", "rebatch"), "batch")
 
 
 def test_comments_keep_their_calls() -> None:

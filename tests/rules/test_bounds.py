@@ -30,7 +30,7 @@ from tests.records import (
 
 def wait_of(ms: float, **overrides: Any) -> Session:
     """A step of 10 ms that waits so long, behind a map of as much."""
-    return make_session(**{"breakdown": make_breakdown(input_wait=10.0 * ms), **overrides})
+    return make_session(**{"breakdown": make_breakdown(off=0.0, input_wait=10.0 * ms), **overrides})
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_without_a_ceiling_less_input_is_not_predicted(missing: str) -> None:
     assert less_input(wait_of(6.0, **{missing: None}), 5.0, on_cpu=False) is None
 
 
-def test_parallel_calls_leave_their_part_of_the_delay() -> None:
+def test_parallel_calls_work_ahead_as_far_as_one_of_them_lasts() -> None:
     op = make_operation("m", latency_ms_per_step=4.0)
-    assert parallel(wait_of(6.0), op, 2.0, on_cpu=False) == 1.25
+    assert parallel(wait_of(6.0), op, 2.0, on_cpu=False) == 1.667
     single = parallel(wait_of(6.0), op, 1.0, on_cpu=True)
     assert single is None
     unknown = make_operation("m", self_ms_per_step=None)
@@ -109,21 +109,21 @@ def unpredicted(**overrides: Any) -> Finding:
 
 
 def test_a_limit_is_the_step_without_the_classes_that_the_advice_frees() -> None:
-    session = make_session(breakdown=make_breakdown(dispatch=20.0, python=30.0))
+    session = make_session(breakdown=make_breakdown(off=0.0, dispatch=20.0, python=30.0))
     assert limited(session, unpredicted(), ["dispatch", "python"]).speedup_at_most == 2.0
     assert limited(session, unpredicted(), ["dispatch"]).speedup_at_most == 1.25
-    all_of_it = make_session(breakdown=make_breakdown(python=100.0))
+    all_of_it = make_session(breakdown=make_breakdown(off=0.0, python=100.0))
     assert limited(all_of_it, unpredicted(), ["python"]).speedup_at_most == 100.0
 
 
 def test_the_limit_of_input_is_the_ceiling_where_there_is_one() -> None:
-    assert limited(make_session(), unpredicted(), ["input_wait"]).speedup_at_most == 3.33
+    assert limited(make_session(), unpredicted(), ["input_wait"]).speedup_at_most == 3.5
     fought_for = make_input_wait(contention="cpu")
     twice = Ceiling(speedup_if_input_free=2.0, next_bottleneck=None)
     session = make_session(input_wait=fought_for, ceiling=twice)
-    assert limited(session, unpredicted(), ["input_wait"]).speedup_at_most == 3.333
+    assert limited(session, unpredicted(), ["input_wait"]).speedup_at_most == 3.448
     unknown = make_session(ceiling=None)
-    assert limited(unknown, unpredicted(), ["input_wait"]).speedup_at_most == 3.333
+    assert limited(unknown, unpredicted(), ["input_wait"]).speedup_at_most == 3.448
     both = limited(make_session(), unpredicted(), ["input_wait", "dispatch"])
     assert both.speedup_at_most == pytest.approx(100 / 24, abs=0.001)
 
@@ -138,6 +138,21 @@ def test_the_limit_of_input_is_the_ceiling_where_there_is_one() -> None:
 )
 def test_what_is_predicted_or_no_matter_of_speed_has_no_limit(finding: Finding) -> None:
     assert limited(make_session(), finding, ["input_wait"]) == finding
+
+
+def test_a_bound_rests_on_the_upper_ends_of_what_was_measured() -> None:
+    """As in a run whose ceiling was 7.33x (4.63 to 12.5x) and in which 9.36x were measured."""
+    ceiling = Ceiling(speedup_if_input_free=7.33, ci95=(4.63, 12.5), next_bottleneck=None)
+    shares = make_breakdown(off=0.0, input_wait=86.4, device_compute=13.6)
+    wide = shares["input_wait"].model_copy(update={"ci95_percent": (78.4, 92.0)})
+    session = wait_of(8.64, ceiling=ceiling, breakdown={**shares, "input_wait": wide})
+    op = make_operation("m", latency_ms_per_step=8.64)
+    assert limited(session, unpredicted(), ["input_wait"]).speedup_at_most == 12.5
+    assert (parallel(session, op, 16.0, on_cpu=False) or 0.0) > 9.36
+    overhead = shares["device_compute"].model_copy(update={"ci95_percent": (10.0, 20.0)})
+    computing = make_session(breakdown={**shares, "device_compute": overhead})
+    found = limited(computing, unpredicted(), ["device_compute"])
+    assert found.speedup_at_most == pytest.approx(100 / 80, abs=0.001)
 
 
 def test_a_limit_of_nothing_is_not_said() -> None:
@@ -158,7 +173,9 @@ def test_a_limit_of_nothing_is_not_said() -> None:
 def test_what_waits_for_the_compute_on_the_same_cpus_goes_along_with_it(
     overrides: dict[str, Any], at_most: float
 ) -> None:
-    breakdown = make_breakdown(input_wait=10.0, device_compute=60.0, dispatch=15.0, python=15.0)
+    breakdown = make_breakdown(
+        off=0.0, input_wait=10.0, device_compute=60.0, dispatch=15.0, python=15.0
+    )
     session = make_session(**{"breakdown": breakdown, **overrides})
     finding = host_overhead.META.finding("fail", "Do it.")
 

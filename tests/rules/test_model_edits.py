@@ -31,7 +31,6 @@ def test_several_steps_a_call() -> None:
         label="steps_per_execution=16 in compile",
         changes=(SetModel({"steps_per_execution": 16}),),
         caveat="Logger: called once in 16 steps.",
-        once=True,
     )
 
 
@@ -41,7 +40,6 @@ def test_compiled_by_xla() -> None:
         label="jit_compile=True in compile",
         changes=(SetModel({"jit_compile": True}),),
         caveat="Compiling itself, once for each shape, is no part of the step's figure.",
-        once=True,
     )
 
 
@@ -63,7 +61,6 @@ def test_sixteen_bits() -> None:
         label="mixed_bfloat16 for all layers but the last",
         changes=(SetModel({"dtype_policy": "mixed_bfloat16"}),),
         caveat="The model's last layer stays in float32.",
-        once=True,
     )
 
 

@@ -142,36 +142,31 @@ def test_every_rule_that_asks_devices_only_is_a_device_rule() -> None:
     assert {rule.META.needs for rule in DEVICE_RULES} == {("devices",)}
 
 
-def test_rules_yield_to_rules_that_exist() -> None:
-    known = {rule.META.id for rule in RULES}
-    for rule in RULES:
-        assert set(rule.META.yields_to) <= known - {rule.META.id}
-
-
 def test_a_gap_for_input_yields_to_whatever_frees_input() -> None:
     gap = METAS["input-gap"]
-    knowing = {meta.id for meta in METAS.values() if yields_to(gap, meta)}
-    frees_input = {meta.id for meta in METAS.values() if "input_wait" in meta.frees}
-    assert knowing == frees_input - {"input-gap"} | set(gap.yields_to)
-    assert {"misplaced-cache", "python-input", "wide-ids"} <= knowing
+    knowing = {meta.id for meta in METAS.values() if yields_to(gap, meta, METAS)}
+    assert {"misplaced-cache", "python-input", "slow-shuffle-fill"} <= knowing
 
 
 def test_no_two_rules_yield_to_each_other() -> None:
     for one, other in combinations(METAS.values(), 2):
-        assert not (yields_to(one, other) and yields_to(other, one))
+        assert not (yields_to(one, other, METAS) and yields_to(other, one, METAS))
 
 
 @pytest.mark.parametrize(
     ("rule", "first"),
     [
         ("launch-bound", {"eager-execution", "small-kernels", "host-overhead"}),
-        ("python-gap", {"eager-execution", "batch-callback", "host-overhead", "own-python"}),
+        ("python-gap", {"eager-execution", "batch-callback", "host-overhead", "python-input"}),
+        ("sync-point", {"eager-execution", "batch-callback", "host-overhead"}),
+        ("retracing", {"predict-in-step"}),
+        ("repeated-compile", {"retracing", "predict-in-step"}),
     ],
 )
 def test_a_device_that_waits_for_the_host_yields_to_who_knows_why(
     rule: str, first: set[str]
 ) -> None:
-    assert all(yields_to(METAS[rule], METAS[other]) for other in first)
+    assert all(yields_to(METAS[rule], METAS[other], METAS) for other in first)
 
 
 def test_a_profile_gets_one_finding_of_each_device_rule() -> None:
@@ -184,27 +179,7 @@ def test_a_profile_gets_one_finding_of_each_device_rule() -> None:
 def test_a_profile_s_findings_are_in_order_of_urgency() -> None:
     device = gpu({"launch": 40.0, "python": 17.0, "sync": 10.0}, gaps=[], launches=launches())
     failed = [found.rule for found in run_device_rules([device]) if found.status == "fail"]
-    # launch-bound predicts nothing, and explains most.
     assert failed == ["launch-bound", "python-gap", "sync-point"]
-
-
-def test_what_explains_as_much_of_a_profile_is_ordered_by_gain() -> None:
-    device = gpu({"launch": 16.0, "python": 16.0, "sync": 10.0}, gaps=[], launches=launches())
-    failed = [found.rule for found in run_device_rules([device]) if found.status == "fail"]
-    assert failed == ["python-gap", "launch-bound", "sync-point"]
-
-
-def test_every_device_rule_says_how_much_it_explains() -> None:
-    busy = gpu(
-        launches=launches(),
-        copies=[copies()],
-        matmul_ms=50.0,
-        tensor_core_ms=0.0,
-        collective_ms=1.0,
-    )
-    for finding in run_device_rules([busy, busy.model_copy(update={"name": "GPU:1"})]):
-        share = next(r.META.share for r in DEVICE_RULES if r.META.id == finding.rule)
-        assert share in finding.evidence
 
 
 @pytest.mark.parametrize("framework", ["jax", "pytorch"])

@@ -8,7 +8,7 @@ from pipediag.session.edits import Edit, Remove
 from pipediag.session.findings import Finding
 from pipediag.session.trials import Trial
 
-METAS = {meta.id: meta for meta in (YIELDS, COMES_FIRST)}
+METAS = {meta.id: meta for meta in (COMES_FIRST, YIELDS)}
 FIRST = COMES_FIRST.finding("fail", "Fuse them.", title="Many are short")
 SECOND = YIELDS.finding(
     "fail",
@@ -17,7 +17,7 @@ SECOND = YIELDS.finding(
     place=("train.py", 12),
     evidence={"idle": 3.0},
     title="It waits for GPU:1",
-    part="epoch_start",
+    part="compile",
     edit=Edit("launch-bound", "less", (Remove("map_0"),)),
 )
 
@@ -33,7 +33,7 @@ def test_what_yields_stays_where_it_was_and_only_informs() -> None:
         assert (found.edit, found.advice) == (SECOND.edit, SECOND.advice)
         assert found.effect_on_results == SECOND.effect_on_results
         assert (found.file, found.line, found.op_id) == ("train.py", 12, "map_0")
-        assert (found.title, found.part) == ("It waits for GPU:1", "epoch_start")
+        assert (found.title, found.part) == ("It waits for GPU:1", "compile")
         assert found.evidence == {"idle": 3.0}
         assert found.needs_first == "small-kernels"
 

@@ -43,7 +43,6 @@ FIT = """
 
 EDITS: dict[str, dict[str, Scalar]] = {
     "rows alone": {"optimizer": "row_wise"},
-    "float32": {"dtype_policy": "float32"},
 }
 
 

@@ -10,7 +10,6 @@ from pipediag.capture.callsites import is_users
 from pipediag.capture.graph_constants import constant_bytes
 from pipediag.capture.pipelines.python_calls import module_functions
 from pipediag.capture.pipelines.side_effects import side_effect
-from pipediag.capture.pipelines.widening import widenings_of
 from pipediag.capture.python_functions import source_location, unwrap
 from pipediag.session.recorded_operations import RecordedFunction
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
@@ -41,7 +40,6 @@ def describe_function(dataset: Any, trace_ms: float | None) -> RecordedFunction 
         python_tokens=sorted(set(_tokens(operations))),
         side_effect=next(filter(None, map(users_side_effect, called_back)), None),
         trace_ms=trace_ms,
-        widenings=widenings_of(graph, dataset.element_spec),
         constant_bytes=constant_bytes(operations),
     )
 

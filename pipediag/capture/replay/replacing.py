@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from pipediag.capture.replay.arguments import given_arguments
 from pipediag.capture.replay.bucketing import bucketed
-from pipediag.capture.replay.graph import Make, Node, given_arguments
+from pipediag.capture.replay.graph import Make, Node
 from pipediag.capture.replay.pydataset import read_by_workers
 from pipediag.capture.replay.refusal import NotReplayableError, said
 from pipediag.vocabulary import Scalar
@@ -75,16 +76,6 @@ def _interleaved_reader(node: Node, parameters: dict[str, Scalar], inputs: list[
     return filenames.interleave(read, name=name, **parameters)
 
 
-def _rebatched(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
-    assert node.call is not None
-    given = given_arguments(node.call, inputs, node.parameters).arguments
-    kept = ("batch_size", "drop_remainder", "name")
-    arguments: dict[str, Any] = {name: given[name] for name in kept if name in given}
-    arguments.update(parameters)
-    (dataset,) = inputs
-    return dataset.rebatch(**arguments)
-
-
 _Replacing = Callable[[Node, dict[str, Scalar], list[Any]], Any]
 _REPLACEMENTS: dict[tuple[str, str], _Replacing] = {
     ("flat_map", "interleave"): _interleaved,
@@ -95,7 +86,6 @@ _REPLACEMENTS: dict[tuple[str, str], _Replacing] = {
     ("FixedLengthRecordDataset", "interleave"): _interleaved_reader,
     ("from_generator", "interleave"): _side_by_side,
     ("from_generator", "PyDataset"): read_by_workers,
-    ("batch", "rebatch"): _rebatched,
     ("batch", "bucket_by_sequence_length"): bucketed,
     ("padded_batch", "bucket_by_sequence_length"): bucketed,
 }

@@ -53,7 +53,6 @@ META = Meta(
     needs=("devices",),
     thresholds=(WAITING, Z_SCORE, RATIO),
     severity="warn",
-    share="others_wait_percent_of_span",
     effect_on_results="same up to order or rounding",
     frees=("collective",),
     untried="A trial in this process can't change what each device gets.",

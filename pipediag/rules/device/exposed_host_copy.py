@@ -59,9 +59,9 @@ META = Meta(
     needs=("devices",),
     thresholds=(EXPOSED, FULL_RATE, SMALL_COPY, INPUT_GAPS),
     severity="warn",
-    share="exposed_percent_of_span",
     effect_on_results="same results",
     frees=("device_copy",),
+    tried_when_informing=True,
 )
 
 _AHEAD: Mapping[Framework, str] = {

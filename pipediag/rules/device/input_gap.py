@@ -22,6 +22,7 @@ from pipediag.facts.devices import (
     worst,
 )
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT, Threshold
+from pipediag.rules.bounds import ceiling
 from pipediag.rules.device.iterator_advice import advice_for
 from pipediag.rules.device.prefetch import prefetched_to
 from pipediag.rules.device.relevance import (
@@ -69,10 +70,8 @@ META = Meta(
     needs=("devices",),
     thresholds=(IDLE, HIGHLY, UNDER_FLOOR),
     severity="warn",
-    share="input_idle_percent_of_span",
     effect_on_results="same results",
     frees=("input_wait",),
-    yields_to=("slow-shuffle-fill",),
     sees_class_only=True,
     tried_when_informing=True,
 )
@@ -166,10 +165,8 @@ def _edit(session: Session) -> Edit | None:
 
 
 def _within_ceiling(session: Session, speedup: float | None) -> float | None:
-    ceiling = session.ceiling.speedup_if_input_free if session.ceiling else None
-    if ceiling is None or speedup is None:
-        return None
-    return min(speedup, ceiling)
+    at_most = ceiling(session)
+    return None if at_most is None or speedup is None else min(speedup, at_most)
 
 
 def _behind(device: DeviceActivity) -> _Behind:

@@ -21,7 +21,6 @@ from pipediag.facts.limits import INPUT_GAPS, PERTURBED, Threshold
 from pipediag.rules.device.relevance import (
     UNDER_FLOOR,
     set_aside,
-    unless_input_first,
     unless_perturbed,
     without_idle,
 )
@@ -64,12 +63,10 @@ META = Meta(
     "compile(steps_per_execution=16); TF_GPU_THREAD_MODE=gpu_private; a larger batch.",
     cost="XLA compiles once for each shape and changes the last digits; a larger batch changes how "
     "the model learns, and its learning rate must be tuned again.",
-    bound="None: how many launches remain is not known. The evidence holds the most that can "
-    "be gained, which is the span over the span without these gaps.",
+    bound="Amdahl: the span over the span without these gaps.",
     needs=("devices",),
     thresholds=(IDLE, DELAY, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     severity="warn",
-    share="launch_idle_percent_of_span",
     effect_on_results="same up to order or rounding",
     frees=("dispatch",),
     sees_class_only=True,
@@ -110,18 +107,17 @@ def check_devices(
         "median_launch_us": launches.median_launch_us if launches else None,
         "kernels_per_s": launches.per_s if launches else None,
         "launching_thread_in": doing[0] if doing else None,
-        "most_speedup": without_idle(device, device.causes_ms.get("launch", 0.0)),
     }
     aside = set_aside(META, device, "launch", IDLE, evidence)
     if aside is not None:
         return [aside]
     if delay is not None and delay >= DELAY.value:
         return [META.finding("informative", _in_bursts(delay, framework), evidence=evidence)]
-    prediction = None
     advice = _advice(device, framework)
+    at_most = without_idle(device, device.causes_ms.get("launch", 0.0))
     return [
         META.finding(
-            "fail", advice, evidence=evidence, speedup_at_most=prediction, untried=PROFILE_ALONE
+            "fail", advice, evidence=evidence, speedup_at_most=at_most, untried=PROFILE_ALONE
         )
     ]
 
@@ -129,7 +125,6 @@ def check_devices(
 def check(session: Session) -> list[Finding]:
     """The same, where the profiler did not slow the steps much."""
     edit = compiled_by_xla(session, META.id) or several_steps_a_call(session, META.id)
-    edit = unless_input_first(session, edit)
     found = [with_edit(META, each, edit, NO_MODEL_EDIT) for each in check_devices(session.devices)]
     return unless_perturbed(META, session, found)
 

@@ -17,13 +17,15 @@ from pipediag.rules.rule import Meta
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.session.trials import WORTHWHILE
 from pipediag.vocabulary import Framework, Scalar, SixteenBitPolicy
 
 MATMUL = Threshold(
     "matrix products and convolutions",
     20.0,
     "% of the device's busy time",
-    "own choice: under it, even products that take half the time gain less than 1.12 times",
+    "own choice: under it, products that take half the time gain less than 1.12 times, and the "
+    "rule only informs",
 )
 TENSOR_CORE = Threshold(
     "part of those in kernels that use tensor cores",
@@ -58,7 +60,6 @@ META = Meta(
     needs=("devices",),
     thresholds=(MATMUL, TENSOR_CORE, GAIN, INPUT_GAPS),
     severity="info",
-    share="savable_percent_of_span",
     effect_on_results="changes a hyper-parameter",
     tried_when_informing=True,
     untried=OWN_LOOP,
@@ -125,7 +126,9 @@ def _check(
         "idle_percent": device.idle_percent,
         "policy": _policy(session),
     }
-    if not _matters(device):
+    at_most = _at_most(device)
+    worth_trying = session is not None and (at_most or 0.0) >= WORTHWHILE
+    if not _matters(device) and not worth_trying:
         return [META.finding("pass", "", evidence=evidence)]
     return [_weighed(device, evidence, framework, session)]
 
@@ -149,16 +152,16 @@ def _weighed(
     if fitting is None:
         reason = f"Whether {device.model or 'this device'} has tensor cores is not known."
         return META.finding("inconclusive", reason, evidence=evidence)
-    at_most = _at_most(device)
-    other = _other_reason(device, _policy(session))
-    if other is not None:
-        return META.finding("informative", other, evidence=evidence)
+    at_most, policy = _at_most(device), _policy(session)
+    if policy is not None and policy.startswith("mixed_"):
+        return META.finding("informative", _of_shapes(policy), evidence=evidence)
     advice = _advice(_SIXTEEN_BITS[framework][fitting])
     edit = None if session is None else in_sixteen_bits(session, META.id, fitting)
-    if at_most is not None and at_most < GAIN.value:
-        idle = f"The device is idle {device.idle_percent:.0f} % of the time."
-        advice = f"{idle} {advice}"
-        return META.finding("informative", advice, evidence=evidence, edit=edit)
+    waits, little = input_first_on(device), at_most is not None and at_most < GAIN.value
+    if little:
+        advice = f"The device is idle {device.idle_percent:.0f} % of the time. {advice}"
+    if waits or little or not _matters(device):
+        return META.finding("informative", waits or advice, evidence=evidence, edit=edit)
     return META.finding(
         "fail",
         advice,
@@ -169,16 +172,11 @@ def _weighed(
     )
 
 
-def _other_reason(device: DeviceActivity, policy: str | None) -> str | None:
-    """Why a policy for 16 bits is not the thing to try now, or None."""
-    if policy is not None and policy.startswith("mixed_"):
-        return (
-            f"The policy is {policy} already. Look for sizes that are no multiple of 8, and for "
-            "layers kept in float32: their products can't use the tensor cores."
-        )
-    if waits := input_first_on(device):
-        return waits
-    return None
+def _of_shapes(policy: str) -> str:
+    return (
+        f"The policy is {policy} already. Look for sizes that are no multiple of 8, and for "
+        "layers kept in float32: their products can't use the tensor cores."
+    )
 
 
 def _matters(device: DeviceActivity) -> bool:

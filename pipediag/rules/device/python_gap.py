@@ -24,7 +24,6 @@ from pipediag.rules.device.relevance import (
     SHORTEST_HOST_GAP_US,
     UNDER_FLOOR,
     set_aside,
-    unless_input_first,
     unless_perturbed,
     without_idle,
 )
@@ -64,10 +63,8 @@ META = Meta(
     needs=("devices",),
     thresholds=(IDLE, ONE_PAUSE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     severity="warn",
-    share="python_idle_percent_of_span",
     effect_on_results="same results",
     frees=("python",),
-    yields_to=("python-input",),
     sees_class_only=True,
     tried_when_informing=True,
 )
@@ -115,7 +112,7 @@ def check_devices(
 
 def check(session: Session) -> list[Finding]:
     """The same, where the profiler did not slow the steps much."""
-    edit = unless_input_first(session, several_steps_a_call(session, META.id))
+    edit = several_steps_a_call(session, META.id)
     found = [with_edit(META, each, edit, NO_MODEL_EDIT) for each in check_devices(session.devices)]
     return unless_perturbed(META, session, found)
 

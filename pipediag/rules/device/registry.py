@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from pipediag.facts.order import in_order
 from pipediag.rules.device import (
     device_straggler,
     exposed_host_copy,
@@ -19,7 +20,7 @@ from pipediag.rules.rule import DeviceRule
 from pipediag.rules.running import guarded, yielding
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
-from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, Framework
+from pipediag.vocabulary import Framework
 
 DEVICE_RULES: tuple[DeviceRule, ...] = (
     input_gap,
@@ -38,23 +39,10 @@ _METAS = {rule.META.id: rule.META for rule in DEVICE_RULES}
 def run_device_rules(
     devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
 ) -> list[Finding]:
-    """What the device rules say of a profile without a session, guarded alike.
-
-    Order: by status and severity, then by the part of the span that each explains, then by gain.
-    """
+    """Return what the device rules say of a profile without a session, first things first."""
     findings = [
         found
         for rule in DEVICE_RULES
         for found in guarded(rule.META, partial(rule.check_devices, devices, framework))
     ]
-    return sorted(yielding(findings, _METAS), key=_device_urgency)
-
-
-def _device_urgency(finding: Finding) -> tuple[int, int, float, float]:
-    share = finding.evidence.get(_METAS[finding.rule].share or "")
-    return (
-        STATUS_ORDER.index(finding.status),
-        SEVERITY_ORDER.index(finding.severity),
-        -share if isinstance(share, float | int) else 0.0,
-        -(finding.speedup_at_most or 1.0),
-    )
+    return in_order(yielding(findings, _METAS))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipediag.facts.devices import accelerators_or_cpus, cause_percent, percent_of_span
+from pipediag.facts.devices import cause_percent, percent_of_span
 from pipediag.facts.limits import INPUT_GAPS, PERTURBED, Threshold
 from pipediag.rules.rule import Meta
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import GapCause, Scalar
@@ -68,12 +67,6 @@ def unexplained(device: DeviceActivity, shortest_us: float = 0.0) -> str | None:
 
 def _length(us: float) -> str:
     return f"{us / 1000:g} ms" if us >= 1000 else f"{us:g} us"
-
-
-def unless_input_first(session: Session, edit: Edit | None) -> Edit | None:
-    """Return the edit, or None where a device waits for input most, which no edit of steps ends."""
-    waiting = any(map(input_first_on, accelerators_or_cpus(session.devices)))
-    return None if waiting else edit
 
 
 def unless_perturbed(meta: Meta, session: Session, findings: Sequence[Finding]) -> list[Finding]:

@@ -13,7 +13,6 @@ from pipediag.rules.device.relevance import (
     UNDER_FLOOR,
     input_first_on,
     unexplained,
-    unless_input_first,
     unless_perturbed,
 )
 from pipediag.rules.model_edits import NO_MODEL_EDIT, PROFILE_ALONE, compiled_by_xla
@@ -59,10 +58,9 @@ META = Meta(
     needs=("devices",),
     thresholds=(SHORT, IDLE, FEWEST, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     severity="warn",
-    share="launch_idle_percent_of_span",
     effect_on_results="same up to order or rounding",
     frees=("dispatch",),
-    yields_to=("eager-execution",),
+    sees_class_only=True,
     tried_when_informing=True,
 )
 
@@ -106,7 +104,7 @@ def check_devices(
 
 def check(session: Session) -> list[Finding]:
     """The same, where the profiler did not slow the steps much: it lengthens each launch."""
-    edit = unless_input_first(session, compiled_by_xla(session, META.id))
+    edit = compiled_by_xla(session, META.id)
     found = [with_edit(META, each, edit, NO_MODEL_EDIT) for each in check_devices(session.devices)]
     return unless_perturbed(META, session, found)
 

@@ -55,10 +55,9 @@ META = Meta(
     needs=("devices",),
     thresholds=(IDLE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     severity="warn",
-    share="sync_idle_percent_of_span",
     effect_on_results="same results",
     frees=("device_wait",),
-    yields_to=("eager-execution", "batch-callback", "host-overhead"),
+    sees_class_only=True,
     untried="It needs the lines that read results changed in your code.",
 )
 

@@ -40,7 +40,7 @@ def judged_by_compute(
 ) -> Finding:
     """Return what a rule finds: it informs where the passes take little, or input comes first.
 
-    Where what they take was not measured, the edit of one that informs is left to a trial.
+    Its edit is tried in either case.
 
     Args:
         least: of the step that has to be compute, where no more is known.
@@ -55,12 +55,12 @@ def judged_by_compute(
     compute = computed_percent(session)
     if took is not None and took < OPERATION_SHARE.value:
         advice = f"{advice} Here that takes only {took:.1f} % of the step."
-        return meta.finding("informative", advice, evidence=evidence)
+        return meta.finding("informative", advice, evidence=evidence, edit=edit)
     if took is None and compute < least.value:
         advice = f"{advice} Here only {compute:.0f} % of the step is compute."
         return meta.finding("informative", advice, evidence=evidence, edit=edit)
     if waits := input_first(session):
-        return meta.finding("informative", waits, evidence=evidence)
+        return meta.finding("informative", waits, evidence=evidence, edit=edit)
     if took is not None and took_ms is not None:
         advice = f"{advice} That takes {exact_time(took_ms)} of each step, {took:.0f} % of it."
     gone = took if gone_ms is None else percent_of_step(session, gone_ms)

@@ -20,7 +20,7 @@ CLASSES = Threshold(
     "classes of a large vocabulary",
     5000.0,
     "classes",
-    "own choice: ten times as many as are drawn in their place; of fewer too much remains",
+    "own choice: ten times as many as are drawn in their place; of fewer the rule only informs",
 )
 CPU_RATE = Threshold(
     "rate at which a CPU's core is taken to multiply",
@@ -118,7 +118,7 @@ def check(session: Session) -> list[Finding]:
     """One finding for each such loss of the diagnosed loop."""
     loop = session.diagnosed_loop()
     all_of_them = loop.softmaxes if loop else []
-    found = [one for one in all_of_them if one.classes >= CLASSES.value]
+    found = [one for one in all_of_them if one.classes > _SAMPLED]
     if loop is None or not all_of_them:
         return [META.finding("not-applicable", "No softmax loss was seen in a traced step.")]
     if not found:
@@ -137,6 +137,9 @@ def _finding(session: Session, loop: Loop, softmax: Softmax) -> Finding:
         unsure = "How much of the step that takes was not measured."
         edit = None if len(loop.softmaxes) > 1 else _edit(session, softmax)
         return META.finding("informative", f"{advice} {unsure}", evidence=evidence, edit=edit)
+    if softmax.classes < CLASSES.value:
+        edit = None if len(loop.softmaxes) > 1 else _edit(session, softmax)
+        return META.finding("informative", advice, evidence=evidence, edit=edit)
     return judged_by_compute(
         META,
         session,

@@ -93,7 +93,7 @@ def _finding(session: Session, tables: list[Embedding]) -> Finding:
             "informative",
             f"{advice} Here that is {about}{percent:.1f} % of the step.",
             evidence=evidence,
-            edit=_edit(session) if measured is None else None,
+            edit=_edit(session),
         )
     if all(table.update == "dense" for table in tables):
         first = "The update passes over the same tables more often: see to that first."
@@ -101,7 +101,7 @@ def _finding(session: Session, tables: list[Embedding]) -> Finding:
             "informative", f"{advice} {first}", evidence=evidence, edit=_edit(session)
         )
     if waits := input_first(session):
-        return META.finding("informative", waits, evidence=evidence)
+        return META.finding("informative", waits, evidence=evidence, edit=_edit(session))
     loop = session.diagnosed_loop()
     return META.finding(
         "fail",

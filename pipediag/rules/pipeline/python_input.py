@@ -67,7 +67,7 @@ META = Meta(
     thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST),
     severity="warn",
     effect_on_results="same up to order or rounding",
-    frees=("input_wait",),
+    frees=("input_wait", "python"),
     untried="It needs the source rewritten, or run in other processes; pipediag can't do that for "
     "you.",
 )

@@ -82,6 +82,7 @@ META = Meta(
     thresholds=(FIRST_BATCHES, FILL_SHARE, FILL_STEPS, SHUFFLE_PART),
     severity="warn",
     effect_on_results="same up to order or rounding",
+    frees=("input_wait",),
     tried_when_informing=True,
 )
 

@@ -50,7 +50,8 @@ META = Meta(
     thresholds=(AGAIN, OWN_AGAIN, *THRESHOLDS),
     severity="warn",
     effect_on_results="same up to order or rounding",
-    yields_to=("retracing",),
+    frees=("compile",),
+    sees_class_only=True,
     untried="It needs the code around the training changed; what compiling took is in the run's "
     "ledger.",
 )

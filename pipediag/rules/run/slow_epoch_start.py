@@ -52,7 +52,8 @@ META = Meta(
     thresholds=(*THRESHOLDS, INPUT_BOUND, LOADING),
     severity="warn",
     effect_on_results="same up to order or rounding",
-    yields_to=("missing-cache", "slow-shuffle-fill", "sequential-files"),
+    frees=("input_wait",),
+    sees_class_only=True,
     untried="An epoch of one pipeline through all of them has to be run from end to end, several "
     "times, which is tried only where that is quick.",
     tried_when_informing=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+from pipediag.facts.bounds import bound
 from pipediag.facts.callbacks import (
     callback_percent,
     lines_of,
@@ -11,8 +12,8 @@ from pipediag.facts.callbacks import (
     sampled_percent,
 )
 from pipediag.facts.limits import INPUT_BOUND, Threshold
-from pipediag.facts.step import class_percent
-from pipediag.rules.bounds import without
+from pipediag.facts.machine import on_accelerator
+from pipediag.facts.step import FREED_BY_FEWER_CALLS, class_percent, most_percent
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta, Place
 from pipediag.session.edits import Edit, SkipCallback
@@ -20,7 +21,7 @@ from pipediag.session.findings import Finding
 from pipediag.session.host import HotLine
 from pipediag.session.loops import Callback
 from pipediag.session.model import Session
-from pipediag.vocabulary import Scalar
+from pipediag.vocabulary import Scalar, StepClass
 
 CALLBACK_SHARE = Threshold(
     "time in the callback",
@@ -39,13 +40,14 @@ META = Meta(
     "runs meanwhile.",
     edit="Do the work every hundredth batch, or in on_epoch_end.",
     cost="The callback sees fewer values.",
-    bound="The callback's part of the step falls away, as with its batch "
-    "hooks left out; one call in a hundred adds next to nothing to that.",
+    bound="The callback's part of the step and other work for each call fall away; without an "
+    "accelerator compute too, which runs on the same CPUs.",
     needs=("loop", "keras", "steps"),
     thresholds=(CALLBACK_SHARE, INPUT_BOUND),
     severity="warn",
     effect_on_results="same results",
-    frees=("python",),
+    frees=("python", "device_wait"),
+    tried_when_informing=True,
 )
 
 CAVEAT = (
@@ -79,7 +81,9 @@ def _finding(session: Session, callback: Callback) -> Finding:
     if percent < CALLBACK_SHARE.value:
         return META.finding("pass", "", place=place, evidence=evidence)
     if waits := input_first(session):
-        return META.finding("informative", waits, place=place, evidence=evidence)
+        return META.finding(
+            "informative", waits, place=place, evidence=evidence, edit=_left_out(callback)
+        )
     hooks = ", ".join(callback.batch_hooks)
     return META.finding(
         "fail",
@@ -99,7 +103,6 @@ def _left_out(callback: Callback) -> Edit:
         label=f"the batch hooks of {callback.name} left out",
         changes=(SkipCallback(callback.name, callback.file, callback.line),),
         caveat=CAVEAT,
-        once=True,
     )
 
 
@@ -108,6 +111,9 @@ def _where(hottest: HotLine | None) -> str:
 
 
 def _at_most(session: Session, percent: float) -> float | None:
-    if session.steps is None:
-        return None
-    return without(session, session.steps.mean_ms * percent / 100.0)
+    """Return the bound without the callback and what was seen to get shorter with it: results that
+    are read for it after each batch, and compute where both share the CPUs."""
+    classes: list[StepClass] = [*FREED_BY_FEWER_CALLS]
+    if not on_accelerator(session.environment.devices):
+        classes.append("device_compute")
+    return bound(100.0, max(percent, most_percent(session, classes)))

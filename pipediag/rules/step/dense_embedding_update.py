@@ -93,6 +93,9 @@ def check(session: Session) -> list[Finding]:
     if unknown:
         reason = unknown[0].missing or f"How {unknown[0].layer} is updated was not seen."
         return [META.finding("inconclusive", reason, evidence={"layer": unknown[0].layer})]
+    edit = row_wise_update(session, META.id)
+    if from_rows and edit is not None:
+        return [_of_small(session, from_rows, edit)]
     return [_pass(session, tables, whole)]
 
 
@@ -105,6 +108,20 @@ def _matter(session: Session, whole: list[Embedding]) -> bool:
 
 def _took_percent(session: Session, whole: list[Embedding]) -> float | None:
     return percent_of_step(session, parts_ms(session, whole, _PARTS))
+
+
+def _of_small(session: Session, tables: list[Embedding], edit: Edit) -> Finding:
+    """Return what is tried last: the tables are small, and only a trial tells what that means."""
+    took = _took_percent(session, tables)
+    little = took is not None and took < OPERATION_SHARE.value
+    known: dict[str, Scalar] = {} if took is None else {"took_percent_of_step": took}
+    return META.finding(
+        "informative",
+        _advice(session, tables, edit),
+        evidence={**_evidence(tables), **known},
+        title=_LITTLE if little else _SMALL,
+        edit=edit,
+    )
 
 
 def _pass(session: Session, tables: list[Embedding], whole: list[Embedding]) -> Finding:

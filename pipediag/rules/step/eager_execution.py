@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.facts.step import CALL_CLASSES, class_percent
+from pipediag.facts.step import CALL_CLASSES, FREED_BY_FEWER_CALLS, class_percent
 from pipediag.rules.model_edits import OWN_LOOP
 from pipediag.rules.rule import Meta, Place
 from pipediag.session.edits import Edit, SetModel
@@ -21,12 +21,12 @@ META = Meta(
     edit="Remove run_eagerly, or put @tf.function on the step.",
     cost="Tracing takes time once; Python within the step (print, breakpoints, lists) runs only "
     "then.",
-    bound="None: what the graph would cost was not measured.",
+    bound="What the graph would cost was not measured: all of the step but its input and copies.",
     needs=("loop",),
     thresholds=(),
     severity="warn",
     effect_on_results="same up to order or rounding",
-    frees=CALL_CLASSES,
+    frees=(*FREED_BY_FEWER_CALLS, "device_compute"),
 )
 
 
@@ -60,7 +60,7 @@ def _edit(session: Session) -> Edit | None:
     if session.environment.run_functions_eagerly or loop is None or loop.keras is None:
         return None
     label = "run_eagerly=False in compile"
-    return Edit(META.id, label, (SetModel({"run_eagerly": False}),), once=True)
+    return Edit(META.id, label, (SetModel({"run_eagerly": False}),))
 
 
 def _untried(session: Session) -> str:

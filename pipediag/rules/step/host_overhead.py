@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipediag.facts.callbacks import callbacks_percent, per_batch_callbacks
 from pipediag.facts.limits import INPUT_BOUND, Threshold
-from pipediag.facts.step import CALL_CLASSES, class_percent
+from pipediag.facts.step import CALL_CLASSES, FREED_BY_FEWER_CALLS, class_percent
 from pipediag.facts.undivided import on_torch
 from pipediag.rules.bounds import without
 from pipediag.rules.model_edits import (
@@ -15,6 +15,7 @@ from pipediag.rules.model_edits import (
 )
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta, Place
+from pipediag.rules.step import own_python
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
@@ -56,11 +57,11 @@ META = Meta(
     thresholds=(OVERHEAD, LITTLE, GAIN, INPUT_BOUND),
     severity="warn",
     effect_on_results="same results",
-    frees=CALL_CLASSES,
+    frees=FREED_BY_FEWER_CALLS,
     tried_when_informing=True,
-    yields_to=("own-python",),
 )
 
+OWN_PYTHON_FIRST = "Python of the script's own takes most of that: deal with it first."
 _OTHER_KIND = (
     "Several steps in one call, which is all that it advises, does not fit a loop that runs in a "
     "graph or hands its batches to several replicas."
@@ -89,14 +90,14 @@ def check(session: Session) -> list[Finding]:
         return [META.finding("informative", other, place=place, evidence=evidence)]
     if not high and (other is not None or edit is None):
         return [META.finding("pass", "", place=place, evidence=evidence)]
-    of_python = _without_python(session)
+    waits, of_python = input_first(session), _without_python(session)
     little = of_python is not None and of_python < GAIN.value
     takes = f"Dispatch and Python take {percent:.0f} % of the step. "
-    informs = little or not high
+    informs = little or not high or waits is not None
     return [
         META.finding(
             "informative" if informs else "fail",
-            f"{takes if informs else ''}{_advice(session, loop)}",
+            waits or f"{takes if informs else ''}{_advice(session, loop)}",
             place=place,
             evidence=evidence,
             edit=edit,
@@ -108,8 +109,8 @@ def check(session: Session) -> list[Finding]:
 
 def _other_rule(session: Session, loop: Loop) -> str | None:
     """Why this is not the rule to act on, or None."""
-    if waits := input_first(session):
-        return waits
+    if own_python.takes_the_steps(session):
+        return OWN_PYTHON_FIRST
     if loop.keras is not None and on_torch(session):
         return (
             "On PyTorch each step is a call of its own: Keras refuses `steps_per_execution` there."

@@ -70,7 +70,7 @@ META = Meta(
     thresholds=(PYTHON, PYTHON_MS, LONG, LONG_MS, SEEN, INPUT_BOUND),
     severity="warn",
     effect_on_results="same results",
-    frees=("python",),
+    frees=("python", "device_wait"),
     untried="It needs the loop's own lines changed in your code.",
 )
 _GROWS = 1.5
@@ -120,6 +120,13 @@ def check(session: Session) -> list[Finding]:
             speedup_at_most=_at_most(session.steps, percent),
         )
     ]
+
+
+def takes_the_steps(session: Session) -> bool:
+    """Return True if the loop's own Python is what its steps spend on the host."""
+    if session.diagnosed_loop() is None or session.host is None or session.steps is None:
+        return False
+    return any(finding.status == "fail" for finding in check(session))
 
 
 def _matters(percent: float, ms: float) -> bool:

@@ -97,7 +97,7 @@ def _finding(session: Session, op: Operation) -> Finding:
     if not lengths_vary(spec):
         advice = "Every batch has the same length, which bucketing would change."
         return META.finding("pass", advice, op=op, evidence=evidence)
-    if _is_little(percent, padded) or input_first(session):
+    if _is_little(percent, padded):
         return META.finding("pass", "", op=op, evidence=evidence)
     known = (
         "If lengths differ much," if padded is None else f"{padded:.0f} % of the ids are padding:"
@@ -106,6 +106,8 @@ def _finding(session: Session, op: Operation) -> Finding:
         f"{known} give `bucket_by_sequence_length` to the data in place of "
         f"{call_name(op)}, so that batches hold examples of similar length and less padding."
     )
+    if waits := input_first(session):
+        advice = f"{waits} {advice}"
     title = None if padded is None else META.title_failed
     return META.finding(
         "informative", advice, op=op, evidence=evidence, edit=_edit(op), title=title

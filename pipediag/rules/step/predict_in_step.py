@@ -31,6 +31,7 @@ META = Meta(
     thresholds=(SHARE,),
     severity="warn",
     effect_on_results="same results",
+    frees=("compile", "dispatch", "python"),
     untried="It needs the call changed in your code.",
 )
 _NOTHING_LEFT = 99.0

@@ -83,17 +83,15 @@ def check(session: Session) -> list[Finding]:
     if all(layer.kind in _ARITHMETIC for layer in layers):
         quick = "Normalizing is arithmetic, which is quick where the model runs."
         return [META.finding("pass", quick, place=place, evidence=evidence)]
-    if waits := input_first(session):
-        return [META.finding("pass", waits, place=place, evidence=evidence)]
-    after = last_before_prefetch(session)
+    waits, after = input_first(session), last_before_prefetch(session)
     movable = [layer for layer in layers if layer.behind_input]
     kept = kept_inputs(session, movable, after) if keras.unsplit is None and movable else None
     why_untried = _why_untried(keras) or (None if after else _NOWHERE)
     edit = _edit(layers, after) if after is not None and why_untried is None else None
     advice = f"{_advice(layers, after)} {why_untried or _code(layers)}"
     moved = META.finding(
-        "fail" if _weighs(session) else "informative",
-        advice,
+        "fail" if _weighs(session) and waits is None else "informative",
+        advice if waits is None else f"{waits} {advice}",
         place=place,
         evidence=evidence,
         edit=edit,
@@ -128,7 +126,6 @@ def _of_kept(
             "in the model",
             changes=(kept.change(layers),),
             caveat=f"{CAVEAT} Measured once the cache is full.",
-            once=True,
         ),
         speedup_at_most=_at_most(session),
     )
@@ -238,7 +235,6 @@ def _edit(layers: list[InputLayer], after: Operation) -> Edit:
         label=f"{names} in a map behind the {place_name(after)}, and not in the model",
         changes=(MoveLayers(tuple(layer.name for layer in layers), after.id),),
         caveat=CAVEAT,
-        once=True,
     )
 
 

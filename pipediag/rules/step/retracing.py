@@ -52,7 +52,7 @@ META = Meta(
     severity="warn",
     effect_on_results="same up to order or rounding",
     frees=("compile",),
-    yields_to=("predict-in-step",),
+    sees_class_only=True,
     untried="It needs the function's calls, or the shapes of its batches, changed in your code.",
 )
 

@@ -6,34 +6,38 @@ from pipediag.facts.bounds import bound
 from pipediag.facts.callbacks import callbacks_percent
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.pipeline import operations, place_name
-from pipediag.facts.step import CALL_CLASSES, class_ms, class_percent
+from pipediag.facts.step import CALL_CLASSES, FREED_BY_FEWER_CALLS, class_percent
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta, Place
+from pipediag.rules.step import own_python
+from pipediag.rules.step.host_overhead import OWN_PYTHON_FIRST
 from pipediag.session.edits import Edit, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.session.trials import WORTHWHILE
 from pipediag.tensorflow_names import BATCHING
 
 FIXED_COST = Threshold(
     "dispatch and Python",
     30.0,
     "% of the step",
-    "own choice, twice XProf's 15 % for high host overhead: below it a larger batch gains little",
+    "own choice, twice XProf's 15 % for high host overhead: below it the rule only informs",
 )
 BATCH = Threshold(
     "batch size",
     256.0,
     "examples a replica",
     "own measurements on a small embedding model: 32 to 128 gave 2.7 times the examples per "
-    "second, 32 to 512 five times",
+    "second, 32 to 512 five times. From it on the rule only informs",
 )
 META = Meta(
     id="small-batch",
     name="Small batch",
     title_failed="Dispatch and Python take much of each step, and its batch is small",
-    title_passed="Dispatch and Python take little of the step, or its batch is large",
+    title_informative="A larger batch may give more examples a second",
+    title_passed="Dispatch and Python take little of the step",
     looks_at="The part of the step that does not grow with the batch (dispatch and Python), and "
     "the batch size; of several replicas, what each of them gets of it.",
     why="That part is paid once a step, however many examples it trains. A strategy divides the "
@@ -41,14 +45,13 @@ META = Meta(
     edit="A batch four times as large.",
     cost="Fewer updates an epoch: learning rate and number of epochs must be tuned again, and "
     "accuracy may suffer. More memory.",
-    bound="Examples per second with four times the batch, if all of the step but its input takes "
-    "as long as before.",
+    bound="Four times the examples per second: a step of the larger batch takes at least as long.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(FIXED_COST, BATCH, INPUT_BOUND),
     severity="warn",
     effect_on_results="changes a hyper-parameter",
-    frees=CALL_CLASSES,
-    yields_to=("own-python",),
+    frees=FREED_BY_FEWER_CALLS,
+    tried_when_informing=True,
 )
 
 FACTOR = 4
@@ -71,24 +74,34 @@ def check(session: Session) -> list[Finding]:
         return [META.finding("inconclusive", "The batch size is not known.", evidence=evidence)]
     batch = next(iter(reversed(operations(session, *BATCHING))), None)
     place: Place = (batch.file, batch.line) if batch else (loop.file, loop.line)
-    if size / loop.replicas >= BATCH.value or percent < FIXED_COST.value:
+    edit = _edit(batch) if batch else None
+    likely = size / loop.replicas < BATCH.value and percent >= FIXED_COST.value
+    if not likely and (edit is None or not _could_gain(percent)):
         return [META.finding("pass", "", place=place, evidence=evidence)]
-    if waits := input_first(session):
-        return [META.finding("informative", waits, op=batch, place=place, evidence=evidence)]
+    advice = (
+        f"Try a batch of {FACTOR * size} in place of {size}, and tune the learning rate again: "
+        f"dispatch and Python take {percent:.0f} % of the step, and hardly grow with the "
+        f"batch.{_divided(loop, size)}"
+    )
+    own = OWN_PYTHON_FIRST if own_python.takes_the_steps(session) else None
+    waits = input_first(session) or own
     return [
         META.finding(
-            "fail",
-            f"Try a batch of {FACTOR * size} in place of {size}, and tune the learning rate again: "
-            f"dispatch and Python take {percent:.0f} % of the step, and hardly grow with the "
-            f"batch.{_divided(loop, size)}",
+            "fail" if likely and waits is None else "informative",
+            waits or advice,
             op=batch,
             place=place,
             evidence=evidence,
-            speedup_at_most=_at_most(session, steps.mean_ms),
-            edit=_edit(batch) if batch else None,
+            speedup_at_most=FACTOR,
+            edit=edit,
             untried="Keras or your own code makes the batches, where a trial can't change them.",
         )
     ]
+
+
+def _could_gain(fixed_percent: float) -> bool:
+    """Return True if a trial could confirm what a larger batch saves of the fixed cost."""
+    return (bound(100.0, fixed_percent, calls=FACTOR) or 1.0) >= WORTHWHILE
 
 
 def _divided(loop: Loop, size: int) -> str:
@@ -107,11 +120,4 @@ def _edit(batch: Operation) -> Edit | None:
         changes=(SetParameters(batch.id, {"batch_size": FACTOR * size}),),
         caveat="It counts examples per second; how well the model learns from larger batches is "
         "not measured.",
-        once=True,
     )
-
-
-def _at_most(session: Session, step_ms: float) -> float | None:
-    """Where nothing beside the input takes longer for a larger batch."""
-    rest_ms = step_ms - class_ms(session, ["input_wait"])
-    return bound(step_ms, rest_ms, calls=FACTOR)

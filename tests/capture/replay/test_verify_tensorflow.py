@@ -101,8 +101,6 @@ SCRIPT = """
     check("needless unbatch", again, Remove(split), Remove(batch))
     resized = first.unbatch().batch(20)
     split, batch = op(resized, "unbatch"), op(resized, "batch", 1)
-    to_rebatch = Replace(batch, "rebatch", {"batch_size": 20, "drop_remainder": False})
-    check("rebatch", resized, Remove(split), to_rebatch)
     check("needed unbatch", resized, Remove(split), Remove(batch))
     taken = numbers.cache().take(8).batch(4)
     check("take first", taken, Move(op(taken, "take"), op(taken, "range")))
@@ -174,7 +172,6 @@ def results(run: Captured) -> dict[str, str]:
         "interleave, shape",
         "slow upstream",
         "needless unbatch",
-        "rebatch",
         "take first",
         "single examples parsed",
         "checked again afterwards",

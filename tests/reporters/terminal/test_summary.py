@@ -245,18 +245,18 @@ def test_a_bound_that_did_not_hold_is_said() -> None:
 def test_rules_that_could_not_decide_are_counted_and_those_that_failed_are_named() -> None:
     undecided = [
         factories.make_finding(
-            "late-filter", status="inconclusive", title="Late filter: undecided"
+            "small-shuffle", status="inconclusive", title="Small shuffle: undecided"
         ),
         factories.make_finding("padding", status="inconclusive", title="Padding: undecided"),
-        factories.make_finding("wide-ids", status="error", title="Wide ids: stopped"),
+        factories.make_finding("padding", status="error", title="Padding: stopped"),
     ]
     session = factories.make_session(findings=undecided)
 
     text = shown(session)
     assert "2 rules could not decide; the report says why" in text
     assert "Late filter" not in text
-    assert "Wide ids: stopped" in text
-    assert "Late filter: undecided" in shown(session, verbose=True)
+    assert "Padding: stopped" in text
+    assert "Small shuffle: undecided" in shown(session, verbose=True)
 
 
 def test_in_a_narrow_terminal_bars_are_whole_and_numbers_stay_beside_their_units() -> None:

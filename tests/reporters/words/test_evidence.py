@@ -93,7 +93,6 @@ def test_no_two_words_are_the_same_with_the_same_unit() -> None:
         ("input_wait_percent", 76.31, "waiting for input", "76.3 % of the step"),
         ("cache_bytes", 2**20, "size of the cache", "1 MiB"),
         ("retraces", 3, "traced again while measured", "3 times"),
-        ("most_speedup", 1.5, "without these gaps", "1.50x"),
         ("us_per_element", 41.2, "a call takes", "41.2 µs"),
         ("compressed", True, "files are compressed", "yes"),
         ("random_operation", "map_0", "draws random numbers", "map in line 12"),

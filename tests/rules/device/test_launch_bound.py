@@ -24,8 +24,7 @@ def test_a_device_that_waits_for_each_launch() -> None:
     for words in ("jit_compile=True", "steps_per_execution", "TF_GPU_THREAD_MODE=gpu_private"):
         assert words in finding.advice
     assert finding.evidence["median_delay_us"] == 3.0
-    assert finding.evidence["most_speedup"] == pytest.approx(1.667)
-    assert finding.speedup_at_most is None
+    assert finding.speedup_at_most == pytest.approx(1.667)
 
 
 def test_names_what_the_launching_thread_was_in() -> None:
@@ -53,7 +52,7 @@ def test_an_edit_is_tried_also_where_kernels_are_launched_ahead_or_the_profile_i
         ("informative", True)
     }
     waits = gpu({"launch": 20.0, "input": 30.0}, launches=launches())
-    assert only(launch_bound, session_on(waits)).edit is None
+    assert only(launch_bound, session_on(waits)).edit is not None
 
 
 def test_while_input_is_the_bottleneck_it_only_informs() -> None:

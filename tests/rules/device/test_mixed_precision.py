@@ -75,7 +75,17 @@ def test_a_device_that_is_mostly_idle_only_informs() -> None:
 
 def test_while_input_is_the_bottleneck_it_only_informs() -> None:
     device = gpu({"input": 30.0}, matmul_ms=60.0, tensor_core_ms=0.0)
-    assert "input first" in on_devices(mixed_precision, device).advice
+    finding = only(mixed_precision, session_on(device))
+    assert (finding.status, finding.edit is not None) == ("informative", True)
+    assert "input first" in finding.advice
+
+
+def test_in_a_session_few_products_are_tried_as_long_as_a_trial_could_confirm_it() -> None:
+    few = only(mixed_precision, session_on(multiplying(matmul_ms=17.0)))
+    assert (few.status, few.edit is not None) == ("informative", True)
+    mostly_cores = only(mixed_precision, session_on(multiplying(tensor_core_ms=30.0)))
+    assert mostly_cores.edit is not None
+    assert only(mixed_precision, session_on(multiplying(matmul_ms=3.0))).status == "pass"
 
 
 def test_products_that_overlap_save_no_more_than_the_busy_time() -> None:

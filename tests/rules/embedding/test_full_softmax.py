@@ -80,7 +80,6 @@ def test_in_a_fit_drawn_classes_are_tried() -> None:
     assert edit is not None
     assert edit.changes == (SetModel({"sampled_softmax": 512}),)
     assert edit.label == "softmax of 512 drawn classes in training"
-    assert edit.once
     assert edit.caveat is not None
     assert "another loss" in edit.caveat
     assert "accuracy, which take all classes, are left out" in edit.caveat
@@ -142,7 +141,7 @@ def test_the_most_that_it_can_buy_has_the_update_of_the_weights_in_it(
         {},
         embedding_cost=cost.model_copy(update={"parts": [*own, *other]}),
         embeddings=[make_embedding(**table), make_embedding(layer="other")],
-        breakdown=make_breakdown(device_compute=90.0),
+        breakdown=make_breakdown(off=0.0, device_compute=90.0),
     )
     finding = only(rule, session)
 
@@ -173,7 +172,7 @@ def test_where_the_update_of_the_weights_was_not_told_all_compute_bounds_it(
     session = session_with(
         {},
         embedding_cost=cost,
-        breakdown=make_breakdown(device_compute=80.0),
+        breakdown=make_breakdown(off=0.0, device_compute=80.0),
     )
 
     assert only(rule, session).speedup_at_most == pytest.approx(100 / 20, abs=0.001)
@@ -230,10 +229,21 @@ def test_a_step_without_one() -> None:
 
 
 def test_where_input_decides_it_only_informs() -> None:
-    waits = session_with({}, breakdown=make_breakdown(input_wait=50.0, device_compute=40.0))
+    waits = session_with(
+        {}, breakdown=make_breakdown(off=0.0, input_wait=50.0, device_compute=40.0)
+    )
 
-    assert only(rule, waits).status == "informative"
-    assert "deal with the input first" in only(rule, waits).advice
+    finding = only(rule, waits)
+    assert (finding.status, finding.edit is not None) == ("informative", True)
+    assert "deal with the input first" in finding.advice
+
+
+@pytest.mark.parametrize(("classes", "status"), [(4_999, "informative"), (512, "pass")])
+def test_a_softmax_over_fewer_classes_is_tried_as_far_as_fewer_can_be_drawn(
+    classes: int, status: str
+) -> None:
+    finding = finding_with(batch_size=100_000, classes=classes)
+    assert (finding.status, finding.edit is not None) == (status, status == "informative")
 
 
 def of_share(percent: float) -> Finding:
@@ -251,14 +261,16 @@ LIMITS = [
         rule.CLASSES,
         lambda classes: finding_with(batch_size=100_000, classes=int(classes)),
         "fail",
-        "pass",
+        "informative",
     ),
     Limit(
         rule,
         rule.COMPUTE,
         lambda percent: only(
             rule,
-            session_with({}, breakdown=make_breakdown(input_wait=1.0, device_compute=percent)),
+            session_with(
+                {}, breakdown=make_breakdown(off=0.0, input_wait=1.0, device_compute=percent)
+            ),
         ),
         "fail",
         "informative",

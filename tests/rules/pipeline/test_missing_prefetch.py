@@ -52,7 +52,7 @@ def test_the_options_themselves_are_not_the_end() -> None:
 
 
 def test_prediction_is_bound_by_the_longer_half() -> None:
-    breakdown = make_breakdown(input_wait=30.0, device_compute=70.0)
+    breakdown = make_breakdown(off=0.0, input_wait=30.0, device_compute=70.0)
     session = session_of(source(), batch(), pipeline=OFF, breakdown=breakdown)
     assert only(missing_prefetch, session).speedup_at_most == pytest.approx(10 / 7, abs=0.001)
 

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from pipediag.rules.pipeline.all_epochs import run_through
+from pipediag.rules.registry import METAS
 from pipediag.rules.run import slow_epoch_start
+from pipediag.rules.running import yielding
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetParameters
 from pipediag.session.ledger import RunPart
 from pipediag.session.model import Session
@@ -250,8 +252,12 @@ def test_a_try_of_a_few_seconds_is_only_informed() -> None:
     assert only(slow_epoch_start, session).status == "informative"
 
 
-def test_rules_that_know_more_go_first() -> None:
-    assert {"slow-shuffle-fill", "missing-cache"} <= set(slow_epoch_start.META.yields_to)
+def test_rules_that_know_more_of_that_time_go_first() -> None:
+    waits = slow_epoch_start.META.finding("fail", "Start once.", part="epoch_start")
+    knowing = METAS["slow-shuffle-fill"].finding("fail", "Shuffle first.", part="epoch_start")
+    of_steps = METAS["python-input"].finding("fail", "Rewrite it.")
+    assert yielding([waits, knowing], METAS)[0].needs_first == "slow-shuffle-fill"
+    assert yielding([waits, of_steps], METAS)[0] == waits
 
 
 def test_what_was_not_seen_is_weighed_from_its_limit_on() -> None:

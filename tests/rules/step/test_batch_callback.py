@@ -46,7 +46,8 @@ def test_fails_at_the_callback_and_names_its_hottest_line() -> None:
     assert (finding.status, finding.file, finding.line) == ("fail", "train.py", 30)
     assert "50 % of the time" in finding.advice
     assert "train.py:34" in finding.advice
-    assert finding.speedup_at_most == pytest.approx(2.0)
+    # All but the input may get shorter on the same CPUs.
+    assert finding.speedup_at_most == 100.0
 
 
 def test_the_steps_are_tried_without_its_batch_hooks() -> None:
@@ -56,7 +57,6 @@ def test_the_steps_are_tried_without_its_batch_hooks() -> None:
         label="the batch hooks of Logger left out",
         changes=(SkipCallback("Logger", "train.py", 30),),
         caveat=batch_callback.CAVEAT,
-        once=True,
     )
     assert finding.effect_on_results == "same results"
     assert finding.trial.reason == NOT_TRIED.reason
@@ -84,9 +84,8 @@ def test_near_misses_pass(lines: list[HotLine]) -> None:
 def test_while_the_input_is_the_bottleneck_it_only_informs() -> None:
     session = session_with(line(50.0)).model_copy(update={"breakdown": make_breakdown()})
     finding = only(batch_callback, session)
-    assert finding.status == "informative"
+    assert (finding.status, finding.edit is not None) == ("informative", True)
     assert "deal with the input first" in finding.advice
-    assert finding.edit is None
 
 
 def test_an_epoch_callback_is_none_of_its_business() -> None:

@@ -65,7 +65,6 @@ def test_a_large_table_under_adam_fails_and_is_tried_row_by_row() -> None:
     assert finding.edit is not None
     assert finding.edit.changes == (SetModel({"optimizer": "row_wise"}),)
     assert finding.edit.label == "LazyAdam in place of Adam"
-    assert finding.edit.once
     assert finding.evidence["update_known_from"] == "the traced step"
 
 
@@ -140,14 +139,9 @@ def test_a_scaled_loss_is_not_scaled_under_sgd() -> None:
     assert edit.caveat.endswith("The loss is not scaled.")
 
 
-def test_nothing_is_tried_behind_what_is_not() -> None:
-    waits = session_with({}, breakdown=make_breakdown(input_wait=50.0, device_compute=40.0))
-
-    assert [one.edit for one in run(dense_embedding_update, waits)] == [None]
-
-
-def test_small_and_sparse_tables_pass() -> None:
-    assert finding_with(table_bytes=9_000_000).status == "pass"
+def test_sparse_tables_pass_and_small_ones_are_tried() -> None:
+    small = finding_with(table_bytes=9_000_000)
+    assert (small.status, small.edit is not None) == ("informative", True)
     assert finding_with(update="sparse").status == "pass"
 
 
@@ -183,7 +177,7 @@ def test_a_pass_does_not_deny_that_small_tables_are_updated_as_a_whole() -> None
 
 def test_tables_that_are_large_together_count() -> None:
     half = {"table_bytes": 6_000_000}
-    assert first_of(session_with(half)).status == "pass"
+    assert first_of(session_with(half)).status == "informative"
     finding = first_of(session_with(half, {**half, "layer": "other"}))
 
     assert finding.status == "fail"
@@ -198,7 +192,7 @@ def test_a_small_table_beside_a_large_one_with_a_dense_gradient_does_not_fail() 
     assert finding.evidence["layer"] == "embedding"
 
 
-@pytest.mark.parametrize(("megabytes", "status"), [(4.9, "pass"), (5.0, "fail")])
+@pytest.mark.parametrize(("megabytes", "status"), [(4.9, "informative"), (5.0, "fail")])
 def test_from_which_size_on_what_the_profile_tells_counts(megabytes: float, status: str) -> None:
     """The update of smaller tables is no longer because of their rows."""
     cost = make_embedding_cost(("update", 5.0), ("rest", 4.0))
@@ -206,7 +200,7 @@ def test_from_which_size_on_what_the_profile_tells_counts(megabytes: float, stat
     finding = first_of(session_with(table, embedding_cost=cost))
 
     assert finding.status == status
-    if status == "pass":
+    if status == "informative":
         assert finding.title == "Embedding tables that are updated as a whole are small"
 
 
@@ -236,12 +230,16 @@ def test_a_gradient_as_large_as_the_table_only_informs() -> None:
 
 
 def test_where_compute_or_input_decides_it_only_informs() -> None:
-    little = session_with({}, breakdown=make_breakdown(input_wait=1.0, device_compute=20.0))
-    waits = session_with({}, breakdown=make_breakdown(input_wait=50.0, device_compute=40.0))
+    little = session_with(
+        {}, breakdown=make_breakdown(off=0.0, input_wait=1.0, device_compute=20.0)
+    )
+    waits = session_with(
+        {}, breakdown=make_breakdown(off=0.0, input_wait=50.0, device_compute=40.0)
+    )
 
     assert "Here only 20 % of the step" in first_of(little).advice
     finding = first_of(waits)
-    assert (finding.status, finding.edit) == ("informative", None)
+    assert (finding.status, finding.edit is not None) == ("informative", True)
     assert "deal with the input first" in finding.advice
 
 
@@ -333,7 +331,7 @@ def test_the_measured_share_says_what_it_takes_and_the_most_that_it_can_buy() ->
         session_with(
             {},
             embedding_cost=make_embedding_cost(("update", 5.0), ("gradient", 1.0), ("rest", 3.0)),
-            breakdown=make_breakdown(device_compute=90.0, dispatch=5.0),
+            breakdown=make_breakdown(off=0.0, device_compute=90.0, dispatch=5.0),
         ),
     )
     assert finding.status == "fail"
@@ -344,7 +342,7 @@ def test_the_measured_share_says_what_it_takes_and_the_most_that_it_can_buy() ->
 
 def test_an_update_that_takes_little_only_informs_however_much_is_computed() -> None:
     cost = make_embedding_cost(("update", 0.3), ("rest", 8.7))
-    busy = make_breakdown(device_compute=90.0)
+    busy = make_breakdown(off=0.0, device_compute=90.0)
     finding = first_of(session_with({}, embedding_cost=cost, breakdown=busy))
     assert finding.status == "informative"
     assert "Here that takes only 3.0 % of the step." in finding.advice

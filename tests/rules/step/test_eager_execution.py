@@ -64,7 +64,6 @@ def test_tries_the_graph_of_a_compiled_model() -> None:
         id="eager-execution",
         label="run_eagerly=False in compile",
         changes=(SetModel({"run_eagerly": False}),),
-        once=True,
     )
 
 

@@ -83,7 +83,7 @@ LIMITS = [
             session_of(source(), batch(32), breakdown=make_breakdown(dispatch=percent)),
         ),
         "fail",
-        "pass",
+        "informative",
     ),
     Limit(
         small_batch,
@@ -91,7 +91,9 @@ LIMITS = [
         lambda size: only(
             small_batch,
             make_session(
-                steps=make_steps(batch_size=int(size)), breakdown=make_breakdown(dispatch=60.0)
+                steps=make_steps(batch_size=int(size)),
+                breakdown=make_breakdown(dispatch=60.0),
+                pipeline=None,
             ),
         ),
         "pass",

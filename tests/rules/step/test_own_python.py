@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.registry import METAS
+from pipediag.rules.registry import run_rules
 from pipediag.rules.step import own_python
 from pipediag.session.findings import Finding
 from pipediag.session.host import HotLine
+from pipediag.session.model import Session
 from tests.factories import make_host, make_loop, make_session
 from tests.records import make_breakdown, make_steps
 from tests.rules.sessions import only
@@ -21,13 +22,16 @@ AUC = [
 ]
 
 
+def session_of(lines: list[HotLine], python: float, wait: float = 0.0) -> Session:
+    loop = make_loop(keras=None, kind="eager", step_functions=[STEP])
+    breakdown = make_breakdown(python=python, input_wait=wait, device_compute=100.0 - python - wait)
+    return make_session(loops=[loop], breakdown=breakdown, host=make_host(hot_python=lines))
+
+
 def finding_of(
     lines: list[HotLine] = AUC, python: float = 62.0, wait: float = 0.0, **changes: Any
 ) -> Finding:
-    loop = make_loop(keras=None, kind="eager", step_functions=[STEP])
-    breakdown = make_breakdown(python=python, input_wait=wait, device_compute=100.0 - python - wait)
-    session = make_session(loops=[loop], breakdown=breakdown, host=make_host(hot_python=lines))
-    return only(own_python, session.model_copy(update=changes))
+    return only(own_python, session_of(lines, python, wait).model_copy(update=changes))
 
 
 def test_what_a_loop_does_on_the_host_in_each_step_has_its_lines() -> None:
@@ -91,4 +95,8 @@ def test_eager_steps_are_another_rules() -> None:
 
 @pytest.mark.parametrize("rule", ["host-overhead", "small-batch"])
 def test_what_shares_the_cost_of_a_call_yields_to_it(rule: str) -> None:
-    assert "own-python" in METAS[rule].yields_to
+    def said(lines: list[HotLine]) -> str:
+        found = run_rules(session_of(lines, python=60.0))
+        return next(finding.status for finding in found if finding.rule == rule)
+
+    assert (said(AUC), said([])) == ("informative", "fail")

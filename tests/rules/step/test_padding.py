@@ -49,11 +49,16 @@ def test_varying_lengths_are_tried_in_buckets() -> None:
         session_with(FIXED),
         session_with("TensorSpec(shape=(None,), dtype=tf.int32, name=None)"),
         session_with(compute=4.9),
-        session_with(breakdown=make_breakdown(input_wait=60.0, device_compute=40.0)),
     ],
 )
 def test_near_misses_pass(session: Session) -> None:
     assert only(padding, session).status == "pass"
+
+
+def test_while_the_input_is_the_bottleneck_it_is_tried_all_the_same() -> None:
+    shares = make_breakdown(input_wait=60.0, device_compute=40.0)
+    finding = only(padding, session_with(breakdown=shares))
+    assert (finding.status, finding.edit is not None) == ("informative", True)
 
 
 @pytest.mark.parametrize(

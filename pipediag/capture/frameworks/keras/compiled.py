@@ -23,8 +23,8 @@ from pipediag.session.edits import ANEW
 _POLICY = "dtype_policy"
 _OPTIMIZER = "optimizer"
 _KERAS_3_ONLY = (_OPTIMIZER, MOVED_LAYERS)
-_ONLY_ADVISED = {"table_terms_left_out", "unique_ids", "sampled_softmax"}
-"""Settings of edits that change what the model computes, or how its layers look rows up."""
+_ONLY_ADVISED = {"table_terms_left_out", "sampled_softmax"}
+"""Settings of edits that change what the model computes."""
 _OF_KERAS_2 = (*NAMES, _POLICY)
 _SETTINGS = (*_OF_KERAS_2, ANEW, *_KERAS_3_ONLY)
 

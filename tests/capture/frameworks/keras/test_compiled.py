@@ -155,7 +155,7 @@ def test_layers_compute_in_another_format_only_where_that_is_asked_for() -> None
     assert Policies.used == ["mixed_bfloat16", None, None]
 
 
-@pytest.mark.parametrize("name", ["table_terms_left_out", "unique_ids", "sampled_softmax"])
+@pytest.mark.parametrize("name", ["table_terms_left_out", "sampled_softmax"])
 def test_changes_of_what_the_model_computes_are_left_to_the_user(name: str) -> None:
     variants, _ = variants_of(Model())
     with pytest.raises(NotReplayableError, match="not tried in the running loop"):
