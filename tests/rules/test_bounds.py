@@ -125,7 +125,7 @@ def test_the_limit_of_input_is_the_ceiling_where_there_is_one() -> None:
     unknown = make_session(ceiling=None)
     assert limited(unknown, unpredicted(), ["input_wait"]).speedup_at_most == 3.448
     both = limited(make_session(), unpredicted(), ["input_wait", "dispatch"])
-    assert both.speedup_at_most == pytest.approx(100 / 24, abs=0.001)
+    assert both.speedup_at_most == pytest.approx(100 / 22, abs=0.001)
 
 
 @pytest.mark.parametrize(
