@@ -73,7 +73,7 @@ lock: $(READY) ## Resolve the locked versions anew (make lock UPGRADE=--upgrade 
 
 clean: ## Remove the environments and what tools left behind
 	rm -rf $(VENV) $(VENV_JAX) $(VENVS_OF_VERSIONS) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \
-		.import_linter_cache mutants $(DEMO_OUTPUT)
+		.import_linter_cache $(DEMO_OUTPUT)
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 # Stamps: an environment is set up once, and again when its lock or the project's metadata changes.

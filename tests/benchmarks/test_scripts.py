@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks.diagnosis import SCRIPTS, labelled
-from benchmarks.speedup import WORKLOADS
 from tests.samples.expectation import Expectation, all_expectations, marked_lines
 
 EXPECTATIONS = all_expectations(SCRIPTS)
@@ -53,11 +52,3 @@ def test_at_least_twenty_five_labels_say_where_the_run_goes() -> None:
 def test_no_name_is_used_twice_and_there_are_at_least_forty() -> None:
     names = [expected.name for expected in labelled()]
     assert len(names) == len(set(names)) >= 40
-
-
-@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
-def test_workloads_are_documented_and_know_nothing_of_pipediag(workload) -> None:
-    text = workload.path.read_text(encoding="utf-8")
-    docstring = ast.get_docstring(ast.parse(text)) or ""
-    assert docstring
-    assert "pipediag" not in text.replace(docstring, "")
