@@ -20,9 +20,7 @@ from tests.versions.matrix import MATRIX, Environment, chosen
 ROOT = Path(tests.__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DEPENDENCIES = {Requirement(line).name: Requirement(line) for line in PROJECT["dependencies"]}
-TABLES = [
-    line for extra in ("pandas", "parquet") for line in PROJECT["optional-dependencies"][extra]
-]
+TABLES = [line for extra in ("pandas",) for line in PROJECT["optional-dependencies"][extra]]
 """Extras that are installed beside a TensorFlow."""
 PYTHONS = sorted({environment.python for environment in MATRIX}, key=lambda v: int(v[2:]))
 LIMIT_S = 120

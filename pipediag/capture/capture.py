@@ -184,13 +184,6 @@ class Capture:
         """Keep a sentence for the report."""
         self._recorder.note(sentence)
 
-    def when_measured(self, call: Callable[[], None]) -> None:
-        """Have it called once a training loop is measured, on the thread that runs the loop.
-
-        It may take all of us away, as `leave_alone` does.
-        """
-        self._conductor.diagnosing.when_measured = call
-
     def fit_goes_on(self) -> None:
         """A `fit` of Keras's that has begun is what is measured, to its end."""
         self._timeline.begins("fit", "fit", call_site())

@@ -24,7 +24,6 @@ COMMANDS = {
         "pipediag.cli.analyze",
         "Run a training script and say where its steps' time goes.",
     ),
-    "report": ("pipediag.cli.report", "Write a session's report again, in the formats you name."),
     "show": ("pipediag.cli.show", "Print the summary of a recorded session."),
     "check": ("pipediag.cli.check", "Hold sessions against limits; the exit status is for CI."),
     "compare": ("pipediag.cli.compare", "Say whether one version is slower than another."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +9,6 @@ from pathlib import Path
 
 from pipediag.capture import Capture
 from pipediag.capture.callsites import CallSite
-from pipediag.capture.guard import nothing
 from pipediag.capture.signal_handlers import let_pass
 from pipediag.errors import PipediagError
 from pipediag.library.beside import Beside
@@ -42,8 +40,6 @@ class Wishes:
     warmup: int | None
     profile_steps: int | None
     source: bool
-    every_s: float | None = None
-    """From the beginning of one measurement to that of the next; None measures once."""
 
     def __post_init__(self) -> None:
         for name, least in (("steps", 1), ("warmup", 0), ("profile_steps", 0)):
@@ -61,9 +57,6 @@ class Alongside:
         call: Call,
         site: CallSite | None,
         end_if_over: Callable[[], None] | None = None,
-        *,
-        interval: int | None = None,
-        when_measured: Callable[[], None] = nothing,
     ) -> None:
         """Begin.
 
@@ -72,14 +65,10 @@ class Alongside:
             call: how it was asked for.
             site: from where.
             end_if_over: called when another measurement wants its turn.
-            interval: its number among those of one training.
-            when_measured: called once, on the thread that trains, when enough was seen.
 
         Raises:
             PipediagError: nothing can be measured here.
         """
-        self._interval = interval
-        self._when_measured = when_measured
         began_ns = time.monotonic_ns()
         take_turn(end_if_over)
         try:
@@ -106,9 +95,6 @@ class Alongside:
         """The hooks are off, and no session is wanted."""
         self._beside.abandon()
         self._output.abandon()
-        if self._interval is not None:
-            # What it had saved by then would be taken for one of the training's intervals.
-            shutil.rmtree(self._output.path, ignore_errors=True)
         self._temporary.cleanup()
         give_turn_back()
 
@@ -153,7 +139,6 @@ class Alongside:
             run_to_end=True,
             budget_s=0.0,
             call=call,
-            interval=self._interval,
         )
         self._beside = Beside(
             settings,
@@ -166,7 +151,6 @@ class Alongside:
             teller = self._beside.teller
             self._capture = Capture(self._beside.settings, teller, program_goes_on=True)
             try:
-                self._capture.when_measured(self._when_measured)
                 self._capture.install_in()
                 teller.tell(Started())
                 self._capture.script_begins(began_ns)

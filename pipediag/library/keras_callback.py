@@ -14,8 +14,6 @@ from typing import Any
 from pipediag.capture.frame_locals import locals_of
 from pipediag.errors import PipediagError
 from pipediag.library.alongside import Wishes
-from pipediag.library.exports.exporting import Exports, exports
-from pipediag.library.intervals.duration import seconds_of
 from pipediag.library.result import Result
 from pipediag.library.watching import Watch
 from pipediag.session.messages import Ended
@@ -31,10 +29,9 @@ class WatchingCallback:
         result_missing: why there is none, as a sentence.
     """
 
-    def __init__(self, wishes: Wishes, exports: Exports | None = None) -> None:
+    def __init__(self, wishes: Wishes) -> None:
         super().__init__()
         self._wishes = wishes
-        self._exports = exports
         self._watch: Watch | None = None
 
     @property
@@ -47,7 +44,7 @@ class WatchingCallback:
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 - Keras's
         """The `fit` has its data, and makes its first step next."""
-        self._watch = Watch(self._wishes, "callback", self._exports)
+        self._watch = Watch(self._wishes, "callback")
         self._watch.begin_in_fit(_Fit(sys._getframe(1)))
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002 - Keras's
@@ -92,9 +89,6 @@ class _Fit:
 def callback(
     out: str | PathLike[str] | None = None,
     *,
-    every: str | float | None = None,
-    tensorboard: str | PathLike[str] | None = None,
-    opentelemetry: bool = False,
     steps: int | None = None,
     warmup: int | None = None,
     profile_steps: int | None = None,
@@ -112,15 +106,14 @@ def callback(
         PipediagError: Keras is not imported.
     """
     where = None if out is None else Path(out)
-    every_s = None if every is None else seconds_of(every)
-    wishes = Wishes(where, steps, warmup, profile_steps, source, every_s)
+    wishes = Wishes(where, steps, warmup, profile_steps, source)
     bases = tuple(filter(None, map(_callback_class, _PACKAGES)))
     if not bases:
         raise PipediagError(
             "Keras is not imported, so there is nothing that calls a callback. Import it first."
         )
     kind = type("PipediagCallback", (WatchingCallback, *bases), {"__module__": __name__})
-    return kind(wishes, exports(tensorboard, opentelemetry))
+    return kind(wishes)
 
 
 def _callback_class(package: str) -> type | None:

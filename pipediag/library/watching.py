@@ -18,9 +18,6 @@ from pipediag.errors import PipediagError
 from pipediag.library.alongside import Alongside, Wishes
 from pipediag.library.before_exit import before_exit, nothing_left
 from pipediag.library.cells import when_cell_ends
-from pipediag.library.exports.exporting import Exports, exports
-from pipediag.library.intervals.duration import seconds_of
-from pipediag.library.intervals.measurements import Measurements
 from pipediag.library.own_thread import OwnThread
 from pipediag.library.result import Result
 from pipediag.library.telling import tell
@@ -73,9 +70,7 @@ class Watch:
     and `finally` run. `result` waits for it, and so do another measurement and the program's exit.
     """
 
-    def __init__(
-        self, wishes: Wishes, call: Call = "watch", exports: Exports | None = None
-    ) -> None:
+    def __init__(self, wishes: Wishes, call: Call = "watch") -> None:
         self._result: Result | None = None
         self._result_missing: str | None = "Nothing was measured yet."
         self._meanwhile: OwnThread | None = None
@@ -83,14 +78,12 @@ class Watch:
         self._wishes = wishes
         self._call = call
         self._pid = os.getpid()
-        self._exports = exports or Exports()
         self._measurement: Measurement | None = None
         self._entered = 0
 
     @property
     def result(self) -> Result | None:
-        """What came of it, once the block is left; None where there is nothing. Of several
-        measurements the last one, as soon as it is there."""
+        """What came of it, once the block is left; None where there is nothing."""
         self._wait()
         return self._result
 
@@ -233,9 +226,7 @@ class Watch:
 
     def _finish(self, measurement: Measurement) -> None:
         try:
-            result = measurement.finish()
-            if self._wishes.every_s is None:
-                self._came(result, 1)
+            self._result, self._result_missing = measurement.finish(), None
         finally:
             nothing_left(self)
 
@@ -247,13 +238,7 @@ class Watch:
     def _begun(
         self, site: CallSite | None, end_if_over: Callable[[], None] | None = None
     ) -> Measurement:
-        if self._wishes.every_s is None:
-            return Alongside(self._wishes, self._call, site, end_if_over)
-        return Measurements(self._wishes, self._call, site, end_if_over, came=self._came)
-
-    def _came(self, result: Result, number: int) -> None:
-        self._result, self._result_missing = result, None
-        self._exports.write(result, number)
+        return Alongside(self._wishes, self._call, site, end_if_over)
 
     def _try(self, what: str, ours: Callable[[], None]) -> None:
         """Whatever of ours fails, the training goes on."""
@@ -275,9 +260,6 @@ class Watch:
 def watch(
     out: str | PathLike[str] | None = None,
     *,
-    every: str | float | None = None,
-    tensorboard: str | PathLike[str] | None = None,
-    opentelemetry: bool = False,
     steps: int | None = None,
     warmup: int | None = None,
     profile_steps: int | None = None,
@@ -293,11 +275,6 @@ def watch(
     Args:
         out: the directory of the report; an earlier one is kept aside. None writes none, and the
             result can be saved.
-        every: measure again so long after the last measurement began: `"30m"`, `"2h"`, or seconds.
-            Each takes its hooks off as soon as a training loop is measured, and has a directory of
-            its own in `out`: `interval-1`, `interval-2`, ..., listed in `intervals.csv`.
-        tensorboard: a log directory; the figures of each measurement go there as scalars.
-        opentelemetry: whether they go to gauges of OpenTelemetry's, where that is installed.
         steps: measured steps; None lets it depend on how long they take.
         warmup: steps that are left out; None finds out.
         profile_steps: steps under TensorFlow's profiler; 0 takes no profile.
@@ -308,9 +285,7 @@ def watch(
             `result_missing` of the watch says why.
     """
     where = None if out is None else Path(out)
-    every_s = None if every is None else seconds_of(every)
-    wishes = Wishes(where, steps, warmup, profile_steps, source, every_s)
-    return Watch(wishes, exports=exports(tensorboard, opentelemetry))
+    return Watch(Wishes(where, steps, warmup, profile_steps, source))
 
 
 def how_it_ended(error: BaseException | None) -> Ended:

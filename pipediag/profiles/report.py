@@ -76,14 +76,14 @@ def write_trace(result: TraceResult, directory: Path, *, perfetto: bool) -> Writ
     summaries = [(host.host, host.summary) for host in result.hosts if host.summary is not None]
     report, gaps, devices = (directory / name for name in (REPORT_FILE, GAPS_FILE, DEVICES_FILE))
     write_text(report, dump_trace_report(result.report))
-    gap_files = write_gap_table(gaps, summaries)
+    write_gap_table(gaps, summaries)
     write_text(devices, devices_table(result.report.devices))
     exported = None
     if perfetto:
         from pipediag.reporters.perfetto import write_perfetto
 
         exported = write_perfetto(directory / PERFETTO_FILE, summaries, result.report.findings)
-    return WrittenTrace((report, *gap_files, devices), exported)
+    return WrittenTrace((report, gaps, devices), exported)
 
 
 def dump_trace_report(report: TraceReport) -> str:

@@ -14,8 +14,7 @@ from pipediag.session.files import write_bytes
 if TYPE_CHECKING:
     from pipediag.session.model import Session
 
-Content = str | bytes | None
-"""None for a file that an earlier report may have left and that this one has not."""
+Content = str | bytes
 
 Reporter = Callable[["Session"], Iterator[tuple[str, Content | Callable[[], Content]]]]
 """Yields the name and the content of each file that the format consists of. A content may be a
@@ -23,11 +22,10 @@ function that makes it: if that fails, the files after it are written all the sa
 
 REPORTERS = {
     "html": "pipediag.reporters.html.page",
-    "csv": "pipediag.reporters.tables.files",
+    "csv": "pipediag.reporters.tables.csv",
     "json": "pipediag.reporters.json",
     "markdown": "pipediag.reporters.markdown",
     "perfetto": "pipediag.reporters.perfetto.session",
-    "speedscope": "pipediag.reporters.speedscope",
 }
 """The module whose `files` is the reporter; templates are loaded where they are written alone."""
 
@@ -59,8 +57,8 @@ def write_formats(session: Session, directory: Path, formats: Sequence[str]) -> 
             reporter: Reporter = import_module(REPORTERS[name]).files
             for file, content in reporter(session):
                 try:
-                    if _put(directory / file, content() if callable(content) else content):
-                        written.append(directory / file)
+                    _put(directory / file, content() if callable(content) else content)
+                    written.append(directory / file)
                 except PipediagError as error:
                     failures.append(str(error))
                 except Exception as error:  # noqa: BLE001 - one file must not cost the others
@@ -87,11 +85,5 @@ def failure_of(what: str, error: Exception) -> str:
     )
 
 
-def _put(path: Path, content: Content) -> bool:
-    if content is None:
-        from pipediag.reporters.tables.large import withdraw
-
-        withdraw(path)
-        return False
+def _put(path: Path, content: str | bytes) -> None:
     write_bytes(path, content.encode("utf-8") if isinstance(content, str) else content)
-    return True

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 NEEDED = (
     "pipediag.runner.build_session",
-    "pipediag.reporters.tables.files",
+    "pipediag.reporters.tables.csv",
     "pipediag.reporters.html.page",
     "pipediag.reporters.terminal.summary",
 )
@@ -344,8 +344,8 @@ def _report(session: Session, output: OutputDirectory) -> str | None:
     except PipediagError as error:
         where = as_typed(output.path)
         return (
-            f"{error}\nThe session is safe in {where}: `pipediag report {where}` makes the reports "
-            "from it, without running the script again."
+            f"{error}\nThe session is safe in {where}: `pipediag show {where} --format html,csv` "
+            "makes the reports from it, without running the script again."
         )
     return None
 

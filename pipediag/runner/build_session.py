@@ -156,7 +156,6 @@ def _script(child: ChildResult, settings: RunSettings) -> Script:
         module=settings.module,
         directory=None if settings.call else str(Path.cwd()),
         call=settings.call,
-        interval=settings.interval,
         status=child.script_status,
         outcome=child.outcome,
         detail=child.detail,

@@ -18,9 +18,6 @@ class Script(Record):
     call: Call | None = None
     """The function of pipediag's that the program at `path` called, or `cell` where a notebook's
     cell was measured; null where the command ran it as a script."""
-    interval: int | None = None
-    """Which measurement this is of a training that is measured again and again, and that went on
-    when this one was over; null where a run was measured as a whole."""
     status: int | None = None
     """The script's own exit status; negative for a signal; None where pipediag stopped it."""
     outcome: ScriptOutcome

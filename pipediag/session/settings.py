@@ -61,8 +61,6 @@ class RunSettings:
     The script is stopped after them, and at no other loop."""
     call: Call | None = None
     """The function of pipediag's that a program called; None where the command runs a script."""
-    interval: int | None = None
-    """Which measurement this is of a training that is measured again and again."""
     unblock_interrupts: bool = False
     """Whether SIGINT is blocked until the script begins, and not blocked for the script."""
     safe_path: bool = False

@@ -317,7 +317,7 @@ def test_what_is_said_of_an_argument_gives_no_commands(here: Path, arguments: li
     assert not [line for line in done.stderr.splitlines() if line.lstrip().startswith("::")]
 
 
-@pytest.mark.parametrize("command_name", ["check", "report"])
+@pytest.mark.parametrize("command_name", ["check", "show"])
 @pytest.mark.parametrize(
     "content",
     [

@@ -7,7 +7,7 @@ from click.shell_completion import BashComplete
 
 from pipediag.cli.main import pipediag
 
-OTHERS = ["json", "markdown", "perfetto", "speedscope"]
+OTHERS = ["json", "markdown", "perfetto"]
 
 
 def completed(*words: str) -> list[str]:
@@ -22,10 +22,10 @@ def completed(*words: str) -> list[str]:
         (("sh",), ["show"]),
         (("explain", "missing-"), ["missing-cache", "missing-prefetch"]),
         (("explain", "tr"), ["trace-only-python", "trials"]),
-        (("report", "--for"), ["--format"]),
+        (("show", "--for"), ["--format"]),
         (("check", "--format", "m"), ["markdown"]),
-        (("report", "x", "--format", "p"), ["perfetto"]),
-        (("report", "x", "--format", "csv,html,"), [f"csv,html,{name}" for name in OTHERS]),
+        (("show", "x", "--format", "p"), ["perfetto"]),
+        (("show", "x", "--format", "csv,html,"), [f"csv,html,{name}" for name in OTHERS]),
     ],
 )
 def test_commands_options_and_rules(words: tuple[str, ...], expected: list[str]) -> None:

@@ -92,10 +92,10 @@ def test_wrong_use_ends_with_2(arguments: tuple[str, ...], tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        ("repot", "Did you mean `report`?"),
+        ("chek", "Did you mean `check`?"),
         ("analyse", "Did you mean `analyze`?"),
         ("train.py", "`pipediag analyze train.py`"),
-        ("zzz", "The commands are analyze, report, show,"),
+        ("zzz", "The commands are analyze, show,"),
     ],
 )
 def test_an_unknown_command_suggests_the_nearest(

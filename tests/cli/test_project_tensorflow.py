@@ -104,9 +104,9 @@ class Project:
             check=False,
         )
 
-    def analysed(self, *target: str) -> Session:
+    def analysed(self, *target: str, budget_s: int) -> Session:
         """Analyse the program; return the session."""
-        command = ["-m", "pipediag", "analyze", "--budget", "8", "-o", "report", *target]
+        command = ["-m", "pipediag", "analyze", f"--budget={budget_s}", "-o", "report", *target]
         done = self.python(*command)
         assert done.returncode == ExitStatus.DONE, done.stderr
         return load_session(self.directory / "report")
@@ -138,7 +138,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_a_module_is_analysed_verified_and_fixed(project: Project, tmp_path: Path) -> None:
-    session = project.analysed("-m", "trainer.train", "--epochs", "4")
+    session = project.analysed("-m", "trainer.train", "--epochs", "4", budget_s=8)
     slow = dedent(FILES["trainer/data.py"]).splitlines().index("    dataset = dataset.map(parsed)")
     assert session.verdict.bottleneck == "input"
     assert session.patch is not None
@@ -167,7 +167,7 @@ def test_a_module_is_analysed_verified_and_fixed(project: Project, tmp_path: Pat
 
 
 def test_a_script_is_fixed_with_an_edit_that_is_right_under_a_condition(project: Project) -> None:
-    session = project.analysed("run.py", "--epochs", "4")
+    session = project.analysed("run.py", "--epochs", "4", budget_s=0)
     [cache] = [
         finding for finding in session.findings if finding.rule == "missing-cache" and finding.edit
     ]

@@ -91,7 +91,7 @@ def test_a_file_in_the_way_is_told(session: Session, tmp_path: Path) -> None:
 )
 def test_a_table_has_the_rows_and_columns_of_its_file(session: Session, name: str) -> None:
     pytest.importorskip("pandas")
-    [header, *rows] = csv.reader(io.StringIO(dict(tables.files(session))[f"{name}.csv"]))
+    [header, *rows] = csv.reader(io.StringIO(dict(tables.files(session))[f"{name}.csv"]()))
     frame = Result(session, None).table(name)
     assert list(frame.columns) == header
     assert len(frame) == len(rows)

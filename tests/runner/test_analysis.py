@@ -48,7 +48,7 @@ def test_a_report_that_cannot_be_written_keeps_the_session(
 
     assert result.report_failure is not None
     assert "the disk is full" in result.report_failure
-    assert "pipediag report out" in result.report_failure
+    assert "pipediag show out" in result.report_failure
     assert _names("out") == ["session.json"]
 
 

@@ -15,8 +15,8 @@ from pipediag.capture.replay import (
     verify,
 )
 from pipediag.capture.replay import changes as replayed
-from pipediag.capture.replay.inner import InnerChange, _target
-from pipediag.capture.replay.parts import _size_matters_to
+from pipediag.capture.replay.graph import InnerChange, _target
+from pipediag.capture.replay.verification import _size_matters_to
 from pipediag.session.edits import (
     KINDS,
     Change,

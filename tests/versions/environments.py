@@ -45,7 +45,6 @@ def lowest_interpreter() -> Path:
         "lowest-direct",
         tensorflow.replace("tensorflow", "tensorflow-cpu"),
         *extras["pandas"],
-        *extras["parquet"],
     ]
     return _made(LOWEST, project["requires-python"].removeprefix(">="), options)
 

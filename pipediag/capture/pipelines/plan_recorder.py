@@ -7,41 +7,162 @@ and back into the trace, so that fused and inserted iterators can be tied to sou
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import FrameType
+from functools import lru_cache
+from pathlib import PurePath
+from types import CodeType, FrameType
 from typing import Any
 
-from pipediag.capture.callsites import CallSite, is_pipediags
+from pipediag.capture.callsites import AUTOGRAPH_FILE, CallSite, is_pipediags, is_users, package_of
 from pipediag.capture.guard import GUARD_FILE, Guard, attempt
-from pipediag.capture.pipelines.call import (
+from pipediag.capture.packages import KERAS
+from pipediag.capture.pipelines.calls import (
     MARK,
+    PUBLIC_FORMS,
     InnerCalls,
-    forget,
-    making_again,
-    remember,
-    replaying,
-)
-from pipediag.capture.pipelines.functions import describe_function, users_side_effect
-from pipediag.capture.pipelines.helpers import helper_called, is_helpers
-from pipediag.capture.pipelines.old_operations import OldOperations
-from pipediag.capture.pipelines.parameters import (
     cardinality_of,
     element_bytes_of,
+    forget,
     given_in_place,
+    making_again,
     parameters_of,
+    remember,
+    replaying,
     takes_name,
+    user_place,
+    user_site,
 )
-from pipediag.capture.pipelines.public_forms import PUBLIC_FORMS
-from pipediag.capture.pipelines.user_site import user_place, user_site
+from pipediag.capture.pipelines.functions import describe_function, users_side_effect
+from pipediag.capture.python_functions import name_of
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.signal_handlers import let_pass
 from pipediag.capture.threads import EachThread
 from pipediag.session.recorded_operations import NAME_BEGINS, RecordedOperation
+
+_TENSORFLOWS = "tensorflow/python/data/experimental/ops/"
+_MODULES = frozenset(
+    "batching counter enumerate_ops error_ops from_list grouping interleave_ops io "
+    "pad_to_cardinality parsing_ops random_ops readers resampling scan_ops shuffle_ops snapshot "
+    "take_while_ops unique".split()
+)
+"""Those of the modules there that make a pipeline; others copy to devices or serve datasets."""
+_DATASETS = "tensorflow_datasets"
+_VERSION = re.compile(r"_v[12]$")
+
+
+@lru_cache(maxsize=4096)
+def is_helpers(filename: str) -> bool:
+    """Whether functions in that file make pipelines for their callers."""
+    path = PurePath(filename)
+    if _TENSORFLOWS in path.as_posix():
+        return path.stem in _MODULES
+    if package_of(filename) == _DATASETS:
+        return True
+    of_keras = package_of(filename) in KERAS and path.parent.name == "utils"
+    return of_keras and "dataset" in path.stem
+
+
+def helper_called(frame: FrameType | None) -> str | None:
+    """The function that the user's code called for the dataset that is made; None where none was.
+
+    Args:
+        frame: of what makes the call of tf.data.
+    """
+    name = None
+    while frame is not None and not _is_the_scripts(frame.f_code.co_filename):
+        if is_helpers(frame.f_code.co_filename):
+            name = _called_as(frame.f_code) or name
+        frame = frame.f_back
+    return None if name is None else _VERSION.sub("", name)
+
+
+def _called_as(code: CodeType) -> str | None:
+    """What a script calls this by; None for what TensorFlow Datasets calls within itself."""
+    name = name_of(code)
+    if package_of(code.co_filename) != _DATASETS:
+        return name.partition(".")[0]
+    # Decorators stand around its public functions, and reading is left to functions within others.
+    if code.co_name.startswith(("_", "<")) or "<locals>" in name:
+        return None
+    is_method = code.co_varnames[:1] == ("self",)
+    return code.co_name if is_method else f"tfds.{code.co_name}"
+
+
+def _is_the_scripts(filename: str) -> bool:
+    return is_users(filename) or AUTOGRAPH_FILE in filename
+
+
+MANY = 2_000
+"""Own choice: a script that makes its pipelines once has some dozens of operations, and one that
+makes them for each epoch some hundreds; this many take a few megabytes."""
+_RECENT = MANY // 4
+"""The last ones stay, whatever became of them: what they made may be about to be read."""
+
+
+class OldOperations:
+    """Looks through them each time that they have become twice as many."""
+
+    def __init__(self, recorder: Recorder, lock: threading.RLock) -> None:
+        """`lock` is held by whoever takes operations away."""
+        self._recorder = recorder
+        self._lock = lock
+        self._look_at = MANY
+
+    def let_go(self, datasets: list[weakref.ref[Any]], made_now: Iterable[str]) -> None:
+        """Drop what no loop reads and no dataset that lives stands for, and dead references.
+
+        `datasets` are those that bear the id of an operation, `made_now` operations whose dataset
+        is still to come.
+        """
+        recording = self._recorder.recording
+        if len(recording.operations) < self._look_at:
+            return
+        with self._lock:
+            operations = recording.operations[:]  # other threads add theirs meanwhile
+            alive = _forget_the_dead(datasets)
+            read = (loop.root_op_id for loop in recording.loops)
+            recent = (operation.id for operation in operations[-_RECENT:])
+            kept = needed(operations, {*alive, *filter(None, read), *recent, *made_now})
+            self._recorder.drop_operations({one.id for one in operations} - kept)
+            self._look_at = max(MANY, 2 * len(recording.operations))
+
+
+def needed(operations: Sequence[RecordedOperation], wanted: Iterable[str]) -> set[str]:
+    """The ids that are `wanted`, and those of all that their elements come through: what these
+    operations read from, what their functions make, and in whose function they were made."""
+    by_id = {operation.id: operation for operation in operations}
+    inside: dict[str, list[str]] = defaultdict(list)
+    for operation in operations:
+        if operation.inside_function_of is not None:
+            inside[operation.inside_function_of].append(operation.id)
+    found: set[str] = set()
+    pending = list(wanted)
+    while pending:
+        op_id = pending.pop()
+        known = by_id.get(op_id)
+        if known is None or op_id in found:
+            continue
+        found.add(op_id)
+        pending += [*known.parent_ids, *inside[op_id]]
+        if known.inside_function_of is not None:
+            pending.append(known.inside_function_of)
+    return found
+
+
+def _forget_the_dead(datasets: list[weakref.ref[Any]]) -> set[str]:
+    """The ids that those bear which live."""
+    seen = len(datasets)  # other threads add theirs meanwhile
+    living = [(ref, dataset) for ref in datasets[:seen] if (dataset := ref()) is not None]
+    datasets[:seen] = [ref for ref, _ in living]
+    return {dataset.__dict__[MARK] for _, dataset in living if MARK in dataset.__dict__}
+
 
 _SOURCES = (
     "from_tensors from_tensor_slices from_generator range zip counter list_files load random "

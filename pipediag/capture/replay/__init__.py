@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pipediag.capture.replay.changes import MOVED_LAYERS, model_settings, skipped_callbacks
-from pipediag.capture.replay.one_shot import one_shot_source
-from pipediag.capture.replay.own_caches import FilledCaches
-from pipediag.capture.replay.randomness import random_upstream
-from pipediag.capture.replay.rebuilding import rebuild
+from pipediag.capture.replay.preconditions import one_shot_source, random_upstream
+from pipediag.capture.replay.rebuilding import FilledCaches, rebuild
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.replay.verification import verify
 

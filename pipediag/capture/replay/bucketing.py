@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipediag.capture.replay.arguments import given_arguments
 from pipediag.capture.replay.elements import first_elements
-from pipediag.capture.replay.graph import Node
+from pipediag.capture.replay.graph import Node, given_arguments
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
 from pipediag.vocabulary import Scalar
 

@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from pipediag.capture.replay.graph import Graph, Node, OnElements
-from pipediag.capture.replay.inner import Inner
+from pipediag.capture.replay.graph import Graph, Inner, Node, OnElements
 from pipediag.capture.replay.inserting import inserted
-from pipediag.capture.replay.options import with_options
-from pipediag.capture.replay.randomness import draws_random
+from pipediag.capture.replay.preconditions import draws_random
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, first_line, said
 from pipediag.capture.replay.replacing import replacement
 from pipediag.capture.signal_handlers import let_pass
@@ -29,6 +27,33 @@ from pipediag.session.edits import (
 )
 from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.vocabulary import Scalar
+
+
+def with_options(options: dict[str, Scalar], inputs: list[Any]) -> Any:
+    """The dataset with these options set over those it has.
+
+    Raises:
+        NotReplayableError: an option that this TensorFlow does not have, or a value it refuses.
+    """
+    from tensorflow.python.data.ops import options as module
+
+    chosen = module.Options()
+    for name, value in options.items():
+        *groups, last = name.split(".")
+        holder = chosen
+        for group in groups:
+            holder = getattr(holder, _attribute(holder, group, name))
+        setattr(holder, _attribute(holder, last, name), value)
+    return inputs[0].with_options(chosen)
+
+
+def _attribute(holder: Any, name: str, whole: str) -> str:
+    # The recording leaves out the prefix: `optimization.apply_default_optimizations`.
+    for attribute in (name, f"experimental_{name}"):
+        if hasattr(type(holder), attribute):
+            return attribute
+    raise NotReplayableError(f"This TensorFlow has no option {whole} for datasets.")
+
 
 _AT_THE_END = "prefetch_to_device"
 _INFINITE = -1

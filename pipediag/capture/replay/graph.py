@@ -1,19 +1,219 @@
-"""The pipeline that a loop consumes as nodes that can be rearranged and built again."""
+"""The pipeline that a loop consumes as nodes that can be rearranged and built again.
+
+A call can be made again with other arguments; so can calls within another operation's function,
+which is traced again with them: `flat_map`'s maps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from pipediag.capture.pipelines.call import MARK, Call, call_of, keep, replaying
-from pipediag.capture.replay.arguments import datasets_read_by, given_arguments, with_datasets
-from pipediag.capture.replay.inner import Inner
-from pipediag.capture.replay.refusal import NotReplayableError
-from pipediag.capture.replay.wrappers import wrapped_again
+from pipediag.capture.pipelines.calls import MARK, Call, call_of, keep, replaying
+from pipediag.capture.replay.inserting import inserted
+from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
+from pipediag.session.edits import Insert, Remove, SetParameters, unknown_change
 from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.vocabulary import Scalar
+
+
+def wrapped_again(dataset: Any, inputs: list[Any]) -> Any:
+    """The same wrapper around another dataset.
+
+    Raises:
+        NotReplayableError: a kind of dataset that can't be built from the outside.
+    """
+    from tensorflow.python.data.ops import dataset_ops
+
+    name = type(dataset).__name__
+    make = _WRAPPERS.get(name)
+    if make is None or len(inputs) != 1:
+        raise NotReplayableError(
+            f"The elements pass through a {name.strip('_')}, which Pipediag can't build again."
+        )
+    return make(dataset_ops, dataset, inputs[0])
+
+
+def _options(_: Any, dataset: Any, given: Any) -> Any:
+    return given.with_options(dataset.options())
+
+
+def _prefetch(_: Any, dataset: Any, given: Any) -> Any:
+    return given.prefetch(dataset._buffer_size)
+
+
+def _restructured(dataset_ops: Any, dataset: Any, given: Any) -> Any:
+    return dataset_ops._RestructuredDataset(given, dataset.element_spec)
+
+
+def _without_assertion(_: Any, _dataset: Any, given: Any) -> Any:
+    # A trial takes a number of steps of its own; a filled cache goes on for ever.
+    return given
+
+
+def _copied(_: Any, dataset: Any, given: Any) -> Any:
+    return type(dataset)(given, dataset._target_device, dataset._source_device_string)
+
+
+_WRAPPERS = {
+    "_OptionsDataset": _options,
+    "_PrefetchDataset": _prefetch,
+    "_RestructuredDataset": _restructured,
+    "_AssertCardinalityDataset": _without_assertion,
+    "_CopyToDeviceDataset": _copied,
+}
+
+
+def datasets_read_by(call: Call) -> list[Any]:
+    """The datasets among the arguments of a call, each once, in their order."""
+    found: dict[int, Any] = {}
+    for dataset in _datasets_in((call.args, call.kwargs)):
+        found.setdefault(id(dataset), dataset)
+    return list(found.values())
+
+
+def with_datasets(call: Call, inputs: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with other datasets in the places of those that the call read."""
+    new = {id(old): given for old, given in zip(datasets_read_by(call), inputs, strict=True)}
+    return _with(call.args, new), _with(call.kwargs, new)
+
+
+def given_arguments(
+    call: Call, inputs: list[Any], parameters: dict[str, Scalar]
+) -> inspect.BoundArguments:
+    """The arguments by name, with other datasets and changed parameters.
+
+    Raises:
+        NotReplayableError: a parameter that the operation does not have, or a source of data.
+    """
+    if not call.repeatable:
+        raise NotReplayableError(
+            f"{at_start(said(call.operation))} hands out the script's own data, so it can't be "
+            "called again with other parameters."
+        )
+    signature = inspect.signature(call.function)
+    args, kwargs = with_datasets(call, inputs)
+    given = signature.bind(*args, **kwargs)
+    set_parameters(given, parameters, call.operation)
+    return given
+
+
+def set_parameters(
+    given: inspect.BoundArguments, parameters: dict[str, Scalar], operation: RecordedOperation
+) -> None:
+    """Set arguments by their names.
+
+    Raises:
+        NotReplayableError: a parameter that the operation does not have.
+    """
+    for name, value in parameters.items():
+        if name not in given.signature.parameters:
+            raise NotReplayableError(f"{at_start(said(operation))} has no parameter {name}.")
+        given.arguments[name] = value
+
+
+def _datasets_in(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple | list):
+        for item in value:
+            yield from _datasets_in(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _datasets_in(item)
+    elif _is_dataset(value):
+        yield value
+
+
+def _is_dataset(value: Any) -> bool:
+    from tensorflow.python.data.ops import dataset_ops
+
+    return isinstance(value, dataset_ops.DatasetV2)
+
+
+def _with(value: Any, new: dict[int, Any]) -> Any:
+    if id(value) in new:
+        return new[id(value)]
+    if next(_datasets_in(value), None) is None:
+        return value
+    if isinstance(value, dict):
+        items = {key: _with(item, new) for key, item in value.items()}
+        return items if type(value) is dict else type(value)(items)
+    changed = [_with(item, new) for item in value]
+    return type(value)(*changed) if hasattr(value, "_fields") else type(value)(changed)
+
+
+Place = tuple[str | None, int | None]
+InnerChange = SetParameters | Insert | Remove
+
+
+class Inner:
+    """Recognises the calls of a function as it is traced again, and changes some of them."""
+
+    def __init__(self, operations: Sequence[RecordedOperation]) -> None:
+        self.changes: list[InnerChange] = []
+        self.hoisted: dict[str, inspect.BoundArguments] = {}
+        """Arguments of the calls that were left out, by operation."""
+        self.functions: dict[str, Callable[..., Any]] = {}
+        self._places: dict[tuple[str, Place], deque[RecordedOperation]] = defaultdict(deque)
+        self._kinds: dict[str, deque[RecordedOperation]] = defaultdict(deque)
+        for operation in operations:
+            self._places[operation.kind, (operation.file, operation.line)].append(operation)
+            self._kinds[operation.kind].append(operation)
+
+    def call(
+        self,
+        kind: str,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        place: Callable[[], Place],
+    ) -> Any:
+        """Make the call as it was recorded, with the changes that name it.
+
+        Raises:
+            NotReplayableError: a change that can't be made here.
+        """
+        if not self._kinds[kind]:
+            return function(*args, **kwargs)
+        operation = self._next(kind, place())
+        given = inspect.signature(function).bind(*args, **kwargs)
+        if "name" in inspect.signature(function).parameters:
+            given.arguments["name"] = operation.name
+        mine = [c for c in self.changes if _target(c) == operation.id]
+        for change in mine:
+            if isinstance(change, SetParameters):
+                set_parameters(given, change.parameters, operation)
+        if any(isinstance(change, Remove) for change in mine):
+            self.hoisted[operation.id] = given
+            self.functions[operation.id] = function
+            made = args[0]
+        else:
+            made = function(*given.args, **given.kwargs)
+        for change in mine:
+            if isinstance(change, Insert):
+                made = inserted(made, change.kind, change.parameters)
+        return made
+
+    def _next(self, kind: str, place: Place) -> RecordedOperation:
+        """Calls at one place come in the order of their recording, in every tracing anew."""
+        # A class given as the function has no line of its own: there its kind must do.
+        waiting = self._places.get((kind, place)) or self._kinds[kind]
+        waiting.rotate(-1)
+        return waiting[-1]
+
+
+def _target(change: InnerChange) -> str:
+    match change:
+        case Insert():
+            return change.after
+        case SetParameters() | Remove():
+            return change.op_id
+        case unknown:
+            return unknown_change(unknown)
+
 
 Make = Callable[[list[Any]], Any]
 """Builds a dataset from the datasets that it reads from."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipediag.capture.callsites import CallSite, is_users
-from pipediag.capture.pipelines.call import MARK, MadeAgain, making_again
+from pipediag.capture.pipelines.calls import MARK, MadeAgain, making_again
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.python_functions import unwrap
 from pipediag.capture.replay.rebuilding import random_state_kept

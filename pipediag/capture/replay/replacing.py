@@ -6,9 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from pipediag.capture.replay.arguments import given_arguments
 from pipediag.capture.replay.bucketing import bucketed
-from pipediag.capture.replay.graph import Make, Node
+from pipediag.capture.replay.graph import Make, Node, given_arguments
 from pipediag.capture.replay.pydataset import read_by_workers
 from pipediag.capture.replay.refusal import NotReplayableError, said
 from pipediag.vocabulary import Scalar

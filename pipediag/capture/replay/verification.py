@@ -1,16 +1,183 @@
-"""Whether a changed pipeline hands out the same batches, on real elements, before it is timed."""
+"""Checks on real elements that a changed pipeline hands out the same batches, before it is timed.
+
+Only the part that changes is read, cut out of the pipeline as written and as changed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
-from pipediag.capture.replay.comparison import difference_of, spec_difference
-from pipediag.capture.replay.elements import Reading, first_elements
-from pipediag.capture.replay.one_shot import one_shot_source
-from pipediag.capture.replay.parts import Parts, changed_parts
+from pipediag.capture.replay.changes import apply
+from pipediag.capture.replay.elements import (
+    Reading,
+    dataset_of,
+    difference_of,
+    first_elements,
+    spec_difference,
+)
+from pipediag.capture.replay.graph import Graph, Node
+from pipediag.capture.replay.preconditions import (
+    is_random,
+    one_shot_source,
+    refuse_files_of_its_own,
+)
+from pipediag.capture.replay.rebuilding import built, pass_caches_by
 from pipediag.capture.replay.refusal import NotReplayableError
-from pipediag.session.edits import Change, Check, Move, as_written, touched
+from pipediag.session.edits import (
+    Change,
+    Check,
+    Insert,
+    Move,
+    MoveLayers,
+    Remove,
+    Replace,
+    SetModel,
+    SetOptions,
+    SetParameters,
+    SkipCallback,
+    as_written,
+    touched,
+    unknown_change,
+)
+
+ROWS_OF_A_CHECK = 16
+"""Batches are made this small for a check, or a slow function would cost seconds of it."""
+_FEWEST_ELEMENTS = 32
+"""A filter may drop most of them."""
+_SPLITTING = frozenset({"unbatch", "rebatch"})
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Both forms of the changed part, as datasets that start from the same elements."""
+
+    before: Any
+    after: Any
+    random: bool
+    """Whether two passes over the part itself may differ."""
+
+
+def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> Parts:
+    """Cut out what the changes touch, and give it a few elements of what it reads from.
+
+    Where it reads from several datasets, or from none, everything upstream belongs to it.
+
+    Raises:
+        NotReplayableError: a change that can't be made here, or a pipeline that can't be read.
+    """
+    before, after = Graph(dataset), Graph(dataset)
+    refuse_files_of_its_own(before)
+    for graph in (before, after):
+        pass_caches_by(graph)
+    apply(after, changes)
+    kept = after.kept()
+    tops = _tops(before, after, kept)
+    cuts = [_cut(top, kept) for top in tops]
+    sources = {id(source): source for cut in cuts for source in cut.sources}
+    whole = len(sources) != 1 or not all(cut.sources for cut in cuts)
+    if whole:
+        cuts = [_cut(top, set()) for top in tops]
+    nodes = cuts[0].nodes + cuts[1].nodes
+    if not _sizes_matter(nodes, changes):
+        for node in nodes:
+            _make_batches_small(node)
+    fixed: dict[int, Any] = {}
+    if not whole:
+        ((key, source),) = sources.items()
+        # Half a batch at the end shows what happens to a remainder.
+        wanted = max(_FEWEST_ELEMENTS, _rows_of_a_batch(cuts[0].nodes) * 5 // 2)
+        fixed[key] = _few_of(source, wanted, seconds)
+    built_before, built_after = (
+        built(
+            graph, top, {n: fixed[id(n.dataset)] for n in graph.nodes() if id(n.dataset) in fixed}
+        )
+        for graph, top in zip((before, after), tops, strict=True)
+    )
+    random = any(map(is_random, nodes))
+    return Parts(built_before, built_after, random)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    nodes: list[Node]
+    sources: list[Any]
+    """The datasets that the nodes read from and that are the same in both forms."""
+
+
+def _cut(top: Node, kept: set[int]) -> _Cut:
+    nodes: dict[Node, None] = {}
+    sources: dict[int, Any] = {}
+    pending = [top]
+    while pending:
+        node = pending.pop()
+        if id(node.dataset) in kept:
+            sources[id(node.dataset)] = node.dataset
+        elif node not in nodes:
+            nodes[node] = None
+            pending.extend(node.inputs)
+    return _Cut(list(nodes), list(sources.values()))
+
+
+def _tops(before: Graph, after: Graph, kept: set[int]) -> tuple[Node, Node]:
+    """The last nodes of the changed part: behind them both forms are the same."""
+    (old,), (new,) = before.end.inputs, after.end.inputs
+    while (
+        new.dataset is old.dataset
+        and not new.changed
+        and id(new.dataset) not in kept
+        and len(new.inputs) == len(old.inputs) == 1
+    ):
+        old, new = old.inputs[0], new.inputs[0]
+    return old, new
+
+
+def _batch_size(node: Node) -> int | None:
+    size = node.parameters.get("batch_size")
+    if size is None and node.operation is not None:
+        size = node.operation.parameters.get("batch_size")
+    return size if isinstance(size, int) and size > 0 else None
+
+
+def _sizes_matter(nodes: list[Node], changes: Sequence[Change]) -> bool:
+    """Whether batches of another size would be compared with batches as they come in."""
+    if any(operation.kind in _SPLITTING for node in nodes for operation in node.operations[:1]):
+        return True
+    return any(map(_size_matters_to, changes))
+
+
+def _size_matters_to(change: Change) -> bool:
+    match change:
+        case Insert() | Replace():
+            return change.kind in _SPLITTING
+        case Remove():
+            return True
+        case SetParameters() | Move() | SetOptions() | SetModel() | SkipCallback() | MoveLayers():
+            return False
+        case unknown:
+            return unknown_change(unknown)
+
+
+def _rows_of_a_batch(nodes: list[Node]) -> int:
+    """Elements of its source that a batch of this part takes; those of a split batch are one."""
+    kinds = {operation.kind for node in nodes for operation in node.operations[:1]}
+    return 1 if kinds & _SPLITTING else prod(_batch_size(node) or 1 for node in nodes)
+
+
+def _make_batches_small(node: Node) -> None:
+    size = _batch_size(node)
+    if size is not None and size > ROWS_OF_A_CHECK:
+        node.parameters["batch_size"] = ROWS_OF_A_CHECK
+
+
+def _few_of(source: Any, count: int, seconds: float) -> Any:
+    elements = first_elements(source, count, seconds).elements
+    if not elements:
+        raise NotReplayableError("The pipeline hands out no elements to check.")
+    return dataset_of(elements, source.element_spec)
+
 
 READING_LIMIT_S = 5.0
 """No check reads on for longer; what was read by then is compared."""

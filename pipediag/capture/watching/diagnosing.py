@@ -220,8 +220,6 @@ class Diagnosing:
         """That of the loop which is being measured: a plain attribute, read on every step."""
         self.before_training: Callable[[], None] = nothing
         """Called when a training loop has its first batch and has made no step with it."""
-        self.when_measured: Callable[[], None] = nothing
-        """Called between two steps of a training loop whose last window is over."""
 
     @property
     def looks(self) -> bool:
@@ -377,7 +375,6 @@ class Diagnosing:
             self.released(loop)
         else:
             self._stopping.go_on_or_stop(loop)
-        self.when_measured()
 
     def let_go(self) -> None:
         """Drop what is the script's, and hear of it no more: also in a child that it forks."""

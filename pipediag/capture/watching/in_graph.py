@@ -16,7 +16,7 @@ from typing import Any
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.instruments import Instruments
-from pipediag.capture.pipelines.user_site import user_site
+from pipediag.capture.pipelines.calls import user_site
 from pipediag.capture.runtime import Cancellation, Counter, Keeper, Runtime
 from pipediag.capture.threads import EachThread
 from pipediag.capture.watching.in_graph_measure import INTERVAL_S, InGraphMeasure

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pipediag.facts.step import uneven
 from pipediag.reporters.words.run_parts import Part
+from pipediag.session.ledger import Run
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
 from pipediag.session.steps import Share
-from pipediag.vocabulary import StepClass
+from pipediag.vocabulary import RunPartName, StepClass
 
 MAX_BUCKETS = 500
 CLIP_FACTOR = 3.0
 """Steps longer than this many times the 95th percentile are clipped: one 900 ms step would
 otherwise press a thousand 10 ms steps into a line."""
+_NARROWEST = 0.1
+"""Percent of the timeline's width that is about a pixel."""
 _CHARACTER_WIDE = 0.85
 _CHARACTER_NARROW = 2.4
 """Percent of the bar that one character of a label takes, at about 950 and 340 pixels."""
@@ -61,6 +63,36 @@ def run_segments(parts: Sequence[Part]) -> list[RunSegment]:
         segments.append(RunSegment(start, width, part))
         start += width
     return segments
+
+
+@dataclass(frozen=True)
+class Passed(_OfABar):
+    """A stretch of the run in one part, on the clock of the run."""
+
+    part: RunPartName | None
+    """None: pipediag's own work."""
+
+
+def run_timeline(run: Run | None) -> list[Passed]:
+    """Return the run as it passed: stretches of one part, those too short to be seen joined."""
+    spans = sorted(run.spans, key=lambda one: one.start_ms) if run is not None else []
+    if not spans:
+        return []
+    begin = spans[0].start_ms
+    whole = max(one.start_ms + one.duration_ms for one in spans) - begin or 1.0
+    found: list[Passed] = []
+    for span in spans:
+        start, width = (100.0 * part / whole for part in (span.start_ms - begin, span.duration_ms))
+        last = found[-1] if found else None
+        if last is not None and start + width - last.start < _NARROWEST:
+            # The longer of two stretches that share a pixel gives its colour.
+            longer = last.part if last.width >= width else span.part
+            found[-1] = Passed(last.start, start + width - last.start, longer)
+        elif last is not None and last.part == span.part:
+            found[-1] = Passed(last.start, start + width - last.start, last.part)
+        else:
+            found.append(Passed(start, width, span.part))
+    return found
 
 
 def breakdown_segments(breakdown: dict[StepClass, Share]) -> list[Segment]:
@@ -139,46 +171,6 @@ def _height(value: float, scale: float) -> float:
 
 
 BINS = 32
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """How many steps took how long. Coordinates are for a view box of 100 by 100."""
-
-    path: Markup
-    scale_ms: float
-    """At the right end; what took longer is in the last bar."""
-    longer: int
-    median_x: float
-    mean_x: float
-    most: int
-    """Steps in the highest bar."""
-
-
-def step_histogram(session: Session) -> Histogram | None:
-    """None where mean and median say the same, so that either tells what a step takes."""
-    steps = session.steps
-    if steps is None or not steps.samples_ms or uneven(steps) is None:
-        return None
-    longest = max(steps.samples_ms)
-    scale = min(longest, CLIP_FACTOR * max(steps.p95_ms, steps.mean_ms)) or 1.0
-    counts = [0] * BINS
-    for sample in steps.samples_ms:
-        counts[min(BINS - 1, int(BINS * sample / scale))] += 1
-    width, most = 100.0 / BINS, max(counts)
-    bars = (
-        f"M{n * width:.2f} 100V{100 - 100 * count / most:.1f}h{width * 0.86:.2f}V100z"
-        for n, count in enumerate(counts)
-        if count
-    )
-    return Histogram(
-        path=Markup("".join(bars)),  # of numbers alone
-        scale_ms=scale,
-        longer=sum(sample > scale for sample in steps.samples_ms),
-        median_x=min(100.0, 100 * steps.median_ms / scale),
-        mean_x=min(100.0, 100 * steps.mean_ms / scale),
-        most=most,
-    )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ _HEADING = re.compile(r'<h2 id="([a-z-]+-title)">([^<]+)</h2>')
 
 _SHORT = {
     "ledger-title": "Run",
-    "timeline-title": "Timeline",
     "breakdown-title": "Step",
     "pipeline-title": "Pipeline",
     "trials-title": "Tried",

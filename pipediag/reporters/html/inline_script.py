@@ -10,21 +10,17 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
-PARTS = ("start", "theme", "editor", "tables", "search", "files", "drawing", "timeline")
-"""In the order in which they run; each is a file of `templates/script`."""
-
 _BLANKS = re.compile(r"(?<=[:;,{}])\s+|\s+(?=[{}])")
 """Not those before a colon, which in a selector stand for any child; none of them is in a text."""
 
 
 @cache
 def script() -> Markup:
-    """The text between the tags, as it is hashed: without comments and indents, for its size."""
-    folder = files("pipediag.reporters.html").joinpath("templates", "script")
-    parts = (folder.joinpath(f"{part}.js").read_text(encoding="utf-8") for part in PARTS)
-    lines = (line.strip() for part in parts for line in part.split("\n"))
+    """Return the text between the tags, as it is hashed: without comments and indents."""
+    file = files("pipediag.reporters.html").joinpath("templates", "copy.js")
+    lines = (line.strip() for line in file.read_text(encoding="utf-8").split("\n"))
     kept = "\n".join(line for line in lines if line and not line.startswith("//"))
-    return Markup(f'"use strict";\n(() => {{\n{kept}\n}})();\n')  # files of ours alone
+    return Markup(f'"use strict";\n(() => {{\n{kept}\n}})();\n')  # a file of ours alone
 
 
 @cache

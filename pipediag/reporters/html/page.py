@@ -1,14 +1,13 @@
 """The report as one HTML file: nothing fetched, everything drawn here.
 
-One script of ours is in it, which the page's policy lets run by its hash, and no other. What it
-adds (a timeline, sorting, search, files to save) the page can do without.
+One script of ours is in it, which the page's policy lets run by its hash, and no other: a button
+that copies a patch.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -23,15 +22,9 @@ from pipediag.facts.order import to_act_on
 from pipediag.facts.python_callables import python_behind
 from pipediag.facts.run_parts import RUN_PART
 from pipediag.facts.step import uneven
-from pipediag.reporters import json as json_file
-from pipediag.reporters import markdown
-from pipediag.reporters.html import charts, contents, rails, source_lines, trial_chart
+from pipediag.reporters.html import charts, contents, source_lines, trial_chart
 from pipediag.reporters.html.anchors import Anchors
-from pipediag.reporters.html.embedded import embed
 from pipediag.reporters.html.inline_script import policy, script, style
-from pipediag.reporters.html.packed import fitting
-from pipediag.reporters.html.timeline import packed_timeline
-from pipediag.reporters.tables import csv as tables
 from pipediag.reporters.words import (
     device_summary,
     embedding_rows,
@@ -56,26 +49,11 @@ from pipediag.reporters.words import trial_outcomes as trials
 from pipediag.reporters.words.evidence import evidence
 from pipediag.reporters.words.source_names import SourceNames
 from pipediag.reporters.words.trial_words import TRIAL_WORDS
-from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
 from pipediag.session.trials import WORTHWHILE
 
-MAX_BYTES = 360_000
-"""A page of that size opens at once, and mail and artifact viewers take it."""
-_SPARE_BYTES = 2_000
-"""Of them for what the footer says of files that have no room, and for a longer list of those."""
-_TAG_BYTES = 90
-MOST_TIMELINE_BYTES = 90_000
-"""Fifty thousand steps with their waits would take three times as much."""
 _LONGEST_TEXT = 600
 """Characters of one text; arguments and framework messages can be endless."""
-_EMPTY: dict[str, Any] = {
-    "timeline": None,
-    "attached": [],
-    "whole": True,
-    "left_out": [],
-    "embedded": None,
-}
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
@@ -85,54 +63,20 @@ def files(session: Session) -> Iterator[tuple[str, str]]:
 
 
 def render(session: Session) -> str:
-    """The whole page. A session in which nothing was measured gives a page of reasons."""
+    """Return the whole page. A session in which nothing was measured gives a page of reasons."""
     templates = environment()
     context = _body_context(session)
-    verdict = templates.get_template("verdict.html.j2").render(context)
     body = templates.get_template("body.html.j2").render(context)
-    listed = _to_save(session)
-
-    def page(**parts: Any) -> str:
-        fixed = {
-            "session": session,
-            "command": labels.command_line(session.script),
-            "policy": policy(),
-            "script": script(),
-            "style": style(),
-            "verdict": verdict,
-            "contents": contents.of_page(body),
-            "body": body,
-        }
-        return templates.get_template("report.html.j2").render({**fixed, **_EMPTY, **parts})
-
-    frame = len(page().encode()) + _TAG_BYTES * (len(listed) + 1) + _SPARE_BYTES
-    room = MAX_BYTES - frame
-    timeline = packed_timeline(session, max(0, min(room, MOST_TIMELINE_BYTES)))
-    attached = fitting(listed, room - len(timeline or ""))
-    names = {file.name for file in attached}
-    whole = SESSION_FILE in names
-    taken = len(timeline or "") + sum(len(file.data) for file in attached)
-    return page(
-        timeline=timeline,
-        attached=attached,
-        whole=whole,
-        left_out=[name for name, _ in listed if name not in names],
-        # What does not fit packed may still fit without its rows.
-        embedded=None if whole else embed(session, room - taken),
+    return templates.get_template("report.html.j2").render(
+        session=session,
+        command=labels.command_line(session.script),
+        policy=policy(),
+        script=script(),
+        style=style(),
+        verdict=templates.get_template("verdict.html.j2").render(context),
+        contents=contents.of_page(body),
+        body=body,
     )
-
-
-def _to_save(session: Session) -> list[tuple[str, str]]:
-    """Files to save out of the page; what matters most comes first where room is scarce.
-
-    An error in making one costs the page only that: the file itself is written elsewhere, and
-    whoever writes it reports the error.
-    """
-    found: list[tuple[str, str]] = []
-    for files_of in (markdown.files, json_file.files, tables.files):
-        with suppress(Exception):
-            found.extend(files_of(session))
-    return found
 
 
 def _body_context(session: Session) -> dict[str, Any]:
@@ -154,8 +98,8 @@ def _body_context(session: Session) -> dict[str, Any]:
         "run_parts": parts,
         "run_segments": charts.run_segments(parts),
         "strip": charts.step_strip(session),
+        "passed": charts.run_timeline(session.run),
         "rows": shown_rows,
-        "rails": rails.rails([row.op for row in rows], [row.op.id for row in shown_rows]),
         "row_count": len(rows),
         "bottleneck": session.operation(pipeline.bottleneck_op_id) if pipeline else None,
         "groups": findings.group(session),
@@ -170,7 +114,6 @@ def _body_context(session: Session) -> dict[str, Any]:
         "in_patch": first is not None and source_lines.is_in_patch(first.finding, culprit),
         "ways_on": ways_on.ways_on(session),
         "of_compute": step_parts.largest(session),
-        "histogram": charts.step_histogram(session),
         "self_checks": self_checks.self_checks(session),
         "severity": verdict_words.shown(session),
         "phases": phases.phases(session),
@@ -215,8 +158,6 @@ def environment() -> Environment:
         interval=quantities.interval,
         evidence=evidence,
         whisker=charts.whisker,
-        rail_drawing=rails.drawing,
-        lane_count=rails.lane_count,
         idle_parts=idle_time.idle_parts,
         counted=quantities.counted,
         device_summary=device_summary.summary,

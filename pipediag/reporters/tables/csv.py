@@ -8,8 +8,9 @@ the number that `steps.csv` gives them.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pipediag.encoding.csv import TableWriter
 from pipediag.facts.profile_clock import profile_clock
@@ -165,10 +166,10 @@ class Table:
     rows: Iterable[Row]
 
 
-def files(session: Session) -> Iterator[tuple[str, str]]:
-    """All tables of the session; those without rows have their header."""
+def files(session: Session) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Yield each file's name and what makes its text, so that an error in one costs no other."""
     for table in tables(session):
-        yield f"{table.name}.csv", as_text(table.columns, table.rows)
+        yield f"{table.name}.csv", partial(as_text, table.columns, table.rows)
 
 
 def tables(session: Session) -> Iterator[Table]:

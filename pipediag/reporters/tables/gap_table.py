@@ -12,36 +12,26 @@ from pathlib import Path
 from pipediag.encoding.csv import TableWriter
 from pipediag.measures.profile.gaps import all_gaps
 from pipediag.reporters.tables.device_rows import GAP_COLUMNS
-from pipediag.reporters.tables.large import write_large
 from pipediag.session.files import replacing
 from pipediag.trace.device.traces import DeviceTrace
 from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import Scalar
 
 
-def write_gap_table(path: Path, summaries: Sequence[tuple[str, TraceSummary]]) -> tuple[Path, ...]:
-    """Writes a row for each gap from the floor on: device by device, in order of time.
+def write_gap_table(path: Path, summaries: Sequence[tuple[str, TraceSummary]]) -> None:
+    """Write a row for each gap from the floor on: device by device, in order of time.
 
     The columns are `GAP_COLUMNS`; a profile alone knows no operations and lines of a script.
 
     Args:
-        path: the CSV file; a large table is written as Parquet beside it. Each is replaced whole or
-            not at all.
+        path: the CSV file, replaced whole or not at all.
         summaries: with the host of each; of one alone the host is not shown.
-
-    Returns:
-        The files.
 
     Raises:
         PipediagError: a file cannot be written.
     """
     with replacing(path) as file:
         TableWriter(getwriter("utf-8")(file), GAP_COLUMNS).writerows(_all_rows(summaries))
-    count = sum(len(device.gaps) for _, summary in summaries for device in summary.devices)
-    large = path.with_suffix(".parquet")
-    if write_large(large, GAP_COLUMNS, count, _all_rows(summaries)):
-        return path, large
-    return (path,)
 
 
 def _all_rows(summaries: Sequence[tuple[str, TraceSummary]]) -> Iterator[tuple[Scalar, ...]]:

@@ -113,7 +113,7 @@ def _proof(session: Session, finding: Finding) -> str:
         else "in the running training loop"
     )
     return (
-        f"Base against edit by turns {where}, {counted(trial.blocks, 'pair')} of blocks"
+        f"Base and change alternated {where}, {counted(trial.blocks, 'pair')} of blocks"
         f"{_between(session, finding)}."
     )
 

@@ -205,8 +205,6 @@ def command_line(script: Script) -> str:
 
 def ending(script: Script) -> str:
     """How it ended, as the words after `The script`."""
-    if script.interval is not None and script.outcome == "finished":
-        return f"went on when measurement {script.interval} was over,"
     return OUTCOME[script.outcome]
 
 

@@ -77,7 +77,7 @@ def _base_and_baseline(session: Session) -> SelfCheck:
         f"{milliseconds(run.base_step_ms)} a step in the trials",
         _off(steps.mean_ms, run.base_step_ms),
         "If they differ, the steps or the machine changed in between. A trial's ratio holds, as "
-        "base and edit ran by turns; what it comes to for the run is then less certain.",
+        "base and change alternated; what it comes to for the run is then less certain.",
     )
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.pipelines.call import MARK, call_of, remember
+from pipediag.capture.pipelines.calls import MARK, call_of, remember
 from pipediag.session.recorded_operations import RecordedOperation
 
 

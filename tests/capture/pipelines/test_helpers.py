@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.pipelines.helpers import helper_called, is_helpers
+from pipediag.capture.pipelines.plan_recorder import helper_called, is_helpers
 
 SITE = "/opt/python/lib/python3.11/site-packages"
 TFDS = f"{SITE}/tensorflow_datasets/core"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.pipelines.parameters import given_in_place
+from pipediag.capture.pipelines.calls import given_in_place
 
 
 def take(self: Any, count: int, name: str | None = None) -> None:

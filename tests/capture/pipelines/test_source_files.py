@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.capture.pipelines.source_files import MOST_FILES, uncompressed_bytes
+from pipediag.capture.pipelines.calls import MOST_FILES, uncompressed_bytes
 
 
 def written(folder: Path, name: str, content: bytes) -> str:

@@ -10,7 +10,7 @@ SCRIPT = """
         FilledCaches, NotReplayableError, one_shot_source, random_upstream, rebuild
     )
     from pipediag.capture.replay.graph import Graph
-    from pipediag.capture.replay.own_caches import pass_caches_by
+    from pipediag.capture.replay.rebuilding import pass_caches_by
     from pipediag.session.edits import *
 
     def op(dataset, kind, number=0):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.replay import one_shot
+from pipediag.capture.replay import preconditions
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ def test_workers_of_any_keras_serve_one_loop_only(
         return workers
 
     calls = [(None, SimpleNamespace(generator=batches))]
-    monkeypatch.setattr(one_shot, "Graph", lambda _: SimpleNamespace(calls=lambda: calls))
+    monkeypatch.setattr(preconditions, "Graph", lambda _: SimpleNamespace(calls=lambda: calls))
 
-    said = one_shot.one_shot_source(None)
+    said = preconditions.one_shot_source(None)
     assert said is not None
     assert "workers of their own" in said

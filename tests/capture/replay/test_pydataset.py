@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.pipelines.call import Call
+from pipediag.capture.pipelines.calls import Call
 from pipediag.capture.replay import pydataset
 from pipediag.capture.replay.graph import Node
 from pipediag.capture.replay.pydataset import _indices, _made_ahead, adapter_of, read_by_workers

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
@@ -62,18 +60,3 @@ class Page(HTMLParser):
     def running_scripts(self) -> list[Element]:
         """Those that a browser runs; data is of another type."""
         return [one for one in self.find("script") if "type" not in one.attributes]
-
-    def session_text(self) -> str:
-        """The session as JSON without its rows, where there was no room for all of it, packed."""
-        found = [one for one in self.find("script") if one.attributes.get("id") == "session"]
-        return found[0].text if found else "null"
-
-    def attached(self) -> dict[str, str]:
-        """The files that the page holds packed, and the timeline's data."""
-        return {
-            str(one.attributes.get("data-name") or one.attributes.get("id")): gzip.decompress(
-                base64.b64decode(one.text)
-            ).decode()
-            for one in self.find("script")
-            if one.attributes.get("type") == "text/plain"
-        }

@@ -57,35 +57,6 @@ def test_it_fits_every_window_fetches_nothing_and_logs_nothing(
     assert driver.execute_script("return performance.getEntriesByType('resource').length") == 0
 
 
-def test_rails_meet_from_row_to_row_and_go_where_rows_are_sorted(
-    driver: Any, tmp_path: Path
-) -> None:
-    page = write(sessions.branches(), tmp_path)
-    for width in (1280, 390, 320):
-        browser.show(driver, page, width=width)
-        gaps, inside = driver.execute_script(
-            """
-            const box = item => item.getBoundingClientRect();
-            const drawings = [...document.querySelectorAll(".rails")].map(box);
-            const texts = [...document.querySelectorAll(".railed .op-title")].map(box);
-            return [drawings.slice(1).map((next, i) => Math.abs(next.top - drawings[i].bottom)),
-                    drawings.every((one, i) => one.right <= texts[i].left && one.left >= 0)];
-            """
-        )
-        assert len(gaps) == 6
-        assert max(gaps) <= 1.5
-        assert inside
-    browser.show(driver, page, width=1280)
-    lines = (
-        "return [...document.querySelectorAll('.rails line')]"
-        ".filter(line => line.checkVisibility()).length"
-    )
-    assert driver.execute_script(lines) > 6
-    driver.execute_script("document.querySelectorAll('.pipeline .sort')[1].click()")
-    assert driver.execute_script(lines) == 0
-    assert driver.execute_script("return document.querySelectorAll('.rails .dot').length") == 7
-
-
 def test_dark_is_dark_and_light_is_light(driver: Any, tmp_path: Path) -> None:
     browser.show(driver, write(factories.make_session(), tmp_path), width=1280)
     backgrounds = []

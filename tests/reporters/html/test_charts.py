@@ -1,13 +1,15 @@
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.reporters.html import charts
+from pipediag.reporters.html.charts import run_timeline
+from pipediag.session.ledger import RunSpan
+from pipediag.vocabulary import RunPartName
 from tests import factories, records
+from tests.ledgers import make_run
 
 
 def test_segments_fill_the_bar_and_skip_empty_classes() -> None:
@@ -86,30 +88,20 @@ def test_whisker_stays_in_the_drawing() -> None:
     assert charts.whisker(50.0, (-3.0, 130.0)) == charts.Whisker(50.0, 0.0, 100.0)
 
 
-def test_a_histogram_only_where_mean_and_median_disagree() -> None:
-    samples = [10.0] * 90 + [100.0] * 9 + [5000.0]
-    steps = records.make_steps(
-        count=100, samples_ms=samples, mean_ms=68.0, median_ms=10.0, p95_ms=100.0
-    )
+def test_the_run_as_it_passed_has_its_parts_in_order_and_no_stretch_too_short_to_see() -> None:
+    def span(part: RunPartName | None, start_ms: float, duration_ms: float) -> RunSpan:
+        return RunSpan(part=part, start_ms=start_ms, duration_ms=duration_ms)
 
-    drawn = charts.step_histogram(factories.make_session(steps=steps))
+    spans = [
+        span("steps", 500.0, 499.9),
+        span("before_training", 0.0, 400.0),
+        span(None, 400.0, 100.0),
+        span("epoch_end", 999.9, 0.1),
+    ]
+    found = run_timeline(make_run(spans=spans))
 
-    assert drawn is not None
-    assert drawn.scale_ms == 300.0
-    assert (drawn.most, drawn.longer) == (90, 1)
-    assert drawn.path.count("M") == 3
-    assert drawn.median_x < drawn.mean_x < 100.0
-    assert charts.step_histogram(factories.make_session()) is None
-    even = steps.model_copy(update={"samples_ms": []})
-    assert charts.step_histogram(factories.make_session(steps=even)) is None
-
-
-@given(st.lists(st.floats(0.0, 1e5), min_size=1, max_size=500))
-def test_a_histogram_stays_in_its_drawing(samples: list[float]) -> None:
-    steps = records.make_steps(samples_ms=samples, mean_ms=9.0, median_ms=1.0, p95_ms=3.0)
-
-    drawn = charts.step_histogram(factories.make_session(steps=steps))
-
-    assert drawn is not None
-    numbers = [float(number) for number in re.findall(r"[-\d.]+", drawn.path)]
-    assert all(0.0 <= number <= 100.0 for number in numbers)
+    assert [one.part for one in found] == ["before_training", None, "steps", "epoch_end"]
+    assert [round(one.start) for one in found] == [0, 40, 50, 100]
+    tiny = [span("steps", 0.1 * at, 0.1) for at in range(1000)]
+    assert len(run_timeline(make_run(spans=tiny))) == 1
+    assert run_timeline(None) == []

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from collections.abc import Callable
 from functools import cache
@@ -13,7 +12,6 @@ import pytest
 from pipediag.encoding.visible import visible
 from pipediag.reporters.html import inline_script
 from pipediag.reporters.html import page as html
-from pipediag.reporters.tables import csv as tables
 from pipediag.reporters.words import labels
 from pipediag.session.embeddings import Embedding
 from pipediag.session.model import Session
@@ -72,11 +70,6 @@ def test_every_section_is_there_and_every_tag_closed(name: str) -> None:
 
     assert set(SECTIONS) <= set(headings(page))
     assert len(page.find("h1")) == 1
-
-
-@every_session
-def test_stays_under_the_size_that_a_mail_or_an_artifact_viewer_bears(name: str) -> None:
-    assert len(written(name).encode()) < html.MAX_BYTES
 
 
 @every_session
@@ -152,46 +145,6 @@ def test_hostile_text_stays_text() -> None:
     assert page.find("img") == []
     assert page.find("h1")[0].text == visible(sessions.HOSTILE)
     assert "{{ 7 * 7 }}" in page.root.words()
-
-
-def test_the_embedded_session_is_the_session() -> None:
-    session = sessions.hostile()
-    page = page_of(session)
-
-    assert Session.model_validate(json.loads(page.attached()["session.json"])) == session
-    assert page.session_text() == "null"
-
-
-def test_what_does_not_fit_packed_is_there_without_its_rows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    session = trial_sessions.everything_tried()
-    monkeypatch.setattr(html, "fitting", lambda files, room: [])
-    page = page_of(session)
-
-    kept = Session.model_validate(json.loads(page.session_text()))
-    assert kept.verdict == session.verdict
-
-
-def test_the_tables_are_inside_the_page() -> None:
-    session = trial_sessions.everything_tried()
-    attached = page_of(session).attached()
-
-    for name, text in tables.files(session):
-        assert attached[name] == text
-    assert attached["report.md"].startswith("## pipediag")
-
-
-def test_what_has_no_room_is_named() -> None:
-    session = sessions.enormous()
-    page = page_named("enormous")
-
-    left_out = {name for name, _ in tables.files(session)} - set(page.attached())
-    [footer] = page.find("footer")
-    if "session.json" in page.attached():
-        assert [name for name in left_out if name not in footer.words()] == []
-    else:
-        assert "session" in footer.words()
 
 
 def test_the_contents_lead_to_every_section() -> None:

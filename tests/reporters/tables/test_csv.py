@@ -33,7 +33,7 @@ NAMES = [
 
 
 def read(session: Session, name: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(dict(tables.files(session))[name])))
+    return list(csv.DictReader(io.StringIO(dict(tables.files(session))[name]())))
 
 
 def test_one_table_a_file() -> None:
@@ -42,7 +42,7 @@ def test_one_table_a_file() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_empty_table_still_has_its_header(name: str) -> None:
-    text = dict(tables.files(sessions.nothing_measured()))[name]
+    text = dict(tables.files(sessions.nothing_measured()))[name]()
 
     assert text.count("\n") == 1
     assert len(text.split(",")) >= 5

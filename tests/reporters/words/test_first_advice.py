@@ -60,7 +60,7 @@ def test_what_a_trial_measured_for_the_step_and_the_run() -> None:
     ]
     # The ratio of geometric means is the speed-up, and a round without the edit is none.
     assert proof == (
-        "Base against edit by turns in the running training loop, 8 pairs of blocks: 200 against "
+        "Base and change alternated in the running training loop, 8 pairs of blocks: 200 against "
         "400 examples per second."
     )
 

@@ -1,0 +1,326 @@
+"""One tf.data call as it was made: its line, its parameters, and what makes it again."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from pipediag.capture.callsites import AUTOGRAPH_FILE, CallSite, call_site, is_users
+from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.vocabulary import Scalar
+
+
+def user_site() -> CallSite | None:
+    """Where the user's code is, on the stack of this thread; None where none of it is there.
+
+    In a function that AutoGraph converted, TensorFlow's source map says which line it was.
+    """
+    if not any(AUTOGRAPH_FILE in frame.f_code.co_filename for frame in _frames()):
+        return call_site()
+    from tensorflow.python.util import tf_stack
+
+    for frame in reversed(tf_stack.extract_stack()):
+        if is_users(frame.filename):
+            return CallSite(frame.filename, frame.lineno, frame.name, by_framework=False)
+    return call_site()
+
+
+def user_place() -> tuple[str | None, int | None]:
+    """Its file and number; Nones where there is none."""
+    site = user_site()
+    return (site.file, site.line) if site else (None, None)
+
+
+def _frames() -> Any:
+    frame = sys._getframe(2)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back  # type: ignore[assignment]
+
+
+MOST_FILES = 1000
+"""Looking at each takes a tenth of a millisecond on a disk, and more over a network."""
+_GZIP_TRAILER_BYTES = 4
+
+
+def uncompressed_bytes(filenames: Any, compression: object) -> int | None:
+    """Bytes in local files, unpacked; None where that can't be told from their sizes.
+
+    A gzip file ends with the length of what it holds, of which a file over 4 GB keeps a remainder:
+    one that claims clearly less than the packed file is not believed.
+    """
+    names = [filenames] if isinstance(filenames, str | bytes | os.PathLike) else filenames
+    if not isinstance(names, list | tuple) or len(names) > MOST_FILES:
+        return None
+    try:
+        if compression in (None, ""):
+            return sum(map(os.path.getsize, names))
+        if compression == "GZIP":
+            return sum(map(_unpacked, names))
+    except (OSError, TypeError, ValueError):
+        return None
+    return None
+
+
+def _unpacked(name: Any) -> int:
+    with Path(os.fsdecode(name)).open("rb") as file:
+        packed = file.seek(-_GZIP_TRAILER_BYTES, os.SEEK_END) + _GZIP_TRAILER_BYTES
+        size = int.from_bytes(file.read(_GZIP_TRAILER_BYTES), "little")
+    if size < 0.9 * packed:
+        raise ValueError(f"{name} does not tell how much it holds")
+    return size
+
+
+Arguments = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class PublicForm:
+    """A method of datasets that makes what a class of TensorFlow's own stands for."""
+
+    method: str
+    arguments: Arguments
+    """Those of the method, of those of the class."""
+
+    def call(
+        self, dataset_class: type, maker: type, given: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+        """The method with its arguments, for the class `maker` called with these."""
+        bound = inspect.signature(maker).bind(*given, **kwargs)
+        bound.apply_defaults()
+        arguments = self.arguments(bound.arguments) | {"name": kwargs.get("name")}
+        function = dataset_class.__dict__[self.method]
+        return getattr(function, "__wrapped__", function), (arguments.pop("self"),), arguments
+
+
+def _mapped(given: dict[str, Any]) -> dict[str, Any]:
+    return {"self": given["input_dataset"], "map_func": given["map_func"]}
+
+
+def _interleaved(given: dict[str, Any]) -> dict[str, Any]:
+    """The older way to interleave reads from all that are open at once."""
+    cycle_length, sloppy = given["cycle_length"], given["sloppy"]
+    return {
+        "self": given["input_dataset"],
+        "map_func": given["map_func"],
+        "cycle_length": cycle_length,
+        "block_length": given["block_length"],
+        "num_parallel_calls": cycle_length,
+        "deterministic": None if sloppy is None else not sloppy,
+    }
+
+
+PUBLIC_FORMS = {
+    "_MapDataset": PublicForm("map", _mapped),
+    "ParallelInterleaveDataset": PublicForm("interleave", _interleaved),
+}
+"""By the name of the class."""
+
+
+_PARAMETERS = frozenset(
+    "num_parallel_calls deterministic buffer_size batch_size drop_remainder count cycle_length "
+    "block_length reshuffle_each_iteration num_parallel_reads compression_type filename path "
+    "use_unbounded_threadpool seed num_shards index size shift stride "
+    "pad_to_bucket_boundary".split()
+)
+
+
+@functools.cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def takes_name(function: Callable[..., Any]) -> bool:
+    """Whether the call can be given a `name=`."""
+    kinds = _signature(function).parameters.values()
+    return any(p.name == "name" or p.kind is inspect.Parameter.VAR_KEYWORD for p in kinds)
+
+
+def given_in_place(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The `name` that is among these, where it can't be given by keyword as well; else nothing."""
+    by_place = (
+        name
+        for name, parameter in _signature(function).parameters.items()
+        if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    )
+    return tuple(value for name, value in zip(by_place, args, strict=False) if name == "name")
+
+
+def parameters_of(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Scalar]:
+    """Those that are worth knowing, among the ones that were given."""
+    given = _signature(function).bind(*args, **kwargs).arguments
+    parameters = {
+        name: _plain(given[name])
+        for name in sorted(_PARAMETERS.intersection(given))
+        if name in given
+    }
+    if "filenames" in given:
+        parameters["file_count"] = _length(given["filenames"])
+        size = uncompressed_bytes(given["filenames"], given.get("compression_type"))
+        if size is not None:
+            parameters["file_bytes"] = size
+    return parameters
+
+
+def _plain(value: Any) -> Scalar:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    for convert in (int, str):
+        try:
+            return convert(value)
+        except (TypeError, ValueError):
+            continue
+    return None
+
+
+def _length(filenames: Any) -> int | None:
+    if isinstance(filenames, str | bytes):
+        return 1
+    try:
+        return len(filenames)
+    except TypeError:
+        return 1 if getattr(filenames, "shape", None) == () else None
+
+
+def cardinality_of(dataset: Any) -> int | None:
+    """Elements in one pass, -1 where there is no end; None where that is not known."""
+    from tensorflow.python.eager import context
+
+    if not context.executing_eagerly():
+        return None
+    count = int(dataset.cardinality())
+    return None if count == -2 else count
+
+
+def element_bytes_of(dataset: Any) -> int | None:
+    """Bytes of one element, where its shapes are static."""
+    from tensorflow.python.data.util import structure
+
+    total = 0
+    shapes = structure.get_flat_tensor_shapes(dataset.element_spec)
+    types = structure.get_flat_tensor_types(dataset.element_spec)
+    for shape, dtype in zip(shapes, types, strict=True):
+        if not shape.is_fully_defined() or dtype.name in ("string", "variant", "resource"):
+            return None
+        total += shape.num_elements() * dtype.size
+    return total
+
+
+MARK = "_pipediag_op"
+"""Where a dataset carries the id of the operation that made it."""
+_CALL = "_pipediag_call"
+
+DATA_SOURCES = frozenset({"from_tensors", "from_tensor_slices", "from_list", "from_generator"})
+"""Calls whose arguments may be the user's whole data, or state that a second call would upset."""
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """What to call with what, or nothing where a source is only ever used as it is."""
+
+    operation: RecordedOperation
+    function: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    inside: tuple[RecordedOperation, ...] = ()
+    """Operations that its function made, in their order."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the call can be made again; a data source kept no arguments for that."""
+        return self.operation.kind not in DATA_SOURCES
+
+    @property
+    def generator(self) -> Any:
+        """The callable given to `from_generator`, or None."""
+        return self.args[0] if self.operation.kind == "from_generator" and self.args else None
+
+
+def remember(
+    dataset: Any,
+    operation: RecordedOperation,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    inside: tuple[RecordedOperation, ...],
+) -> None:
+    """Keep a call on the dataset that it returned; of a data source only the generator."""
+    if getattr(dataset, "__dict__", {}).get(MARK) != operation.id:
+        return  # an identity: another call had made what this one returned
+    if operation.kind in DATA_SOURCES:
+        given = args or (kwargs.get("generator"),)
+        args, kwargs = (given[:1] if operation.kind == "from_generator" else ()), {}
+    elif isinstance(function, type):
+        args, kwargs = _with_names_as_read(dataset, args, kwargs)
+    keep(dataset, Call(operation, function, args, kwargs, inside))
+
+
+def _with_names_as_read(
+    dataset: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A reader's arguments with the dataset of file names that it made of a list.
+
+    The list is the script's own: it may be long, and may change.
+    """
+    names = getattr(dataset, "_filenames", None)
+    if not hasattr(names, "element_spec"):
+        return args, kwargs
+    if args:
+        return (names, *args[1:]), kwargs
+    return args, {**kwargs, "filenames": names}
+
+
+def keep(dataset: Any, call: Call) -> None:
+    """Attach a call; not by setattr, for a dataset tracks its attributes as checkpointable."""
+    dataset.__dict__[_CALL] = call
+
+
+def forget(dataset: Any) -> None:
+    """Take away what recording has left on a dataset: another recording would misread it."""
+    for key in (MARK, _CALL):
+        dataset.__dict__.pop(key, None)
+
+
+def call_of(dataset: Any) -> Call | None:
+    """The call that returned this dataset, or None where it was not a recorded one."""
+    call: Call | None = dataset.__dict__.get(_CALL)
+    return call
+
+
+class InnerCalls(Protocol):
+    """Stands in for recording while an outer call is made again and its function is traced."""
+
+    def call(
+        self,
+        kind: str,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        place: Callable[[], tuple[str | None, int | None]],
+    ) -> Any:
+        """Make a tf.data call of a user's function; `place` finds its file and line."""
+        ...
+
+
+@dataclass(frozen=True)
+class MadeAgain:
+    """A call of the user's that we make for them, as it was made before we came."""
+
+    site: CallSite | None
+    """As far as that can still be told."""
+
+
+making_again: ContextVar[MadeAgain | None] = ContextVar("making_again", default=None)
+"""Set while such a call is made, in that thread alone."""
+
+replaying: ContextVar[InnerCalls | None] = ContextVar("replaying", default=None)
+"""Set while calls are made again, in that thread alone: nothing is recorded then."""

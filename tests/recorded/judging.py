@@ -1,0 +1,62 @@
+"""Recorded sessions of labelled scripts, judged anew without running anything.
+
+Each script has two recordings of one version of its code. Their measurements are kept as they
+were; verdict and findings are made from them by the code under test, and the trials that were made
+then are joined to the edits that the rules recommend now.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+from pipediag.facts.order import concluded
+from pipediag.measures.verdict.decision import decide
+from pipediag.rules.registry import run_rules
+from pipediag.runner.build_session import with_trials
+from pipediag.session.model import Session
+from pipediag.trials.outcome import TrialOutcome
+
+SESSIONS = Path(__file__).parent / "sessions"
+_SEARCH = "search"
+
+
+def recorded_session(path: Path) -> Session:
+    """Return the session of a compressed recording."""
+    return Session.model_validate(json.loads(gzip.decompress(path.read_bytes())))
+
+
+def judged_anew(recorded: Session) -> Session:
+    """Return the session with verdict and findings by the rules of today."""
+    decided = recorded.model_copy(update={"findings": []})
+    decided = decided.model_copy(update={"verdict": decide(decided)})
+    draft = concluded(decided, run_rules(decided))
+    loop = draft.diagnosed_loop()
+    if loop is None or recorded.trials is None:
+        return with_trials(draft, {}, recorded.trials_missing or "No trial was made.")
+    outcome = TrialOutcome(
+        run=recorded.trials,
+        trials={one.edit.id: one.trial for one in recorded.findings if one.edit is not None},
+        further=tuple(one for one in recorded.findings if one.rule == _SEARCH and one.edit),
+        combined=recorded.combined,
+        combined_missing=recorded.combined_missing,
+        pipeline_alone=recorded.pipeline_alone,
+        pipeline_alone_missing=recorded.pipeline_alone_missing,
+    )
+    return with_trials(draft, {loop.id: outcome}, "No trial was made.")
+
+
+def decisions(session: Session) -> dict[str, object]:
+    """Return what a session decides: verdict, and status, edit and trial of each failing rule."""
+    verdict = session.verdict
+    return {
+        "bottleneck": verdict.bottleneck,
+        "where": verdict.where,
+        "line": f"{Path(verdict.file).name}:{verdict.line}" if verdict.file else None,
+        "findings": [
+            [one.rule, one.status, one.edit.id if one.edit else None, one.trial.state]
+            for one in session.findings
+            if one.status in ("fail", "informative", "inconclusive", "error")
+        ],
+    }
