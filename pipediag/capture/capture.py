@@ -25,7 +25,6 @@ from pipediag.capture.frameworks.tensorflow.live_iterators import (
 )
 from pipediag.capture.guard import Guard, nothing
 from pipediag.capture.interrupts import HeldInterrupts
-from pipediag.capture.journal import open_journal
 from pipediag.capture.link import CommandPipe, Teller
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.instruments import Instruments
@@ -34,7 +33,7 @@ from pipediag.capture.measuring.pace import Pace
 from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.measuring.stacks import SWITCH_INTERVAL
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
-from pipediag.capture.recorder import Recorder
+from pipediag.capture.recorder import Recorder, open_journal
 from pipediag.capture.replay.making_again import enter_as_it_is, made_again
 from pipediag.capture.timeline.timeline import Timeline
 from pipediag.capture.trying.held_loops import HeldLoops

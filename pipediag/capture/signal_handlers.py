@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from pipediag.capture.frame_locals import locals_of
-from pipediag.capture.python_functions import unwrap
+from pipediag.capture.python_functions import locals_of, unwrap
 
 
 def let_pass(error: BaseException) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from pipediag.capture.frame_locals import locals_of
+from pipediag.capture.python_functions import locals_of
 from pipediag.errors import PipediagError
 from pipediag.library.alongside import Wishes
 from pipediag.library.result import Result

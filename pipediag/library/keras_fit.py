@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pipediag.capture.packages import KERAS, package_of_module
+from pipediag.capture.callsites import KERAS, package_of_module
 from pipediag.capture.replay.refusal import first_line
 from pipediag.errors import PipediagError
 

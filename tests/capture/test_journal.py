@@ -7,13 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipediag.capture.journal import open_journal
+from pipediag.capture.recorder import open_journal
 from pipediag.session.reading import read_journal
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pipediag.capture.journal import open_journal
+from pipediag.capture.recorder import open_journal
 journal = open_journal(Path(sys.argv[1]))
 for step in range(3):
     journal.append(0, 1, 100 + step, 10, 4, 1)

@@ -13,8 +13,7 @@ from typing import Any
 
 from pipediag.capture.callsites import CallSite, call_site, frames
 from pipediag.capture.loops.loop import Consumer, DrawnPipeline, Loop
-from pipediag.capture.loops.reading import only_reads
-from pipediag.capture.loops.rounds import rounds_around
+from pipediag.capture.loops.source import only_reads, rounds_around
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import Runtime

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipediag.capture.environment import Description
-from pipediag.capture.journal import StepJournal
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
 from pipediag.capture.measuring.profiler import Profiler
-from pipediag.capture.recorder import Recorder
+from pipediag.capture.recorder import Recorder, StepJournal
 from pipediag.capture.timeline.timeline import Timeline
 from pipediag.session.messages import FromChild
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from pipediag.capture.journal import StepJournal
 from pipediag.capture.loops.loop import Consumer, Loop
-from pipediag.capture.recorder import Recorder
+from pipediag.capture.recorder import Recorder, StepJournal
 from pipediag.capture.runtime import IteratorModel
 from pipediag.session.recorded_model import ModelNode, ModelSnapshot
 from pipediag.session.recorded_windows import RecordedBlock, RecordedWindow

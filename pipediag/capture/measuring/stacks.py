@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from pipediag.capture.callsites import is_users, package_of
-from pipediag.capture.packages import FRAMEWORKS
+from pipediag.capture.callsites import FRAMEWORKS, is_users, package_of
 from pipediag.capture.python_functions import line_of, name_of
 from pipediag.session.recorded_windows import RecordedStacks, StackLine
 

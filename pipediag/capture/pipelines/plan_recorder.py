@@ -20,9 +20,15 @@ from pathlib import PurePath
 from types import CodeType, FrameType
 from typing import Any
 
-from pipediag.capture.callsites import AUTOGRAPH_FILE, CallSite, is_pipediags, is_users, package_of
+from pipediag.capture.callsites import (
+    AUTOGRAPH_FILE,
+    KERAS,
+    CallSite,
+    is_pipediags,
+    is_users,
+    package_of,
+)
 from pipediag.capture.guard import GUARD_FILE, Guard, attempt
-from pipediag.capture.packages import KERAS
 from pipediag.capture.pipelines.calls import (
     MARK,
     PUBLIC_FORMS,

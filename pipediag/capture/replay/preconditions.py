@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipediag import tensorflow_names
-from pipediag.capture.packages import KERAS, package_of_module
+from pipediag.capture.callsites import KERAS, package_of_module
 from pipediag.capture.pipelines.calls import MOST_FILES, Call, uncompressed_bytes
 from pipediag.capture.replay.elements import first_elements
 from pipediag.capture.replay.graph import Graph, Node

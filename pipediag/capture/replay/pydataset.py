@@ -12,7 +12,7 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from pipediag.capture.packages import KERAS, package_of_module
+from pipediag.capture.callsites import KERAS, package_of_module
 from pipediag.capture.pipelines.functions import users_side_effect
 from pipediag.capture.replay.graph import Node
 from pipediag.capture.replay.refusal import NotReplayableError

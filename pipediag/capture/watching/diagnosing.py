@@ -12,8 +12,8 @@ from typing import Any
 from pipediag.capture.callsites import frames
 from pipediag.capture.environment import describe_environment
 from pipediag.capture.guard import attempt, nothing
-from pipediag.capture.loops.behind import trains_behind
 from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.loops.source import trains_behind
 from pipediag.capture.measuring.diagnosis import Diagnosis
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.signal_handlers import let_pass

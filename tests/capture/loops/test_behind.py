@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.loops import behind as module
-from pipediag.capture.loops.behind import trains_behind
+from pipediag.capture.loops import source as module
+from pipediag.capture.loops.source import trains_behind
 
 CUSTOM = """
     def step(batch):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.loops.reading import only_reads
+from pipediag.capture.loops.source import only_reads
 
 READS = [
     "total = len(list(data))",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipediag.capture.loops.rounds import rounds_around
+from pipediag.capture.loops.source import rounds_around
 
 
 class Folds:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.capture.journal import open_journal
 from pipediag.capture.measuring.open_window import OpenWindow, Stock
-from pipediag.capture.recorder import Recorder
+from pipediag.capture.recorder import Recorder, open_journal
 from pipediag.capture.runtime import IteratorModel
 from pipediag.session.reading import read_journal
 from pipediag.session.recorded_model import ModelNode

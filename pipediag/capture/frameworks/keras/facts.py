@@ -6,21 +6,63 @@ Keras 3 on any backend and for tf_keras.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from pipediag.capture.callsites import is_pipediags, is_users, package_of
-from pipediag.capture.frame_locals import locals_of
+from pipediag.capture.callsites import KERAS, is_pipediags, is_users, package_of
 from pipediag.capture.frameworks.keras.input_layers import input_layers, unsplit
-from pipediag.capture.frameworks.keras.optimizer_settings import settings_of
-from pipediag.capture.frameworks.keras.variable_bytes import variable_bytes
-from pipediag.capture.packages import KERAS
-from pipediag.capture.python_functions import unwrap
+from pipediag.capture.python_functions import locals_of, unwrap
 from pipediag.capture.trainer import TrainersPhase
 from pipediag.session.recorded_keras import RecordedCallback, RecordedKeras
-from pipediag.vocabulary import LoopRole
+from pipediag.vocabulary import LoopRole, Scalar
+
+_ARGUMENTS = (
+    "momentum",
+    "weight_decay",
+    "use_ema",
+    "global_clipnorm",
+    "gradient_accumulation_steps",
+)
+
+
+def settings_of(optimizer: Any) -> dict[str, Scalar]:
+    """Those that are set, of the optimizer itself where one that scales the loss is around it.
+
+    They are read where the optimizer keeps them, so that no property of a script's own class runs.
+    """
+    kept = getattr(optimizer, "__dict__", {})
+    inner = kept.get("inner_optimizer")
+    if inner is not None:
+        return settings_of(inner)
+    values = {name: kept.get(name) for name in _ARGUMENTS}
+    return {
+        name: value for name, value in values.items() if value and isinstance(value, int | float)
+    }
+
+
+def variable_bytes(owner: Any, name: str) -> int | None:
+    """Of all the variables that it lists under this name; None where it can't tell yet."""
+    try:
+        listed = getattr(owner, name)
+        variables = listed() if callable(listed) else listed
+        return sum(int(math.prod(one.shape)) * _item_bytes(one.dtype) for one in variables)
+    except Exception:  # a model that is not built may raise anything
+        return None
+
+
+def _item_bytes(dtype: Any) -> int:
+    """Keras 3 names its types, where TensorFlow has a type of its own for them."""
+    size = getattr(dtype, "size", None)
+    if size is not None:
+        return int(size)
+    name = str(dtype)
+    if name == "bool" or name.startswith("float8"):
+        return 1
+    return int("".join(one for one in name if one.isdigit())) // 8
+
 
 _PHASES: dict[str, LoopRole] = {
     "fit": "training",

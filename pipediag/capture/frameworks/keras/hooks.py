@@ -10,10 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pipediag.capture.frameworks.keras.clocked_callbacks import clocked
-from pipediag.capture.frameworks.keras.listed_callbacks import ListedCallbacks
+from pipediag.capture.frameworks.keras.callbacks import ListedCallbacks, SkippedCallbacks, clocked
 from pipediag.capture.frameworks.keras.made_at import watch_layers
-from pipediag.capture.frameworks.keras.skipped_callbacks import SkippedCallbacks
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.stacks import CALLBACK_CLOCK

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from pipediag.capture.packages import KERAS, package_of_module
+from pipediag.capture.callsites import KERAS, package_of_module
 from pipediag.session.recorded_keras import RecordedInputLayer
 
 _KINDS = frozenset(

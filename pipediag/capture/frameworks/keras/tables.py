@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pipediag.capture.callsites import KERAS, package_of_module
 from pipediag.capture.frameworks.keras.made_at import made_at
-from pipediag.capture.packages import KERAS, package_of_module
 from pipediag.capture.step_tables import KnownTable, Vocabulary
 from pipediag.session.recorded_tables import RecordedVariable
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pipediag.capture.callsites import call_site
-from pipediag.capture.frameworks.keras.callbacks_in_turn import (
+from pipediag.capture.frameworks.keras.callbacks import (
     CallbacksInTurn,
     defined_at,
     does_something,

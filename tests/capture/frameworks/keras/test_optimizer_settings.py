@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from pipediag.capture.frameworks.keras.optimizer_settings import settings_of
+from pipediag.capture.frameworks.keras.facts import settings_of
 
 
 def test_arguments_that_are_set() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.keras import clocked_callbacks
+from pipediag.capture.frameworks.keras import callbacks
+from pipediag.capture.frameworks.keras.callbacks import named
 from pipediag.capture.frameworks.keras.facts import describe_callback
 from pipediag.capture.frameworks.keras.hooks import KerasHooks
-from pipediag.capture.frameworks.keras.skipped_callbacks import named
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.stacks import CALLBACK_CLOCK
@@ -200,7 +200,7 @@ def test_callbacks_are_clocked_while_stacks_are_sampled(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moments = iter(range(0, 1000, 10))
-    monkeypatch.setattr(clocked_callbacks.time, "monotonic_ns", lambda: next(moments))
+    monkeypatch.setattr(callbacks.time, "monotonic_ns", lambda: next(moments))
     stage.held.loop = None
     listed = stage.listed("one", "two")
     own = listed.callbacks
@@ -222,7 +222,7 @@ def test_a_clock_that_fails_costs_no_callback_its_turn(
     def fails(_: Any) -> Any:
         raise RuntimeError("of ours")
 
-    monkeypatch.setattr(clocked_callbacks, "ClockedCallbacks", fails)
+    monkeypatch.setattr(callbacks, "ClockedCallbacks", fails)
     stage.held.loop = None
     listed = stage.listed("one")
     CALLBACK_CLOCK.start()

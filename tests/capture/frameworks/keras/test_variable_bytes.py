@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.keras.variable_bytes import variable_bytes
+from pipediag.capture.frameworks.keras.facts import variable_bytes
 
 
 def owner(*variables: tuple[tuple[int, ...], Any]) -> Any:

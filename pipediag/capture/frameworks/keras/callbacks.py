@@ -1,14 +1,44 @@
-"""Callbacks whose batch hooks are not called while steps are tried without them."""
+"""A Keras list of callbacks while a call passes through it.
+
+They are clocked, told apart in the timeline, or some of them left out.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from pipediag.capture.callsites import CallSite, is_users
 from pipediag.capture.frameworks.keras.facts import describe_callback
-from pipediag.capture.frameworks.keras.listed_callbacks import ListedCallbacks
+from pipediag.capture.measuring.stacks import CALLBACK_CLOCK
+from pipediag.capture.python_functions import unwrap
 from pipediag.capture.replay import NotReplayableError
 from pipediag.session.edits import SkipCallback
+
+
+class ListedCallbacks(list[Any]):
+    """Takes the place of the owner's list; who walks over it decides what that comes to.
+
+    Neither a callback nor its class is touched: they are the script's, which may send them to
+    other processes.
+    """
+
+    def __init__(self, owner: Any) -> None:
+        self._own: list[Any] = owner.callbacks
+        super().__init__(self._own)
+        self._owner = owner
+        owner.callbacks = self
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        """A copy is one of the callbacks alone."""
+        return list, (self[:],)
+
+    def put_back(self) -> None:
+        """The list is the owner's own again, with what has been added to it meanwhile."""
+        if self._owner.callbacks is self:
+            self._own[:] = self[:]
+            self._owner.callbacks = self._own
 
 
 def named(callback_list: Any, skipped: Sequence[SkipCallback]) -> list[Any]:
@@ -90,3 +120,67 @@ def _place(callback: Any) -> tuple[str, str | None, int | None]:
 
 def _works_after_batches(callback: Any) -> bool:
     return any(hook.endswith("_end") for hook in describe_callback(callback).batch_hooks)
+
+
+class ClockedCallbacks(ListedCallbacks):
+    """Takes the time of each callback from its turn to the next one's."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for callback in super().__iter__():
+            began_ns = time.monotonic_ns()
+            yield callback
+            CALLBACK_CLOCK.add(type(callback).__name__, time.monotonic_ns() - began_ns)
+
+
+def clocked(callback_list: Any) -> ClockedCallbacks | None:
+    """None where the list is of a kind that can't be replaced."""
+    plain = type(getattr(callback_list, "callbacks", None)) is list
+    return ClockedCallbacks(callback_list) if plain else None
+
+
+class CallbacksInTurn(ListedCallbacks):
+    """Tells of each callback when its turn comes, and when it is over."""
+
+    def __init__(
+        self,
+        owner: Any,
+        method: str,
+        begins: Callable[[Any, str], Any],
+        ended: Callable[[Any], None],
+    ) -> None:
+        super().__init__(owner)
+        self._method = method
+        self._begins = begins
+        self._ended = ended
+        self._span: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        for callback in super().__iter__():
+            self._span = self._begins(callback, self._method)
+            yield callback
+            self._end_turn()
+
+    def over(self) -> None:
+        """All of them were told, or one has failed."""
+        self._end_turn()
+        self.put_back()
+
+    def _end_turn(self) -> None:
+        span, self._span = self._span, None
+        if span is not None:
+            self._ended(span)
+
+
+def defined_at(hook: Any) -> CallSite | None:
+    """Where a user's function is defined; None for one of Keras's own."""
+    code = getattr(unwrap(hook), "__code__", None)
+    if code is None or not is_users(code.co_filename):
+        return None
+    return CallSite(code.co_filename, code.co_firstlineno, code.co_name, by_framework=False)
+
+
+def does_something(hook: Any) -> bool:
+    """Whether it is another than Keras's base class has, which does nothing."""
+    plain = unwrap(hook)
+    name = getattr(plain, "__qualname__", "")
+    return name != f"Callback.{getattr(plain, '__name__', '')}" or defined_at(hook) is not None
