@@ -1,16 +1,247 @@
-"""Operations that a change replaces by another kind with the same function or the same files."""
+"""Operations that a change replaces by another kind with the same function or the same files.
+
+`bucket_by_sequence_length` takes the place of a batch, and workers that of the generator which
+Keras makes of a PyDataset.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
+from itertools import count
+from queue import Empty, SimpleQueue
 from typing import Any
 
-from pipediag.capture.replay.bucketing import bucketed
+from pipediag.capture.callsites import KERAS, package_of_module
+from pipediag.capture.pipelines.functions import users_side_effect
+from pipediag.capture.replay.elements import first_elements
 from pipediag.capture.replay.graph import Make, Node, given_arguments
-from pipediag.capture.replay.pydataset import read_by_workers
-from pipediag.capture.replay.refusal import NotReplayableError, said
+from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
 from pipediag.vocabulary import Scalar
+
+_ADAPTER = "PyDatasetAdapter"
+_QUEUE = 10
+"""Keras's own `max_queue_size`."""
+_LEAVE_S = 5.0
+"""Own choice: a call that takes longer is left to itself, as it only reads."""
+
+
+def adapter_of(generator: Any) -> Any:
+    """Keras's adapter whose generator this is, with the script's PyDataset in it; None for any
+    other generator."""
+    owner = getattr(generator, "__self__", None)
+    kind = type(owner)
+    ours = kind.__name__ == _ADAPTER and package_of_module(kind.__module__) in KERAS
+    return owner if ours else None
+
+
+def read_by_workers(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> Any:
+    """The batches of the same object, made by threads, as `fit` has them with its `workers`.
+
+    Processes are not started: they would copy a process in the middle of its work.
+
+    Raises:
+        NotReplayableError: it is no PyDataset, or calls of it would get in each other's way.
+    """
+    adapter = adapter_of(node.call.generator if node.call else None)
+    if adapter is None:
+        raise NotReplayableError("The batches don't come from a PyDataset of Keras 3.")
+    changed = users_side_effect(adapter.py_dataset.__getitem__)
+    if changed is not None:
+        raise NotReplayableError(
+            f"Its `__getitem__` can't be called from several threads at once: {changed}."
+        )
+    workers, queued = parameters["workers"], parameters.get("max_queue_size", _QUEUE)
+    assert isinstance(workers, int)
+    assert isinstance(queued, int)
+
+    def batches() -> Iterator[Any]:
+        made = _made_ahead(adapter.py_dataset.__getitem__, _indices(adapter), workers, queued)
+        try:
+            for batch in made:
+                yield adapter._standardize_batch(batch)
+        finally:
+            made.close()
+
+    from tensorflow.python.data.ops import dataset_ops
+
+    return dataset_ops.DatasetV2.from_generator(batches, output_signature=node.dataset.element_spec)
+
+
+def _indices(adapter: Any) -> Iterable[int]:
+    """In the order of one of its epochs; the script's random numbers are left alone."""
+    batches = adapter.py_dataset.num_batches
+    if batches is None:
+        return count()
+    indices = list(range(batches))
+    if adapter.shuffle:
+        random.Random(len(indices)).shuffle(indices)
+    return indices
+
+
+class _Call:
+    """One batch that a worker makes."""
+
+    def __init__(self, make: Callable[[int], Any], index: int) -> None:
+        self._make = make
+        self._index = index
+        self._over = threading.Event()
+        self._batch: Any = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._batch = self._make(self._index)
+        except BaseException as error:
+            self._error = error
+        self._over.set()
+
+    def result(self) -> Any:
+        """What came of it; waits until something did."""
+        self._over.wait()
+        if self._error is not None:
+            raise self._error
+        return self._batch
+
+
+def _made_ahead(
+    make: Callable[[int], Any], indices: Iterable[int], workers: int, queued: int
+) -> Generator[Any, None, None]:
+    """Results in the order of the indices, of which so many are asked for ahead."""
+    calls: SimpleQueue[_Call | None] = SimpleQueue()
+    asked: deque[_Call] = deque()
+    threads = [
+        threading.Thread(target=_work, args=(calls,), name="pipediag-worker", daemon=True)
+        for _ in range(workers)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        for index in indices:
+            asked.append(_Call(make, index))
+            calls.put(asked[-1])
+            if len(asked) > queued:
+                yield asked.popleft().result()
+        while asked:
+            yield asked.popleft().result()
+    finally:
+        _leave(calls, threads)
+
+
+def _work(calls: SimpleQueue[_Call | None]) -> None:
+    while (call := calls.get()) is not None:
+        call.run()
+
+
+def _leave(calls: SimpleQueue[_Call | None], threads: list[threading.Thread]) -> None:
+    """What nobody began is not begun; what still runs would take its time from the pipeline that is
+    measured next."""
+    with suppress(Empty):
+        while True:
+            calls.get_nowait()
+    for _ in threads:
+        calls.put(None)
+    until = time.monotonic() + _LEAVE_S
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+
+
+MEASURED_LENGTHS = 1000
+"""Enough for quartiles to be right within some percent of the elements."""
+READING_LIMIT_S = 5.0
+"""Of a slow pipeline fewer lengths are measured."""
+
+
+def bucketed(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
+    """Batches of the same size as before, each of elements of similar length.
+
+    Raises:
+        NotReplayableError: no component varies in length, or hardly.
+    """
+    assert node.call is not None
+    name = said(node.call.operation)
+    (dataset,) = inputs
+    given = given_arguments(node.call, inputs, node.parameters).arguments
+    component = _component_of_varying_length(dataset.element_spec)
+    if component is None:
+        raise NotReplayableError(
+            f"The elements of {name} all have the same shape, so there are no "
+            "lengths to sort them by."
+        )
+    if _pads_to_fixed_length(given.get("padded_shapes"), component):
+        raise NotReplayableError(f"{at_start(name)} pads to a fixed length.")
+    boundaries = _boundaries(dataset, component, int(parameters.get("buckets") or 4))
+    if not boundaries:
+        raise NotReplayableError(f"The elements of {name} are nearly all of the same length.")
+    kept = ("padded_shapes", "padding_values", "drop_remainder", "name")
+    return dataset.bucket_by_sequence_length(
+        lambda *element: _length(_packed(element), component),
+        boundaries,
+        [given["batch_size"]] * (len(boundaries) + 1),
+        **{name: given[name] for name in kept if name in given},
+    )
+
+
+def _packed(arguments: tuple[Any, ...]) -> Any:
+    """An element as it was before tf.data spread a tuple over the arguments of a function."""
+    return arguments[0] if len(arguments) == 1 else arguments
+
+
+def _component_of_varying_length(element_spec: Any) -> int | None:
+    """Position of the first component whose leading dimension is not known beforehand."""
+    from tensorflow.python.data.util import nest
+
+    for position, spec in enumerate(nest.flatten(element_spec)):
+        shape = getattr(spec, "shape", None)
+        if shape is not None and shape.rank and shape[0] is None:
+            return position
+    return None
+
+
+def _pads_to_fixed_length(padded_shapes: Any, component: int) -> bool:
+    from tensorflow.python.data.util import nest
+    from tensorflow.python.framework import tensor_shape
+
+    if padded_shapes is None:
+        return False
+    # Lists are shapes to this nest, tuples are structure.
+    shapes = nest.flatten(padded_shapes)
+    if len(shapes) <= component:
+        return False
+    try:
+        dimensions = tensor_shape.as_shape(shapes[component])
+    except (TypeError, ValueError):
+        return False  # a tensor: known only when the pipeline runs
+    return bool(dimensions.rank and dimensions[0] not in (None, -1))
+
+
+def _length(element: Any, component: int) -> Any:
+    from tensorflow.python.data.util import nest
+    from tensorflow.python.ops import array_ops
+
+    return array_ops.shape(nest.flatten(element)[component])[0]
+
+
+def _boundaries(dataset: Any, component: int, buckets: int) -> list[int]:
+    elements = first_elements(dataset, MEASURED_LENGTHS, READING_LIMIT_S).elements
+    lengths = [int(_length(element, component)) for element in elements]
+    return boundaries_between(lengths, buckets)
+
+
+def boundaries_between(lengths: list[int], buckets: int) -> list[int]:
+    """Where buckets begin that share the lengths evenly, fewer where many lengths are equal.
+
+    A boundary is the first length that no longer belongs to the bucket before it.
+    """
+    ordered = sorted(lengths)
+    last = len(ordered) - 1
+    found = {ordered[last * k // buckets] + 1 for k in range(1, buckets)} if ordered else set()
+    return sorted(boundary for boundary in found if boundary <= ordered[last])
 
 
 def replacement(node: Node, kind: str, parameters: dict[str, Scalar]) -> Make:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.random  # NumPy itself loads it on first use
 import pytest
 
-from pipediag.capture.pipelines.python_calls import module_functions
+from pipediag.capture.pipelines.functions import module_functions
 from pipediag.capture.python_functions import unwrap
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipediag.capture.pipelines.side_effects import side_effect
+from pipediag.capture.pipelines.functions import side_effect
 
 SEEN: list[int] = []
 VOCABULARY: dict[str, int] = {}

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as some
 
-from pipediag.capture.replay.bucketing import boundaries_between
+from pipediag.capture.replay.replacing import boundaries_between
 
 
 @given(

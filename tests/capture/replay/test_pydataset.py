@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pipediag.capture.pipelines.calls import Call
-from pipediag.capture.replay import pydataset
+from pipediag.capture.replay import replacing
 from pipediag.capture.replay.graph import Node
-from pipediag.capture.replay.pydataset import _indices, _made_ahead, adapter_of, read_by_workers
 from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.replay.replacing import _indices, _made_ahead, adapter_of, read_by_workers
 from pipediag.session.recorded_operations import RecordedOperation
 
 OPERATION = RecordedOperation(id="op1", kind="from_generator", name="op1", file=None, line=None)
@@ -110,7 +110,7 @@ def test_several_are_made_at_once() -> None:
 
 
 def test_it_is_closed_once_what_runs_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pydataset, "_LEAVE_S", 10.0)
+    monkeypatch.setattr(replacing, "_LEAVE_S", 10.0)
     running, go_on = threading.Event(), threading.Event()
     asked: list[int] = []
 
