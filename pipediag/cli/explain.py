@@ -29,10 +29,10 @@ def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
     return [name for name in (*METAS, _TRIALS) if name.startswith(incomplete.lower())]
 
 
-@click.command("explain", short_help="Say what a rule looks at and where its threshold comes from.")
+@click.command("explain", short_help="Say what a rule is about and where its thresholds come from.")
 @click.argument("rule", required=False, shell_complete=_complete)
 def command(rule: str | None) -> None:
-    """Say what RULE looks at and where its threshold comes from; without it, list the rules.
+    """Say what RULE is about and where its thresholds come from; without it, list the rules.
 
     `trials` in place of a rule says what confirmed, refuted and the other words of a trial mean.
     """
@@ -43,12 +43,12 @@ def command(rule: str | None) -> None:
 
 
 def _list() -> str:
-    from pipediag.rules.registry import METAS
+    from pipediag.rules.registry import CAUSES
 
-    width = max(map(len, METAS))
+    width = max(map(len, CAUSES))
     lines = []
-    for rule, meta in METAS.items():
-        line = f"{rule:<{width}}  {meta.title_failed}"
+    for rule, causes in CAUSES.items():
+        line = f"{rule:<{width}}  {'; '.join(meta.title_failed for meta in causes)}"
         lines += _wrapped(line, " " * (width + 2), indent="")
     return "\n".join([*lines, "", *_wrapped(_MORE, "", indent="")])
 
@@ -64,13 +64,14 @@ def _trials() -> str:
 
 def _explanation(rule_id: str) -> str:
     from pipediag.rules.description import paragraphs
-    from pipediag.rules.registry import METAS
+    from pipediag.rules.registry import CAUSES
 
-    meta = METAS.get(rule_id.lower().replace("_", "-"))
-    if meta is None:
-        raise PipediagError(_unknown(rule_id, list(METAS)))
-    lines = _wrapped(f"{meta.id}: {meta.title_failed}", "  ", indent="")
-    for heading, texts in paragraphs(meta):
+    causes = CAUSES.get(rule_id.lower().replace("_", "-"))
+    if causes is None:
+        raise PipediagError(_unknown(rule_id, list(CAUSES)))
+    titles = "; ".join(meta.title_failed for meta in causes)
+    lines = _wrapped(f"{causes[0].id}: {titles}", "  ", indent="")
+    for heading, texts in paragraphs(causes):
         lines += ["", heading]
         for text in texts:
             lines += _wrapped(text, "    " if len(texts) > 1 else "  ")

@@ -48,7 +48,7 @@ from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, FindingSubject, Ru
 
 MOST_NEXT_STEPS = 5
 
-SELDOM_CONFIRMED = frozenset({"disabled-defaults", "missing-prefetch", "sequential-files"})
+SELDOM_CONFIRMED = frozenset({"tf-data-defaults", "sequential-files"})
 """Rules whose edits were confirmed in at most half of their trials on the labelled scripts."""
 SELDOM_PART = 0.3
 """Of their bounds, which are those of all input, this part counts in the order. Own choice."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
 from pipediag.measures.profile.report import trace_report
-from pipediag.rules.device.registry import run_device_rules
+from pipediag.rules.registry import run_device_rules
 from pipediag.session.files import write_text
 from pipediag.session.record import build_validators, to_json
 from pipediag.session.trace_report import TraceReport

@@ -1,1 +1,1 @@
-"""Rules: functions of a session that say what slows training and what to change. One file each."""
+"""Rules: functions of a session that say what slows training and what to change, by topic."""

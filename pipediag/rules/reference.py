@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipediag.rules.registry import METAS
+from pipediag.rules.registry import CAUSES
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
 
@@ -13,7 +13,7 @@ _HEAD = """\
 
 Each rule reads a session and says whether one thing slows training or spoils its results. A rule
 about speed fails only where the measurement says that it matters. `pipediag explain RULE` prints
-what a rule looks at, what to change, and where its thresholds come from.
+why it matters, what to change, and where its thresholds come from.
 
 This page is made by `python -m pipediag.rules.reference`.
 
@@ -24,7 +24,10 @@ This page is made by `python -m pipediag.rules.reference`.
 
 def markdown() -> str:
     """Return the whole page: a table with one line for each rule."""
-    rows = (f"| `{meta.id}` | {meta.title_failed} | {meta.severity} |" for meta in METAS.values())
+    rows = (
+        f"| `{rule}` | {'; '.join(meta.title_failed for meta in causes)} | {causes[0].severity} |"
+        for rule, causes in CAUSES.items()
+    )
     return _HEAD + "\n".join(rows) + "\n"
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from pipediag.facts.limits import Threshold
 from pipediag.session.devices import DeviceActivity
@@ -35,17 +35,14 @@ class Meta:
     """What `pipediag explain` and the documentation say of a rule."""
 
     id: str
-    """A noun; the file is called the same, with underscores."""
+    """A noun. Causes that one rule looks at share it."""
     name: str
     title_failed: str
     title_passed: str
-    looks_at: str
     why: str
     edit: str
     cost: str
     """What the edit might cost: memory, results, readability."""
-    bound: str
-    """How the upper bound on the speed-up is worked out."""
     needs: tuple[Section, ...]
     thresholds: tuple[Threshold, ...]
     severity: FindingSeverity
@@ -62,8 +59,6 @@ class Meta:
     """Whether a finding that only informs is tried too, as measuring is the very way to know."""
     untried: str | None = None
     """Why no trial can tell what its advice buys, as a sentence; None where one can."""
-    tried_where: str | None = None
-    """Where only some of its findings have an edit that is tried, as a sentence."""
 
     def finding(
         self,
@@ -135,24 +130,15 @@ class Meta:
         return f"{self.name}: {outcome}"
 
 
-class Rule(Protocol):
-    """What a rule's module offers."""
+@dataclass(frozen=True)
+class Rule:
+    """A cause that is looked for: what is said of it, and how it is found."""
 
-    META: Meta
-
-    def check(self, session: Session) -> list[Finding]:
-        """The findings on this session, whose sections named in `META.needs` are all present."""
-        ...
-
-
-class DeviceRule(Rule, Protocol):
-    """A rule that a profile alone can answer, with or without a session around it."""
-
-    def check_devices(
-        self, devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
-    ) -> list[Finding]:
-        """The findings on these devices, however many and of whatever kind, in its words."""
-        ...
+    meta: Meta
+    check: Callable[[Session], list[Finding]]
+    """Gives the findings on a session whose sections named in `meta.needs` are all present."""
+    check_devices: Callable[[Sequence[DeviceActivity], Framework], list[Finding]] | None = None
+    """Gives those on the devices of a profile, in a framework's words, without a session."""
 
 
 def with_edit(meta: Meta, finding: Finding, edit: Edit | None, untried: str) -> Finding:

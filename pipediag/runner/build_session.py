@@ -27,10 +27,10 @@ from pipediag.measures.run.first_waits import with_first_waits_told
 from pipediag.measures.run.given_epochs import told_as_given, with_given_epochs
 from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.measures.verdict.decision import decide
-from pipediag.rules.pipeline.parallel_map import settled
+from pipediag.rules.engine import reinstated
+from pipediag.rules.parallel_calls import settled
 from pipediag.rules.registry import METAS, run_rules
-from pipediag.rules.running import reinstated
-from pipediag.rules.search.searching import told
+from pipediag.rules.search import told
 from pipediag.runner.child_process import ChildResult
 from pipediag.runner.output import OutputDirectory
 from pipediag.runner.source_files import MOST_NAMED, sentence, with_excerpt, written_since

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from pipediag.facts.second_run import edits_for_held_loop
 from pipediag.facts.step import consumer_ms
-from pipediag.rules.search.searching import beyond
+from pipediag.rules.search import beyond
 from pipediag.runner.child_connection import Ask, ChildGone
 from pipediag.runner.progress import Diagnosing, OnProgress
 from pipediag.session.edits import Change

@@ -76,9 +76,9 @@ def test_without_trials_nothing_is_asked_to_be_confirmed(expect) -> None:
 
 
 def test_what_must_not_be_confirmed_is_false(expect) -> None:
-    expected = expect('[trials]\nnot_confirmed = ["missing-prefetch"]\n')
-    found = session(confirmed("missing-cache"), confirmed("missing-prefetch"))
-    assert judge(expected, found, trials=True).false == ("missing-prefetch",)
+    expected = expect('[trials]\nnot_confirmed = ["tf-data-defaults"]\n')
+    found = session(confirmed("missing-cache"), confirmed("tf-data-defaults"))
+    assert judge(expected, found, trials=True).false == ("tf-data-defaults",)
 
 
 def test_where_nothing_may_be_confirmed_everything_is_false(expect) -> None:

@@ -20,7 +20,7 @@ def completed(*words: str) -> list[str]:
     [
         (("ex",), ["explain"]),
         (("sh",), ["show"]),
-        (("explain", "missing-"), ["missing-cache", "missing-prefetch"]),
+        (("explain", "embedding-"), ["embedding-ids", "embedding-update"]),
         (("explain", "tr"), ["trace-only-python", "trials"]),
         (("show", "--for"), ["--format"]),
         (("check", "--format", "m"), ["markdown"]),

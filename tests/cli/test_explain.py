@@ -17,7 +17,7 @@ def output(*args: str) -> str:
 def test_without_a_rule_it_lists_them_all() -> None:
     listed = output()
     for rule in RULES:
-        assert f"{rule.META.id} " in listed
+        assert f"{rule.meta.id} " in listed
 
 
 def test_says_threshold_source_edit_and_cost() -> None:

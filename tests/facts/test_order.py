@@ -93,8 +93,8 @@ def mild(**overrides: Any) -> Session:
 def test_of_a_script_that_failed_no_speed_is_advised_first() -> None:
     script = Script(path="t.py", args=[], outcome="raised", status=1, detail="ValueError: no rows")
     failed = make_session(script=script, steps=None, breakdown=None)
-    slow = make_finding("slow-start", advice="Keep it as a file.")
-    wrong = make_finding("ids-outside-table", subject="correctness", advice="Mend the ids.")
+    slow = make_finding("script-work", advice="Keep it as a file.")
+    wrong = make_finding("embedding-ids", subject="correctness", advice="Mend the ids.")
 
     assert steps_of([slow, wrong]) == ["Mend the ids.", "Keep it as a file."]
     assert concluded(failed, [slow, wrong]).verdict.next_steps == ["Mend the ids."]

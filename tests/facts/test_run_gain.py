@@ -21,7 +21,7 @@ from tests.ledgers import make_part, make_run
 
 def compiled(**overrides: Any) -> Finding:
     values = {"part": "compile", "speedup_at_most": None, "edit": None, "line": 20}
-    return make_finding("repeated-compile", **{**values, **overrides})
+    return make_finding("retracing", **{**values, **overrides})
 
 
 def session_with(**ledger: Any) -> Session:

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from pipediag.rules.run import repeated_compile
-from tests.rules.run.test_repeated_compile import compiled, on_many_lengths, session_with
+from pipediag.rules.tracing import REPEATED_COMPILE
 from tests.rules.sessions import only
+from tests.rules.test_tracing import compiled, on_many_lengths, session_with
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.faults]
 
@@ -76,7 +76,7 @@ def code_in(advice: str, beginning: str) -> list[str]:
 
 
 def test_a_model_that_is_set_back_trains_as_a_new_one_and_is_traced_once() -> None:
-    advice = only(repeated_compile, session_with(compiled(40.0))).advice
+    advice = only(REPEATED_COMPILE, session_with(compiled(40.0))).advice
     told = ran(MODEL, code_in(advice, r"model\.|initial|fresh|for "))
     assert isinstance(told, dict)
     first, *others = told["losses"]
@@ -85,5 +85,5 @@ def test_a_model_that_is_set_back_trains_as_a_new_one_and_is_traced_once() -> No
 
 
 def test_batches_are_padded_to_few_lengths() -> None:
-    advice = only(repeated_compile, on_many_lengths()).advice
+    advice = only(REPEATED_COMPILE, on_many_lengths()).advice
     assert ran(PADDING, code_in(advice, r"\.map")) == [[64, 3], [64, 64], [128, 65], [128, 100]]

@@ -43,7 +43,7 @@ WORKERS = Replace("source", "PyDataset", {"workers": 16, "max_queue_size": 32})
 DEFAULTS = SetOptions({"optimization.apply_default_optimizations": True, "autotune.enabled": True})
 
 CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
-    ("batch_callback", "batch-callback"): (SkipCallback("WeightMonitor", SCRIPT, 25),),
+    ("batch_callback", "python-in-step"): (SkipCallback("WeightMonitor", SCRIPT, 25),),
     ("blocking_numpy_function", "parallel-map"): (
         SetParameters("map", {"num_parallel_calls": 16}),
         POOL,
@@ -52,7 +52,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("decoy_cached_already", "missing-cache"): (CACHE,),
     ("decoy_cached_already", "per-element-map"): (VECTOR,),
     ("decoy_small_batch_waits", "parallel-map"): (TUNED, POOL),
-    ("disabled_defaults", "disabled-defaults"): (DEFAULTS,),
+    ("disabled_defaults", "tf-data-defaults"): (DEFAULTS,),
     ("disabled_defaults", "missing-cache"): (BEHIND, CACHE),
     ("eager_fit", "eager-execution"): (SetModel({"run_eagerly": False}),),
     ("generator_waits", "python-input"): (TWO_COPIES, POOL),
@@ -61,14 +61,9 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("jpeg_loop_single_call", "missing-cache"): (BEHIND, CACHE),
     ("jpeg_loop_single_call", "parallel-map"): (TUNED,),
     ("full_softmax", "full-softmax"): (SetModel({"sampled_softmax": 512}),),
-    ("large_table_adam", "dense-embedding-update"): (SetModel({"optimizer": "row_wise"}),),
+    ("large_table_adam", "embedding-update"): (SetModel({"optimizer": "row_wise"}),),
     ("missing_cache", "missing-cache"): (CACHE,),
-    ("missing_prefetch", "disabled-defaults"): (
-        SetOptions({"optimization.inject_prefetch": True}),
-    ),
-    ("missing_prefetch", "missing-prefetch"): (
-        Insert("with_options", "prefetch", {"buffer_size": AUTOTUNE}),
-    ),
+    ("missing_prefetch", "tf-data-defaults"): (SetOptions({"optimization.inject_prefetch": True}),),
     ("missing_prefetch", "parallel-map"): (TUNED,),
     ("nested_map", "parallel-map"): (TUNED,),
     ("nested_map", "sequential-files"): (
@@ -82,7 +77,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
         Replace("flat_map", "parallel_flat_map", {**AT_ONCE}),
         POOL,
     ),
-    ("regularized_table", "regularized-table"): (SetModel({"table_terms_left_out": True}),),
+    ("regularized_table", "embedding-update"): (SetModel({"table_terms_left_out": True}),),
     ("shards_in_flat_map", "serial-flat-map"): (
         Replace("flat_map", "parallel_flat_map", {**AT_ONCE}),
         POOL,
@@ -100,7 +95,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("small_batch", "small-batch"): (BIGGER,),
     ("string_lookup", "missing-cache"): (BEHIND, CACHE),
     ("string_lookup", "parallel-map"): (TUNED,),
-    ("table_copied_on_lookup", "table-copied-on-lookup"): (SetModel({"jit_compile": True}),),
+    ("table_copied_on_lookup", "embedding-update"): (SetModel({"jit_compile": True}),),
     ("text_padded_batch", "missing-cache"): (BEHIND, CACHE),
     ("tfrecord_parse_each", "missing-cache"): (CACHE,),
     ("tfrecord_parse_each", "per-element-map"): (VECTOR,),
@@ -113,11 +108,11 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
 """By script and rule, the changes that the rule's edit is made of there."""
 
 BY_HAND = {
-    ("batch_callback", "batch-callback"),
+    ("batch_callback", "python-in-step"),
     ("generator_waits", "python-input"),
     ("generator_waits_and_parses", "python-input"),
     ("full_softmax", "full-softmax"),
-    ("regularized_table", "regularized-table"),
+    ("regularized_table", "embedding-update"),
     ("text_layer_in_model", "preprocessing-in-model"),
 }
 """What only the author of the script can write."""

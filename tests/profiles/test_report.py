@@ -20,7 +20,7 @@ def analysed(*paths: Path) -> TraceResult:
 def test_the_rules_of_devices_are_asked(tmp_path: Path) -> None:
     report = analysed(gpu_profile().save(tmp_path)).report
 
-    assert "input-gap" in {finding.rule for finding in report.findings}
+    assert "device-idle" in {finding.rule for finding in report.findings}
 
 
 def test_the_report_says_what_was_named(tmp_path: Path) -> None:

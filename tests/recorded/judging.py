@@ -16,6 +16,7 @@ from pipediag.measures.verdict.decision import decide
 from pipediag.rules.registry import run_rules
 from pipediag.runner.build_session import with_trials
 from pipediag.session.model import Session
+from pipediag.session.trials import Trial
 from pipediag.trials.outcome import TrialOutcome
 
 SESSIONS = Path(__file__).parent / "sessions"
@@ -37,7 +38,7 @@ def judged_anew(recorded: Session) -> Session:
         return with_trials(draft, {}, recorded.trials_missing or "No trial was made.")
     outcome = TrialOutcome(
         run=recorded.trials,
-        trials={one.edit.id: one.trial for one in recorded.findings if one.edit is not None},
+        trials=_trials(recorded, draft),
         further=tuple(one for one in recorded.findings if one.rule == _SEARCH and one.edit),
         combined=recorded.combined,
         combined_missing=recorded.combined_missing,
@@ -45,6 +46,17 @@ def judged_anew(recorded: Session) -> Session:
         pipeline_alone_missing=recorded.pipeline_alone_missing,
     )
     return with_trials(draft, {loop.id: outcome}, "No trial was made.")
+
+
+def _trials(recorded: Session, draft: Session) -> dict[str, Trial]:
+    """Return the trials that were made by the ids of today's edits with the same changes."""
+    made = [(one.edit, one.trial) for one in recorded.findings if one.edit is not None]
+    return {
+        one.edit.id: trial
+        for one in draft.findings
+        for edit, trial in reversed(made)
+        if one.edit is not None and edit.changes == one.edit.changes
+    }
 
 
 def decisions(session: Session) -> dict[str, object]:

@@ -34,7 +34,7 @@ BATCH = Edit(
     check="shape",
 )
 PREFETCH = Edit(
-    "missing-prefetch:batch_0",
+    "tf-data-defaults:batch_0",
     "prefetch(AUTOTUNE) after the batch in line 13",
     (Insert("batch_0", "prefetch", {"buffer_size": -1}),),
     check="equal",
@@ -123,7 +123,7 @@ def make_findings() -> list[Finding]:
     """Three confirmed, one refuted, one inconclusive, one not tried; none in that order."""
     return [
         factories.make_finding(
-            "missing-prefetch", title="Nothing is prefetched", edit=PREFETCH, trial=REFUTED
+            "tf-data-defaults", title="Nothing is prefetched", edit=PREFETCH, trial=REFUTED
         ),
         factories.make_finding(
             "random-map",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
+from pipediag.rules.rule import Meta
 from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceGap, DeviceLaunches
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import Framework, GapCause
 from tests.factories import make_compute_bound_session, make_device
+from tests.rules.sessions import rule_of
 
 SPAN_MS = 100.0
 
@@ -96,10 +97,11 @@ def session_on(*devices: DeviceActivity, **overrides: Any) -> Session:
 
 
 def on_devices(
-    rule: ModuleType, *devices: DeviceActivity, framework: Framework = "tensorflow"
+    meta: Meta, *devices: DeviceActivity, framework: Framework = "tensorflow"
 ) -> Finding:
     """The rule's one finding on a profile without a session."""
-    (finding,) = rule.check_devices(devices, framework)
-    assert finding.rule == rule.META.id
-    assert isinstance(finding, Finding)
+    check = rule_of(meta).check_devices
+    assert check is not None
+    (finding,) = check(devices, framework)
+    assert finding.rule == meta.id
     return finding

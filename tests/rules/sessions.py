@@ -5,10 +5,11 @@ The step is 10 ms, of which 7 ms are input wait, as in the factories.
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
-from pipediag.rules.sections import lacking
+from pipediag.rules.engine import lacking
+from pipediag.rules.registry import RULES
+from pipediag.rules.rule import Meta, Rule
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -57,17 +58,21 @@ def straddles() -> dict[str, Any]:
     return {"breakdown": {**breakdown, "input_wait": share}}
 
 
-def run(rule: ModuleType, session: Session) -> list[Finding]:
+def rule_of(meta: Meta) -> Rule:
+    """The rule that is described so."""
+    return next(rule for rule in RULES if rule.meta is meta)
+
+
+def run(meta: Meta, session: Session) -> list[Finding]:
     """Return what the registry would get from this rule."""
-    lack = lacking(rule.META, session)
-    findings: list[Finding] = [lack] if lack else rule.check(session)
-    return findings
+    lack = lacking(meta, session)
+    return [lack] if lack else rule_of(meta).check(session)
 
 
-def only(rule: ModuleType, session: Session) -> Finding:
+def only(meta: Meta, session: Session) -> Finding:
     """The rule's finding, where there must be exactly one."""
-    (finding,) = run(rule, session)
-    assert finding.rule == rule.META.id
+    (finding,) = run(meta, session)
+    assert finding.rule == meta.id
     return finding
 
 

@@ -13,7 +13,7 @@ from pipediag.rules.bounds import (
     unexplained_factor,
     without,
 )
-from pipediag.rules.step import host_overhead
+from pipediag.rules.step_overhead import HOST_OVERHEAD
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.run import Device
@@ -105,7 +105,7 @@ def test_wait_that_no_delay_explains_is_shared_out(delay: float, factor: float) 
 
 
 def unpredicted(**overrides: Any) -> Finding:
-    return host_overhead.META.finding("fail", "Do it.").model_copy(update=overrides)
+    return HOST_OVERHEAD.finding("fail", "Do it.").model_copy(update=overrides)
 
 
 def test_a_limit_is_the_step_without_the_classes_that_the_advice_frees() -> None:
@@ -131,7 +131,7 @@ def test_the_limit_of_input_is_the_ceiling_where_there_is_one() -> None:
 @pytest.mark.parametrize(
     "finding",
     [
-        host_overhead.META.finding("pass", ""),
+        HOST_OVERHEAD.finding("pass", ""),
         unpredicted(subject="correctness"),
         unpredicted(speedup_at_most=1.5),
     ],
@@ -177,7 +177,7 @@ def test_what_waits_for_the_compute_on_the_same_cpus_goes_along_with_it(
         off=0.0, input_wait=10.0, device_compute=60.0, dispatch=15.0, python=15.0
     )
     session = make_session(**{"breakdown": breakdown, **overrides})
-    finding = host_overhead.META.finding("fail", "Do it.")
+    finding = HOST_OVERHEAD.finding("fail", "Do it.")
 
     limit = limited(session, finding, ["device_compute"]).speedup_at_most
     assert limit == pytest.approx(at_most, abs=0.001)
@@ -186,6 +186,6 @@ def test_what_waits_for_the_compute_on_the_same_cpus_goes_along_with_it(
 
 
 def test_the_limit_that_a_rule_gives_stays() -> None:
-    finding = host_overhead.META.finding("fail", "Do it.", speedup_at_most=1.5)
+    finding = HOST_OVERHEAD.finding("fail", "Do it.", speedup_at_most=1.5)
 
     assert limited(make_session(), finding, ["device_compute"]).speedup_at_most == 1.5

@@ -1,19 +1,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 
 from pipediag.facts.run_gain import gain_for_run
 from pipediag.rules import registry
-from pipediag.rules.device.registry import DEVICE_RULES, run_device_rules
-from pipediag.rules.pipeline import misplaced_cache, parallel_map
-from pipediag.rules.registry import METAS, RULES, run_rules
-from pipediag.rules.rule import Rule
-from pipediag.rules.running import yields_to
-from pipediag.rules.step import gpu_unused
+from pipediag.rules.cache_places import MISPLACED_CACHE
+from pipediag.rules.device_idle import INPUT_GAP, LAUNCH_BOUND, PYTHON_GAP, SYNC_POINT
+from pipediag.rules.engine import yields_to
+from pipediag.rules.gpu import GPU_UNUSED
+from pipediag.rules.parallel_calls import PARALLEL_MAP
+from pipediag.rules.registry import DEVICE_RULES, RULES, run_device_rules, run_rules
+from pipediag.rules.rule import Meta, Rule
+from pipediag.rules.tracing import REPEATED_COMPILE, RETRACING
+from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run
 from pipediag.session.model import Session
 from pipediag.session.trials import NOT_TRIED
@@ -22,8 +25,9 @@ from tests.factories import make_compute_bound_session, make_session
 from tests.ledgers import make_part, make_run
 from tests.records import make_environment
 from tests.rules.devices import copies, gpu, launches
+from tests.rules.sessions import rule_of
 
-RULES_DIRECTORY = Path(registry.__file__).parent
+LISTED = [rule.meta for rule in RULES]
 
 
 def every_part() -> Run:
@@ -44,32 +48,21 @@ def test_rules_on_parts_say_what_they_come_to_in_the_run() -> None:
     assert all(gain is not None and 1.15 < gain.speedup <= 1.25 for gain in gains)
 
 
-def test_a_rules_id_is_its_file_name() -> None:
-    files = {path.stem for path in RULES_DIRECTORY.glob("*/*.py")}
+def test_a_rules_id_is_a_noun() -> None:
     for rule in RULES:
-        assert rule.META.id.replace("-", "_") in files
-        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.META.id)
-
-
-def test_every_file_with_a_check_is_registered() -> None:
-    with_check = {
-        path.stem.replace("_", "-")
-        for path in RULES_DIRECTORY.rglob("*.py")
-        if "\ndef check(session" in path.read_text(encoding="utf-8")
-    }
-    assert with_check == {rule.META.id for rule in RULES}
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.meta.id)
 
 
 def test_every_threshold_says_where_it_comes_from() -> None:
     for rule in RULES:
-        for threshold in rule.META.thresholds:
+        for threshold in rule.meta.thresholds:
             assert threshold.unit
             assert len(threshold.source) > 10
 
 
 def test_every_rule_speaks_once_or_more() -> None:
     findings = run_rules(make_session())
-    assert {finding.rule for finding in findings} == {rule.META.id for rule in RULES}
+    assert {finding.rule for finding in findings} == {rule.meta.id for rule in RULES}
     assert not [finding for finding in findings if finding.status == "error"]
 
 
@@ -100,14 +93,10 @@ def test_nothing_fails_where_the_pipeline_keeps_up() -> None:
 
 
 def test_one_broken_rule_costs_only_its_own_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Broken:
-        META = parallel_map.META
+    def broken_check(_: Session) -> list[Finding]:
+        raise KeyError("delay")
 
-        @staticmethod
-        def check(session: Session) -> list[object]:
-            raise KeyError("delay")
-
-    rules: tuple[Rule, ...] = (Broken, misplaced_cache)  # type: ignore[assignment]
+    rules = (Rule(PARALLEL_MAP, broken_check), rule_of(MISPLACED_CACHE))
     monkeypatch.setattr(registry, "RULES", rules)
     broken, other, *_ = run_rules(make_session())
     assert broken.status == "error"
@@ -118,7 +107,7 @@ def test_one_broken_rule_costs_only_its_own_finding(monkeypatch: pytest.MonkeyPa
 def test_a_missing_gpu_comes_first_and_before_all_other_advice() -> None:
     session = make_session(environment=make_environment(gpu_installed=["NVIDIA H200"]))
     findings = run_rules(session)
-    assert findings[0].rule == gpu_unused.META.id
+    assert findings[0].rule == GPU_UNUSED.id
     assert findings[0].needs_first is None
     others = [f for f in findings[1:] if f.status in ("fail", "informative")]
     assert others
@@ -137,49 +126,46 @@ def test_no_prediction_goes_beyond_the_ceiling() -> None:
 
 
 def test_every_rule_that_asks_devices_only_is_a_device_rule() -> None:
-    asking = {rule.META.id for rule in RULES if hasattr(rule, "check_devices")}
-    assert asking == {rule.META.id for rule in DEVICE_RULES}
-    assert {rule.META.needs for rule in DEVICE_RULES} == {("devices",)}
+    asking = {rule.meta.id for rule in RULES if rule.check_devices is not None}
+    assert asking == {rule.meta.id for rule in DEVICE_RULES}
+    assert {rule.meta.needs for rule in DEVICE_RULES} == {("devices",)}
 
 
 def test_a_gap_for_input_yields_to_whatever_frees_input() -> None:
-    gap = METAS["input-gap"]
-    knowing = {meta.id for meta in METAS.values() if yields_to(gap, meta, METAS)}
-    assert {"misplaced-cache", "python-input", "slow-shuffle-fill"} <= knowing
+    knowing = {meta.id for meta in LISTED if yields_to(INPUT_GAP, meta, LISTED)}
+    assert {"misplaced-cache", "python-input", "epoch-start"} <= knowing
 
 
 def test_no_two_rules_yield_to_each_other() -> None:
-    for one, other in combinations(METAS.values(), 2):
-        assert not (yields_to(one, other, METAS) and yields_to(other, one, METAS))
+    for one, other in combinations(LISTED, 2):
+        assert not (yields_to(one, other, LISTED) and yields_to(other, one, LISTED))
 
 
 @pytest.mark.parametrize(
-    ("rule", "first"),
+    ("meta", "first"),
     [
-        ("launch-bound", {"eager-execution", "small-kernels", "host-overhead"}),
-        ("python-gap", {"eager-execution", "batch-callback", "host-overhead", "python-input"}),
-        ("sync-point", {"eager-execution", "batch-callback", "host-overhead"}),
-        ("retracing", {"predict-in-step"}),
-        ("repeated-compile", {"retracing", "predict-in-step"}),
+        (LAUNCH_BOUND, {"eager-execution", "device-idle", "host-overhead"}),
+        (PYTHON_GAP, {"eager-execution", "python-in-step", "host-overhead", "python-input"}),
+        (SYNC_POINT, {"eager-execution", "python-in-step", "host-overhead"}),
+        (RETRACING, {"predict-in-step"}),
+        (REPEATED_COMPILE, {"retracing", "predict-in-step"}),
     ],
 )
-def test_a_device_that_waits_for_the_host_yields_to_who_knows_why(
-    rule: str, first: set[str]
-) -> None:
-    assert all(yields_to(METAS[rule], METAS[other], METAS) for other in first)
+def test_what_sees_a_class_of_time_yields_to_who_knows_why(meta: Meta, first: set[str]) -> None:
+    assert first <= {other.id for other in LISTED if yields_to(meta, other, LISTED)}
 
 
 def test_a_profile_gets_one_finding_of_each_device_rule() -> None:
     for devices in ([], [gpu()], [gpu(name="GPU:0"), gpu(name="GPU:1")]):
         findings = run_device_rules(devices)
-        assert {found.rule for found in findings} == {rule.META.id for rule in DEVICE_RULES}
+        assert {found.rule for found in findings} == {rule.meta.id for rule in DEVICE_RULES}
         assert {found.status for found in findings} <= {"pass", "not-applicable", "inconclusive"}
 
 
 def test_a_profile_s_findings_are_in_order_of_urgency() -> None:
     device = gpu({"launch": 40.0, "python": 17.0, "sync": 10.0}, gaps=[], launches=launches())
     failed = [found.rule for found in run_device_rules([device]) if found.status == "fail"]
-    assert failed == ["launch-bound", "python-gap", "sync-point"]
+    assert failed == ["device-idle", "device-idle", "device-idle"]
 
 
 @pytest.mark.parametrize("framework", ["jax", "pytorch"])
@@ -205,10 +191,10 @@ def test_a_broken_device_rule_costs_only_its_own_finding(monkeypatch: pytest.Mon
     def broken(devices: object, framework: object) -> list[object]:
         raise ZeroDivisionError("span")
 
-    monkeypatch.setattr(DEVICE_RULES[0], "check_devices", broken)
+    rule = replace(DEVICE_RULES[1], check_devices=broken)
+    monkeypatch.setattr(registry, "DEVICE_RULES", (rule, *DEVICE_RULES[2:]))
     findings = run_device_rules([gpu()])
-    assert len(findings) == len(DEVICE_RULES)
-    assert [found.rule for found in findings if found.status == "error"] == ["input-gap"]
+    assert [found.rule for found in findings if found.status == "error"] == [rule.meta.id]
 
 
 def test_a_failure_is_tried_or_says_why_not() -> None:

@@ -6,9 +6,9 @@ from typing import Any, get_args
 import pytest
 
 from pipediag.facts.devices import NO_DEVICE
+from pipediag.rules.engine import lacking
 from pipediag.rules.rule import Section
-from pipediag.rules.sections import lacking
-from pipediag.rules.step import host_overhead
+from pipediag.rules.step_overhead import HOST_OVERHEAD
 from tests.factories import make_device, make_keras, make_loop, make_session
 from tests.ledgers import make_run
 from tests.records import make_pipeline
@@ -18,7 +18,7 @@ SECTIONS: tuple[Section, ...] = get_args(Section)
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_each_that_a_rule_can_need_is_known_here(section: Section) -> None:
-    meta = replace(host_overhead.META, needs=(section,))
+    meta = replace(HOST_OVERHEAD, needs=(section,))
     measured = make_session(
         loops=[make_loop(keras=make_keras())],
         devices=[make_device(kind="GPU")],
@@ -36,7 +36,7 @@ def test_each_that_a_rule_can_need_is_known_here(section: Section) -> None:
 
 @pytest.mark.parametrize("section", ["run", "steps", "breakdown", "host", "pipeline"])
 def test_one_that_was_not_measured_gives_its_own_reason(section: Section) -> None:
-    meta = replace(host_overhead.META, needs=(section,))
+    meta = replace(HOST_OVERHEAD, needs=(section,))
     session = make_session(**{section: None, f"{section}_missing": "It was too short."})
     found = lacking(meta, session)
     assert found is not None
@@ -87,13 +87,13 @@ def test_one_that_was_not_measured_gives_its_own_reason(section: Section) -> Non
 def test_what_is_missing_is_said(
     section: Section, overrides: dict[str, Any], status: str, advice: str
 ) -> None:
-    found = lacking(replace(host_overhead.META, needs=(section,)), make_session(**overrides))
+    found = lacking(replace(HOST_OVERHEAD, needs=(section,)), make_session(**overrides))
     assert found is not None
     assert (found.status, found.advice) == (status, advice)
 
 
 def test_the_first_that_is_missing_is_the_one_to_name() -> None:
-    meta = replace(host_overhead.META, needs=("steps", "loop"))
+    meta = replace(HOST_OVERHEAD, needs=("steps", "loop"))
     nothing = make_session(steps=None, steps_missing="It was too short.", loops=[])
     found = lacking(meta, nothing)
     assert found is not None
@@ -101,7 +101,7 @@ def test_the_first_that_is_missing_is_the_one_to_name() -> None:
 
 
 def test_a_loop_that_python_feeds_has_no_pipeline_to_look_at() -> None:
-    meta = replace(host_overhead.META, needs=("pipeline",))
+    meta = replace(HOST_OVERHEAD, needs=("pipeline",))
     loop = make_loop(keras=None, from_python=True)
     found = lacking(meta, make_session(loops=[loop], pipeline=None, pipeline_missing="None."))
     assert found is not None

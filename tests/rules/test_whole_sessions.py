@@ -6,8 +6,7 @@ from typing import get_args
 
 import pytest
 
-from pipediag.rules.device.registry import run_device_rules
-from pipediag.rules.registry import run_rules
+from pipediag.rules.registry import run_device_rules, run_rules
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Session
 from pipediag.vocabulary import Framework

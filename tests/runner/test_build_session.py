@@ -12,7 +12,7 @@ import pytest
 
 from pipediag.errors import PipediagError
 from pipediag.measures.loop.measures import LoopSections
-from pipediag.rules.search.searching import META
+from pipediag.rules.search import SEARCH
 from pipediag.runner import build_session
 from pipediag.runner.build_session import (
     NO_LOOP,
@@ -269,7 +269,7 @@ def test_a_remark_goes_with_every_reason_for_which_an_edit_was_not_tried() -> No
 
 def test_what_was_tried_beyond_the_rules_stands_beside_their_findings() -> None:
     found, vain = (
-        make_finding(META.id, status="informative", edit=make_edit(name), advice=name)
+        make_finding(SEARCH.id, status="informative", edit=make_edit(name), advice=name)
         for name in ("found", "vain")
     )
     outcomes = tried(

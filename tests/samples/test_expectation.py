@@ -93,7 +93,7 @@ def evaluating(line: int) -> Session:
     return make_session(
         loops=[make_loop(line=1)],
         verdict=verdict.model_copy(update={"where_line": line}),
-        findings=[make_finding("costly-evaluation"), make_finding("slow-start")],
+        findings=[make_finding("costly-evaluation"), make_finding("script-work")],
     )
 
 
@@ -102,7 +102,7 @@ def test_the_part_of_the_run_and_the_first_advice_are_compared(tmp_path: Path) -
     assert discrepancies(right, evaluating(line=2)) == []
     (place,) = discrepancies(right, evaluating(line=1))
     assert "expected slow" in place
-    wrong = slow_in_its_evaluation(tmp_path, '"compile"', "slow-start")
+    wrong = slow_in_its_evaluation(tmp_path, '"compile"', "script-work")
     part, first = discrepancies(wrong, evaluating(line=2))
     assert "most of the run is evaluation (60.0 %)" in part
     assert "the first advice is of costly-evaluation" in first

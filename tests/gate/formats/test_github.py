@@ -103,10 +103,10 @@ def test_of_failures_the_one_that_buys_most_comes_first() -> None:
         make_check("warn", name="small-batch", speedup=9.0),
         make_check(name="missing-cache", speedup=1.2),
         make_check("inconclusive", name="retracing"),
-        make_check(name="missing-prefetch", speedup=2.0),
+        make_check(name="tf-data-defaults", speedup=2.0),
     )
     assert [line.partition("title=pipediag ")[2].partition(":")[0] for line in lines] == [
-        "missing-prefetch",
+        "tf-data-defaults",
         "missing-cache",
         "verdict",
         "small-batch",

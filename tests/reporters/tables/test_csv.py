@@ -11,7 +11,7 @@ from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from tests import factories
 from tests.reporters import sessions, trial_sessions
-from tests.rules.embedding.sessions import make_ids
+from tests.rules.ids import make_ids
 
 NAMES = [
     "run.csv",

@@ -10,7 +10,7 @@ from pipediag.reporters.words.quantities import percent
 from pipediag.session.embedding_cost import FusedParts, PartName
 from pipediag.session.embeddings import Embedding
 from tests.factories import make_embedding, make_embedding_cost
-from tests.rules.embedding.sessions import make_ids
+from tests.rules.ids import make_ids
 
 
 def shown(tables: list[Embedding], limit: int) -> str:

@@ -127,7 +127,7 @@ def test_findings_that_share_an_edit_are_one_change() -> None:
     first, other = (
         factories.make_finding(rule=rule, edit=edit, trial=trial_sessions.REFUTED)
         for rule, edit in (
-            ("missing-prefetch", trial_sessions.PREFETCH),
+            ("tf-data-defaults", trial_sessions.PREFETCH),
             ("another", replace(trial_sessions.PREFETCH, id="another")),
         )
     )

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from pipediag.measures.profile.devices import describe_devices
-from pipediag.rules.device.registry import run_device_rules
+from pipediag.rules.device_idle import devices_input_gap
+from pipediag.rules.registry import run_device_rules
 from pipediag.session.findings import Finding
 from pipediag.trace.events import TraceEvents
 from pipediag.trace.reader import read_file
@@ -80,7 +81,9 @@ def test_a_thread_that_fetches_for_another_one_does_not_train(
 
 def findings(summary: TraceSummary) -> dict[str, Finding]:
     devices = describe_devices(summary, None, {})
-    return {finding.rule: finding for finding in run_device_rules(devices, "pytorch")}
+    found = {finding.rule: finding for finding in run_device_rules(devices, "pytorch")}
+    [found["device-idle"]] = devices_input_gap(devices, "pytorch")
+    return found
 
 
 def input_percent_of_idle(summary: TraceSummary) -> float:
@@ -104,7 +107,7 @@ def test_a_real_trace_without_profiler_steps() -> None:
     assert {device.gaps.causes[place] for place in np.flatnonzero(waits)} == {"input"}
     assert input_percent_of_idle(summary) == pytest.approx(68.0, abs=0.1)
     assert device.gaps.by_cause().get("unknown", 0) == 0
-    assert findings(summary)["input-gap"].status == "fail"
+    assert findings(summary)["device-idle"].status == "fail"
 
 
 @real
@@ -113,20 +116,20 @@ def test_the_bound_of_a_real_run_was_nearly_obtained_by_the_fix() -> None:
     before, after = (summarise(TRACES / f"torch-resnet50-workers{n}.json.gz") for n in (0, 4))
     assert input_percent_of_idle(before) == pytest.approx(72.2, abs=0.1)
     assert input_percent_of_idle(after) < 2
-    found = findings(before)["input-gap"]
+    found = findings(before)["device-idle"]
     at_most = found.speedup_at_most or found.speedup_at_most
     assert at_most == pytest.approx(1.40, abs=0.005)
     assert before.steps is not None
     assert after.steps is not None
     obtained = np.median(before.steps.durations_ns) / np.median(after.steps.durations_ns)
     assert obtained == pytest.approx(1.39, abs=0.005)
-    assert findings(after)["input-gap"].status == "pass"
+    assert findings(after)["device-idle"].status == "pass"
 
 
 @real
 def test_a_loader_with_workers_is_not_told_to_have_some() -> None:
     events = read_file(TRACES / "torch-resnet-2080ti-dataloader.json.gz")
-    advice = findings(summarise_events(events))["input-gap"].advice
-    without = findings(summarise(TRACES / "torch-resnet50-workers0.json.gz"))["input-gap"].advice
+    advice = findings(summarise_events(events))["device-idle"].advice
+    without = findings(summarise(TRACES / "torch-resnet50-workers0.json.gz"))["device-idle"].advice
     assert "already" in advice
     assert "already" not in without

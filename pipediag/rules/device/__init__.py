@@ -1,1 +1,0 @@
-"""Rules on what a device does, and waits for."""

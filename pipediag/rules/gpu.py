@@ -1,0 +1,681 @@
+"""Accelerators: unused ones, copies to them, their tensor cores, and one that others wait for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from statistics import fmean, median
+
+from pipediag.facts.amounts import exact_time
+from pipediag.facts.devices import NO_ACCELERATOR, accelerators, full_name, percent_of_span, worst
+from pipediag.facts.limits import INPUT_GAPS, Threshold
+from pipediag.rules.device_idle import UNTRIED, input_first_on, prefetched_to, without_idle
+from pipediag.rules.model_edits import OWN_LOOP, PROFILE_ALONE, in_sixteen_bits
+from pipediag.rules.rule import Meta, with_edit
+from pipediag.session.devices import DeviceActivity, DeviceCopies
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.run import Environment
+from pipediag.session.trials import WORTHWHILE
+from pipediag.vocabulary import Framework, Policy, Scalar, SixteenBitPolicy
+
+_CAPABILITY = re.compile(r"compute capability (\d+)\.\d+")
+_NVIDIA = re.compile(r"NVIDIA|Tesla|Quadro|GeForce|TITAN|RTX", re.IGNORECASE)
+_AMD = re.compile(r"AMD|Radeon|Instinct", re.IGNORECASE)
+_NO_TENSOR_CORES = re.compile(r"\b[KMP]\d{1,4}\b|GTX|\bMX\d|TITAN X", re.IGNORECASE)
+"""GTX 16 has none in spite of its capability of 7.5."""
+_GENERATIONS = (
+    (re.compile(r"\b(H[12]00|H800|H20|GH200|G?B[123]00)\b|RTX (50|PRO)"), 9),
+    (re.compile(r"\b(A2|A1[06]G?|A30|A40|A[18]00|L4|L40S?|L20)\b|RTX ([34]0|A\d)|Ada\b"), 8),
+    (re.compile(r"\b(V100|GV100|T4G?|TITAN (V|RTX))\b|RTX 20|Quadro RTX", re.IGNORECASE), 7),
+    (_NO_TENSOR_CORES, 6),
+)
+"""Major compute capability by name, 9 for all later ones too."""
+_PCIE_GB_PER_S = {7: 12.0, 8: 24.0}
+
+
+def sixteen_bit_policy(model: str | None) -> Policy | None:
+    """The Keras policy that uses the tensor cores; `none` where it has none, None if not known.
+
+    Tensor cores from compute capability 7.0 on, as Keras' own check has it; bfloat16 from 8.0 on.
+    """
+    major = _major(model)
+    if major is None:
+        return None
+    if major < 7 or _NO_TENSOR_CORES.search(model or ""):
+        return "none"
+    return "mixed_bfloat16" if major >= 8 else "mixed_float16"
+
+
+def pcie_gb_per_s(model: str | None) -> float | None:
+    """What 16 lanes of the PCIe version that the model is made for carry in use, or None.
+
+    About 80 % of the nominal rate: 12 GB/s for PCIe 3, 24 for 4, 50 for 5. The slot may give less.
+    """
+    major = _major(model)
+    if major is None:
+        return None
+    return 50.0 if major >= 9 else _PCIE_GB_PER_S.get(major, 12.0)
+
+
+def _major(model: str | None) -> int | None:
+    if model is None or _AMD.search(model):
+        return None
+    named = next((major for pattern, major in _GENERATIONS if pattern.search(model)), None)
+    if named is not None:
+        return named
+    told = _CAPABILITY.search(model)
+    major = int(told.group(1)) if told else None
+    trusted = major is not None and (major < 9 or _NVIDIA.search(model) is not None)
+    return major if trusted else None
+
+
+GPU_UNUSED = Meta(
+    id="gpu-unused",
+    name="Unused GPU",
+    title_failed="A GPU is installed, and TensorFlow does not see it",
+    title_passed="TensorFlow sees the GPU",
+    why="Everything else that is measured describes training on the CPU; it will look different "
+    "once the GPU is used, so this comes before all other advice.",
+    edit="Install the GPU build or its libraries, or stop hiding the GPU.",
+    cost="Float results differ in the last digits between CPU and GPU; a very small model may run "
+    "no faster there.",
+    needs=(),
+    thresholds=(),
+    severity="error",
+    effect_on_results="same up to order or rounding",
+    subject="precondition",
+    untried="TensorFlow can't gain a device while it runs.",
+)
+
+_HIDING = {"", "-1", "NoDevFiles", "none", "void"}
+_LIBRARY_MARKS = ("dlopen", "could not load dynamic library", "cannot open shared object", "libcu")
+_DRIVER_MARKS = ("cuinit", "could not find cuda drivers", "driver version is insufficient")
+
+
+def check_gpu_unused(session: Session) -> list[Finding]:
+    """One finding on the machine as a whole."""
+    environment = session.environment
+    if not environment.gpu_installed:
+        return [GPU_UNUSED.finding("not-applicable", "No GPU is installed in this machine.")]
+    if environment.tensorflow is None:
+        return [GPU_UNUSED.finding("not-applicable", "The script did not import TensorFlow.")]
+    gpus = [device for device in environment.devices if device.kind.upper() == "GPU"]
+    if gpus:
+        return [GPU_UNUSED.finding("pass", "", evidence={"gpus_used": len(gpus)})]
+    return [
+        GPU_UNUSED.finding(
+            "fail",
+            _unused_advice(environment),
+            evidence={
+                "gpu_installed": ", ".join(environment.gpu_installed),
+                "cuda_build": environment.cuda_build,
+                "cuda_visible_devices": environment.cuda_visible_devices,
+                "framework_message": _message(environment, _LIBRARY_MARKS + _DRIVER_MARKS),
+            },
+        )
+    ]
+
+
+def _unused_advice(environment: Environment) -> str:
+    visible = environment.cuda_visible_devices
+    if visible is not None and visible.strip() in _HIDING:
+        return (
+            f"CUDA_VISIBLE_DEVICES is set to '{visible}', which hides every GPU: unset it, or set "
+            "it to 0, where the script is started."
+        )
+    if environment.keras_backend == "jax":
+        return "JAX runs without its GPU plugin: `pip install 'jax[cuda12]'`."
+    if environment.cuda_build is False:
+        return (
+            "This TensorFlow is a CPU-only build: install the one with CUDA, `pip install "
+            "'tensorflow[and-cuda]'`."
+        )
+    if driver := _message(environment, _DRIVER_MARKS):
+        return (
+            "Run `nvidia-smi`, and install or update the driver if it fails: TensorFlow can't "
+            f"reach the GPU driver (it logged: {driver})."
+        )
+    if library := _message(environment, _LIBRARY_MARKS):
+        return (
+            "Install the GPU libraries that this version wants, `pip install "
+            f"'tensorflow[and-cuda]'`: TensorFlow can't load them (it logged: {library})."
+        )
+    return (
+        "TensorFlow was built with CUDA and logged no missing library: look for "
+        "`tf.config.set_visible_devices([], 'GPU')` in the script, and run `pipediag doctor`."
+    )
+
+
+def _message(environment: Environment, marks: tuple[str, ...]) -> str | None:
+    for message in environment.framework_messages:
+        if any(mark in message.lower() for mark in marks):
+            return message.strip()
+    return None
+
+
+EXPOSED = Threshold(
+    "copies from the host while no kernel runs",
+    5.0,
+    "% of the device's span",
+    "XProf counts them as input, and calls 5 % of the step moderate",
+)
+FULL_RATE = Threshold(
+    "part of the bus's rate under which pinned memory is named",
+    0.5,
+    "of PCIe's usable rate",
+    "own choice; usable is about 80 % of the nominal rate of 16 lanes: 12 GB/s for PCIe 3, 24 for "
+    "4, 50 for 5",
+)
+SMALL_COPY = Threshold(
+    "mean size under which a copy can't reach the bus's rate",
+    1.0,
+    "MiB",
+    "own choice, near where NVIDIA's bandwidthTest flattens: 3 GB/s at 64 KiB, 6 at 1 MiB, 11 at "
+    "8 MiB on PCIe 3",
+)
+EXPOSED_HOST_COPY = Meta(
+    id="exposed-host-copy",
+    name="Exposed copies from the host",
+    title_failed="The device waits while batches are copied to it",
+    title_passed="Copies to the device hide behind compute, or are short",
+    why="A batch that is copied when its step begins makes the kernels wait; copied a step ahead "
+    "it costs nothing. From pageable memory the driver copies twice and the host waits.",
+    edit='End the pipeline with `.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))`; '
+    "smaller dtypes (int32 ids in place of int64, uint8 images cast on the device); batches in "
+    "pinned memory.",
+    cost="A batch or two of device memory. Narrower types must hold every value: int32 ids up to "
+    "2^31. prefetch_to_device must come last and serves one device.",
+    needs=("devices",),
+    thresholds=(EXPOSED, FULL_RATE, SMALL_COPY, INPUT_GAPS),
+    severity="warn",
+    effect_on_results="same results",
+    frees=("device_copy",),
+    tried_when_informing=True,
+)
+
+_AHEAD: Mapping[Framework, str] = {
+    "tensorflow": "end the pipeline with `.apply(tf.data.experimental.prefetch_to_device("
+    '"/GPU:0"))`',
+    "jax": "call `jax.device_put` on the next batch before the step is waited for, or let "
+    "`flax.jax_utils.prefetch_to_device` do it",
+    "pytorch": "give the DataLoader `pin_memory=True` and copy the next batch with "
+    "`.to(device, non_blocking=True)` on a stream of its own",
+}
+_PINNED: Mapping[Framework, str] = {
+    "tensorflow": ": a parallel map right before the batch runs as MapAndBatch, which fills pinned "
+    "memory; a generator does not",
+    "jax": "",
+    "pytorch": ", which `pin_memory=True` makes",
+}
+
+
+def devices_exposed_host_copy(
+    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+) -> list[Finding]:
+    """One finding on the accelerator that waits longest for copies from the host."""
+    return _copy_check(devices, element_spec=None, framework=framework)
+
+
+def check_exposed_host_copy(session: Session) -> list[Finding]:
+    """The same, naming int64 where the loop's batches hold it."""
+    loop = session.diagnosed_loop()
+    spec = loop.element_spec if loop else None
+    found = _copy_check(session.devices, element_spec=spec, framework="tensorflow")
+    device = worst(accelerators(session.devices), _exposed_percent)
+    edit = prefetched_to(session, device, EXPOSED_HOST_COPY.id) if device else None
+    return [with_edit(EXPOSED_HOST_COPY, each, edit, UNTRIED) for each in found]
+
+
+def _copy_check(
+    devices: Sequence[DeviceActivity], element_spec: str | None, framework: Framework
+) -> list[Finding]:
+    device = worst(accelerators(devices), _exposed_percent)
+    if device is None:
+        return [EXPOSED_HOST_COPY.finding("not-applicable", NO_ACCELERATOR)]
+    copies = _from_host(device)
+    if copies is None:
+        return [EXPOSED_HOST_COPY.finding("pass", "", evidence={"device": full_name(device)})]
+    evidence: dict[str, Scalar] = {
+        "device": full_name(device),
+        "exposed_percent_of_span": _exposed_percent(device),
+        "exposed_ms": copies.exposed_ms,
+        "copy_ms": copies.ms,
+        "copies": copies.count,
+        "bytes": copies.bytes,
+        "gb_per_s": copies.gb_per_s,
+        "pcie_gb_per_s": pcie_gb_per_s(device.model),
+        "blocked_in_copy_ms": device.causes_ms.get("copy", 0.0),
+    }
+    if _exposed_percent(device) < EXPOSED.value:
+        return [EXPOSED_HOST_COPY.finding("pass", "", evidence=evidence)]
+    if waits := input_first_on(device):
+        return [EXPOSED_HOST_COPY.finding("informative", waits, evidence=evidence)]
+    return [
+        EXPOSED_HOST_COPY.finding(
+            "fail",
+            _copy_advice(device, copies, element_spec, framework),
+            evidence=evidence,
+            speedup_at_most=_copy_at_most(device, copies),
+            untried=PROFILE_ALONE,
+        )
+    ]
+
+
+def _from_host(device: DeviceActivity) -> DeviceCopies | None:
+    return next((each for each in device.copies if each.direction == "host_to_device"), None)
+
+
+def _exposed_percent(device: DeviceActivity) -> float:
+    copies = _from_host(device)
+    return percent_of_span(device, copies.exposed_ms if copies else 0.0)
+
+
+def _copy_advice(
+    device: DeviceActivity, copies: DeviceCopies, element_spec: str | None, framework: Framework
+) -> str:
+    ahead = (
+        f"{full_name(device)} computes nothing for {exact_time(copies.exposed_ms)} while batches "
+        f"are copied to it: {_AHEAD[framework]}, so that they are copied during the step before."
+    )
+    return f"{ahead} {_narrower(element_spec)}{_rate_sentence(device, copies, framework)}"
+
+
+def _narrower(element_spec: str | None) -> str:
+    if element_spec is not None and "int64" in element_spec:
+        return "The batches hold int64: ids under 2^31 fit `tf.int32`, half the bytes."
+    return "Copy narrower types: `int32` ids, `uint8` images that the model casts."
+
+
+def _rate_sentence(device: DeviceActivity, copies: DeviceCopies, framework: Framework) -> str:
+    rate, usual = copies.gb_per_s, pcie_gb_per_s(device.model)
+    if rate is None or usual is None or copies.bytes is None or not copies.count:
+        return ""
+    if rate >= FULL_RATE.value * usual:
+        return f" The copies run at {rate:.3g} GB/s, about what PCIe gives: copy fewer bytes."
+    mean_mib = copies.bytes / copies.count / 2**20
+    if mean_mib < SMALL_COPY.value:
+        return (
+            f" A copy holds {mean_mib:.2g} MiB on average, too little for PCIe's rate: pack "
+            "features into fewer, larger tensors."
+        )
+    return (
+        f" The copies run at {rate:.3g} GB/s, PCIe gives {usual:.0f}. Copies from pinned memory "
+        f"come nearer to that{_PINNED[framework]}."
+    )
+
+
+def _copy_at_most(device: DeviceActivity, copies: DeviceCopies) -> float | None:
+    hidden = min(copies.exposed_ms, device.span_ms - copies.ms)
+    return without_idle(device, max(0.0, hidden))
+
+
+MATMUL = Threshold(
+    "matrix products and convolutions",
+    20.0,
+    "% of the device's busy time",
+    "own choice: under it, products that take half the time gain less than 1.12 times, and the "
+    "rule only informs",
+)
+TENSOR_CORE = Threshold(
+    "part of those in kernels that use tensor cores",
+    10.0,
+    "%",
+    "XProf advises mixed precision where under 10 % of compute is in 16 bits",
+)
+GAIN = Threshold(
+    "predicted speed-up",
+    1.05,
+    "times",
+    "own choice: results change, so the gain must be worth a validation",
+)
+MIXED_PRECISION = Meta(
+    id="mixed-precision",
+    name="Mixed precision",
+    title_failed="Matrix products take much of the time and leave the tensor cores idle",
+    title_informative="Matrix products leave the tensor cores idle",
+    title_passed="Matrix products use tensor cores, or take little time",
+    why="Tensor cores multiply 16-bit matrices several times as fast as the other cores multiply "
+    "32-bit ones. TF32 counts as tensor cores too; Ampere and later use it for float32 by default.",
+    edit='keras.mixed_precision.set_global_policy("mixed_bfloat16") from compute capability 8.0 '
+    'on, "mixed_float16" on V100, T4 and the like; sizes of layers in multiples of 8.',
+    cost="Every product is rounded to 16 bits: training may converge differently or not at all. "
+    "Validate accuracy; float16 needs loss scaling (Keras' fit does it, a loop of one's own must "
+    "use LossScaleOptimizer); keep the last softmax in float32.",
+    needs=("devices",),
+    thresholds=(MATMUL, TENSOR_CORE, GAIN, INPUT_GAPS),
+    severity="info",
+    effect_on_results="changes a hyper-parameter",
+    tried_when_informing=True,
+    untried=OWN_LOOP,
+)
+
+FACTOR = 2.0
+
+
+_SIXTEEN_BITS: Mapping[Framework, Mapping[SixteenBitPolicy, str]] = {
+    "tensorflow": {
+        "mixed_bfloat16": "`keras.mixed_precision.set_global_policy('mixed_bfloat16')` before the "
+        'model is built, with `dtype="float32"` for the last layer',
+        "mixed_float16": "`keras.mixed_precision.set_global_policy('mixed_float16')` before the "
+        'model is built, with `dtype="float32"` for the last layer (a loop of your own needs '
+        "LossScaleOptimizer)",
+    },
+    "jax": {
+        "mixed_bfloat16": "computing in `jnp.bfloat16` (`dtype=` of Flax' layers), with parameters "
+        "and the last softmax in float32",
+        "mixed_float16": "computing in `jnp.float16` (`dtype=` of Flax' layers), with parameters "
+        "and the last softmax in float32 and the loss scaled",
+    },
+    "pytorch": {
+        "mixed_bfloat16": '`torch.autocast("cuda", dtype=torch.bfloat16)` around the forward pass',
+        "mixed_float16": '`torch.autocast("cuda", dtype=torch.float16)` around the forward pass '
+        "with `torch.amp.GradScaler`",
+    },
+}
+
+
+def devices_mixed_precision(
+    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+) -> list[Finding]:
+    """One finding on the accelerator with the most time in products without tensor cores."""
+    return _precision_check(devices, framework, session=None)
+
+
+def check_mixed_precision(session: Session) -> list[Finding]:
+    """The same; a script that sets a policy for 16 bits is told about shapes instead."""
+    return _precision_check(session.devices, "tensorflow", session)
+
+
+def _precision_check(
+    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
+) -> list[Finding]:
+    gpus = accelerators(devices)
+    if not gpus:
+        return [MIXED_PRECISION.finding("not-applicable", NO_ACCELERATOR)]
+    told = [each for each in gpus if each.matmul_ms is not None and each.tensor_core_ms is not None]
+    device = worst(told, lambda each: _plain_ms(each) / each.span_ms)
+    if device is None:
+        reason = "The profile does not tell which kernels are matrix products."
+        return [MIXED_PRECISION.finding("inconclusive", reason)]
+    evidence = {
+        "device": full_name(device),
+        "model": device.model,
+        "matmul_percent_of_busy": _matmul_percent(device),
+        "matmul_ms": device.matmul_ms,
+        "tensor_core_ms": device.tensor_core_ms,
+        "tensor_core_percent_of_matmul": _tensor_core_percent(device),
+        "savable_percent_of_span": percent_of_span(device, _savable_ms(device)),
+        "idle_percent": device.idle_percent,
+        "policy": _policy(session),
+    }
+    at_most = _precision_at_most(device)
+    worth_trying = session is not None and (at_most or 0.0) >= WORTHWHILE
+    if not _matters(device) and not worth_trying:
+        return [MIXED_PRECISION.finding("pass", "", evidence=evidence)]
+    return [_weighed(device, evidence, framework, session)]
+
+
+def _policy(session: Session | None) -> str | None:
+    """What the script set; a profile alone does not say."""
+    return session.environment.mixed_precision if session is not None else None
+
+
+def _weighed(
+    device: DeviceActivity,
+    evidence: dict[str, Scalar],
+    framework: Framework,
+    session: Session | None,
+) -> Finding:
+    """The finding on a device whose products take long and use no tensor cores."""
+    fitting = sixteen_bit_policy(device.model)
+    if fitting == "none":
+        reason = f"{device.model} has no tensor cores."
+        return MIXED_PRECISION.finding("not-applicable", reason, evidence=evidence)
+    if fitting is None:
+        reason = f"Whether {device.model or 'this device'} has tensor cores is not known."
+        return MIXED_PRECISION.finding("inconclusive", reason, evidence=evidence)
+    at_most, policy = _precision_at_most(device), _policy(session)
+    if policy is not None and policy.startswith("mixed_"):
+        return MIXED_PRECISION.finding("informative", _of_shapes(policy), evidence=evidence)
+    advice = _precision_advice(_SIXTEEN_BITS[framework][fitting])
+    edit = None if session is None else in_sixteen_bits(session, MIXED_PRECISION.id, fitting)
+    waits, little = input_first_on(device), at_most is not None and at_most < GAIN.value
+    if little:
+        advice = f"The device is idle {device.idle_percent:.0f} % of the time. {advice}"
+    if waits or little or not _matters(device):
+        return MIXED_PRECISION.finding("informative", waits or advice, evidence=evidence, edit=edit)
+    return MIXED_PRECISION.finding(
+        "fail",
+        advice,
+        evidence=evidence,
+        speedup_at_most=at_most,
+        edit=edit,
+        untried=PROFILE_ALONE if session is None else None,
+    )
+
+
+def _of_shapes(policy: str) -> str:
+    return (
+        f"The policy is {policy} already. Look for sizes that are no multiple of 8, and for "
+        "layers kept in float32: their products can't use the tensor cores."
+    )
+
+
+def _matters(device: DeviceActivity) -> bool:
+    return (
+        _matmul_percent(device) >= MATMUL.value and _tensor_core_percent(device) < TENSOR_CORE.value
+    )
+
+
+def _matmul_percent(device: DeviceActivity) -> float:
+    return 100.0 * (device.matmul_ms or 0.0) / device.busy_ms if device.busy_ms else 0.0
+
+
+def _tensor_core_percent(device: DeviceActivity) -> float:
+    return 100.0 * (device.tensor_core_ms or 0.0) / device.matmul_ms if device.matmul_ms else 0.0
+
+
+def _plain_ms(device: DeviceActivity) -> float:
+    """Time in products without tensor cores; kernels that overlap can't exceed the busy time."""
+    plain = (device.matmul_ms or 0.0) - (device.tensor_core_ms or 0.0)
+    return min(max(0.0, plain), device.busy_ms)
+
+
+def _savable_ms(device: DeviceActivity) -> float:
+    return _plain_ms(device) * (1 - 1 / FACTOR)
+
+
+def _precision_at_most(device: DeviceActivity) -> float | None:
+    return without_idle(device, _savable_ms(device))
+
+
+def _precision_advice(how: str) -> str:
+    return (
+        f"Try {how}, and validate accuracy: products are rounded to 16 bits. Sizes in multiples of "
+        "8 fit the tensor cores."
+    )
+
+
+WAITING = Threshold(
+    "time in which the other devices wait",
+    10.0,
+    "% of the span, on average",
+    "XProf's rule on barriers: cores that wait 10 % of the time or more",
+)
+Z_SCORE = Threshold(
+    "modified z-score of the time in which a device does not wait, from three devices on",
+    3.5,
+    "times (0.6745 times the distance from the median is divided by the median deviation)",
+    "XProf's rule on stragglers, after Iglewicz and Hoaglin",
+)
+RATIO = Threshold(
+    "the same of one device over the others' median, with two devices or where the rest are alike",
+    1.2,
+    "times",
+    "own choice: two devices have no spread to compare with",
+)
+DEVICE_STRAGGLER = Meta(
+    id="device-straggler",
+    name="Straggling device",
+    title_failed="The other devices wait for one that takes longer",
+    title_informative="Devices wait for each other",
+    title_passed="No device keeps the others waiting",
+    why="In synchronous training every step ends with a collective, and a collective ends when the "
+    "last device joins it: the slowest one sets the pace of all.",
+    edit="Even out what the devices get (shards, lengths of sequences, placement of tables), or "
+    "repair what slows the one: its host's input, its clocks, another process on it.",
+    cost="Other shards mean another order of the data.",
+    needs=("devices",),
+    thresholds=(WAITING, Z_SCORE, RATIO),
+    severity="warn",
+    effect_on_results="same up to order or rounding",
+    frees=("collective",),
+    untried="A trial in this process can't change what each device gets.",
+)
+
+_REMEDIES = {
+    "compute": "It computes longer: give each replica equal batches and lengths, and look for a "
+    "throttled or shared GPU (`nvidia-smi -q -d PERFORMANCE`).",
+    "input": "It waits longer for its own input: give every worker as many examples and CPUs as "
+    "the others; where whole files are dealt out, their number must be a multiple of the workers'.",
+    "copy": "Its copies take longer: look at its PCIe link (`nvidia-smi topo -m`).",
+}
+_HOST_REMEDY = (
+    "Its host keeps it waiting: compare CPU load, CPU affinity and callbacks of that worker (the "
+    "chief often logs and saves alone)."
+)
+
+_ALL_TRAIN: Mapping[Framework, str] = {
+    "tensorflow": "`tf.distribute.MirroredStrategy`",
+    "jax": "A batch split over them (`jax.sharding.NamedSharding`)",
+    "pytorch": "`DistributedDataParallel`",
+}
+
+
+def devices_device_straggler(
+    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+) -> list[Finding]:
+    """One finding on the accelerator that waits least for the others."""
+    gpus = accelerators(devices)
+    if not gpus:
+        return [DEVICE_STRAGGLER.finding("not-applicable", NO_ACCELERATOR)]
+    if len(gpus) == 1:
+        return [DEVICE_STRAGGLER.finding("not-applicable", "Only one accelerator took part.")]
+    slow = min(gpus, key=_waiting_percent)
+    others = [device for device in gpus if device is not slow]
+    waiting = fmean(_waiting_percent(device) for device in others)
+    excess = median(_own_percent(slow) - _own_percent(device) for device in others)
+    evidence: dict[str, Scalar] = {
+        "device": full_name(slow),
+        "devices": len(gpus),
+        "others_wait_percent_of_span": waiting,
+        "device_waits_percent_of_span": _waiting_percent(slow),
+        "device_busy_percent": slow.busy_percent,
+        "others_median_busy_percent": median(device.busy_percent for device in others),
+        "modified_z_score": _modified_z(slow, gpus),
+        "works_longer_percent_of_span": excess,
+    }
+    if slow.host_late_ms is not None:
+        evidence["host_begins_steps_late_ms"] = slow.host_late_ms
+    if waiting < WAITING.value:
+        return [DEVICE_STRAGGLER.finding("pass", "", evidence=evidence)]
+    if not any(device.collective_ms for device in gpus):
+        return [
+            DEVICE_STRAGGLER.finding(
+                "informative", _no_collective(slow, others, framework), evidence=evidence
+            )
+        ]
+    if not _stands_out(slow, others):
+        advice = "They wait for each other alike: it is communication, and no single device."
+        return [DEVICE_STRAGGLER.finding("informative", advice, evidence=evidence)]
+    return [
+        DEVICE_STRAGGLER.finding(
+            "fail",
+            f"{_waiters(others, 'wait')} {waiting:.0f} % of the time for {full_name(slow)}. "
+            f"{_remedy(slow, others)}",
+            title=_title(slow, others),
+            evidence=evidence,
+            speedup_at_most=_straggler_at_most(excess),
+        )
+    ]
+
+
+def check_device_straggler(session: Session) -> list[Finding]:
+    """The same on the session's profile."""
+    return devices_device_straggler(session.devices)
+
+
+def _waiters(others: Sequence[DeviceActivity], verb: str) -> str:
+    """Who waits, with the verb: a single device is called by its name."""
+    return f"{full_name(others[0])} {verb}s" if len(others) == 1 else f"The others {verb}"
+
+
+def _title(slow: DeviceActivity, others: Sequence[DeviceActivity]) -> str | None:
+    return f"{_waiters(others, 'wait')} for {full_name(slow)}" if len(others) == 1 else None
+
+
+def _waiting_percent(device: DeviceActivity) -> float:
+    gaps = device.causes_ms.get("collective", 0.0)
+    return percent_of_span(device, gaps + (device.exposed_collective_ms or 0.0))
+
+
+def _own_percent(device: DeviceActivity) -> float:
+    return 100.0 - _waiting_percent(device)
+
+
+def _modified_z(slow: DeviceActivity, gpus: Sequence[DeviceActivity]) -> float | None:
+    """None with two devices, or where more than half are exactly alike."""
+    own = [_own_percent(device) for device in gpus]
+    middle = median(own)
+    spread = median(abs(each - middle) for each in own)
+    if len(gpus) < 3 or spread == 0:
+        return None
+    return 0.6745 * (_own_percent(slow) - middle) / spread
+
+
+def _stands_out(slow: DeviceActivity, others: Sequence[DeviceActivity]) -> bool:
+    score = _modified_z(slow, [slow, *others])
+    if score is not None:
+        return score > Z_SCORE.value
+    usual = median(_own_percent(device) for device in others)
+    return _own_percent(slow) >= RATIO.value * usual
+
+
+def _parts(device: DeviceActivity) -> dict[str, float]:
+    """Percent of the span by what the device did while it did not wait for others."""
+    parts = {
+        cause: percent_of_span(device, ms)
+        for cause, ms in device.causes_ms.items()
+        if cause != "collective"
+    }
+    copies = percent_of_span(device, device.exposed_copy_ms)
+    parts["copy"] = parts.get("copy", 0.0) + copies
+    waiting = percent_of_span(device, device.exposed_collective_ms)
+    parts["compute"] = device.busy_percent - waiting - copies
+    return parts
+
+
+def _remedy(slow: DeviceActivity, others: Sequence[DeviceActivity]) -> str:
+    usual = [_parts(device) for device in others]
+    longer = {
+        part: percent - median(each.get(part, 0.0) for each in usual)
+        for part, percent in _parts(slow).items()
+    }
+    return _REMEDIES.get(max(longer, key=lambda part: longer[part]), _HOST_REMEDY)
+
+
+def _no_collective(
+    slow: DeviceActivity, others: Sequence[DeviceActivity], framework: Framework
+) -> str:
+    return (
+        f"{_waiters(others, 'pause')} while {full_name(slow)} works, and no collective ran: parts "
+        "of one model that take turns, or devices that are not used. "
+        f"{_ALL_TRAIN[framework]} lets all of them train."
+    )
+
+
+def _straggler_at_most(excess: float) -> float | None:
+    if excess >= 100.0:
+        return None
+    return round(100.0 / (100.0 - excess), 3)

@@ -1,0 +1,330 @@
+"""Python that runs in every step: callbacks, the script's own lines, calls of `predict`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+import numpy as np
+
+from pipediag.facts.amounts import exact_time
+from pipediag.facts.bounds import bound
+from pipediag.facts.callbacks import (
+    callback_percent,
+    lines_of,
+    per_batch_callbacks,
+    sampled_percent,
+)
+from pipediag.facts.limits import INPUT_BOUND, Threshold
+from pipediag.facts.machine import on_accelerator
+from pipediag.facts.step import FREED_BY_FEWER_CALLS, class_ms, class_percent, most_percent
+from pipediag.rules.relevance import input_first
+from pipediag.rules.rule import Meta, Place
+from pipediag.session.edits import Edit, SkipCallback
+from pipediag.session.findings import Finding
+from pipediag.session.host import HotLine
+from pipediag.session.loops import Callback, NestedCall
+from pipediag.session.model import Session
+from pipediag.session.steps import Steps
+from pipediag.vocabulary import Scalar, StepClass
+
+CALLBACK_SHARE = Threshold(
+    "time in the callback",
+    5.0,
+    "% of the step",
+    "own choice, equal to the limit on input wait",
+)
+BATCH_CALLBACK = Meta(
+    id="python-in-step",
+    name="Per-batch callback",
+    title_failed="A callback takes a relevant part of every step",
+    title_passed="No callback takes a relevant part of the step",
+    why="Keras waits for the device after every batch and then runs each callback; nothing else "
+    "runs meanwhile.",
+    edit="Do the work every hundredth batch, or in on_epoch_end.",
+    cost="The callback sees fewer values.",
+    needs=("loop", "keras", "steps"),
+    thresholds=(CALLBACK_SHARE, INPUT_BOUND),
+    severity="warn",
+    effect_on_results="same results",
+    frees=("python", "device_wait"),
+    tried_when_informing=True,
+)
+
+CAVEAT = (
+    "The callback's batch hooks were left out altogether: to work at every hundredth batch gets "
+    "near that, and only you know whether you need it at each."
+)
+
+
+def check_batch_callback(session: Session) -> list[Finding]:
+    """One finding for each callback with per-batch methods."""
+    per_batch = per_batch_callbacks(session)
+    if not per_batch:
+        return [BATCH_CALLBACK.finding("not-applicable", "No callback works after every batch.")]
+    if session.host is None:
+        reason = session.host_missing or "The Python stacks were not sampled."
+        return [BATCH_CALLBACK.finding("inconclusive", reason)]
+    return [_callback_finding(session, callback) for callback in per_batch]
+
+
+def _callback_finding(session: Session, callback: Callback) -> Finding:
+    lines = lines_of(session, callback)
+    percent = callback_percent(session, callback)
+    hottest = max(lines, key=lambda line: line.percent, default=None)
+    evidence: dict[str, Scalar] = {
+        "callback": callback.name,
+        "callback_percent_of_step": percent,
+        "callback_percent_of_samples": sampled_percent(session, callback),
+        "python_percent_of_step": class_percent(session, ["python"]) if session.breakdown else None,
+    }
+    place: Place = (callback.file, callback.line)
+    if percent < CALLBACK_SHARE.value:
+        return BATCH_CALLBACK.finding("pass", "", place=place, evidence=evidence)
+    if waits := input_first(session):
+        return BATCH_CALLBACK.finding(
+            "informative", waits, place=place, evidence=evidence, edit=_left_out(callback)
+        )
+    hooks = ", ".join(callback.batch_hooks)
+    return BATCH_CALLBACK.finding(
+        "fail",
+        f"{callback.name} ({hooks}) runs for {percent:.0f} % of the time: work only when `batch % "
+        f"100 == 0`, or once in `on_epoch_end`.{_where(hottest)}",
+        place=place,
+        evidence=evidence,
+        speedup_at_most=_callback_at_most(session, percent),
+        edit=_left_out(callback),
+    )
+
+
+def _left_out(callback: Callback) -> Edit:
+    """The steps without it; a script that goes on has none of its callbacks called for a trial."""
+    return Edit(
+        id=f"{BATCH_CALLBACK.id}:{callback.name}:{callback.line}",
+        label=f"the batch hooks of {callback.name} left out",
+        changes=(SkipCallback(callback.name, callback.file, callback.line),),
+        caveat=CAVEAT,
+    )
+
+
+def _where(hottest: HotLine | None) -> str:
+    return f" Its hottest line is {PurePath(hottest.file).name}:{hottest.line}." if hottest else ""
+
+
+def _callback_at_most(session: Session, percent: float) -> float | None:
+    """Return the bound without the callback and what was seen to get shorter with it: results that
+    are read for it after each batch, and compute where both share the CPUs."""
+    classes: list[StepClass] = [*FREED_BY_FEWER_CALLS]
+    if not on_accelerator(session.environment.devices):
+        classes.append("device_compute")
+    return bound(100.0, max(percent, most_percent(session, classes)))
+
+
+PYTHON = Threshold(
+    "Python",
+    30.0,
+    "% of the step",
+    "own measurements: loops that only call a tf.function have 23 % of a step of 0.6 ms and less",
+)
+PYTHON_MS = Threshold(
+    "Python",
+    0.3,
+    "ms a step",
+    "own measurements: twice what loops that only call a tf.function take",
+)
+LONG = Threshold(
+    "Python of a longer step",
+    15.0,
+    "% of the step",
+    "own choice: less is little to gain",
+)
+LONG_MS = Threshold(
+    "Python of a longer step",
+    1.0,
+    "ms a step",
+    "own choice: several times what calling a tf.function takes, whatever its share of the step",
+)
+SEEN = Threshold(
+    "lines of the script's own",
+    1.0,
+    "% of the stack samples",
+    "own choice: some, for a place. A sampler meets such a line far more rarely than it runs, as "
+    "it has to wait for the interpreter lock meanwhile: 2 and 18 % of one that was half of a step",
+)
+OWN_PYTHON = Meta(
+    id="python-in-step",
+    name="Own Python in each step",
+    title_failed="Python takes a relevant part of every step",
+    title_passed="Python takes little of the step",
+    why="What a loop does with each batch on the host (a metric over all that was seen so far, "
+    "lists of values, logging) keeps the device waiting for the next call.",
+    edit="Do it every hundredth step or once an epoch; keep sums in tensors, and read them with "
+    "`.numpy()` where they are printed.",
+    cost="What is looked at is looked at less often.",
+    needs=("loop", "steps", "breakdown", "host"),
+    thresholds=(PYTHON, PYTHON_MS, LONG, LONG_MS, SEEN, INPUT_BOUND),
+    severity="warn",
+    effect_on_results="same results",
+    frees=("python", "device_wait"),
+    untried="It needs the loop's own lines changed in your code.",
+)
+_GROWS = 1.5
+"""How much longer the last quarter of the steps of an epoch is than the first, from which on that
+is said. Own choice."""
+_FEWEST_STEPS = 40
+_MOST_NAMED = 3
+
+
+def check_own_python(session: Session) -> list[Finding]:
+    """One finding on the diagnosed loop."""
+    loop, host = session.diagnosed_loop(), session.host
+    assert loop is not None
+    assert host is not None
+    if loop.kind == "keras" or not loop.step_functions:
+        reason = "The loop is Keras' own, or its steps run eagerly, which another rule looks at."
+        return [OWN_PYTHON.finding("not-applicable", reason)]
+    lines = sorted(
+        (line for line in host.hot_python if line.thread == "main"), key=lambda one: -one.percent
+    )
+    seen, percent = sum(line.percent for line in lines), class_percent(session, ["python"])
+    evidence: dict[str, Scalar] = {
+        "python_percent": percent,
+        "own_lines_percent": seen,
+    }
+    ms = class_ms(session, ["python"])
+    if not _matters(percent, ms):
+        return [OWN_PYTHON.finding("pass", "", place=(loop.file, loop.line), evidence=evidence)]
+    if seen < SEEN.value:
+        nowhere = (
+            f"Python takes {percent:.0f} % of each step ({exact_time(ms)}). The stack samples met "
+            "next to no line of the script's own in it: which Python it is, they don't tell."
+        )
+        return [
+            OWN_PYTHON.finding(
+                "informative", nowhere, place=(loop.file, loop.line), evidence=evidence
+            )
+        ]
+    place = (lines[0].file, lines[0].line)
+    if waits := input_first(session):
+        return [OWN_PYTHON.finding("informative", waits, place=place, evidence=evidence)]
+    assert session.steps is not None
+    return [
+        OWN_PYTHON.finding(
+            "fail",
+            _advice(lines, percent, ms, session.steps),
+            place=place,
+            evidence=evidence,
+            speedup_at_most=_own_at_most(session.steps, percent),
+        )
+    ]
+
+
+def takes_the_steps(session: Session) -> bool:
+    """Return True if the loop's own Python is what its steps spend on the host."""
+    if session.diagnosed_loop() is None or session.host is None or session.steps is None:
+        return False
+    return any(finding.status == "fail" for finding in check_own_python(session))
+
+
+def _matters(percent: float, ms: float) -> bool:
+    of_short = percent >= PYTHON.value and ms >= PYTHON_MS.value
+    return of_short or (percent >= LONG.value and ms >= LONG_MS.value)
+
+
+def _own_at_most(steps: Steps, percent: float) -> float:
+    short_ms = float(np.percentile(steps.samples_ms, 5))
+    return max(bound(100.0, percent) or 1.0, steps.mean_ms / short_ms)
+
+
+def _advice(lines: Sequence[HotLine], percent: float, ms: float, steps: Steps) -> str:
+    return (
+        f"Python takes {percent:.0f} % of each step ({exact_time(ms)}), by the profile. Of the "
+        f"script's own lines, stack samples met {_named(lines)} most often: do that every "
+        f"hundredth step or once an epoch, or keep sums in tensors.{_growth(steps)}"
+    )
+
+
+def _named(lines: Sequence[HotLine]) -> str:
+    places = list(dict.fromkeys(_place(line) for line in lines))[:_MOST_NAMED]
+    return places[0] if len(places) == 1 else f"{', '.join(places[:-1])} and {places[-1]}"
+
+
+def _place(line: HotLine) -> str:
+    at = f"{PurePath(line.file).name}:{line.line}"
+    return at if line.function == "<module>" else f"{at} (`{line.function}`)"
+
+
+def _growth(steps: Steps) -> str:
+    """Steps that grow within an epoch work through all that was gathered so far."""
+    samples = np.asarray(steps.samples_ms)
+    if steps.seams or len(samples) < _FEWEST_STEPS:
+        return ""
+    quarter = len(samples) // 4
+    first, last = (float(np.median(part)) for part in (samples[:quarter], samples[-quarter:]))
+    if last < _GROWS * first:
+        return ""
+    return (
+        f" Steps grow longer while the loop goes on, from {exact_time(first)} to "
+        f"{exact_time(last)}: look for work over all that was gathered before."
+    )
+
+
+SHARE = Threshold(
+    "`predict` in a step",
+    10.0,
+    "% of the step",
+    "own choice: less than this is seldom worth another way to call the model",
+)
+PREDICT_IN_STEP = Meta(
+    id="predict-in-step",
+    name="Predict in the step",
+    title_failed="`predict` is called in each step, which makes a dataset and a loop for one batch",
+    title_passed="What the step predicts takes little of it",
+    why="`predict` is made for whole data sets: each call makes a tf.data pipeline, an iterator "
+    "and callbacks, which for one batch take longer than the model.",
+    edit="`model(x, training=False)`, or `model.predict_on_batch(x)`, in its place.",
+    cost="`predict_on_batch` gives a NumPy array as `predict` does; `model(x)` gives a tensor.",
+    needs=("loop", "steps"),
+    thresholds=(SHARE,),
+    severity="warn",
+    effect_on_results="same results",
+    frees=("compile", "dispatch", "python"),
+    untried="It needs the call changed in your code.",
+)
+_NOTHING_LEFT = 99.0
+
+
+def check_predict_in_step(session: Session) -> list[Finding]:
+    """One finding for each place that predicts in the steps of the diagnosed loop."""
+    loop = session.diagnosed_loop()
+    assert loop is not None
+    if not loop.nested:
+        return [PREDICT_IN_STEP.finding("not-applicable", "No step calls `predict` or `evaluate`.")]
+    return [_predict_finding(call) for call in sorted(loop.nested, key=lambda call: -call.percent)]
+
+
+def _predict_finding(call: NestedCall) -> Finding:
+    place = (call.file, call.line)
+    evidence = {"took_percent_of_step": call.percent, "ms_per_call": call.ms}
+    if call.percent < SHARE.value:
+        return PREDICT_IN_STEP.finding("pass", "", place=place, evidence=evidence)
+    at, took = f" at line {call.line}" if call.line else "", exact_time(call.ms)
+    advice = (
+        f"Call the model itself in place of `{call.what}`{at}: `model(x, training=False)` where a "
+        "tensor will do, or `model.predict_on_batch(x)`. It takes "
+        f"{call.percent:.0f} % of each step ({took} a call), most of it for making a dataset and "
+        "an iterator of one batch."
+    )
+    if call.what == "evaluate":
+        advice = (
+            f"`evaluate`{at} takes {call.percent:.0f} % of each step ({took} a call): "
+            "evaluate every so many steps, or call `model.test_on_batch(x, y)`."
+        )
+    most = min(call.percent, _NOTHING_LEFT)
+    return PREDICT_IN_STEP.finding(
+        "fail",
+        advice,
+        place=place,
+        evidence=evidence,
+        speedup_at_most=100.0 / (100.0 - most),
+    )

@@ -1,1 +1,0 @@
-"""Rules on the parts of a run that are no steps."""

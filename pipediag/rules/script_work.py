@@ -1,0 +1,392 @@
+"""Work of the script's own before, between and after its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from pipediag.facts.bounds import bound
+from pipediag.facts.limits import Threshold
+from pipediag.facts.run import whole_in_words
+from pipediag.facts.run_gain import gain_at_most, gain_without
+from pipediag.rules.rule import Meta, Place
+from pipediag.rules.run_parts import (
+    SHORT,
+    THRESHOLDS,
+    Block,
+    blocks_of,
+    seen_or_not,
+    weigh,
+)
+from pipediag.session.findings import Finding
+from pipediag.session.ledger import (
+    AFTERWARDS,
+    AN_EPOCHS_END,
+    OWN_LINE,
+    READING,
+    Run,
+    RunPart,
+    callback_words,
+)
+from pipediag.session.model import Session
+from pipediag.vocabulary import RunPartName
+
+OFTEN = Threshold(
+    "how often it comes",
+    3.0,
+    "times",
+    "own choice: what comes once or twice can't be done every few epochs",
+)
+EVERY = 5
+"""Epochs of which one is kept, in what is said of fewer. Own choice."""
+LATE = Threshold(
+    "work before a training of unknown length, from which on it informs",
+    5.0,
+    "s, where an epoch takes less",
+    "own choice: who tries something runs it again and again, and waits for this each time",
+)
+SHARE = Threshold(
+    "what follows the training, from which on it is named",
+    15.0,
+    "% of the run",
+    "own choice: results are exported and drawn once, so less of it is seldom worth a change",
+)
+A_SECOND = Threshold(
+    "the same, from which on it is named", 1.0, "s", "own choice: nobody waits for less"
+)
+
+SLOW_START = Meta(
+    id="script-work",
+    name="Slow start",
+    title_failed="Training starts late, after work that could be kept from run to run",
+    title_passed="Training starts soon",
+    why="Text that is parsed, features that are computed and statistics that are adapted come out "
+    "the same as long as their input is the same, and each run waits for them anew.",
+    edit="Keep the result in a file: arrays as `.npy`, what a tf.data pipeline makes with "
+    "`dataset.save(path)`, what `adapt` learns as the layer's vocabulary or statistics.",
+    cost="A file that has to be made anew when its input or the code changes.",
+    needs=("loop", "run"),
+    thresholds=(*THRESHOLDS, LATE),
+    severity="warn",
+    effect_on_results="same results",
+    untried="It comes before the training, and a trial compares steps.",
+)
+SLOW_EPOCH_END = replace(
+    SLOW_START,
+    name="Slow end of the epoch",
+    title_failed="Training waits at the end of each epoch for what could be done less often",
+    title_passed="Epochs follow each other without a long pause",
+    why="Nothing is trained meanwhile. Compressing a checkpoint takes many times as long as "
+    "writing it, and plots and full logs of every epoch are seldom looked at.",
+    edit="Do it every few epochs; save uncompressed (`np.savez`), only the weights, or only what "
+    "is better than before; write in a thread, on a copy of the weights.",
+    cost="After a crash, more epochs are lost. Uncompressed files are larger.",
+    thresholds=(OFTEN, *THRESHOLDS),
+    untried="It needs your code changed, and only you know what may be left out; a trial compares "
+    "steps.",
+)
+WORK_AFTER_TRAINING = replace(
+    SLOW_START,
+    name="Work after the training",
+    title_failed="The run goes on for long after its training",
+    title_passed="The run ends soon after its training",
+    why="The machine that trains, with its accelerator, waits for work that needs neither and that "
+    "a next training could run beside.",
+    edit="A script of its own that reads the saved model, or less of it: one figure instead of one "
+    "for each epoch, an export of the best model alone.",
+    cost="Another script to call, and a saved model between the two.",
+    thresholds=(SHARE, A_SECOND, SHORT),
+    untried="It comes after the training, and a trial compares steps.",
+)
+WORK_BETWEEN_TRAININGS = replace(
+    SLOW_START,
+    name="Work between trainings",
+    title_failed="Each training waits for work that is done anew before it",
+    title_passed="Trainings follow each other without a long pause",
+    why="What is read, parsed or computed from the same data comes out the same for each training, "
+    "and all but the first wait for it anew.",
+    edit="Make it once, before the first training, and let each take its part of it (indices of a "
+    "fold into one array); keep what takes long in a file.",
+    cost="What is kept for all trainings stays in memory.",
+    thresholds=THRESHOLDS,
+    untried="It lies between the trainings, and a trial compares steps.",
+)
+_FRAMEWORKS = "Most of it is the framework's own work for this line"
+_UNKNOWN_LENGTH = "The ledger is of a part of the training, as nobody knows how long all of it is."
+
+
+def _of_blocks(
+    meta: Meta,
+    run: Run,
+    part: RunPartName,
+    blocks: Iterable[Block],
+    advice: Callable[[Block], str],
+    to_framework: str,
+) -> list[Finding]:
+    """Return a finding for each piece of work that takes a notable part of the run.
+
+    Args:
+        to_framework: what to say where a framework's own code runs for most of a piece.
+    """
+    found = []
+    for block in blocks:
+        row, times, weight = block.hottest, block.count, weigh(run, block.rows, block.seconds)
+        status, sentence = weight.status, weight.sentence
+        if status == "pass":
+            continue
+        if status == "fail" and block.in_framework_s > block.seconds / 2:
+            status, sentence = "informative", f"{_FRAMEWORKS}{to_framework}"
+        found.append(
+            meta.finding(
+                status,
+                f"{sentence} {advice(block)}".strip(),
+                place=(row.file, row.line),
+                evidence=weight.evidence if times is None else {**weight.evidence, "times": times},
+                part=part,
+                for_run=weight.for_run,
+            )
+        )
+    return found
+
+
+# Before the training
+
+
+def check_slow_start(session: Session) -> list[Finding]:
+    """Return a finding for each piece of work that takes a notable part of the run."""
+    run = session.run
+    assert run is not None
+
+    def advice(block: Block) -> str:
+        return _keep_it(session, block)
+
+    rows = run.parts if run.scope == "run" else run.seen
+    blocks = blocks_of(row for row in rows if row.part == "before_training")
+    if run.scope == "run":
+        to_framework = ". To build a model takes what it takes; what prepares data could be kept."
+        found = _of_blocks(SLOW_START, run, "before_training", blocks, advice, to_framework)
+        return found or [SLOW_START.finding("pass", "", part="before_training")]
+    # By its seconds alone, where nobody knows how long all of the training is.
+    late = [
+        SLOW_START.finding(
+            "informative",
+            "How long all of the training is, nobody knows; this comes before it in each run, and "
+            f"takes {block.seconds / max(run.whole_s, 1e-9):.1f} times as long as "
+            f"{whole_in_words(run)}. {advice(block)}",
+            place=(block.hottest.file, block.hottest.line),
+            evidence={"taken_s": block.seconds},
+            part="before_training",
+        )
+        for block in blocks
+        if block.seconds >= max(LATE.value, run.whole_s)
+        and block.in_framework_s <= block.seconds / 2
+    ]
+    return late or [SLOW_START.finding("not-applicable", _UNKNOWN_LENGTH, part="before_training")]
+
+
+def _keep_it(session: Session, block: Block) -> str:
+    took = f"{block.seconds:.1f} s"
+    if block.what != READING:
+        where = "at this line" if block.what == OWN_LINE else block.what
+        return (
+            f"{took} pass {where} before the training: keep what the training needs of it as an "
+            'array (`np.save`) and map it from then on (`np.load(path, mmap_mode="r")`), if it is '
+            "the same in every run."
+        )
+    place = (block.hottest.file, block.hottest.line)
+    roles = [loop.role for loop in session.loops if (loop.file, loop.line) == place]
+    if roles[:1] == ["adapt"]:
+        return (
+            f"`adapt` takes {took} over all of its data: keep what it learns from run to run (the "
+            "layer's `get_vocabulary()`, or its statistics), or let it see a part of the data."
+        )
+    return (
+        f"Reading this data set before the training takes {took}: keep what is made of it "
+        "(`np.save`, or `dataset.save(path)`), or read it only once."
+    )
+
+
+# Between trainings and after them
+
+
+def check_work_between_trainings(session: Session) -> list[Finding]:
+    """Return a finding for each piece of work that takes a notable part of the run."""
+    run = session.run
+    assert run is not None
+    blocks = blocks_of(row for row in run.parts if row.part == "between_loops")
+    to_framework = ": a model is built once where its weights are set back for each training."
+    found = _of_blocks(
+        WORK_BETWEEN_TRAININGS, run, "between_loops", blocks, _do_it_once, to_framework
+    )
+    return found or [WORK_BETWEEN_TRAININGS.finding("pass", "", part="between_loops")]
+
+
+def _do_it_once(block: Block) -> str:
+    whats = {READING: "reading this data set", OWN_LINE: "what these lines do"}
+    what = whats.get(block.what, f"what is done {block.what}")
+    return (
+        "Do once, before the first training, what comes out the same for all of them: "
+        f"{what} takes {block.seconds:.1f} s between them. What hangs on the training before it "
+        "has to stay."
+    )
+
+
+def check_work_after_training(session: Session) -> list[Finding]:
+    """Return a finding for each piece of work that takes a notable part of the run."""
+    run = session.run
+    assert run is not None
+    if run.scope != "run":
+        reason = _UNKNOWN_LENGTH
+        return [WORK_AFTER_TRAINING.finding("not-applicable", reason, part="after_training")]
+    rows = [row for row in run.parts if row.part == "after_training" and row.line is not None]
+    blocks = [block for block in blocks_of(rows) if _is_long(run, block)]
+    to_framework = ", which takes what it takes; only where and how often it is done can change."
+    found = _of_blocks(
+        WORK_AFTER_TRAINING, run, "after_training", blocks, _do_it_elsewhere, to_framework
+    )
+    return found or [seen_or_not(WORK_AFTER_TRAINING, run, "after_training", AFTERWARDS)]
+
+
+def _is_long(run: Run, block: Block) -> bool:
+    share = 100.0 * block.seconds / max(run.whole_s, block.seconds)
+    return share >= SHARE.value and block.seconds >= A_SECOND.value
+
+
+def _do_it_elsewhere(block: Block) -> str:
+    where = "at this line" if block.what == OWN_LINE else block.what
+    return (
+        f"{block.seconds:.1f} s pass {where} after the training: do it in a script of its own that "
+        "reads the saved model, beside the next training, or do less of it."
+    )
+
+
+# Between epochs
+
+_OF_KERAS = {
+    "ModelCheckpoint": "`save_best_only=True` or `save_weights_only=True` saves less, and a "
+    "`save_freq` of several epochs' batches saves less often",
+    "BackupAndRestore": "a `save_freq` of several epochs' batches saves less often",
+    "TensorBoard": "`histogram_freq=0` and `write_images=False` leave out what takes longest",
+    "EarlyStopping": "`restore_best_weights=False` copies no weights",
+}
+
+
+def check_slow_epoch_end(session: Session) -> list[Finding]:
+    """Return a finding for each callback, function or stretch of lines with a notable part."""
+    run = session.run
+    assert run is not None
+    # At its own line a loop that evaluates lets go of its iterator, which is no end of an epoch.
+    others = {
+        (loop.file, loop.line)
+        for loop in session.loops
+        if loop.role not in ("training", "reading") and loop.kind != "keras"
+    }
+    ends = [row for row in run.parts if row.part == "epoch_end"]
+    rows = [row for row in ends if row.line is None or (row.file, row.line) not in others]
+    loops = {(loop.file, loop.line) for loop in session.loops if loop.role == "training"}
+    named = [row for row in rows if row.what is not None and (row.file, row.line) not in loops]
+    found = [_of_epoch_end(session, run, block) for block in blocks_of(named)]
+    found = [finding for finding in found if finding.status != "pass"]
+    return found or [_loop_itself(session, run, [row for row in rows if row not in named])]
+
+
+def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
+    weight, count = weigh(run, block.rows, block.seconds), _count(run, block)
+    status, sentence = weight.status, weight.sentence
+    if status == "fail" and count is not None and count < OFTEN.value:
+        status = "informative"
+        times = "once" if count == 1 else f"{count} times"
+        sentence = f"It comes {times} in the run, so it can't be done less often."
+    how = _of_keras(block)
+    # Of what is not done every few epochs instead, all may go.
+    left = 0.0 if how is not None or block.what == READING else _left(count)
+    saved = 1.0 if left == 1.0 else 1.0 - left
+    advice = f"{sentence} {_do_it_less(block, how)}{_without(run, block)}".strip()
+    return SLOW_EPOCH_END.finding(
+        status,
+        "" if status == "pass" else advice,
+        place=_place(session, block),
+        evidence={**weight.evidence, "times": count},
+        speedup_at_most=bound(1.0, saved),
+        part="epoch_end",
+        for_run=gain_at_most(run, block.seconds * saved),
+    )
+
+
+def _left(count: int | None) -> float:
+    """Return the part of the times that remains where the first and every fifth behind it do."""
+    return 1.0 / EVERY if count is None else -(-count // EVERY) / max(1, count)
+
+
+def _without(run: Run, block: Block) -> str:
+    """Return what the ledger says of the run without it, as a sentence or nothing."""
+    gain = gain_without(run, block.rows)
+    if gain is None or gain.ci95 is None:
+        return ""
+    low, high = gain.ci95
+    return (
+        f" Without it {whole_in_words(run)} would be {gain.speedup:.2f}x as fast, by the ledger "
+        f"({low:.2f} to {high:.2f}x)."
+    )
+
+
+def _count(run: Run, block: Block) -> int | None:
+    """Return how often it comes; None in a ledger of one epoch of nobody knows how many."""
+    if run.scope != "run":
+        return None
+    epochs = round(run.epochs) if run.epochs else None
+    return block.count if block.count is not None else epochs
+
+
+def _place(session: Session, block: Block) -> Place:
+    """Return its line; of a callback of Keras', the call that it is given to."""
+    row = block.hottest
+    if row.line is not None:
+        return row.file, row.line
+    loop = next((loop for loop in session.loops if loop.id == row.loop_id), None)
+    loop = loop or session.diagnosed_loop()
+    return (loop.file, loop.line) if loop is not None else (None, None)
+
+
+def _of_keras(block: Block) -> str | None:
+    """Return what to say of a callback of Keras' own, or None."""
+    if block.hottest.file is not None:
+        return None
+    ways = (how for name, how in _OF_KERAS.items() if block.what == callback_words(name))
+    return next(ways, None)
+
+
+def _do_it_less(block: Block, how: str | None) -> str:
+    named = block.what.removeprefix("in ")
+    doer = f"{named[:1].upper()}{named[1:]}"
+    if block.what == READING:
+        return (
+            f"To read this data set takes {block.seconds:.1f} s in all: `cardinality()` tells how "
+            "many batches it has, and what else is made of it can be kept from the first time."
+        )
+    if how is not None:
+        return f"{doer} takes {block.seconds:.1f} s in all: {how}."
+    return (
+        f"{doer} takes {block.seconds:.1f} s in all: do it every few epochs "
+        f"(`if (epoch + 1) % {EVERY} == 0`). If it saves, save uncompressed and only the weights, "
+        "or only what is better than before; if it only writes or draws, a thread can do it beside "
+        "the training."
+    )
+
+
+def _loop_itself(session: Session, run: Run, rows: list[RunPart]) -> Finding:
+    """Return what no callback and no line explains but the loop's own, where an epoch begins."""
+    weight = weigh(run, rows, sum(row.seconds for row in rows))
+    if weight.status != "fail" or run.scope != "run":
+        return seen_or_not(SLOW_EPOCH_END, run, "epoch_end", AN_EPOCHS_END)
+    loop = session.diagnosed_loop()
+    assert loop is not None
+    return SLOW_EPOCH_END.finding(
+        "informative",
+        f"{weight.evidence['taken_percent_of_run']:.0f} % of the run lies between the epochs, in "
+        "no line but the loop's own. What comes with each epoch is less with fewer and longer "
+        "ones (`repeat()` and `steps_per_epoch`).",
+        place=(loop.file, loop.line),
+        evidence=weight.evidence,
+        part="epoch_end",
+    )

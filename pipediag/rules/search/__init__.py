@@ -1,1 +1,0 @@
-"""Edits that no rule calls for, tried where rules are silent."""
