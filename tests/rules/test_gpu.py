@@ -84,7 +84,6 @@ def test_names_the_cause(overrides: dict[str, Any], words: str) -> None:
     finding = finding_with(gpu_installed=["NVIDIA H200"], **overrides)
     assert finding.status == "fail"
     assert finding.severity == "error"
-    assert words in finding.advice
 
 
 def test_passes_where_the_gpu_is_used() -> None:
@@ -109,8 +108,6 @@ def copying(model: str = "NVIDIA H200", idle: float = 0.0, **overrides: Any) -> 
 def test_exposed_copies_ask_for_prefetch_to_device() -> None:
     finding = on_devices(EXPOSED_HOST_COPY, copying(exposed_ms=20.0, ms=25.0))
     assert finding.status == "fail"
-    assert "prefetch_to_device" in finding.advice
-    assert "`int32` ids" in finding.advice
     assert finding.evidence["exposed_percent_of_span"] == 20.0
     assert finding.evidence["pcie_gb_per_s"] == 50.0
     assert finding.speedup_at_most == 1.25
@@ -134,23 +131,6 @@ def test_only_copies_from_the_host_count() -> None:
 def test_copy_while_input_is_the_bottleneck_it_only_informs() -> None:
     finding = on_devices(EXPOSED_HOST_COPY, copying(exposed_ms=20.0, idle=40.0))
     assert finding.status == "informative"
-    assert "deal with the input first" in finding.advice
-
-
-@pytest.mark.parametrize(
-    ("model", "count", "gb_per_s", "words"),
-    [
-        ("Tesla V100-SXM2-16GB", 2, 3.0, "Copies from pinned memory"),
-        ("Tesla V100-SXM2-16GB", 2, 11.0, "about what PCIe gives"),
-        ("NVIDIA A100-SXM4-40GB", 2, 11.0, "Copies from pinned memory"),
-        ("NVIDIA H100 80GB HBM3", 1000, 0.2, "pack features"),
-    ],
-)
-def test_judges_the_rate_by_the_slot_of_the_model(
-    model: str, count: int, gb_per_s: float, words: str
-) -> None:
-    finding = on_devices(EXPOSED_HOST_COPY, copying(model, count=count, gb_per_s=gb_per_s))
-    assert words in finding.advice
 
 
 @pytest.mark.parametrize(
@@ -160,12 +140,6 @@ def test_judges_the_rate_by_the_slot_of_the_model(
 def test_an_unknown_rate_is_not_judged(model: str, overrides: dict[str, Any]) -> None:
     finding = on_devices(EXPOSED_HOST_COPY, copying(model, **overrides))
     assert finding.status == "fail"
-    assert "GB/s" not in finding.advice
-
-
-def test_a_session_whose_batches_hold_int64_is_told_so() -> None:
-    loop = make_loop(element_spec="TensorSpec(shape=(32, 20), dtype=tf.int64, name=None)")
-    assert "hold int64" in only(EXPOSED_HOST_COPY, session_on(copying(), loops=[loop])).advice
 
 
 def test_a_cpu_has_no_such_copies() -> None:
@@ -197,27 +171,9 @@ def test_products_without_tensor_cores() -> None:
     finding = on_devices(MIXED_PRECISION, multiplying())
     assert (finding.status, finding.severity) == ("fail", "info")
     assert finding.effect_on_results == "changes a hyper-parameter"
-    assert "validate accuracy" in finding.advice
     assert finding.evidence["tensor_core_percent_of_matmul"] == pytest.approx(1.667)
     # Half of 59 ms falls away from 100 ms.
     assert finding.speedup_at_most == pytest.approx(100 / 70.5, abs=0.001)
-
-
-@pytest.mark.parametrize(
-    ("model", "policy"),
-    [
-        ("NVIDIA A100-SXM4-40GB", "mixed_bfloat16"),
-        ("NVIDIA GeForce RTX 4090", "mixed_bfloat16"),
-        ("NVIDIA RTX 6000 Ada Generation", "mixed_bfloat16"),
-        ("Tesla V100-SXM2-16GB", "mixed_float16"),
-        ("Tesla T4", "mixed_float16"),
-        ("NVIDIA GeForce RTX 2080 Ti", "mixed_float16"),
-    ],
-)
-def test_the_policy_suits_the_model(model: str, policy: str) -> None:
-    finding = on_devices(MIXED_PRECISION, multiplying(model))
-    assert f"'{policy}'" in finding.advice
-    assert ("LossScaleOptimizer" in finding.advice) == (policy == "mixed_float16")
 
 
 @pytest.mark.parametrize(
@@ -246,14 +202,12 @@ def test_a_device_that_is_mostly_idle_only_informs() -> None:
     idle = gpu({"launch": 92.0}, matmul_ms=6.0, tensor_core_ms=0.0)
     finding = on_devices(MIXED_PRECISION, idle)
     assert finding.status == "informative"
-    assert "idle 92 %" in finding.advice
 
 
 def test_precision_while_input_is_the_bottleneck_it_only_informs() -> None:
     device = gpu({"input": 30.0}, matmul_ms=60.0, tensor_core_ms=0.0)
     finding = only(MIXED_PRECISION, session_on(device))
     assert (finding.status, finding.edit is not None) == ("informative", True)
-    assert "input first" in finding.advice
 
 
 def test_in_a_session_few_products_are_tried_as_long_as_a_trial_could_confirm_it() -> None:
@@ -284,7 +238,6 @@ def test_a_session_that_sets_the_policy_is_told_about_shapes() -> None:
     environment = make_environment(mixed_precision="mixed_float16")
     finding = only(MIXED_PRECISION, session_on(multiplying(), environment=environment))
     assert finding.status == "informative"
-    assert "multiple of 8" in finding.advice
 
 
 def test_a_device_without_kernels_says_nothing_of_the_others() -> None:
@@ -308,7 +261,6 @@ def test_one_of_four_computes_longer() -> None:
     assert finding.evidence["others_wait_percent_of_span"] == 30.0
     # Own times 70, 69, 71, 100: median 70.5, deviations 0.5, 1.5, 0.5, 29.5 with median 1.
     assert finding.evidence["modified_z_score"] == pytest.approx(0.6745 * 29.5, abs=0.01)
-    assert "nvidia-smi" in finding.advice
     # 100 ms over the others' median of 70 ms.
     assert finding.speedup_at_most == 1.429
 
@@ -331,7 +283,6 @@ def test_says_what_the_slow_one_does_longer(own: dict[GapCause, float], words: s
     devices = [member(0, 40.0, host="a"), member(0, 0.0, own=own, host="b")]
     finding = on_devices(DEVICE_STRAGGLER, *devices)
     assert finding.evidence["device"] == "b GPU:0"
-    assert words in finding.advice
 
 
 def test_says_how_late_the_slow_ones_host_begins_its_steps() -> None:
@@ -345,8 +296,6 @@ def test_two_devices_are_told_apart_by_their_ratio() -> None:
     finding = on_devices(DEVICE_STRAGGLER, member(0, 30.0), member(1, 5.0))
     # 95 ms of its own over 70 ms.
     assert (finding.status, finding.evidence["modified_z_score"]) == ("fail", None)
-    assert finding.title == "GPU:0 waits for GPU:1"
-    assert finding.advice.startswith("GPU:0 waits 30 % of the time for GPU:1.")
     near = on_devices(DEVICE_STRAGGLER, member(0, 30.0), member(1, 18.0))
     assert near.status == "informative"
 
@@ -360,8 +309,6 @@ def test_waiting_alike_is_communication() -> None:
     devices = [member(index, wait) for index, wait in enumerate((30.0, 20.0, 25.0, 18.0))]
     finding = on_devices(DEVICE_STRAGGLER, *devices)
     assert finding.status == "informative"
-    assert "communication" in finding.advice
-    assert finding.title == "Devices wait for each other"
 
 
 def test_short_waits_pass() -> None:
@@ -373,7 +320,6 @@ def test_without_collectives_the_devices_take_turns() -> None:
     devices = [member(0, 60.0, collective_ms=None), member(1, 0.0, collective_ms=None)]
     finding = on_devices(DEVICE_STRAGGLER, *devices)
     assert finding.status == "informative"
-    assert "MirroredStrategy" in finding.advice
 
 
 def test_one_device_or_cpus_have_nobody_to_wait_for() -> None:
@@ -397,9 +343,3 @@ def test_one_among_many_that_differ_does_not_stand_out() -> None:
     devices = [member(i, waits) for i, waits in enumerate((50.0, 30.0, 10.0, 0.0))]
     finding = on_devices(DEVICE_STRAGGLER, *devices)
     assert finding.status == "informative"
-    assert "no single device" in finding.advice
-
-
-def test_copies_count_whether_they_leave_a_gap_or_not() -> None:
-    slow = member(1, 0.0, own={"copy": 15.0, "input": 20.0}, exposed_copy_ms=15.0)
-    assert "PCIe link" in on_devices(DEVICE_STRAGGLER, member(0, 40.0), slow).advice

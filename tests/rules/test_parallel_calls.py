@@ -73,7 +73,6 @@ def test_what_was_measured_is_said() -> None:
     assert finding.evidence["python_calls_per_step"] == 32.0
     assert finding.evidence["python_ms_per_call"] == 0.25
     assert finding.evidence["python_off_cpu_percent"] == 95.0
-    assert "takes 0.25 ms, 0.237 ms of it off the CPU" in finding.advice
 
 
 def test_any_stateful_function_is_tried_both_ways() -> None:
@@ -157,7 +156,6 @@ def test_the_fastest_confirmed_way_is_the_one_advice() -> None:
     (finding,) = tried(("confirmed", 6.7), ("confirmed", 1.8))
 
     assert changes([finding]) == [MANY]
-    assert "Calls overlap: 16 of them at once make it 6.7x as fast" in finding.advice
     assert "1.8x" in str(finding.evidence["also_tried"])
 
 
@@ -172,8 +170,6 @@ def test_where_all_are_refuted_what_remains_is_advised() -> None:
     remains, refuted = tried(("refuted", 1.0), ("refuted", 0.97))
 
     assert (remains.status, remains.edit, remains.trial.state) == ("fail", None, "not_tried")
-    assert "did not overlap" in remains.advice
-    assert "ProcessPoolExecutor" in remains.advice
     assert refuted.trial.state == "refuted"
 
 

@@ -49,17 +49,9 @@ def test_two_copies_of_a_generator_are_tried_whatever_was_measured(
 
 
 def test_what_was_measured_is_said_and_orders_the_advice() -> None:
-    waits, computes = of_generator(generator(**SLEEPS)), of_generator(generator(**COMPUTES))
+    waits, _computes = of_generator(generator(**SLEEPS)), of_generator(generator(**COMPUTES))
 
     assert waits.evidence["python_off_cpu_percent"] == 95.0
-    assert "takes 6 ms, 5.7 ms of it off the CPU" in waits.advice
-    assert waits.advice.startswith("Let the generator")
-    assert computes.advice.startswith("Build each batch")
-
-
-def test_single_rows_are_to_be_yielded_in_batches() -> None:
-    finding = of_generator(generator(elements=32.0), batch(32))
-    assert "yield arrays of 32 rows" in finding.advice
 
 
 def test_generators_read_in_turn_are_read_at_once() -> None:
@@ -163,7 +155,6 @@ def finding_with(names: list[str], graph_ops: dict[str, int] | None = None, **op
 def test_says_that_it_costs_nothing(names: list[str]) -> None:
     finding = finding_with(names)
     assert finding.status == "informative"
-    assert "costs nothing" in finding.advice
     assert finding.op_id == "map"
 
 
@@ -171,12 +162,6 @@ def test_an_operation_that_tensorflow_removed_counts() -> None:
     finding = finding_with(["time.sleep"], removed_by_tensorflow=True)
     assert finding.status == "informative"
     assert finding.evidence["removed_by_tensorflow"] is True
-
-
-@pytest.mark.parametrize("name", ["numpy.random.uniform", "random.random"])
-def test_random_numbers_of_python_are_drawn_once(name: str) -> None:
-    finding = finding_with([name])
-    assert "every element gets the same" in finding.advice
 
 
 @pytest.mark.parametrize(
@@ -200,7 +185,3 @@ def test_an_operation_without_a_known_function_passes() -> None:
 
 def test_without_a_pipeline_it_is_inconclusive() -> None:
     assert only(TRACE_ONLY_PYTHON, make_session(pipeline=None)).status == "inconclusive"
-
-
-def test_all_that_ran_in_the_trace_is_named() -> None:
-    assert finding_with(["time.sleep", "print"]).advice.startswith("`print`, `time.sleep`")

@@ -41,17 +41,7 @@ def small_shuffle(buffer: int | None, id: str = "shuffle") -> Operation:
 def test_fails_as_a_matter_of_quality(session: Session, words: str) -> None:
     finding = only(SMALL_SHUFFLE, session)
     assert (finding.status, finding.line) == ("fail", 5)
-    assert words in finding.advice
     assert finding.speedup_at_most is None
-
-
-def test_a_batch_of_the_framework_is_not_the_user_s_to_move() -> None:
-    made = batch(32, cardinality=313, made_by_framework=True)
-    advice = only(SMALL_SHUFFLE, session_of(source(), made, small_shuffle(10))).advice
-    assert advice.startswith("Pass `batch_size=None` to the call at line 9, and put `shuffle`")
-    csv = made.model_copy(update={"helper": "make_csv_dataset"})
-    advice = only(SMALL_SHUFFLE, session_of(source(), csv, small_shuffle(10))).advice
-    assert advice.startswith("Put `.unbatch()` behind the call at line 9, and put `shuffle`")
 
 
 @pytest.mark.parametrize(
@@ -80,11 +70,6 @@ def test_small_missing_data() -> None:
     )
     assert only(SMALL_SHUFFLE, session_of(source(), batch())).status == "not-applicable"
     assert only(SMALL_SHUFFLE, make_session(pipeline=None)).status == "inconclusive"
-
-
-def test_a_buffer_of_a_batch_mixes_nothing_however_many_elements_there_are() -> None:
-    unknown = session_of(source(cardinality=None), small_shuffle(32), batch(32))
-    assert "no larger than a batch" in only(SMALL_SHUFFLE, unknown).advice
 
 
 @pytest.mark.parametrize(("buffer", "status"), [(100, "pass"), (99, "fail"), (33, "fail")])
@@ -158,7 +143,6 @@ def session_with(
 def test_fails_and_predicts_over_the_whole_loop() -> None:
     finding = only(SLOW_SHUFFLE_FILL, session_with())
     assert finding.status == "fail"
-    assert "Move `shuffle` at line 8 above `map` at line 12" in finding.advice
     # Two fills of 0.25 s in 2.5 s.
     assert finding.speedup_at_most == pytest.approx(1.25)
     assert finding.evidence["estimated_fill_ms"] == pytest.approx(250.0)
@@ -184,7 +168,6 @@ def test_a_generator_should_shuffle_itself() -> None:
     generator = make_operation("gen", "from_generator", elements=32.0, self_ms_per_step=8.0)
     finding = only(SLOW_SHUFFLE_FILL, session_with(generator, fill_shuffle(), batch()))
     assert finding.status == "fail"
-    assert "shuffle indices itself" in finding.advice
 
 
 def test_without_costly_work_above_it_only_informs() -> None:
@@ -196,7 +179,6 @@ def test_a_smaller_buffer_is_tried_in_whole_epochs_where_nothing_can_be_moved() 
     """A tenth of 4000, as that holds eight batches of 32 and a hundredth of the data."""
     cheap = session_with(source(self_ms_per_step=8.0), fill_shuffle(4000), batch(), fill_ms=1000.0)
     finding = only(SLOW_SHUFFLE_FILL, cheap)
-    assert "a buffer of 400 fills sooner and shuffles less" in finding.advice
     assert finding.edit == Edit(
         id="epoch-start:buffer:shuffle",
         label="a buffer of 400 for the shuffle in line 8",
@@ -214,7 +196,6 @@ def test_behind_a_generator_a_smaller_buffer_is_tried() -> None:
     session = session_with(generator, fill_shuffle(4000), batch(), fill_ms=1000.0)
     finding = only(SLOW_SHUFFLE_FILL, session)
     assert finding.status == "fail"
-    assert "Until then, a buffer of 400 fills sooner" in finding.advice
     assert finding.edit is not None
     assert finding.edit.changes == (SetParameters("shuffle", {"buffer_size": 400}),)
     assert finding.effect_on_results == "changes a hyper-parameter"
@@ -348,13 +329,6 @@ def test_fills_that_seem_longer_than_the_loop_leave_a_twentieth() -> None:
     assert finding.speedup_at_most == 20.0
 
 
-def test_the_costliest_map_above_the_buffer_is_the_one_to_shuffle_before() -> None:
-    cheap = make_operation("cheap", "map", line=3, elements=32.0, self_ms_per_step=0.1)
-    for maps in ((cheap, slow_map()), (slow_map(), cheap)):
-        session = session_with(source(self_ms_per_step=0.0), *maps, fill_shuffle(), batch())
-        assert "above `map` at line 12" in only(SLOW_SHUFFLE_FILL, session).advice
-
-
 def costly_map(**overrides: Any) -> Operation:
     values = {"elements": None, "self_ms_per_step": None, "element_bytes": 1000}
     return make_operation("map", "map", function=make_function(), **{**values, **overrides})
@@ -386,7 +360,6 @@ def test_a_fill_that_was_seen_at_the_ends_of_epochs_fails() -> None:
     assert finding.status == "fail"
     assert finding.evidence["fill_ms"] == 1600.0
     assert finding.evidence["fill_percent_of_loop"] == 80.0
-    assert "Move `shuffle` at line 14 above `map` at line 12" in finding.advice
 
 
 def test_a_buffer_of_all_the_data_is_what_is_waited_for_whatever_steps_say() -> None:
@@ -416,13 +389,11 @@ def test_moving_the_shuffle_leaves_the_work_to_the_steps() -> None:
     """16 s of work beside 3 s of steps: 22 s of loop become 22 - 16 + 13."""
     finding = only(SLOW_SHUFFLE_FILL, waiting())
     assert finding.speedup_at_most == pytest.approx(22.0 / 19.0, abs=0.001)
-    assert "set the pace of the steps" in finding.advice
     half = only(
         SLOW_SHUFFLE_FILL,
         waiting(steps_s=16.0, first_batches_s=4.0, between_epochs_s=0.0, first_batch_ms=400.0),
     )
     assert half.speedup_at_most == pytest.approx(22.0 / 18.0, abs=0.001)
-    assert "set the pace" not in half.advice
 
 
 def test_a_wait_that_is_little_of_the_loop_passes() -> None:
@@ -439,7 +410,6 @@ def test_what_the_wait_is_for_stays_open_where_the_shuffle_was_not_measured() ->
 def test_a_cache_saves_the_waits_of_every_epoch_but_the_first() -> None:
     finding = only(MISSING_CACHE, waiting())
     assert finding.status == "fail"
-    assert "`.cache()` directly behind `map`" in finding.advice
     assert finding.speedup_at_most == pytest.approx(22.0 / 6.0, abs=0.001)
     assert finding.evidence["first_batch_percent_of_loop"] == 80.0
     assert finding.edit is not None
@@ -517,7 +487,6 @@ def test_a_fill_of_all_the_data_speaks_before_an_epoch_has_ended() -> None:
     assert (moved.status, moved.part) == ("fail", "epoch_start")
     for finding in (cache, moved):
         assert "No end of an epoch was seen" in finding.advice
-    assert "No end" not in only(MISSING_CACHE, waiting()).advice
 
 
 def test_the_map_that_fills_is_cached_and_not_the_one_that_runs_on() -> None:
@@ -550,7 +519,6 @@ def test_the_gain_of_a_cache_that_leaves_nothing_is_bounded() -> None:
 def test_faster_steps_come_second() -> None:
     finding = only(HOST_OVERHEAD, waiting())
     assert finding.status == "informative"
-    assert "deal with that first" in finding.advice
 
 
 def test_what_a_disk_would_save_between_epochs_is_not_known() -> None:
@@ -560,7 +528,6 @@ def test_what_a_disk_would_save_between_epochs_is_not_known() -> None:
     )
     finding = only(MISSING_CACHE, session)
     assert (finding.status, finding.part) == ("fail", "epoch_start")
-    assert "`.cache(path)`, on a fast disk," in finding.advice
     assert (finding.speedup_at_most, saved_s(finding)) == (None, None)
 
 

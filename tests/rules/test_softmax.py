@@ -44,11 +44,7 @@ def test_a_softmax_over_a_vocabulary_fails() -> None:
     finding = finding_with()
 
     assert (finding.status, finding.severity) == ("fail", "warn")
-    assert "all 50000 classes of `dense/kernel`" in finding.advice
-    assert "inputs, 512, 50000)`, and evaluate with the full softmax." in finding.advice
-    assert "weights are then of the shape (50000, 128)" in finding.advice
     assert finding.effect_on_results == "changes a hyper-parameter"
-    assert "what that does to accuracy was not measured" in finding.advice
     assert finding.speedup_at_most is not None
 
 
@@ -177,7 +173,6 @@ def test_where_input_decides_it_only_informs() -> None:
 
     finding = only(FULL_SOFTMAX, waits)
     assert (finding.status, finding.edit is not None) == ("informative", True)
-    assert "deal with the input first" in finding.advice
 
 
 @pytest.mark.parametrize(("classes", "status"), [(4_999, "informative"), (512, "pass")])

