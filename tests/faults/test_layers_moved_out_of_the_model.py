@@ -60,7 +60,7 @@ SENTENCES = """
 def test_its_layers_are_tried_in_the_pipeline_and_it_keeps_them_and_its_weights(
     make_case: MakeCase,
 ) -> None:
-    analysed = make_case(SENTENCES).analysed("--budget", "25")
+    analysed = make_case(SENTENCES).analysed("--budget", "90")
     assert analysed.facts == [
         "FACT trained alike True True",
         "FACT layers to_ids",
