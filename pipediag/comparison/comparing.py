@@ -4,14 +4,174 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from statistics import median, median_low
+from typing import Any
 
-from pipediag.comparison.findings import only_in
-from pipediag.comparison.machines import refuse_other_machines
-from pipediag.comparison.operations import grown
+from pipediag.comparison import values
 from pipediag.comparison.quantities import Sides, quantities
-from pipediag.comparison.result import Comparison
+from pipediag.comparison.result import Comparison, GrownOperation, ToldFinding
+from pipediag.errors import PipediagError
 from pipediag.facts.ending import script_failure
+from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+from pipediag.session.run import Environment
+
+Key = tuple[str, str, int]
+"""What it is, its function, and which of those in the order of the data: a line that is added above
+it does not make it another."""
+
+LEAST_PERCENT = 5.0
+"""Of the base's step: an operation that grew by less is not named. Own choice: the smallest change
+of the step that counts."""
+
+
+def grown(sides: Sides) -> GrownOperation | None:
+    """The one whose own time grew most; None where none grew by what counts.
+
+    With shares alone it is the one whose share of the step grew most.
+    """
+    base = _costs(sides.base, shares=sides.ratios_only)
+    head = _costs(sides.head, shares=sides.ratios_only)
+    growth = {key: cost - base.get(key, 0.0) for key, cost in head.items()}
+    found = max(growth, key=lambda key: growth[key], default=None)
+    if found is None or not base or growth[found] < _least(sides):
+        return None
+    op = next(ops[found] for session in sides.head if found in (ops := _operations(session)))
+    return GrownOperation(
+        name=_name(op),
+        file=op.file,
+        line=op.line,
+        base_ms=base.get(found),
+        head_ms=head[found],
+        shares=sides.ratios_only,
+    )
+
+
+def _least(sides: Sides) -> float:
+    if sides.ratios_only:
+        return LEAST_PERCENT
+    steps = [one for one in map(values.step_ms, sides.base) if not isinstance(one, str)]
+    return LEAST_PERCENT / 100.0 * median(steps) if steps else float("inf")
+
+
+def _costs(sessions: Sequence[Session], *, shares: bool) -> dict[Key, float]:
+    """Own time of each per step, ms, or percent of the step: the median of the sessions."""
+    found: dict[Key, list[float]] = {}
+    for session in sessions:
+        step_ms = values.step_ms(session)
+        if isinstance(step_ms, str):
+            continue
+        for key, op in _operations(session).items():
+            if op.self_ms_per_step is not None:
+                scale = 100.0 / step_ms if shares else 1.0
+                found.setdefault(key, []).append(scale * op.self_ms_per_step)
+    return {key: median(costs) for key, costs in found.items()}
+
+
+def _name(op: Operation) -> str:
+    """The operation and its function; its place is said beside."""
+    named = op.function is not None and not op.function.name.startswith("<")
+    return f"`{op.kind}` of {op.function.name}" if op.function and named else f"`{op.kind}`"
+
+
+def _operations(session: Session) -> dict[Key, Operation]:
+    seen: Counter[tuple[str, str]] = Counter()
+    found: dict[Key, Operation] = {}
+    for op in session.pipeline.ops if session.pipeline is not None else []:
+        function = op.function.name if op.function is not None else ""
+        what = (op.kind, "" if function.startswith("<") else function)
+        found[(*what, seen[what])] = op
+        seen[what] += 1
+    return found
+
+
+_LONGEST = 80
+
+
+def refuse_other_machines(base: Sequence[Session], head: Sequence[Session]) -> None:
+    """Times carry over to no other machine.
+
+    Raises:
+        PipediagError: the fingerprints of the sessions differ; says in what.
+    """
+    sessions = [*base, *head]
+    if len({session.environment.fingerprint for session in sessions}) == 1:
+        return
+    first = sessions[0].environment
+    other = next(
+        session.environment
+        for session in sessions
+        if session.environment.fingerprint != first.fingerprint
+    )
+    raise PipediagError(
+        f"The sessions are of different machines ({_difference(first, other)}), so their times "
+        "cannot be compared. Measure both on one machine, or compare shares of the step alone "
+        "with --ratios-only."
+    )
+
+
+def _difference(one: Environment, other: Environment) -> str:
+    """What the fingerprint is made of and differs."""
+    facts = {
+        "CPU": (one.cpu_model, other.cpu_model),
+        "CPUs": (one.cores, other.cores),
+        "CPU quota": (one.cpu_quota, other.cpu_quota),
+        "devices": (_names(one), _names(other)),
+    }
+    told = [
+        f"{name}: {_shown(before)} and {_shown(after)}"
+        for name, (before, after) in facts.items()
+        if before != after
+    ]
+    return "; ".join(told) or "their fingerprints differ"
+
+
+def _names(environment: Environment) -> str:
+    return ", ".join(sorted(device.name for device in environment.devices))
+
+
+def _shown(value: Any) -> str:
+    text = "none" if value is None or value == "" else str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def only_in(sessions: Sequence[Session], other: Sequence[Session]) -> tuple[ToldFinding, ...]:
+    """Findings of a rule that fails more often here than there, in the order of the session.
+
+    Of several sessions the middle one counts: what one run of three finds is no change of the code.
+    Those at places that the other side does not have come first.
+    """
+    told: list[ToldFinding] = []
+    here, there = [_failed(one) for one in sessions], [_failed(one) for one in other]
+    for rule in dict.fromkeys(rule for failed in here for rule in failed):
+        more = _count(here, rule) - _count(there, rule)
+        if more > 0:
+            known = {_place(one) for failed in there for one in failed.get(rule, ())}
+            fullest = max((failed.get(rule, []) for failed in here), key=len)
+            found = sorted(fullest, key=lambda one: _place(one) in known)
+            told += [ToldFinding(rule, one.title, one.file, one.line) for one in found[:more]]
+    return tuple(told)
+
+
+_Failed = dict[str, list[Finding]]
+"""Of one session, by rule."""
+
+
+def _count(side: Sequence[_Failed], rule: str) -> int:
+    return median_low([len(failed.get(rule, ())) for failed in side])
+
+
+def _failed(session: Session) -> _Failed:
+    failed: _Failed = {}
+    for one in session.findings:
+        if one.status == "fail" and not one.dropped:
+            failed.setdefault(one.rule, []).append(one)
+    return failed
+
+
+def _place(finding: Finding) -> tuple[str | None, int | None]:
+    return finding.file, finding.line
 
 
 def compare(

@@ -11,10 +11,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipediag.facts.machine import gpu_memory_bytes
-from pipediag.facts.trained_loop import trained_loop
 from pipediag.session.embeddings import Embedding
-from pipediag.session.loops import KerasUse
+from pipediag.session.loops import KerasUse, Loop
 from pipediag.session.model import Session
+
+
+def trained_loop(session: Session) -> Loop | None:
+    """The one that the session diagnoses, or the first that trains: few steps diagnose none."""
+    loop = session.diagnosed_loop()
+    if loop is None:
+        loop = next((one for one in session.loops if one.role == "training"), None)
+    return loop
+
 
 WORTH_A_PLAN = 10_000_000
 """Bytes of a table. Own choice: smaller ones are in no memory's way."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -18,11 +20,40 @@ from pipediag.errors import PipediagError
 from pipediag.library.alongside import Alongside, Wishes
 from pipediag.library.before_exit import before_exit, nothing_left
 from pipediag.library.cells import when_cell_ends
-from pipediag.library.own_thread import OwnThread
 from pipediag.library.result import Result
 from pipediag.library.telling import tell
 from pipediag.session.messages import Ended
 from pipediag.vocabulary import Call
+
+
+class OwnThread:
+    """Runs one call; the interpreter does not wait for it when it exits.
+
+    Raises:
+        RuntimeError: the process may have no more threads.
+    """
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+        self._ident: int | None = None
+        self._ended = _thread.allocate_lock()
+        self._ended.acquire()
+        _thread.start_new_thread(self._run, ())
+
+    def _run(self) -> None:
+        self._ident = threading.get_ident()
+        try:
+            self._call()
+        finally:
+            del self._call  # and with it all that it holds
+            self._ended.release()
+
+    def join(self) -> None:
+        """Wait until it is through; called by itself, do nothing."""
+        if self._ident != threading.get_ident():
+            with self._ended:
+                pass
+
 
 _LONGEST_ERROR = 10_000
 """Characters of an error that are kept, as the command keeps them."""

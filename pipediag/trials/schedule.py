@@ -11,17 +11,66 @@ from pipediag.facts.shapes import lengths_vary
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
-from pipediag.session.trials import Combined, Trial, TrialRun
-from pipediag.trials.arms import Executor
-from pipediag.trials.base_pulls import SHARE, BasePulls
-from pipediag.trials.bench import BaseRefusedError, Bench, LostError
+from pipediag.session.trials import Combined, PipelineAlone, Trial, TrialRun
+from pipediag.trials.arms import ArmRefusedError, Block, Executor
+from pipediag.trials.bench import BASE_ARM, BaseRefusedError, Bench, LostError
 from pipediag.trials.candidates import Candidate, candidates
 from pipediag.trials.combination import combine
-from pipediag.trials.consumers import PulledPipeline, TakenBy, TrainingEpochs, TrainingLoop
+from pipediag.trials.consumers import PulledPipeline, TakenBy, TrainingEpochs, TrainingLoop, step_ms
 from pipediag.trials.contest import Contest
 from pipediag.trials.events import OnEvent, TrialEvent
 from pipediag.trials.first_calls import FirstCalls
 from pipediag.trials.outcome import TrialOutcome
+from pipediag.trials.statistics import FEWEST_ROUNDS, estimate
+
+PULL_S = 0.3
+MOST_PULLS = 5
+
+SHARE = 0.15
+"""Of the time left: edits go first."""
+
+
+class BasePulls:
+    """Found once, when there is time for it."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.found: PipelineAlone | None = None
+        self.missing: str | None = None
+        self._bench = bench
+
+    def pull(self, share: float) -> None:
+        """Pull batches if that share of the time left allows enough pulls.
+
+        Raises:
+            LostError: the executor is gone.
+        """
+        if self.found or self.missing or isinstance(self._bench.taken_by, PulledPipeline):
+            return
+        # A pull starts and warms up as a block of the loop does, and its batches come no slower.
+        cost = self._bench.cost_s([BASE_ARM])
+        pulls = min(MOST_PULLS, int(share * self._bench.left_s() / cost)) if cost else MOST_PULLS
+        if pulls < FEWEST_ROUNDS:
+            return
+        try:
+            self.found = _time_per_batch([self._bench.pull_base(PULL_S) for _ in range(pulls)])
+        except ArmRefusedError as error:
+            self.missing = str(error)
+
+    def close(self, reason: str) -> None:
+        """Nothing more is pulled. Where the trials themselves only pulled, their blocks serve."""
+        if self.found or self.missing:
+            return
+        blocks = self._bench.base_blocks
+        if isinstance(self._bench.taken_by, PulledPipeline) and len(blocks) >= FEWEST_ROUNDS:
+            self.found = _time_per_batch(blocks)
+        else:
+            self.missing = reason
+
+
+def _time_per_batch(blocks: Sequence[Block]) -> PipelineAlone:
+    found = estimate([step_ms(block) for block in blocks])
+    return PipelineAlone(step_ms=round(found.value, 4), ci95_ms=found.interval, blocks=found.rounds)
+
 
 _SEED = 20240229
 

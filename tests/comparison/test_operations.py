@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.comparison.operations import grown
+from pipediag.comparison.comparing import grown
 from pipediag.comparison.quantities import Sides
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation

@@ -9,7 +9,7 @@ from pipediag.facts.limits import WORTH_DOING
 from pipediag.facts.order import concluded, in_order, to_act_on, worth_doing
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.gate.config import GateConfig
-from pipediag.gate.findings import finding_checks
+from pipediag.gate.evaluation import finding_checks
 from pipediag.reporters.words.findings import group
 from pipediag.rules.registry import run_rules
 from pipediag.session.findings import Finding

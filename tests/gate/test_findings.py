@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipediag.gate.config import GateConfig, RuleLevel
-from pipediag.gate.findings import finding_checks
+from pipediag.gate.evaluation import finding_checks
 from pipediag.gate.result import Level
 from pipediag.session.ledger import RunGain
 from pipediag.session.trials import Trial

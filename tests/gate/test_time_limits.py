@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from pipediag.gate.config import GateConfig, OnMachine
+from pipediag.gate.evaluation import time_limit_checks
 from pipediag.gate.formats import render
 from pipediag.gate.result import Check
-from pipediag.gate.time_limits import time_limit_checks
 from pipediag.session.model import Session
 from tests.factories import make_session
 from tests.gate.formats.checks import make_result

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipediag.library.aloud import AloudTeller
+from pipediag.library.beside import AloudTeller
 from pipediag.session.messages import (
     FROM_CHILD,
     FromChild,

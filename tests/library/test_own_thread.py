@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 
-from pipediag.library.own_thread import OwnThread
+from pipediag.library.watching import OwnThread
 
 
 def test_the_program_counts_its_own_threads_alone() -> None:

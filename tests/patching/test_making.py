@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.patching.diff import unified
-from pipediag.patching.making import make_patch
+from pipediag.patching.making import make_patch, unified
 from pipediag.session.edits import (
     Edit,
     Insert,

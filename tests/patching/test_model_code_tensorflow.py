@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipediag.patching.model_code import sampled_softmax, sgd_for_tables
+from pipediag.patching.snippets import sampled_softmax, sgd_for_tables
 from pipediag.session.loops import Softmax
 from pipediag.vocabulary import Scalar, SparseOrDense
 from tests.factories import make_keras

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.pytest_plugin.machine_lock import MachineLock, MachineTakenError
+from pipediag.pytest_plugin.measurements import MachineLock, MachineTakenError
 from tests.probe import environment
 from tests.pytest_plugin.conftest import Library
 
@@ -18,7 +18,7 @@ pytest_plugins = ["pytester"]
 HOLDING = """
 import sys
 from pathlib import Path
-from pipediag.pytest_plugin.machine_lock import MachineLock
+from pipediag.pytest_plugin.measurements import MachineLock
 
 with MachineLock(0, Path(sys.argv[1])):
     print("held", flush=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.trace.framework import framework_of
+from pipediag.trace.hosts import framework_of
 from tests.trace.builder import TraceBuilder
 
 

@@ -9,7 +9,7 @@ import pytest
 PROGRAM = """
 import numpy as np
 from pathlib import Path
-from pipediag.trace.freed_memory import give_back_freed_memory, keep_freed_memory
+from pipediag.trace.hosts import give_back_freed_memory, keep_freed_memory
 
 def resident_mb():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20

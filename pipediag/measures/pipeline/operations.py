@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import linecache
 import re
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from pipediag.measures.pipeline.iterators import IteratorKey, RanIterator, ran_iterators
 from pipediag.measures.pipeline.joining import Joined, join
 from pipediag.measures.pipeline.node_rates import node_rates
-from pipediag.measures.pipeline.python_calls import with_python_calls
-from pipediag.measures.pipeline.written import plan_of
+from pipediag.measures.recorded_windows import windows_of
 from pipediag.measures.step.perturbation import measure_perturbation
 from pipediag.session.pipeline import Operation, OperationFunction, Pipeline
 from pipediag.session.recorded_loops import RecordedLoop
@@ -19,6 +19,96 @@ from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.session.recording import Recording
 from pipediag.tensorflow_names import RUNS_A_FUNCTION
 from pipediag.trace.summary import TraceSummary
+
+
+def with_python_calls(
+    ops: list[Operation], recording: Recording, loop: RecordedLoop
+) -> list[Operation]:
+    """Fill in calls, wall time and CPU time of the operations that call Python."""
+    measured = [
+        window
+        for window in windows_of(recording, loop, "baseline")
+        if window.python_calls is not None
+    ]
+    intervals = sum(len(block.durations_ns) for window in measured for block in window.blocks)
+    steps = intervals * loop.batches_per_call
+    if not steps:
+        return ops
+    owners = _owners(recording.operations)
+    spent = dict.fromkeys(owners.values(), (0, 0, 0))
+    for window in measured:
+        for calls in window.python_calls or ():
+            owner = owners.get(calls.token)
+            if owner is not None:
+                count, wall_ns, cpu_ns = spent[owner]
+                spent[owner] = (
+                    count + calls.calls,
+                    wall_ns + calls.wall_ns,
+                    cpu_ns + calls.cpu_ns,
+                )
+    return [
+        op.model_copy(update=_per_step(*spent[op.id], steps)) if op.id in spent else op
+        for op in ops
+    ]
+
+
+def _owners(operations: Iterable[RecordedOperation]) -> dict[str, str]:
+    """Operation ids by token; a function of a nested dataset is that of the innermost operation,
+    whose call began last."""
+    return {
+        token: operation.id
+        for operation in operations
+        if operation.function is not None
+        for token in operation.function.python_tokens
+    }
+
+
+def _per_step(count: int, wall_ns: int, cpu_ns: int, steps: int) -> dict[str, float | None]:
+    # The two clocks differ by their resolution.
+    off_ns = max(0, wall_ns - cpu_ns)
+    return {
+        "python_calls_per_step": count / steps,
+        "python_wall_ms_per_step": wall_ns / 1e6 / steps,
+        "python_cpu_ms_per_step": cpu_ns / 1e6 / steps,
+        "python_off_cpu_percent": 100.0 * off_ns / wall_ns if wall_ns else None,
+    }
+
+
+def plan_of(operations: list[RecordedOperation], root_id: str | None) -> list[RecordedOperation]:
+    """Every operation whose elements reach `root_id`, sources first; empty where it is unknown.
+
+    Datasets that the function of a `flat_map` or an `interleave` makes stand before that operation.
+    A function that was traced again recorded them again: the last tracing is the one that runs.
+    """
+    by_id = {operation.id: operation for operation in operations}
+    nested = _nested(operations)
+    ordered: dict[str, RecordedOperation] = {}
+    seen: set[str] = set()
+    # Not by recursion: a chain of datasets can be longer than Python's stack.
+    waiting = [] if root_id is None else [(root_id, False)]
+    while waiting:
+        op_id, sources_stand = waiting.pop()
+        operation = by_id.get(op_id)
+        if operation is None:
+            continue
+        if sources_stand:
+            ordered[op_id] = operation
+        elif op_id not in seen:
+            seen.add(op_id)
+            sources = (*operation.parent_ids, *nested.get(op_id, ()))
+            waiting += [(op_id, True), *((source, False) for source in reversed(sources))]
+    return list(ordered.values())
+
+
+def _nested(operations: list[RecordedOperation]) -> dict[str, list[str]]:
+    """Ids of the operations made in each operation's function, without those of older tracings."""
+    latest: dict[str, dict[tuple[str, str | None, int | None], str]] = {}
+    for operation in operations:
+        if operation.inside_function_of is not None:
+            place = (operation.kind, operation.file, operation.line)
+            latest.setdefault(operation.inside_function_of, {})[place] = operation.id
+    return {outer: list(places.values()) for outer, places in latest.items()}
+
 
 REMOVABLE = frozenset({"take", "skip", "repeat", "shard", "prefetch", "map", "rebatch"})
 """What TensorFlow leaves out where it does nothing: `take(-1)`, `skip(0)`, `repeat(1)`, a map that

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 from pipediag.facts.ending import ended_from_outside
 from pipediag.measures.missing import Missing
-from pipediag.measures.run.amounts import Amounts, amounts_of
-from pipediag.measures.run.cache_fill import settle_cache_fill
+from pipediag.measures.run.amounts import Amounts, amounts_of, starts_of, steps_of
 from pipediag.measures.run.cut_off import before_its_next_round, in_its_training
 from pipediag.measures.run.epochs import Epochs, epochs_of
-from pipediag.measures.run.epochs_taken import epochs_taken
 from pipediag.measures.run.makings import without_pauses
 from pipediag.measures.run.places import EXIT, PIPEDIAG, Place, Spent, spent_on
 from pipediag.measures.run.projected import Projected
 from pipediag.measures.run.projection import Projection, project
 from pipediag.measures.run.rounds import rounds_of
-from pipediag.measures.run.rows import without_the_smallest
 from pipediag.measures.run.script_lines import (
     Shares,
     at_line_of,
@@ -28,12 +26,141 @@ from pipediag.measures.run.script_lines import (
 from pipediag.measures.run.spans import run_spans
 from pipediag.measures.run.steady import SteadyStep, steady_step
 from pipediag.measures.run.sweep import segments_of
-from pipediag.measures.run.within_epochs import rejoined
 from pipediag.session.ledger import Run, RunPart
 from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Span, Timeline
+from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import CUT_SHORT, RUN_PARTS, ScriptOutcome
+
+# Steps that are interrupted before an epoch is over, as in a loop that predicts in each of them.
+#
+# A hand-over that follows an evaluation tells of no step, so that the timeline has a stretch for
+# each of them, with the rest of the step between it and the next.
+
+_OFTEN = 0.5
+"""Of a loop's steps, from which on interruptions are a part of them. Own choice: what comes every
+hundred steps is rather the end of a round."""
+
+
+def rejoined(spent: Sequence[Spent], loops: Iterable[RecordedLoop]) -> list[Spent]:
+    """With the rest of such steps among the steps, and their epoch as one stretch."""
+    joined = list(spent)
+    for loop in loops:
+        # Keras tells of its epochs, whose iterator may be one and the same.
+        if loop.role == "training" and loop.kind != "keras":
+            joined = _rejoined(joined, loop)
+    return joined
+
+
+def _rejoined(spent: list[Spent], loop: RecordedLoop) -> list[Spent]:
+    epochs = _epochs(spent, loop)
+    interruptions = sum(len({spent[index].span for index in epoch}) - 1 for epoch in epochs)
+    if interruptions < _OFTEN * loop.steps / loop.batches_per_call:
+        return spent
+    joined = list(spent)
+    for epoch in epochs:
+        span = spent[epoch[0]].span
+        for index in range(epoch[0], epoch[-1] + 1):
+            if _is_of_a_step(spent[index], loop):
+                joined[index] = replace(
+                    spent[index], place=steps_of(loop), span=span, loop_id=loop.id
+                )
+    return joined
+
+
+def _epochs(spent: Sequence[Spent], loop: RecordedLoop) -> list[list[int]]:
+    """Where the loop's steps are, by the iterator that they come from."""
+    epochs: list[list[int]] = [[]]
+    for index, one in enumerate(spent):
+        if one.span is not None and (one.span.kind, one.span.name) == ("iterator", loop.id):
+            epochs.append([])
+        elif one.place == steps_of(loop):
+            epochs[-1].append(index)
+    return [epoch for epoch in epochs if epoch]
+
+
+def _is_of_a_step(one: Spent, loop: RecordedLoop) -> bool:
+    """Whether it is the rest of one, the wait for the next batch, or the steps as they are."""
+    rest = one.place.part == "epoch_end" and one.place.what is None
+    return (rest and one.place.loop_id == loop.id) or one.place in (steps_of(loop), starts_of(loop))
+
+
+WHAT = "filling the cache in the first epoch"
+
+_LEAST_LONGER = 1.2
+"""Own choice: first epochs are a little slower without a cache as well."""
+
+
+def settle_cache_fill(
+    amounts: Amounts, recording: Recording, loop: RecordedLoop, epochs: Epochs, step_ns: float
+) -> None:
+    """Give it a place of its own: it comes once, and stands for no other epoch."""
+    cache = _cache_of(recording, loop)
+    usual_ns = _usual_ns(loop, epochs, step_ns)
+    if cache is None or usual_ns is None or epochs.steps_ns[0] < _LEAST_LONGER * usual_ns:
+        return
+    place = Place("steps", WHAT, cache.file, cache.line, loop.id)
+    amounts.move(round(epochs.steps_ns[0] - usual_ns), steps_of(loop), place)
+    amounts.count[place] = 1
+
+
+def _usual_ns(loop: RecordedLoop, epochs: Epochs, step_ns: float) -> float | None:
+    """Steps of an epoch that reads the cache; None where none was seen."""
+    if len(epochs.steps_ns) < 2:
+        return None
+    per_epoch = loop.keras.steps_per_epoch if loop.keras else None
+    if per_epoch:
+        return per_epoch * step_ns / loop.batches_per_call
+    # The last one may have been cut short.
+    whole = epochs.steps_ns[1:-1] or epochs.steps_ns[1:]
+    return float(median(whole))
+
+
+def _cache_of(recording: Recording, loop: RecordedLoop) -> RecordedOperation | None:
+    return next((op for op in recording.upstream(loop.root_op_id) if op.kind in CACHES), None)
+
+
+def epochs_taken(epochs: Epochs, loop: RecordedLoop, step: SteadyStep | None) -> float | None:
+    """None where none was seen.
+
+    Where steps are interrupted within epochs, it is the time in them that tells, and their count:
+    each can be short of what it was, and neither is above it. A `fit` has never more epochs than it
+    was given. Only the first call's number is known: where that one has no more stretches of steps
+    than epochs, those of later calls are their epochs, too, however many they were given.
+    """
+    if not epochs.steps_ns:
+        return None
+    seen = epochs.before_count + len(epochs.steps_ns)
+    if loop.keras is None:
+        return float(seen)
+    per_epoch = loop.keras.steps_per_epoch
+    if per_epoch and step is not None:
+        each_ns, counted = per_epoch / loop.batches_per_call * step.ns, loop.steps / per_epoch
+        if epochs.are_interrupted_within(each_ns, counted):
+            steps_ns = sum(epochs.steps_ns) + epochs.before_ns.get(steps_of(loop), 0)
+            seen = max(1, round(max(steps_ns / each_ns, counted)))
+    given = loop.keras.epochs
+    if given and epochs.first_count > given:
+        seen = min(seen, given * epochs.trainings)
+    return float(seen)
+
+
+_SMALLEST_PERCENT = 0.2
+"""Own choice: under it a row tells nobody anything."""
+
+
+def without_the_smallest(whole: Mapping[Place, Projected]) -> dict[Place, Projected]:
+    """The same time in fewer places: small ones are added to the row of their part."""
+    limit = _SMALLEST_PERCENT / 100.0 * sum(one.ns for one in whole.values())
+    joined: dict[Place, Projected] = {}
+    for place, one in whole.items():
+        small = place.what is not None and one.ns < limit
+        key = replace(place, what=None, file=None, line=None) if small else place
+        joined[key] = joined[key].together(one) if key in joined else one
+    return joined
+
 
 NO_TIMELINE = "Nothing was written down of where the script's time goes."
 UNMEASURED = (

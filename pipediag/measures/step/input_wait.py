@@ -20,10 +20,11 @@ says nothing of input: it has one shape, for which nothing is compiled any more.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from pipediag.facts.limits import INPUT_FINE_PERCENT, SLOWED_RATIO
+from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT, SLOWED_RATIO
 from pipediag.facts.machine import missed_cores
 from pipediag.facts.python_callables import data_cores
 from pipediag.measures.bootstrap import Floats, interval, resampled_means
@@ -36,13 +37,71 @@ from pipediag.measures.recorded_windows import (
 from pipediag.measures.step.differential import FEWEST_STEPS, ConsumerAlone
 from pipediag.measures.step.input_share import CLEARLY_POINTS, Measured, clearly_apart
 from pipediag.measures.step.new_lengths import COMPILED_PERCENT
-from pipediag.measures.step.without_gap_times import believed_share
 from pipediag.session.host import Host
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.steps import InputWait, Perturbation
 from pipediag.trace.steps.splitting import StepSplit
 from pipediag.vocabulary import Contention, InputMethod
+
+# Input wait where tf.data keeps no clock of its own: the repeated batch against the profile.
+#
+# A repeated batch shows what the step costs without its input, but its rows also stay in the
+# caches. The profile shows when the loop stood in GetNext, but the profiler slows the loop down,
+# which hides some of the wait. Where nothing is fought for and the two fall on different sides of
+# a limit, the repeated batch is believed only as far as warm rows can't explain it, and either way
+# that is said.
+
+_LIMITS = (INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT)
+
+WARM_ROWS_PERCENT = 28.0
+"""How much shorter the step may be on a repeated batch because its rows stay in the caches, as
+measured on this project's labelled scripts where the threads that make the input are all but
+idle."""
+
+
+@dataclass(frozen=True)
+class Believed:
+    """The share to use, and why it is doubtful, if it is."""
+
+    share: Measured
+    method: Literal["trace", "differential"]
+    doubt: str | None = None
+
+
+def believed_share(
+    alone: ConsumerAlone, trace: Measured | None, contention: Contention | None
+) -> Believed:
+    """Choose between the two; the repeated batch where there is no profile or they agree."""
+    share = Measured(alone.differential.input_share_percent, alone.share_draws)
+    if trace is None or contention is not None or not _decides(share, trace):
+        return Believed(share, "differential")
+    if trace.percent < share.percent <= WARM_ROWS_PERCENT:
+        return Believed(
+            trace,
+            "trace",
+            f"{_apart(share, trace)}: repeated rows stay in the caches, which alone makes steps up "
+            f"to {WARM_ROWS_PERCENT:.0f} % shorter, so the profile is believed.",
+        )
+    return Believed(
+        share, "differential", f"{_apart(share, trace)}: the repeated batch is believed."
+    )
+
+
+def _apart(share: Measured, trace: Measured) -> str:
+    return (
+        f"On a repeated batch the step is {share.percent:.0f} % shorter, but in the profile the "
+        f"loop waits for input {trace.percent:.0f} % of the time, and this TensorFlow has no clock "
+        "of its own to settle it"
+    )
+
+
+def _decides(share: Measured, trace: Measured) -> bool:
+    """Whether they are clearly apart, and on different sides of a limit."""
+    if not clearly_apart(share, trace):
+        return False
+    return any((share.percent < limit) != (trace.percent < limit) for limit in _LIMITS)
+
 
 PIPELINE_CPU_PERCENT = 50.0
 """CPU use of the threads that make the input, of one CPU, from which they slow a consumer on the

@@ -14,9 +14,14 @@ from collections.abc import Mapping
 
 from pipediag.facts.ending import failed_by_itself
 from pipediag.facts.free_input import most_of_free_input
-from pipediag.facts.later_epochs import later_starts_s, time_of_epochs
+from pipediag.facts.later_epochs import (
+    first_batch_percent,
+    later_starts_s,
+    steps_beside_percent,
+    time_of_epochs,
+)
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
-from pipediag.facts.run import where
+from pipediag.facts.run import Where, rows_to_have_back, where, whole_in_words
 from pipediag.facts.step import group_percents, group_range, uneven
 from pipediag.facts.undivided import limits_within, only_input_is_told
 from pipediag.measures.step.differential import FEWEST_STEPS
@@ -35,11 +40,15 @@ from pipediag.measures.verdict.culprits import (
     call_in_each_step,
     input_culprit,
     python_culprit,
+    shuffle_fill,
 )
-from pipediag.measures.verdict.first_batches import behind_the_waits, outweigh_the_steps
-from pipediag.measures.verdict.loop_wording import epoch_ends_sentence, first_batch_sentence
+from pipediag.measures.verdict.loop_wording import (
+    behind_in_words,
+    epoch_ends_sentence,
+    first_batch_sentence,
+    length,
+)
 from pipediag.measures.verdict.no_loop import no_loop_sentence
-from pipediag.measures.verdict.run_wording import first_batches_of_run_sentence, run_sentence
 from pipediag.measures.verdict.wording import (
     balanced_sentence,
     beside_tensorflow_sentence,
@@ -48,12 +57,112 @@ from pipediag.measures.verdict.wording import (
     missing_sentence,
     moderate_input,
     other_sentence,
+    place,
 )
 from pipediag.session.findings import Verdict
+from pipediag.session.ledger import Run, RunPart
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
 from pipediag.session.steps import Share
-from pipediag.vocabulary import Bottleneck, Group, StepClass, VerdictSeverity
+from pipediag.vocabulary import Bottleneck, Group, RunPartName, StepClass, VerdictSeverity
+
+_SPENT: dict[RunPartName, str] = {
+    "startup": "passes while Python and its modules start",
+    "before_training": "passes before the first training step",
+    "compile": "goes to tracing and compiling functions",
+    "epoch_start": "is spent waiting for the first batch of each epoch",
+    "steps": "is spent in steps",
+    "evaluation": "is evaluation",
+    "epoch_end": "lies between the epochs, in callbacks and other code",
+    "between_loops": "lies between the trainings",
+    "after_training": "comes after the training",
+}
+
+
+_STEPS: dict[Bottleneck, str] = {
+    "input": "Its steps are input-bound.",
+    "compute": "Its steps are compute-bound.",
+    "transfer": "Its steps are transfer-bound.",
+    "overhead": "Its steps are overhead-bound.",
+    "balanced": "Nothing by itself limits its steps.",
+    "inconclusive": "What limits its steps is not settled.",
+}
+
+
+def run_sentence(run: Run, where: Where, bottleneck: Bottleneck) -> str:
+    """How much of the run it is, in what, and at which line; what limits the steps."""
+    seconds = sum(row.seconds for row in rows_to_have_back(run, where.part))
+    text = (
+        f"{where.percent:.0f} % of {whole_in_words(run)} ({length(seconds)} of "
+        f"{length(run.whole_s)}) {_SPENT[where.part]}"
+    )
+    text += _most_of_it(where.row, seconds) + _meanwhile(where.row)
+    return f"{text}. {_STEPS[bottleneck]}"
+
+
+def first_batches_of_run_sentence(
+    run: Run, later_s: float | None, behind: ShuffleFill | Culprit | None
+) -> str:
+    """Input-bound between the epochs, by the ledger's own seconds.
+
+    `later_s`: of these, all but the first epoch's, in which the pipeline has to start.
+    """
+    seconds, whole = run.seconds_of("epoch_start"), whole_in_words(run)
+    text = (
+        f"Highly input-bound: {run.percent_of('epoch_start'):.0f} % of {whole} ({length(seconds)} "
+        f"of {length(run.whole_s)}) {_SPENT['epoch_start']}{behind_in_words(behind)}"
+    )
+    left_s = run.whole_s - (later_s or 0.0)
+    if 0.0 < left_s < 0.999 * run.whole_s:
+        which = "Without all but the first" if run.scope == "run" else "Without any"
+        text += f". {which} of these waits it would be {run.whole_s / left_s:.3g}x as fast"
+    return f"{text}."
+
+
+def _meanwhile(row: RunPart | None) -> str:
+    if row is None or row.waits_for is None:
+        return ""
+    at = place(row.waits_for_file, row.waits_for_line).strip().removeprefix("at ")
+    return f", while {row.waits_for}{f' ({at})' if at else ''}"
+
+
+def _most_of_it(row: RunPart | None, seconds: float) -> str:
+    if row is None or row.line is None or seconds <= 0:
+        return ""
+    what = row.what or ("a loop" if row.loop_id else "code")
+    often = f", {row.count:,} times" if row.count is not None and row.count > 1 else ""
+    share = 100.0 * row.seconds / seconds
+    most = "" if share > 99 else f"{share:.0f} % of it "
+    return f": {most}{what}{place(row.file, row.line)}{often}"
+
+
+def outweigh_the_steps(session: Session) -> bool:
+    """Whether waits for an epoch's first batch take more of the loop than any part of its steps.
+
+    XProf's limit for the input wait of a step is held against the loop.
+    """
+    waiting, steps = first_batch_percent(session), steps_beside_percent(session)
+    if steps is None or waiting < INPUT_BOUND_PERCENT:
+        return False
+    if session.breakdown is None:
+        return waiting > steps
+    return waiting > steps * _largest_percent(session.breakdown) / 100.0
+
+
+def behind_the_waits(session: Session) -> ShuffleFill | Culprit | None:
+    """A shuffle that fills, or else what costs most of the input; None where that is not known."""
+    fill = shuffle_fill(session.pipeline)
+    return fill or input_culprit(session.pipeline, session.diagnosed_loop(), session.host)
+
+
+def _largest_percent(breakdown: Mapping[StepClass, Share]) -> float:
+    """Percent of the step that its largest part takes, be it known what that is or not."""
+    return max(
+        breakdown["input_wait"].percent,
+        breakdown["unattributed"].percent,
+        *group_percents(breakdown).values(),
+    )
+
 
 OVERHEAD_MODERATE_PERCENT = 3.0
 OVERHEAD_HIGH_PERCENT = 15.0

@@ -7,6 +7,7 @@ that copies a patch.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -23,7 +24,6 @@ from pipediag.facts.python_callables import python_behind
 from pipediag.facts.run_parts import RUN_PART
 from pipediag.facts.step import uneven
 from pipediag.reporters.html import charts, contents, source_lines, trial_chart
-from pipediag.reporters.html.anchors import Anchors
 from pipediag.reporters.html.inline_script import policy, script, style
 from pipediag.reporters.words import (
     device_summary,
@@ -49,8 +49,46 @@ from pipediag.reporters.words import trial_outcomes as trials
 from pipediag.reporters.words.evidence import evidence
 from pipediag.reporters.words.source_names import SourceNames
 from pipediag.reporters.words.trial_words import TRIAL_WORDS
+from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.trials import WORTHWHILE
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+_LONGEST = 60
+
+
+class Anchors:
+    """The anchors of a session's findings and operations."""
+
+    def __init__(self, session: Session) -> None:
+        self._findings = session.findings
+        taken: Counter[str] = Counter()
+        self._names: list[str] = []
+        for finding in session.findings:
+            name = _name("finding", finding.rule, finding.op_id)
+            taken[name] += 1
+            self._names.append(name if taken[name] == 1 else f"{name}--{taken[name]}")
+        ops = session.pipeline.ops if session.pipeline is not None else []
+        self._operations: dict[str, str] = {}
+        for op in ops:
+            name = _name("operation", op.id)
+            taken[name] += 1
+            self._operations[op.id] = name if taken[name] == 1 else f"{name}--{taken[name]}"
+
+    def finding(self, finding: Finding) -> str:
+        """`finding-missing-cache-map_0`: its rule and the operation that it is about."""
+        place = next(at for at, one in enumerate(self._findings) if one is finding)
+        return self._names[place]
+
+    def operation(self, op_id: str) -> str:
+        """`operation-map_0`."""
+        return self._operations[op_id]
+
+
+def _name(*parts: str | None) -> str:
+    words = (_NOT_IN_A_NAME.sub("-", part)[:_LONGEST] for part in parts if part)
+    return "-".join(words)
+
 
 _LONGEST_TEXT = 600
 """Characters of one text; arguments and framework messages can be endless."""

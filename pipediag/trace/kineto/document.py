@@ -7,24 +7,198 @@ from the first event on.
 
 from __future__ import annotations
 
+from array import array
+from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from pipediag.trace.events import (
     ACCELERATOR_PREFIX,
     HOST_PLANE,
     SINCE_1970_NS,
+    Indices,
+    Line,
     Plane,
     StatValue,
     TraceEvents,
 )
-from pipediag.trace.kineto.form import Arguments, Document, Event
-from pipediag.trace.kineto.threads import Thread
-from pipediag.trace.kineto.times import LARGEST_NS, start_and_end
 from pipediag.trace.malformed import MalformedError, TooLargeError
+
+# The parts of a Kineto trace that pipediag reads; msgspec skips all others without storing them.
+#
+# Values are taken as they come: who reads them looks at their type.
+
+
+class Arguments(msgspec.Struct):
+    """What an event says of itself; each may be missing."""
+
+    name: Any = None
+    device: Any = None
+    stream: Any = None
+    correlation: Any = None
+    bytes: Any = None
+    external_id: Any = msgspec.field(name="External id", default=None)
+    old_external_id: Any = msgspec.field(name="external id", default=None)
+
+
+class Event(msgspec.Struct):
+    ph: str = ""
+    name: str = ""
+    cat: str | None = None
+    ts: Decimal | None = None
+    """Microseconds."""
+    dur: Decimal | None = None
+    pid: Any = None
+    tid: Any = None
+    args: Arguments | None = None
+
+
+class Document(msgspec.Struct):
+    traceEvents: list[msgspec.Raw]  # noqa: N815  as the format spells it
+    deviceProperties: Any = None  # noqa: N815
+    baseTimeNanoseconds: Any = None  # noqa: N815
+    """Since 1970; times count from it. Older traces have none and count from 1970."""
+
+
+LARGEST_NS = 1 << 62
+"""1970 to 2116; what lies beyond is damage."""
+
+_DIGITS = 18
+
+
+def start_and_end(ts: Decimal, dur: Decimal | None) -> tuple[int, int]:
+    """Both ends in nanoseconds, rounded towards zero; a duration below zero counts as none.
+
+    Raises MalformedError where a time is too large for a clock.
+    """
+    if dur is None or not dur.is_finite() or dur <= 0:
+        start = nanoseconds(ts)
+        return start, start
+    nanoseconds(dur)
+    return nanoseconds(ts), nanoseconds(ts + dur)
+
+
+def nanoseconds(microseconds: Decimal) -> int:
+    """A time. Raises MalformedError."""
+    # Before it is multiplied out: "1e999999999" is a number too.
+    within = microseconds.is_finite() and microseconds.adjusted() < _DIGITS
+    found = int(microseconds * 1000) if within else LARGEST_NS
+    if abs(found) >= LARGEST_NS:
+        raise MalformedError(f"it claims a time of {microseconds:.3g} us")
+    return found
+
+
+@dataclass(frozen=True)
+class ArgumentStatistics:
+    """Each event's category, and those of its arguments that are integers, as columns."""
+
+    category_ids: NDArray[np.int32] = field(repr=False)
+    categories: list[str] = field(repr=False)
+    columns: dict[str, tuple[NDArray[np.int64], NDArray[np.bool_]]] = field(repr=False)
+    """Values, and which events have one."""
+
+    def of(self, index: int) -> dict[str, StatValue]:
+        """All statistics of one event."""
+        found: dict[str, StatValue] = {"category": self.categories[self.category_ids[index]]}
+        for name, (values, present) in self.columns.items():
+            if present[index]:
+                found[name] = int(values[index])
+        return found
+
+    def integers(self, name: str, indices: Indices) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """One statistic of many events."""
+        if name not in self.columns:
+            return np.zeros(len(indices), np.int64), np.zeros(len(indices), np.bool_)
+        values, present = self.columns[name]
+        return values[indices], present[indices]
+
+    def texts(self, name: str, indices: Indices) -> tuple[list[str], Indices]:
+        """The category of many events; arguments that are texts are not kept."""
+        if name != "category":
+            return [""], np.zeros(len(indices), np.intp)
+        return self.categories, self.category_ids[indices].astype(np.intp)
+
+
+_ABSENT = -(1 << 63)
+"""Stands for an argument that an event does not have."""
+
+_NO_ARGUMENTS = Arguments()
+
+
+class Thread:
+    """A column each for times, names, categories and those arguments that are integers."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self._start_ns = array("q")
+        self._end_ns = array("q")
+        self._names = array("i")
+        self._categories = array("i")
+        self._correlations = array("q")
+        self._sizes = array("q")
+        self._external_ids = array("q")
+
+    def __len__(self) -> int:
+        return len(self._start_ns)
+
+    @property
+    def first_ns(self) -> int:
+        """The earliest start."""
+        return min(self._start_ns)
+
+    def add(
+        self, times: tuple[int, int], name: int, category: int, arguments: Arguments | None
+    ) -> None:
+        """Takes an event: nanoseconds, and the places of its name and its category."""
+        said = arguments or _NO_ARGUMENTS
+        self._start_ns.append(times[0])
+        self._end_ns.append(times[1])
+        self._names.append(name)
+        self._categories.append(category)
+        self._correlations.append(_integer(said.correlation))
+        self._sizes.append(_integer(said.bytes))
+        external_id = said.external_id
+        self._external_ids.append(
+            _integer(said.old_external_id if external_id is None else external_id)
+        )
+
+    def line(self, plane: Plane, number: int, name: str, first_ns: int, kinds: list[str]) -> Line:
+        """The thread as a line of the plane, times from `first_ns` on."""
+        start_ns = np.array(self._start_ns, np.int64) - first_ns
+        end_ns = np.array(self._end_ns, np.int64) - first_ns
+        order = np.lexsort((-end_ns, start_ns))
+        columns = {}
+        for stat, column in (
+            ("correlation_id", self._correlations),
+            ("bytes", self._sizes),
+            ("external_id", self._external_ids),
+        ):
+            values = np.array(column, np.int64)[order]
+            present = values != _ABSENT
+            if present.any():
+                columns[stat] = np.where(present, values, 0), present
+        category_ids = np.array(self._categories, np.int32)[order]
+        return Line(
+            id=number,
+            name=name,
+            start_ns=start_ns[order],
+            end_ns=end_ns[order],
+            name_ids=np.array(self._names, np.int32)[order],
+            statistics=ArgumentStatistics(category_ids, kinds, columns),
+            plane=plane,
+        )
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_NS:
+        return value
+    return _ABSENT
+
 
 DEVICE_ACTIVITY = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 """Categories of what a device does, in lower case: older traces write them with a capital."""

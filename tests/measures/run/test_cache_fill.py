@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipediag.measures.run.cache_fill import WHAT
+from pipediag.measures.run.ledger import WHAT
 from pipediag.session.ledger import Run
 from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.vocabulary import ScriptOutcome

@@ -4,8 +4,7 @@ import numpy as np
 
 from pipediag.measures.step.differential import ConsumerAlone
 from pipediag.measures.step.input_share import Measured
-from pipediag.measures.step.input_wait import settle_input_wait
-from pipediag.measures.step.without_gap_times import believed_share
+from pipediag.measures.step.input_wait import believed_share, settle_input_wait
 from pipediag.measures.verdict.confidence import confidence_of, doubts
 from pipediag.session.steps import Differential, Perturbation
 from pipediag.vocabulary import Contention

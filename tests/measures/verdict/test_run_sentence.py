@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.facts.run import Where
 from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
-from pipediag.measures.verdict.run_wording import first_batches_of_run_sentence, run_sentence
+from pipediag.measures.verdict.decision import first_batches_of_run_sentence, run_sentence
 from pipediag.session.ledger import RunPart
 from pipediag.vocabulary import Bottleneck, RunPartName
 from tests.ledgers import make_part, make_run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.reporters.html.anchors import Anchors
+from pipediag.reporters.html.page import Anchors
 from pipediag.session.pipeline import Pipeline
 from tests import factories, records
 from tests.reporters import sessions

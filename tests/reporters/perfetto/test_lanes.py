@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.reporters.perfetto.lanes import MOST_LANES, nesting_lanes
+from pipediag.reporters.perfetto.originals import MOST_LANES, nesting_lanes
 
 
 def lanes_of(*spans: tuple[int, int]) -> list[int]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from rich.console import Console, Group
 
-from pipediag.reporters.terminal.embedding_table import (
+from pipediag.reporters.terminal.summary import (
     cost_table,
     embedding_table,
 )

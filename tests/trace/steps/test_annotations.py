@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.trace.reader import read_file
-from pipediag.trace.steps.annotations import AnnotatedSteps, annotated_steps
+from pipediag.trace.steps.splitting import AnnotatedSteps, annotated_steps
 from tests.trace.builder import TraceBuilder
 from tests.trace.step_profiles import add_annotations
 

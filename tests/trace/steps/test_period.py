@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.trace.steps.period import periodic_windows
+from pipediag.trace.steps.splitting import periodic_windows
 from tests.trace.builder import LineBuilder, TraceBuilder
 from tests.trace.step_profiles import add_kernels
 
