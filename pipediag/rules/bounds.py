@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from pipediag.facts.bounds import bound
-from pipediag.facts.free_input import on_a_repeated_batch
 from pipediag.facts.machine import on_accelerator
 from pipediag.facts.pipeline import delay_ms
 from pipediag.facts.step import class_ms, most_percent
@@ -16,11 +15,6 @@ from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.vocabulary import StepClass
-
-PARALLEL_CALLS = (
-    "Parallel calls divide the operation's time; AUTOTUNE gives as many as there are CPUs. Work on "
-    "the CPUs takes at least its CPU time, spread over all of them."
-)
 
 
 def limited(session: Session, finding: Finding, frees: Iterable[StepClass]) -> Finding:
@@ -81,6 +75,8 @@ def less_input(session: Session, saved_ms: float, *, on_cpu: bool) -> float | No
     if session.steps is None or session.breakdown is None or free is None:
         return None
     step_ms, wait_ms = session.steps.mean_ms, class_ms(session, ["input_wait"])
+    if saved_ms >= wait_ms and not on_cpu:
+        return free
     most_ms = step_ms * most_percent(session, ["input_wait"]) / 100.0
     # tf.data does not count all that is waited for, and the rest belongs to what it counts.
     more = unexplained_factor(session) * (most_ms / wait_ms if wait_ms else 1.0)
@@ -92,12 +88,16 @@ def less_input(session: Session, saved_ms: float, *, on_cpu: bool) -> float | No
 
 
 def ceiling(session: Session) -> float | None:
-    """Return the most that free input buys: the upper end of the larger of two measurements."""
-    alone, waits = on_a_repeated_batch(session), session.ceiling
+    """Return the most that free input buys: the larger of two measurements, at its upper end.
+
+    A pipeline that computes on the CPUs of the step, or holds the GIL, costs more than the waits.
+    """
+    waits, alone = session.ceiling, session.differential
     if waits is None or waits.speedup_if_input_free is None:
         return None
     by_waits = waits.ci95[1] if waits.ci95 is not None else waits.speedup_if_input_free
-    return max(by_waits, alone or 0.0)
+    share = alone.input_share_percent if alone is not None else 0.0
+    return max(by_waits, 100.0 / (100.0 - share) if share < 100.0 else by_waits)
 
 
 def unexplained_factor(session: Session) -> float:

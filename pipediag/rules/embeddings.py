@@ -39,11 +39,6 @@ def names_of(tables: list[Embedding]) -> str:
     return names + (f" and {len(tables) - 3} more" if len(tables) > 3 else "")
 
 
-def vector_bytes(table: Embedding) -> int:
-    """Of one row."""
-    return table.table_bytes // max(1, table.rows)
-
-
 def computed_percent(session: Session) -> float:
     """Of the step, by the device."""
     return class_percent(session, ["device_compute"])

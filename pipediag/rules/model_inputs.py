@@ -19,6 +19,7 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.shapes import lengths_vary
 from pipediag.facts.step import class_percent
+from pipediag.rules.bounds import at_most_without
 from pipediag.rules.caching import (
     MEMORY,
     against,
@@ -162,8 +163,6 @@ CAVEAT = (
 )
 KEPT_TITLE = "The model prepares the same inputs anew in every pass over the data"
 _MOST_TYPES = 3
-_ALL_PERCENT = 99.0
-"""Nothing is said of a step of which hardly anything would be left."""
 _ARITHMETIC = frozenset({"Normalization"})
 _OWN_CODE = (
     "The text work is in the script's own code and in no layer that can be moved: take it out of "
@@ -286,11 +285,9 @@ def _measured(session: Session) -> dict[str, Scalar]:
 
 
 def _at_most(session: Session) -> float | None:
-    """The step without its text work, where that is all that is gained."""
+    """Return the bound without text work, and without dispatch where both share the CPUs."""
     work = session.text_work
-    if work is None or work.percent >= _ALL_PERCENT:
-        return None
-    return 100.0 / (100.0 - work.percent)
+    return None if work is None else at_most_without(session, work.percent)
 
 
 def _advice(layers: list[InputLayer], after: Operation | None) -> str:
