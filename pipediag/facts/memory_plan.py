@@ -110,13 +110,6 @@ def plan_memory(session: Session) -> MemoryPlan | None:
     )
 
 
-def table_peak_bytes(session: Session, table: Embedding) -> int:
-    """Return the bytes of a table with its slots and the largest that its update makes."""
-    loop = session.diagnosed_loop()
-    compiled = bool(loop and loop.keras and loop.keras.jit_compile)
-    return _memory_of(table, compiled=compiled).peak_bytes
-
-
 def _memory_of(table: Embedding, *, compiled: bool) -> TableMemory:
     temporaries = table.temporary_peak_bytes
     if temporaries is None:

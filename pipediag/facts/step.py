@@ -84,15 +84,6 @@ def consumer_ms(session: Session) -> float | None:
     return step_ms - class_ms(session, ["input_wait"])
 
 
-def get_next_percent(session: Session) -> float | None:
-    """Part of the step in GetNext: the breakdown's, unless that holds more than waiting."""
-    waited = _waited_beside_shared_cpus(session)
-    if waited is not None:
-        return waited
-    share = (session.breakdown or {}).get("input_wait")
-    return share.percent if share is not None else None
-
-
 def _waited_beside_shared_cpus(session: Session) -> float | None:
     """What GetNext waited, by tf.data's own clock, where the input takes CPUs from the consumer."""
     wait = session.input_wait

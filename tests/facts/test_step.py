@@ -7,7 +7,6 @@ from pipediag.facts.step import (
     class_ms,
     class_percent,
     consumer_ms,
-    get_next_percent,
     group_percents,
     uneven,
 )
@@ -44,7 +43,6 @@ def test_beside_a_pipeline_on_its_cpus_it_takes_what_it_does_not_wait() -> None:
     wait = make_input_wait(native_percent=20.0, method="differential", contention="cpu")
     session = make_session(input_wait=wait, breakdown=make_breakdown(10.0, input_wait=60.0))
     assert consumer_ms(session) == pytest.approx(8.0)
-    assert get_next_percent(session) == 20.0
 
 
 @pytest.mark.parametrize("section", ["steps", "breakdown"])
@@ -78,7 +76,4 @@ def test_elsewhere_the_step_waits_in_get_next_as_long_as_for_its_input() -> None
     for contention in (None, "python"):
         wait = make_input_wait(native_percent=20.0, contention=contention)
         session = make_session(input_wait=wait, breakdown=waiting, ceiling=None)
-        assert get_next_percent(session) == 60.0
         assert consumer_ms(session) == pytest.approx(4.0)
-    assert get_next_percent(make_session(input_wait=None, breakdown=waiting)) == 60.0
-    assert get_next_percent(make_session(input_wait=None, breakdown=None)) is None

@@ -133,7 +133,6 @@ LABELS: Mapping[str, _Shown] = {
     "launching_thread_in": _Shown("meanwhile the launching thread is in"),
     "layer": _Shown("layer"),
     "layers": _Shown("layers that prepare inputs"),
-    "least_percent_of_step": _Shown("its products take at least", _OF_STEP),
     "limit_bytes": _Shown("TensorFlow takes", "bytes"),
     "longest_collective_gap_ms": _Shown("longest gap for another device", "ms"),
     "longest_copy_gap_ms": _Shown("longest gap for a copy", "ms"),
