@@ -12,9 +12,9 @@ import pytest
 import pipediag
 from pipediag.cli.main import COMMANDS
 
-HEAVY = {"tensorflow", "keras", "jax", "pandas", "scipy"}
+HEAVY = {"tensorflow", "keras", "jax", "pandas"}
 LIBRARIES = {
-    *"numpy scipy pydantic pydantic_core msgspec jinja2 markupsafe google rich click".split(),
+    *"numpy pydantic pydantic_core msgspec jinja2 markupsafe google rich click".split(),
     *"libcst psutil pynvml wrapt tensorflow keras tf_keras jax".split(),
 }
 

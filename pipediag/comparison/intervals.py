@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 from pipediag.comparison.order import Order
+from pipediag.student import student_quantile
 
 Interval = tuple[float, float]
 
@@ -114,7 +115,4 @@ def _product(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _quantile(error: float, freedom: float) -> float:
-    # Importing it takes up to a second. It is `scipy.stats.t.ppf`, without what that checks.
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, 1.0 - error))
+    return student_quantile(1.0 - error, freedom)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import median, stdev
 
 from pipediag.gate.result import Check, CheckOutcome, Unit
+from pipediag.student import student_quantile
 
 Place = tuple[str | None, int | None]
 
@@ -104,11 +105,8 @@ def number(value: float, unit: Unit) -> str:
 
 
 def student(count: int) -> float:
-    """How many standard errors a 95 % interval of so many values reaches to each side."""
-    # Importing it takes up to a second, which who does not ask does not pay.
-    from scipy.special import stdtrit
-
-    return float(stdtrit(count - 1, 0.975))
+    """Return how many standard errors a 95 % interval of so many values reaches to each side."""
+    return student_quantile(0.975, count - 1)
 
 
 def _possible(interval: tuple[float, float], unit: Unit) -> tuple[float, float]:

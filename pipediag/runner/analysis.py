@@ -34,7 +34,7 @@ NEEDED = (
     "pipediag.reporters.html.page",
     "pipediag.reporters.terminal.summary",
 )
-FOR_TRIALS = ("pipediag.runner.trials_of_run", "scipy.stats")
+FOR_TRIALS = ("pipediag.runner.trials_of_run",)
 
 
 class EarlyImports(threading.Thread):

@@ -21,12 +21,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pipediag.session.record import Interval
 from pipediag.session.trials import WORTHWHILE
+from pipediag.student import student_quantile
 from pipediag.vocabulary import Judgement
 
 FEWEST_ROUNDS = 3
@@ -117,27 +119,15 @@ def look(ratios: Sequence[float], *, last: bool = False) -> Decision | None:
 
 
 def _student(logs: NDArray[np.float64], alpha: float) -> tuple[float, float]:
-    # Importing scipy.stats takes up to a second, which commands without trials don't pay.
-    from scipy import stats
-
     error = logs.std(ddof=1) / math.sqrt(len(logs))
-    reach = float(stats.t.ppf(1 - alpha / 2, len(logs) - 1)) * error
+    reach = student_quantile(1 - alpha / 2, len(logs) - 1) * error
     return float(logs.mean() - reach), float(logs.mean() + reach)
 
 
 def _expanded_percentile(logs: NDArray[np.float64], alpha: float) -> tuple[float, float]:
-    from scipy import stats
-
     rounds = len(logs)
-    t = stats.t.ppf(1 - alpha / 2, rounds - 1)
-    expanded = 2 * stats.norm.cdf(-math.sqrt(rounds / (rounds - 1)) * t)
-    drawn = stats.bootstrap(
-        (logs,),
-        np.mean,
-        n_resamples=_DRAWS,
-        confidence_level=float(1 - expanded),
-        method="percentile",
-        vectorized=True,
-        rng=np.random.default_rng(_SEED),
-    ).confidence_interval
-    return float(drawn.low), float(drawn.high)
+    t = student_quantile(1 - alpha / 2, rounds - 1)
+    one_side = NormalDist().cdf(-math.sqrt(rounds / (rounds - 1)) * t)
+    drawn = np.random.default_rng(_SEED).integers(0, rounds, (_DRAWS, rounds))
+    low, high = np.percentile(logs[drawn].mean(axis=1), (100 * one_side, 100 * (1 - one_side)))
+    return float(low), float(high)

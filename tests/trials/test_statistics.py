@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import math
 import random
-import subprocess
-import sys
 
 import pytest
 
@@ -128,12 +126,3 @@ def test_after_the_last_round_what_is_open_stays_open() -> None:
     decision = look([0.9, 1.2] * 7 + [1.03])
     assert decision is not None
     assert decision.state == "inconclusive"
-
-
-def test_commands_without_trials_do_not_import_scipy() -> None:
-    code = (
-        "import sys, pipediag.cli.main, pipediag.trials.schedule; "
-        "print(any(name.split('.')[0] == 'scipy' for name in sys.modules))"
-    )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "False"
