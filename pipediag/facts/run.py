@@ -51,8 +51,9 @@ def rows_to_have_back(run: Run, part: RunPartName) -> list[RunPart]:
 def where(session: Session) -> Where | None:
     """Return the part of the run that costs most of what a change could save.
 
-    It is the steps unless another part weighs more and their 95 % intervals do not overlap. Of the
-    steps, the time in which the device does not compute counts. None without a ledger, or where
+    It is the steps unless another part weighs more, its 95 % interval does not overlap with theirs,
+    and lies above `WHERE_PERCENT`. Of the steps, the time in which the device does not compute
+    counts. None without a ledger, or where
     nothing trains.
     """
     run = session.run
@@ -66,7 +67,8 @@ def where(session: Session) -> Where | None:
         return in_steps
     other = Where(part, weights[part], costliest_row(run, part))
     at_least = _end_of_intervals(rows_to_have_back(run, part), 0)
-    if at_least <= idle * _end_of_intervals(rows_to_have_back(run, "steps"), 1):
+    steps_at_most = idle * _end_of_intervals(rows_to_have_back(run, "steps"), 1)
+    if at_least < WHERE_PERCENT or at_least <= steps_at_most:
         return replace(in_steps, about_as_much=other)
     return other
 

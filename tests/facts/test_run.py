@@ -144,6 +144,22 @@ def test_a_part_is_where_only_if_clear_of_the_steps(least: float, part: str) -> 
     assert (found.about_as_much is not None) == (part == "steps")
 
 
+def test_an_interval_that_holds_the_limit_leaves_the_steps_their_verdict() -> None:
+    starts = factories.make_part("epoch_start", 24.0)
+    parts = [
+        starts.model_copy(update={"ci95_percent": (17.5, 28.7)}),
+        factories.make_part("steps", 16.0),
+        factories.make_part("startup", 60.0),
+    ]
+
+    found = facts.where(session(run=factories.make_run(parts=parts), breakdown=None))
+
+    assert found is not None
+    assert found.part == "steps"
+    assert found.about_as_much is not None
+    assert found.about_as_much.part == "epoch_start"
+
+
 def test_of_the_places_of_a_part_the_one_that_takes_most_is_its_row() -> None:
     parts = [
         factories.make_part("compile", 1.0, line=5),
