@@ -53,6 +53,10 @@ SELDOM_CONFIRMED = frozenset({"tf-data-defaults", "sequential-files"})
 SELDOM_PART = 0.3
 """Of their bounds, which are those of all input, this part counts in the order. Own choice."""
 
+_OF_A_CONDITION = 0.5
+"""The power of its gain by which a change that only the user can decide counts against one that
+needs no decision: of 4x, 2x. Own choice."""
+
 _BEFORE_SPEED: tuple[FindingSubject, ...] = ("correctness", "precondition")
 """All that there is to do first of a script that failed before it was measured."""
 
@@ -107,6 +111,8 @@ def _with_equal_gains(ordered: list[Finding]) -> list[Finding]:
     confirmed: list[Finding] = []
     while waiting:
         lowest = _gain_range(waiting[0])[0]
+        if waiting[0].condition is not None:
+            lowest = lowest**_OF_A_CONDITION
         equal = [finding for finding in waiting if _gain_range(finding)[1] >= lowest]
         chosen = min(equal, key=_consequences)
         waiting.remove(chosen)

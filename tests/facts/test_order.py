@@ -197,6 +197,11 @@ def test_gains_that_cannot_be_told_apart_are_ordered_alike_in_every_run() -> Non
     informing = confirmed("host-overhead", 3.0, 3.5).model_copy(update={"status": "informative"})
     larger = confirmed("small-batch", 3.7, 4.0)
 
+    twice = confirmed("missing-cache", 12.0, 13.0, condition="if the map is the same")
+    assert rules_of(in_order([twice, unconditional])) == ["missing-cache", "parallel-map"]
+    nearly = confirmed("missing-cache", 3.6, 3.8, condition="if the map is the same")
+    assert rules_of(in_order([nearly, unconditional])) == ["parallel-map", "missing-cache"]
+
     ordered = in_order([conditional, informing, unconditional, larger])
 
     assert rules_of(ordered) == ["small-batch", "parallel-map", "missing-cache", "host-overhead"]
