@@ -201,13 +201,14 @@ def _tuned_advice(op: Operation, outer: Operation | None) -> str:
 
 def _many_advice(session: Session, op: Operation) -> str:
     pool = pool_size(session, op)
-    threads = (
-        f" and the dataset as many threads (`options.threading.private_threadpool_size = "
-        f"{WAITING_CALLS}` with `ds.with_options(options)`; TensorFlow's own pool has {pool})"
-        if pool is not None and pool < WAITING_CALLS
-        else ""
+    calls = f"Give {call_name(op)} `num_parallel_calls={WAITING_CALLS}`"
+    if pool is None or pool >= WAITING_CALLS:
+        return f"{calls}.{_measured(op)}"
+    return (
+        f"{calls} and the dataset as many threads. TensorFlow's own pool has {pool}: set "
+        f"`options.threading.private_threadpool_size = {WAITING_CALLS}` and call "
+        f"`ds.with_options(options)`.{_measured(op)}"
     )
-    return f"Give {call_name(op)} `num_parallel_calls={WAITING_CALLS}`{threads}.{_measured(op)}"
 
 
 def _measured(op: Operation) -> str:
