@@ -81,7 +81,7 @@ def test_a_model_is_analyzed_from_python_and_reported(run: Run, tmp_path: Path) 
 
 
 def _write_every_report(run: Run, session: str) -> None:
-    reports = run("-m", "pipediag", "report", session, "--format", ",".join(REPORTERS), "-o", "all")
+    reports = run("-m", "pipediag", "show", session, "--format", ",".join(REPORTERS), "-o", "all")
     shown = run("-m", "pipediag", "show", session)
 
     assert reports.returncode == 0, reports.stderr
