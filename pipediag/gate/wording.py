@@ -100,11 +100,3 @@ def diff_lines(check: Check) -> list[str]:
 def location_in_checkout(check: Check) -> str:
     """The same from the repository's root, for what is read beside its files."""
     return location(check if check.file is None else replace(check, file=in_checkout(check.file)))
-
-
-def place_in_checkout(result: GateResult, check: Check | None = None) -> tuple[str, int | None]:
-    """File and line for forms that cannot do without: the script's where a check has no file."""
-    file = check.file if check is not None else None
-    line = check.line if check is not None and file is not None else None
-    # Sessions of strangers hold lines that no file has.
-    return in_checkout(file or result.script or result.label), line if line and line > 0 else None

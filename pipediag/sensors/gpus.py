@@ -23,28 +23,6 @@ def installed_gpus(root: Path = Path("/")) -> list[str]:
     return [*(nvidia or _driver_gpus(root) or pci_gpus([NVIDIA], root)), *pci_gpus([AMD], root)]
 
 
-def free_gpu_bytes(visible: str | None) -> int | None:
-    """Memory that nobody has taken now of the GPU that has least of it; None where none tells.
-
-    Args:
-        visible: what CUDA_VISIBLE_DEVICES says. GPUs that it leaves out do not count, where it
-            names the others by numbers.
-    """
-    nvml = Nvml()
-    readings = nvml.readings()
-    nvml.close()
-    numbers = (visible or "").split(",")
-    if all(number.strip().isdecimal() for number in numbers):
-        named = {int(number) for number in numbers}
-        readings = tuple(one for number, one in enumerate(readings) if number in named)
-    free = [
-        one.memory_total_bytes - one.memory_used_bytes
-        for one in readings
-        if one.memory_total_bytes is not None and one.memory_used_bytes is not None
-    ]
-    return min(free, default=None)
-
-
 def _driver_gpus(root: Path) -> list[str]:
     """Models by the kernel driver's own list, which needs no library."""
     names = []

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.sensors import gpus, nvml
-from pipediag.sensors.gpus import AMD, NVIDIA, free_gpu_bytes, installed_gpus, pci_gpus
-from pipediag.session.host_track import GpuReading
+from pipediag.sensors.gpus import AMD, NVIDIA, installed_gpus, pci_gpus
 from tests.fake_proc import write
 
 
@@ -52,27 +51,3 @@ def test_the_management_library_comes_first(
 
 def test_no_gpu(tmp_path: Path) -> None:
     assert installed_gpus(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    ("visible", "free"),
-    [(None, 10), ("0", 70), ("2, 0", 50), ("GPU-0f3a", 10), ("-1", 10), ("1", 10), ("3", None)],
-)
-def test_what_is_free_is_of_the_gpu_that_has_least_of_it(
-    monkeypatch: pytest.MonkeyPatch, visible: str | None, free: int | None
-) -> None:
-    class Driver:
-        def readings(self) -> tuple[GpuReading, ...]:
-            used = (10, 70, 30, None)
-            return tuple(GpuReading("GPU", None, each, 80) for each in used)
-
-        def close(self) -> None:
-            """Nothing is open."""
-
-    monkeypatch.setattr(gpus, "Nvml", Driver)
-
-    assert free_gpu_bytes(visible) == free
-
-
-def test_without_a_driver_nobody_knows_what_is_free() -> None:
-    assert free_gpu_bytes(None) is None

@@ -170,9 +170,6 @@ def _height(value: float, scale: float) -> float:
     return max(0.0, 100.0 * (1.0 - value / scale))
 
 
-BINS = 32
-
-
 @dataclass(frozen=True)
 class Whisker:
     """A bar with its 95 % interval, in percent of the full width."""

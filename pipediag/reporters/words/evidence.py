@@ -29,7 +29,6 @@ class _Shown:
 
 _OF_STEP = "% of the step"
 _OF_SPAN = "% of the device's time"
-_OF_CORE = "% of the time"
 _OPERATION = "operation"
 """The value is the id of one."""
 
@@ -75,7 +74,6 @@ LABELS: Mapping[str, _Shown] = {
     "cpus": _Shown("CPUs that may be used"),
     "cuda_build": _Shown("TensorFlow was built for CUDA"),
     "cuda_visible_devices": _Shown("CUDA_VISIBLE_DEVICES"),
-    "data_threads_cores": _Shown("CPU time of the pipeline's threads", "CPUs"),
     "delay_ms_per_step": _Shown("the operation's delay", "ms per step"),
     "delay_percent_of_step": _Shown("the operation's delay", _OF_STEP),
     "device": _Shown("device"),
@@ -151,7 +149,6 @@ LABELS: Mapping[str, _Shown] = {
     "model": _Shown("model of the device"),
     "modified_z_score": _Shown("distance from the others, in their spread"),
     "most_frequent_kernel": _Shown("most frequent kernel"),
-    "native_input_wait_percent": _Shown("waiting for input, by tf.data's own times", _OF_STEP),
     "opens_files": _Shown("it opens files"),
     "operations_that_may_not_broadcast": _Shown("operations that may not work on a batch"),
     "optimizer_arguments": _Shown("arguments of the optimizer that pass over it"),
@@ -199,7 +196,6 @@ LABELS: Mapping[str, _Shown] = {
     "smallest_id": _Shown("smallest id"),
     "stateful_because": _Shown("it keeps state by"),
     "step_ms": _Shown("a step takes", "ms"),
-    "step_on_repeated_batch_ms": _Shown("a step on a repeated batch takes", "ms"),
     "steps_per_execution": _Shown("steps in a call"),
     "steps_with_such_gaps": _Shown("steps with such gaps"),
     "switched_off": _Shown("switched off"),
@@ -229,7 +225,6 @@ LABELS: Mapping[str, _Shown] = {
     "us_per_element": _Shown("a call takes", "µs"),
     "wait_not_counted_ms": _Shown("waiting that no operation's clock counts", "ms"),
     "waiting_thread_in": _Shown("meanwhile the waiting thread is in"),
-    "wall_ms_per_step": _Shown("all its calls together", "ms per step"),
     "weights": _Shown("weights"),
     "whole_table_operations": _Shown("operations that make them"),
     "work_left_s": _Shown("work that the steps would have beside them", "s"),
