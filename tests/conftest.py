@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,10 @@ settings.register_profile("pipediag", deadline=None, derandomize=True)
 # For a look further afield: pytest --hypothesis-profile=search
 settings.register_profile("search", deadline=None, max_examples=1_000)
 settings.load_profile("pipediag")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell without job control starts what runs in its background so, and children inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
