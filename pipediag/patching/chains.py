@@ -17,6 +17,7 @@ from pipediag.patching.statements import (
     behind,
     block_of,
     chain_up,
+    condition_around,
     deleted,
     rebinds,
     starts_with_its_name,
@@ -82,10 +83,13 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
     """
     down = source.span(after).end > source.span(call).end
     chain_up(source, *((after, call) if down else (call, after)))
-    here, there = statement_of(source, call), statement_of(source, after)
+    there = statement_of(source, after)
+    here: Statement = condition_around(source, call) or statement_of(source, call)
     if here is not there:
         _check_names(source, call, here, there)
     alone, target = rebinds(source, call), assigns(source, after)
+    if isinstance(here, cst.If) and not (alone and target and alone[1] == target[1]):
+        raise NotPatchableError("The condition around it would have to move into the chain.")
     if alone and target and alone[1] == target[1] and starts_with_its_name(source, after):
         lines = whole_lines(source, here)
         at = source.next_line(source.span(there).end)
@@ -113,9 +117,9 @@ def _check_names(source: Source, call: cst.Call, here: Statement, there: Stateme
     given = set().union(*(bound(source, each) for each in block[first : last + 1]))
     used = {
         node.value
-        for arg in call.args
+        for part in (*call.args, *((here.test,) if isinstance(here, cst.If) else ()))
         for node in source.nodes
-        if isinstance(node, cst.Name) and arg in source.ancestors(node)
+        if isinstance(node, cst.Name) and (node is part or part in source.ancestors(node))
     }
     if given & used:
         name = sorted(given & used)[0]

@@ -32,14 +32,23 @@ COMPILE = "compile"
 """What the call of `compile` is anchored as, as operations are by their ids."""
 
 
-def anchored(source: Source, line: int | None) -> Source:
-    """The file as it was measured, with the `compile` found of the model that its line trains.
+def anchored(source: Source, keras: KerasUse, line: int | None, others: Sequence[Source]) -> Source:
+    """Return the file as it was measured, with the call found that compiles the loop's model.
+
+    Args:
+        source: file that compiles the model, or that trains it where no `compile` was recorded.
+        keras: what was recorded of the model.
+        line: line of the loop, in the same file.
+        others: other files of the program, which may call the function that compiles it.
 
     Raises:
-        NotPatchableError: it is not known.
+        NotPatchableError: the call is not known.
     """
-    call = _compile(source, line)
-    refuse_repeated(source, call, what="model")
+    if keras.compile_line is not None:
+        call = _recorded(source, keras.compile_line)
+    else:
+        call = _compile(source, line)
+    refuse_repeated(source, call, what="model", others=others)
     name = called_name(call)
     assert name is not None
     return replace(source, anchors={**source.anchors, COMPILE: source.span(name).start})
@@ -85,6 +94,23 @@ def _refuse_set_elsewhere(source: Source, settings: dict[str, Scalar]) -> None:
     }
     for name in sorted(given & set(settings)):
         raise NotPatchableError(f"The file sets `{name}` outside of `compile`, too.")
+
+
+def _recorded(source: Source, line: int) -> cst.Call:
+    """Return the one call of `compile` on a line, which is not that of a model's own `compile`."""
+    calls = [
+        call
+        for call in source.calls.values()
+        if (name := called_name(call)) is not None
+        and name.value == "compile"
+        and source.line(call) == line
+    ]
+    if len(calls) != 1:
+        raise NotPatchableError(f"Line {line} calls `compile` {len(calls)} times.")
+    around = function_around(source, calls[0])
+    if around is not None and around.name.value == "compile":
+        raise NotPatchableError("The model has a `compile` of its own, which may not take that.")
+    return calls[0]
 
 
 def _compile(source: Source, line: int | None) -> cst.Call:

@@ -118,9 +118,10 @@ def before(source: Source, statement: Statement, lines: list[str]) -> Change:
 
 
 def chain_up(source: Source, below: cst.Call, above: cst.Call) -> list[cst.Call]:
-    """The calls from one up to another, each called on what the one above it gives.
+    """Return the calls from one up to another, each called on what the one above it gives.
 
     Variables between them must be read once: what else reads one would get other elements.
+    A condition that only adds an operation does not break a chain: `if c: ds = ds.shuffle(n)`.
 
     Raises:
         NotPatchableError: they are not written as one chain in one block.
@@ -129,36 +130,66 @@ def chain_up(source: Source, below: cst.Call, above: cst.Call) -> list[cst.Call]
     while chain[-1] is not above:
         root = receiver(chain[-1])
         if isinstance(root, cst.Name):
-            root = _value_of(source, root)
+            root = _value_of(source, root, above)
         if not isinstance(root, cst.Call):
             raise NotPatchableError("The two calls are not written as one chain.")
         chain.append(root)
     return chain
 
 
-def _value_of(source: Source, name: cst.Name) -> cst.BaseExpression:
-    """What was last given to a variable in the block, where nothing else has read it."""
+def _value_of(source: Source, name: cst.Name, above: cst.Call) -> cst.BaseExpression:
+    """Return what was last given to a variable in the block, where nothing else has read it."""
     statement = statement_of(source, name)
     block = block_of(source, statement)
     index = block.index(statement)
-    given = [n for n in range(index) if _gives(block[n], name.value)]
+    given = [
+        n
+        for n in range(index)
+        if _gives(block[n], name.value) or _adds(source, block[n], name.value) is above
+    ]
     if not given:
         raise NotPatchableError("The two calls are not written as one chain.")
-    if any(name.value in bound(source, each) for each in block[given[-1] + 1 : index]):
+    between = block[given[-1] + 1 : index]
+    optional = [each for each in between if _adds(source, each, name.value) is not None]
+    if any(name.value in bound(source, each) for each in between if each not in optional):
         raise NotPatchableError(f"`{name.value}` is given its value in more than one place.")
     ends = [n for n in range(index, len(block)) if _gives(block[n], name.value)]
     last = ends[0] if ends else len(block) - 1
     read = [
         node
         for each in block[given[-1] + 1 : last + 1]
+        if each not in optional
         for node in references(source, name.value, within=each)
     ]
     elsewhere = not ends and _read_elsewhere(source, name, block)
     if read != [name] or elsewhere:
         raise NotPatchableError(f"Other code reads `{name.value}` between the two calls.")
+    added = _adds(source, block[given[-1]], name.value)
+    if added is not None:
+        return added
     found = assigned(block[given[-1]])
     assert found is not None
     return found[1]
+
+
+def condition_around(source: Source, call: cst.Call) -> cst.If | None:
+    """Return the `if` that only adds this operation to a dataset: `if c: ds = ds.shuffle(n)`."""
+    above = next((each for each in source.ancestors(call) if isinstance(each, cst.If)), None)
+    found = rebinds(source, call)
+    if above is None or found is None or _adds(source, above, found[1]) is not call:
+        return None
+    return above
+
+
+def _adds(source: Source, statement: cst.CSTNode, name: str) -> cst.Call | None:
+    """Return the operation that an `if` adds to a variable, where that is all it does."""
+    if not isinstance(statement, cst.If) or statement.orelse is not None:
+        return None
+    body = statement.body.body
+    found = assigned(body[0]) if len(body) == 1 else None
+    if found is None or found[0] != name or not isinstance(found[1], cst.Call):
+        return None
+    return found[1] if rebinds(source, found[1]) is not None else None
 
 
 def _gives(statement: cst.CSTNode, name: str) -> bool:

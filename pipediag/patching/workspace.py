@@ -142,20 +142,29 @@ class Workspace:
     def _anchor_compile(self, path: str) -> None:
         """Find the call that compiles the model of the loop, as long as lines are as measured."""
         loop = self.session.diagnosed_loop()
-        if loop is None or loop.keras is None or loop.file != path:
+        if loop is None or loop.keras is None or self._compile_file() != path:
             return
         try:
-            self._sources[path] = compiled_model.anchored(self._sources[path], loop.line)
+            self._sources[path] = compiled_model.anchored(
+                self._sources[path], loop.keras, loop.line, self._other_files(path)
+            )
         except NotPatchableError as error:
             self._reasons[compiled_model.COMPILE] = str(error)
 
-    def compile_call(self, path: str | None) -> tuple[Source, cst.Call]:
-        """The file of the loop, and the call that compiles its model.
+    def _compile_file(self) -> str | None:
+        """Return the file that compiles the loop's model, or that trains it if nothing else."""
+        loop = self.session.diagnosed_loop()
+        if loop is None or loop.keras is None:
+            return None
+        return loop.keras.compile_file or loop.file
+
+    def compile_call(self) -> tuple[Source, cst.Call]:
+        """Return the file and the call that compile the model of the loop.
 
         Raises:
-            NotPatchableError: it can't be found there.
+            NotPatchableError: the call can't be found there.
         """
-        source = self.source(path)
+        source = self.source(self._compile_file())
         if compiled_model.COMPILE in self._reasons:
             raise NotPatchableError(self._reasons[compiled_model.COMPILE])
         return source, source.call(compiled_model.COMPILE)

@@ -9,6 +9,7 @@ import libcst as cst
 
 from pipediag.facts.graph_ops import differs_by_pass
 from pipediag.patching.arguments import argument, with_arguments
+from pipediag.patching.batch_forms import for_batches
 from pipediag.patching.chains import called_by_readers, inserted, moved, removed, renamed
 from pipediag.patching.compiled_model import compiled
 from pipediag.patching.dataset_options import with_options
@@ -17,6 +18,7 @@ from pipediag.patching.pydataset import with_workers
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.sites import Suits
 from pipediag.patching.snippets import every
+from pipediag.patching.source import Change as SourceChange
 from pipediag.patching.source import Source, called_name
 from pipediag.patching.statements import assigns, rebinds
 from pipediag.patching.workspace import Workspace
@@ -42,6 +44,7 @@ _COUNT = frozenset("enumerate repeat shard skip take window".split())
 _MOVED_FOR_ALL = frozenset({"map", "shuffle"})
 """Moved within pipelines of the same operations and functions, each of them gives the same up to
 order as before."""
+_BATCHES = frozenset({"batch", "padded_batch", "ragged_batch"})
 _PARALLEL = frozenset({"num_parallel_calls", "num_parallel_reads"})
 """Parameters that change how fast elements come and not which: they may hold for more pipelines
 than the one that was measured."""
@@ -167,7 +170,7 @@ def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
 def _insert(workspace: Workspace, change: Insert) -> None:
     suits: Suits = "any" if change.kind == "prefetch" else "one"
     if change.kind == "cache" and not _drawn_anew(workspace, change.after):
-        suits = "alike"
+        suits = "cached"
     source, call = workspace.only_call(change.after, suits=suits)
     readers = [op for op in every(workspace.session) if change.after in op.parent_ids]
     if len(readers) > 1:
@@ -223,11 +226,22 @@ def _move(workspace: Workspace, change: Move) -> None:
     if op.file != target.file or op.inside_function_of != target.inside_function_of:
         raise NotPatchableError("The two calls do not stand in the same function.")
     _, after = workspace.call(change.after)
-    suits: Suits = "alike" if op.kind in _MOVED_FOR_ALL else "one"
+    suits: Suits = "moved" if op.kind in _MOVED_FOR_ALL else "one"
     source, call = workspace.only_call(change.op_id, suits=suits, until=change.after)
     workspace.moved.add(change.op_id)
-    if target.id not in op.parent_ids:
-        workspace.change(source, moved(source, call, after))
+    if target.id in op.parent_ids:
+        return
+    rewritten: list[SourceChange] = []
+    if op.kind == "map" and target.kind in _BATCHES:
+        rewritten = for_batches(source, call, op.function)
+    inside = source.span(call)
+    if any(inside.start <= each.span.start < inside.end for each in rewritten):
+        # A lambda moves with its call: rewrite it first, and move what came out.
+        workspace.change(source, rewritten)
+        source, call = workspace.call(change.op_id)
+        _, after = workspace.call(change.after)
+        rewritten = []
+    workspace.change(source, [*moved(source, call, after), *rewritten])
 
 
 def _remove(workspace: Workspace, change: Remove) -> None:
@@ -296,7 +310,7 @@ def _last(workspace: Workspace) -> Operation:
 def _compile(workspace: Workspace, change: SetModel) -> None:
     loop = _loop(workspace)
     assert loop.keras is not None
-    source, call = workspace.compile_call(loop.file)
+    source, call = workspace.compile_call()
     workspace.change(source, compiled(source, call, loop.keras, change.settings))
 
 

@@ -84,6 +84,9 @@ class KerasUse(Record):
     """Whether the model is one of the package `tf_keras`; None where that was not recorded."""
     unsplit: str | None = None
     """Why the model can't be taken apart behind them, as a sentence."""
+    compile_file: str | None = None
+    compile_line: int | None = None
+    """Where the script last compiled the model; None where that was not seen."""
 
 
 class NestedCall(Record):

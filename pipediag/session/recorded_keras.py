@@ -71,3 +71,6 @@ class RecordedKeras:
     """Whether the model is one of the package `tf_keras`."""
     unsplit: str | None = None
     """Why the model can't be taken apart behind them, as a sentence."""
+    compile_file: str | None = None
+    compile_line: int | None = None
+    """Where the script last compiled the model."""

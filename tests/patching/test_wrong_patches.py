@@ -123,8 +123,6 @@ def test_a_size_that_says_more_stays(text: str, keras: dict[str, Any], reason: s
 @pytest.mark.parametrize(
     "text",
     [
-        "class D:\n    def make(self, x):\n        return read(x).batch(8)\n\n\n"
-        "a = D().make(x)\nb = D().make(y)\n",
         "make = lambda x: read(x).batch(8)\na, b = make(x), make(y)\n",
         "def make(x):\n    return read(x).batch(8)\n\n\na, b = map(make, (x, y))\n",
         "def make(x):\n    return read(x).batch(8)\n\n\nbuild = make\na, b = build(x), build(y)\n",
@@ -150,6 +148,34 @@ def test_what_may_be_made_several_times_is_left_alone(text: str) -> None:
 )
 def test_only_the_model_that_was_measured_is_compiled_otherwise(text: str) -> None:
     refused(text, STEPS)
+
+
+BUILDER = (
+    'import keras\n\n\ndef build():\n    m = keras.Model()\n    m.compile("adam")\n    return m\n'
+)
+TRAINS = "from model import build\nmodel = build()\nmodel.fit(ds)\n"
+
+
+@pytest.mark.parametrize(
+    ("builder", "script", "right"),
+    [
+        (BUILDER, TRAINS, True),
+        (BUILDER, TRAINS + "other = build()\n", False),
+        (BUILDER.replace("def build", "def compile"), TRAINS, False),
+    ],
+)
+def test_a_model_is_compiled_otherwise_where_it_was_compiled(
+    builder: str, script: str, right: bool
+) -> None:
+    keras = {"compile_file": "/work/model.py", "compile_line": 6}
+    session = session_of(script, keras=keras).model_copy(
+        update={"script": Script(path=SCRIPT, args=[], outcome="stopped")}
+    )
+    contents = {SCRIPT: script.encode(), "/work/model.py": builder.encode()}
+    made, after = make_patch(session, [Edit("edit", "an edit", (STEPS,))], contents.__getitem__)
+    assert (made.diff is not None) == right
+    if right:
+        assert b'm.compile("adam", steps_per_execution=16)' in after["/work/model.py"]
 
 
 def test_an_optimizer_that_callers_give_is_theirs() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from pipediag.capture.callsites import KERAS, is_pipediags, is_users, package_of
 from pipediag.capture.frameworks.keras.input_layers import input_layers, unsplit
+from pipediag.capture.frameworks.keras.made_at import compiled_at
 from pipediag.capture.python_functions import locals_of, unwrap
 from pipediag.capture.trainer import TrainersPhase
 from pipediag.session.recorded_keras import RecordedCallback, RecordedKeras
@@ -119,6 +120,7 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
     file, line = _defined_at(type(source))
     dataset = getattr(adapter, "py_dataset", None)
     prepared = input_layers(model)
+    compile_file, compile_line = compiled_at(model)
     return RecordedKeras(
         model=type(model).__name__,
         optimizer=_class_name(getattr(model, "optimizer", None)),
@@ -144,6 +146,8 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
         input_layers=prepared,
         legacy=any(base.__module__.startswith("tf_keras.") for base in type(model).__mro__),
         unsplit=unsplit(model) if prepared else None,
+        compile_file=compile_file,
+        compile_line=compile_line,
     )
 
 

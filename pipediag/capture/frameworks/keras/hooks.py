@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pipediag.capture.frameworks.keras.callbacks import ListedCallbacks, SkippedCallbacks, clocked
-from pipediag.capture.frameworks.keras.made_at import watch_layers
+from pipediag.capture.frameworks.keras.made_at import watch_compile, watch_layers
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.stacks import CALLBACK_CLOCK
@@ -51,6 +51,7 @@ class KerasHooks:
         yield "keras.src.trainers.epoch_iterator", self._on_epoch_iterator
         adapters = "keras.src.trainers.data_adapters"
         yield f"{adapters}.py_dataset_adapter", self._on_py_dataset_adapter
+        yield "keras.src.trainers.trainer", self._on_trainer
         yield "keras.src.backend.tensorflow.trainer", self._on_tensorflow_trainer
         for backend, trainer in _OTHER_TRAINERS.items():
             yield f"keras.src.backend.{backend}.trainer", self._times(trainer)
@@ -59,7 +60,7 @@ class KerasHooks:
             yield f"{package}.layers.core.embedding", self._on_embedding
         for package in KERAS_2:
             yield f"{package}.engine.data_adapter", self._on_data_handler
-            yield f"{package}.engine.training", self._times("Model")
+            yield f"{package}.engine.training", self._on_keras_2_model
             yield f"{package}.callbacks", self._on_callbacks
             yield f"{package}.optimizers.legacy.optimizer_v2", self._on_legacy_optimizer
 
@@ -68,6 +69,13 @@ class KerasHooks:
             self._timed.time_methods(getattr(module, trainer))
 
         return on_trainer
+
+    def _on_trainer(self, module: Any) -> None:
+        watch_compile(module.Trainer, self._guard)
+
+    def _on_keras_2_model(self, module: Any) -> None:
+        watch_compile(module.Model, self._guard)
+        self._timed.time_methods(module.Model)
 
     def _on_epoch_iterator(self, module: Any) -> None:
         # Keras 3.0 to 3.6 have none, and walk over the data in each backend's own way.

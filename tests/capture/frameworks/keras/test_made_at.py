@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from pipediag.capture.frameworks.keras import made_at as module
-from pipediag.capture.frameworks.keras.made_at import made_at, watch_layers
+from pipediag.capture.frameworks.keras.made_at import (
+    compiled_at,
+    made_at,
+    watch_compile,
+    watch_layers,
+)
 from pipediag.capture.guard import Guard
 
 
@@ -59,3 +64,19 @@ def test_an_error_of_ours_leaves_the_layer_alone(
 
     assert layers(10).made_by == (10, 4, "words")
     assert "RuntimeError: ours" in notes[0]
+
+
+def test_the_last_line_that_compiled_a_model_is_known() -> None:
+    class Trainer:
+        def compile(self, optimizer: str) -> str:
+            return optimizer
+
+    model = Trainer()
+    assert compiled_at(model) == (None, None)
+    watch_compile(Trainer, Guard(print))
+    assert model.compile("sgd") == "sgd"
+    first = compiled_at(model)
+    assert model.compile("adam") == "adam"
+
+    assert first[0] == __file__
+    assert compiled_at(model)[1] == first[1] + 2  # type: ignore[operator]

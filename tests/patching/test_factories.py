@@ -1,0 +1,252 @@
+"""A function that makes several pipelines: what suits each of them is written, and told."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipediag.session.edits import Change, Insert, Move, SetOptions, SetParameters
+from pipediag.session.pipeline import Operation
+from tests.patching.scripts import op, patch, refused
+from tests.records import make_function
+
+TEXT = """import tensorflow as tf
+
+def dataset(texts, labels):
+    ds = tf.data.Dataset.from_tensor_slices((texts, labels))
+    ds = ds.shuffle(len(texts), seed=8)
+    ds = ds.map(featurise)
+    return ds.batch(64)
+
+model.fit(dataset(texts, labels), epochs=6)
+
+if os.environ.get("FACTS"):
+    batches = [batch for batch in dataset(texts, labels).take(40)]
+"""
+OPS = [op(TEXT, kind) for kind in ("from_tensor_slices", "shuffle", "map", "batch")]
+TOLD = [
+    "`dataset` is called in train.py:9 and train.py:12: every pipeline that it makes gets the "
+    "change, and one was measured."
+]
+
+
+def written(*changes: Change, ops: list[Operation] = OPS, text: str = TEXT) -> str:
+    made, after = patch(text, ops, *changes)
+    assert made.left_out == []
+    assert made.shared == TOLD
+    return after
+
+
+def test_a_cache_with_the_shuffle_behind_it_suits_every_pipeline_of_the_function() -> None:
+    after = written(Move("shuffle", "map"), Insert("map", "cache", {"elements": 9}))
+
+    assert after == TEXT.replace(
+        "    ds = ds.shuffle(len(texts), seed=8)\n    ds = ds.map(featurise)\n",
+        "    ds = ds.map(featurise)\n    ds = ds.cache()\n"
+        "    ds = ds.shuffle(len(texts), seed=8)\n",
+    )
+
+
+def test_so_do_a_prefetch_and_a_map_behind_its_batch() -> None:
+    assert ".batch(64).prefetch(2)\n" in written(Insert("batch", "prefetch", {"buffer_size": 2}))
+    assert ".batch(64).map(featurise)\n" in written(Move("map", "batch"))
+
+
+def test_also_where_both_pipelines_were_recorded() -> None:
+    twins = [*OPS, op(TEXT, "map", id="map_of_the_other")]
+    assert "ds = ds.cache()" in written(
+        Move("shuffle", "map"), Insert("map", "cache", {}), ops=twins
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Insert("map", "cache", {}),
+        Insert("map", "skip", {"count": 2}),
+        SetParameters("batch", {"batch_size": 128}),
+        SetParameters("shuffle", {"buffer_size": 128}),
+        Move("batch", "shuffle"),
+        SetOptions({"deterministic": False}),
+    ],
+)
+def test_what_changes_what_is_drawn_or_learnt_is_refused(change: Change) -> None:
+    """A cache behind the shuffle freezes the order for whoever reads the data more than once."""
+    assert "used in 2 places" in refused(TEXT, OPS, change)
+
+
+def test_nothing_is_told_of_a_function_that_is_called_once() -> None:
+    made, _ = patch(TEXT.partition("if os")[0], OPS, Move("map", "batch"))
+    assert made.diff is not None
+    assert made.shared == []
+
+
+HEAD = "import tensorflow as tf\n"
+CACHE = (Insert("map", "cache", {}),)
+BATCH_FIRST = (Move("map", "batch"),)
+TWO_CALLS = "a = make(x, True)\nb = make(y, False)\n"
+
+
+def factory(body: str, calls: str = TWO_CALLS, head: str = "def make(x, training):\n") -> str:
+    lines = "".join(f"    {line}\n" for line in body.split("\n"))
+    return f"{HEAD}\n{head}{lines}\n{calls}"
+
+
+def ops_of(text: str) -> list[Operation]:
+    kinds = [kind for kind in ("shuffle", "map", "batch") if f".{kind}(" in text]
+    return [op(text, kind, f".{kind}(") for kind in sorted(kinds, key=text.index)]
+
+
+OPTIONAL_SHUFFLE = (
+    "ds = read(x)\nif training:\n    ds = ds.shuffle(9)\nds = ds.map(parse)\nreturn ds.batch(8)"
+)
+SHUFFLE_BETWEEN = (
+    "ds = read(x).map(parse)\nif training:\n    ds = ds.shuffle(9)\nreturn ds.batch(8)"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "changes", "after"),
+    [
+        (
+            OPTIONAL_SHUFFLE,
+            (Move("shuffle", "map"), *CACHE),
+            "ds = read(x)\nds = ds.map(parse)\nds = ds.cache()\nif training:\n"
+            "    ds = ds.shuffle(9)\nreturn ds.batch(8)",
+        ),
+        (
+            SHUFFLE_BETWEEN,
+            CACHE,
+            "ds = read(x).map(parse).cache()\nif training:\n    ds = ds.shuffle(9)\n"
+            "return ds.batch(8)",
+        ),
+        (
+            SHUFFLE_BETWEEN,
+            BATCH_FIRST,
+            "ds = read(x)\nif training:\n    ds = ds.shuffle(9)\nreturn ds.batch(8).map(parse)",
+        ),
+        (
+            "ds = read(x[:9] if training else x)\nreturn ds.map(parse).batch(8)",
+            BATCH_FIRST,
+            "ds = read(x[:9] if training else x)\nreturn ds.batch(8).map(parse)",
+        ),
+    ],
+)
+def test_operations_that_a_caller_chooses_do_not_stand_in_the_way(
+    body: str, changes: tuple[Change, ...], after: str
+) -> None:
+    text = factory(body)
+    made, changed = patch(text, ops_of(text), *changes)
+    assert made.left_out == []
+    assert changed == factory(after)
+
+
+@pytest.mark.parametrize(
+    ("body", "changes"),
+    [
+        (OPTIONAL_SHUFFLE, CACHE),
+        (OPTIONAL_SHUFFLE.replace("shuffle(9)", "repeat()"), CACHE),
+        (SHUFFLE_BETWEEN.replace("shuffle(9)", "filter(good)"), BATCH_FIRST),
+        (SHUFFLE_BETWEEN.replace("ds.shuffle(9)", "augment(ds)"), BATCH_FIRST),
+        ("f = a if training else b\nreturn read(x).map(f).batch(8)", BATCH_FIRST),
+        ("f = a\nif training:\n    f = b\nreturn read(x).map(f).batch(8)", BATCH_FIRST),
+        ("if training:\n    return read(x)\nreturn read(x).map(parse).batch(8)", BATCH_FIRST),
+        ("return x.map(parse).batch(8)", CACHE),
+        ("return read(x).map(lambda e: parse(e, training)).batch(8)", BATCH_FIRST),
+    ],
+)
+def test_what_a_caller_chooses_is_not_frozen_or_passed_over(
+    body: str, changes: tuple[Change, ...]
+) -> None:
+    text = factory(body)
+    refused(text, ops_of(text), *changes)
+
+
+METHOD = """import tensorflow as tf
+
+class Data:
+    def parse(self, row):
+        return row
+
+    def make(self, x):
+        return read(x).map(self.parse).batch(8)
+
+a = train.make(x)
+b = train.make(y)
+"""
+OTHER_OBJECT = METHOD.replace("b = train", "b = test")
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        (METHOD, True),
+        (OTHER_OBJECT, True),
+        (METHOD.replace("map(self.parse)", "map(self.given)"), True),
+        (OTHER_OBJECT.replace("map(self.parse)", "map(self.given)"), False),
+    ],
+)
+def test_methods_make_their_pipelines_alike_unless_objects_hold_other_functions(
+    text: str, right: bool
+) -> None:
+    made, _ = patch(text, ops_of(text), *BATCH_FIRST)
+    assert (made.diff is not None) == right
+
+
+@pytest.mark.parametrize(
+    ("calls", "right"),
+    [
+        ("a = make(x, vectorize)\nb = make(y, vectorize)\n", True),
+        ("a = make(x, vectorize)\nb = make(y, training=vectorize)\n", True),
+        ("a = make(x, vectorize)\nb = make(y, clean)\n", False),
+        ("a = make(x, vectorizer(3))\nb = make(y, vectorizer(3))\n", False),
+        ("a = make(x, vectorize)\ndef f(vectorize):\n    return make(y, vectorize)\n", False),
+    ],
+)
+def test_a_function_that_all_callers_hand_over_is_one(calls: str, right: bool) -> None:
+    text = factory("return read(x).map(training).batch(8)", calls)
+    made, _ = patch(text, ops_of(text), *CACHE)
+    assert (made.diff is not None) == right
+
+
+PARSED = factory(
+    "ds = read(x)\nds = ds.map(row)\nreturn ds.batch(8)",
+    head="def row(r):\n    e = tf.io.parse_single_example(r, SPEC)\n    return e\n\n\n"
+    "def make(x, training):\n",
+)
+
+
+def parsing(text: str) -> list[Operation]:
+    function = make_function(graph_ops={"ParseExampleV2": 1})
+    return [
+        op(text, "map", ".map(", function=function),
+        op(text, "batch", ".batch("),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PARSED,
+        PARSED.replace("map(row)", "map(lambda r: row(r))"),
+        PARSED.replace("map(row)", "map(lambda r: tf.io.parse_single_example(r, SPEC))").replace(
+            "e = tf.io.parse_single_example(r, SPEC)", "e = r"
+        ),
+    ],
+)
+def test_what_parses_rows_parses_batches_behind_the_batch(text: str) -> None:
+    _, after = patch(text, parsing(text), *BATCH_FIRST)
+    assert after.count("tf.io.parse_example(r, SPEC)") == 1
+    assert "parse_single_example" not in after
+    assert after.index(".batch(") < after.index(".map(")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PARSED + "first = row(next(records))\n",
+        PARSED.replace("tf.io.parse_single", "parse_single"),
+        PARSED.replace("map(row)", "map(imported.row)"),
+    ],
+)
+def test_a_parser_that_others_use_or_that_is_not_found_stays(text: str) -> None:
+    refused(text, parsing(text), *BATCH_FIRST)
