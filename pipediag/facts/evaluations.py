@@ -7,6 +7,7 @@ evaluation is long enough.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pipediag.facts.graph_ops import differs_by_pass
 from pipediag.facts.pipeline import upstream_of
@@ -14,12 +15,40 @@ from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
+from pipediag.session.predictions import Prediction
 from pipediag.tensorflow_names import BATCHING, CACHES, KEEPS_ELEMENTS, READERS, RUNS_A_FUNCTION
 
 _PASSED_ON = ("prefetch", "with_options")
 """Behind which nothing need be cached that can be cached before them."""
 _ORDERING = ("repeat", "shuffle")
 """Behind which a cache never ends, or freezes what it holds."""
+
+
+@dataclass(frozen=True)
+class SmallPrediction:
+    """A line that calls `predict` on little data, and its rows of the ledger."""
+
+    prediction: Prediction
+    rows: tuple[RunPart, ...]
+
+    @property
+    def taken_s(self) -> float:
+        return sum(row.seconds for row in self.rows)
+
+
+def small_predictions(session: Session) -> list[SmallPrediction]:
+    """Return the lines whose calls of `predict` were timed against `predict_on_batch`."""
+    parts = session.run.parts if session.run is not None else []
+    found = []
+    for one in session.predictions:
+        rows = tuple(
+            row
+            for row in parts
+            if row.part == "evaluation" and (row.file, row.line) == (one.file, one.line)
+        )
+        if one.is_timed and rows:
+            found.append(SmallPrediction(one, rows))
+    return found
 
 
 def loop_at(session: Session, row: RunPart) -> Loop | None:

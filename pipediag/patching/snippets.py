@@ -18,6 +18,7 @@ from pipediag.session.edits import (
     Insert,
     Move,
     MoveLayers,
+    PredictOnBatch,
     Remove,
     Replace,
     SetModel,
@@ -267,6 +268,10 @@ def _skipped(_session: Session, _change: SkipCallback) -> list[str]:
     return ["if batch % 100:", "    return"]
 
 
+def _predicted(_session: Session, _change: PredictOnBatch) -> list[str]:
+    return ["model.predict_on_batch(x)  # in place of model.predict(x, ...)"]
+
+
 def _layers(session: Session, change: MoveLayers) -> list[str]:
     place = _place(session, change.after)
     kept = "" if change.kept is None else ", with a cache behind it"
@@ -378,5 +383,6 @@ _BY_KIND: tuple[tuple[type[Change], Callable[[Session, Any], list[str]]], ...] =
     (SetOptions, _options),
     (SetModel, _model),
     (SkipCallback, _skipped),
+    (PredictOnBatch, _predicted),
     (MoveLayers, _layers),
 )

@@ -19,7 +19,7 @@ from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.sites import Suits
 from pipediag.patching.snippets import every
 from pipediag.patching.source import Change as SourceChange
-from pipediag.patching.source import Source, called_name
+from pipediag.patching.source import Source, Span, called_name, replaced
 from pipediag.patching.statements import assigns, rebinds
 from pipediag.patching.workspace import Workspace
 from pipediag.session.edits import (
@@ -27,6 +27,7 @@ from pipediag.session.edits import (
     Insert,
     Move,
     MoveLayers,
+    PredictOnBatch,
     Remove,
     Replace,
     SetModel,
@@ -318,6 +319,38 @@ def _skip(_workspace: Workspace, _change: SkipCallback) -> None:
     raise NotPatchableError("Whether its work is needed at each batch only you know.")
 
 
+_LEFT_OUT = frozenset({"batch_size", "verbose"})
+
+
+def _predict(workspace: Workspace, change: PredictOnBatch) -> None:
+    """Call `predict_on_batch` with the data alone."""
+    source = workspace.source(change.file)
+    calls = [
+        call
+        for call in source.calls.values()
+        if (name := called_name(call)) is not None
+        and name.value == "predict"
+        and isinstance(call.func, cst.Attribute)
+        and source.line(name) == change.line
+    ]
+    if len(calls) != 1:
+        raise NotPatchableError(f"Line {change.line} calls `predict` {len(calls)} times.")
+    (call,) = calls
+    data = [arg for arg in call.args if arg.keyword is None or arg.keyword.value == "x"]
+    others = [arg for arg in call.args if arg not in data]
+    if len(data) != 1 or any(
+        arg.star or arg.keyword is None or arg.keyword.value not in _LEFT_OUT
+        for arg in (*data, *others)
+        if arg.star or arg in others
+    ):
+        raise NotPatchableError("The call has arguments that `predict_on_batch` does not take.")
+    name = called_name(call)
+    assert name is not None
+    span = Span(source.span(name).start, source.span(call).end)
+    text = f"predict_on_batch({source.module.code_for_node(data[0].value)})"
+    workspace.change(source, [replaced(span, text)])
+
+
 def _layers(_workspace: Workspace, _change: MoveLayers) -> None:
     raise NotPatchableError("The model has to be built without these layers, and saved with them.")
 
@@ -336,6 +369,7 @@ def _is_other_insert(change: Change) -> bool:
 
 _PASSES: tuple[tuple[Callable[[Change], bool], Callable[[Workspace, Any], None]], ...] = (
     (_of(SkipCallback), _skip),
+    (_of(PredictOnBatch), _predict),
     (_of(MoveLayers), _layers),
     (_of(SetParameters), _set),
     (_of(Replace), _replace),

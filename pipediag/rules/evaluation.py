@@ -15,6 +15,7 @@ from pipediag.facts.evaluations import (
     loop_at,
     repeated_work,
     shuffled_above,
+    small_predictions,
     wait_percent,
 )
 from pipediag.facts.graph_ops import (
@@ -325,6 +326,8 @@ def check_costly_evaluation(session: Session) -> list[Finding]:
     run = session.run
     assert run is not None
     rows = [row for row in run.parts if row.part == "evaluation" and row.what is not None]
+    cheap = _cheap_another_way(session)
+    rows = [row for row in rows if (row.file, row.line) not in cheap]
     rows.sort(key=lambda row: -row.seconds)
     found: list[Finding] = []
     for row in rows:
@@ -335,6 +338,15 @@ def check_costly_evaluation(session: Session) -> list[Finding]:
     return [one for one in found if one.status != "pass"] or [
         seen_or_not(COSTLY_EVALUATION, run, "evaluation", AN_EPOCHS_END)
     ]
+
+
+def _cheap_another_way(session: Session) -> set[tuple[str | None, int | None]]:
+    """Return the lines whose evaluation takes less than half with `predict_on_batch`."""
+    return {
+        (one.prediction.file, one.prediction.line)
+        for one in small_predictions(session)
+        if 2.0 * sum(one.prediction.on_batch_ms) < sum(one.prediction.predict_ms)
+    }
 
 
 def _comes(cure: Cure, count: int | None) -> bool:

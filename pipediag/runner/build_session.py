@@ -54,6 +54,7 @@ from pipediag.session.store import save_session
 from pipediag.session.timeline import Timeline
 from pipediag.session.trials import NO_BUDGET, Trial
 from pipediag.trials.outcome import TrialOutcome
+from pipediag.trials.predictions import is_of_prediction, with_prediction_trial
 
 if TYPE_CHECKING:
     from pipediag.runner.second_run import SecondRun
@@ -137,6 +138,7 @@ def diagnose(
         loops=run.loops,
         windows=run.windows,
         host_samples=run.host_samples,
+        predictions=recording.predictions if recording is not None else [],
         other_uses=run.other_uses,
         other_processes=_other_processes(host),
         profiler_conflicts=run.profiler_conflicts,
@@ -229,6 +231,8 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
     tried = tried.model_copy(update={"evaluation_trials": evaluated})
 
     def with_trial(finding: Finding) -> Finding:
+        if is_of_prediction(finding):
+            return with_prediction_trial(session, finding)
         if _is_of_evaluation(finding):
             return _of_evaluation(session, finding, outcomes)
         return _not_tried(finding, missing) if outcome is None else _tried(finding, outcome)
@@ -237,7 +241,7 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
     findings = settled(tried, told([with_trial(finding) for finding in listed]))
     if outcome is not None:
         findings = reinstated(findings, METAS)
-    if outcome is None and not evaluated:
+    if outcome is None and not evaluated and not session.predictions:
         return tried.model_copy(update={"findings": findings})
     return concluded(tried, findings)
 

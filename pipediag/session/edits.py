@@ -98,6 +98,15 @@ class SkipCallback:
 
 
 @dataclass(frozen=True)
+class PredictOnBatch:
+    """A line calls Keras' `predict_on_batch` instead of `predict`."""
+
+    file: str
+    line: int
+    do: Literal["predict"] = "predict"
+
+
+@dataclass(frozen=True)
 class MoveLayers:
     """Layers behind a Keras model's inputs become a `map` of the pipeline, behind `after`."""
 
@@ -124,6 +133,7 @@ Change = (
     | SetOptions
     | SetModel
     | SkipCallback
+    | PredictOnBatch
     | MoveLayers
 )
 
@@ -162,6 +172,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(SetOptions, frozenset({"options"})),
     Kind(SetModel, _MODEL),
     Kind(SkipCallback, _MODEL),
+    Kind(PredictOnBatch, frozenset()),
     Kind(MoveLayers, _ELEMENTS | _MODEL),
 )
 """All there are. A new one is applied in capture/replay/changes.py too, and

@@ -18,6 +18,7 @@ from pipediag.session.ledger import Run
 from pipediag.session.loops import Loop
 from pipediag.session.patches import Patch
 from pipediag.session.pipeline import Operation, Pipeline
+from pipediag.session.predictions import Prediction
 from pipediag.session.record import Record
 from pipediag.session.run import Environment, OtherProcesses, OtherUse, ProfilerConflict, Script
 from pipediag.session.steps import (
@@ -156,6 +157,9 @@ class Session(Record):
     trials_missing: str | None = None
     evaluation_trials: list[TrialRun] = []
     """The same of loops that evaluate, whose pipelines were tried alone."""
+    predictions: list[Prediction] = []
+    """Lines that call `predict` on little data again and again: `predict_ms` of the script's calls
+    and `on_batch_ms` of `predict_on_batch` on the same data, or what was `lacking`."""
     loops: list[Loop] = []
     """Every place in the script that took batches, and which of them the verdict speaks of."""
     windows: list[Window] = []

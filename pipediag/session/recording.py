@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from pipediag.session.predictions import Prediction
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recorded_model import ModelSnapshot
 from pipediag.session.recorded_operations import RecordedOperation
@@ -90,6 +91,7 @@ class Recording:
     snapshots: list[ModelSnapshot] = field(default_factory=list)
     stacks: list[RecordedStacks] = field(default_factory=list)
     variables: list[RecordedVariable] = field(default_factory=list)
+    predictions: list[Prediction] = field(default_factory=list)
     other_uses: list[RecordedOtherUse] = field(default_factory=list)
     profiler_conflicts: list[RecordedProfilerConflict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

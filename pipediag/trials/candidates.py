@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pipediag.session.edits import Check, Edit, touched
 from pipediag.session.findings import Finding
 from pipediag.trials.arms import Arm
+from pipediag.trials.predictions import is_of_prediction
 from pipediag.vocabulary import FindingStatus
 
 RETUNE = "Changes a hyper-parameter: retune it yourself."
@@ -54,7 +55,9 @@ def candidates(findings: Iterable[Finding]) -> list[Candidate]:
         [
             _candidate(finding, finding.edit)
             for finding in findings
-            if finding.edit is not None and finding.status in _WORTH_TRYING
+            if finding.edit is not None
+            and finding.status in _WORTH_TRYING
+            and not is_of_prediction(finding)
         ]
     )
 

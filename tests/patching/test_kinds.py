@@ -13,6 +13,7 @@ from pipediag.session.edits import (
     Insert,
     Move,
     MoveLayers,
+    PredictOnBatch,
     Remove,
     Replace,
     SetModel,
@@ -21,7 +22,7 @@ from pipediag.session.edits import (
     SkipCallback,
 )
 from pipediag.session.pipeline import Operation
-from tests.patching.scripts import op, patched, refused
+from tests.patching.scripts import SCRIPT, op, patched, refused
 
 HEAD = "import tensorflow as tf\n\n"
 REBOUND = (
@@ -303,6 +304,7 @@ def test_an_option_joins_those_that_the_pipeline_has() -> None:
 
 UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
     ("a callback's hooks", (SkipCallback("Save", "t.py", 3),), "only you know"),
+    ("a call that is not there", (PredictOnBatch(SCRIPT, 1),), "0 times"),
     ("layers of the model", (MoveLayers(("text",), "batch"),), "without these layers"),
     ("layers that are kept", (MoveLayers(("text",), "map", 8, 99),), "without these layers"),
     ("sixteen bits", (SetModel({"dtype_policy": "mixed_bfloat16"}),), "all layers but the last"),

@@ -18,6 +18,7 @@ from pipediag.session.edits import (
     Insert,
     Move,
     MoveLayers,
+    PredictOnBatch,
     Replace,
     SetModel,
     SetOptions,
@@ -55,6 +56,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("disabled_defaults", "tf-data-defaults"): (DEFAULTS,),
     ("disabled_defaults", "missing-cache"): (BEHIND, CACHE),
     ("eager_fit", "eager-execution"): (SetModel({"run_eagerly": False}),),
+    ("predict_per_user", "small-predict"): (PredictOnBatch(SCRIPT, 25),),
     ("generator_waits", "python-input"): (TWO_COPIES, POOL),
     ("generator_waits_and_parses", "python-input"): (TWO_COPIES, POOL),
     ("host_overhead", "host-overhead"): (SEVERAL,),
@@ -166,7 +168,7 @@ def test_a_confirmed_edit_is_a_patch_or_code_to_paste(script: str, rule: str) ->
         return
     assert found.left_out == []
     compile(after, script, "exec")
-    assert effect_of(after) != effect_of(text) or rule == "python-input"
+    assert effect_of(after) != effect_of(text) or rule in ("python-input", "small-predict")
 
 
 def test_these_are_the_edits_that_are_expected_to_be_confirmed() -> None:

@@ -24,6 +24,7 @@ from pipediag.session.edits import (
     Insert,
     Move,
     MoveLayers,
+    PredictOnBatch,
     Remove,
     Replace,
     SetModel,
@@ -48,6 +49,7 @@ ONE_OF_EACH: tuple[Change, ...] = (
     SetModel({"jit_compile": True}),
     SkipCallback("Logger", "train.py", 30),
     MoveLayers(("words",), "a"),
+    PredictOnBatch("train.py", 30),
 )
 
 

@@ -18,6 +18,7 @@ from pipediag.session.edits import (
     Insert,
     Move,
     MoveLayers,
+    PredictOnBatch,
     Remove,
     Replace,
     SetModel,
@@ -379,5 +380,6 @@ _PASSES: tuple[tuple[type[Change], Callable[[Graph, list[Any]], None]], ...] = (
     (SetOptions, _set_options),
 )
 """In this order."""
-_MADE_ELSEWHERE = (SetModel, SkipCallback)
-"""What is no part of the graph, see `model_settings` and `skipped_callbacks`."""
+_MADE_ELSEWHERE = (SetModel, SkipCallback, PredictOnBatch)
+"""What is no part of the graph: see `model_settings`, `skipped_callbacks` and, for calls of
+`predict`, capture/frameworks/keras/predictions.py."""

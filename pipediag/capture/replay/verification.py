@@ -32,6 +32,7 @@ from pipediag.session.edits import (
     Insert,
     Move,
     MoveLayers,
+    PredictOnBatch,
     Remove,
     Replace,
     SetModel,
@@ -155,6 +156,8 @@ def _size_matters_to(change: Change) -> bool:
         case Remove():
             return True
         case SetParameters() | Move() | SetOptions() | SetModel() | SkipCallback() | MoveLayers():
+            return False
+        case PredictOnBatch():
             return False
         case unknown:
             return unknown_change(unknown)

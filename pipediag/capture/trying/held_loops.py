@@ -64,6 +64,11 @@ class HeldLoops:
         self._epochs = 0
 
     @property
+    def makes_trials(self) -> bool:
+        """Return True if the parent asks for trials in this run, which is ended afterwards."""
+        return self._commands is not None
+
+    @property
     def repeats_steps(self) -> bool:
         """Return True if Keras' running epoch would come to the same step again, if held."""
         return self._epochs > 0

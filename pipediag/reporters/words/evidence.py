@@ -167,6 +167,8 @@ LABELS: Mapping[str, _Shown] = {
     "pool_threads": _Shown("threads in the pool"),
     "at_most_if_the_same": _Shown("at most, if each epoch gives the same", "x"),
     "profiled_step_ratio": _Shown("a step under the profiler takes", "x"),
+    "predict_ms": _Shown("a call of `predict`", "ms"),
+    "predict_on_batch_ms": _Shown("`predict_on_batch` on the same data", "ms"),
     "python_calls_per_step": _Shown("calls of its Python", "per step"),
     "python_idle_ms": _Shown("idle for Python", "ms"),
     "python_idle_percent_of_span": _Shown("idle for Python", _OF_SPAN),

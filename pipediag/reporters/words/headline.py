@@ -48,6 +48,9 @@ class Headline:
 def headline(session: Session) -> Headline | None:
     """None where nothing was tried and no reason for that is on record."""
     combined = session.combined or _the_only_one(session)
+    other_part = _of_another_part(session, combined)
+    if other_part is not None:
+        return other_part
     if combined is not None and combined.findings:
         changes = tuple(_change(session, name) for name in combined.findings)
         count = counted(len(changes), "change")
@@ -74,6 +77,32 @@ def headline(session: Session) -> Headline | None:
     if trials.tried(session):
         return Headline(None, None, _none_together(session), ())
     return _nothing_tried(session)
+
+
+def _of_another_part(session: Session, combined: Combined | None) -> Headline | None:
+    """Return the headline of a change beside the steps that gains more than all of theirs."""
+    confirmed = [
+        (finding.for_run, finding.edit)
+        for finding in session.findings
+        if finding.trial.state == "confirmed"
+        and finding.part != "steps"
+        and finding.edit is not None
+        and finding.for_run is not None
+    ]
+    if not confirmed:
+        return None
+    gain, edit = max(confirmed, key=lambda one: one[0].speedup)
+    steps_gain = combined.for_run if combined is not None else None
+    if steps_gain is not None and (
+        gain.speedup <= steps_gain.speedup or (combined and edit.id in combined.findings)
+    ):
+        return None
+    return Headline(
+        number=speedup(gain.speedup),
+        bounds=speedup_interval(gain.ci95) if gain.ci95 else None,
+        text=f"{run_parts.of_what(gain)} with 1 change",
+        changes=(_change(session, edit.id),),
+    )
 
 
 def _change(session: Session, edit: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pipediag.capture.frameworks.framework import Hook
 from pipediag.capture.frameworks.keras.environment import describe
 from pipediag.capture.frameworks.keras.hooks import KERAS_2, KerasHooks
+from pipediag.capture.frameworks.keras.predictions import PredictTrials
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.frameworks.keras.trainer import KerasTrainer
 from pipediag.capture.watching.watchers import Watchers
@@ -40,8 +41,13 @@ class Keras:
     def hooks(self, watchers: Watchers) -> Iterator[tuple[str, Hook]]:
         """Where epochs can be held, end, where its calls are, and where an optimizer steps."""
         conductor = watchers.conductor
+        trials = PredictTrials(watchers.recorder.recording.predictions, watchers.timeline)
         timed = TimedCalls(
-            watchers.timeline, watchers.guard, conductor.evaluated, conductor.fit_over
+            watchers.timeline,
+            watchers.guard,
+            conductor.evaluated,
+            conductor.fit_over,
+            trials.called if watchers.held.makes_trials else None,
         )
         return KerasHooks(
             watchers.conductor, watchers.updates, watchers.held, timed, watchers.guard

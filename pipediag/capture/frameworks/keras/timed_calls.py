@@ -3,6 +3,7 @@ callbacks do at the ends of epochs and of the training."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -34,12 +35,14 @@ class TimedCalls:
         guard: Guard,
         evaluated: Callable[[Span], None] | None = None,
         fit_over: Callable[[], None] = nothing,
+        predicted: Callable[..., None] | None = None,
     ) -> None:
         """`evaluated` hears of each evaluation that has ended, by now; `fit_over` of each `fit`
-        that is over, also by what it raised."""
+        that is over, also by what it raised; `predicted` of each call of `predict`, if given."""
         self._timeline = timeline
         self._evaluated = evaluated
         self._guard = guard
+        self._predicted = predicted and guard.entry("timing `predict_on_batch`", predicted)
         self._fit_over = guard.entry("leaving a `fit` that is over", fit_over, vital=True)
         self._callback_begins = guard.entry("timing callbacks", self._begin_callback)
         self._callback_ended = guard.entry("timing callbacks", timeline.ended)
@@ -63,6 +66,7 @@ class TimedCalls:
         )
         ended = self._guard.entry(f"timing {method}", self._call_ended)
         left = self._fit_over if kind == "fit" else nothing
+        predicted = self._predicted if method == "predict" else None
 
         def timed(*args: Any, **kwargs: Any) -> Any:
             span = begins()
@@ -72,7 +76,14 @@ class TimedCalls:
                 left()
                 ended(span)
 
-        setattr(owner, method, self._guard.hook(original, timed))
+        def compared(model: Any, *args: Any, **kwargs: Any) -> Any:
+            start_ns = time.perf_counter_ns()
+            result = timed(model, *args, **kwargs)
+            assert predicted is not None
+            predicted(time.perf_counter_ns() - start_ns, result, model, args, kwargs)
+            return result
+
+        setattr(owner, method, self._guard.hook(original, compared if predicted else timed))
 
     def _call_ended(self, span: Span | None) -> None:
         self._timeline.ended(span)

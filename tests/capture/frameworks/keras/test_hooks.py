@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -260,10 +260,15 @@ def test_a_package_that_passes_the_callbacks_on_is_not_hooked_again(stage: Stage
     assert stage.conductor.epochs_ended == 1
 
 
-def test_the_end_of_a_fit_is_told_to_who_holds_its_loop() -> None:
+def test_the_end_of_a_fit_is_told_to_who_holds_its_loop(tmp_path: Path) -> None:
     conductor, guard = FakeConductor(), Guard(lambda _: None)
     watchers: Any = SimpleNamespace(
-        timeline=FakeTimeline(), guard=guard, conductor=conductor, updates=None, held=None
+        timeline=FakeTimeline(),
+        guard=guard,
+        conductor=conductor,
+        updates=None,
+        held=HeldLoops(None, cast("Any", None)),
+        recorder=Recorder(tmp_path / "recording.json"),
     )
     trainer = type("TensorFlowTrainer", (), {"fit": lambda self: conductor.fits_over})
     walks = type("TFEpochIterator", (), {})
