@@ -67,6 +67,7 @@ def cache_behind(
         id=f"{rule}:{op.id}",
         label=f"cache{' on disk' if on_disk else ''} behind the {place_name(op)}",
         changes=(*first, Insert(op.id, "cache", {"elements": elements, **where})),
+        check=None if _condition(session, op) is None else "repeats",
         caveat=_ON_DISK if on_disk else FULL,
         whole_epoch=whole_epoch,
     )
@@ -239,7 +240,10 @@ def of_generator(meta: Meta, session: Session) -> Finding | None:
         return meta.finding("informative", advice, op=op, evidence=evidence, title=TITLE)
     evidence["at_most_if_the_same"] = gain_of_cache(session, op)
     on_disk = size is not None and not fits_in_memory(session, size)
-    condition = _SAME if size is not None else f"{_SAME}, and {_fits(session, op)}"
+    hours = _hours_to_fill(session, op)
+    evidence["hours_to_fill_memory"] = hours if size is None else None
+    bounded = size is not None or (hours is not None and hours >= LONG_EPOCH_H)
+    condition = _SAME if bounded else f"{_SAME}, and {_fits(session, op)}"
     cache = "`.cache(path)`" if on_disk else "`.cache()`"
     takes = f" It would take {memory_size(size)}." if size is not None else ""
     return meta.finding(
@@ -281,6 +285,21 @@ def _fits(session: Session, op: Operation) -> str:
     each = bytes_each(session, op) or 1
     most = int(available_bytes(session) * MEMORY.value / 100.0 / each)
     return f"there are at most {most:,} elements of {each:,.0f} bytes (half of the free memory)"
+
+
+LONG_EPOCH_H = 1.0
+"""An epoch whose length is unknown is taken to be shorter, in hours, when a cache of it is judged.
+Own choice: what takes longer to read is seldom read twice."""
+
+
+def _hours_to_fill(session: Session, op: Operation) -> float | None:
+    """Return how long elements are read, at the pace of this run, until they fill half of the free
+    memory."""
+    each = bytes_each(session, op)
+    if session.steps is None or not op.elements or not each:
+        return None
+    most = available_bytes(session) * MEMORY.value / 100.0 / each
+    return most / op.elements * session.steps.mean_ms / 1000.0 / 3600.0
 
 
 def _costliest(session: Session) -> Operation | None:

@@ -36,6 +36,7 @@ from pipediag.runner.output import OutputDirectory
 from pipediag.runner.source_files import MOST_NAMED, sentence, with_excerpt, written_since
 from pipediag.runner.source_patches import with_patches, without_source
 from pipediag.sensors.machine import describe_machine
+from pipediag.session.edits import ENOUGH_THE_SAME, PASSES_DIFFER
 from pipediag.session.embeddings import Embedding
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.findings import Finding, Verdict
@@ -318,7 +319,18 @@ def _and(reason: str | None, remark: str) -> str:
 
 def _tried(finding: Finding, outcome: TrialOutcome) -> Finding:
     trial = outcome.trials.get(finding.edit.id) if finding.edit is not None else None
-    return finding if trial is None else finding.model_copy(update={"trial": trial})
+    if trial is None:
+        return finding
+    tried = finding.model_copy(update={"trial": trial})
+    same = trial.same_elements
+    if same is not None and same >= ENOUGH_THE_SAME:
+        advice = f"{finding.advice} In two passes the first {same:,} elements were the same."
+        known = {"condition": None, "effect_on_results": "same results", "advice": advice}
+        return tried.model_copy(update=known)
+    if (trial.reason or "").startswith(PASSES_DIFFER):
+        known = {"status": "informative", "severity": "info", "effect_on_results": "not safe here"}
+        return tried.model_copy(update=known)
+    return tried
 
 
 def _not_tried(finding: Finding, reason: str) -> Finding:

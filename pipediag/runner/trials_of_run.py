@@ -55,7 +55,7 @@ class ChildExecutor:
         changes = (*self.common, *arm.changes)
         asked = Prepare(arm.name, changes, arm.check)
         answer = self._answer(asked, Prepared, PREPARE_LIMIT_S)
-        return Preparation(list(self.caveats), answer.first_ns)
+        return Preparation(list(self.caveats), answer.first_ns, answer.same_elements)
 
     def block(self, arm: Arm, seconds: float, epoch_examples: float | None = None) -> Block:
         through = epoch_examples is not None and arm.runs_through

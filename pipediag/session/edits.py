@@ -179,9 +179,15 @@ KINDS: tuple[Kind, ...] = (
 written into source in patching/writing.py; whoever tells kinds apart raises for one that it does
 not know."""
 
-Check = Literal["equal", "shape"]
-"""What must hold on real elements before an edit is timed: the same batches as before, or batches
-of the same structure."""
+Check = Literal["equal", "shape", "repeats"]
+"""What must hold on real elements before an edit is timed: the same batches as before, batches of
+the same structure, or the same elements in two passes over the data in front of an added cache."""
+
+ENOUGH_THE_SAME = 64
+"""Elements that must be the same in two passes before a cache counts as right. Own choice: as many
+as other checks compare."""
+PASSES_DIFFER = "Two passes over the data differ"
+"""Begins the reason why a cache was not tried that would change what is trained on."""
 
 
 @dataclass(frozen=True)

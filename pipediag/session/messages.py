@@ -73,6 +73,8 @@ class Prepared:
     first_ns: int | None = field(default=None, compare=False)
     """From its new iterator to the end of its first step, in which its model is traced and compiled
     where that is another one; None of batches alone. It makes no other answer of it."""
+    same_elements: int | None = field(default=None, compare=False)
+    """How many elements were the same in two passes; None where that was not checked."""
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,9 @@ class Trial(Record):
     and compiled otherwise; negative where that takes less. No part of `speedup`. None where no step
     is traced otherwise, or where that was not measured."""
     once_ci95_s: Interval | None = None
+    same_elements: int | None = None
+    """How many elements in front of an added cache were the same in two passes; None where that
+    was not checked."""
     caveats: list[str] = []
     """What the measurement leaves out or changes, as sentences."""
 

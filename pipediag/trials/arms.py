@@ -46,6 +46,8 @@ class Preparation:
     first_ns: int | None = None
     """From its new iterator to the end of its first step, in which its model was traced and
     compiled where that is another one; None where no step was made."""
+    same_elements: int | None = None
+    """How many elements were the same in two passes; None where that was not checked."""
 
 
 class ArmRefusedError(Exception):

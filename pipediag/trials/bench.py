@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pipediag.session.trials import TrialBlock
-from pipediag.trials.arms import Arm, ArmRefusedError, Block, Executor, ExecutorLostError
+from pipediag.trials.arms import (
+    Arm,
+    ArmRefusedError,
+    Block,
+    Executor,
+    ExecutorLostError,
+    Preparation,
+)
 from pipediag.trials.consumers import TakenBy
 from pipediag.trials.events import OnEvent, TrialEvent, Trying
 from pipediag.trials.first_calls import ANEW_ARM, ANEW_LABEL, FirstCalls, Once
@@ -107,8 +114,8 @@ class Bench:
         """Pass an event on."""
         self._on_event(event)
 
-    def prepare(self, arm: Arm, label: str) -> list[str]:
-        """Have an arm built and checked; returns what it leaves out.
+    def prepare(self, arm: Arm, label: str) -> Preparation:
+        """Have an arm built and checked.
 
         Raises:
             ArmRefusedError: it can't be tried.
@@ -118,7 +125,7 @@ class Bench:
         self._announce(arm)
         preparation = self._guarded(arm, lambda: self.executor.prepare(arm))
         self._first_calls.note(arm, preparation)
-        return preparation.left_out
+        return preparation
 
     def make_base_anew(self) -> None:
         """Have the step as written traced once more, for what that takes; once, and no more where
@@ -148,7 +155,7 @@ class Bench:
         """
         try:
             begin = self._clock()
-            left_out = self.prepare(BASE_ARM, BASE_LABEL)
+            left_out = self.prepare(BASE_ARM, BASE_LABEL).left_out
             self._base_built_s = self._clock() - begin
             self.block(BASE_ARM)
         except ArmRefusedError as error:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from pipediag.session.edits import traces_otherwise
+from pipediag.session.edits import ENOUGH_THE_SAME, traces_otherwise
 from pipediag.session.trials import WORTHWHILE, Trial
 from pipediag.trials.arms import ArmRefusedError
 from pipediag.trials.bench import BASE_ARM, BLOCK_S, Bench, Round
@@ -25,6 +25,11 @@ from pipediag.trials.statistics import (
 
 MOST_AT_ONCE = 4
 """More would stretch a round until the machine drifts within it."""
+
+FOR_ANOTHER = 0.6
+"""Share of the time left within which all that is tried at once must come to its first look before
+another edit is tried beside it: where steps are long, four at once were all left undecided. Own
+choice."""
 
 RESERVE = 0.25
 """Share of the budget that two confirmed edits keep for being measured together, and more of a
@@ -61,6 +66,13 @@ class _Live:
     candidate: Candidate
     caveats: list[str]
     ratios: Ratios = field(default_factory=Ratios)
+    same_elements: int | None = None
+
+    def learn(self, same_elements: int | None) -> None:
+        """Drop the condition of a cache whose elements were the same in two passes."""
+        self.same_elements = same_elements
+        if same_elements is not None and same_elements >= ENOUGH_THE_SAME:
+            self.candidate = replace(self.candidate, condition=None)
 
 
 class Contest:
@@ -147,7 +159,8 @@ class Contest:
         while self._waiting and len(self._live) < MOST_AT_ONCE:
             # One alone may be judged after fewer rounds; beside others it would cost them theirs.
             rounds = LOOKS[0] if self._live else FEWEST_ROUNDS
-            if self._needed_s(self._waiting[0], rounds) > self._time_s():
+            given_s = self._time_s() * (FOR_ANOTHER if self._live else 1.0)
+            if self._needed_s(self._waiting[0], rounds) > given_s:
                 return
             candidate = self._waiting.popleft()
             # Before it is built: if that ends the process, it is known which edit it was.
@@ -155,12 +168,13 @@ class Contest:
             self._live.append(entering)
             began_s = self._bench.used_s()
             try:
-                left_out = self._bench.prepare(candidate.arm, candidate.edit.label)
+                preparation = self._bench.prepare(candidate.arm, candidate.edit.label)
             except ArmRefusedError as error:
                 self._live.remove(entering)
                 self.refuse(candidate, str(error))
             else:
-                entering.caveats = self._caveats(candidate, left_out)
+                entering.caveats = self._caveats(candidate, preparation.left_out)
+                entering.learn(preparation.same_elements)
                 self._trace_as_it_is(candidate, self._bench.used_s() - began_s)
 
     def _trace_as_it_is(self, candidate: Candidate, took_s: float) -> None:
@@ -262,6 +276,7 @@ class Contest:
                 reason=unclear if decision.state == "inconclusive" else None,
                 consumer=self._bench.taken_by.consumer,
                 caveats=one.caveats,
+                same_elements=one.same_elements,
                 **one.ratios.figures(self._bench.taken_by, decision.estimate),
                 **self._bench.once(one.candidate.arm),
             ),

@@ -31,6 +31,7 @@ from pipediag.runner.build_session import (
 from pipediag.runner.child_process import ChildResult
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.second_run import SecondRun
+from pipediag.session.edits import PASSES_DIFFER
 from pipediag.session.host_track import HostTrack
 from pipediag.session.model import Session
 from pipediag.session.recording import RecordedOtherUse, Recording
@@ -251,6 +252,29 @@ def test_no_trial_changes_nothing_about_the_order(make: Callable[[], Any]) -> No
     session = make_session(findings=[named("large"), named("small")])
     concluded = with_trials(session, make(), "Not reached.")
     assert [finding.rule for finding in concluded.findings] == ["large", "small"]
+
+
+@pytest.mark.parametrize(
+    ("found", "condition", "effect"),
+    [
+        (trial("confirmed", 2.0).model_copy(update={"same_elements": 640}), None, "same results"),
+        (trial("confirmed", 2.0).model_copy(update={"same_elements": 9}), "if so", "not known"),
+        (
+            Trial(state="not_tried", reason=f"{PASSES_DIFFER}: in element 3."),
+            "if so",
+            "not safe here",
+        ),
+    ],
+)
+def test_what_two_passes_showed_of_a_cache_decides_its_condition(
+    found: Trial, condition: str | None, effect: str
+) -> None:
+    cache = named("cache", condition="if so", effect_on_results="not known")
+    concluded = with_trials(make_session(findings=[cache]), tried(cache=found), "Not reached.")
+    (finding,) = concluded.findings
+    assert (finding.condition, finding.effect_on_results) == (condition, effect)
+    advised = any(finding.advice in step for step in concluded.verdict.next_steps)
+    assert advised == (effect != "not safe here")
 
 
 def test_a_remark_goes_with_every_reason_for_which_an_edit_was_not_tried() -> None:

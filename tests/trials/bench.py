@@ -50,6 +50,8 @@ class FakeExecutor:
     """By arm: what its first step takes, when it is prepared."""
     first_step_ns: int | None = None
     """What a block's first step takes, of any arm."""
+    same_elements: dict[str, int] = field(default_factory=dict)
+    """By arm: elements that were the same in two passes."""
     clock: Clock = field(default_factory=Clock)
     seed: int = 7
 
@@ -68,7 +70,8 @@ class FakeExecutor:
             raise ArmRefusedError(self.refuse_prepare[arm.name])
         self.prepared.append(arm)
         left_out = self.left_out.get(arm.name, [])
-        return Preparation(left_out, self.first_call_ns.get(arm.name))
+        same = self.same_elements.get(arm.name)
+        return Preparation(left_out, self.first_call_ns.get(arm.name), same)
 
     def block(self, arm: Arm, seconds: float, epoch_examples: float | None = None) -> Block:
         return self._run("block", arm, seconds, self.step_ms)

@@ -132,6 +132,17 @@ def test_what_holds_on_a_condition_is_left_to_the_user() -> None:
     assert [one.edit for one in outcome.combined.dropped] == ["a"]
 
 
+@pytest.mark.parametrize(("same", "combined"), [(5_000, ["a", "b"]), (20, ["b"])])
+def test_a_condition_that_was_seen_to_hold_is_none(same: int, combined: list[str]) -> None:
+    edits = [make_finding(name) for name in "ab"]
+    edits[0] = edits[0].model_copy(update={"condition": "if the data is the same"})
+    executor = FakeExecutor({"a": 5.0, "b": 2.0}, same_elements={"a": same})
+    outcome = try_edits(executor, edits, 120.0)
+    assert outcome.trials["a"].same_elements == same
+    assert outcome.combined is not None
+    assert outcome.combined.findings == combined
+
+
 def test_a_process_lost_while_combining_leaves_what_was_in() -> None:
     executor = FakeExecutor({"a": 3.0, "b": 2.0, "c": 1.5}, lose_block={"a + b + c": 2})
     outcome = try_edits(executor, [make_finding(name) for name in "abc"], 120.0)

@@ -139,6 +139,43 @@ def first_elements(dataset: Any, count: int, seconds: float = float("inf")) -> R
     raise UnreadableError(f"The pipeline fails in a check: {failure}")
 
 
+def compared_passes(dataset: Any, count: int, seconds: float) -> tuple[int, str | None]:
+    """Compare two passes over a dataset, element by element.
+
+    Args:
+        dataset: what to read from.
+        count: elements at most.
+        seconds: time after which no further element is asked for.
+
+    Returns:
+        How many elements were compared, and the first difference.
+
+    Raises:
+        UnreadableError: the pipeline failed.
+    """
+    try:
+        return _compared(dataset, count, time.monotonic() + seconds)
+    except Exception as error:
+        let_pass(error)
+        failure = first_line(error)
+    raise UnreadableError(f"The pipeline fails in a check: {failure}")
+
+
+def _compared(dataset: Any, count: int, until: float) -> tuple[int, str | None]:
+    passes = _iterate(dataset), _iterate(dataset)
+    compared = 0
+    while compared < count and time.monotonic() < until:
+        first, second = (next(each, None) for each in passes)
+        if first is None or second is None:
+            ended = first is None and second is None
+            return compared, None if ended else "one of them ends sooner"
+        difference = difference_of([first], [second], values=True)
+        if difference is not None:
+            return compared, difference.replace("in number 1", f"in element {compared + 1}")
+        compared += 1
+    return compared, None
+
+
 def _taken(dataset: Any, count: int, until: float) -> Reading:
     reading = Reading()
     iterator = _iterate(dataset)

@@ -13,6 +13,7 @@ from typing import Any
 from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.elements import (
     Reading,
+    compared_passes,
     dataset_of,
     difference_of,
     first_elements,
@@ -27,6 +28,7 @@ from pipediag.capture.replay.preconditions import (
 from pipediag.capture.replay.rebuilding import built, pass_caches_by
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.session.edits import (
+    PASSES_DIFFER,
     Change,
     Check,
     Insert,
@@ -39,6 +41,7 @@ from pipediag.session.edits import (
     SetOptions,
     SetParameters,
     SkipCallback,
+    adds_cache,
     as_written,
     touched,
     unknown_change,
@@ -187,20 +190,25 @@ READING_LIMIT_S = 5.0
 _MOST_ELEMENTS = 64
 
 
-def verify(dataset: Any, changes: Sequence[Change], check: Check) -> None:
+def verify(dataset: Any, changes: Sequence[Change], check: Check) -> int | None:
     """Run the changed part of the pipeline and the same part as written on the same elements.
 
     The elements are taken once, from where both are still the same, so that a shuffle upstream
     does not matter. Where the part itself is random, only structure, types and ranks are compared.
 
+    Returns:
+        How many elements were the same in two passes, where that is checked; else None.
+
     Raises:
         NotReplayableError: the batches differ, the changed part fails, or it can't be checked.
     """
     if touched(changes) <= {"model"}:
-        return
+        return None
     refusal = one_shot_source(dataset)
     if refusal is not None:
         raise NotReplayableError(refusal)
+    if check == "repeats":
+        return _same_in_two_passes(dataset, changes)
     # Filling a cache would cost more than the check.
     parts = changed_parts(dataset, [as_written(change) for change in changes], READING_LIMIT_S)
     _refuse(spec_difference(parts.before.element_spec, parts.after.element_spec))
@@ -217,6 +225,37 @@ def verify(dataset: Any, changes: Sequence[Change], check: Check) -> None:
             )
         difference = difference_of(expected.elements, found.elements, values=False)
     _refuse(difference)
+    return None
+
+
+PASSES_S = 2.0
+"""Two passes are compared for so long."""
+_MOST_IN_PASSES = 5_000
+
+
+def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
+    """Count the elements in front of an added cache that are the same in two passes side by side.
+
+    Raises:
+        NotReplayableError: they differ, or can't be read.
+    """
+    place = next(
+        change.after for change in changes if isinstance(change, Insert) and adds_cache(change)
+    )
+    graph = Graph(dataset)
+    refuse_files_of_its_own(graph)
+    pass_caches_by(graph)
+    apply(graph, [change for change in changes if not adds_cache(change)])
+    top = next(
+        node for node in graph.nodes() if node.operation is not None and node.operation.id == place
+    )
+    part = built(graph, top, {})
+    compared, difference = compared_passes(part, _MOST_IN_PASSES, PASSES_S)
+    if difference is not None:
+        raise NotReplayableError(
+            f"{PASSES_DIFFER}: {difference}. A cache would repeat those of the first epoch."
+        )
+    return compared
 
 
 def _refuse(difference: str | None) -> None:

@@ -70,6 +70,8 @@ class Answering:
         self._iterator: Any = None
         self._consumer: Consumer | None = None
         self._preparing = 0
+        self._same: int | None = None
+        """Elements of the arm that is prepared that were the same in two passes."""
         self._began_ns = 0
         """When the arm that runs was given its iterator."""
         self._first_ns: int | None = None
@@ -185,9 +187,9 @@ class Answering:
                 return self._run_block(command)
 
     def _prepare(self, command: Prepare) -> bool:
-        self._arms.build(command.arm, command.changes, command.check)
+        self._same = self._arms.build(command.arm, command.changes, command.check)
         if self._consumer is None:
-            self._tell(Prepared(command.arm))
+            self._tell(Prepared(command.arm, same_elements=self._same))
             return False
         if self._arms[command.arm].moved and self._consumer.hand_over == "next":
             raise NotReplayableError(_TAKES_ITS_BATCH_ITSELF)
@@ -247,7 +249,7 @@ class Answering:
             if self._first_ns is None:
                 self._first_ns = self._clock.settled_ns(now_ns) - self._began_ns
             if not self._preparing:
-                self._tell(Prepared(self._arm, self._first_ns))
+                self._tell(Prepared(self._arm, self._first_ns, self._same))
             return not self._preparing
         block = self._block
         if block is None or not block.step(now_ns, continuous):

@@ -88,8 +88,11 @@ class Arms:
         """Return the arm without changes, once it was built."""
         return self._built.get(BASE)
 
-    def build(self, name: str, changes: tuple[Change, ...], check: Any) -> None:
+    def build(self, name: str, changes: tuple[Change, ...], check: Any) -> int | None:
         """Make it ready to hand out batches, and compare its elements where `check` asks for that.
+
+        Returns:
+            How many elements were the same in two passes, where that is checked; else None.
 
         Raises:
             NotReplayableError: it can't be made, or not without changing what the script does.
@@ -97,8 +100,7 @@ class Arms:
         settings: Settings = model_settings(changes)
         self._model.check(settings)
         skipped = self._skipped(changes)
-        if check is not None:
-            verify(self._dataset, changes, check)
+        same = verify(self._dataset, changes, check) if check is not None else None
         # Endless, as blocks don't end where the elements do.
         dataset = rebuild(
             self._dataset,
@@ -114,6 +116,7 @@ class Arms:
         own = self._loop.record.batches_per_call
         batches_per_step = self._model.batches_per_step(settings, own)
         self._built[name] = Arm(dataset, runtime, settings, rows, batches_per_step, skipped)
+        return same
 
     def clear(self) -> None:
         """Drop them, and the caches that were filled for them."""

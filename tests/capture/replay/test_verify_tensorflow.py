@@ -30,8 +30,8 @@ SCRIPT = """
 
     def check(name, dataset, *changes, how="equal"):
         try:
-            verify(dataset, changes, how)
-            results[name] = "holds"
+            same = verify(dataset, changes, how)
+            results[name] = "holds" if same is None else f"{same} are the same"
         except NotReplayableError as error:
             results[name] = str(error)
 
@@ -59,6 +59,22 @@ SCRIPT = """
     def with_noise(x):
         return tf.ensure_shape(tf.numpy_function(noisy, [x], tf.int64), x.shape)
     behind_batch("python noise", with_noise)
+    def passes(name, dataset, *before):
+        cache = Insert(op(dataset, "map"), "cache", {"elements": 9})
+        check(name, dataset, *before, cache, how="repeats")
+    hundred = tf.data.Dataset.range(100)
+    passes("same passes", hundred.map(lambda x: tf.numpy_function(abs, [x], tf.int64)).batch(9))
+    passes("other passes", hundred.map(with_noise).batch(9))
+    mixed = hundred.shuffle(9).map(lambda x: tf.numpy_function(abs, [x], tf.int64)).batch(9)
+    passes("shuffled passes", mixed)
+    passes("shuffled behind", mixed, Move(op(mixed, "shuffle"), op(mixed, "map")))
+    drawn = np.random.default_rng(3)
+    def in_any_order():
+        yield from drawn.permutation(100)
+    orders = tf.data.Dataset.from_generator(
+        in_any_order, output_signature=tf.TensorSpec([], tf.int64)
+    )
+    passes("another order", orders.map(lambda x: x + 1).batch(9))
     def fails(x):
         if np.ndim(x): raise ValueError("one row at a time")
         return x
@@ -193,6 +209,11 @@ def test_what_holds(results: dict[str, str], name: str) -> None:
         ("ragged", "The batches differ: "),
         ("fails on a batch", "ValueError: "),
         ("python noise", "hands out other values every time"),
+        ("same passes", "100 are the same"),
+        ("shuffled behind", "100 are the same"),
+        ("other passes", "Two passes over the data differ"),
+        ("shuffled passes", "Two passes over the data differ"),
+        ("another order", "Two passes over the data differ"),
         ("python fails", "ValueError: one row at a time"),
         ("filter first differs", "The batches differ: "),
         ("filter left out", "The batches differ: "),
