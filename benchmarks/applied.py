@@ -26,7 +26,7 @@ import click
 from benchmarks.machine import machine_of
 from benchmarks.samples import RunFailedError, analyze
 from pipediag.errors import PipediagError
-from pipediag.facts.whole_run import gain_of_whole
+from pipediag.facts.run_gain import gain_of_whole
 from pipediag.runner.native_runs import kept, obtained, of_script
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session

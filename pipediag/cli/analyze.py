@@ -311,7 +311,7 @@ def _show(result: AnalysisResult, options: dict[str, Any], console: Console) -> 
 
 def _show_summary(result: AnalysisResult, options: dict[str, Any], console: Console) -> None:
     """Print the summary; an error of ours in it costs neither the exit status nor the session."""
-    from pipediag.facts.report_directory import as_typed
+    from pipediag.facts.names import as_typed
     from pipediag.reporters import failure_of
     from pipediag.reporters.terminal.summary import render
 
@@ -331,7 +331,7 @@ def _show_summary(result: AnalysisResult, options: dict[str, Any], console: Cons
 
 def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[str, Any]) -> int:
     from pipediag.cli.ending import analyze_status
-    from pipediag.facts.ending import script_failure
+    from pipediag.facts.script import script_failure
 
     failure = script_failure(result.session)
     if failure is None and options["run_to_end"] and result.child.outcome == "stopped":

@@ -91,7 +91,7 @@ def command(
 
 
 def _newest() -> Path:
-    from pipediag.facts.report_directory import REPORTS
+    from pipediag.facts.names import REPORTS
     from pipediag.session.files import SESSION_FILE
 
     # Runs of `analyze --repeats` lie one level deeper.

@@ -62,7 +62,7 @@ def _fresh_directory(options: dict[str, Any]) -> Path:
 
     With --force their sessions are removed.
     """
-    from pipediag.facts.report_directory import default_directory
+    from pipediag.facts.names import default_directory
     from pipediag.session.files import SESSION_FILE
 
     directory: Path = options["output"] or default_directory(

@@ -11,7 +11,7 @@ from pipediag.comparison import values
 from pipediag.comparison.quantities import Sides, quantities
 from pipediag.comparison.result import Comparison, GrownOperation, ToldFinding
 from pipediag.errors import PipediagError
-from pipediag.facts.ending import script_failure
+from pipediag.facts.script import script_failure
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation

@@ -10,7 +10,7 @@ from pipediag.comparison import statistics, values
 from pipediag.comparison.order import Order, order_of
 from pipediag.comparison.result import Change, Quantity, Unit
 from pipediag.comparison.statistics import SHARES, TIMES, Floors, Measured, Samples
-from pipediag.facts.run_parts import RUN_PART
+from pipediag.facts.names import RUN_PART
 from pipediag.session.model import Session
 from pipediag.vocabulary import RUN_PARTS, StepClass
 

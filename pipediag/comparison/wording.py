@@ -14,7 +14,7 @@ from pipediag.comparison.result import (
     ToldFinding,
     Unit,
 )
-from pipediag.facts.checkout import in_checkout
+from pipediag.facts.names import in_checkout
 
 _UNITS: dict[Unit, str] = {"us": "us", "ms": "ms", "s": "s", "percent": "%"}
 

@@ -1,11 +1,15 @@
-"""Questions about the devices of a profile: which count, what held them up, what it cost."""
+"""The devices of a profile: which count, what they waited for, and the clock that they share."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pipediag.session.devices import DeviceActivity, DeviceGap
+from pipediag.session.model import Session
+from pipediag.session.steps import StepRow
+from pipediag.session.trials import TrialBlock, TrialRun
 from pipediag.vocabulary import GapCause, Scalar
 
 NO_ACCELERATOR = "No accelerator took part in the profile."
@@ -78,3 +82,53 @@ def _part(gap: DeviceGap, cause: GapCause) -> float:
     if gap.causes_ms:
         return gap.causes_ms.get(cause, 0.0)
     return gap.duration_ms if gap.cause == cause else 0.0
+
+
+_TOLERANCE_MS = 5.0
+"""Of a marker against the step that it marks: what ends one and begins the next runs in between."""
+_FEWEST_AGREE = 0.9
+"""Own choice, of the gaps that have a step: else the two do not count the same steps."""
+
+
+@dataclass(frozen=True)
+class ProfileClock:
+    """Times and steps of a profile, as windows, steps and host samples have them."""
+
+    rows: tuple[StepRow, ...]
+    """Of the profile's window: the profile numbers its steps by their place among them."""
+
+    def run_ms(self, profile_ms: float) -> float:
+        """A time of the profile, which counts from its first step, by the session's clock."""
+        return round(self.rows[0].start_ms + profile_ms, 6)  # both are whole nanoseconds
+
+    def step_index(self, step: int | None) -> int | None:
+        """The `index` in `steps.csv` of a step of the profile."""
+        if step is None or not 0 <= step < len(self.rows):
+            return None
+        return self.rows[step].index
+
+    def agrees(self, gap: DeviceGap) -> bool:
+        """Whether a gap lies in the step that it says it began in."""
+        if gap.step is None or not 0 <= gap.step < len(self.rows):
+            return False
+        row, at_ms = self.rows[gap.step], self.run_ms(gap.start_ms)
+        early = at_ms - row.start_ms
+        return -_TOLERANCE_MS <= early <= row.duration_ms + _TOLERANCE_MS
+
+
+def profile_clock(session: Session) -> ProfileClock | None:
+    """None without a profiled step, and where gaps do not lie in the steps that they name."""
+    rows = tuple(row for row in session.step_rows if row.window == "profile")
+    gaps = [gap for device in session.devices for gap in device.gaps if gap.step is not None]
+    if not rows or not gaps:
+        return None
+    clock = ProfileClock(rows)
+    agreeing = sum(map(clock.agrees, gaps))
+    return clock if agreeing >= _FEWEST_AGREE * len(gaps) else None
+
+
+def block_start_ms(run: TrialRun, block: TrialBlock) -> float | None:
+    """The start of its counted steps; None in sessions that did not note it."""
+    if run.start_ms is None or block.since_began_ms is None:
+        return None
+    return run.start_ms + block.since_began_ms

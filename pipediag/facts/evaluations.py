@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipediag.facts.graph_ops import differs_by_pass
-from pipediag.facts.pipeline import upstream_of
+from pipediag.facts.pipeline import differs_by_pass, upstream_of
 from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session

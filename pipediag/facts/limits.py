@@ -1,8 +1,25 @@
-"""Limits that several hold against a run, each with where it comes from."""
+"""Limits that several rules compare a run with, and the upper bound by Amdahl's law."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+MOST_FREED = 0.99
+"""Part of a time that can go at most: what would remain of less is not known well enough to divide
+by."""
+
+
+def bound(whole: float, removable: float, calls: float | None = None) -> float | None:
+    """Return how many times as fast something gets at most without the removable part of its time.
+
+    With `calls` that part is not removed, but divided among so many calls at once. None where
+    nothing is known to be removable.
+    """
+    freed = removable if calls is None else removable * (1.0 - 1.0 / max(calls, 1.0))
+    if whole <= 0.0 or freed <= 0.0:
+        return None
+    return round(whole / (whole - min(freed, MOST_FREED * whole)), 3)
+
 
 INPUT_FINE_PERCENT = 5.0
 """Of the step; below it, input is fine (XProf's input-pipeline analysis)."""

@@ -1,4 +1,4 @@
-"""Questions about the recorded pipeline: what is upstream, what is downstream, what it costs."""
+"""Questions about the recorded pipeline: neighbours, costs, functions, helpers that made it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,19 @@ import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
+from pipediag import tensorflow_names
 from pipediag.session.model import Session
-from pipediag.session.pipeline import Operation, Pipeline
-from pipediag.tensorflow_names import BATCHING, KEEPS_ELEMENTS, PREFETCH_SWITCHES
+from pipediag.session.pipeline import Operation, OperationFunction, Pipeline
+from pipediag.tensorflow_names import (
+    BATCHING,
+    CHANGES_TABLES,
+    DRAWING_KINDS,
+    KEEPS_ELEMENTS,
+    LOOKUP,
+    PREFETCH_SWITCHES,
+    PYTHON_OPERATIONS,
+    VARIABLES,
+)
 from pipediag.vocabulary import Scalar
 
 
@@ -272,3 +282,137 @@ def _last_behind(op_id: str, behind: Mapping[str, str]) -> str:
         met.add(following)
         op_id = following
     return op_id
+
+
+def uses(function: OperationFunction | None, family: frozenset[str]) -> list[str]:
+    """The graph operations of this family in the function, sorted."""
+    return sorted(family & function.graph_ops.keys()) if function else []
+
+
+def draws_random(function: OperationFunction | None) -> bool:
+    """Whether two of its calls on one element may differ."""
+    return function is not None and tensorflow_names.draws_random(function.graph_ops)
+
+
+def only_looks_up(function: OperationFunction | None) -> bool:
+    """Whether it looks up in tables, and changes none nor anything else, nor draws.
+
+    TensorFlow calls it stateful all the same; its results hang on its element alone, so that it may
+    be called in another order, for several at once and for a whole batch.
+    """
+    changes = PYTHON_OPERATIONS | VARIABLES | CHANGES_TABLES
+    return bool(uses(function, LOOKUP)) and not (uses(function, changes) or draws_random(function))
+
+
+def differs_by_pass(op: Operation) -> bool:
+    """Whether two passes may give other elements here, as it or its function draws them."""
+    return op.kind in DRAWING_KINDS or draws_random(op.function)
+
+
+def calls_python(op: Operation) -> bool:
+    """Whether elements pass through Python in this operation, not only while it is traced."""
+    return bool(uses(op.function, PYTHON_OPERATIONS))
+
+
+def changes_something(op: Operation) -> bool:
+    """Whether its Python visibly changes something, so that it is no function of its element."""
+    return op.function is not None and op.function.side_effect is not None
+
+
+def condition_of_cache(ops: Sequence[Operation], op: Operation, pass_: str) -> str | None:
+    """Return what must hold of the Python above a cache behind `op`; None where there is none.
+
+    `pass_` is what reads the data once: an epoch, or an evaluation.
+    """
+    above = [op, *upstream_of(ops, op)]
+    ids = {one.id for one in above}
+    inner = [one for one in ops if one.inside_function_of in ids and one.id not in ids]
+    python = [one for one in (*above, *inner) if one.kind == "from_generator" or calls_python(one)]
+    if not python:
+        return None
+    if any(one.kind == "from_generator" for one in python):
+        return f"if the generator yields the same data in every {pass_}"
+    return f"if the Python in {call_name(python[0])} returns the same in every {pass_}"
+
+
+FROM_FILES_OR_ARRAYS = frozenset(
+    {
+        "audio_dataset_from_directory",
+        "image_dataset_from_directory",
+        "text_dataset_from_directory",
+        "timeseries_dataset_from_array",
+    }
+)
+"""Keras' helpers: without a batch size they give single examples, for operations of one's own."""
+
+_BATCHES_ALONE = frozenset({"make_batched_features_dataset", "make_csv_dataset"})
+"""They refuse to be called without a batch size."""
+
+TENSORFLOW_DATASETS = frozenset({"tfds.load", "as_dataset"})
+"""They give single examples, for operations of one's own, where they are given no batch size."""
+READ_CONFIG = "read_config."
+"""How an argument of the `tfds.ReadConfig` begins that they are given."""
+
+_ARGUMENTS: Mapping[str, Mapping[tuple[str, str], str]] = {
+    "make_csv_dataset": {
+        ("interleave", "num_parallel_calls"): "num_parallel_reads",
+        ("shuffle", "buffer_size"): "shuffle_buffer_size",
+        ("batch", "batch_size"): "batch_size",
+        ("prefetch", "buffer_size"): "prefetch_buffer_size",
+    },
+    "make_batched_features_dataset": {
+        ("interleave", "num_parallel_calls"): "reader_num_threads",
+        ("parse_example_dataset", "num_parallel_calls"): "parser_num_threads",
+        ("shuffle", "buffer_size"): "shuffle_buffer_size",
+        ("batch", "batch_size"): "batch_size",
+        ("prefetch", "buffer_size"): "prefetch_buffer_size",
+    },
+    **{name: {("batch", "batch_size"): "batch_size"} for name in FROM_FILES_OR_ARRAYS},
+    **{
+        name: {
+            ("interleave", "cycle_length"): f"{READ_CONFIG}interleave_cycle_length",
+            ("interleave", "num_parallel_calls"): (
+                f"{READ_CONFIG}num_parallel_calls_for_interleave_files"
+            ),
+            ("map", "num_parallel_calls"): f"{READ_CONFIG}num_parallel_calls_for_decode",
+            ("padded_batch", "batch_size"): "batch_size",
+        }
+        for name in TENSORFLOW_DATASETS
+    },
+}
+_CALLS = {"make_csv_dataset": "`tf.data.experimental.CsvDataset`"}
+"""What to begin with where a helper's call can't say it."""
+
+
+def argument_of(op: Operation, parameter: str) -> str | None:
+    """The argument of the helper that becomes a parameter of the operation that it makes."""
+    return _ARGUMENTS.get(op.helper or "", {}).get((op.kind, parameter))
+
+
+def gives_batches_alone(op: Operation) -> bool:
+    """Whether the helper that makes the operation can't be told to give single examples."""
+    return op.helper in _BATCHES_ALONE
+
+
+def by_hand(op: Operation) -> str | None:
+    """How to change an operation that a helper makes, as sentences; None where the user made it."""
+    if op.helper is None:
+        return None
+    if op.helper in FROM_FILES_OR_ARRAYS:
+        return (
+            f"`{op.helper}` makes it: with `batch_size=None, shuffle=False` it gives single "
+            "examples, and what stands behind them is yours to write: "
+            "`.shuffle(...).batch(...).prefetch(tf.data.AUTOTUNE)`."
+        )
+    if op.helper in TENSORFLOW_DATASETS:
+        return (
+            f"`{op.helper}` makes it: its `read_config=tfds.ReadConfig(...)` takes how many files "
+            "are read and examples decoded at once, and what stands behind it is yours to write "
+            "on the dataset that it returns, such as `.cache()`."
+        )
+    given = sorted(set(_ARGUMENTS.get(op.helper, {}).values()))
+    begin = _CALLS.get(op.helper, "the calls that it stands for")
+    if not given:
+        return f"`{op.helper}` makes it: to change it, write {begin} yourself."
+    listed = ", ".join(f"`{name}`" for name in given)
+    return f"`{op.helper}` makes it and takes {listed}; for the rest write {begin} yourself."

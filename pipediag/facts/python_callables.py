@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from pipediag.facts.culprit import LINES_AROUND, culprit_place
-from pipediag.facts.graph_ops import calls_python
 from pipediag.facts.limits import Threshold
-from pipediag.facts.pipeline import operations
+from pipediag.facts.order import LINES_AROUND, culprit_place
+from pipediag.facts.pipeline import calls_python, operations
 from pipediag.session.host import Host, HotLine, hot_line
-from pipediag.session.loops import KerasUse
+from pipediag.session.loops import Callback, KerasUse
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.vocabulary import Scalar
@@ -158,3 +157,42 @@ def _alone(session: Session, op: Operation) -> bool:
 
 def _ms(value: float) -> str:
     return f"{value:.3g} ms"
+
+
+def per_batch_callbacks(session: Session) -> list[Callback]:
+    """Callbacks of the diagnosed loop that override a per-batch method."""
+    loop = session.diagnosed_loop()
+    callbacks = loop.keras.callbacks if loop and loop.keras else []
+    return [callback for callback in callbacks if callback.batch_hooks]
+
+
+def lines_of(session: Session, callback: Callback) -> list[HotLine]:
+    """The hot lines of the training thread that lie within the callback's per-batch methods."""
+    hot = session.host.hot_python if session.host else []
+    return [
+        line
+        for line in hot
+        if line.file == callback.file
+        and line.thread == "main"
+        and line.function.rsplit(".", 1)[-1] in callback.batch_hooks
+    ]
+
+
+def callback_percent(session: Session, callback: Callback) -> float:
+    """Percent of the step in the callback's per-batch methods: by a clock, or the stack samples
+    where Keras calls it on another thread, which the clock does not see."""
+    return max(callback.step_percent or 0.0, sampled_percent(session, callback))
+
+
+def sampled_percent(session: Session, callback: Callback) -> float:
+    """Percent of the stack samples in the callback's per-batch methods."""
+    return sum(line.percent for line in lines_of(session, callback))
+
+
+def callbacks_percent(session: Session) -> float:
+    """Percent of the step in any per-batch callback, by the clock or by the stack samples."""
+    callbacks = per_batch_callbacks(session)
+    lines = [line for cb in callbacks for line in lines_of(session, cb)]
+    unique = {(line.file, line.line, line.function): line.percent for line in lines}
+    clocked = {(cb.name, cb.file, cb.line): cb.step_percent or 0.0 for cb in callbacks}
+    return max(sum(clocked.values()), sum(unique.values()))

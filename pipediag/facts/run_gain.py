@@ -1,4 +1,4 @@
-"""What a change buys in all of the run, where only a part of it gets faster."""
+"""What a change gains in all of the run, where only a part of it gets faster."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from math import hypot, sqrt
 from typing import Literal
 
-from pipediag.facts.later_epochs import later_starts_s
-from pipediag.facts.run import rows_of_loop
+from pipediag.facts.run import later_starts_s, rows_of_loop
 from pipediag.session.edits import Edit, Insert, MoveLayers
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import FURTHER_ROUNDS, MAKING, PAUSE, Run, RunGain, RunPart
@@ -16,6 +15,7 @@ from pipediag.session.model import Session
 from pipediag.session.record import Interval
 from pipediag.session.trials import Combined, Trial
 from pipediag.tensorflow_names import CACHES
+from pipediag.vocabulary import RunPartName
 
 Basis = Literal["measured", "at most"]
 
@@ -248,3 +248,54 @@ def _epochs(session: Session, run: Run, edit: Edit | None) -> Taken:
     later_s = later_starts_s(session) or 0.0
     later = waits.share(later_s / waits.seconds if later_s else 0.0)
     return _steps(session, run) + made + later
+
+
+_ONCE: tuple[RunPartName, ...] = (
+    "startup",
+    "before_training",
+    "compile",
+    "between_loops",
+    "after_training",
+)
+
+
+def gain_of_whole(gain: RunGain | None, run: Run | None, whole_s: float) -> RunGain | None:
+    """The same gain, of all that the script takes from start to exit; as it is where it is of that.
+
+    What was seen to come once takes what it took, and all the rest gets as much faster as the gain
+    says (Amdahl's law). What the change takes once more is added.
+
+    Args:
+        gain: of `run`.
+        run: the ledger, which may not know how long the script would train.
+        whole_s: what the script takes without pipediag, in seconds.
+
+    Returns:
+        None where there is none, or what comes once took longer than all of the script does.
+    """
+    if gain is None or run is None or gain.scope == "run":
+        return gain
+    once_s = sum(span.duration_ms for span in run.spans if span.part in _ONCE) / 1000.0
+    if once_s >= whole_s:
+        return None
+
+    more_s = gain.once_s or 0.0
+    least_s, most_s = gain.once_ci95_s or (more_s, more_s)
+
+    def after_s(speedup: float, more_s: float) -> float:
+        return max(once_s + (whole_s - once_s) / speedup + more_s, 1e-9)
+
+    after = after_s(gain.speedup, more_s)
+    ends = gain.ci95 and (
+        whole_s / after_s(gain.ci95[0], most_s),
+        whole_s / after_s(gain.ci95[1], least_s),
+    )
+    return gain.model_copy(
+        update={
+            "speedup": whole_s / after,
+            "ci95": ends,
+            "before_s": whole_s,
+            "after_s": after,
+            "scope": "run",
+        }
+    )

@@ -1,13 +1,51 @@
-"""What the step consists of: its classes, grouped by what can be the bottleneck."""
+"""What the step consists of, and the most that training would gain if input took no time."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
+from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
 from pipediag.facts.machine import on_accelerator
+from pipediag.session.loops import KerasUse, Loop
 from pipediag.session.model import Session
+from pipediag.session.record import Interval
 from pipediag.session.steps import Share, Steps
 from pipediag.vocabulary import Group, StepClass
+
+_SHAPE = re.compile(r"shape=\(([^)]*)\)")
+
+
+def lengths_vary(element_spec: str) -> bool:
+    """Whether a shape has an unknown dimension behind the batch's own."""
+    return any("None" in dimensions[1:] for dimensions in _dimensions(element_spec))
+
+
+def ranks(element_spec: str) -> list[int]:
+    """How many dimensions each component of a batch has, the batch's own among them."""
+    return [len(dimensions) for dimensions in _dimensions(element_spec)]
+
+
+def _dimensions(element_spec: str) -> list[list[str]]:
+    found = _SHAPE.findall(element_spec)
+    return [[one.strip() for one in shape.split(",") if one.strip()] for shape in found]
+
+
+def is_legacy(session: Session, loop: Loop | None) -> bool:
+    """Whether the loop's model is one of the package `tf_keras`.
+
+    What was imported tells it only where the model was not asked: libraries such as
+    `tensorflow_hub` import `tf_keras` beside the Keras that trains.
+    """
+    known = loop.keras.legacy if loop is not None and loop.keras is not None else None
+    return session.environment.legacy_keras if known is None else known
+
+
+def keras_3(session: Session) -> KerasUse | None:
+    """How the diagnosed loop trains; None where it is none of Keras', or one of `tf_keras`."""
+    loop = session.diagnosed_loop()
+    return None if loop is None or is_legacy(session, loop) else loop.keras
+
 
 GROUPS: dict[Group, tuple[StepClass, ...]] = {
     "compute": ("device_compute",),
@@ -100,3 +138,83 @@ def uneven(steps: Steps) -> str | None:
     if steps.mean_ms * UNEVEN < steps.median_ms:
         return "Some steps are much shorter than most, which makes the mean smaller."
     return None
+
+
+def on_torch(session: Session) -> bool:
+    """Whether Keras runs on PyTorch, where it refuses several steps a call and has no XLA."""
+    return session.environment.keras_backend == "torch"
+
+
+def limits_within(interval: Interval) -> list[float]:
+    """The limits on the input wait that its 95 % interval straddles, in percent of the step."""
+    low, high = interval
+    return [limit for limit in (INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT) if low < limit <= high]
+
+
+def only_input_is_told(session: Session) -> bool:
+    """Whether PyTorch computes the step unseen by the profiler, and the input wait is known: more
+    steps would tell no more. The kernels of a GPU are seen, whoever launches them.
+    """
+    shares = session.breakdown
+    if shares is None or not on_torch(session) or shares["device_compute"].percent:
+        return False
+    return len(limits_within(shares["input_wait"].ci95_percent)) < 2
+
+
+APART = 1.1
+"""Two gains that differ by less tell a reader the same. Own choice."""
+
+
+def most_of_free_input(session: Session) -> float | None:
+    """Return how many times as fast training is at most where input takes no time.
+
+    Of the whole loop where its time is known, else of the steps. Each measure of the input wait
+    gives a gain by Amdahl's law: tf.data's gap times with their 95 % interval, and the step on a
+    repeated batch. The largest is the bound. None where the step is input wait alone.
+    """
+    ceiling, wait = session.ceiling, session.input_wait
+    best = ceiling.speedup_if_input_free if ceiling is not None else None
+    if ceiling is None or best is None:
+        return None
+    alone = on_a_repeated_batch(session)
+    contested = wait.contested_by_percent if wait is not None else None
+    found = [best, ceiling.ci95[1] if ceiling.ci95 is not None else best]
+    found += [alone] if alone is not None else []
+    found += [100.0 / (100.0 - contested)] if contested is not None and contested < 100 else []
+    most = max(found)
+    return _of_the_loop(session, most) or ceiling.loop_speedup_if_input_free or most
+
+
+def on_a_repeated_batch(session: Session) -> float | None:
+    """Return the steps' gain by a repeated batch, where it is more than gap times tell.
+
+    Gap times tell what the loop waits; free input also ends what the pipeline takes from the step
+    by computing on the same CPUs. None where the two agree, where the breakdown rests on the
+    repeated batch already, and where they contradict each other (`contested_by_percent`).
+    """
+    wait, alone, ceiling = session.input_wait, session.differential, session.ceiling
+    if wait is None or wait.method != "native" or wait.contention is None:
+        return None
+    if wait.contested_by_percent is not None or ceiling is None or alone is None:
+        return None
+    by_waits, share = ceiling.speedup_if_input_free, alone.input_share_percent
+    if by_waits is None or share >= 100.0:
+        return None
+    gain = 100.0 / (100.0 - share)
+    highest = ceiling.ci95[1] if ceiling.ci95 is not None else by_waits
+    if gain <= max(highest, APART * by_waits):
+        return None
+    return gain
+
+
+def _of_the_loop(session: Session, gain: float) -> float | None:
+    """Return the gain of the whole loop where its steps gain so much; None where not known."""
+    loop, ceiling = session.diagnosed_loop(), session.ceiling
+    time = loop.time if loop is not None else None
+    if time is None or ceiling is None:
+        return None
+    steps, of_loop = ceiling.speedup_if_input_free, ceiling.loop_speedup_if_input_free
+    if not steps or not of_loop:
+        return None
+    left = time.total_s / of_loop - time.steps_s * (1.0 / steps - 1.0 / gain)
+    return time.total_s / left if left > 0 else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pipediag.facts.ending import script_failure
+from pipediag.facts.script import script_failure
 from pipediag.gate.config import VERDICT, GateConfig, RuleLevel
 from pipediag.gate.confirmed_speedup import confirmed_speedup_checks
 from pipediag.gate.idle_limit import idle_limit_checks

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipediag.facts.names import RUN_PART
 from pipediag.facts.run import costliest_row, whole_in_words
 from pipediag.facts.run_gain import ONCE_OFF
-from pipediag.facts.run_parts import RUN_PART
 from pipediag.gate.config import GateConfig
 from pipediag.gate.limits import Limit, Measured, judged, of_runs
 from pipediag.gate.result import Check

@@ -12,9 +12,9 @@ from dataclasses import replace
 from operator import itemgetter
 from statistics import median
 
-from pipediag.facts.culprit import culprit_place
+from pipediag.facts.names import RUN_PART
+from pipediag.facts.order import culprit_place
 from pipediag.facts.run import rows_to_have_back
-from pipediag.facts.run_parts import RUN_PART
 from pipediag.facts.step import GROUPS, class_percent
 from pipediag.gate.config import VERDICT, GateConfig
 from pipediag.gate.majority import merged

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pipediag.encoding.diff import applicable
 from pipediag.errors import ExitStatus
-from pipediag.facts.checkout import in_checkout
+from pipediag.facts.names import in_checkout
 from pipediag.gate.result import Check, CheckOutcome, GateResult, worst_status
 
 _STATUS_WORDS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pipediag.facts.helper_made import (
+from pipediag.facts.pipeline import (
     FROM_FILES_OR_ARRAYS,
     READ_CONFIG,
     TENSORFLOW_DATASETS,

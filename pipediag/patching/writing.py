@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from pipediag.facts.graph_ops import differs_by_pass
+from pipediag.facts.pipeline import differs_by_pass
 from pipediag.patching.arguments import argument, with_arguments
 from pipediag.patching.batch_forms import for_batches
 from pipediag.patching.chains import called_by_readers, inserted, moved, removed, renamed

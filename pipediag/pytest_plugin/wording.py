@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipediag.encoding.terminal import one_line, printable
-from pipediag.facts.culprit import culprit_place
+from pipediag.facts.order import culprit_place
 from pipediag.gate.result import Check, GateResult
 from pipediag.gate.wording import diff_lines, location
 from pipediag.session.model import Session

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pipediag.encoding import markdown
 from pipediag.encoding.visible import clipped
-from pipediag.facts.culprit import culprit_place
-from pipediag.facts.run_parts import RUN_PART
+from pipediag.facts.names import RUN_PART
+from pipediag.facts.order import culprit_place
 from pipediag.reporters.words import labels, run_parts, step_parts, step_words, verdict_words
 from pipediag.reporters.words.findings import group
 from pipediag.reporters.words.first_advice import first_advice, nothing_worth_doing

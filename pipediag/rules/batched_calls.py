@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipediag.facts.graph_ops import only_looks_up
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.pipeline import (
     between,
@@ -12,6 +11,7 @@ from pipediag.facts.pipeline import (
     delay_ms,
     following_batch,
     measured_at,
+    only_looks_up,
     operations,
     place_name,
     upstream,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from pipediag.facts.bounds import bound
+from pipediag.facts.limits import bound
 from pipediag.facts.machine import on_accelerator
 from pipediag.facts.pipeline import delay_ms
 from pipediag.facts.step import class_ms, most_percent

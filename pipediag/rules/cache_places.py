@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.facts.graph_ops import draws_random
-from pipediag.facts.helper_made import gives_batches_alone
 from pipediag.facts.pipeline import (
     between,
     call_name,
     downstream,
+    draws_random,
     framework_call,
+    gives_batches_alone,
     keeps_elements,
     operations,
     passes_over_data,

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from pipediag.facts.amounts import memory_size
-from pipediag.facts.epochs import FIRST_BATCHES, fills_a_shuffle, seen_time
-from pipediag.facts.graph_ops import condition_of_cache, differs_by_pass
-from pipediag.facts.later_epochs import long_percent, time_of_epochs
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import available_bytes
+from pipediag.facts.names import memory_size
 from pipediag.facts.pipeline import (
     between,
     call_name,
+    condition_of_cache,
     delay_ms,
+    differs_by_pass,
     downstream,
     keeps_elements,
     measured_at,
@@ -24,6 +23,13 @@ from pipediag.facts.pipeline import (
     reaches_the_loop,
     reshuffles,
     upstream,
+)
+from pipediag.facts.run import (
+    FIRST_BATCHES,
+    fills_a_shuffle,
+    long_percent,
+    seen_time,
+    time_of_epochs,
 )
 from pipediag.facts.step import class_ms
 from pipediag.rules.bounds import less_input

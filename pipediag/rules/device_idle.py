@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipediag.facts.amounts import exact_time
 from pipediag.facts.devices import (
     NO_ACCELERATOR,
     NO_DEVICE,
@@ -33,6 +32,7 @@ from pipediag.facts.limits import (
     PERTURBED,
     Threshold,
 )
+from pipediag.facts.names import exact_time
 from pipediag.facts.pipeline import last_operation
 from pipediag.rules.bounds import ceiling
 from pipediag.rules.model_edits import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipediag.facts.padding import WITHIN, masks_a_token, within_percent
+from pipediag.facts.embeddings import WITHIN, masks_a_token, within_percent
 from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding, EmbeddingIds
 from pipediag.session.findings import Finding

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from pipediag.facts.amounts import exact_time
-from pipediag.facts.embedding_cost import parts_ms, percent_of_step
+from pipediag.facts.embeddings import LARGE, large, parts_ms, percent_of_step
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
+from pipediag.facts.names import exact_time
 from pipediag.facts.step import class_percent
-from pipediag.facts.table_sizes import LARGE, large
 from pipediag.rules.bounds import at_most_without
 from pipediag.rules.model_edits import (
     NO_MODEL_EDIT,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.facts.graph_ops import calls_python, differs_by_pass
-from pipediag.facts.later_epochs import later_starts_s, time_of_epochs
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.pipeline import (
     call_name,
+    calls_python,
+    differs_by_pass,
     last_before_prefetch,
     operations,
     place_name,
     reshuffles,
     upstream,
 )
-from pipediag.facts.run import starts_s, whole_in_words
+from pipediag.facts.run import later_starts_s, starts_s, time_of_epochs, whole_in_words
 from pipediag.rules.caching import cache_bytes, fits_in_memory
 from pipediag.rules.reading import files_at_once, read_in_turn
 from pipediag.rules.rule import Meta

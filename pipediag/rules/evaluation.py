@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipediag.facts.amounts import memory_size, share
 from pipediag.facts.evaluations import (
     cache_place,
     elements_of_a_batch,
@@ -18,15 +17,19 @@ from pipediag.facts.evaluations import (
     small_predictions,
     wait_percent,
 )
-from pipediag.facts.graph_ops import (
+from pipediag.facts.limits import INPUT_WAIT, Threshold
+from pipediag.facts.machine import available_bytes, cpus
+from pipediag.facts.names import memory_size, share
+from pipediag.facts.pipeline import (
+    call_name,
     calls_python,
     changes_something,
     condition_of_cache,
     only_looks_up,
+    place_name,
+    prefetch_switched_off_in,
+    upstream_of,
 )
-from pipediag.facts.limits import INPUT_WAIT, Threshold
-from pipediag.facts.machine import available_bytes, cpus
-from pipediag.facts.pipeline import call_name, place_name, prefetch_switched_off_in, upstream_of
 from pipediag.rules.caching import FILL_S, LEAST_BATCHES, MEMORY
 from pipediag.rules.parallel_calls import is_serial_and_stateful
 from pipediag.rules.rule import Meta

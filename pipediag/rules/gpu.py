@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
-from pipediag.facts.amounts import exact_time
 from pipediag.facts.devices import NO_ACCELERATOR, accelerators, full_name, percent_of_span, worst
 from pipediag.facts.limits import INPUT_GAPS, Threshold
+from pipediag.facts.names import exact_time
 from pipediag.rules.device_idle import UNTRIED, input_first_on, prefetched_to, without_idle
 from pipediag.rules.model_edits import OWN_LOOP, PROFILE_ALONE, in_sixteen_bits
 from pipediag.rules.rule import Meta, with_edit

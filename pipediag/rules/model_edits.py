@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pipediag.facts.callbacks import per_batch_callbacks
-from pipediag.facts.keras_version import keras_3
 from pipediag.facts.machine import available_bytes
-from pipediag.facts.undivided import on_torch
+from pipediag.facts.python_callables import per_batch_callbacks
+from pipediag.facts.step import keras_3, on_torch
 from pipediag.session.edits import Edit, SetModel
 from pipediag.session.loops import KerasUse
 from pipediag.session.model import Session

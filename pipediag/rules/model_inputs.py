@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pipediag.facts.amounts import memory_size
-from pipediag.facts.graph_ops import calls_python, differs_by_pass
+from pipediag.facts.embeddings import padded_percent
 from pipediag.facts.limits import INPUT_BOUND, Threshold
-from pipediag.facts.padding import padded_percent
+from pipediag.facts.names import memory_size
 from pipediag.facts.pipeline import (
     call_name,
+    calls_python,
+    differs_by_pass,
     last_before_prefetch,
     operations,
     passes_over_data,
     place_name,
     upstream,
 )
-from pipediag.facts.shapes import lengths_vary
-from pipediag.facts.step import class_percent
+from pipediag.facts.step import class_percent, lengths_vary
 from pipediag.rules.bounds import at_most_without
 from pipediag.rules.caching import (
     MEMORY,

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pipediag.facts.graph_ops import calls_python, draws_random, only_looks_up, uses
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.machine import cpus, pool_size
-from pipediag.facts.pipeline import call_name, costlier, measured_at, operations, place_name
+from pipediag.facts.pipeline import (
+    call_name,
+    calls_python,
+    costlier,
+    draws_random,
+    measured_at,
+    only_looks_up,
+    operations,
+    place_name,
+    uses,
+)
 from pipediag.facts.python_callables import (
     WAITS_FIRST,
     hottest_line_sentence,

@@ -7,16 +7,15 @@ from pathlib import PurePath
 
 import numpy as np
 
-from pipediag.facts.amounts import exact_time
-from pipediag.facts.bounds import bound
-from pipediag.facts.callbacks import (
+from pipediag.facts.limits import INPUT_BOUND, Threshold, bound
+from pipediag.facts.machine import on_accelerator
+from pipediag.facts.names import exact_time
+from pipediag.facts.python_callables import (
     callback_percent,
     lines_of,
     per_batch_callbacks,
     sampled_percent,
 )
-from pipediag.facts.limits import INPUT_BOUND, Threshold
-from pipediag.facts.machine import on_accelerator
 from pipediag.facts.step import FREED_BY_FEWER_CALLS, class_ms, class_percent, most_percent
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta, Place

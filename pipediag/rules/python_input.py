@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipediag.facts.graph_ops import uses
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import (
@@ -14,6 +13,7 @@ from pipediag.facts.pipeline import (
     operations,
     place_name,
     upstream,
+    uses,
 )
 from pipediag.facts.python_callables import (
     WAITS_FIRST,

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from pipediag.facts.graph_ops import calls_python, uses
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import cpus
-from pipediag.facts.pipeline import call_name, costlier, delay_ms, operations, place_name
+from pipediag.facts.pipeline import (
+    call_name,
+    calls_python,
+    costlier,
+    delay_ms,
+    operations,
+    place_name,
+    uses,
+)
 from pipediag.facts.python_callables import python_calls, python_evidence
 from pipediag.facts.step import class_ms
 from pipediag.rules.bounds import less_input, parallel

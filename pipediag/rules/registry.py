@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from pipediag.facts.helper_made import by_hand
 from pipediag.facts.order import in_order
+from pipediag.facts.pipeline import by_hand
 from pipediag.rules import (
     batched_calls,
     cache_places,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.facts.later_epochs import long_percent, steps_beside_percent
 from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.pipeline import delay_ms, measured_at
+from pipediag.facts.run import long_percent, steps_beside_percent
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.steps import Share

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipediag.facts.bounds import bound
-from pipediag.facts.limits import INPUT_FINE_PERCENT, Threshold
+from pipediag.facts.limits import INPUT_FINE_PERCENT, Threshold, bound
 from pipediag.facts.run import whole_in_words
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.rules.rule import Meta

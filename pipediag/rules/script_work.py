@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from pipediag.facts.bounds import bound
-from pipediag.facts.limits import Threshold
+from pipediag.facts.limits import Threshold, bound
 from pipediag.facts.run import whole_in_words
 from pipediag.facts.run_gain import gain_at_most, gain_without
 from pipediag.rules.rule import Meta, Place

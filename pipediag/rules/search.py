@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipediag.facts.graph_ops import (
-    changes_something,
-    condition_of_cache,
-    differs_by_pass,
-    only_looks_up,
-)
 from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import (
+    changes_something,
+    condition_of_cache,
     delay_ms,
+    differs_by_pass,
     last_operation,
+    only_looks_up,
     operations,
     option,
     passes_over_data,

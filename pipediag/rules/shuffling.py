@@ -5,18 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from pipediag.facts.amounts import time_taken
-from pipediag.facts.bounds import bound
-from pipediag.facts.epochs import FIRST_BATCHES, holds_all
-from pipediag.facts.helper_made import gives_batches_alone
-from pipediag.facts.later_epochs import (
-    comes_again,
-    first_batch_percent,
-    later_starts_s,
-    long_percent,
-    time_of_epochs,
-)
-from pipediag.facts.limits import Threshold
+from pipediag.facts.limits import Threshold, bound
+from pipediag.facts.names import time_taken
 from pipediag.facts.pipeline import (
     between,
     call_name,
@@ -24,13 +14,23 @@ from pipediag.facts.pipeline import (
     downstream,
     following_batch,
     framework_call,
+    gives_batches_alone,
     keeps_elements,
     operations,
     passes_over_data,
     place_name,
     upstream,
 )
-from pipediag.facts.run import starts_s
+from pipediag.facts.run import (
+    FIRST_BATCHES,
+    comes_again,
+    first_batch_percent,
+    holds_all,
+    later_starts_s,
+    long_percent,
+    starts_s,
+    time_of_epochs,
+)
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit, Move, SetParameters

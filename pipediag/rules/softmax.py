@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pipediag.facts.embedding_cost import hidden, part_ms
-from pipediag.facts.keras_version import keras_3
+from pipediag.facts.embeddings import hidden, part_ms
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
-from pipediag.facts.step import class_ms
+from pipediag.facts.step import class_ms, keras_3
 from pipediag.rules.embeddings import computed_percent, judged_by_compute
 from pipediag.rules.model_edits import drawn_classes
 from pipediag.rules.rule import Meta

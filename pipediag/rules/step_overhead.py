@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pipediag.facts.bounds import bound
-from pipediag.facts.callbacks import callbacks_percent, per_batch_callbacks
-from pipediag.facts.limits import INPUT_BOUND, Threshold
+from pipediag.facts.limits import INPUT_BOUND, Threshold, bound
 from pipediag.facts.pipeline import operations, place_name
-from pipediag.facts.step import CALL_CLASSES, FREED_BY_FEWER_CALLS, class_percent
-from pipediag.facts.undivided import on_torch
+from pipediag.facts.python_callables import callbacks_percent, per_batch_callbacks
+from pipediag.facts.step import CALL_CLASSES, FREED_BY_FEWER_CALLS, class_percent, on_torch
 from pipediag.rules.bounds import without
 from pipediag.rules.model_edits import (
     OWN_LOOP,

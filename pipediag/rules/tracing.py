@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from pipediag.facts.bounds import bound
-from pipediag.facts.limits import Threshold
+from pipediag.facts.limits import Threshold, bound
 from pipediag.facts.pipeline import call_name, operations
 from pipediag.facts.run_gain import gain_at_most
-from pipediag.facts.shapes import lengths_vary, ranks
-from pipediag.facts.step import class_ms, class_percent
+from pipediag.facts.step import class_ms, class_percent, lengths_vary, ranks
 from pipediag.rules.rule import Meta, Place
 from pipediag.rules.run_parts import NOTABLE, THRESHOLDS, weigh
 from pipediag.session.findings import Finding

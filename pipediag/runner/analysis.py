@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pipediag.errors import PipediagError
-from pipediag.facts.report_directory import as_typed, default_directory
+from pipediag.facts.names import as_typed, default_directory
 from pipediag.interrupts import INTERRUPTS
 from pipediag.runner.child_connection import Ask, OnTrials
 from pipediag.runner.child_process import ChildResult, child_that_waits, supervise

@@ -14,7 +14,7 @@ from pipediag.errors import add_note
 from pipediag.facts.machine import cores_allowed
 from pipediag.facts.order import concluded
 from pipediag.facts.run_gain import gain_of_all
-from pipediag.facts.second_run import edits_for_held_loop, edits_for_second_run, ended_well
+from pipediag.facts.script import edits_for_held_loop, edits_for_second_run, ended_well
 from pipediag.measures.host.of_loop import host_of_loop
 from pipediag.measures.host.samples import host_samples
 from pipediag.measures.loop.chosen import chosen_loop

@@ -430,7 +430,7 @@ class _Watch:
         self, shortage: cgroup.MemoryShortage | None
     ) -> tuple[ScriptOutcome, int | None, str | None]:
         # Imported once the script is over, as it would start later for what that brings along.
-        from pipediag.facts.ending import ended_from_outside
+        from pipediag.facts.script import ended_from_outside
 
         outcome, status, detail = self._ending_but_for_trials(shortage)
         lost = self._lost_in_trial is not None and self._process.returncode != 0

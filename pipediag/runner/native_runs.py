@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 
 from pipediag.errors import ExitStatus, PipediagError
-from pipediag.facts.whole_run import gain_of_whole
+from pipediag.facts.run_gain import gain_of_whole
 from pipediag.runner.child_process import CHILD
 from pipediag.runner.signals import wait_for
 from pipediag.session.ledger import RunGain

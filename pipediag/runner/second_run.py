@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.errors import PipediagError
-from pipediag.facts.second_run import edits_for_second_run
+from pipediag.facts.script import edits_for_second_run
 from pipediag.interrupts import INTERRUPTS
 from pipediag.runner.child_connection import Ask
 from pipediag.runner.child_process import ChildResult, supervise

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from pipediag.facts.culprit import LINES_AROUND, SourcePlace, culprit_place
+from pipediag.facts.order import LINES_AROUND, SourcePlace, culprit_place
 from pipediag.facts.python_callables import python_behind
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.runner.source_patches import as_measured

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from pipediag.facts.second_run import edits_for_held_loop
+from pipediag.facts.script import edits_for_held_loop
 from pipediag.facts.step import consumer_ms
 from pipediag.rules.search import beyond
 from pipediag.runner.child_connection import Ask, ChildGone

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.facts.epochs import FIRST_BATCHES, seen_time
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
-from pipediag.facts.run import making_ms
+from pipediag.facts.run import FIRST_BATCHES, making_ms, seen_time
 from pipediag.session.model import Session
 from pipediag.trials.statistics import FEWEST_ROUNDS
 

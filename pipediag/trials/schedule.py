@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
-from pipediag.facts.shapes import lengths_vary
+from pipediag.facts.step import lengths_vary
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session

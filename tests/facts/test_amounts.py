@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.facts.amounts import exact_time, memory_size, share, time_taken
+from pipediag.facts.names import exact_time, memory_size, share, time_taken
 
 NOTHING = re.compile(r"^0(\.0+)? ")
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.facts.callbacks import (
+from pipediag.facts.python_callables import (
     callback_percent,
     callbacks_percent,
     lines_of,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.facts.checkout import in_checkout
+from pipediag.facts.names import in_checkout
 from pipediag.gate.formats import render
 from tests.gate.formats.checks import make_check, make_result
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipediag.facts.culprit import SourcePlace, culprit_place
+from pipediag.facts.order import SourcePlace, culprit_place
 from pipediag.session.trials import Trial
 from tests import factories
 

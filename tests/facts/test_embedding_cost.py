@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.facts.embedding_cost import part_ms, parts_ms
+from pipediag.facts.embeddings import part_ms, parts_ms
 from pipediag.session.embedding_cost import NO_PROGRAM, EmbeddingCost, FusedParts, PartName
 from pipediag.session.model import Session
 from tests.factories import make_embedding, make_embedding_cost, make_session

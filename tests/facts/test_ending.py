@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from pipediag.facts.ending import cut_short, ended_from_outside, ending, failed_by_itself
+from pipediag.facts.script import cut_short, ended_from_outside, ending, failed_by_itself
 from pipediag.session.run import Script
 from pipediag.vocabulary import ScriptOutcome
 from tests import factories

@@ -2,12 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.facts.epochs import (
-    fills_a_shuffle,
-    holds_all,
-    seen_time,
-    steps_percent,
-)
+from pipediag.facts.run import fills_a_shuffle, holds_all, seen_time, steps_percent
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from tests.factories import make_loop, make_loop_time, make_session

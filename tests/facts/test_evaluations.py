@@ -11,7 +11,7 @@ from pipediag.facts.evaluations import (
     shuffled_above,
     wait_percent,
 )
-from pipediag.facts.graph_ops import condition_of_cache
+from pipediag.facts.pipeline import condition_of_cache
 from pipediag.session.loops import Evaluation
 from pipediag.session.pipeline import Operation, Pipeline
 from tests.evaluations import decoding, ending, validation, written

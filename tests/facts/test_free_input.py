@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.free_input import most_of_free_input, on_a_repeated_batch
+from pipediag.facts.step import most_of_free_input, on_a_repeated_batch
 from pipediag.session.model import Session
 from pipediag.session.steps import Ceiling, Differential
 from tests.factories import make_loop, make_loop_time, make_session

@@ -2,13 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.facts.graph_ops import (
-    calls_python,
-    differs_by_pass,
-    draws_random,
-    only_looks_up,
-    uses,
-)
+from pipediag.facts.pipeline import calls_python, differs_by_pass, draws_random, only_looks_up, uses
 from tests.records import make_function, make_operation
 
 FLIP = make_function(graph_ops={"RandomUniform": 1, "Mul": 2})

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from pipediag.facts.helper_made import by_hand
-from pipediag.facts.pipeline import call_name, operations, passes_over_data, place_name
+from pipediag.facts.pipeline import by_hand, call_name, operations, passes_over_data, place_name
 from pipediag.rules.registry import run_rules
 from pipediag.session.pipeline import Operation
 from tests.factories import make_keras, make_loop, make_session

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.later_epochs import (
+from pipediag.facts.run import (
     comes_again,
     first_batch_percent,
     later_starts_s,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.memory_plan import MemoryPlan, plan_memory
+from pipediag.facts.embeddings import MemoryPlan, plan_memory
 from pipediag.reporters.words.memory_words import needed
 from tests.factories import make_embedding, make_keras, make_loop, make_session
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.facts.report_directory import as_typed, default_directory
+from pipediag.facts.names import as_typed, default_directory
 
 
 @pytest.mark.parametrize(

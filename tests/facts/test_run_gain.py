@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.later_epochs import later_starts_s
-from pipediag.facts.run import making_ms, starts_s
+from pipediag.facts.run import later_starts_s, making_ms, starts_s
 from pipediag.facts.run_gain import gain_at_most, gain_for_run, gain_of_all, gain_without
 from pipediag.session.edits import Edit, Insert, MoveLayers
 from pipediag.session.findings import Finding

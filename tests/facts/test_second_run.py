@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.second_run import edits_for_second_run
+from pipediag.facts.script import edits_for_second_run
 from pipediag.session.model import Session
 from pipediag.session.run import Script
 from pipediag.session.trials import NO_BUDGET, Trial

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.facts.shapes import lengths_vary, ranks
+from pipediag.facts.step import lengths_vary, ranks
 
 PAIR = (
     "(TensorSpec(shape=(None, None), dtype=tf.int32, name=None), "

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.facts.trial_clock import block_start_ms
+from pipediag.facts.devices import block_start_ms
 from tests.reporters import trial_sessions
 
 

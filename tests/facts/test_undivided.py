@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.facts.undivided import limits_within, only_input_is_told
+from pipediag.facts.step import limits_within, only_input_is_told
 from pipediag.session.model import Session
 from tests.factories import make_session
 from tests.records import make_breakdown, make_environment

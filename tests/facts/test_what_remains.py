@@ -6,8 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from pipediag.facts.order import concluded
-from pipediag.facts.what_remains import what_remains
+from pipediag.facts.order import concluded, what_remains
 from pipediag.session.findings import Finding
 from pipediag.session.host import HotLine
 from pipediag.session.run import Script

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.facts.whole_run import gain_of_whole
+from pipediag.facts.run_gain import gain_of_whole
 from pipediag.session.ledger import Run, RunGain, RunSpan
 from pipediag.vocabulary import RunPartName, RunScope
 

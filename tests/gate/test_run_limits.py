@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.facts.run_parts import RUN_PART
+from pipediag.facts.names import RUN_PART
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
 from pipediag.gate.run_limits import run_limit_checks

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from pipediag.facts.embeddings import LARGE
 from pipediag.facts.limits import OPERATION_SHARE
-from pipediag.facts.table_sizes import LARGE
 from pipediag.rules.embeddings import (
     DENSE_EMBEDDING_UPDATE,
     REGULARIZED_TABLE,

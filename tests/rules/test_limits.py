@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pipediag.facts.embeddings import LARGE
 from pipediag.facts.limits import INPUT_BOUND, INPUT_GAPS, INPUT_WAIT, OPERATION_SHARE, PERTURBED
-from pipediag.facts.table_sizes import LARGE
 from pipediag.rules.batched_calls import ELEMENT_TIME, ELEMENTS, PER_ELEMENT_MAP
 from pipediag.rules.caching import MISSING_CACHE
 from pipediag.rules.defaults import DEBUG_MODE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.facts.culprit import LINES_AROUND
+from pipediag.facts.order import LINES_AROUND
 from pipediag.runner import source_files
 from pipediag.runner.source_files import call_span, sentence, with_excerpt, written_since
 from pipediag.session.host import HotLine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipediag.encoding.github import command
-from pipediag.facts.checkout import in_checkout
+from pipediag.facts.names import in_checkout
 from pipediag.gate.formats import text
 from pipediag.gate.result import Check, GateResult
 from pipediag.gate.wording import diff_lines, most_valuable_first

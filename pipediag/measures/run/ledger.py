@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from pipediag.facts.ending import ended_from_outside
+from pipediag.facts.script import ended_from_outside
 from pipediag.measures.missing import Missing
 from pipediag.measures.run.amounts import Amounts, amounts_of, starts_of, steps_of
 from pipediag.measures.run.cut_off import before_its_next_round, in_its_training

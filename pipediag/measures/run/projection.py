@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-from pipediag.facts.shapes import lengths_vary
+from pipediag.facts.step import lengths_vary
 from pipediag.measures.loop.cache_fill import cache_filled_meanwhile
 from pipediag.measures.makings import SLOW_ONES, are_doubtful, usual_ns
 from pipediag.measures.run.amounts import Amounts, starts_of, steps_of

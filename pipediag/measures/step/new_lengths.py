@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipediag.facts.shapes import lengths_vary
+from pipediag.facts.step import lengths_vary
 from pipediag.measures.building import Building
 from pipediag.measures.recorded_windows import step_ms, steps_ns
 from pipediag.measures.step.differential import ConsumerAlone

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipediag.facts.epochs import EXPLAINED_PERCENT, steps_percent
 from pipediag.facts.limits import (
     INPUT_BOUND_PERCENT,
     INPUT_FINE_PERCENT,
@@ -13,6 +12,7 @@ from pipediag.facts.limits import (
     SLOWED_RATIO,
 )
 from pipediag.facts.machine import missed_cores
+from pipediag.facts.run import EXPLAINED_PERCENT, steps_percent
 from pipediag.measures.verdict.loop_wording import elsewhere, length
 from pipediag.measures.verdict.wording import place
 from pipediag.session.host import Host

@@ -12,18 +12,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipediag.facts.ending import failed_by_itself
-from pipediag.facts.free_input import most_of_free_input
-from pipediag.facts.later_epochs import (
+from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
+from pipediag.facts.run import (
+    Where,
     first_batch_percent,
     later_starts_s,
+    rows_to_have_back,
     steps_beside_percent,
     time_of_epochs,
+    where,
+    whole_in_words,
 )
-from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
-from pipediag.facts.run import Where, rows_to_have_back, where, whole_in_words
-from pipediag.facts.step import group_percents, group_range, uneven
-from pipediag.facts.undivided import limits_within, only_input_is_told
+from pipediag.facts.script import failed_by_itself
+from pipediag.facts.step import (
+    group_percents,
+    group_range,
+    limits_within,
+    most_of_free_input,
+    only_input_is_told,
+    uneven,
+)
 from pipediag.measures.step.differential import FEWEST_STEPS
 from pipediag.measures.verdict.confidence import (
     Doubt,

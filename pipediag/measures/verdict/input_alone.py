@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.facts.amounts import exact_time
+from pipediag.facts.names import exact_time
 from pipediag.measures.step.differential import FEWEST_STEPS
 from pipediag.measures.verdict.culprits import input_culprit
 from pipediag.measures.verdict.wording import costs_most

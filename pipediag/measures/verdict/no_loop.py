@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.facts.ending import cut_short, ending
+from pipediag.facts.script import cut_short, ending
 from pipediag.measures.verdict.wording import place
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePath
 
-from pipediag.facts.amounts import exact_time
 from pipediag.facts.limits import INPUT_FINE_PERCENT
+from pipediag.facts.names import exact_time
 from pipediag.facts.step import GROUPS
 from pipediag.measures.verdict.culprits import Culprit
 from pipediag.session.loops import NestedCall

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipediag.facts.run_parts import RUN_PART
+from pipediag.facts.names import RUN_PART
 from pipediag.reporters.html import charts
 from pipediag.reporters.html.page import environment
 from pipediag.reporters.words import headline, labels, run_parts, verdict_words

@@ -16,13 +16,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pipediag.encoding.html import shown
-from pipediag.facts.culprit import culprit_place
-from pipediag.facts.free_input import most_of_free_input
-from pipediag.facts.memory_plan import plan_memory
-from pipediag.facts.order import to_act_on
+from pipediag.facts.embeddings import plan_memory
+from pipediag.facts.names import RUN_PART
+from pipediag.facts.order import culprit_place, to_act_on
 from pipediag.facts.python_callables import python_behind
-from pipediag.facts.run_parts import RUN_PART
-from pipediag.facts.step import uneven
+from pipediag.facts.step import most_of_free_input, uneven
 from pipediag.reporters.html import charts, contents, source_lines, trial_chart
 from pipediag.reporters.html.inline_script import policy, script, style
 from pipediag.reporters.words import (

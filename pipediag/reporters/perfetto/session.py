@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from pipediag import __version__
-from pipediag.facts.profile_clock import profile_clock
-from pipediag.facts.run_id import run_id
-from pipediag.facts.run_parts import RUN_PART
-from pipediag.facts.trial_clock import block_start_ms
+from pipediag.facts.devices import block_start_ms, profile_clock
+from pipediag.facts.names import RUN_PART, run_id
 from pipediag.reporters.perfetto.writer import TraceWriter, arguments_of, encoded
 from pipediag.reporters.words import labels
 from pipediag.session.model import Session

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from pipediag.encoding.csv import TableWriter
-from pipediag.facts.profile_clock import profile_clock
-from pipediag.facts.run_id import run_id
-from pipediag.facts.trial_clock import block_start_ms
+from pipediag.facts.devices import block_start_ms, profile_clock
+from pipediag.facts.names import run_id
 from pipediag.reporters.tables.detail_rows import (
     COPY_COLUMNS,
     EVIDENCE_COLUMNS,

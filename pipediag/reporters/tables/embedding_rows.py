@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipediag.facts.embedding_cost import parts_ms
-from pipediag.facts.padding import padding_percent
+from pipediag.facts.embeddings import padding_percent, parts_ms
 from pipediag.reporters.tables.device_rows import Row
 from pipediag.session.embeddings import Embedding, EmbeddingIds
 from pipediag.session.model import Session

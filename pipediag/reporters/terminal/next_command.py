@@ -6,11 +6,10 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipediag.facts.ending import failed_by_itself
+from pipediag.facts.names import default_directory
 from pipediag.facts.order import worth_doing
-from pipediag.facts.report_directory import default_directory
-from pipediag.facts.second_run import edits_for_second_run
-from pipediag.facts.undivided import only_input_is_told
+from pipediag.facts.script import edits_for_second_run, failed_by_itself
+from pipediag.facts.step import only_input_is_told
 from pipediag.reporters.words.ways_on import longer_budget, longer_run, too_long_to_try
 from pipediag.session.model import Session
 

@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pipediag.facts.memory_plan import MemoryPlan, plan_memory
+from pipediag.facts.embeddings import MemoryPlan, plan_memory
+from pipediag.facts.names import as_typed
 from pipediag.facts.order import to_act_on, worth_doing
-from pipediag.facts.report_directory import as_typed
 from pipediag.reporters.terminal.encoded import Encoded, prose, shortened
 from pipediag.reporters.terminal.limits import MAX_LINES, SPARING, UNLIMITED, Limits
 from pipediag.reporters.terminal.next_command import next_command

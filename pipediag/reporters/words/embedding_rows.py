@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipediag.facts.padding import masks_a_token, padding_percent
-from pipediag.facts.table_sizes import large
+from pipediag.facts.embeddings import large, masks_a_token, padding_percent
 from pipediag.reporters.words.quantities import NOTHING, number, percent
 from pipediag.session.embeddings import Embedding, EmbeddingIds
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.facts.epochs import EXPLAINED_PERCENT, steps_percent
+from pipediag.facts.run import EXPLAINED_PERCENT, steps_percent
 from pipediag.reporters.words import labels, pipeline_estimate, run_parts
 from pipediag.reporters.words import trial_outcomes as trials
 from pipediag.reporters.words.quantities import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.facts.memory_plan import MemoryPlan
+from pipediag.facts.embeddings import MemoryPlan
 from pipediag.reporters.words.quantities import byte_count
 
 ON_TOP = "Activations, the data and what TensorFlow itself takes come on top."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipediag.facts.run_parts import RUN_PART
+from pipediag.facts.names import RUN_PART
 from pipediag.reporters.words.quantities import (
     NO_BREAK,
     counted,

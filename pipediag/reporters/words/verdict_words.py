@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pipediag.facts.names import RUN_PART
 from pipediag.facts.order import known_gain, to_act_on, worth_doing
-from pipediag.facts.run_parts import RUN_PART
 from pipediag.reporters.words import labels
 from pipediag.session.model import Session
 from pipediag.vocabulary import VerdictSeverity

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from pipediag.facts.ending import failed_by_itself
 from pipediag.facts.order import worth_doing
-from pipediag.facts.undivided import only_input_is_told
+from pipediag.facts.script import failed_by_itself
+from pipediag.facts.step import only_input_is_told
 from pipediag.reporters.words.quantities import counted
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.epochs import steps_percent
-from pipediag.facts.later_epochs import first_batch_percent
+from pipediag.facts.run import first_batch_percent, steps_percent
 from pipediag.measures.loop.loops import loop_rows, projected_s
 from pipediag.measures.loop.time import IN_GRAPH, TOO_SHORT, time_missing, time_of
 from pipediag.session.loops import Loop, LoopTime

@@ -8,7 +8,7 @@ from itertools import chain
 
 import pytest
 
-from pipediag.facts.run_id import run_id
+from pipediag.facts.names import run_id
 from pipediag.library.result import Result
 from pipediag.reporters.tables import csv as tables
 from pipediag.session.model import Session

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.facts.report_directory import default_directory
+from pipediag.facts.names import default_directory
 from pipediag.reporters.terminal.next_command import NextCommand, next_command
 from pipediag.session.patches import Patch
 from pipediag.session.run import Script

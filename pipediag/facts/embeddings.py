@@ -1,19 +1,144 @@
-"""The memory that training takes, table by table, and what changes of a table would save.
+"""Embedding tables: what they cost in a step, their padding, and the memory that training takes.
 
-All is computed from shapes, optimizer slots and what the step's graph shows of updates.
+The memory plan is computed from shapes, optimizer slots and what the step's graph shows of updates.
 Activations, the data and what TensorFlow itself takes come on top.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
+from pipediag.facts.limits import Threshold
 from pipediag.facts.machine import gpu_memory_bytes
-from pipediag.session.embeddings import Embedding
+from pipediag.session.embedding_cost import NO_PROGRAM, EmbeddingCost
+from pipediag.session.embeddings import Embedding, EmbeddingIds
 from pipediag.session.loops import KerasUse, Loop
 from pipediag.session.model import Session
+from pipediag.vocabulary import StepPart, TablePart
+
+LARGE = Threshold(
+    "size of the table",
+    10.0,
+    "MB",
+    "own measurements: at 100,000 rows of 64 (26 MB) Adam took 31 ms a step and SGD 7 ms; at 1,000 "
+    "rows there was nothing to gain",
+)
+
+
+def large(tables: Iterable[Embedding]) -> list[Embedding]:
+    """Those of at least that size."""
+    return [table for table in tables if table.table_bytes >= LARGE.value * 1e6]
+
+
+_NOTICED_PERCENT = 1.0
+"""Of the compute: what XLA fused with other parts, or computed in a program that was not kept,
+hides a part from there on. Own choice: less changes no figure that is shown."""
+
+
+def parts_ms(
+    session: Session, tables: Iterable[Embedding], parts: Iterable[TablePart]
+) -> float | None:
+    """Milliseconds of a step in these parts of these tables; None where one's were not told."""
+    if session.embedding_cost is None:
+        return None
+    wanted, found = set(parts), 0.0
+    for table in tables:
+        names = {(part, table.layer, table.variable) for part in wanted}
+        own = [
+            one
+            for one in session.embedding_cost.parts
+            if (one.layer, one.variable) == (table.layer, table.variable)
+        ]
+        if not own or hidden(session.embedding_cost, names):
+            return None
+        found += sum(one.ms for one in own if one.part in wanted)
+    return found
+
+
+def part_ms(session: Session, part: StepPart) -> float | None:
+    """Milliseconds of a step in what is no table's; None where the profile does not tell."""
+    cost = session.embedding_cost
+    if cost is None or hidden(cost, {(part, None, None)}):
+        return None
+    return sum(one.ms for one in cost.parts if one.part == part)
+
+
+def hidden(cost: EmbeddingCost, wanted: Set[tuple[StepPart, str | None, str | None]]) -> bool:
+    """Whether XLA fused any of these parts, given with layer and variable, with others, or may have
+    computed them where the profile does not tell."""
+    fused = (
+        one.percent
+        for one in cost.fused
+        if any((part.part, part.layer, part.variable) in wanted for part in one.parts)
+    )
+    return max(sum(fused), _unkept_percent(cost)) >= _NOTICED_PERCENT
+
+
+def _unkept_percent(cost: EmbeddingCost) -> float:
+    """Of the compute: at most what ran in programs that the profile does not keep, which may hold
+    any part."""
+    if NO_PROGRAM not in cost.notes:
+        return 0.0
+    not_told = sum(one.percent for one in cost.parts if one.part == "not_told")
+    return not_told - sum(one.percent for one in cost.fused)
+
+
+def percent_of_step(session: Session, ms: float | None) -> float | None:
+    """Of the mean step; None where that or the time is not known."""
+    if ms is None or session.steps is None or not session.steps.mean_ms:
+        return None
+    return 100.0 * ms / session.steps.mean_ms
+
+
+WITHIN = Threshold(
+    "zeros between other ids",
+    0.1,
+    "% of the lookups",
+    "own choice: padding stands at one end of a row, and a stray zero in a thousand may be meant",
+)
+
+
+def padding_percent(table: Embedding) -> float | None:
+    """Return the share of the table's lookups that is padding, in percent.
+
+    None where nothing says which id is padding: the model does by `mask_zero`, and the table of
+    tokens in front does where it gives 0 for no token.
+    """
+    return table.ids.zero_percent if table.ids is not None and _zero_pads(table) else None
+
+
+def padded_ids(session: Session) -> list[EmbeddingIds]:
+    """Return the ids of the tables of which it is known which id is padding."""
+    return [table.ids for table in session.embeddings if table.ids and _zero_pads(table)]
+
+
+def padded_percent(session: Session) -> float | None:
+    """Return the share of padding among these ids, of all such tables together, in percent."""
+    known = padded_ids(session)
+    lookups = sum(ids.lookups for ids in known)
+    if not lookups:
+        return None
+    return sum((ids.zero_percent or 0.0) * ids.lookups for ids in known) / lookups
+
+
+def _zero_pads(table: Embedding) -> bool:
+    given_for_none = table.ids is not None and table.ids.zero_is_a_token is False
+    return (table.mask_zero or given_for_none) and not masks_a_token(table)
+
+
+def masks_a_token(table: Embedding) -> bool:
+    """Whether the table masks id 0 although that stands for a token."""
+    ids = table.ids
+    if ids is None or not table.mask_zero:
+        return False
+    return bool(ids.zero_is_a_token) or within_percent(ids) >= WITHIN.value
+
+
+def within_percent(ids: EmbeddingIds) -> float:
+    """Share of the lookups by zeros that stand between other ids, where no padding is."""
+    return 100.0 * ids.zeros_within / ids.lookups
 
 
 def trained_loop(session: Session) -> Loop | None:

@@ -1,0 +1,130 @@
+"""How reports name times, sizes, parts of a run, runs, and files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from pipediag.encoding.visible import clipped
+from pipediag.session.model import Session
+from pipediag.vocabulary import RunPartName
+
+_KIB = 1024.0
+
+
+def time_taken(ms: float) -> str:
+    """`0.3 ms`, `42 ms`, `2.1 s`."""
+    if ms >= 999.5:
+        return f"{ms / 1000:.1f} s"
+    if ms >= 10:
+        return f"{ms:.0f} ms"
+    return f"{ms:.1f} ms" if ms >= 0.1 else "under 0.1 ms"
+
+
+def exact_time(ms: float) -> str:
+    """`0.31 ms`, `17.7 ms`, `1.07 s`, which would be a power of ten in milliseconds."""
+    return f"{ms:.3g} ms" if ms < 999.5 else f"{ms / 1000:.3g} s"
+
+
+def share(percent: float) -> str:
+    """`34.1 %`, `under 0.1 %`; nothing at all is `0 %`."""
+    if 0.0 < percent < 0.05:
+        return "under 0.1 %"
+    return f"{percent:.1f} %" if percent else "0 %"
+
+
+def memory_size(count: float) -> str:
+    """Bytes with a binary prefix: `700 KiB`, `42 MiB`, `3.2 GiB`."""
+    if count >= _KIB**3:
+        return f"{count / _KIB**3:.1f} GiB"
+    if count >= _KIB**2:
+        return f"{count / _KIB**2:.0f} MiB"
+    return f"{count / _KIB:.0f} KiB" if count >= _KIB else f"{count:.0f} bytes"
+
+
+RUN_PART: dict[RunPartName, str] = {
+    "startup": "Start-up and imports",
+    "before_training": "Before training",
+    "compile": "Tracing and compiling",
+    "epoch_start": "Waiting for first batches",
+    "steps": "Steps",
+    "evaluation": "Evaluation",
+    "epoch_end": "Between epochs",
+    "between_loops": "Between trainings",
+    "after_training": "After training, exit",
+}
+
+
+def run_id(session: Session) -> str:
+    """The same for the same session, and as good as certain to be another's for none.
+
+    It begins with a letter: digits with an `e` among them would be read as a number.
+    """
+    script = session.script
+    told = (
+        session.created_at,
+        script.path,
+        *script.args,
+        session.environment.fingerprint,
+        repr(session.wall_s),
+    )
+    digest = hashlib.sha256("\0".join(told).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"r{digest[:11]}"
+
+
+REPORTS = "reports"
+
+
+def default_directory(script: str, *, module: bool) -> Path:
+    """`reports/<script stem>`; a module goes by its full name, a directory by its own.
+
+    Args:
+        script: as typed, a path from the working directory or a module's name.
+        module: whether it is the latter.
+    """
+    return Path(REPORTS) / (script if module else _resolved(Path(script)).stem)
+
+
+def as_typed(path: Path) -> Path:
+    """A path as a person would type it here."""
+    if not path.is_absolute():
+        return path
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else Path(relative)
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):
+        # A session from elsewhere may name what is no path here: a loop of links, a NUL.
+        return path
+
+
+_ROOTS = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
+"""What GitHub Actions and GitLab call the root: a checkout made without git has no `.git`."""
+_LONGEST_PATH = 4_096
+"""Characters: Linux opens no file of a longer one."""
+
+
+def in_checkout(file: str) -> str:
+    """A file's path from the repository's root, whichever directory of it the gate is called in.
+
+    Relative ones are taken from the current directory, and files of other places stay as they are.
+    """
+    if len(file) > _LONGEST_PATH:
+        return clipped(file, _LONGEST_PATH)
+    here = Path.cwd()
+    path = Path(os.path.normpath(here / file))
+    root = _root(here)
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else file
+
+
+def _root(here: Path) -> Path:
+    """The nearest directory upwards that git or the service calls so; else the current one."""
+    named = {Path(root) for root in map(os.environ.get, _ROOTS) if root}
+    for directory in (here, *here.parents):
+        if directory in named or (directory / ".git").exists():
+            return directory
+    return here
