@@ -17,7 +17,7 @@ from typing import Any
 from pipediag.errors import PipediagError
 from pipediag.library.cells import Cells, read_cells, with_cells
 from pipediag.library.request import CompanionRequest
-from pipediag.measures.verdict.input_alone import NOTHING_TRAINED, decide_input_alone
+from pipediag.measures.verdict.decision import NOTHING_TRAINED, decide_input_alone
 from pipediag.reporters import write_all
 from pipediag.runner.analysis import AnalysisRequest, analyse_followed
 from pipediag.runner.child_connection import CommandPipe, MessageReader, OnTrials

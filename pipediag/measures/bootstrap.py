@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,3 +59,22 @@ def interval(draws: ArrayLike) -> Interval:
     """The middle 95 % of resampled values."""
     low, high = np.percentile(np.asarray(draws, dtype=float), _LIMITS)
     return float(low), float(high)
+
+
+CLEARLY_POINTS = 5.0
+"""Percentage points between two intervals from which the methods are said to disagree: the width of
+the band that the field calls fine."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An input share in percent of the step, with its resamples, shape (draws,)."""
+
+    percent: float
+    draws: Floats
+
+
+def clearly_apart(one: Measured, other: Measured) -> bool:
+    """Whether more than `CLEARLY_POINTS` lie between their intervals."""
+    (low, high), (other_low, other_high) = interval(one.draws), interval(other.draws)
+    return low > other_high + CLEARLY_POINTS or other_low > high + CLEARLY_POINTS

@@ -1,8 +1,9 @@
-"""The recorded windows as arrays and as rows: step times, input waits, tables for the session."""
+"""The recorded windows as arrays and rows, and which of their steps trace a function."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,8 @@ from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recorded_windows import RecordedBlock, RecordedWindow
 from pipediag.session.recording import Recording
 from pipediag.session.steps import StepRow, Window
-from pipediag.vocabulary import WindowKind
+from pipediag.session.timeline import Span, Timeline
+from pipediag.vocabulary import SpanKind, WindowKind
 
 Floats = NDArray[np.float64]
 WindowNs = tuple[int, int]
@@ -126,7 +128,7 @@ def step_rows(recording: Recording, loop: RecordedLoop) -> list[StepRow]:
         if window.loop_id != loop.id:
             continue
         for number, block in enumerate(window.blocks):
-            for start, duration, wait in _steps(block, loop.batches_per_call):
+            for start, duration, wait in _with_waits(block, loop.batches_per_call):
                 rows.append(
                     StepRow(
                         index=len(rows),
@@ -141,10 +143,36 @@ def step_rows(recording: Recording, loop: RecordedLoop) -> list[StepRow]:
     return rows
 
 
-def _steps(block: RecordedBlock, batches: int) -> Iterator[tuple[int, int, float | None]]:
+def _with_waits(block: RecordedBlock, batches: int) -> Iterator[tuple[int, int, float | None]]:
     waits: list[float | None] = [None] * len(block.durations_ns)
     measured, steps = next_waits_ms(block, batches), slice(None)
     if measured is None:
         measured, steps = gap_waits_ms(block, batches), steps_with_gaps(block, batches)
     waits[steps] = [max(0.0, round(float(wait) * batches, _NANOSECOND_DIGITS)) for wait in measured]
     return zip(block.starts_ns, block.durations_ns, waits, strict=True)
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Stands in for a section of the session that could not be measured."""
+
+    reason: str
+    """Why, as a sentence; the session keeps it as `<section>_missing`."""
+
+
+_BUILDS: frozenset[SpanKind] = frozenset({"first_call", "tracing"})
+
+
+class Building:
+    """All that was traced in a run, as its timeline tells."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.spans: list[Span] = [one for one in timeline.spans if one.kind in _BUILDS]
+        ends_ns = [one.end_ns for one in self.spans if one.end_ns is not None]
+        self._ends_ns: NDArray[np.int64] = np.sort(np.array(ends_ns, dtype=np.int64))
+
+    def is_in(self, start_ns: int, step_ns: int) -> bool:
+        """Whether such a call ends in that step, before which it begins a little."""
+        moments = (start_ns, start_ns + step_ns)
+        ended_before, ended = np.searchsorted(self._ends_ns, moments, "right")
+        return bool(ended > ended_before)

@@ -15,17 +15,18 @@ from pipediag.facts.machine import cores_allowed
 from pipediag.facts.order import concluded
 from pipediag.facts.run_gain import gain_of_all
 from pipediag.facts.script import edits_for_held_loop, edits_for_second_run, ended_well
-from pipediag.measures.host.of_loop import host_of_loop
-from pipediag.measures.host.samples import host_samples
-from pipediag.measures.loop.chosen import chosen_loop
-from pipediag.measures.loop.embeddings import describe_embeddings
-from pipediag.measures.loop.loops import loop_rows
-from pipediag.measures.loop.measures import LoopSections, MeasuredLoop, measure_loop
-from pipediag.measures.missing import Missing
-from pipediag.measures.recorded_windows import window_rows
-from pipediag.measures.run.first_waits import with_first_waits_told
-from pipediag.measures.run.given_epochs import told_as_given, with_given_epochs
-from pipediag.measures.run.ledger import RunBounds, measure_run
+from pipediag.measures.embeddings import describe_embeddings
+from pipediag.measures.host import host_of_loop, host_samples
+from pipediag.measures.loops import chosen_loop, loop_rows
+from pipediag.measures.measured_loop import LoopSections, MeasuredLoop, measure_loop
+from pipediag.measures.recorded_windows import Missing, window_rows
+from pipediag.measures.run.ledger import (
+    RunBounds,
+    measure_run,
+    told_as_given,
+    with_first_waits_told,
+    with_given_epochs,
+)
 from pipediag.measures.verdict.decision import decide
 from pipediag.rules.engine import reinstated
 from pipediag.rules.parallel_calls import settled

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.measures.loop.embedding_cost import measure_embedding_cost
-from pipediag.measures.profile.traces import trace_of
+from pipediag.measures.embeddings import measure_embedding_cost
+from pipediag.measures.measured_loop import trace_of
 from pipediag.session.embedding_cost import EmbeddingCost
 from tests.capture.captured import Captured, natively
 from tests.capture.conftest import Capturing

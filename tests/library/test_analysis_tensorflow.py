@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.measures.verdict.input_alone import NOTHING_TRAINED
+from pipediag.measures.verdict.decision import NOTHING_TRAINED
 from tests.capture.captured import CHECKOUT
 
 pytestmark = pytest.mark.tensorflow

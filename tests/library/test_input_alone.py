@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pipediag.library.companion import of_input_alone
-from pipediag.measures.verdict.input_alone import NOTHING_TRAINED
+from pipediag.measures.verdict.decision import NOTHING_TRAINED
 from pipediag.session.model import Session
 from tests import factories
 from tests.reporters import trial_sessions

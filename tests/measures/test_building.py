@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.measures.building import Building
+from pipediag.measures.recorded_windows import Building
 from pipediag.session.timeline import Span, Timeline
 
 

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from pipediag.measures.loop.loops import loop_rows
-from pipediag.measures.loop.measures import measure_loop
+from pipediag.measures.loops import loop_rows
+from pipediag.measures.measured_loop import measure_loop
 from pipediag.measures.verdict.decision import decide
 from pipediag.reporters.html import page as html
 from pipediag.reporters.terminal import summary as terminal

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipediag.errors import PipediagError
-from pipediag.measures.loop.measures import LoopSections
+from pipediag.measures.measured_loop import LoopSections
 from pipediag.rules.search import SEARCH
 from pipediag.runner import build_session
 from pipediag.runner.build_session import (

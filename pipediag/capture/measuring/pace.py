@@ -18,7 +18,7 @@ _STABLE_WITHIN = 0.15
 _SMALL_STEP_NS = 50_000_000
 _TINY_STEP_NS = 5_000_000
 _ENOUGH_STEPS = 20
-"""From here on the interval of the mean is taken as reliable (`measures/verdict/confidence.py`)."""
+"""From here on the interval of the mean is taken as reliable (`measures/verdict/doubts.py`)."""
 _FEW_STEPS_AFTER_NS = 6 * _SECOND
 _PART_OF_BUDGET = 4
 _MOST_PATIENCE_NS = 60 * _SECOND

@@ -1,12 +1,97 @@
-"""The epochs of a loop as the ledger has them: what each of them took beside its steps."""
+"""The epochs of a loop as the ledger has them, and what some that were seen say of all."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from pipediag.facts.run_gain import ONCE_OFF
+from pipediag.measures.bootstrap import interval, resampled_means
+from pipediag.measures.loop_time import (
+    SLOW_ONES,
+    all_of_few_ns,
+    are_doubtful,
+    pause_among,
+    usual_ns,
+)
+from pipediag.measures.run.amounts import Amounts
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
+from pipediag.session.ledger import MAKING, PAUSE
+from pipediag.session.record import Interval
+from pipediag.session.recorded_loops import RecordedLoop
+
+FEWEST_FOR_INTERVAL = 3
+"""Own choice: a bootstrap over two epochs would show the two."""
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Nanoseconds of a place in the whole, with the limits that its epochs' scatter gives."""
+
+    ns: float
+    count: int | None
+    limits_ns: Interval | None = None
+    projected: bool = True
+
+    def plus_ns(self, ns: int) -> Projected:
+        """With time that came before, about which there is no doubt; its count is not known."""
+        if not ns:
+            return self
+        limits = (self.limits_ns[0] + ns, self.limits_ns[1] + ns) if self.limits_ns else None
+        return Projected(self.ns + ns, None, limits, self.projected)
+
+    def times(self, rounds: int) -> Projected:
+        """As often as it comes."""
+        if rounds == 1:
+            return self
+        count = None if self.count is None else self.count * rounds
+        return replace(self.share(rounds), count=count)
+
+    def share(self, of_it: float) -> Projected:
+        """A part of it, or a multiple."""
+        limits = (self.limits_ns[0] * of_it, self.limits_ns[1] * of_it) if self.limits_ns else None
+        return Projected(self.ns * of_it, self.count, limits, self.projected)
+
+    def together(self, other: Projected) -> Projected:
+        """Both, which may be off in the same direction; the count is that of the larger."""
+        larger = max(self, other, key=lambda one: one.ns)
+        limits = None
+        if self.limits_ns is not None or other.limits_ns is not None:
+            (low, high), (others_low, others_high) = self._bounds_ns, other._bounds_ns
+            limits = (low + others_low, high + others_high)
+        projected = self.projected or other.projected
+        return Projected(self.ns + other.ns, larger.count, limits, projected)
+
+    @property
+    def _bounds_ns(self) -> Interval:
+        return self.limits_ns or (self.ns, self.ns)
+
+
+def in_doubt(ns: float, count: int | None) -> Projected:
+    """What follows from too few to scatter: as much off as what comes once is from run to run."""
+    return Projected(ns, count, ((1.0 - ONCE_OFF) * ns, (1.0 + ONCE_OFF) * ns))
+
+
+def as_often(times_ns: Sequence[int], factor: float) -> Projected:
+    """What came these times, that many times as often; nobody knows how often that is."""
+    return replace(projected(times_ns, len(times_ns)).share(factor), count=None)
+
+
+def projected(times_ns: Sequence[int], count: int) -> Projected:
+    """Return `count` times the mean of the times seen, with the limits that their scatter gives.
+
+    Two times are their own limits; one is as much off as what comes once is from run to run.
+    """
+    if not times_ns or count <= 0:
+        return Projected(0.0, count)
+    mean = sum(times_ns) / len(times_ns)
+    if len(times_ns) < FEWEST_FOR_INTERVAL:
+        low, high = min(times_ns) * (1.0 - ONCE_OFF), max(times_ns) * (1.0 + ONCE_OFF)
+        return Projected(mean * count, count, (low * count, high * count))
+    low, high = interval(resampled_means(times_ns))
+    return Projected(mean * count, count, (low * count, high * count))
+
 
 _MOST_OURS = 0.1
 """Own choice: a reading of the model takes a few milliseconds of an epoch's end, a profile more."""
@@ -106,7 +191,7 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
 
 
 @dataclass
-class _Call:
+class _Tracing:
     """One that built a function, by its stretches, which follow one another."""
 
     start_ns: int
@@ -120,7 +205,7 @@ def _built_again(spent: Sequence[Spent], loop_id: str, fit: int | None) -> dict[
     if not mine:
         return {}
     half_ns = (mine[0].start_ns + mine[-1].end_ns) // 2
-    calls: dict[Place, list[_Call]] = {}
+    calls: dict[Place, list[_Tracing]] = {}
     for one in mine:
         if one.place.part != "compile":
             continue
@@ -128,7 +213,7 @@ def _built_again(spent: Sequence[Spent], loop_id: str, fit: int | None) -> dict[
         if known and one.start_ns <= known[-1].end_ns:
             known[-1].end_ns, known[-1].ns = one.end_ns, known[-1].ns + one.ns
         else:
-            known.append(_Call(one.start_ns, one.end_ns, one.ns))
+            known.append(_Tracing(one.start_ns, one.end_ns, one.ns))
     whole = {
         place: sum(one.ns for one in spent if one.place == place)
         for place, known in calls.items()
@@ -214,3 +299,61 @@ def _lies_between(place: Place) -> bool:
     """A wait for a first batch is none of it: where a step asks for that, only the step tells."""
     made = place.part == "epoch_start" and place.what is not None
     return made or place.part in ("epoch_end", "evaluation")
+
+
+@dataclass(frozen=True)
+class Makings:
+    """Of one training."""
+
+    first_ns: int
+    """For which no other iterator was let go; 0 where it was not seen."""
+    later_ns: Sequence[int]
+
+    @property
+    def _seen_ns(self) -> list[int]:
+        return [*([self.first_ns] if self.first_ns > 0 else []), *self.later_ns]
+
+    def carried_on(self, count: int) -> Projected:
+        """So many, those that were seen among them, of which the first lets go of none."""
+        return carried_on_from_few(self._seen_ns, count)
+
+    def doubt(self) -> str | None:
+        """What is not known of those to come, where it matters."""
+        return SLOW_ONES if are_doubtful(self.later_ns, usual_ns(self._seen_ns)) else None
+
+
+def carried_on_from_few(seen_ns: Sequence[int], count: int) -> Projected:
+    """So many makings of iterators, or times that one was let go of, those seen among them."""
+    whole_ns, known_ns = all_of_few_ns(seen_ns, count), sum(seen_ns)
+    if count < len(seen_ns):
+        return in_doubt(whole_ns, count)
+    return replace(in_doubt(whole_ns - known_ns, count).plus_ns(known_ns), count=count)
+
+
+def makings_of(place: Place, times: Sequence[int], epochs: Epochs, amounts: Amounts) -> Makings:
+    """`times`: at the ends of epochs that stand for others."""
+    seen = epochs.usual_ends_ns.get(place, []) if epochs.ends_seen else []
+    later = epochs.before_ns.get(place, 0) + sum(seen)
+    return Makings(max(0, amounts.ns.get(place, 0) - later), times)
+
+
+def without_pauses(amounts: Amounts, loop: RecordedLoop, epochs: Epochs) -> Epochs:
+    """Move a pause that came once to a row of its own, so that it stands for no other epoch."""
+    ends, before = dict(epochs.usual_ends_ns), dict(epochs.before_ns)
+    for place, times in epochs.usual_ends_ns.items():
+        if place.what == MAKING:
+            number = pause_among(times, makings_of(place, times, epochs, amounts).first_ns)
+        else:
+            number = pause_among(times) if place in epochs.let_go else None
+        if number is None:
+            continue
+        pause = Place(place.part, PAUSE, loop.file, loop.line, loop.id)
+        amounts.move(times[number], place, pause)
+        amounts.count[pause] = 1
+        if place in amounts.count:
+            amounts.count[place] = max(1, amounts.count[place] - 1)
+        ends[place] = [*times[:number], *times[number + 1 :]]
+        if not epochs.ends_seen:
+            before[place] -= times[number]
+    paused = ends != epochs.usual_ends_ns
+    return replace(epochs, usual_ends_ns=ends, before_ns=before, paused=paused)

@@ -1,38 +1,259 @@
-"""The ledger: every second of the run in one place, seen to its end or carried on to it."""
+"""The ledger: every second of the run in one place, seen to its end or projected to it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from pipediag.facts.pipeline import kind_name, operations, upstream
 from pipediag.facts.script import ended_from_outside
-from pipediag.measures.missing import Missing
-from pipediag.measures.run.amounts import Amounts, amounts_of, starts_of, steps_of
-from pipediag.measures.run.cut_off import before_its_next_round, in_its_training
-from pipediag.measures.run.epochs import Epochs, epochs_of
-from pipediag.measures.run.makings import without_pauses
-from pipediag.measures.run.places import EXIT, PIPEDIAG, Place, Spent, spent_on
-from pipediag.measures.run.projected import Projected
-from pipediag.measures.run.projection import Projection, project
-from pipediag.measures.run.rounds import rounds_of
-from pipediag.measures.run.script_lines import (
-    Shares,
-    at_line_of,
-    divided_by_lines,
-    hottest_lines,
-    line_shares,
+from pipediag.measures.loop_time import cache_filled_meanwhile
+from pipediag.measures.recorded_windows import Missing
+from pipediag.measures.run.amounts import (
+    Amounts,
+    SteadyStep,
+    amounts_of,
+    starts_of,
+    steady_step,
+    steps_of,
 )
-from pipediag.measures.run.spans import run_spans
-from pipediag.measures.run.steady import SteadyStep, steady_step
-from pipediag.measures.run.sweep import segments_of
-from pipediag.session.ledger import Run, RunPart
+from pipediag.measures.run.epochs import Epochs, Projected, epochs_of, without_pauses
+from pipediag.measures.run.places import (
+    EXIT,
+    PIPEDIAG,
+    Place,
+    Spent,
+    run_spans,
+    segments_of,
+    spent_on,
+)
+from pipediag.measures.run.projection import Projection, project
+from pipediag.measures.run.rounds import before_its_next_round, in_its_training, rounds_of
+from pipediag.session.ledger import (
+    EVALUATING_LOOP,
+    IN_FRAMEWORK,
+    MAKING,
+    OWN_LINE,
+    PAUSE,
+    Run,
+    RunPart,
+)
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.session.recording import Recording
-from pipediag.session.timeline import Span, Timeline
-from pipediag.tensorflow_names import CACHES
+from pipediag.session.timeline import SeenLine, SeenLines, Span, Timeline
+from pipediag.tensorflow_names import CACHES, READERS, RUNS_A_FUNCTION
 from pipediag.vocabulary import CUT_SHORT, RUN_PARTS, ScriptOutcome
+
+_LINED = frozenset({"before_training", "between_loops", "epoch_end", "after_training"})
+_FEWEST_MS = 50
+"""Own choice: under a few looks at fifty a second, a line was met by chance."""
+
+_MOST = 0.5
+
+Shares = dict[Place, dict[Place, float]]
+_Evaluating = Mapping[tuple[str | None, int | None], Place]
+"""The loops that evaluate, by their lines."""
+
+
+def line_shares(
+    spent: Sequence[Spent], seen: Sequence[SeenLines], ns_at: Mapping[Place, int]
+) -> Shares:
+    """Of each place's time, what its lines took, at places of their own, and imports as start-up.
+
+    No place loses more than it has: lines that were seen for longer are scaled down to it. A loop
+    that evaluates lets its iterator go at its line, once its last step is over.
+    """
+    evaluating = {
+        (one.place.file, one.place.line): one.place
+        for one in spent
+        if one.place.part == "evaluation" and one.place.what == EVALUATING_LOOP
+    }
+    by_place: dict[Place, dict[SeenLine, int]] = {}
+    for place, line in _placed(spent, seen):
+        if place.part not in _LINED or place.what is not None:
+            continue
+        key = replace(line, ns=0, at_ns=None)
+        lines = by_place.setdefault(place, {})
+        lines[key] = lines.get(key, 0) + line.ns
+    return {
+        place: _shares(place, lines, ns_at[place], evaluating) for place, lines in by_place.items()
+    }
+
+
+def at_line_of(loop: RecordedLoop, shares: Shares) -> frozenset[Place]:
+    """Where the loop's own line ran for most of what lay at the ends of its epochs."""
+    return frozenset(
+        place
+        for place, lines in shares.items()
+        if place.part == "epoch_end"
+        and place.loop_id == loop.id
+        and sum(
+            share for own, share in lines.items() if (own.file, own.line) == (loop.file, loop.line)
+        )
+        >= _MOST
+    )
+
+
+def hottest_lines(spent: Sequence[Spent], seen: Sequence[SeenLines]) -> dict[Place, int]:
+    """Of each callback of the script's own, the line of its file that was met for longest."""
+    met: dict[Place, dict[int, int]] = {}
+    for place, line in _placed(spent, seen):
+        if _is_of(place, line):
+            lines = met.setdefault(place, {})
+            lines[line.line] = lines.get(line.line, 0) + line.ns
+    return {
+        place: hottest
+        for place, lines in met.items()
+        if lines[hottest := max(lines, key=lambda line: lines[line])] >= _FEWEST_MS * 1_000_000
+    }
+
+
+def _is_of(place: Place, line: SeenLine) -> bool:
+    named = place.part == "epoch_end" and place.what is not None and place.line is not None
+    return named and place.file == line.file
+
+
+def _placed(spent: Sequence[Spent], seen: Sequence[SeenLines]) -> Iterator[tuple[Place, SeenLine]]:
+    """Each line with the place of the moment at which it was met; none before the run."""
+    starts = [one.start_ns for one in spent]
+    for group in seen:
+        middle_ns = (group.start_ns + group.end_ns) // 2
+        for line in group.lines:
+            index = bisect_right(starts, middle_ns if line.at_ns is None else line.at_ns) - 1
+            if index >= 0:
+                yield spent[index].place, line
+
+
+def divided_by_lines(
+    whole: Mapping[Place, Projected], shares: Mapping[Place, Mapping[Place, float]]
+) -> dict[Place, Projected]:
+    """The same time, measured or projected, with that of lines at their places."""
+    divided: dict[Place, Projected] = {}
+    for place, one in whole.items():
+        lines = shares.get(place, {})
+        rest = {place: max(0.0, 1.0 - sum(lines.values()))}
+        for own, share in (*rest.items(), *lines.items()):
+            if share <= 0:
+                continue
+            part = one.share(share)
+            divided[own] = divided[own].together(part) if own in divided else part
+    return divided
+
+
+def _shares(
+    place: Place, lines: Mapping[SeenLine, int], whole_ns: int, evaluating: _Evaluating
+) -> dict[Place, float]:
+    seen_ns = sum(lines.values())
+    if whole_ns <= 0 or seen_ns <= 0:
+        return {}
+    scale = min(1.0, whole_ns / seen_ns)
+    shares: dict[Place, float] = {}
+    for line, ns in lines.items():
+        if line.importing or ns * scale >= _FEWEST_MS * 1_000_000:
+            # An import was seen in its own code, and in a framework's that it imports.
+            own = _of_line(place, line, evaluating)
+            shares[own] = shares.get(own, 0.0) + ns * scale / whole_ns
+    return shares
+
+
+def _of_line(place: Place, line: SeenLine, evaluating: _Evaluating) -> Place:
+    if line.importing:
+        return Place("startup", "imports", line.file, line.line)
+    evaluation = evaluating.get((line.file, line.line))
+    if evaluation is not None and place.part != "before_training":
+        return evaluation
+    what = OWN_LINE if line.function == "<module>" else f"in `{line.function}`"
+    whose = IN_FRAMEWORK if line.in_framework else ""
+    return replace(place, what=what + whose, file=line.file, line=line.line)
+
+
+def with_first_waits_told(session: Session) -> Session:
+    """The session whose ledger says, at the diagnosed loop's waits, what goes on meanwhile."""
+    run, loop, found = session.run, session.diagnosed_loop(), _meanwhile(session)
+    if run is None or loop is None or found is None:
+        return session
+    words, op = found
+    told = {"waits_for": words, "waits_for_file": op.file, "waits_for_line": op.line}
+    parts = [row.model_copy(update=told) if _is_a_wait(row, loop.id) else row for row in run.parts]
+    return session.model_copy(update={"run": run.model_copy(update={"parts": parts})})
+
+
+def _is_a_wait(row: RunPart, loop_id: str) -> bool:
+    ours = (row.part, row.loop_id) == ("epoch_start", loop_id)
+    return ours and row.what not in (MAKING, PAUSE) and row.line is not None
+
+
+def _meanwhile(session: Session) -> tuple[str, Operation] | None:
+    """A shuffle of what is made before what else has to start, as it hands nothing on until it is
+    full. One of names or numbers is full at once."""
+    for shuffle in reversed(operations(session, "shuffle")):
+        makers = [op for op in upstream(session, shuffle) if op.kind in RUNS_A_FUNCTION]
+        if makers:
+            costliest = max(makers, key=lambda op: op.latency_ms_per_step or 0.0)
+            return f"{kind_name(shuffle)} fills with what {kind_name(costliest)} makes", shuffle
+    generators = operations(session, "from_generator")
+    if generators:
+        return f"the generator of {kind_name(generators[0])} starts", generators[0]
+    readers = operations(session, *READERS)
+    return (f"{kind_name(readers[0])} opens its files", readers[0]) if readers else None
+
+
+def with_given_epochs(recording: Recording, epochs: int) -> Recording:
+    """The recording with that number of them for each training whose source tells none."""
+    loops = [_given(loop, epochs) if _lacks(loop) else loop for loop in recording.loops]
+    return replace(recording, loops=loops)
+
+
+def told_as_given(run: Run, recording: Recording, epochs: int) -> tuple[Run, str | None]:
+    """The ledger of a recording with given epochs, and a note where they are not what it rests on.
+
+    `recording` is the one before, that lacks them.
+    """
+    lacking = [loop for loop in recording.loops if _lacks(loop)]
+    if not lacking:
+        return run, f"`--epochs {epochs}` was not used: the script tells how long it trains."
+    if run.scope != "run":
+        if any(cache_filled_meanwhile(recording, _given(loop, epochs)) for loop in lacking):
+            return run, (
+                f"`--epochs {epochs}` could not be used: the epoch that was measured fills a "
+                "cache, and how long those take that read it was not seen."
+            )
+        return run, (
+            f"`--epochs {epochs}` could not be used: no epoch was seen to its end and nothing "
+            "tells how many steps one has, or more epochs were seen than that."
+        )
+    made_of = {_in_all(_given(loop, epochs)) for loop in lacking}
+    if run.projected_total_s is None or run.epochs_planned not in made_of:
+        return run, (
+            f"`--epochs {epochs}` was not used: the script tells how long it trains, or was seen "
+            "to its end."
+        )
+    return run.model_copy(update={"epochs_given": True}), None
+
+
+def _lacks(loop: RecordedLoop) -> bool:
+    """Where Python feeds the steps, a round is none of an epoch."""
+    return loop.role == "training" and loop.planned_rounds is None and not loop.from_python
+
+
+def _given(loop: RecordedLoop, epochs: int) -> RecordedLoop:
+    return replace(loop, planned_rounds=math.ceil(epochs / _each(loop)))
+
+
+def _in_all(loop: RecordedLoop) -> int:
+    return (loop.planned_rounds or 0) * _each(loop)
+
+
+def _each(loop: RecordedLoop) -> int:
+    """Epochs of a round: a `fit` may have several."""
+    return (loop.keras.epochs if loop.keras is not None else None) or 1
+
 
 # Steps that are interrupted before an epoch is over, as in a loop that predicts in each of them.
 #
@@ -55,7 +276,7 @@ def rejoined(spent: Sequence[Spent], loops: Iterable[RecordedLoop]) -> list[Spen
 
 
 def _rejoined(spent: list[Spent], loop: RecordedLoop) -> list[Spent]:
-    epochs = _epochs(spent, loop)
+    epochs = _epochs_by_iterator(spent, loop)
     interruptions = sum(len({spent[index].span for index in epoch}) - 1 for epoch in epochs)
     if interruptions < _OFTEN * loop.steps / loop.batches_per_call:
         return spent
@@ -70,7 +291,7 @@ def _rejoined(spent: list[Spent], loop: RecordedLoop) -> list[Spent]:
     return joined
 
 
-def _epochs(spent: Sequence[Spent], loop: RecordedLoop) -> list[list[int]]:
+def _epochs_by_iterator(spent: Sequence[Spent], loop: RecordedLoop) -> list[list[int]]:
     """Where the loop's steps are, by the iterator that they come from."""
     epochs: list[list[int]] = [[]]
     for index, one in enumerate(spent):
@@ -391,7 +612,7 @@ def _told_of_epochs(
         seen, planned = _epochs_seen(epochs, projection), projection.epochs_planned
     else:
         seen = epochs_taken(epochs, last, step)
-        planned = _planned(last, epochs, seen)
+        planned = _epochs_planned(last, epochs, seen)
     return {"epochs_seen": seen, "epochs_planned": planned}
 
 
@@ -404,7 +625,7 @@ def _epochs_seen(epochs: Epochs, projection: Projection) -> float | None:
     return whole + min(1.0, epochs.steps_ns[-1] / projection.epoch_ns)
 
 
-def _planned(loop: RecordedLoop, epochs: Epochs, seen: float | None) -> int | None:
+def _epochs_planned(loop: RecordedLoop, epochs: Epochs, seen: float | None) -> int | None:
     """In all calls of its `fit`, of which a loop around it may plan more than were seen.
 
     Only the first call's number is known; where more were seen, later ones were given more.

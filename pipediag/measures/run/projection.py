@@ -6,21 +6,20 @@ import math
 from dataclasses import dataclass, field, replace
 
 from pipediag.facts.step import lengths_vary
-from pipediag.measures.loop.cache_fill import cache_filled_meanwhile
-from pipediag.measures.makings import SLOW_ONES, are_doubtful, usual_ns
-from pipediag.measures.run.amounts import Amounts, starts_of, steps_of
-from pipediag.measures.run.epochs import Epochs
-from pipediag.measures.run.makings import carried_on_from_few, makings_of
-from pipediag.measures.run.places import EXIT, Place
-from pipediag.measures.run.projected import (
+from pipediag.measures.loop_time import SLOW_ONES, are_doubtful, cache_filled_meanwhile, usual_ns
+from pipediag.measures.run.amounts import Amounts, SteadyStep, starts_of, steps_of
+from pipediag.measures.run.epochs import (
     FEWEST_FOR_INTERVAL,
+    Epochs,
     Projected,
     as_often,
+    carried_on_from_few,
     in_doubt,
+    makings_of,
     projected,
 )
+from pipediag.measures.run.places import EXIT, Place
 from pipediag.measures.run.rounds import Rounds
-from pipediag.measures.run.steady import SteadyStep
 from pipediag.session.ledger import AFTERWARDS, AN_EPOCHS_END, COMES_ONCE, MAKING
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pipediag.facts.pipeline import bottleneck, upstream_of
-from pipediag.measures.pipeline.operations import slowest
+from pipediag.measures.pipeline import slowest
 from pipediag.session.host import Host, hot_line
 from pipediag.session.loops import Loop, NestedCall
 from pipediag.session.pipeline import Operation, Pipeline

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
+from pipediag.facts.names import exact_time
 from pipediag.facts.run import (
     Where,
     first_batch_percent,
@@ -32,16 +33,7 @@ from pipediag.facts.step import (
     only_input_is_told,
     uneven,
 )
-from pipediag.measures.step.differential import FEWEST_STEPS
-from pipediag.measures.verdict.confidence import (
-    Doubt,
-    about_loop_time,
-    averaged,
-    beside_others,
-    cache_words,
-    confidence_of,
-    doubts,
-)
+from pipediag.measures.steps import FEWEST_STEPS
 from pipediag.measures.verdict.culprits import (
     Culprit,
     ShuffleFill,
@@ -50,20 +42,28 @@ from pipediag.measures.verdict.culprits import (
     python_culprit,
     shuffle_fill,
 )
-from pipediag.measures.verdict.loop_wording import (
-    behind_in_words,
-    epoch_ends_sentence,
-    first_batch_sentence,
-    length,
+from pipediag.measures.verdict.doubts import (
+    Doubt,
+    about_loop_time,
+    averaged,
+    beside_others,
+    cache_words,
+    confidence_of,
+    doubts,
 )
-from pipediag.measures.verdict.no_loop import no_loop_sentence
-from pipediag.measures.verdict.wording import (
+from pipediag.measures.verdict.sentences import (
     balanced_sentence,
+    behind_in_words,
     beside_tensorflow_sentence,
     call_sentence,
+    costs_most,
+    epoch_ends_sentence,
+    first_batch_sentence,
     input_sentence,
+    length,
     missing_sentence,
     moderate_input,
+    no_loop_sentence,
     other_sentence,
     place,
 )
@@ -399,4 +399,39 @@ def _few_steps(session: Session) -> str:
     return (
         f"Only {session.steps.count} {counted} were seen after the warm-up; a verdict needs "
         f"{FEWEST_STEPS}. Let the script train longer, or ask for a shorter --warmup."
+    )
+
+
+NOTHING_TRAINED = (
+    "Nothing was trained: whether a training waits for this pipeline depends on how long its step "
+    "takes."
+)
+
+
+def decide_input_alone(session: Session) -> Verdict:
+    """The session's verdict in the words of a pipeline by itself.
+
+    It is `input` by construction, whatever its waits are, so its severity is `unknown`. Where too
+    little was measured, the verdict stays what it is.
+    """
+    verdict, steps = session.verdict, session.steps
+    if steps is None or steps.count < FEWEST_STEPS:
+        return verdict
+    text = f"The pipeline alone takes {exact_time(steps.mean_ms)} for a batch"
+    if steps.examples_per_s is not None:
+        text += f", {steps.examples_per_s:,.0f} examples per second"
+    culprit = input_culprit(session.pipeline, session.diagnosed_loop(), session.host)
+    if culprit is not None:
+        text += f"; {costs_most(culprit)}"
+    return verdict.model_copy(
+        update={
+            "bottleneck": "input",
+            "severity": "unknown",
+            "summary": f"{text}.",
+            "reasons": [*verdict.reasons[:1], NOTHING_TRAINED],
+            "where": None,
+            "where_percent": None,
+            "where_file": None,
+            "where_line": None,
+        }
     )

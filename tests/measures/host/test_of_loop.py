@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from pipediag.measures.host.of_loop import host_of_loop, stacks_of
-from pipediag.measures.missing import Missing
+from pipediag.measures.host import host_of_loop, stacks_of
+from pipediag.measures.recorded_windows import Missing
 from pipediag.session.host import Host
 from pipediag.session.host_track import HostTrack
 from pipediag.session.recorded_windows import RecordedStacks

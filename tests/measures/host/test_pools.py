@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipediag.measures.host.pools import python_threads, thread_pools
+from pipediag.measures.host import python_threads, thread_pools
 from pipediag.session.host_track import HostTrack, ThreadSeen
 from tests.measures.tracks import (
     BLAS,

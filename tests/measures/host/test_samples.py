@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.measures.host.samples import OUTSIDE, host_samples
+from pipediag.measures.host import OUTSIDE, host_samples
 from pipediag.session.host_track import GpuReading, HostTrack
 from tests.measures.tracks import (
     GET_NEXT,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipediag.measures.host.totals import hot_lines, measure_host
-from pipediag.measures.missing import Missing
+from pipediag.measures.host import hot_lines, measure_host
+from pipediag.measures.recorded_windows import Missing
 from pipediag.session.host import Host
 from pipediag.session.host_track import GpuReading, HostTrack
 from pipediag.session.recorded_windows import RecordedStacks, StackLine

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.measures.loop.cache_fill import cache_filled_meanwhile
-from pipediag.measures.loop.loops import projected_s
-from pipediag.measures.loop.time import time_of
+from pipediag.measures.loop_time import cache_filled_meanwhile, time_of
+from pipediag.measures.loops import projected_s
 from pipediag.session.recorded_loops import RecordedSeam
 from pipediag.session.recorded_operations import RecordedOperation
 from tests.recordings import (

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipediag.measures.loop.chosen import chosen_loop
+from pipediag.measures.loops import chosen_loop
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.settings import WantedLoop

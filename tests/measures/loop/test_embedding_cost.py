@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.measures.loop.embedding_cost import has_parts, measure_embedding_cost
-from pipediag.measures.missing import Missing
+from pipediag.measures.embeddings import has_parts, measure_embedding_cost
+from pipediag.measures.recorded_windows import Missing
 from pipediag.session.embedding_cost import EmbeddingCost
 from pipediag.session.recorded_tables import RecordedSoftmax, RecordedVariable
 from pipediag.session.recording import Recording

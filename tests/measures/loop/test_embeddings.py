@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipediag.measures.loop.embeddings import describe_embeddings, item_bytes
+from pipediag.measures.embeddings import describe_embeddings, item_bytes
 from pipediag.session.embeddings import Embedding
 from pipediag.session.recorded_tables import RecordedIds, RecordedTableUse, RecordedVariable
 

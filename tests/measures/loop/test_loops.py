@@ -2,12 +2,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from pipediag.measures.loop.loops import (
-    diagnosed_loop,
-    loop_rows,
-    median_step_ms,
-    projected_s,
-)
+from pipediag.measures.loops import diagnosed_loop, loop_rows, median_step_ms, projected_s
 from pipediag.session.loops import Callback, Evaluation, KerasUse, Loop
 from pipediag.session.recorded_keras import RecordedCallback
 from pipediag.session.recorded_loops import RecordedEvaluation, RecordedNestedCall

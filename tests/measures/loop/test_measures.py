@@ -5,9 +5,9 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from pipediag.measures.loop import measures
-from pipediag.measures.loop.measures import BESIDE_TENSORFLOW, NO_METHOD, LoopSections, measure_loop
-from pipediag.measures.missing import Missing
+from pipediag.measures import measured_loop as measures
+from pipediag.measures.measured_loop import BESIDE_TENSORFLOW, NO_METHOD, LoopSections, measure_loop
+from pipediag.measures.recorded_windows import Missing
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Pipeline
 from pipediag.session.recorded_windows import RecordedPythonCalls

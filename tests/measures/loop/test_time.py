@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pipediag.facts.run import first_batch_percent, steps_percent
-from pipediag.measures.loop.loops import loop_rows, projected_s
-from pipediag.measures.loop.time import IN_GRAPH, TOO_SHORT, time_missing, time_of
+from pipediag.measures.loop_time import IN_GRAPH, TOO_SHORT, time_missing, time_of
+from pipediag.measures.loops import loop_rows, projected_s
 from pipediag.session.loops import Loop, LoopTime
 from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
 from pipediag.session.recording import Recording

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.measures.pipeline.iterators import ran_iterators
-from pipediag.measures.pipeline.node_rates import NodeRate, node_rates
+from pipediag.measures.pipeline_iterators import NodeRate, node_rates, ran_iterators
 from tests.measures.traces import make_activity, make_trace
 from tests.recordings import make_node, make_snapshot
 

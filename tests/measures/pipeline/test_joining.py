@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.measures.pipeline.iterators import RanIterator
-from pipediag.measures.pipeline.joining import join, may_be
+from pipediag.measures.pipeline_iterators import RanIterator, join, may_be
 from tests.recordings import make_plan, make_recorded_operation
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.measures.pipeline.node_rates import node_rates
+from pipediag.measures.pipeline_iterators import node_rates
 from pipediag.session.recorded_model import ModelSnapshot
 from tests.recordings import make_node, make_snapshot
 

@@ -4,12 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.measures.pipeline.operations import (
-    measure_pipeline,
-    slowest,
-    source_line,
-    with_latency,
-)
+from pipediag.measures.pipeline import measure_pipeline, slowest, source_line, with_latency
 from pipediag.session.pipeline import Operation
 from pipediag.session.recording import Recording
 from tests.measures.traces import make_activity, make_trace

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.measures.pipeline.operations import with_python_calls
+from pipediag.measures.pipeline import with_python_calls
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_windows import RecordedPythonCalls
 from tests.recordings import (

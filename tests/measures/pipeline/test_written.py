@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipediag.measures.pipeline.operations import plan_of
+from pipediag.measures.pipeline import plan_of
 from tests.recordings import make_plan, make_recorded_operation
 
 

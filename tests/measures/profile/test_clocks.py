@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipediag.measures.profile.clocks import step_lateness
+from pipediag.measures.trace_report import step_lateness
 from pipediag.trace.steps.splitting import StepSplit, StepWindows
 from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import StepBasis

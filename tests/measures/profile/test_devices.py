@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipediag.measures.profile.devices import MOST_GAPS, describe_devices
+from pipediag.measures.devices import MOST_GAPS, describe_devices
 from pipediag.session.devices import (
     DeviceActivity,
     DeviceCopies,

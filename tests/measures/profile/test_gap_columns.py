@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipediag.measures.profile import gaps as gaps_module
-from pipediag.measures.profile.gaps import GapColumns, all_gaps, gap_columns
+from pipediag.measures import devices as gaps_module
+from pipediag.measures.devices import GapColumns, all_gaps, gap_columns
 from pipediag.trace.device.gap_details import GapDetails
 from pipediag.trace.device.gap_histogram import gap_histogram
 from pipediag.trace.device.traces import DeviceGaps, DeviceTrace

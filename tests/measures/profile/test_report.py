@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipediag.measures.profile.report import trace_report, trace_steps
+from pipediag.measures.trace_report import trace_report, trace_steps
 from pipediag.session.trace_report import TraceHost, UnreadFile
 from pipediag.trace.hosts import HostSummary, summarise_hosts
 from pipediag.trace.steps.splitting import StepSplit, StepWindows

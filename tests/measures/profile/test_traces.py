@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipediag.measures.profile.traces import trace_of
+from pipediag.measures.measured_loop import trace_of
 from tests.recordings import make_recorded_loop, make_recording, make_window
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pipediag.measures.missing import Missing
+from pipediag.measures.recorded_windows import Missing
 from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.session.ledger import Run, RunPart
 from pipediag.session.recorded_loops import RecordedLoop

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipediag.measures.missing import Missing
+from pipediag.measures.recorded_windows import Missing
 from pipediag.measures.run.ledger import NOT_TO_ITS_END, RunBounds, measure_run
 from pipediag.session.ledger import Run
 from pipediag.session.recorded_loops import RecordedLoop

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipediag.measures.run.amounts import steps_of
+from pipediag.measures.run.amounts import SteadyStep, steps_of
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.ledger import epochs_taken
-from pipediag.measures.run.steady import SteadyStep
 from tests.measures.run.runs import (
     FIT_LINE,
     Written,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.measures.run.first_waits import with_first_waits_told
+from pipediag.measures.run.ledger import with_first_waits_told
 from pipediag.session.ledger import MAKING, RunPart
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation

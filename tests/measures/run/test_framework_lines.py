@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pipediag.measures.run.epochs import Projected
+from pipediag.measures.run.ledger import divided_by_lines, line_shares
 from pipediag.measures.run.places import Place, Spent
-from pipediag.measures.run.projected import Projected
-from pipediag.measures.run.script_lines import divided_by_lines, line_shares
 from pipediag.session.ledger import IN_FRAMEWORK, OWN_LINE
 from pipediag.session.timeline import SeenLine, SeenLines, parse_timeline, seen_line
 

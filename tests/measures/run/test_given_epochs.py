@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.measures.run.given_epochs import told_as_given, with_given_epochs
+from pipediag.measures.run.ledger import told_as_given, with_given_epochs
 from pipediag.session.ledger import Run
 from pipediag.session.recorded_loops import RecordedLoop
 from tests.measures.run.runs import FIT_LINE, Written, fit_loop, ledger, own_loop, recording_of, row

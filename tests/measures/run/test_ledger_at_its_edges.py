@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.measures.missing import Missing
+from pipediag.measures.recorded_windows import Missing
 from pipediag.measures.run.ledger import (
     NO_TIMELINE,
     ONLY_OURS,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.measures.run.places import PIPEDIAG, Place, Spent, spent_on
-from pipediag.measures.run.sweep import segments_of
+from pipediag.measures.run.places import PIPEDIAG, Place, Spent, segments_of, spent_on
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import LoopRole, SpanKind

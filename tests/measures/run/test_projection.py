@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.measures.run.amounts import Amounts, steps_of
-from pipediag.measures.run.epochs import Epochs
+from pipediag.measures.run.epochs import Epochs, Projected, as_often, carried_on_from_few, projected
 from pipediag.measures.run.ledger import UNMEASURED
-from pipediag.measures.run.makings import carried_on_from_few
-from pipediag.measures.run.projected import Projected, as_often, projected
 from pipediag.measures.run.projection import SteadyStep, project
 from pipediag.measures.run.rounds import Rounds
 from pipediag.session.ledger import COMES_ONCE, FURTHER_ROUNDS

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pipediag.measures.run.epochs import Projected
 from pipediag.measures.run.ledger import without_the_smallest
 from pipediag.measures.run.places import Place
-from pipediag.measures.run.projected import Projected
 
 END = Place("epoch_end", loop_id="loop1")
 SMALL = Place("epoch_end", "the callback History", "train.py", 7, "loop1")

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from pipediag.measures.run.epochs import Projected
+from pipediag.measures.run.ledger import divided_by_lines, hottest_lines, line_shares
 from pipediag.measures.run.places import Place, Spent
-from pipediag.measures.run.projected import Projected
-from pipediag.measures.run.script_lines import divided_by_lines, hottest_lines, line_shares
 from pipediag.session.ledger import EVALUATING_LOOP
 from pipediag.session.timeline import SeenLine, SeenLines
 from pipediag.vocabulary import RunPartName

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.measures.run import spans
+from pipediag.measures.run import places as spans
 from pipediag.session.ledger import RunSpan
 from tests.measures.run.runs import Written, fit_loop, ledger, recording_of
 from tests.measures.run.test_ledger import three_epochs

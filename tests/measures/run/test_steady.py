@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.measures.run.steady import steady_step
+from pipediag.measures.run.amounts import steady_step
 from pipediag.session.recorded_windows import RecordedWindow
 from pipediag.session.timeline import Span, Timeline
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window

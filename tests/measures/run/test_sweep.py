@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.measures.run.sweep import Segment, segments_of
+from pipediag.measures.run.places import Segment, segments_of
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import SpanKind
 

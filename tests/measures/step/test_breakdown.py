@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipediag.measures.step.breakdown import CLASSES, break_down, round_to_hundred
-from pipediag.measures.step.input_share import Measured
+from pipediag.measures.bootstrap import Measured
+from pipediag.measures.breakdown import CLASSES, break_down, round_to_hundred
 from tests.measures.traces import make_split
 
 amounts = st.floats(min_value=0.0, max_value=1e4, allow_nan=False)

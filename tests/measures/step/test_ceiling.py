@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipediag.measures.step.ceiling import measure_ceiling
-from pipediag.measures.step.input_share import Measured
+from pipediag.measures.bootstrap import Measured
+from pipediag.measures.breakdown import measure_ceiling
 from tests.factories import make_loop_time
 from tests.records import make_breakdown
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.measures.step.differential import differential_missing, measure_differential
+from pipediag.measures.steps import differential_missing, measure_differential
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 
 

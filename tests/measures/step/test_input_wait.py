@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipediag.measures.step.differential import ConsumerAlone, measure_differential
-from pipediag.measures.step.input_share import Measured
-from pipediag.measures.step.input_wait import (
+from pipediag.measures.bootstrap import Measured
+from pipediag.measures.input_wait import (
     contention_of,
     native_input_wait,
     settle_input_wait,
     trace_input_wait,
 )
+from pipediag.measures.steps import ConsumerAlone, measure_differential
 from pipediag.session.steps import Differential, InputWait, Perturbation
 from pipediag.trace.steps.splitting import StepSplit
 from tests.factories import make_host

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from pipediag.measures.step.differential import measure_differential
-from pipediag.measures.step.input_share import Measured
-from pipediag.measures.step.input_wait import native_input_wait
-from pipediag.measures.step.new_lengths import compiled_for_lengths
+from pipediag.measures.bootstrap import Measured
+from pipediag.measures.input_wait import native_input_wait
+from pipediag.measures.steps import compiled_for_lengths, measure_differential
 from pipediag.session.timeline import Span, Timeline
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS

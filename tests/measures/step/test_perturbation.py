@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipediag.measures.step.perturbation import measure_perturbation
+from pipediag.measures.steps import measure_perturbation
 from tests.recordings import make_block, make_recording, make_window
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipediag.measures.step.steps import measure_steps, steps_missing
+from pipediag.measures.steps import measure_steps, steps_missing
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipediag.measures.missing import Missing
-from pipediag.measures.step.text_work import NO_PROFILE, measure_text_work
+from pipediag.measures.measured_loop import NO_PROFILE, measure_text_work
+from pipediag.measures.recorded_windows import Missing
 from pipediag.session.text_work import TextWork
 from pipediag.trace.host.text_work import TextTimes
 from tests.records import make_steps

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipediag.measures.step.differential import ConsumerAlone
-from pipediag.measures.step.input_share import Measured
-from pipediag.measures.step.input_wait import believed_share, settle_input_wait
-from pipediag.measures.verdict.confidence import confidence_of, doubts
+from pipediag.measures.bootstrap import Measured
+from pipediag.measures.input_wait import believed_share, settle_input_wait
+from pipediag.measures.steps import ConsumerAlone
+from pipediag.measures.verdict.doubts import confidence_of, doubts
 from pipediag.session.steps import Differential, Perturbation
 from pipediag.vocabulary import Contention
 from tests.factories import make_session

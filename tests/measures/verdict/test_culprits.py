@@ -13,7 +13,7 @@ from pipediag.measures.verdict.culprits import (
     python_culprit,
     shuffle_fill,
 )
-from pipediag.measures.verdict.wording import costs_most
+from pipediag.measures.verdict.sentences import costs_most
 from pipediag.session.host import Host, HotLine
 from pipediag.session.loops import Loop
 from pipediag.session.pipeline import Operation

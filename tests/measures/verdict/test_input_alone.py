@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipediag.measures.verdict.input_alone import NOTHING_TRAINED, decide_input_alone
+from pipediag.measures.verdict.decision import NOTHING_TRAINED, decide_input_alone
 from tests import factories, records
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipediag.measures.verdict.decision import decide
-from pipediag.measures.verdict.loop_wording import length
+from pipediag.measures.verdict.sentences import length
 from tests.measures.verdict.test_decision import session
 from tests.records import make_breakdown, make_steps
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.measures.verdict.no_loop import NEEDS, no_loop_sentence
+from pipediag.measures.verdict.sentences import NEEDS, no_loop_sentence
 from pipediag.session.run import OtherProcesses, OtherUse, Script
 from pipediag.vocabulary import LoopRole
 from tests.factories import make_loop, make_session

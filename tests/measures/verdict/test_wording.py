@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
-from pipediag.measures.verdict.loop_wording import (
+from pipediag.measures.verdict.sentences import (
     elsewhere,
     epoch_ends_sentence,
     first_batch_sentence,
-)
-from pipediag.measures.verdict.wording import (
     input_sentence,
     missing_sentence,
     other_sentence,

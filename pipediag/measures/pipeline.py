@@ -8,11 +8,16 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pipediag.measures.pipeline.iterators import IteratorKey, RanIterator, ran_iterators
-from pipediag.measures.pipeline.joining import Joined, join
-from pipediag.measures.pipeline.node_rates import node_rates
+from pipediag.measures.pipeline_iterators import (
+    IteratorKey,
+    Joined,
+    RanIterator,
+    join,
+    node_rates,
+    ran_iterators,
+)
 from pipediag.measures.recorded_windows import windows_of
-from pipediag.measures.step.perturbation import measure_perturbation
+from pipediag.measures.steps import measure_perturbation
 from pipediag.session.pipeline import Operation, OperationFunction, Pipeline
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recorded_operations import RecordedOperation

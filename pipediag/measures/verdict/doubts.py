@@ -13,8 +13,7 @@ from pipediag.facts.limits import (
 )
 from pipediag.facts.machine import missed_cores
 from pipediag.facts.run import EXPLAINED_PERCENT, steps_percent
-from pipediag.measures.verdict.loop_wording import elsewhere, length
-from pipediag.measures.verdict.wording import place
+from pipediag.measures.verdict.sentences import elsewhere, length, place
 from pipediag.session.host import Host
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session

@@ -1,37 +1,37 @@
-"""Everything that is measured of one loop, put together."""
+"""Everything that is measured of the diagnosed loop, put together."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
+from pipediag.errors import PipediagError
 from pipediag.facts.machine import on_accelerator
-from pipediag.measures.loop.cache_fill import cache_filled_meanwhile
-from pipediag.measures.loop.embedding_cost import has_parts, measure_embedding_cost
-from pipediag.measures.loop.time import time_of
-from pipediag.measures.missing import Missing
-from pipediag.measures.pipeline.operations import measure_pipeline
-from pipediag.measures.profile.devices import describe_devices
-from pipediag.measures.profile.traces import trace_of
-from pipediag.measures.recorded_windows import step_rows
-from pipediag.measures.step.breakdown import break_down
-from pipediag.measures.step.ceiling import measure_ceiling
-from pipediag.measures.step.differential import (
-    FEWEST_STEPS,
-    differential_missing,
-    measure_differential,
-)
-from pipediag.measures.step.input_share import Measured
-from pipediag.measures.step.input_wait import (
+from pipediag.measures.bootstrap import Measured
+from pipediag.measures.breakdown import break_down, measure_ceiling
+from pipediag.measures.devices import describe_devices
+from pipediag.measures.embeddings import has_parts, measure_embedding_cost
+from pipediag.measures.input_wait import (
     SettledInputWait,
     contention_of,
     native_input_wait,
     settle_input_wait,
 )
-from pipediag.measures.step.new_lengths import compiled_for_lengths
-from pipediag.measures.step.perturbation import measure_perturbation
-from pipediag.measures.step.steps import measure_steps, steps_missing
-from pipediag.measures.step.text_work import measure_text_work
+from pipediag.measures.loop_time import cache_filled_meanwhile, time_of
+from pipediag.measures.pipeline import measure_pipeline
+from pipediag.measures.recorded_windows import Missing, step_rows
+from pipediag.measures.steps import (
+    FEWEST_STEPS,
+    compiled_for_lengths,
+    differential_missing,
+    measure_differential,
+    measure_perturbation,
+    measure_steps,
+    profile_missing,
+    steps_missing,
+)
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.embedding_cost import EmbeddingCost
 from pipediag.session.host import Host
@@ -50,8 +50,63 @@ from pipediag.session.steps import (
 from pipediag.session.text_work import TextWork
 from pipediag.session.timeline import Timeline
 from pipediag.trace.steps.splitting import StepSplit
-from pipediag.trace.summary import TraceSummary
+from pipediag.trace.summary import TraceSummary, summarise
 from pipediag.vocabulary import Contention, StepClass
+
+
+def trace_of(
+    recording: Recording, loop: RecordedLoop, *, by_operation: bool = False
+) -> tuple[TraceSummary | None, str | None]:
+    """The summary of the loop's last profile, or None and why; a damaged profile is no error.
+
+    One without a step of the loop holds what came after it: an evaluation, and what it compiled.
+
+    Args:
+        by_operation: whether to tell which operations the compute was, too.
+    """
+    of_loop = [
+        window
+        for window in recording.windows
+        if window.loop_id == loop.id
+        and window.trace_directory is not None
+        and (loop.kind == "in_graph" or any(block.durations_ns for block in window.blocks))
+    ]
+    if not of_loop:
+        return None, profile_missing(recording, loop)
+    try:
+        return _summary(Path(of_loop[-1].trace_directory or ""), by_operation), None
+    except PipediagError as error:
+        return None, str(error)
+
+
+@lru_cache(maxsize=1)
+def _summary(directory: Path, by_operation: bool) -> TraceSummary:
+    """Read once: a loop is diagnosed when it waits for trials and again when the script is over."""
+    return summarise(directory, by_operation=by_operation)
+
+
+NO_PROFILE = "There is no profile whose steps could be looked at."
+
+
+def measure_text_work(
+    steps: Steps | Missing, trace: TraceSummary | None, trace_missing: str | None
+) -> TextWork | Missing:
+    """The share of the step, and of which types of operations; zero where there are none."""
+    if isinstance(steps, Missing):
+        return steps
+    if trace is None or trace.steps is None or trace.text is None:
+        return Missing(trace_missing or NO_PROFILE)
+    whole_ns = float(trace.steps.durations_ns.sum())
+    if not whole_ns:
+        return Missing(NO_PROFILE)
+    percents = {kind: 100.0 * ns / whole_ns for kind, ns in trace.text.by_type.items()}
+    percent = 100.0 * trace.text.total_ns / whole_ns
+    return TextWork(
+        percent=percent,
+        ms=steps.mean_ms * percent / 100.0,
+        operations=dict(sorted(percents.items(), key=lambda item: -item[1])),
+    )
+
 
 NO_METHOD = (
     f"Input wait could not be measured: tf.data gave no gap times for {FEWEST_STEPS} steps, the "

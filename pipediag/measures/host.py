@@ -1,20 +1,109 @@
-"""What the machine did in a window: CPU by thread pool, memory, disk, GPUs, Python's hot lines."""
+"""What the host sampler saw: CPU time by thread pool, memory, disk, GPUs, and Python's hot lines.
+
+TensorFlow names its threads, but Linux refuses names of more than 15 characters, and a thread whose
+name was refused keeps that of the thread that made it: `python` or `tf_Compute`. So most threads of
+tf.data (`tf_data_private_threadpool`, `tf_data_iterator_get_next`) and of Eigen
+(`tf_numa_-1_Eigen`) don't show their names, and are recognised by their age. When TensorFlow
+starts it makes Eigen's threads, then those of `tf_Compute`, then `tf_graph_runner`; tf.data's come
+later, with the first iterator. Seen in TensorFlow 2.21.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import pairwise
 from statistics import fmean
 
 import numpy as np
 
-from pipediag.measures.host.pools import python_threads, thread_pools
-from pipediag.measures.missing import Missing
-from pipediag.session.host import GpuUse, Host, HotLine
-from pipediag.session.host_track import HostReading, HostTrack
+from pipediag.measures.recorded_windows import Missing, spans_ns
+from pipediag.session.host import GpuUse, Host, HostSample, HotLine
+from pipediag.session.host_track import HostReading, HostTrack, ThreadSeen
+from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recorded_windows import RecordedStacks, RecordedWindow
+from pipediag.session.recording import Recording
 from pipediag.vocabulary import POOLS, Pool
+
+# TensorFlow's start takes milliseconds; 100 Hz ticks, and a loaded machine, stretch that.
+_START_TICKS = 10
+
+
+def python_threads(windows: Iterable[RecordedWindow]) -> set[int]:
+    """Native ids of the threads that Python made, as far as the recording's windows name them.
+
+    Python also lists foreign threads that called back into it, by names that begin with `Dummy-`.
+    """
+    return {
+        int(native_id)
+        for window in windows
+        for name, _, native_id in (key.rpartition("#") for key in window.python_thread_cpu_ns)
+        if not name.startswith("Dummy-")
+    }
+
+
+def thread_pools(track: HostTrack, python_ids: set[int]) -> dict[int, Pool]:
+    """The pool of each thread.
+
+    With no `python_ids` nothing tells an unnamed thread of TensorFlow from one of Python, and such
+    threads count under `others`.
+    """
+    start = _runtime_start(track)
+    main = track.threads.get(track.pid)
+    return {thread.tid: _pool(thread, main, python_ids, start) for thread in track.threads.values()}
+
+
+_Age = tuple[int, int]
+
+
+def _age(thread: ThreadSeen) -> _Age:
+    return thread.started_ticks, thread.tid
+
+
+def _runtime_start(track: HostTrack) -> tuple[_Age, _Age] | None:
+    """The first and the last thread that TensorFlow's runtime made as it started."""
+    compute = sorted(_age(t) for t in track.threads.values() if t.name == "tf_Compute")
+    if not compute:
+        return None
+    first = compute[0]
+    # A script that ran an operation of its own before has made the runner before the pools.
+    runners = [
+        _age(thread)
+        for thread in track.threads.values()
+        if thread.name == "tf_graph_runner" and _age(thread) > first
+    ]
+    last = min(runners, default=(first[0] + _START_TICKS, 0))
+    return first, last
+
+
+def _pool(
+    thread: ThreadSeen,
+    main: ThreadSeen | None,
+    python_ids: set[int],
+    start: tuple[_Age, _Age] | None,
+) -> Pool:
+    if main is not None and thread.tid == main.tid:
+        return "python_main"
+    if thread.tid in python_ids:
+        return "python_other"
+    if thread.name.startswith("tf_data"):
+        return "tf_data"
+    inherited = main is not None and thread.name == main.name
+    if start is not None and (thread.name == "tf_Compute" or (inherited and python_ids)):
+        return _pool_by_age(_age(thread), *start)
+    if thread.name.startswith(("tf_", "Eigen")):
+        return "eigen"
+    return "others"
+
+
+def _pool_by_age(age: _Age, first: _Age, last: _Age) -> Pool:
+    if age > last:
+        return "tf_data"
+    if age >= (first[0] - _START_TICKS, 0):
+        return "eigen"
+    return "others"
+
 
 WindowNs = tuple[int, int]
 
@@ -232,3 +321,106 @@ def _gpus(readings: Sequence[HostReading]) -> list[GpuUse]:
             )
         )
     return uses
+
+
+OUTSIDE = "outside"
+_DIGITS = 3
+"""Of percent: the system counts CPU in milliseconds at best. All that a division gives would make
+host.csv twice as large out of nothing that was measured."""
+
+
+def host_samples(
+    track: HostTrack, windows: Sequence[RecordedWindow], started_ns: int, cores_allowed: float
+) -> list[HostSample]:
+    """One row for each span between two readings; `at_ms` is its end, since `started_ns`.
+
+    `window` is the kind of the window in which the middle of the span lies, or `outside`. Disk
+    waits and GPU utilisation are read more rarely than the rest and are None in between.
+    """
+    pools = thread_pools(track, python_threads(windows))
+    rows = []
+    asked: HostReading | None = track.readings[0] if track.readings else None
+    for before, reading in pairwise(track.readings):
+        elapsed = reading.at_ns - before.at_ns
+        if elapsed <= 0:
+            continue
+        cpu_ns = _cpu_ns(reading) - _cpu_ns(before)
+        rows.append(
+            HostSample(
+                at_ms=(reading.at_ns - started_ns) / 1e6,
+                window=_window_at(windows, (before.at_ns + reading.at_ns) // 2),
+                cpu_percent=round(100 * cpu_ns / elapsed / cores_allowed, _DIGITS),
+                rss_bytes=reading.rss_bytes,
+                available_bytes=reading.available_bytes,
+                io_wait_percent=_io_wait_at(asked, reading),
+                read_bytes_per_s=_read_bytes_per_s(before, reading, elapsed),
+                pools_percent=_pools_at(reading, pools, elapsed, cpu_ns),
+                gpu_percent=_gpu_percent(reading),
+            )
+        )
+        if reading.machine_ticks is not None:
+            asked = reading
+    return rows
+
+
+def _cpu_ns(reading: HostReading) -> int:
+    return reading.cpu_ns + reading.children_cpu_ns
+
+
+def _window_at(windows: Sequence[RecordedWindow], at_ns: int) -> str:
+    return next((w.kind for w in windows if w.start_ns <= at_ns < w.end_ns), OUTSIDE)
+
+
+def _io_wait_at(asked: HostReading | None, reading: HostReading) -> float | None:
+    """Since the last reading that asked the machine for its counters."""
+    if asked is None or asked.machine_ticks is None or reading.machine_ticks is None:
+        return None
+    ticks = reading.machine_ticks - asked.machine_ticks
+    waited = (reading.io_wait_ticks or 0) - (asked.io_wait_ticks or 0)
+    return round(100 * max(0, waited) / ticks, _DIGITS) if ticks > 0 else None
+
+
+def _read_bytes_per_s(before: HostReading, reading: HostReading, elapsed_ns: int) -> float | None:
+    if before.read_bytes is None or reading.read_bytes is None:
+        return None
+    return round((reading.read_bytes - before.read_bytes) / (elapsed_ns / 1e9), _DIGITS)
+
+
+def _pools_at(
+    reading: HostReading, pools: dict[int, Pool], elapsed_ns: int, cpu_ns: int
+) -> dict[str, float]:
+    spent = dict.fromkeys(POOLS, 0)
+    for tid, thread_ns in reading.thread_cpu_ns.items():
+        spent[pools.get(tid, "others")] += thread_ns
+    spent["others"] += max(0, cpu_ns - sum(spent.values()))
+    return {pool: round(100 * ns / elapsed_ns, _DIGITS) for pool, ns in spent.items()}
+
+
+def _gpu_percent(reading: HostReading) -> float | None:
+    """Mean over the GPUs."""
+    busy = [g.utilisation_percent for g in reading.gpus if g.utilisation_percent is not None]
+    return round(fmean(busy), _DIGITS) if busy else None
+
+
+def host_of_loop(
+    track: HostTrack, recording: Recording, loop: RecordedLoop, cores_allowed: float
+) -> Host | Missing:
+    """The host in the loop's baseline.
+
+    A baseline that is too short for the sampler is taken together with the stacks window after it,
+    in which the script runs on, watched by a thread that samples its stacks.
+    """
+    spans = spans_ns(recording, loop, "baseline")
+    if not spans:
+        return Missing("There is no baseline window in which the host could be measured.")
+    own = [recorded for recorded in recording.windows if recorded.loop_id == loop.id]
+    measure = partial(measure_host, track, stacks=stacks_of(recording, loop), windows=own)
+    found = measure(spans, cores_allowed)
+    if isinstance(found, Missing):
+        found = measure([*spans, *spans_ns(recording, loop, "stacks")], cores_allowed)
+    return found
+
+
+def stacks_of(recording: Recording, loop: RecordedLoop) -> list[RecordedStacks]:
+    """The stack samples taken beside the loop."""
+    return [stacks for stacks in recording.stacks if stacks.loop_id == loop.id]

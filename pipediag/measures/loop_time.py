@@ -1,19 +1,97 @@
-"""Where a loop's time goes from its first step on: steps, first batches, and between the epochs."""
+"""Where the time of a loop goes from its first step on, and the cost of creating its iterators."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
-from pipediag.measures.loop.cache_fill import cache_filled_meanwhile
-from pipediag.measures.makings import all_of_few_ns, pause_among
-from pipediag.measures.recorded_windows import Floats, steps_ns
+from pipediag.measures.pipeline_iterators import reads_a_cache
+from pipediag.measures.recorded_windows import Floats, blocks_of, steps_ns
 from pipediag.session.loops import LoopTime
 from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
+from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.session.recording import Recording
 from pipediag.vocabulary import WindowKind
+
+_SLOW_NS = 100_000_000
+"""Own choice: from which on one that was seen alone is slow."""
+_NOTICED_NS = 100_000_000
+"""Own choice: of slow ones that are quicker than that, nothing is said."""
+
+_PAUSE_FACTOR = 3
+"""Own choice: a time that is so many times as long as the next longest one is an outlier. Two such
+times are a rate, and none of them is an outlier."""
+
+SLOW_ONES = "whether each epoch lets go of the last one's iterator as slowly as one was seen to"
+
+
+def pause_among(times_ns: Sequence[int], first_ns: int = 0) -> int | None:
+    """Return the index of the one time that is an outlier, or is slow and the only one.
+
+    `first_ns`: what the first iterator took to create, where that is known.
+    """
+    if not times_ns:
+        return None
+    *others, longest = sorted(times_ns)
+    others = sorted([*others, first_ns] if first_ns else others)
+    if longest < _SLOW_NS or (others and longest < _PAUSE_FACTOR * others[-1]):
+        return None
+    return list(times_ns).index(longest)
+
+
+def usual_ns(seen_ns: Sequence[float]) -> float:
+    """Nanoseconds of the next one: of so few, a slow one is not taken for what each takes.
+
+    Making an iterator lets go of the one before it, which takes milliseconds, and now and then
+    up to a second. Own measurement: 2 of 21 epochs of a native `fit`.
+    """
+    if len(seen_ns) == 1 and seen_ns[0] >= _SLOW_NS:
+        return 0.0
+    return min(seen_ns, default=0.0)
+
+
+def all_of_few_ns(seen_ns: Sequence[float], count: int) -> float:
+    """Nanoseconds of so many, the few that were seen among them."""
+    usual = usual_ns(seen_ns)
+    left = count - len(seen_ns)
+    return sum(seen_ns) + usual * left if left >= 0 else usual * count
+
+
+def are_doubtful(seen_ns: Sequence[float], usual: float) -> bool:
+    """Whether slow ones among them matter, which are not carried on."""
+    return sum(seen_ns) - usual * len(seen_ns) > _NOTICED_NS
+
+
+def cache_filled_meanwhile(recording: Recording, loop: RecordedLoop) -> RecordedOperation | None:
+    """The cache that measured steps filled, and that any later epoch reads.
+
+    None where an epoch had ended before they were over, where no other one follows, and where
+    tf.data's model shows a cache that was full already. A `snapshot` is none: another run may have
+    written it. Behind a `repeat` no epoch is seen to end.
+    """
+    blocks = blocks_of(recording, loop, "baseline")
+    if loop.role != "training" or not blocks or _epochs(loop) == 1:
+        return None
+    ended_ns = min((seam.start_ns for seam in loop.epoch_seams), default=None)
+    if loop.seams and (ended_ns is None or ended_ns < blocks[-1].starts_ns[-1]):
+        return None
+    snapshots = [one for one in recording.snapshots if one.loop_id == loop.id]
+    if any(map(reads_a_cache, snapshots)):
+        return None
+    above = recording.upstream(loop.root_op_id)
+    unrepeated = takewhile(lambda op: op.kind != "repeat", above)
+    return next((op for op in unrepeated if op.kind == "cache"), None)
+
+
+def _epochs(loop: RecordedLoop) -> int | None:
+    """That are planned, where that is known; Keras has one where it is not told otherwise."""
+    if loop.keras is None:
+        return loop.planned_rounds
+    return (loop.keras.epochs or 1) * (loop.planned_rounds or 1)
+
 
 IN_GRAPH = "The loop runs inside a tf.function, where no clock sees what lies between its epochs."
 TOO_SHORT = "No step followed the first one, or none was measured without a profiler."

@@ -27,16 +27,21 @@ import numpy as np
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT, SLOWED_RATIO
 from pipediag.facts.machine import missed_cores
 from pipediag.facts.python_callables import data_cores
-from pipediag.measures.bootstrap import Floats, interval, resampled_means
+from pipediag.measures.bootstrap import (
+    CLEARLY_POINTS,
+    Floats,
+    Measured,
+    clearly_apart,
+    interval,
+    resampled_means,
+)
 from pipediag.measures.recorded_windows import (
     blocks_of,
     gap_waits_ms,
     next_waits_ms,
     steps_with_gaps,
 )
-from pipediag.measures.step.differential import FEWEST_STEPS, ConsumerAlone
-from pipediag.measures.step.input_share import CLEARLY_POINTS, Measured, clearly_apart
-from pipediag.measures.step.new_lengths import COMPILED_PERCENT
+from pipediag.measures.steps import COMPILED_PERCENT, FEWEST_STEPS, ConsumerAlone
 from pipediag.session.host import Host
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording

@@ -1,1 +1,0 @@
-"""What the host sampler saw: CPU time, memory and threads while the loop ran."""

@@ -1,1 +1,0 @@
-"""The loops of a run, and where the time of one goes."""

@@ -1,1 +1,0 @@
-"""The input pipeline: what its operations and iterators cost."""

@@ -1,0 +1,447 @@
+"""The iterators that ran for a loop, their rates, and which recorded operation each of them is.
+
+The numbers of tf.data's own model go first, as no profiler was running. The profile's stand in
+where there is no model (autotune off, distributed iterators), where two branches have the same
+path, and inside the functions of flat_map and interleave where the model has forgotten iterators,
+as it does with those that are exhausted. What the profile counts is brought to the pace of steps
+without a profiler. An iterator is tied to an operation by the names in the profile, else by its
+kind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+from pipediag.session.recorded_model import ModelNode, ModelSnapshot
+from pipediag.session.recorded_operations import NAME_BEGINS, RecordedOperation
+from pipediag.tensorflow_names import DEVICE_PREFETCH, HOLDS_ELEMENTS
+from pipediag.trace.pipeline.iterators import IteratorActivity
+from pipediag.trace.summary import TraceSummary
+
+_INSTANCE = re.compile(r"\[\d+\]")
+
+
+@dataclass(frozen=True)
+class NodeRate:
+    """All nodes of one path together; per step means per batch handed over."""
+
+    path: str
+    """As in the profile: `Root::MapAndBatch::Map`."""
+    elements: float
+    self_ms: float
+    """Wall time in the node itself, summed over its parallel calls."""
+    bytes_per_element: float | None
+    parallelism: int | None
+    tunable: bool | None
+    buffer_size: int | None
+    buffered_elements: float
+    """Mean of the two snapshots."""
+
+
+def node_rates(snapshots: list[ModelSnapshot]) -> list[NodeRate]:
+    """Consumer first. From the first and the last snapshot of one iterator, batches between them.
+
+    tf.data forgets the operations of an exhausted branch, so of several iterators the one with the
+    most operations counts. Where none was read twice with all of them there (epochs shorter than a
+    window) the counters since its start are used, and then the fill of its buffers is counted in.
+    """
+    pair = _fullest_pair(_beyond_the_fill(snapshots))
+    if pair is None:
+        return []
+    before, after = pair
+    steps = after.iterator_steps - (before.iterator_steps if before else 0)
+    earlier = {node.id: node for node in before.nodes} if before else {}
+    grouped: dict[str, list[ModelNode]] = defaultdict(list)
+    for path, node in _walk(after):
+        grouped[path].append(node)
+    return [_rate(path, nodes, earlier, steps) for path, nodes in grouped.items()]
+
+
+def _beyond_the_fill(snapshots: list[ModelSnapshot]) -> list[ModelSnapshot]:
+    """Without those in which a cache fills, where most show it read: above it nothing runs again.
+
+    A cache that is read is the end of its branch; while it fills, it has inputs.
+    """
+    reading = [snapshot for snapshot in snapshots if reads_a_cache(snapshot)]
+    return reading if 2 * len(reading) >= len(snapshots) else snapshots
+
+
+def reads_a_cache(snapshot: ModelSnapshot) -> bool:
+    """Whether a cache was full in that moment."""
+    return any("Cache" in node.name and not node.inputs for node in snapshot.nodes)
+
+
+def _fullest_pair(
+    snapshots: list[ModelSnapshot],
+) -> tuple[ModelSnapshot | None, ModelSnapshot] | None:
+    by_iterator: dict[int, list[ModelSnapshot]] = defaultdict(list)
+    for snapshot in snapshots:
+        if snapshot.iterator_steps > 0:
+            by_iterator[snapshot.iterator].append(snapshot)
+    pairs = [
+        (before, after)
+        for read in by_iterator.values()
+        for before, after in combinations(read, 2)
+        if after.iterator_steps > before.iterator_steps
+    ]
+    single = [snapshot for read in by_iterator.values() for snapshot in read]
+    if not single:
+        return None
+    fullest = max(single, key=lambda snapshot: (*_fullness(snapshot), snapshot.iterator_steps))
+    # How many readers an interleave has open changes; which operations there are does not.
+    full = [pair for pair in pairs if _fullness(pair[1])[0] == _fullness(fullest)[0]]
+    if not full:
+        return None, fullest
+    return max(full, key=lambda pair: (_fullness(pair[1]), _steps_between(*pair)))
+
+
+def _fullness(snapshot: ModelSnapshot) -> tuple[int, int]:
+    """Different operations, and nodes."""
+    return len({path for path, _ in _walk(snapshot)}), len(snapshot.nodes)
+
+
+def _steps_between(before: ModelSnapshot, after: ModelSnapshot) -> int:
+    return after.iterator_steps - before.iterator_steps
+
+
+def _walk(snapshot: ModelSnapshot) -> Iterator[tuple[str, ModelNode]]:
+    """Every node with its path, consumer first."""
+    by_id = {node.id: node for node in snapshot.nodes}
+    pending = [("", snapshot.output_id)]
+    seen: set[int] = set()
+    while pending:
+        prefix, node_id = pending.pop()
+        node = by_id.get(node_id)
+        if node is None or node_id in seen:
+            continue
+        seen.add(node_id)
+        path = prefix + _INSTANCE.sub("", node.name)
+        yield path, node
+        pending.extend((path + "::", child) for child in reversed(node.inputs))
+
+
+def _rate(path: str, nodes: list[ModelNode], earlier: dict[int, ModelNode], steps: int) -> NodeRate:
+    known = [(node, earlier.get(node.id)) for node in nodes]
+    elements = sum(n.num_elements - (e.num_elements if e else 0) for n, e in known)
+    spent = sum(n.processing_time_ns - (e.processing_time_ns if e else 0) for n, e in known)
+    produced = sum(n.bytes_produced - (e.bytes_produced if e else 0) for n, e in known)
+    buffered = [float(n.buffered_elements) for n in nodes]
+    if earlier:
+        buffered = [(n.buffered_elements + (e or n).buffered_elements) / 2 for n, e in known]
+    return NodeRate(
+        path=path,
+        elements=max(0, elements) / steps,
+        self_ms=max(0, spent) / 1e6 / steps,
+        bytes_per_element=produced / elements if elements > 0 and produced > 0 else None,
+        parallelism=nodes[0].parallelism,
+        tunable=_tunable(nodes[0]),
+        buffer_size=nodes[0].buffer_size,
+        buffered_elements=sum(buffered),
+    )
+
+
+def _tunable(node: ModelNode) -> bool | None:
+    known = [
+        tunable
+        for tunable in (node.parallelism_tunable, node.buffer_size_tunable)
+        if tunable is not None
+    ]
+    return any(known) if known else None
+
+
+IteratorKey = tuple[str, tuple[str, ...]]
+
+_STRUCTURAL = frozenset({"Root", "Model", "Options", "MaxIntraOpParallelism", "PrivateThreadPool"})
+"""They hand elements through; the root bears the name of the last operation as well."""
+
+NONE_FORGOTTEN = 0.01
+"""By how much the elements of inner iterators and those of the operation around them may differ,
+where the model has seen all of them: elements on their way between the two."""
+
+
+@dataclass(frozen=True)
+class RanIterator:
+    """One iterator; per step means per batch handed over. None: not known."""
+
+    path: str
+    names: tuple[str, ...] | None
+    """User operations in it; empty: the profile says there are none; None: no profile saw it."""
+    elements: float | None
+    self_ms: float | None
+    bytes_per_element: float | None
+    parallelism: int | None
+    tunable: bool | None
+    buffer_size: int | None
+    buffered_elements: float | None
+    of_replica: bool = False
+    """Whether each replica has one of its own, which reads from the host's last."""
+
+    @property
+    def kind(self) -> str:
+        return self.path.rpartition("::")[2]
+
+    @property
+    def key(self) -> IteratorKey:
+        return self.path, self.names or ()
+
+
+def ran_iterators(
+    rates: list[NodeRate],
+    trace: TraceSummary | None,
+    plan_names: set[str],
+    other_names: set[str],
+    slowed: float = 1.0,
+    replicas: int = 1,
+) -> list[RanIterator]:
+    """Consumer first.
+
+    `plan_names` are the operations' of this pipeline; iterators that bear one of `other_names`
+    belong to another pipeline and are left out. Any other name is TensorFlow's own. `slowed` is
+    how many times as long the profiler made the steps. Each of `replicas` asks for a batch a step.
+    """
+    traced = _traced(trace, plan_names, other_names)
+    batches = trace.get_next_calls / replicas if trace else 0.0
+    elements = {rate.path: rate.elements for rate in rates}
+    found: list[RanIterator] = []
+    for rate in rates:
+        same_path = traced.pop(rate.path, [])
+        inner = _in_a_function(rate.path) and not _none_forgotten(rate.path, elements)
+        if len(same_path) > 1 or (same_path and inner):
+            found += [_from_trace(activity, batches, slowed) for activity in same_path]
+        elif inner:
+            found.append(_without_costs(_from_model(rate, None)))
+        else:
+            found.append(_from_model(rate, same_path[0] if same_path else None))
+    if not rates:
+        found = [
+            _from_trace(activity, batches, slowed) for same in traced.values() for activity in same
+        ]
+    return [iterator for iterator in _handed_on(found) if iterator.kind not in _STRUCTURAL]
+
+
+def _handed_on(found: list[RanIterator]) -> list[RanIterator]:
+    """What each replica's prefetch reads from is the replica's own as well: it asks the host."""
+    own = {iterator.path for iterator in found if iterator.of_replica}
+    return [
+        replace(iterator, of_replica=iterator.of_replica or _asks_the_host(iterator, own))
+        for iterator in found
+    ]
+
+
+def _asks_the_host(iterator: RanIterator, own: set[str]) -> bool:
+    above, _, kind = iterator.path.rpartition("::")
+    return kind.startswith("Generator") and not iterator.names and above in own
+
+
+def _traced(
+    trace: TraceSummary | None, plan_names: set[str], other_names: set[str]
+) -> dict[str, list[IteratorActivity]]:
+    by_path: dict[str, list[IteratorActivity]] = defaultdict(list)
+
+    def others(name: str) -> bool:
+        # What was read once, and by no loop that is told of, may be recorded no more.
+        return name in other_names or name.startswith(NAME_BEGINS)
+
+    for activity in trace.iterators if trace else ():
+        known = tuple(name for name in activity.names if name in plan_names)
+        if known or not any(map(others, activity.names)):
+            kept = known or tuple(name for name in activity.names if name == DEVICE_PREFETCH)
+            by_path[activity.path].append(replace(activity, names=kept))
+    return by_path
+
+
+def _in_a_function(path: str) -> bool:
+    return any(_has_inner(part) for part in path.split("::")[:-1])
+
+
+def _has_inner(part: str) -> bool:
+    return "FlatMap" in part or "Interleave" in part
+
+
+def _none_forgotten(path: str, elements: dict[str, float]) -> bool:
+    """Whether the model has counted every iterator that ran at this path, within functions.
+
+    A flat_map hands on what its inner iterators make, so their elements are as many as its own:
+    there are fewer where some are forgotten. A generator's one iterator lasts as long as its data.
+    """
+    parts = path.split("::")
+    for depth in range(1, len(parts)):
+        if _has_inner(parts[depth - 1]):
+            outer = elements.get("::".join(parts[:depth]), 0.0)
+            inner = elements.get("::".join(parts[: depth + 1]), 0.0)
+            if outer <= 0 or abs(inner - outer) > NONE_FORGOTTEN * outer:
+                return False
+    return True
+
+
+def _from_model(rate: NodeRate, activity: IteratorActivity | None) -> RanIterator:
+    kind = rate.path.rpartition("::")[2]
+    buffered = rate.buffered_elements if kind.startswith(HOLDS_ELEMENTS) else None
+    return RanIterator(
+        path=rate.path,
+        names=_of_plan(activity) if activity else None,
+        elements=rate.elements,
+        self_ms=rate.self_ms,
+        bytes_per_element=rate.bytes_per_element,
+        parallelism=rate.parallelism,
+        tunable=rate.tunable,
+        buffer_size=rate.buffer_size or (activity.buffer_size if activity else None),
+        buffered_elements=buffered,
+    )
+
+
+def _without_costs(iterator: RanIterator) -> RanIterator:
+    """An inner iterator that no profile saw: the model has counted the last of many alone."""
+    return replace(iterator, elements=None, self_ms=None, bytes_per_element=None)
+
+
+def _from_trace(activity: IteratorActivity, batches: float, slowed: float) -> RanIterator:
+    return RanIterator(
+        path=activity.path,
+        names=_of_plan(activity),
+        elements=activity.calls / batches if batches else None,
+        self_ms=activity.self_ns / 1e6 / batches / slowed if batches else None,
+        bytes_per_element=activity.element_bytes,
+        parallelism=activity.parallelism,
+        tunable=activity.autotune if activity.parallelism or activity.buffer_size else None,
+        buffer_size=activity.buffer_size,
+        buffered_elements=activity.buffered_elements,
+        of_replica=DEVICE_PREFETCH in activity.names,
+    )
+
+
+def _of_plan(activity: IteratorActivity) -> tuple[str, ...]:
+    return tuple(name for name in activity.names if name != DEVICE_PREFETCH)
+
+
+_FUSED_KINDS = {"MapAndBatch": ("batch", "map"), "ShuffleAndRepeat": ("repeat", "shuffle")}
+_ITERATORS_OF = {
+    "from_tensor_slices": ("TensorSlice",),
+    "from_tensors": ("Tensor",),
+    "from_list": ("List",),
+    "from_generator": ("Generator", "FlatMap"),
+    "list_files": ("TensorSlice", "Shuffle"),
+    "cache": ("MemoryCache", "FileCache", "Cache"),
+    "repeat": ("ForeverRepeat", "FiniteRepeat", "Repeat"),
+    "take": ("FiniteTake", "Take"),
+    "skip": ("FiniteSkip", "Skip"),
+    "sample_from_datasets": ("DirectedInterleave",),
+    "choose_from_datasets": ("DirectedInterleave",),
+    "bucket_by_sequence_length": ("GroupByWindow",),
+    "sparse_batch": ("DenseToSparseBatch",),
+    "CsvDataset": ("CSV",),
+    "parse_example_dataset": ("ParseExample",),
+}
+_VERSION = re.compile(r"V\d+$|Impl$")
+
+
+@dataclass
+class Joined:
+    """Iterators by operation, and the rest."""
+
+    of_operation: dict[str, list[RanIterator]] = field(default_factory=lambda: defaultdict(list))
+    """By operation id, nearest to the consumer first."""
+    fused: dict[str, list[str]] = field(default_factory=dict)
+    """Operations that run in another one's iterator, by the id of that other one."""
+    inserted: list[tuple[RanIterator, str | None]] = field(default_factory=list)
+    """Iterators of no recorded operation, with the operation that they read from."""
+    of_replicas: list[RanIterator] = field(default_factory=list)
+    """What each replica has of its own behind all of these, nearest to the consumer first."""
+    operation_of: dict[IteratorKey, str] = field(default_factory=dict)
+
+
+def join(plan: list[RecordedOperation], ran: list[RanIterator]) -> Joined:
+    """Tie iterators (consumer first) to the plan's operations (sources first).
+
+    An iterator without an operation is a part of the source or composite call around it where no
+    other operation lies below it; otherwise TensorFlow inserted it.
+    """
+    joined = Joined(of_replicas=[iterator for iterator in ran if iterator.of_replica])
+    ran = [iterator for iterator in ran if not iterator.of_replica]
+    waiting = list(reversed(plan))
+    for iterator in ran:
+        operations = _by_name(waiting, plan, iterator) or _by_kind(waiting, iterator)
+        if not operations:
+            continue
+        carrier = _carrier(operations)
+        _give(joined, carrier.id, iterator)
+        others = [operation.id for operation in operations if operation is not carrier]
+        if others:
+            joined.fused[carrier.id] = others
+        waiting = [operation for operation in waiting if operation not in operations]
+    for iterator in ran:
+        if iterator.key not in joined.operation_of:
+            _place_unnamed(joined, iterator, ran)
+    return joined
+
+
+def _give(joined: Joined, op_id: str, iterator: RanIterator) -> None:
+    joined.of_operation[op_id].append(iterator)
+    joined.operation_of[iterator.key] = op_id
+
+
+def _by_name(
+    waiting: list[RecordedOperation], plan: list[RecordedOperation], iterator: RanIterator
+) -> list[RecordedOperation]:
+    """A user may give two operations one name: those not yet met go first."""
+    found = []
+    for name in iterator.names or ():
+        same = [op for op in (*waiting, *plan) if op.name == name and op not in found]
+        found += same[:1]
+    return found
+
+
+def _by_kind(waiting: list[RecordedOperation], iterator: RanIterator) -> list[RecordedOperation]:
+    """Where no profile saw the iterator: the next operation towards the source that may be it.
+
+    Where one did, an operation that has a name would have been found by that.
+    """
+    if iterator.names:
+        return []
+    if iterator.names is not None:
+        waiting = [operation for operation in waiting if not operation.name]
+    kind = _VERSION.sub("", iterator.kind)
+    as_written = any(may_be(operation.kind, kind) for operation in waiting)
+    found = []
+    for wanted in (None,) if as_written else _FUSED_KINDS.get(kind, (None,)):
+        fitting = (
+            operation
+            for operation in waiting
+            if operation not in found
+            and (operation.kind == wanted if wanted else may_be(operation.kind, kind))
+        )
+        found += [operation for operation in [next(fitting, None)] if operation is not None]
+    return found[::-1]
+
+
+def may_be(operation_kind: str, iterator_kind: str) -> bool:
+    """Whether an iterator of that kind, without its version, can run that operation."""
+    known = _ITERATORS_OF.get(operation_kind)
+    if known is not None:
+        return iterator_kind in known
+    written = operation_kind.removesuffix("Dataset").replace("_", "").lower()
+    return iterator_kind.removeprefix("Parallel").lower() == written
+
+
+def _carrier(operations: list[RecordedOperation]) -> RecordedOperation:
+    """The one whose function costs the time, or else the one nearest to the source."""
+    return next((op for op in operations if op.function is not None), operations[0])
+
+
+def _place_unnamed(joined: Joined, iterator: RanIterator, ran: list[RanIterator]) -> None:
+    above = _nearest(joined, [r for r in ran if iterator.path.startswith(r.path + "::")][::-1])
+    below = _nearest(joined, [r for r in ran if r.path.startswith(iterator.path + "::")])
+    if above is not None and below in (None, above):
+        _give(joined, above, iterator)
+    else:
+        last_fused = joined.fused.get(below or "", [])[-1:]
+        joined.inserted.append((iterator, last_fused[0] if last_fused else below))
+
+
+def _nearest(joined: Joined, candidates: list[RanIterator]) -> str | None:
+    owners = (joined.operation_of.get(candidate.key) for candidate in candidates)
+    return next((owner for owner in owners if owner is not None), None)

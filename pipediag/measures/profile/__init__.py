@@ -1,1 +1,0 @@
-"""What the profile shows: devices, their gaps, clocks."""

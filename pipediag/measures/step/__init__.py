@@ -1,1 +1,0 @@
-"""The step: how long it takes, what it waits for, what it is made of."""

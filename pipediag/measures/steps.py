@@ -1,0 +1,210 @@
+"""The step time of the baseline, with the profiler, and on a repeated batch.
+
+A repeated batch shows what the step costs when input is free (DS-Analyzer's synthetic data). It is
+of one length: what a step of another length takes longer is tracing and compiling, as far as it is
+no wait for the batch. XLA traces nothing for a new length, so no call tells of it, and a profile of
+a few steps may hold none that compiles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipediag.facts.step import lengths_vary
+from pipediag.measures.bootstrap import (
+    Floats,
+    Measured,
+    interval,
+    resampled_means,
+    resampled_medians,
+)
+from pipediag.measures.recorded_windows import Building, step_ms, steps_ns, windows_of
+from pipediag.session.record import Interval
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recording import Recording
+from pipediag.session.steps import Differential, Perturbation, Steps
+from pipediag.session.timeline import Timeline
+
+
+def measure_steps(recording: Recording, loop: RecordedLoop) -> Steps | None:
+    """Step times of the loop's baseline, in milliseconds per batch; None without a baseline step.
+
+    `count` is the number of timed intervals: with `steps_per_execution` = k an interval is one call
+    of k batches, and its time divided by k is one sample. The interval is that of the median.
+    """
+    samples = step_ms(recording, loop, "baseline")
+    if not len(samples):
+        return None
+    mean = float(samples.mean())
+    return Steps(
+        count=len(samples),
+        warmup_count=len(step_ms(recording, loop, "warmup")),
+        mean_ms=mean,
+        median_ms=float(np.median(samples)),
+        p95_ms=float(np.percentile(samples, 95)),
+        ci95_ms=interval(resampled_medians(samples)),
+        examples_per_s=1000.0 * loop.batch_size / mean if loop.batch_size else None,
+        batch_size=loop.batch_size,
+        first_step_ms=_ms(loop.first_step_ns),
+        fill_ms=_ms(loop.fill_ns),
+        retraces=len(loop.retrace_steps),
+        trace_count=loop.trace_count,
+        seams=loop.seams,
+        batches_per_call=loop.batches_per_call,
+        stable=_settled(recording, loop),
+        samples_ms=[round(float(sample), 6) for sample in samples],
+    )
+
+
+def steps_missing(recording: Recording, loop: RecordedLoop) -> str:
+    """Why there is no baseline step."""
+    warmed = windows_of(recording, loop, "warmup")
+    if not warmed:
+        return "The training loop was not measured: no window was opened for it."
+    steps = len(step_ms(recording, loop, "warmup"))
+    reason = warmed[-1].reason or "it ended first"
+    return f"Only {steps} steps were seen, all of them warm-up: {reason}."
+
+
+def _settled(recording: Recording, loop: RecordedLoop) -> bool:
+    """Whether the step time had settled when the baseline began."""
+    known = [w.stable for w in windows_of(recording, loop, "warmup") if w.stable is not None]
+    return known[-1] if known else True
+
+
+def _ms(nanoseconds: int | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / 1e6
+
+
+def measure_perturbation(recording: Recording, loop: RecordedLoop) -> Perturbation | None:
+    """Mean profiled step over mean baseline step; None without a baseline.
+
+    The profile window's steps are timed by the same clock as the baseline's.
+    """
+    baseline = step_ms(recording, loop, "baseline")
+    if not len(baseline):
+        return None
+    step = float(baseline.mean())
+    profiled = step_ms(recording, loop, "profile")
+    if not len(profiled):
+        return Perturbation(
+            baseline_step_ms=step,
+            profiled_step_ms=None,
+            ratio=None,
+            missing=profile_missing(recording, loop),
+        )
+    slow = float(profiled.mean())
+    return Perturbation(baseline_step_ms=step, profiled_step_ms=slow, ratio=slow / step)
+
+
+def profile_missing(recording: Recording, loop: RecordedLoop) -> str:
+    """Why there is no profile of this loop."""
+    windows = windows_of(recording, loop, "profile")
+    reason = windows[-1].reason if windows else None
+    return f"No step was profiled: {reason or 'the loop ended first'}."
+
+
+FEWEST_STEPS = 5
+_OTHER_SEED = 31
+
+
+@dataclass(frozen=True)
+class ConsumerAlone:
+    """The measure, and its resampled input shares in percent (clipped at 0), shape (draws,)."""
+
+    differential: Differential
+    share_draws: Floats
+
+    @property
+    def interval(self) -> Interval:
+        return interval(self.share_draws)
+
+
+def measure_differential(recording: Recording, loop: RecordedLoop) -> ConsumerAlone | None:
+    """None where the batch was not repeated for enough steps, or there is no baseline.
+
+    Compares means, not medians: a pipeline that delivers in bursts has a fast median.
+    """
+    alone = step_ms(recording, loop, "repeat")
+    baseline = step_ms(recording, loop, "baseline")
+    if len(alone) < FEWEST_STEPS or len(baseline) < FEWEST_STEPS:
+        return None
+    alone_draws = resampled_means(alone, seed=_OTHER_SEED)
+    shares = 100.0 * (1.0 - alone_draws / resampled_means(baseline))
+    return ConsumerAlone(
+        Differential(
+            step_ms=float(alone.mean()),
+            ci95_ms=interval(alone_draws),
+            steps=len(alone),
+            input_share_percent=max(0.0, 100.0 * (1.0 - float(alone.mean() / baseline.mean()))),
+        ),
+        shares.clip(min=0.0),
+    )
+
+
+def differential_missing(recording: Recording, loop: RecordedLoop) -> str:
+    """Why the consumer was not measured alone."""
+    if loop.kind == "distributed":
+        return "A distributed iterator hands batches to several replicas; none can be repeated."
+    steps = len(step_ms(recording, loop, "repeat"))
+    if windows_of(recording, loop, "repeat"):
+        return f"The repeated batch was seen for {steps} steps only; {FEWEST_STEPS} are needed."
+    if loop.unrepeated is not None:
+        return f"The batch was not repeated: {loop.unrepeated}."
+    return "The batch was not repeated: the loop ended first, or went on by itself."
+
+
+COMPILED_PERCENT = 5.0
+"""Of the step, from which on it counts. Own choice, equal to the limit below which input wait is
+fine."""
+
+FASTEST_PERCENT = 25.0
+ALIKE = 1.5
+"""Where so many of the steps take hardly longer than on a repeated batch, nothing slows all of
+them, as a fight for CPUs or for the interpreter lock does. Own choices."""
+
+TRACED_PART = 0.75
+"""Where at least that part of the measured steps has traced a function, each does. Own choice."""
+
+
+def compiled_for_lengths(
+    timeline: Timeline,
+    recording: Recording,
+    loop: RecordedLoop,
+    native: Measured | None,
+    alone: ConsumerAlone | None,
+) -> Measured | None:
+    """That share of the step; None where nothing shows it.
+
+    Args:
+        timeline: of the run, with what was traced in it.
+        recording: of the same run.
+        loop: whose steps they are.
+        native: the input wait by tf.data's own gap times.
+        alone: the step on a repeated batch.
+    """
+    if native is None or alone is None:
+        return None
+    if not _each_traces(timeline, recording, loop) and not _some_compile(recording, loop, alone):
+        return None
+    percent = alone.differential.input_share_percent - native.percent
+    if percent < COMPILED_PERCENT:
+        return None
+    return Measured(percent, (alone.share_draws - native.draws).clip(min=0.0))
+
+
+def _each_traces(timeline: Timeline, recording: Recording, loop: RecordedLoop) -> bool:
+    """What the warm-up has traced is in no measured step."""
+    building, steps = Building(timeline), steps_ns(recording, loop, "baseline")
+    traced = sum(building.is_in(start, ns) for start, ns in steps.items())
+    return traced > 0 and traced >= TRACED_PART * len(steps)
+
+
+def _some_compile(recording: Recording, loop: RecordedLoop, alone: ConsumerAlone) -> bool:
+    keras = loop.keras
+    if keras is None or not keras.jit_compile or not lengths_vary(loop.element_spec or ""):
+        return False
+    fastest_ms = np.percentile(step_ms(recording, loop, "baseline"), FASTEST_PERCENT)
+    return bool(fastest_ms <= ALIKE * alone.differential.step_ms)

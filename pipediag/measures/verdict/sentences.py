@@ -1,0 +1,275 @@
+"""The sentences of the verdict, in the words of the field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+
+from pipediag.facts.limits import INPUT_FINE_PERCENT
+from pipediag.facts.names import exact_time
+from pipediag.facts.script import cut_short, ending
+from pipediag.facts.step import GROUPS
+from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
+from pipediag.session.loops import Loop, LoopTime, NestedCall
+from pipediag.session.model import Session
+from pipediag.session.run import OtherProcesses, Script
+from pipediag.session.steps import Share
+from pipediag.tensorflow_versions import is_too_old, too_old_sentence
+from pipediag.vocabulary import Group, StepClass
+
+_CLASS_WORDS: dict[StepClass, str] = {
+    "device_compute": "device compute",
+    "device_copy": "copies to and from the device",
+    "collective": "collectives",
+    "compile": "compiling or retracing",
+    "dispatch": "launching operations",
+    "python": "Python",
+    "device_wait": "waiting for a result",
+}
+
+
+def place(file: str | None, line: int | None) -> str:
+    """` at train.py:12`, or nothing where it is not known."""
+    if file is None:
+        return ""
+    name = PurePath(file).name
+    return f" at {name}:{line}" if line else f" in {name}"
+
+
+def costs_most(culprit: Culprit) -> str:
+    """Return what costs most, with what costs about as much, as a clause."""
+    first, *others = [f"{one.what}{place(one.file, one.line)}" for one in (culprit, *culprit.tied)]
+    if not others:
+        return f"{first} costs most"
+    return f"{', '.join([first, *others[:-1]])} and {others[-1]} cost most, about the same"
+
+
+def input_sentence(share: Share, culprit: Culprit | None, at_most: float | None) -> str:
+    """Return the sentence of an input-bound step: how much, behind which operation, at most what.
+
+    `at_most`: how many times as fast training is without any time for input.
+    """
+    text = (
+        f"Highly input-bound: {share.percent:.0f} % of each step ({exact_time(share.ms)}) is spent "
+        "on input"
+    )
+    if culprit is not None:
+        text += f"; {costs_most(culprit)}"
+    if at_most is None:
+        return text + "."
+    return f"{text}. Free input would make training at most {at_most:.3g}x as fast."
+
+
+def other_sentence(
+    group: Group,
+    percent: float,
+    breakdown: Mapping[StepClass, Share],
+    at_most: float | None,
+) -> str:
+    """Return the sentence of a compute-, transfer- or overhead-bound step, with its classes.
+
+    `at_most`: how many times as fast training is without any time for input.
+    """
+    parts = sorted(GROUPS[group], key=lambda name: -breakdown[name].percent)
+    named = [
+        f"{_CLASS_WORDS[name]} {breakdown[name].percent:.0f} %"
+        for name in parts
+        if breakdown[name].percent >= 1.0
+    ]
+    if group == "compute":
+        text = f"Compute-bound: {percent:.0f} % of each step is device compute"
+    else:
+        text = f"{group.capitalize()}-bound: {percent:.0f} % of each step is {group}"
+        text += f" ({', '.join(named)})" if named else ""
+    if at_most is None:
+        return text + "."
+    return f"{text}; free input would make training at most {at_most:.3g}x as fast."
+
+
+def balanced_sentence(first: Group, most: float, second: Group, next_most: float) -> str:
+    """Return the sentence of two groups of about the same size, named in one order always."""
+    shares = {first: most, second: next_most}
+    named = [f"{group} {shares[group]:.0f} %" for group in GROUPS if group in shares]
+    return f"Balanced: {named[0]} and {named[1]} of each step, neither of which limits it alone."
+
+
+def beside_tensorflow_sentence(wait: Share) -> str:
+    """PyTorch computes the step, of which the input wait alone is told."""
+    low, high = wait.ci95_percent
+    little = "does not wait" if wait.percent < INPUT_FINE_PERCENT else "does not mainly wait"
+    return (
+        f"The loop {little} for input, which takes {wait.percent:.0f} % of each step (95 % "
+        f"interval {low:.0f} to {high:.0f} %). What is in the rest is not divided on this backend: "
+        "PyTorch computes it, which TensorFlow's profiler does not see."
+    )
+
+
+def moderate_input(share: Share) -> str:
+    """What to append where input is no bottleneck, but not free either."""
+    return f" Moderately input-bound as well: input wait is {share.percent:.0f} % of the step."
+
+
+def call_sentence(call: NestedCall) -> str:
+    """What to append where one call of the script's is most of the step."""
+    where = place(call.file, call.line)
+    return f" `{call.what}`{where} takes {call.percent:.0f} % of each step."
+
+
+def missing_sentence(reason: str | None) -> str:
+    """Why there is no verdict, and what to do."""
+    return f"No verdict: {reason or 'the step was not measured.'}"
+
+
+_FOUR_DIGITS = 999.5
+"""From here on three digits would be a power of ten."""
+
+
+def length(seconds: float) -> str:
+    """A duration, with two or three digits that mean something."""
+    if seconds < _FOUR_DIGITS:
+        return f"{seconds:.3g} s"
+    minutes = seconds / 60
+    return f"{minutes:.3g} min" if minutes < _FOUR_DIGITS else f"{minutes / 60:,.1f} h"
+
+
+def elsewhere(time: LoopTime) -> str:
+    """Where the loop's time went beside its steps, the largest part first."""
+    parts = {
+        "waiting for the first batch of each epoch": time.first_batches_s,
+        "making the iterators of each epoch": time.making_s,
+        "between epochs (validation, callbacks and other work)": time.between_epochs_s,
+        "in slower steps and work that no measured step had": time.unexplained_s,
+    }
+    shares = {what: 100.0 * part / time.total_s for what, part in parts.items()}
+    named = sorted((what for what in shares if shares[what] >= 1.0), key=lambda what: -shares[what])
+    return ", ".join(f"{shares[what]:.0f} % is {what}" for what in named)
+
+
+def first_batch_sentence(time: LoopTime, behind: ShuffleFill | Culprit | None) -> str:
+    """Input-bound between the epochs: by how much, and behind which operation."""
+    percent = 100.0 * time.first_batches_s / time.total_s
+    each = f", {length(time.first_batch_ms / 1000)} each time" if time.first_batch_ms else ""
+    text = (
+        f"Highly input-bound: {percent:.0f} % of the loop's time ({length(time.first_batches_s)} "
+        f"of {length(time.total_s)}) is spent waiting for the first batch of each epoch{each}"
+    )
+    text += behind_in_words(behind)
+    left = time.total_s - time.first_batches_s
+    if left > 0.001 * time.total_s:
+        text += f". Without these waits the loop would be {time.total_s / left:.3g}x as fast"
+    return text + "."
+
+
+def behind_in_words(behind: ShuffleFill | Culprit | None) -> str:
+    """What makes a first batch late, to be appended."""
+    if isinstance(behind, ShuffleFill):
+        maker = _named(behind.maker)
+        return f"; {_named(behind.shuffle)} fills meanwhile with what {maker} makes"
+    return "" if behind is None else f"; {costs_most(behind)}"
+
+
+def epoch_ends_sentence(time: LoopTime) -> str:
+    """What the waits for first batches rest on."""
+    if not time.epoch_ends_seen:
+        return (
+            "No end of an epoch was seen: each later epoch is taken to wait for its first batch as "
+            "long as the first one did, as its shuffle fills anew; that first wait may hold work "
+            "that comes once."
+        )
+    ends = "end of an epoch was" if time.epoch_ends_seen == 1 else "ends of epochs were"
+    counted = "counted for every epoch planned" if time.basis == "projected" else "as seen"
+    return f"{time.epoch_ends_seen} {ends} seen; their waits are {counted}."
+
+
+def _named(culprit: Culprit) -> str:
+    return f"{culprit.what}{place(culprit.file, culprit.line)}"
+
+
+NEEDS = (
+    "Pipediag needs a training loop: Keras `fit`, a loop that takes batches from a tf.data "
+    "dataset and updates variables with them, or one that calls `train_on_batch`, a tf.function or "
+    "a Keras optimizer for each batch."
+)
+
+NO_TENSORFLOW = (
+    "TensorFlow is not installed beside pipediag. Install the build that you use, or "
+    "`pip install 'pipediag[tensorflow]'`, and run this again."
+)
+
+BUSY_CPU_S = 1.0
+"""Processes that took less together trained nothing: importing TensorFlow alone takes longer."""
+
+_MOST_SEEN = 4
+
+
+def no_loop_sentence(session: Session) -> str:
+    """What was seen instead of a training loop, and what pipediag needs."""
+    version = session.environment.tensorflow
+    if version is not None and is_too_old(version):
+        return f"{too_old_sentence(version)} The script ran without being measured."
+    others = _others_sentence(session.other_processes)
+    where = " in the script's own process" if others else ""
+    what = _seen(session) or _tensorflow_sentence(session, own=bool(others))
+    early = cut_short(session.script)
+    ended = f" The script ended early: {_how(session.script)}" if early else ""
+    return f"No training loop was seen{where}.{ended} {what} {others or NEEDS}"
+
+
+def _seen(session: Session) -> str | None:
+    uses, loops = session.other_uses, session.loops
+    seen = [f"{use.what}{place(use.file, use.line)} ({_times(use.count)})" for use in uses]
+    seen += [f"{_role(loop)}{place(loop.file, loop.line)} ({loop.steps} batches)" for loop in loops]
+    if not seen:
+        return None
+    more = f" and {len(seen) - _MOST_SEEN} more" if len(seen) > _MOST_SEEN else ""
+    return "What was seen: " + "; ".join(seen[:_MOST_SEEN]) + more + "."
+
+
+def _tensorflow_sentence(session: Session, own: bool) -> str:
+    """How far it came with TensorFlow; `own` says that other processes may have come further."""
+    if "No module named 'tensorflow'" in (session.script.detail or ""):
+        return NO_TENSORFLOW
+    if session.script.outcome in ("killed", "timed-out"):
+        if session.environment.tensorflow is None:
+            return "It had not imported TensorFlow by then."
+        return "It had imported TensorFlow by then; no step of a training was recorded yet."
+    subject = "That process" if own else "The script"
+    if session.environment.tensorflow is None:
+        return f"{subject} did not import TensorFlow."
+    return f"{subject} imported TensorFlow and took no batch from a dataset."
+
+
+def _others_sentence(others: OtherProcesses | None) -> str:
+    if others is None or others.cpu_s < BUSY_CPU_S:
+        return ""
+    started = "another process" if others.count == 1 else f"{others.count} other processes"
+    return (
+        f"It started {started}, with {others.cpu_s:.0f} s of CPU time in all, which pipediag does "
+        "not measure: if the training runs there (multiprocessing, subprocess, a launcher), run it "
+        "in the main process to have it measured."
+    )
+
+
+def _how(script: Script) -> str:
+    if not script.detail:
+        return ending(script)
+    return script.detail if script.detail.endswith((".", "!", "?")) else f"{script.detail}."
+
+
+def _role(loop: Loop) -> str:
+    if loop.role == "other":
+        return f"a loop over a dataset that does not train ({loop.role_reason})"
+    return {
+        "training": "training",
+        "validation": "validation",
+        "evaluate": "`evaluate`",
+        "predict": "`predict`",
+        "adapt": "`adapt`",
+        "preview": "a preview of some batches",
+        "preparation": "a pass over a dataset before training",
+        "reading": "a pass over a dataset without a model",
+    }[loop.role]
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
