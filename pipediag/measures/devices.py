@@ -157,7 +157,6 @@ def _describe(
         kernels=[_kernel(kernel) for kernel in device.kernels[:MOST_KERNELS]],
         launches=_launches(device),
         gaps=gaps,
-        gaps_left_out=len(device.gaps) - len(gaps),
     )
 
 
@@ -220,8 +219,6 @@ def _kernel(kernel: Kernel) -> DeviceKernel:
         name=kernel.name,
         count=kernel.count,
         ms=kernel.total_ns / 1e6,
-        matmul=kernel.matmul,
-        tensor_core=kernel.tensor_core,
     )
 
 

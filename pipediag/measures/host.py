@@ -149,7 +149,6 @@ def measure_host(
         io_wait_percent=_io_wait_percent(track, spans),
         read_bytes_per_s=_rate(track, spans, lambda r: r.read_bytes),
         context_switches_per_s=_rate(track, spans, lambda r: r.switches),
-        involuntary_switches_per_s=_rate(track, spans, lambda r: r.involuntary_switches),
         hot_python=hot_lines(stacks),
         python_source_cpu_ms_per_step=_source_cpu_ms(track.pid, windows),
         gpus=_gpus(inside),

@@ -17,15 +17,15 @@ from pipediag.session.recording import Recording
 from pipediag.vocabulary import WindowKind
 
 _SLOW_NS = 100_000_000
-"""Own choice: from which on one that was seen alone is slow."""
-_NOTICED_NS = 100_000_000
-"""Own choice: of slow ones that are quicker than that, nothing is said."""
-
+"""Own choice: from here on a time that was seen alone is slow. To destroy an iterator, TensorFlow
+waits for the thread that tunes it, and now and then until that wakes by itself. Own measurement
+(TensorFlow 2.21, without pipediag): at 7 of 24 epoch boundaries of one `fit` this took 1.7 to
+2.0 s, at the others 5 to 27 ms; with `autotune.enabled = False` it came at none of 20."""
 _PAUSE_FACTOR = 3
 """Own choice: a time that is so many times as long as the next longest one is an outlier. Two such
 times are a rate, and none of them is an outlier."""
 
-SLOW_ONES = "whether each epoch lets go of the last one's iterator as slowly as one was seen to"
+PAUSES = "pauses as an epoch's iterator is destroyed, of which one was seen"
 
 
 def pause_among(times_ns: Sequence[int], first_ns: int = 0) -> int | None:
@@ -42,31 +42,8 @@ def pause_among(times_ns: Sequence[int], first_ns: int = 0) -> int | None:
     return list(times_ns).index(longest)
 
 
-def usual_ns(seen_ns: Sequence[float]) -> float:
-    """Nanoseconds of the next one: of so few, a slow one is not taken for what each takes.
-
-    Making an iterator lets go of the one before it, which takes milliseconds, and now and then
-    up to a second. Own measurement: 2 of 21 epochs of a native `fit`.
-    """
-    if len(seen_ns) == 1 and seen_ns[0] >= _SLOW_NS:
-        return 0.0
-    return min(seen_ns, default=0.0)
-
-
-def all_of_few_ns(seen_ns: Sequence[float], count: int) -> float:
-    """Nanoseconds of so many, the few that were seen among them."""
-    usual = usual_ns(seen_ns)
-    left = count - len(seen_ns)
-    return sum(seen_ns) + usual * left if left >= 0 else usual * count
-
-
-def are_doubtful(seen_ns: Sequence[float], usual: float) -> bool:
-    """Whether slow ones among them matter, which are not carried on."""
-    return sum(seen_ns) - usual * len(seen_ns) > _NOTICED_NS
-
-
 def cache_filled_meanwhile(recording: Recording, loop: RecordedLoop) -> RecordedOperation | None:
-    """The cache that measured steps filled, and that any later epoch reads.
+    """Return the cache that measured steps filled, and that any later epoch reads.
 
     None where an epoch had ended before they were over, where no other one follows, and where
     tf.data's model shows a cache that was full already. A `snapshot` is none: another run may have
@@ -87,7 +64,7 @@ def cache_filled_meanwhile(recording: Recording, loop: RecordedLoop) -> Recorded
 
 
 def _epochs(loop: RecordedLoop) -> int | None:
-    """That are planned, where that is known; Keras has one where it is not told otherwise."""
+    """Return the planned epochs, where they are known; Keras trains for one by default."""
     if loop.keras is None:
         return loop.planned_rounds
     return (loop.keras.epochs or 1) * (loop.planned_rounds or 1)
@@ -97,146 +74,130 @@ IN_GRAPH = "The loop runs inside a tf.function, where no clock sees what lies be
 TOO_SHORT = "No step followed the first one, or none was measured without a profiler."
 
 _DISTURBED: tuple[WindowKind, ...] = ("profile", "repeat")
-_FEWEST_FOR_MEAN = 3
-"""Own choice: with so many makings of iterators, slow ones are as frequent as they were seen."""
 
 
 @dataclass(frozen=True)
-class _Means:
-    """Mean milliseconds of a step and at the end of an epoch, and how many ends were seen."""
+class _Parts:
+    """Milliseconds of a loop: in steps, and at all the ends of its epochs together."""
 
-    step_ms: float
-    count: int
-    wait_ms: float
-    makings_ns: Sequence[int]
-    """Of each iterator that was made at an end."""
-    between_ms: float
-    pause_ms: float
-
-    def making_ms(self, ends: int) -> float:
-        """Of so many ends, those that were seen among them."""
-        seen = self.makings_ns
-        enough = len(seen) >= _FEWEST_FOR_MEAN
-        return (ends * _mean(seen) if enough else all_of_few_ns(seen, ends)) / 1e6
-
-
-@dataclass(frozen=True)
-class _Ends:
-    """Milliseconds of all the ends of epochs together."""
-
+    steps_ms: float
     waits_ms: float
+    """Waits for first batches."""
     making_ms: float
+    """Destroying one epoch's iterator and creating the next one."""
     between_ms: float
 
     @property
     def all_ms(self) -> float:
-        return self.waits_ms + self.making_ms + self.between_ms
+        return self.steps_ms + self.waits_ms + self.making_ms + self.between_ms
 
 
 def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
-    """The loop as planned, where the script says how long it runs, or else as far as it was seen,
-    as where only the epoch was that fills a cache.
+    """Return where the time goes of the loop as planned, or else as far as it was seen.
 
-    The steps are counted at the mean of the baseline, in which no first batch of an epoch is waited
-    for: where a call asks for its batch itself, what the first call takes longer is that wait.
-    Steps under the profiler and on a repeated batch are left out. None where nothing can be said.
+    As far as it was seen where the script does not say how long it runs, and where only the epoch
+    was seen that fills a cache. The steps count with the mean of the baseline, in which no first
+    batch of an epoch is waited for: where a call asks for its batch itself, what the first call
+    takes longer is that wait. Steps under the profiler and on a repeated batch are left out. None
+    where nothing can be said.
     """
     step_ms = steady_step_ms(recording, loop)
     if step_ms is None or loop.warm_ns is None or loop.last_ns is None:
         return None
     disturbed = steps_ns(recording, loop, *_DISTURBED)
-    waits = {
-        seam.asked_ns: wait
+    waits = [
+        wait
         for seam in loop.epoch_seams
         if seam.asked_ns not in disturbed and (wait := _wait_ms(seam, step_ms)) is not None
-    }
-    making = [min(seam.making_ns, _ahead_ns(seam)) for seam in loop.epoch_seams]
-    between = [
-        (_ahead_ns(seam) - ns) / 1e6 for seam, ns in zip(loop.epoch_seams, making, strict=True)
     ]
-    total_ms = (loop.last_ns - loop.warm_ns - loop.set_aside_ns) / 1e6
-    total_ms -= sum(disturbed.values()) / 1e6
+    # From the last step to the request for the next batch.
+    ahead = [max(0, seam.asked_ns - seam.start_ns) for seam in loop.epoch_seams]
+    making = [min(seam.making_ns, ns) for seam, ns in zip(loop.epoch_seams, ahead, strict=True)]
+    between_ms = (sum(ahead) - sum(making)) / 1e6
     number = pause_among(making)
-    pause_ms = making.pop(number) / 1e6 if number is not None else 0.0
-    total_ms -= pause_ms
+    pause_ns = making.pop(number) if number is not None else 0
+    total_ns = loop.last_ns - loop.warm_ns - loop.set_aside_ns - sum(disturbed.values()) - pause_ns
     steps = loop.warm_steps - len(disturbed) * loop.batches_per_call
-    if steps <= 0 or total_ms <= 0:
+    if steps <= 0 or total_ns <= 0:
         return None
-    means = _Means(step_ms, len(between), _mean(waits.values()), making, _mean(between), pause_ms)
-    ends = _Ends(sum(waits.values()), sum(making) / 1e6, sum(between))
-    seen = _account("measured", total_ms, steps * step_ms, ends, means)
-    filled = cache_filled_meanwhile(recording, loop) is not None
-    return seen if filled else _as_planned(loop, seen, means)
+    parts = _Parts(steps * step_ms, sum(waits), sum(making) / 1e6, between_ms)
+    count = len(ahead)
+    wait_ms = _mean(waits)
+
+    def account(basis: str, total_ms: float, parts: _Parts) -> LoopTime:
+        return _account(basis, total_ms, parts, step_ms, count, wait_ms if count else None)
+
+    seen = account("measured", total_ns / 1e6, parts)
+    ends = _planned_ends(loop, count)
+    if ends is None or cache_filled_meanwhile(recording, loop) is not None:
+        return seen
+    steps_ms = max(0, (loop.planned_steps or 0) - loop.batches_per_call) * step_ms
+    mean_between_ms = between_ms / count if count else 0.0
+    planned = _Parts(steps_ms, ends * wait_ms, ends * _mean(making) / 1e6, ends * mean_between_ms)
+    total_ms = planned.all_ms + 1000.0 * seen.unexplained_s
+    return seen if total_ms <= 1000.0 * seen.total_s else account("projected", total_ms, planned)
 
 
-def time_missing(loop: RecordedLoop) -> str:
-    """Why nothing is said of a training loop's time."""
-    return IN_GRAPH if loop.kind == "in_graph" else TOO_SHORT
+def _planned_ends(loop: RecordedLoop, seen: int) -> int | None:
+    """Return how many epochs end in the loop as planned, 0 where none was seen to end.
 
-
-def seen_s(loop: RecordedLoop) -> float:
-    """How long the loop was seen: from the first request to the last hand-over, without us."""
-    if loop.asked_ns is None or loop.last_ns is None:
-        return loop.elapsed_ns / 1e9
-    return max(loop.elapsed_ns, loop.last_ns - loop.asked_ns - loop.set_aside_ns) / 1e9
-
-
-def steady_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
-    """Mean milliseconds per batch in the baseline, without those that wait for a first batch."""
-    steady: Floats = np.array(list(steady_steps_ns(recording, loop).values()), dtype=float)
-    return float(steady.mean()) / 1e6 / loop.batches_per_call if len(steady) else None
-
-
-def steady_steps_ns(recording: Recording, loop: RecordedLoop) -> dict[int, int]:
-    """Nanoseconds of the same steps, which may be calls of several batches, by their begin."""
-    first = {seam.asked_ns for seam in loop.epoch_seams if seam.handed_ns is None}
-    measured = steps_ns(recording, loop, "baseline")
-    return {start: ns for start, ns in measured.items() if start not in first}
-
-
-def _as_planned(loop: RecordedLoop, seen: LoopTime, means: _Means) -> LoopTime:
-    """With every epoch in it; ends of epochs count where one was seen."""
+    None where the plan is not known, or more steps came than it has.
+    """
     epoch_steps = loop.keras.steps_per_epoch if loop.keras is not None else None
     if not epoch_steps or loop.planned_steps is None or loop.steps > loop.planned_steps:
-        return seen
+        return None
     # A training that resumes plans fewer epochs than it is given.
-    epochs = loop.planned_steps // epoch_steps
-    ends = max(epochs - 1, means.count) if means.count else 0
-    steps_ms = max(0, loop.planned_steps - loop.batches_per_call) * means.step_ms
-    taken = _Ends(ends * means.wait_ms, means.making_ms(ends), ends * means.between_ms)
-    total_ms = steps_ms + taken.all_ms + 1000.0 * seen.unexplained_s
-    if total_ms <= 1000.0 * seen.total_s:
-        return seen
-    return _account("projected", total_ms, steps_ms, taken, means)
+    return max(loop.planned_steps // epoch_steps - 1, seen) if seen else 0
 
 
-def _account(basis: str, total_ms: float, steps_ms: float, ends: _Ends, means: _Means) -> LoopTime:
-    """Parts that add up to the whole; steps that would be more than is left are what is left."""
-    waits_ms = min(ends.waits_ms, total_ms)
-    making_ms = min(ends.making_ms, total_ms - waits_ms)
-    between_ms = min(ends.between_ms, total_ms - waits_ms - making_ms)
-    steps_ms = min(steps_ms, total_ms - waits_ms - making_ms - between_ms)
+def _account(
+    basis: str, total_ms: float, parts: _Parts, step_ms: float, ends: int, wait_ms: float | None
+) -> LoopTime:
+    """Return parts that add up to the whole; steps that would be more than is left are cut."""
+    waits_ms = min(parts.waits_ms, total_ms)
+    making_ms = min(parts.making_ms, total_ms - waits_ms)
+    between_ms = min(parts.between_ms, total_ms - waits_ms - making_ms)
+    steps_ms = min(parts.steps_ms, total_ms - waits_ms - making_ms - between_ms)
     unexplained_ms = total_ms - steps_ms - waits_ms - making_ms - between_ms
     return LoopTime.model_validate(
         {
             "basis": basis,
             "total_s": total_ms / 1000.0,
             "steps_s": steps_ms / 1000.0,
-            "step_ms": means.step_ms,
+            "step_ms": step_ms,
             "first_batches_s": waits_ms / 1000.0,
             "making_s": making_ms / 1000.0,
-            "pause_s": means.pause_ms / 1000.0,
             "between_epochs_s": between_ms / 1000.0,
             "unexplained_s": max(0.0, round(unexplained_ms, 6)) / 1000.0,
-            "epoch_ends_seen": means.count,
-            "first_batch_ms": means.wait_ms if means.count else None,
+            "epoch_ends_seen": ends,
+            "first_batch_ms": wait_ms,
         }
     )
 
 
-def _ahead_ns(seam: RecordedSeam) -> int:
-    """From the last step to the request for the next batch."""
-    return max(0, seam.asked_ns - seam.start_ns)
+def time_missing(loop: RecordedLoop) -> str:
+    """Return why a training loop's time is not known."""
+    return IN_GRAPH if loop.kind == "in_graph" else TOO_SHORT
+
+
+def seen_s(loop: RecordedLoop) -> float:
+    """Return the seconds from the first request to the last batch, without pipediag's own work."""
+    if loop.asked_ns is None or loop.last_ns is None:
+        return loop.elapsed_ns / 1e9
+    return max(loop.elapsed_ns, loop.last_ns - loop.asked_ns - loop.set_aside_ns) / 1e9
+
+
+def steady_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
+    """Return the mean per batch in the baseline, without steps that wait for a first batch."""
+    steady: Floats = np.array(list(steady_steps_ns(recording, loop).values()), dtype=float)
+    return float(steady.mean()) / 1e6 / loop.batches_per_call if len(steady) else None
+
+
+def steady_steps_ns(recording: Recording, loop: RecordedLoop) -> dict[int, int]:
+    """Return the nanoseconds of these steps by their start; one may be several batches."""
+    first = {seam.asked_ns for seam in loop.epoch_seams if seam.handed_ns is None}
+    measured = steps_ns(recording, loop, "baseline")
+    return {start: ns for start, ns in measured.items() if start not in first}
 
 
 def _wait_ms(seam: RecordedSeam, step_ms: float) -> float | None:

@@ -143,7 +143,6 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
         updates_variables=loop.updates_variables,
         iterators=loop.iterators,
         replicas=loop.replicas,
-        strategy=loop.strategy,
         keras=_keras(recording, loop),
         step_functions=loop.step_functions,
         nested=_nested(loop),

@@ -157,7 +157,6 @@ def measure_pipeline(
             tied_op_ids=limiting[1:],
             options=dict(loop.dataset_options),
             autotune_enabled=loop.autotune_enabled,
-            costs_by_profile_alone=bool(ran) and not rates,
             missing=_missing(plan, ran, loop, trace),
         ),
         joined.operation_of,

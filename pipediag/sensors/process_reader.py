@@ -69,7 +69,6 @@ class _Thread:
     readings: int = 0
     cpu_ns: int = 0
     switches: int = 0
-    involuntary: int = 0
 
 
 class ProcessReader:
@@ -88,7 +87,6 @@ class ProcessReader:
         self._alive: dict[int, _Thread] = {}
         self._children: dict[int, int] = {}
         self._switches = 0
-        self._involuntary = 0
         self._machine = MachineCounters(root)
         # Nanoseconds where the kernel keeps them, clock ticks elsewhere.
         self._precise = Path(f"{self._tasks}/{pid}/schedstat").exists()
@@ -100,7 +98,6 @@ class ProcessReader:
         ran = self._read_threads()
         if thorough:
             self._find_children()
-            self._count_involuntary()
         self._read_children()
         available, cache = self._machine.memory()
         io_wait, ticks = self._machine.disk_wait_ticks() if thorough else (None, None)
@@ -117,7 +114,6 @@ class ProcessReader:
             available_bytes=available,
             page_cache_bytes=cache,
             rss_peak_bytes=self._rss_peak_bytes() if thorough else None,
-            involuntary_switches=self._involuntary if thorough else None,
             io_wait_ticks=io_wait,
             machine_ticks=ticks,
             allowed_busy_ns=None if allowed is None else allowed.busy * _TICK_NS,
@@ -208,16 +204,6 @@ class ProcessReader:
             return int(on_cpu), int(times)
         fields = procfs.after_name(text)
         return (int(fields[11]) + int(fields[12])) * _TICK_NS, 0
-
-    def _count_involuntary(self) -> None:
-        for tid, thread in list(self._alive.items()):
-            with suppress(OSError):
-                count = procfs.field(
-                    procfs.read(f"{self._tasks}/{tid}/status"), b"nonvoluntary_ctxt_switches:"
-                )
-                if count is not None:
-                    self._involuntary += count - thread.involuntary
-                    thread.involuntary = count
 
     def _find_children(self) -> None:
         """Adds processes that this one, or a child of it, has started."""

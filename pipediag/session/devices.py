@@ -65,10 +65,6 @@ class DeviceKernel(Record):
     count: int
     ms: float
     """Summed over its runs."""
-    matmul: bool = False
-    """A matrix product or a convolution, by its name."""
-    tensor_core: bool | None = None
-    """Whether it uses tensor cores; None where it is no matrix product or its name does not say."""
 
 
 class DeviceLaunches(Record):
@@ -129,5 +125,3 @@ class DeviceActivity(Record):
     launches: DeviceLaunches | None = None
     gaps: list[DeviceGap]
     """The longest, in order of time."""
-    gaps_left_out: int = 0
-    """Shorter ones that `gaps` does not hold; all sums hold them."""

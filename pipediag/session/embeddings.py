@@ -32,7 +32,6 @@ class EmbeddingIds(Record):
     out_of_vocabulary_percent: float | None = None
     """Share of lookups by tokens that are unknown to the table of tokens in front, which the step
     has or the pipeline."""
-    out_of_vocabulary_missing: str | None = None
     hot_rows: int
     """One in a hundred of the table's rows."""
     hot_percent: float
@@ -111,9 +110,6 @@ class Embedding(Record):
     copied_bytes_per_step: int | None = None
     """What lookups copy of the table: all of it for each read of the variable, where rows are
     scattered into it and XLA does not compile the lookup."""
-    exchanged: SparseOrDense | None = None
-    """How replicas exchange its gradient, where there are several: `dense` where a tensor of the
-    table's size is added up over them."""
     regularizer: str | None = None
     """Class of the one over the whole table, where Keras' Embedding has it."""
     constraint: str | None = None

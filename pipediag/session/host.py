@@ -41,7 +41,6 @@ class Host(Record):
     io_wait_percent: float | None
     read_bytes_per_s: float | None
     context_switches_per_s: float | None = None
-    involuntary_switches_per_s: float | None = None
     hot_python: list[HotLine]
     python_source_cpu_ms_per_step: float | None = None
     """CPU time per step of Python threads other than the training loop's."""

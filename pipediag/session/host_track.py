@@ -53,8 +53,6 @@ class HostReading:
     available_bytes: int | None = None
     page_cache_bytes: int | None = None
     rss_peak_bytes: int | None = None
-    involuntary_switches: int | None = None
-    """How often a thread that wanted to go on was taken off its CPU."""
     io_wait_ticks: int | None = None
     """Ticks in which a CPU of the machine was idle with disk reads or writes outstanding."""
     machine_ticks: int | None = None

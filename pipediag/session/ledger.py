@@ -102,8 +102,6 @@ class Run(Record):
     `total_s`."""
     spans: list[RunSpan] = []
     """What was seen, in order of time and never two at once; of very many the longest."""
-    spans_left_out: int = 0
-    """Shorter ones that `spans` does not hold; `parts` hold all."""
 
     @property
     def whole_s(self) -> float:

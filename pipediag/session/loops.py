@@ -38,15 +38,9 @@ class Softmax(Record):
     classes: int
     features: int
     """Numbers that each class is multiplied with."""
-    positions: int | None = None
-    """Places of an example that have a softmax each; None where that is not fixed."""
     labels: SparseOrDense
     """Whether a label is the class itself, or a number for each."""
-    labels_given: bool = False
-    """Whether the batch has the number for each class, and the step makes it of no class."""
     device: str | None = None
-    compiled: bool = False
-    """Whether XLA compiles it."""
 
 
 class KerasUse(Record):
@@ -118,8 +112,6 @@ class LoopTime(Record):
     """Waiting for the first batch of each epoch after the first."""
     making_s: float = 0.0
     """Making the iterators of each epoch after the first."""
-    pause_s: float = 0.0
-    """A pause that came once as an iterator was destroyed; no other amount here holds it."""
     between_epochs_s: float
     """What else lies between the last step of an epoch and the request for the next batch:
     validation, callbacks, checkpoints, and whatever else the script does there."""
@@ -172,8 +164,6 @@ class Loop(Record):
     updates_variables: bool = False
     iterators: int = 1
     replicas: int = 1
-    strategy: str | None = None
-    """Class of what distributes its batches to the replicas."""
     keras: KerasUse | None = None
     step_functions: list[str] = []
     element_spec: str | None = None

@@ -98,8 +98,8 @@ class Session(Record):
     pipeline_missing: str | None = None
     devices: list[DeviceActivity] = []
     """Busy and idle time of each device, and its longest 2,000 gaps with their causes, which are
-    the rows of `gaps.csv`; `gaps_left_out` counts the others, and all sums hold them. `pipediag
-    trace DIR/trace -o OTHER` writes a `gaps.csv` with every gap of the profile."""
+    the rows of `gaps.csv`; `gap_count` and all sums hold the others as well. `pipediag trace
+    DIR/trace -o OTHER` writes a `gaps.csv` with every gap of the profile."""
     host: Host | None
     """CPU by thread pool, memory, disk reads, I/O wait, the hottest lines of Python, wait for the
     interpreter lock, GPU use."""

@@ -17,7 +17,6 @@ class OperationFunction(Record):
     side_effect: str | None = None
     """What Python that it calls back visibly changes outside of itself; the end of a sentence."""
     trace_count: int | None = None
-    trace_ms: float | None = None
     constant_bytes: int | None = None
     """Of the constants in its graph: arrays that it reads are written into it."""
 
@@ -88,7 +87,4 @@ class Pipeline(Record):
     together they limit the pipeline."""
     options: dict[str, Scalar] = {}
     autotune_enabled: bool = True
-    costs_by_profile_alone: bool = False
-    """Whether tf.data's own model of the running pipeline was not to be had, as with TensorFlow
-    below 2.17, so that the profile alone tells what operations cost, their waits included."""
     missing: str | None = None

@@ -46,7 +46,6 @@ def make_reading(index: int, **overrides: Any) -> HostReading:
             "io_wait_ticks": index,
             "allowed_busy_ns": index * 170 * MS,
             "allowed_idle_ns": index * 30 * MS,
-            "involuntary_switches": 10 * index,
             "rss_peak_bytes": 2000,
         }
     return HostReading(**{**values, **overrides})

@@ -78,9 +78,7 @@ def make_gpu(**overrides: Any) -> DeviceActivity:
             ),
         ],
         "kernels": [
-            DeviceKernel(
-                name="ampere_sgemm_128x64_tn", count=24, ms=20.0, matmul=True, tensor_core=False
-            ),
+            DeviceKernel(name="ampere_sgemm_128x64_tn", count=24, ms=20.0),
             DeviceKernel(name="void tensorflow::AddKernel<float>(float*)", count=240, ms=15.0),
         ],
         "launches": DeviceLaunches(

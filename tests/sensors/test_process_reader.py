@@ -30,7 +30,6 @@ def test_a_thorough_reading_has_every_counter(root: Path) -> None:
     assert reading.rss_peak_bytes == 600 * 1024
     assert reading.thread_cpu_ns == {PID: 50_000_000, 41: 7_000}
     assert reading.switches == 4
-    assert reading.involuntary_switches == 4
     assert reading.read_bytes == 4096
     assert reading.available_bytes == 5000 * 1024
     assert reading.page_cache_bytes == 700 * 1024
@@ -59,7 +58,6 @@ def test_where_the_cpus_of_a_process_are_not_told_nothing_is_said_of_them(
 def test_a_quick_reading_leaves_out_what_is_dear(root: Path) -> None:
     reading = ProcessReader(PID, root).read(thorough=False)
     assert reading.machine_ticks is None
-    assert reading.involuntary_switches is None
     assert reading.rss_peak_bytes is None
 
 

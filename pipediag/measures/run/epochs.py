@@ -9,11 +9,7 @@ from dataclasses import dataclass, field, replace
 from pipediag.facts.run_gain import ONCE_OFF
 from pipediag.measures.bootstrap import interval, resampled_means
 from pipediag.measures.loop_time import (
-    SLOW_ONES,
-    all_of_few_ns,
-    are_doubtful,
     pause_among,
-    usual_ns,
 )
 from pipediag.measures.run.amounts import Amounts
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
@@ -301,40 +297,10 @@ def _lies_between(place: Place) -> bool:
     return made or place.part in ("epoch_end", "evaluation")
 
 
-@dataclass(frozen=True)
-class Makings:
-    """Of one training."""
-
-    first_ns: int
-    """For which no other iterator was let go; 0 where it was not seen."""
-    later_ns: Sequence[int]
-
-    @property
-    def _seen_ns(self) -> list[int]:
-        return [*([self.first_ns] if self.first_ns > 0 else []), *self.later_ns]
-
-    def carried_on(self, count: int) -> Projected:
-        """So many, those that were seen among them, of which the first lets go of none."""
-        return carried_on_from_few(self._seen_ns, count)
-
-    def doubt(self) -> str | None:
-        """What is not known of those to come, where it matters."""
-        return SLOW_ONES if are_doubtful(self.later_ns, usual_ns(self._seen_ns)) else None
-
-
-def carried_on_from_few(seen_ns: Sequence[int], count: int) -> Projected:
-    """So many makings of iterators, or times that one was let go of, those seen among them."""
-    whole_ns, known_ns = all_of_few_ns(seen_ns, count), sum(seen_ns)
-    if count < len(seen_ns):
-        return in_doubt(whole_ns, count)
-    return replace(in_doubt(whole_ns - known_ns, count).plus_ns(known_ns), count=count)
-
-
-def makings_of(place: Place, times: Sequence[int], epochs: Epochs, amounts: Amounts) -> Makings:
-    """`times`: at the ends of epochs that stand for others."""
+def first_iterator_ns(place: Place, epochs: Epochs, amounts: Amounts) -> int:
+    """Return what creating the training's first iterator took; 0 where it was not seen."""
     seen = epochs.usual_ends_ns.get(place, []) if epochs.ends_seen else []
-    later = epochs.before_ns.get(place, 0) + sum(seen)
-    return Makings(max(0, amounts.ns.get(place, 0) - later), times)
+    return max(0, amounts.ns.get(place, 0) - epochs.before_ns.get(place, 0) - sum(seen))
 
 
 def without_pauses(amounts: Amounts, loop: RecordedLoop, epochs: Epochs) -> Epochs:
@@ -342,7 +308,7 @@ def without_pauses(amounts: Amounts, loop: RecordedLoop, epochs: Epochs) -> Epoc
     ends, before = dict(epochs.usual_ends_ns), dict(epochs.before_ns)
     for place, times in epochs.usual_ends_ns.items():
         if place.what == MAKING:
-            number = pause_among(times, makings_of(place, times, epochs, amounts).first_ns)
+            number = pause_among(times, first_iterator_ns(place, epochs, amounts))
         else:
             number = pause_among(times) if place in epochs.let_go else None
         if number is None:

@@ -452,13 +452,11 @@ def measure_run(
     )
     missing = run.projected_missing if projection is not None else _missing(bounds)
     unwritten = [UNWRITTEN] if timeline.until_ns is not None else []
-    seen, left_out = run_spans(spent, recording.started_ns)
     return run.model_copy(
         update={
             "projected_missing": missing,
             "not_seen": [*run.not_seen, *unwritten],
-            "spans": seen,
-            "spans_left_out": left_out,
+            "spans": run_spans(spent, recording.started_ns),
         }
     )
 
@@ -528,7 +526,7 @@ def _run(
     seen = {place: ns for place, ns in amounts.ns.items() if place != PIPEDIAG and ns > 0}
     whole = _whole(seen, amounts, projection)
     parts = _rows(whole, shares, hottest)
-    only_these = projection is not None and projection.only_these
+    only_these = projection is not None and projection.scope != "run"
     return Run(
         scope=projection.scope if projection else "run",
         total_s=sum(seen.values()) / 1e9,
@@ -564,7 +562,7 @@ def _whole(
     }
     if projection is None:
         return whole
-    if projection.only_these:
+    if projection.scope != "run":
         return dict(projection.places)
     # Never less than was seen: an epoch that was slower than its kind has been slower.
     for place, one in projection.places.items():

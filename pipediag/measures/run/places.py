@@ -341,8 +341,8 @@ MOST_SPANS = 500
 shows no more than the longest."""
 
 
-def run_spans(spent: Iterable[Spent], started_ns: int) -> tuple[list[RunSpan], int]:
-    """The longest stretches in order of time, and how many shorter ones are left out.
+def run_spans(spent: Iterable[Spent], started_ns: int) -> list[RunSpan]:
+    """Return the longest stretches in order of time.
 
     `started_ns` is the recording's, from which steps and windows count.
     """
@@ -357,7 +357,7 @@ def run_spans(spent: Iterable[Spent], started_ns: int) -> tuple[list[RunSpan], i
         if one.ns > 0
     ]
     kept = sorted(spans, key=lambda span: -span.duration_ms)[:MOST_SPANS]
-    return sorted(kept, key=lambda span: span.start_ms), len(spans) - len(kept)
+    return sorted(kept, key=lambda span: span.start_ms)
 
 
 def _joined(spent: Iterable[Spent]) -> Iterator[Spent]:

@@ -67,7 +67,6 @@ def test_memory_disk_and_switches() -> None:
     assert host.io_wait_percent == pytest.approx(5)
     assert host.read_bytes_per_s == pytest.approx(40_000)
     assert host.context_switches_per_s == pytest.approx(500)
-    assert host.involuntary_switches_per_s == pytest.approx(100)
     assert host.samples == 10
 
 
@@ -92,7 +91,6 @@ def test_counters_that_were_never_read_are_none() -> None:
         "machine_ticks": None,
         "allowed_busy_ns": None,
         "allowed_idle_ns": None,
-        "involuntary_switches": None,
         "available_bytes": None,
     }
     track = make_track(readings=tuple(make_reading(i, **hidden) for i in range(21)))
@@ -100,7 +98,6 @@ def test_counters_that_were_never_read_are_none() -> None:
     assert host.read_bytes_per_s is None
     assert host.context_switches_per_s is None
     assert host.io_wait_percent is None
-    assert host.involuntary_switches_per_s is None
     assert host.available_bytes is None
     assert host.cores_of_others is host.cores_idle is None
 
@@ -185,10 +182,8 @@ def test_a_counter_read_twice_has_a_rate_and_one_read_once_has_none() -> None:
     """Some counters are read with every fifth reading only."""
     window = (0, 500 * MS)
     twice = measured(make_track(6), window)
-    assert twice.involuntary_switches_per_s == pytest.approx(100)
     assert twice.io_wait_percent == pytest.approx(5)
     once = measured(make_track(5), (0, 400 * MS))
-    assert once.involuntary_switches_per_s is None
     assert once.io_wait_percent is None
 
 

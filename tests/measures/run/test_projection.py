@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.measures.run.amounts import Amounts, steps_of
-from pipediag.measures.run.epochs import Epochs, Projected, as_often, carried_on_from_few, projected
+from pipediag.measures.run.epochs import Epochs, Projected, as_often, projected
 from pipediag.measures.run.ledger import UNMEASURED
 from pipediag.measures.run.projection import SteadyStep, project
 from pipediag.measures.run.rounds import Rounds
@@ -416,14 +416,12 @@ def test_a_projected_value_lies_within_its_limits(
     times: list[int], count: int, factor: float, more: int, rounds: int
 ) -> None:
     one = projected(times, count)
-    all_of_few = carried_on_from_few(times, count)
     for found in (
         one,
-        all_of_few,
         one.share(factor),
         one.times(rounds),
         one.plus_ns(more),
-        one.together(all_of_few),
+        one.together(one.share(factor)),
         as_often(times, factor),
     ):
         low, high = found.limits_ns or (found.ns, found.ns)
