@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipediag.cli.gate_config import load_gate_config
-from pipediag.cli.main import color_choice
 from pipediag.cli.say import deliver, say
 from pipediag.cli.width import fitted
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from pipediag.errors import ExitStatus
     from pipediag.gate import GateConfig
     from pipediag.runner.analysis import AnalysisResult
@@ -72,29 +69,11 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic from click
 )
 @click.option("--steps", type=POSITIVE, metavar="N", help="Measured steps.  [default: adapts]")
 @click.option(
-    "--warmup", type=click.IntRange(min=0), metavar="N", help="Steps left out.  [default: found]"
-)
-@click.option(
-    "--profile-steps",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Steps under the TensorFlow profiler; 0 is none.  [default: adapts]",
-)
-@click.option(
-    "--look-ahead",
-    type=SECONDS,
-    default=5.0,
-    show_default="5",
-    metavar="SECONDS",
-    help="A measured loop that ends within this time runs on, so that later loops are seen.",
-)
-@click.option(
     "--loop",
     callback=lambda _ctx, _option, given: wanted_loop(given),
     metavar="LINE|longest",
-    help="Which training loop, where there are several: the one that begins at a line of the "
-    "script, or the longest, for which up to 10 minutes are looked ahead.  [default: the longest "
-    "of those that --look-ahead shows]",
+    help="Which training loop, where there are several: the one that begins at this line, or the "
+    "longest of those in the next 10 minutes.  [default: the longest in the next 5 seconds]",
 )
 @click.option(
     "--timeout",
@@ -130,21 +109,9 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic from click
     help="So many runs, one after the other, each into its own directory: for `pipediag compare`.",
 )
 @click.option(
-    "--no-source",
-    is_flag=True,
-    help="Keep the script's code out of session and report; there is no patch then.",
-)
-@click.option(
     "--fail-on",
     type=click.Choice(["error", "warn"]),
-    help="Hold the session against the limits of [tool.pipediag] as well.",
-)
-@click.option("--allow-inconclusive", is_flag=True, help="An undecided gate ends with 0, not 4.")
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The pyproject.toml with the limits.  [default: the nearest one upwards]",
+    help="Check the session against the limits of [tool.pipediag], too.",
 )
 @click.option(
     "--json",
@@ -153,17 +120,7 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic from click
     help="Print the session on standard output; the script's goes to standard error.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Only errors.")
-@click.option(
-    "-v",
-    "--verbose",
-    is_flag=True,
-    help="Everything that was found, at any length.",
-)
-@click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    help="Colours on a terminal; NO_COLOR is honoured.",
-)
+@click.option("-v", "--verbose", is_flag=True, help="Everything that was found.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
@@ -172,8 +129,6 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
     Options for pipediag come before SCRIPT; all that follows belongs to the script.
     """
-    if options["color"] is not None:
-        ctx.color = color_choice(options["color"])
     if options["rerun"] and not options["budget"]:
         from pipediag.errors import PipediagError
 
@@ -190,7 +145,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         say(f"pipediag: {note}")
     gate = _gate_config(options) if options["fail_on"] else None
     result = _analyse(options, args)
-    _show(result, options, _console(ctx.color))
+    _show(result, options)
     status = _exit_status(result, gate, options)
     if status < 0:
         from pipediag.runner.signals import die_by
@@ -249,9 +204,7 @@ def _option_names(command: click.Command) -> list[str]:
 
 def _gate_config(options: dict[str, Any]) -> GateConfig:
     # Before the script is run: a misspelt key must not cost a whole run.
-    return load_gate_config(options["config"]).override(
-        fail_on=options["fail_on"], allow_inconclusive=options["allow_inconclusive"]
-    )
+    return load_gate_config(None).override(fail_on=options["fail_on"])
 
 
 def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
@@ -265,9 +218,6 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         output=options["output"],
         force=options["force"],
         steps=options["steps"],
-        warmup=options["warmup"],
-        profile_steps=options["profile_steps"],
-        look_ahead_s=options["look_ahead"],
         loop=options["loop"],
         timeout_s=options["timeout"],
         epochs=options["epochs"],
@@ -276,7 +226,6 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         rerun=options["rerun"],
         script_output_to_stderr=options["json_mode"],
         device_memory_bytes=options["device_memory"],
-        source=not options["no_source"],
     )
     if options["quiet"]:
         return analyse(request, lambda _event: None)
@@ -290,13 +239,7 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
     return result
 
 
-def _console(color: bool | None) -> Console:
-    from rich.console import Console
-
-    return Console(stderr=True, force_terminal=True if color else None, no_color=color is False)
-
-
-def _show(result: AnalysisResult, options: dict[str, Any], console: Console) -> None:
+def _show(result: AnalysisResult, options: dict[str, Any]) -> None:
     from pipediag.cli.earlier_report import say_since
     from pipediag.session.store import dump_session
 
@@ -304,13 +247,15 @@ def _show(result: AnalysisResult, options: dict[str, Any], console: Console) -> 
         deliver(dump_session(result.session))
     if options["quiet"]:
         return
-    _show_summary(result, options, console)
+    _show_summary(result, options)
     if result.kept_aside is not None:
         say_since(result.kept_aside, result.session, result.directory)
 
 
-def _show_summary(result: AnalysisResult, options: dict[str, Any], console: Console) -> None:
+def _show_summary(result: AnalysisResult, options: dict[str, Any]) -> None:
     """Print the summary; an error of ours in it costs neither the exit status nor the session."""
+    from rich.console import Console
+
     from pipediag.facts.names import as_typed
     from pipediag.reporters import failure_of
     from pipediag.reporters.terminal.summary import render
@@ -319,7 +264,7 @@ def _show_summary(result: AnalysisResult, options: dict[str, Any], console: Cons
     try:
         render(
             result.session,
-            console,
+            Console(stderr=True),
             output_directory=directory,
             report_written=(directory / "report.html").is_file(),
             verbose=options["verbose"],

@@ -118,8 +118,8 @@ def _refuse_without_source(session: Session, path: Path) -> None:
     )
     if confirmed and session.patch is None:
         raise PipediagError(
-            f"{path} does not hold the source that was measured: it was written with --no-source, "
-            "or by an older pipediag. Analyse the script again."
+            f"{path} does not hold the source that was measured: PIPEDIAG_NO_SOURCE was set, "
+            "or it is of an older pipediag. Analyse the script again."
         )
 
 

@@ -88,26 +88,20 @@ def _nearest(name: str) -> str:
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="pipediag")
-@click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="Colours on a terminal; NO_COLOR is honoured.",
-)
 @click.pass_context
-def pipediag(ctx: click.Context, color: str) -> None:
-    """Say why TensorFlow training is slow, from a run of your own script."""
-    ctx.color = color_choice(color)
+def pipediag(ctx: click.Context) -> None:
+    """Find out why TensorFlow training is slow, from a run of your own script.
 
-
-def color_choice(color: str) -> bool | None:
-    """True and False force colours on and off; None leaves it to the terminal.
-
-    An explicit `always` or `never` wins over the NO_COLOR environment variable.
+    Terminals get colours. NO_COLOR=1 and FORCE_COLOR=1 in the environment change that.
     """
-    if color == "auto":
-        return False if os.environ.get("NO_COLOR") else None
-    return color == "always"
+    ctx.color = color_wanted()
+
+
+def color_wanted() -> bool | None:
+    """Return what NO_COLOR and FORCE_COLOR ask for; None leaves it to the terminal."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return True if os.environ.get("FORCE_COLOR") else None
 
 
 def run() -> NoReturn:

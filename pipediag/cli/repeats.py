@@ -19,7 +19,7 @@ from pipediag.interrupts import INTERRUPTED, INTERRUPTS
 if TYPE_CHECKING:
     from pipediag.errors import ExitStatus
 
-_OURS = frozenset({"repeats", "output", "fail_on", "allow_inconclusive", "config"})
+_OURS = frozenset({"repeats", "output", "fail_on"})
 """Options that are about all runs together: a single run is not given them."""
 
 
@@ -40,16 +40,15 @@ def repeat(ctx: click.Context, options: dict[str, Any]) -> int:
     gate = None
     if options["fail_on"]:
         # Before the script is run: a misspelt key must not cost a whole run.
-        gate = load_gate_config(options["config"]).override(
-            fail_on=options["fail_on"], allow_inconclusive=options["allow_inconclusive"]
-        )
+        gate = load_gate_config(None).override(fail_on=options["fail_on"])
     directory = _fresh_directory(options)
     INTERRUPTS.finish_first()
     for number in range(1, options["repeats"] + 1):
         output = directory / f"run-{number}"
         if not options["quiet"]:
             say(f"pipediag: run {number} of {options['repeats']}, into {output}")
-        status = _run([*_given(ctx), "--output", str(output)], ctx, options)
+        arguments = [*_given(ctx), "--output", str(output), options["script"], *options["args"]]
+        status = analyze_afresh(arguments)
         if status or INTERRUPTS.came or ended_by_somebody(output):
             return status or INTERRUPTED
     if not options["quiet"]:
@@ -106,13 +105,6 @@ def _given(ctx: click.Context) -> list[str]:
         if not parameter.is_flag:
             given.append(str(ctx.params[name]))
     return given
-
-
-def _run(given: list[str], ctx: click.Context, options: dict[str, Any]) -> int:
-    """One call of `analyze`; what it ended with, as a shell would have it."""
-    if ctx.color is not None and options["color"] is None:
-        given = [*given, "--color", "always" if ctx.color else "never"]
-    return analyze_afresh([*given, options["script"], *options["args"]])
 
 
 def _tell(directory: Path) -> None:

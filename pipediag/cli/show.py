@@ -64,9 +64,7 @@ class Formats(click.ParamType):  # type: ignore[type-arg]  # generic from click 
     help="Where --format writes.  [default: beside the session]",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Everything that was found, at any length.")
-@click.pass_context
 def command(
-    ctx: click.Context,
     session: Path,
     *,
     formats: tuple[str, ...] | None,
@@ -91,10 +89,9 @@ def command(
 
     from pipediag.reporters.terminal.summary import render
 
-    console = Console(force_terminal=True if ctx.color else None, no_color=ctx.color is False)
     render(
         loaded,
-        console,
+        Console(),
         output_directory=directory,
         report_written=(directory / "report.html").is_file(),
         verbose=verbose,

@@ -55,9 +55,7 @@ _GIVE_WAY = 10
 )
 @click.option("--json", "json_mode", is_flag=True, help="Print the report as JSON instead.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every device, and more of each.")
-@click.pass_context
 def command(
-    ctx: click.Context,
     *,
     paths: tuple[Path, ...],
     run: str | None,
@@ -88,7 +86,7 @@ def command(
         result = analyse_profiles(paths, reading)
     written = None if output is None else write_trace(result, output, perfetto=perfetto)
     if not json_mode:
-        _show(result, list(_lines(written)), ctx.color, verbose)
+        _show(result, list(_lines(written)), verbose)
         return
     deliver(dump_trace_report(result.report))
     for unread in result.report.unread:
@@ -126,10 +124,9 @@ def _lines(written: WrittenTrace | None) -> Iterator[str]:
     yield f"{exported.path} for ui.perfetto.dev{left_out if exported.left_out else ''}"
 
 
-def _show(result: TraceResult, written: list[str], color: bool | None, verbose: bool) -> None:
+def _show(result: TraceResult, written: list[str], verbose: bool) -> None:
     from rich.console import Console
 
     from pipediag.reporters.terminal.trace import render
 
-    console = Console(force_terminal=True if color else None, no_color=color is False)
-    render(result.report, console, written=written, verbose=verbose)
+    render(result.report, Console(), written=written, verbose=verbose)

@@ -434,7 +434,7 @@ def _of_compute(session: Session) -> str:
 def _of_overhead(session: Session) -> str:
     hot = hot_line(session.host, "main")
     if hot is None:
-        return "A longer profile, `--profile-steps 50`, says more of what each call does."
+        return "`pipediag show --format perfetto` writes a timeline of what each call does."
     return (
         f"Begin {_line_place(hot)}, where the training loop's Python was in "
         f"{hot.percent:.0f} % of the samples."

@@ -17,7 +17,7 @@ from pipediag.session.model import Session
 FEWEST_STEPS = 4
 """Of the profile: the spread of fewer says next to nothing. Own choice."""
 
-_NARROWER = "More profiled steps (--profile-steps) and more runs make the interval narrower."
+_NARROWER = "More runs (--repeats) make the interval narrower."
 
 
 def idle_limit_checks(runs: Sequence[Session], config: GateConfig) -> list[Check]:
@@ -48,7 +48,7 @@ def _of(session: Session, *, alone: bool) -> Measured | str:
     if reach is None and alone:
         return (
             f"the profile has not {FEWEST_STEPS} steps with their gaps, so that its spread is not "
-            "known. Profile more steps (--profile-steps), or make several runs (--repeats 3)."
+            "known. Make several runs (--repeats 3)."
         )
     ends = (device.idle_percent, _without_profiler(session, device))
     interval = min(ends) - (reach or 0.0), max(ends) + (reach or 0.0)

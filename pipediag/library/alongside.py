@@ -37,15 +37,10 @@ class Wishes:
     out: Path | None
     """Where the report goes; None keeps the result alone."""
     steps: int | None
-    warmup: int | None
-    profile_steps: int | None
-    source: bool
 
     def __post_init__(self) -> None:
-        for name, least in (("steps", 1), ("warmup", 0), ("profile_steps", 0)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ValueError(f"{name} is {value}; it is {least} or more, or None.")
+        if self.steps is not None and self.steps < 1:
+            raise ValueError(f"steps is {self.steps}; it is 1 or more, or None.")
 
 
 class Alongside:
@@ -134,8 +129,6 @@ class Alongside:
             module=False,
             capture_directory=str(self._output.capture),
             steps=wishes.steps,
-            warmup=wishes.warmup,
-            profile_steps=wishes.profile_steps,
             run_to_end=True,
             budget_s=0.0,
             call=call,
@@ -144,7 +137,6 @@ class Alongside:
             settings,
             self._output.path,
             budget_s=0.0,
-            source=wishes.source,
             kept=self._kept,
         )
         try:

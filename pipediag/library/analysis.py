@@ -42,9 +42,7 @@ MakeSettings = Callable[[str, str], RunSettings]
 """Those of a run, of the file that called and the directory to capture to."""
 
 
-def measure(
-    work: Work, make_settings: MakeSettings, *, budget_s: float, source: bool
-) -> OwnDirectory:
+def measure(work: Work, make_settings: MakeSettings, *, budget_s: float) -> OwnDirectory:
     """Run `work` as the script of an analysis; return the directory that holds its session.
 
     Afterwards variables and random numbers are what they were, and no hook is left. What `work`
@@ -62,7 +60,7 @@ def measure(
             site = call_site()
             settings = make_settings(site.file if site else _NO_FILE, capture_directory)
             place, aloud = Path(directory.name), in_notebook()
-            beside = Beside(settings, place, budget_s=budget_s, source=source, aloud=aloud)
+            beside = Beside(settings, place, budget_s=budget_s, aloud=aloud)
             try:
                 _Measurement(beside, settings.input_only).of(work)
                 beside.finish()
@@ -248,9 +246,6 @@ def analyze(
     steps_per_epoch: int | None = None,
     budget: float = 60.0,
     steps: int | None = None,
-    warmup: int | None = None,
-    profile_steps: int | None = None,
-    source: bool = True,
     **fit: Any,
 ) -> Result:
     """Train for as long as it takes to say where the time goes, and put everything back.
@@ -271,9 +266,6 @@ def analyze(
         steps_per_epoch: batches of an epoch, where that is less than the dataset has.
         budget: seconds for a closer look and for trials; 0 tries nothing.
         steps: measured steps; None lets it depend on how long they take.
-        warmup: steps that are left out; None finds out.
-        profile_steps: steps under TensorFlow's profiler; 0 takes no profile.
-        source: whether the result may hold your code; without it there is no patch.
         **fit: more for Keras's `fit`, such as `class_weight` or `callbacks`.
 
     Raises:
@@ -296,8 +288,7 @@ def analyze(
         else:
             _train(capture, data, model, epochs, steps_per_epoch)
 
-    settings = _settings("analyze", steps, warmup, profile_steps)
-    return _result(work, settings, budget, source)
+    return _result(work, _settings("analyze", steps), budget)
 
 
 def analyze_input(
@@ -305,8 +296,6 @@ def analyze_input(
     *,
     budget: float = 60.0,
     steps: int | None = None,
-    warmup: int | None = None,
-    source: bool = True,
 ) -> Result:
     """Take batches of a pipeline as fast as they come, and say what limits it.
 
@@ -317,8 +306,6 @@ def analyze_input(
         dataset: as for `analyze`. One that ends is read again from its beginning.
         budget: seconds for trials; 0 tries nothing.
         steps: measured batches; None lets it depend on how long they take.
-        warmup: batches that are left out; None finds out.
-        source: whether the result may hold your code; without it there is no patch.
 
     Raises:
         PipediagError: nothing can be measured, for the reason that it names.
@@ -327,12 +314,10 @@ def analyze_input(
     def work(capture: Capture) -> None:
         _take_for_ever(capture, _recorded(capture, dataset))
 
-    return _result(work, _settings("analyze_input", steps, warmup), budget, source)
+    return _result(work, _settings("analyze_input", steps), budget)
 
 
-def _settings(
-    call: Call, steps: int | None, warmup: int | None, profile_steps: int | None = None
-) -> MakeSettings:
+def _settings(call: Call, steps: int | None) -> MakeSettings:
     def settings(path: str, capture_directory: str) -> RunSettings:
         return RunSettings(
             script=path,
@@ -340,8 +325,6 @@ def _settings(
             module=False,
             capture_directory=capture_directory,
             steps=steps,
-            warmup=warmup,
-            profile_steps=profile_steps,
             look_ahead_s=0.0,
             call=call,
         )
@@ -349,12 +332,10 @@ def _settings(
     return settings
 
 
-def _result(
-    work: Callable[[Capture], None], settings: MakeSettings, budget: float, source: bool
-) -> Result:
+def _result(work: Callable[[Capture], None], settings: MakeSettings, budget: float) -> Result:
     if budget < 0:
         raise ValueError(f"budget is {budget}; it is a time in seconds, or 0.")
-    directory = measure(work, settings, budget_s=budget, source=source)
+    directory = measure(work, settings, budget_s=budget)
     session = load_session(Path(directory.name) / SESSION_FILE)
     return Result(session, None, measured_in=directory)
 

@@ -81,7 +81,6 @@ class Beside:
         directory: Path,
         *,
         budget_s: float,
-        source: bool,
         kept: bool = False,
         aloud: bool = False,
     ) -> None:
@@ -105,7 +104,6 @@ class Beside:
             reading=told,
             writing=asking,
             budget_s=budget_s,
-            source=source,
             began_ns=time.monotonic_ns(),
             kept=kept,
         ).write(request)
@@ -142,8 +140,7 @@ class Beside:
             self._kill()
             raise PipediagError(
                 "no session could be made of what was measured: the process that makes it was not "
-                f"done after {SESSION_LIMIT_S:.0f} s, and was ended. Where the profile is what "
-                "takes so long, measure with fewer `profile_steps`."
+                f"done after {SESSION_LIMIT_S:.0f} s, and was ended."
             ) from None
         finally:
             self._close()

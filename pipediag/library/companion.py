@@ -89,7 +89,6 @@ def main() -> None:
     analysis = AnalysisRequest(
         settings.script,
         budget_s=request.budget_s,
-        source=request.source,
         run_to_end=settings.run_to_end,
     )
     try:
@@ -97,7 +96,7 @@ def main() -> None:
         session = measured = analyse_followed(analysis, settings, output, follow)
         if settings.input_only:
             session = of_input_alone(session)
-        session = with_cells(session, program.cells, source=request.source)
+        session = with_cells(session, program.cells, source=analysis.source)
         if session is not measured:
             save_session(session, directory / SESSION_FILE)
         if request.kept:

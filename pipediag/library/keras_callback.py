@@ -90,9 +90,6 @@ def callback(
     out: str | PathLike[str] | None = None,
     *,
     steps: int | None = None,
-    warmup: int | None = None,
-    profile_steps: int | None = None,
-    source: bool = True,
 ) -> Any:
     """Measure a `fit` as `pipediag.watch` does: give it to `callbacks`.
 
@@ -106,7 +103,7 @@ def callback(
         PipediagError: Keras is not imported.
     """
     where = None if out is None else Path(out)
-    wishes = Wishes(where, steps, warmup, profile_steps, source)
+    wishes = Wishes(where, steps)
     bases = tuple(filter(None, map(_callback_class, _PACKAGES)))
     if not bases:
         raise PipediagError(

@@ -112,17 +112,8 @@ def _wishes(line: str) -> Wishes:
     options = _Options(prog="%%pipediag", add_help=False)
     options.add_argument("-o", "--output", type=Path)
     options.add_argument("--steps", type=int)
-    options.add_argument("--warmup", type=int)
-    options.add_argument("--profile-steps", type=int)
-    options.add_argument("--no-source", action="store_true")
     try:
         given = options.parse_args(shlex.split(line))
-        return Wishes(
-            given.output,
-            given.steps,
-            given.warmup,
-            given.profile_steps,
-            not given.no_source,
-        )
+        return Wishes(given.output, given.steps)
     except ValueError as error:
         raise _UsageError(f"{error}") from None

@@ -22,8 +22,6 @@ class CompanionRequest:
     """To where it writes commands; None where nothing is to be tried."""
     budget_s: float
     """Time for trials."""
-    source: bool
-    """Whether the session may hold the user's code."""
     began_ns: int
     """When the measurement began, by `time.monotonic_ns()`."""
     kept: bool = False

@@ -292,9 +292,6 @@ def watch(
     out: str | PathLike[str] | None = None,
     *,
     steps: int | None = None,
-    warmup: int | None = None,
-    profile_steps: int | None = None,
-    source: bool = True,
 ) -> Watch:
     """Measure the training inside a `with` block, which goes on to its own end.
 
@@ -307,16 +304,13 @@ def watch(
         out: the directory of the report; an earlier one is kept aside. None writes none, and the
             result can be saved.
         steps: measured steps; None lets it depend on how long they take.
-        warmup: steps that are left out; None finds out.
-        profile_steps: steps under TensorFlow's profiler; 0 takes no profile.
-        source: whether the session may hold your code; without it there is no patch.
 
     Raises:
         ValueError: a number that nobody can be given. All else leaves the training unmeasured, and
             `result_missing` of the watch says why.
     """
     where = None if out is None else Path(out)
-    return Watch(Wishes(where, steps, warmup, profile_steps, source))
+    return Watch(Wishes(where, steps))
 
 
 def how_it_ended(error: BaseException | None) -> Ended:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -77,9 +78,6 @@ class AnalysisRequest:
     """None: `reports/<script stem>` in the working directory."""
     force: bool = False
     steps: int | None = None
-    warmup: int | None = None
-    profile_steps: int | None = None
-    look_ahead_s: float = 5.0
     loop: WantedLoop | None = None
     timeout_s: float | None = None
     epochs: int | None = None
@@ -93,7 +91,7 @@ class AnalysisRequest:
     script_output_to_stderr: bool = False
     device_memory_bytes: int | None = None
     """Memory of one device, against which embedding tables are planned; None plans none."""
-    source: bool = True
+    source: bool = field(default_factory=lambda: not os.environ.get("PIPEDIAG_NO_SOURCE"))
     """True if the session may hold code of the script; without it there is no patch."""
 
 
@@ -176,8 +174,6 @@ def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
         module=request.module,
         capture_directory=str(output.capture),
         steps=request.steps,
-        warmup=request.warmup,
-        profile_steps=request.profile_steps,
         run_to_end=request.run_to_end,
         epochs=request.epochs,
         device_memory_bytes=request.device_memory_bytes,
@@ -189,10 +185,10 @@ def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
 
 
 def _look_ahead_s(request: AnalysisRequest) -> float:
-    """A script that is not too long is looked through, where its longest loop is wanted."""
+    """Return how long the script may go on after a loop that was measured, to show later loops."""
     if request.loop == "longest":
-        return max(request.look_ahead_s, LOOK_THROUGH_S)
-    return request.look_ahead_s
+        return LOOK_THROUGH_S
+    return float(os.environ.get("PIPEDIAG_LOOK_AHEAD_S", RunSettings.look_ahead_s))
 
 
 def _run(

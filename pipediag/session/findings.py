@@ -41,7 +41,7 @@ class Verdict(Record):
     where_line: int | None = None
     source: SourceExcerpt | None = None
     """The line that the verdict or its first advice is about, with those around it; None where
-    there is none, where its file was changed since, and with `--no-source`."""
+    there is none, where its file was changed since, and with PIPEDIAG_NO_SOURCE."""
     python_source: SourceExcerpt | None = None
     """The line of Python that the named operation calls and that was seen running most, with those
     around it, where it stands elsewhere; None as `source` is."""
@@ -78,7 +78,7 @@ class Finding(Record):
     """What the advice would change, in a form that a trial can apply."""
     patch: Patch | None = None
     """The edit as a change of the source, or why there is none; None where there is no edit, where
-    a trial refuted it, and where the run was to leave source out (`--no-source`)."""
+    a trial refuted it, and with PIPEDIAG_NO_SOURCE."""
     trial: Trial = NOT_TRIED
     needs_first: str | None = None
     """A rule whose finding must be dealt with before this one."""

@@ -145,7 +145,7 @@ class Session(Record):
     patch: Patch | None = None
     """All confirmed edits as one change of the source: `diff`, the `files` with the hash of what
     was measured, and the edits that are `left_out`, each with the reason and code to paste. `null`
-    where none was confirmed, or `--no-source` was given. `pipediag fix` prints and applies it."""
+    where none was confirmed, and with PIPEDIAG_NO_SOURCE. `pipediag fix` prints and applies it."""
     pipeline_alone: PipelineAlone | None = None
     """The pipeline without its consumer: ms per batch, 95 % interval, blocks."""
     pipeline_alone_missing: str | None = None

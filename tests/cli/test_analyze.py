@@ -59,7 +59,6 @@ def _session(directory: Path) -> dict[str, object]:
         (["-m", "folder.no_such"], "No module named folder.no_such"),
         (["-o", "good.py/x", "good.py"], "cannot write to the output directory"),
         (["-o", "/proc/none", "good.py"], "cannot write to the output directory"),
-        (["--fail-on", "error", "--config", "none.toml", "good.py"], "none.toml"),
         (["--rerun", "--budget", "0", "good.py"], "--rerun is for trials, and --budget 0"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -154,13 +153,13 @@ def test_a_timeout_is_reported(tmp_path: Path) -> None:
     assert "--timeout" in seen.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    ("options", "status"), [([], ExitStatus.INCONCLUSIVE), (["--allow-inconclusive"], 0)]
-)
-def test_a_gate_that_cannot_decide(options: list[str], status: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("allowed", "status"), [("false", ExitStatus.INCONCLUSIVE), ("true", 0)])
+def test_a_gate_that_cannot_decide(allowed: str, status: int, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print('no training here')")
+    table = f"[tool.pipediag]\nallow-inconclusive = {allowed}\n"
+    (tmp_path / "pyproject.toml").write_text(table)
 
-    assert _analyze(tmp_path, "--fail-on", "warn", *options, "train.py").status == status
+    assert _analyze(tmp_path, "--fail-on", "warn", "train.py").status == status
 
 
 def test_no_training_loop_is_no_failure_without_a_gate(tmp_path: Path) -> None:

@@ -97,9 +97,11 @@ def test_what_is_printed_is_what_patch_takes(script: Path, tmp_path: Path) -> No
     assert script.read_bytes() == REMOVED.encode()
 
 
-def test_only_a_terminal_gets_colours(script: Path) -> None:
+def test_only_a_terminal_gets_colours(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(script)
-    coloured = CliRunner().invoke(group, ["--color", "always", "fix", str(path)], color=True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    coloured = CliRunner().invoke(group, ["fix", str(path)], color=True)
+    monkeypatch.delenv("FORCE_COLOR")
     assert "\x1b[31m-ds = ds.cache()\x1b[0m" in coloured.stdout
     assert "\x1b[" not in CliRunner().invoke(group, ["fix", str(path)], color=True).stdout
 

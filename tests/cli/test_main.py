@@ -10,7 +10,7 @@ import pytest
 
 from pipediag import __version__
 from pipediag.cli import main as cli_main
-from pipediag.cli.main import COMMANDS, color_choice, main
+from pipediag.cli.main import COMMANDS, color_wanted, main
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.interrupts import INTERRUPTED, INTERRUPTS
 from tests.probe import Behaviour, environment, run
@@ -158,20 +158,13 @@ def test_a_reader_that_leaves_early_sees_no_traceback(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "no_color", "choice"),
-    [
-        ("auto", None, None),
-        ("auto", "", None),
-        ("auto", "1", False),
-        ("always", "1", True),
-        ("never", None, False),
-    ],
+    ("no_color", "force_color", "wanted"),
+    [("", "", None), ("1", "", False), ("", "1", True), ("1", "1", False)],
 )
 def test_color(
-    option: str, no_color: str | None, choice: bool | None, monkeypatch: pytest.MonkeyPatch
+    no_color: str, force_color: str, wanted: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    if no_color is not None:
-        monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setenv("FORCE_COLOR", force_color)
 
-    assert color_choice(option) is choice
+    assert color_wanted() is wanted

@@ -51,7 +51,7 @@ def line(text: str) -> int:
 def analysed(directory: Path, *options: str) -> tuple[Session, str]:
     script = directory / "train.py"
     script.write_text(SCRIPT, encoding="utf-8")
-    windows = ["--steps", "15", "--warmup", "5", "--profile-steps", "0", "--budget", "0"]
+    windows = ["--steps", "15", "--budget", "0"]
     command = [sys.executable, "-m", "pipediag", "analyze", *windows, *options, "train.py"]
     done = subprocess.run(
         command, cwd=directory, capture_output=True, text=True, timeout=250, check=False

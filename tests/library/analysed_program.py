@@ -15,7 +15,7 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 import pipediag
 
-WINDOWS = {"steps": 15, "warmup": 5}
+WINDOWS = {"steps": 15}
 HOOKED = [
     (iterator_ops.OwnedIterator, "_next_internal"),
     (iterator_ops.OwnedIterator, "_create_iterator"),

@@ -18,7 +18,7 @@ from pipediag.session.settings import RunSettings
 def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Beside:
     monkeypatch.setattr(beside, "_START", "import time; time.sleep(600)")
     settings = RunSettings("train.py", (), False, str(tmp_path), call="watch")
-    return Beside(settings, tmp_path, budget_s=0.0, source=True)
+    return Beside(settings, tmp_path, budget_s=0.0)
 
 
 def is_there(pid: int) -> bool:

@@ -103,7 +103,7 @@ def _session_of(*messages: FromChild, pid: int) -> ChildResult:
     told, telling = os.pipe()
     for message in messages:
         os.write(telling, encode(message))
-    request = CompanionRequest(pid, "capture", "directory", told, None, 0.0, True, began_ns=7)
+    request = CompanionRequest(pid, "capture", "directory", told, None, 0.0, began_ns=7)
     try:
         return _follow(
             Program(pid), request, on_started=lambda _: None, on_progress=lambda _: None,
@@ -137,7 +137,7 @@ def test_nothing_is_done_to_the_program() -> None:
 
 def test_a_request_comes_back_as_it_was(tmp_path: Path) -> None:
     request = CompanionRequest(
-        1, "capture", "directory", 3, None, 2.5, False, began_ns=7, kept=True
+        1, "capture", "directory", 3, None, 2.5, began_ns=7, kept=True
     )
     request.write(tmp_path / "request.json")
     assert CompanionRequest.read(tmp_path / "request.json") == request

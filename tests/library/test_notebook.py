@@ -109,10 +109,8 @@ def test_a_cell_that_raises_is_not_kept_waiting_for_its_session(
 
 
 def test_options_are_the_commands(shell: Shell) -> None:
-    shell.magic("-o 'my report' --steps 40 --no-source", "pass")
-    assert Measured.wishes == notebook.Wishes(
-        notebook.Path("my report"), 40, None, None, source=False
-    )
+    shell.magic("-o 'my report' --steps 40", "pass")
+    assert Measured.wishes == notebook.Wishes(notebook.Path("my report"), 40)
 
 
 @pytest.mark.parametrize("line", ["--speed 3", "--steps many", "--steps 0", "-o 'open"])

@@ -91,10 +91,9 @@ def test_a_directory_of_something_else_is_left_alone(
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-@pytest.mark.parametrize(("name", "value"), [("steps", 0), ("warmup", -1), ("profile_steps", -1)])
-def test_a_number_that_nobody_can_be_given_is_refused(name: str, value: float) -> None:
-    with pytest.raises(ValueError, match=f"{name} is "):
-        pipediag.watch(**{name: value})  # type: ignore[arg-type]
+def test_a_number_that_nobody_can_be_given_is_refused() -> None:
+    with pytest.raises(ValueError, match="steps is "):
+        pipediag.watch(steps=0)
 
 
 def test_one_block_in_another_of_the_same_watch_is_one(monkeypatch: pytest.MonkeyPatch) -> None:

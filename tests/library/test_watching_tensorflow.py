@@ -109,7 +109,7 @@ import sys
 
 import pipediag
 
-with pipediag.watch(steps=15, warmup=5, profile_steps=0) as watching:
+with pipediag.watch(steps=15) as watching:
     import tensorflow as tf
     import keras
 

@@ -18,7 +18,7 @@ from tensorflow.python.ops import resource_variable_ops
 
 import pipediag
 
-WINDOWS = {"steps": 15, "warmup": 5, "profile_steps": 5}
+WINDOWS = {"steps": 15}
 HOOKED = [
     iterator_ops.OwnedIterator,
     dataset_ops.DatasetV2,

@@ -21,7 +21,7 @@ import tensorflow as tf
 
 # How busy the machine of this test is decides nothing here.
 pytestmark = pytest.mark.pipediag_quiet(max_percent=1000)
-WINDOWS = {"steps": 15, "warmup": 5, "profile_steps": 0}
+WINDOWS = {"steps": 15}
 
 
 class Trained:

@@ -71,8 +71,6 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
         script=str(script),
         output=directory / "report",
         steps=10,
-        warmup=3,
-        profile_steps=3,
         budget_s=0,
         timeout_s=120,
         run_to_end=True,

@@ -54,7 +54,6 @@ def analysed(directory: Path, overlapped: str) -> tuple[Session, list[Shown]]:
         script=str(script),
         output=directory / "report",
         steps=30,
-        warmup=5,
         budget_s=40,
         timeout_s=120,
     )

@@ -47,11 +47,12 @@ def test_sample(environment: Environment, sample: str, tmp_path: Path) -> None:
 
 def analysed(environment: Environment, expected: Expectation, output: Path) -> tuple[Session, str]:
     budget = TRIALS_S if expected.trials.confirmed else "0"
-    options = ["--budget", budget, "--steps", "60", "--look-ahead", "0", "--timeout", "200"]
+    options = ["--budget", budget, "--steps", "60", "--timeout", "200"]
     python = str(interpreter(environment))
     done = subprocess.run(
         [python, "-m", "pipediag", "analyze", *options, "-o", str(output), str(expected.script)],
         cwd=SAMPLES.parent,
+        env={**os.environ, "PIPEDIAG_LOOK_AHEAD_S": "0"},
         capture_output=True,
         text=True,
         timeout=LIMIT_S,

@@ -398,7 +398,7 @@ def _few_steps(session: Session) -> str:
     counted = "intervals" if averaged(session) else "steps"
     return (
         f"Only {session.steps.count} {counted} were seen after the warm-up; a verdict needs "
-        f"{FEWEST_STEPS}. Let the script train longer, or ask for a shorter --warmup."
+        f"{FEWEST_STEPS}. Let the script train longer."
     )
 
 
