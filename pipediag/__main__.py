@@ -15,9 +15,6 @@ def run() -> None:
         # Ctrl-C came before its handler was installed. The status is that of `INTERRUPTED`.
         os.write(2, b"pipediag: interrupted.\n")
         os._exit(130)
-    from pipediag.cli.streams import take_standard_streams
-
-    take_standard_streams()
     from pipediag.cli.main import run as run_command_line
 
     run_command_line()
@@ -29,7 +26,7 @@ def search_own_places_first() -> None:
     `python -m` puts the working directory, where scripts lie, before the standard library, and so
     does PYTHONPATH with its own. They come last here: pipediag itself may have been found there.
 
-    Started as a file, which `cli/fresh_runs.py` does, pipediag is the package that holds it,
+    Started as a file, as `cli/repeats.py` does, pipediag is the package that holds it,
     whatever else has that name. The interpreter has put the package's own directory first, in which
     modules are called as some of the standard library are.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipediag.cli.gate_config import load_gate_config
-from pipediag.cli.say import deliver, say
-from pipediag.cli.width import fitted
+from pipediag.cli.common import deliver, load_gate_config, say, show_results
+from pipediag.errors import ExitStatus, PipediagError
 
 if TYPE_CHECKING:
-    from pipediag.errors import ExitStatus
     from pipediag.gate import GateConfig
     from pipediag.runner.analysis import AnalysisResult
+    from pipediag.session.model import Session
     from pipediag.session.settings import WantedLoop
 
 POSITIVE = click.IntRange(min=1)
@@ -130,8 +130,6 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     Options for pipediag come before SCRIPT; all that follows belongs to the script.
     """
     if options["rerun"] and not options["budget"]:
-        from pipediag.errors import PipediagError
-
         raise PipediagError(
             "--rerun is for trials, and --budget 0 makes none. The script was not run. Leave "
             "one of the two out."
@@ -240,7 +238,6 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
 
 
 def _show(result: AnalysisResult, options: dict[str, Any]) -> None:
-    from pipediag.cli.earlier_report import say_since
     from pipediag.session.store import dump_session
 
     if options["json_mode"]:
@@ -275,7 +272,6 @@ def _show_summary(result: AnalysisResult, options: dict[str, Any]) -> None:
 
 
 def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[str, Any]) -> int:
-    from pipediag.cli.ending import analyze_status
     from pipediag.facts.script import script_failure
 
     failure = script_failure(result.session)
@@ -297,9 +293,51 @@ def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[
 
 def _gate(result: AnalysisResult, config: GateConfig, options: dict[str, Any]) -> ExitStatus:
     from pipediag.gate import evaluate
-    from pipediag.gate.formats import render
 
     judged = evaluate(result.session, config)
     if not options["quiet"]:
-        deliver(fitted(render("text", [judged]), sys.stderr), err=True)
+        show_results([judged], err=True)
     return judged.status
+
+
+def analyze_status(
+    *,
+    script_failure: str | None,
+    script_status: int | None,
+    gate: ExitStatus | None,
+    run_to_end: bool,
+    reports_written: bool = True,
+) -> int:
+    """The exit status; negative means: die by that signal, as the script did.
+
+    `script_failure` says how the script ended before enough steps were seen, if it did;
+    `gate` is None where no verdict was asked for. Reports that could not be written change only a
+    status that would be 0 otherwise, and none that is the script's own.
+    """
+    if run_to_end and script_status:
+        return script_status
+    if script_failure is not None and not (run_to_end and script_status == 0):
+        return ExitStatus.SCRIPT_FAILED
+    if not reports_written and not run_to_end:
+        return gate or ExitStatus.USAGE
+    return ExitStatus.DONE if gate is None else gate
+
+
+def say_since(earlier: Path, session: Session, directory: Path) -> None:
+    """Say where the earlier report is kept, and what has changed since, if they are comparable."""
+    from pipediag.gate.baseline import since
+    from pipediag.session.store import load_session
+
+    try:
+        changes = since(load_session(earlier), session)
+    except PipediagError:
+        changes = []  # the earlier run was cut short, or its session is of another version
+    kept = f"pipediag: the earlier report is kept in {earlier}"
+    if not changes:
+        say(kept)
+        return
+    say(f"{kept}. Since then:")
+    for line in changes:
+        say(f"  {line}")
+    command = shlex.join(["pipediag", "compare", str(earlier), str(directory)])
+    say(f"Is that more than chance? {command}")

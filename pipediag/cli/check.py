@@ -1,26 +1,19 @@
-"""`pipediag check`: put limits to recorded sessions."""
+"""`pipediag check`: check recorded sessions against limits and a baseline."""
 
 from __future__ import annotations
 
-import pkgutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pipediag.cli.format_option import format_option
-from pipediag.cli.gate_config import load_gate_config
-from pipediag.cli.say import deliver, say
-from pipediag.cli.width import fitted
+from pipediag.cli.common import format_option, load_gate_config, load_sessions, show_results
+from pipediag.errors import PipediagError
 
 if TYPE_CHECKING:
-    from pipediag.gate import GateConfig, GateResult
     from pipediag.session.model import Session
 
-_FORMATS = Path(__file__).parents[1] / "gate" / "formats"
-# By their files: importing them would make `--help` wait for all that the gate needs.
-FORMAT_NAMES = tuple(sorted(module.name for module in pkgutil.iter_modules([str(_FORMATS)])))
+Runs = list[tuple[Path, "Session"]]
 
 
 @click.command(name="check")
@@ -30,33 +23,29 @@ FORMAT_NAMES = tuple(sorted(module.name for module in pkgutil.iter_modules([str(
     "config_path",
     metavar="PYPROJECT",
     type=Path,
-    help="Read [tool.pipediag] from this file. Default: the nearest pyproject.toml upwards.",
+    help="Read [tool.pipediag] from this file.  [default: the nearest pyproject.toml]",
 )
 @click.option(
     "--baseline",
     metavar="SESSION",
     type=Path,
     multiple=True,
-    help="Fail where the sessions are slower than these too; `pipediag compare` says how.",
+    help="Also fail if the sessions are slower than these.",
 )
 @click.option(
     "--ratios-only",
     is_flag=True,
-    help="Of the baseline compare shares alone, which carry over to other machines.",
+    help="Compare only shares with the baseline, which are valid on other machines.",
 )
-@format_option(FORMAT_NAMES, "Form of the result; docs/ci.md says which is for what.")
+@format_option()
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
     type=Path,
-    help="Write the result to FILE in that form; the text form is still printed.",
+    help="Write the result to FILE in that format, and print it as text.",
 )
-@click.option(
-    "--allow-inconclusive",
-    is_flag=True,
-    help="End with 0 instead of 4 where the gate could not decide.",
-)
+@click.option("--allow-inconclusive", is_flag=True, help="End with 0, not 4, if undecided.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -71,105 +60,61 @@ def command(
 ) -> None:
     """Check recorded sessions against the limits in [tool.pipediag].
 
-    SESSION is a session.json, the directory that holds it, or a directory of runs as `analyze
-    --repeats` makes it. Several runs of one script are judged as one, by their medians; of several
-    scripts the worst decides.
+    SESSION is a session.json, its directory, or a directory of runs from `analyze --repeats`.
+    Several runs of one script are judged together; of several scripts, the worst decides.
 
-    Exit status: 0 passed, 1 failed, 2 usage or unreadable input, 3 a script failed before enough
-    steps were seen, 4 inconclusive. Of several, 1 comes before 3, and 3 before 4.
+    Exit status: 0 passed, 1 failed, 2 wrong usage or input, 3 a script failed too early, 4
+    inconclusive.
     """
-    from pipediag.errors import PipediagError
-    from pipediag.gate import worst_status
+    from pipediag.gate import evaluate_runs, worst_status
+    from pipediag.gate.baseline import compare_with_baseline
 
     if ratios_only and not baseline:
         raise PipediagError(
-            "--ratios-only says how to compare with a baseline, and none is named. Nothing was "
-            "checked. Name one with --baseline, or leave --ratios-only out."
+            "--ratios-only compares with a baseline, and none is named. Nothing was checked. Name "
+            "one with --baseline, or leave --ratios-only out."
         )
     config = load_gate_config(config_path).override(allow_inconclusive=allow_inconclusive)
-    runs = _by_script(_load(sessions))
-    results = _evaluate_all(runs, config)
+    scripts = _by_script(load_sessions(sessions))
+    if baseline and len(scripts) > 1:
+        raise PipediagError(
+            "--baseline is of one script, and the sessions are of several. Nothing was checked. "
+            "Check the sessions of each script with a baseline of its own."
+        )
+    results = [
+        evaluate_runs([session for _, session in runs], config, _label(runs, len(scripts)))
+        for runs in scripts
+    ]
     if baseline:
+        base, head = ([one for _, one in runs] for runs in (load_sessions(baseline), scripts[0]))
         labels = (str(baseline[0]), str(sessions[0]))
-        results += _against(_load(baseline), runs, config, labels, ratios_only=ratios_only)
-    _deliver(results, format_name, output)
+        results.append(compare_with_baseline(base, head, config, labels, ratios_only=ratios_only))
+    # Printed first, so that it is seen even if the file can't be written.
+    show_results(results, "text" if output else format_name)
+    if output is not None:
+        from pipediag.gate.output import render
+
+        _write(output, render(format_name, results))
     ctx.exit(worst_status(results).value)
 
 
-def _load(paths: tuple[Path, ...]) -> list[tuple[Path, Session]]:
-    from pipediag.session.repeats import load_runs
-
-    return load_runs(paths, tell=say)
-
-
-def _by_script(loaded: list[tuple[Path, Session]]) -> list[list[tuple[Path, Session]]]:
-    """The runs of each script and its arguments, in the order given."""
-    scripts: dict[tuple[str, ...], list[tuple[Path, Session]]] = {}
+def _by_script(loaded: Runs) -> list[Runs]:
+    """Group the runs by script and arguments, in the order given."""
+    scripts: dict[tuple[str, ...], Runs] = {}
     for path, session in loaded:
         script = session.script
         scripts.setdefault((script.path, *script.args), []).append((path, session))
     return list(scripts.values())
 
 
-def _evaluate_all(runs: list[list[tuple[Path, Session]]], config: GateConfig) -> list[GateResult]:
-    from pipediag.gate import evaluate_runs
-
-    return [
-        evaluate_runs([session for _, session in of_one], config, _label(of_one, len(runs)))
-        for of_one in runs
-    ]
-
-
-def _label(of_one: list[tuple[Path, Session]], scripts: int) -> str | None:
-    """None where the script's name says enough."""
-    if len(of_one) > 1:
-        return f"{of_one[0][1].script.path} ({len(of_one)} runs)"
-    return str(of_one[0][0]) if scripts > 1 else None
-
-
-def _against(
-    base: list[tuple[Path, Session]],
-    runs: list[list[tuple[Path, Session]]],
-    config: GateConfig,
-    labels: tuple[str, str],
-    *,
-    ratios_only: bool,
-) -> list[GateResult]:
-    """Raises PipediagError where more than one script was given, as one baseline is of one."""
-    from pipediag.comparison import compare
-    from pipediag.errors import PipediagError
-    from pipediag.gate.baseline import against_baseline
-
+def _label(runs: Runs, scripts: int) -> str | None:
+    """Return the label of a script's runs; None if the script's name is enough."""
     if len(runs) > 1:
-        raise PipediagError(
-            "--baseline is of one script, and the sessions are of several. Nothing was checked. "
-            "Check the sessions of each script with a baseline of its own."
-        )
-    comparison = compare(
-        [session for _, session in base],
-        [session for _, session in runs[0]],
-        labels=labels,
-        ratios_only=ratios_only,
-        floor_percent=config.max_slowdown_percent,
-    )
-    return [against_baseline(comparison, config, runs[0][0][1].script.path)]
-
-
-def _deliver(results: list[GateResult], format_name: str, output: Path | None) -> None:
-    from pipediag.gate.formats import render
-
-    rendered = render(format_name, results)
-    if output is None:
-        text = fitted(rendered, sys.stdout) if format_name == "text" else rendered
-        deliver(text)
-        return
-    # First, so that it is said even where the file can't be written.
-    deliver(fitted(render("text", results), sys.stdout))
-    _write(output, rendered)
+        return f"{runs[0][1].script.path} ({len(runs)} runs)"
+    return str(runs[0][0]) if scripts > 1 else None
 
 
 def _write(path: Path, text: str) -> None:
-    from pipediag.errors import PipediagError
     from pipediag.session.files import why_not_written, write_text
 
     # A link (/dev/stdout is one), a pipe or a device is written to; replacing it would destroy it.

@@ -1,9 +1,7 @@
-"""`pipediag compare`: is one version of a training slower than another."""
+"""`pipediag compare`: find out whether one version of a training is slower than another."""
 
 from __future__ import annotations
 
-import pkgutil
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,31 +9,29 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pipediag.cli.format_option import format_option
-from pipediag.cli.gate_config import load_gate_config
-from pipediag.cli.say import deliver, say
-from pipediag.cli.width import fitted
-from pipediag.errors import ExitStatus, PipediagError
+from pipediag.cli.common import (
+    format_option,
+    load_gate_config,
+    load_sessions,
+    say,
+    show_results,
+)
+from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTED, INTERRUPTS
 
 if TYPE_CHECKING:
-    from pipediag.comparison.result import Comparison
     from pipediag.session.model import Session
 
-_FORMATS = Path(__file__).parents[1] / "comparison" / "formats"
-# By their files: importing them would make `--help` wait for all that a comparison needs.
-FORMAT_NAMES = tuple(sorted(module.name for module in pkgutil.iter_modules([str(_FORMATS)])))
-
 ROUNDS = 5
-"""Own choice: with five runs of each, a slow-down of a fifth is found where runs differ by 5 %."""
+"""Own choice: with five runs of each, a slow-down of a fifth is found if runs differ by 5 %."""
 UNFINISHED = "unfinished"
-"""Folder of a run that was cut short, so that it is not taken for one of its side."""
+"""Directory of a run that was cut short, so that it is not taken for a run of its version."""
 _STDERR = 2
 _Side = Literal["base", "head"]
 
 
 @click.command(name="compare")
-@click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with `python -m`.")
+@click.option("-m", "module", is_flag=True, help="SCRIPT is a module, as with `python -m`.")
 @click.option(
     "-o",
     "--output",
@@ -43,7 +39,7 @@ _Side = Literal["base", "head"]
     metavar="DIR",
     default=Path("reports/compare"),
     show_default="reports/compare",
-    help="With SCRIPT: where the sessions go, into base/run-1, head/run-1 and so on.",
+    help="With SCRIPT: directory of the sessions.",
 )
 @click.option(
     "--rounds",
@@ -57,56 +53,61 @@ _Side = Literal["base", "head"]
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="With SCRIPT: end each run after this long; what was measured by then counts.",
+    help="With SCRIPT: end each run after this time.",
 )
 @click.option(
     "--ratios-only",
     is_flag=True,
-    help="Compare shares of the step and of the run alone, which carry over to other machines.",
+    help="Compare only shares of the step and of the run, which are valid on other machines.",
 )
 @click.option(
     "--max-slowdown",
     metavar="PERCENT",
     type=click.FloatRange(min=0, max=1000, min_open=True),
-    help="The smallest slow-down that counts.  [default: as configured, or else 5; 25 between "
-    "single runs]",
+    help="The smallest slow-down that counts.  [default: as configured, or 5; 25 between single "
+    "runs]",
 )
-@format_option(FORMAT_NAMES, "Form of the result.")
+@format_option()
 @click.option("--allow-inconclusive", is_flag=True, help="End with 0, not 4, if undecided.")
 @click.argument("base", type=Path)
 @click.argument("head", type=Path)
 @click.argument("script", metavar="[-- SCRIPT [ARGS]...]", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def command(ctx: click.Context, /, base: Path, head: Path, **options: Any) -> None:
-    """Say whether HEAD is slower than BASE, and what grew.
+    """Find out whether HEAD is slower than BASE.
 
-    With SCRIPT, BASE and HEAD are directories with two versions of the code. SCRIPT is a path from
-    there and is run there, in a fresh process each time, both versions alternating.
+    With SCRIPT, both are directories with a version of the code. SCRIPT is a path in each; both
+    versions are run alternately, each time in a fresh process.
 
-    Without it, each is a session.json, the directory that holds it, or a directory of runs as
-    `analyze --repeats` makes it.
+    Without SCRIPT, each is a session.json, its directory, or a directory of runs from `analyze
+    --repeats`. Three runs of each are needed to find small changes.
 
-    With three runs of each, differences from run to run are told from what the change did.
-    `max-slowdown-percent` and `allow-inconclusive` in [tool.pipediag] hold here, too.
-
-    Exit status: 0 no slower, 1 slower, 2 usage, unreadable input or another machine, 3 a script
-    failed before enough steps were seen, 4 inconclusive.
+    Exit status: 0 not slower, 1 slower, 2 wrong usage, input or machine, 3 a script failed too
+    early, 4 inconclusive.
     """
     config = load_gate_config(None).override(allow_inconclusive=options["allow_inconclusive"])
+    if options["max_slowdown"]:
+        config = config.model_copy(update={"max_slowdown_percent": options["max_slowdown"]})
     runs = _Runs()
     if options["script"]:
         runs = _measured(base, head, options)
         if runs.status and not runs.interrupted:
             ctx.exit(runs.status)
     else:
-        runs.sessions = {"base": _load(base), "head": _load(head)}
-    status: int = runs.status
+        runs.sessions = {
+            "base": [session for _, session in load_sessions([base])],
+            "head": [session for _, session in load_sessions([head])],
+        }
+    status = runs.status
     if all(runs.sessions.values()):
-        comparison = _compared(runs, (str(base), str(head)), options, config.max_slowdown_percent)
-        text = _rendered(comparison, options["format_name"])
-        deliver(fitted(text, sys.stdout) if options["format_name"] == "text" else text)
-        allowed = config.allow_inconclusive and comparison.status is ExitStatus.INCONCLUSIVE
-        status = status or (0 if allowed else comparison.status.value)
+        from pipediag.gate.baseline import compare_with_baseline
+
+        labels, ratios_only = (str(base), str(head)), options["ratios_only"]
+        result = compare_with_baseline(
+            runs.sessions["base"], runs.sessions["head"], config, labels, ratios_only=ratios_only
+        )
+        show_results([result], options["format_name"])
+        status = status or result.status.value
     ctx.exit(status)
 
 
@@ -114,34 +115,8 @@ def command(ctx: click.Context, /, base: Path, head: Path, **options: Any) -> No
 class _Runs:
     sessions: dict[_Side, list[Session]] = field(default_factory=lambda: {"base": [], "head": []})
     status: int = 0
-    """What a run that failed or was interrupted ended with."""
+    """Exit status of a run that failed or was interrupted."""
     interrupted: bool = False
-
-
-def _load(path: Path) -> list[Session]:
-    from pipediag.session.repeats import load_runs
-
-    return [session for _, session in load_runs((path,), tell=say)]
-
-
-def _compared(
-    runs: _Runs, labels: tuple[str, str], options: dict[str, Any], configured: float | None
-) -> Comparison:
-    from pipediag.comparison import compare
-
-    return compare(
-        runs.sessions["base"],
-        runs.sessions["head"],
-        labels=labels,
-        ratios_only=options["ratios_only"],
-        floor_percent=options["max_slowdown"] or configured,
-    )
-
-
-def _rendered(comparison: Comparison, form: str) -> str:
-    from pipediag.comparison.formats import render
-
-    return render(form, comparison)
 
 
 def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
@@ -150,7 +125,7 @@ def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
     A machine that gets steadily slower meets both alike. An interrupt ends it, and what was
     measured by then is compared.
     """
-    from pipediag.cli.fresh_runs import analyze_afresh
+    from pipediag.cli.repeats import analyze_afresh
     from pipediag.runner.signals import held_back
     from pipediag.session.files import SESSION_FILE
     from pipediag.session.repeats import without_rows
@@ -160,7 +135,7 @@ def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
     _refuse(script, base, head, options)
     INTERRUPTS.finish_first()
     with held_back():
-        import pipediag.comparison  # noqa: F401 - an interrupt while it loads would end in it
+        import pipediag.gate.baseline  # noqa: F401 - an interrupt while it loads would end in it
     directories: dict[_Side, Path] = {"base": base, "head": head}
     runs = _Runs()
     for number, side in _turns(options["rounds"]):

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipediag.cli.say import deliver, say
-from pipediag.cli.width import text_width
+from pipediag.cli.common import deliver, say, text_width
 from pipediag.encoding.terminal import one_line
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import textwrap
 
 import click
 
-from pipediag.cli.say import say
-from pipediag.cli.width import text_width
+from pipediag.cli.common import say, text_width
 from pipediag.errors import PipediagError
 
 _WIDTH = 88

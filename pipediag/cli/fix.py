@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipediag.cli.say import deliver, say
+from pipediag.cli.common import deliver, say
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.interrupts import INTERRUPTS
 

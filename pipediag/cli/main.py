@@ -1,45 +1,53 @@
-"""The group of commands; each command's module is imported only when it is called."""
+"""The command line: a group whose commands are imported when they are called."""
 
 from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from io import StringIO
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
 from pipediag import __version__
-from pipediag.cli.say import say
+from pipediag.cli.common import say
+from pipediag.descriptors import occupy_closed
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.interrupts import INTERRUPTED, INTERRUPTS
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 COMMANDS = {
     "analyze": (
         "pipediag.cli.analyze",
-        "Run a training script and say where its steps' time goes.",
+        "Run a training script and find out why it is slow.",
     ),
     "show": ("pipediag.cli.show", "Print the summary of a recorded session."),
-    "check": ("pipediag.cli.check", "Hold sessions against limits; the exit status is for CI."),
-    "compare": ("pipediag.cli.compare", "Say whether one version is slower than another."),
-    "fix": ("pipediag.cli.fix", "The confirmed edits of a session as a patch of the script."),
-    "trace": ("pipediag.cli.trace", "Say when the devices of a profile were idle, and why."),
+    "check": ("pipediag.cli.check", "Check sessions against limits, for CI."),
+    "compare": ("pipediag.cli.compare", "Find out whether one version is slower than another."),
+    "fix": ("pipediag.cli.fix", "Print or apply the confirmed edits as a patch."),
+    "trace": ("pipediag.cli.trace", "Find out when the devices of a profile were idle, and why."),
     "explain": (
         "pipediag.cli.explain",
-        "What a rule looks at, and where its threshold comes from.",
+        "Explain a rule and its thresholds.",
     ),
-    "doctor": ("pipediag.cli.doctor", "Look for what would spoil a measurement on this machine."),
+    "doctor": ("pipediag.cli.doctor", "Find what would spoil a measurement on this machine."),
 }
 """Name, module that holds a click command called `command`, and the line in the overview."""
 
+_STDOUT, _STDERR = 1, 2
+
 COLLECT_AFTER = 100_000
-"""Objects made since the last collection of garbage. Importing what a command needs makes that many
-and leaves none behind: with Python's own limit of 700, collecting took a sixth of that time."""
+"""Threshold of garbage collection. Imports make that many objects and no garbage: with Python's own
+limit of 700, collecting took a sixth of their time."""
 
 
 class LazyGroup(click.Group):
@@ -77,7 +85,7 @@ class LazyGroup(click.Group):
 
 
 def _nearest(name: str) -> str:
-    """What may have been meant; Click suggests only from the commands that it has imported."""
+    """Return a suggestion; Click suggests only from commands that it has imported."""
     from difflib import get_close_matches
 
     if name.endswith(".py"):
@@ -105,8 +113,8 @@ def color_wanted() -> bool | None:
 
 
 def run() -> NoReturn:
-    """`main` as a process of its own, which ends at once: to take everything apart that was
-    imported takes the interpreter a sixth of a second."""
+    """Run `main` and exit without tearing the interpreter down, which saves a sixth of a second."""
+    take_standard_streams()
     try:
         main()
     except SystemExit as end:
@@ -141,6 +149,57 @@ def main() -> NoReturn:
         say(traceback.format_exc().rstrip("\n"))
         status = _say("this is an error in pipediag itself, please report it.", ExitStatus.USAGE)
     sys.exit(int(status or 0))
+
+
+def take_standard_streams() -> None:
+    """Make `sys.stdout` and `sys.stderr` streams that can always be written to, and flushed.
+
+    They may lead nowhere, which changes no result of an analysis: a reader that has left is
+    ignored. Standard output raises PipediagError if it cannot be written for another reason.
+    """
+    occupy_closed()
+    sys.stdout = _text_stream(sys.stdout, _STDOUT, _refuse)
+    sys.stderr = _text_stream(sys.stderr, _STDERR, _ignore)
+
+
+class _Descriptor(io.FileIO):
+    """Writes to a descriptor; if that fails, the data is dropped."""
+
+    def __init__(self, descriptor: int, failed: Callable[[OSError], None]) -> None:
+        super().__init__(descriptor, "w", closefd=False)
+        self._failed = failed
+
+    def write(self, data: ReadableBuffer) -> int | None:  # type: ignore[override]
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            pass
+        except OSError as error:
+            self._failed(error)
+        return len(memoryview(data).cast("B"))
+
+
+def _text_stream(
+    given: TextIO | None, descriptor: int, failed: Callable[[OSError], None]
+) -> io.TextIOWrapper:
+    encoding, errors = ("utf-8", "replace") if given is None else (given.encoding, given.errors)
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Descriptor(descriptor, failed)),
+        encoding=encoding,
+        errors=errors,
+        line_buffering=descriptor == _STDERR or os.isatty(descriptor),
+    )
+
+
+def _ignore(_error: OSError) -> None:
+    """Ignore it: there is nowhere to report it."""
+
+
+def _refuse(error: OSError) -> None:
+    raise PipediagError(
+        f"standard output cannot be written: {error.strerror}. What belongs there is lost; files "
+        "that were written before are not."
+    ) from error
 
 
 def _say(message: str, status: int) -> int:

@@ -1,23 +1,19 @@
-"""`pipediag analyze --repeats N`: the same call again, in fresh processes one after the other."""
+"""Runs of a script in fresh processes: `analyze --repeats`, and the runs of `compare`."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from pipediag.cli.fresh_runs import analyze_afresh, ended_by_somebody
-from pipediag.cli.gate_config import load_gate_config
-from pipediag.cli.say import deliver, say
-from pipediag.cli.width import fitted
+from pipediag.cli.common import load_gate_config, load_sessions, say, show_results
 from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTED, INTERRUPTS
-
-if TYPE_CHECKING:
-    from pipediag.errors import ExitStatus
 
 _OURS = frozenset({"repeats", "output", "fail_on"})
 """Options that are about all runs together: a single run is not given them."""
@@ -52,7 +48,7 @@ def repeat(ctx: click.Context, options: dict[str, Any]) -> int:
         if status or INTERRUPTS.came or ended_by_somebody(output):
             return status or INTERRUPTED
     if not options["quiet"]:
-        _tell(directory)
+        _say_medians(directory)
     return 0 if gate is None else _judge(directory, gate, quiet=options["quiet"])
 
 
@@ -107,29 +103,78 @@ def _given(ctx: click.Context) -> list[str]:
     return given
 
 
-def _tell(directory: Path) -> None:
-    from pipediag.comparison.repeats import medians
-    from pipediag.session.repeats import load_runs
+def _say_medians(directory: Path) -> None:
+    from pipediag.gate.baseline import medians
 
-    runs = [session for _, session in load_runs([directory], tell=say)]
-    if len(runs) < 2:
-        return
-    say(f"pipediag: {len(runs)} runs together")
-    for line in medians(runs):
-        say(f"  {line}")
-    say(
-        f"pipediag: `pipediag check {directory}` judges them as one; `pipediag compare` takes them."
-    )
+    runs = [session for _, session in load_sessions([directory])]
+    if len(runs) > 1:
+        say(f"pipediag: {len(runs)} runs together")
+        for line in medians(runs):
+            say(f"  {line}")
+        say(f"pipediag: `pipediag check {directory}` judges them together.")
 
 
 def _judge(directory: Path, gate: Any, *, quiet: bool) -> int:
     from pipediag.gate import evaluate_runs
-    from pipediag.gate.formats import render
-    from pipediag.session.repeats import load_runs
 
-    runs = [session for _, session in load_runs([directory], tell=say)]
+    runs = [session for _, session in load_sessions([directory])]
     result = evaluate_runs(runs, gate, f"{runs[0].script.path} ({len(runs)} runs)")
     if not quiet:
-        deliver(fitted(render("text", [result]), sys.stderr), err=True)
-    status: ExitStatus = result.status
-    return status.value
+        show_results([result], err=True)
+    return result.status.value
+
+
+_MAIN = Path(__file__).absolute().parents[1] / "__main__.py"
+"""Started as a file: for `-m pipediag` whatever is called so in the working directory, or before
+ours in PYTHONPATH, would be run in its place."""
+
+_LOOK_S = 0.2
+"""How often is looked for signals, seconds."""
+
+
+def analyze_afresh(
+    arguments: list[str], *, directory: Path | None = None, stdout: int | None = None
+) -> int:
+    """One call of `pipediag analyze`; what it ended with, as a shell would have it.
+
+    The interpreter gets the options that this one has, such as `-O`: they are the script's.
+
+    Args:
+        arguments: its options, the script and the script's arguments.
+        directory: where it is run; None for here.
+        stdout: the descriptor that is its standard output; None for ours.
+    """
+    from pipediag.runner.child_process import interpreter_flags
+
+    flags = interpreter_flags(sys.orig_argv)
+    command = [sys.executable, *flags, str(_MAIN), "analyze", *arguments]
+    status = _watched(command, directory, stdout)
+    return status if status >= 0 else 128 - status
+
+
+def ended_by_somebody(output: Path) -> bool:
+    """Whether a signal ended the script: it may have been measured by then, and is not wanted
+    again."""
+    from pipediag.session.store import load_session
+
+    return load_session(output).script.outcome in ("interrupted", "killed")
+
+
+def _watched(command: list[str], directory: Path | None, stdout: int | None) -> int:
+    """Runs it; signals that others send to us alone are meant for it."""
+    from pipediag.runner.signals import HeldSignals
+
+    with (
+        HeldSignals() as signals,
+        subprocess.Popen(
+            command,
+            cwd=directory,
+            stdout=stdout,
+            preexec_fn=signals.prepare_child,  # noqa: PLW1509
+        ) as process,
+    ):
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(_LOOK_S)
+            for number in signals.to_forward():
+                process.send_signal(number)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from pipediag.cli.say import say
+from pipediag.cli.common import say
 from pipediag.reporters import REPORTERS
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipediag.cli.say import deliver, say
+from pipediag.cli.common import deliver, say
 from pipediag.profiles.runs import profile_files
 from pipediag.trace.gap_floor import GAP_FLOOR_NS
 

@@ -1,6 +1,6 @@
-"""Two versions held against one another: `compare(base, head)`, from sessions of each."""
+"""Comparison of two versions by sessions of each: `compare(base, head)`."""
 
-from pipediag.comparison.comparing import compare
+from pipediag.comparison.compare import compare
 from pipediag.comparison.result import Comparison
 
 __all__ = ["Comparison", "compare"]

@@ -1,37 +1,46 @@
-"""Which quantities are held against one another, which of them are judged, and how."""
+"""The quantities that are compared: their values in the sessions, and which are judged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from pipediag.comparison import statistics, values
-from pipediag.comparison.order import Order, order_of
+from pipediag.comparison import statistics
 from pipediag.comparison.result import Change, Quantity, Unit
-from pipediag.comparison.statistics import SHARES, TIMES, Floors, Measured, Samples
+from pipediag.comparison.statistics import SHARES, TIMES, Floors, Order, Samples, Share
 from pipediag.facts.names import RUN_PART
+from pipediag.facts.step import GROUPS
 from pipediag.session.model import Session
-from pipediag.vocabulary import RUN_PARTS, StepClass
+from pipediag.vocabulary import RUN_PARTS, RunPartName, StepClass
+
+Value = Callable[[Session], float | str]
+"""Returns a number, or a text that says why there is none."""
+
+INPUT: tuple[StepClass, ...] = ("input_wait",)
+OVERHEAD: tuple[StepClass, ...] = GROUPS["overhead"]
+
+LEAST_PART_PERCENT = 1.0
+"""Share of the run below which a part is not shown. Own choice."""
+
+_SHORTEST, _LONGEST = 1e-6, 1e12
+"""Bounds of a time in milliseconds or seconds: a stranger's file may hold impossible values."""
 
 _ONE_RUN = (
     f"Judged only with {statistics.FEWEST_RUNS} runs or more on each side: one run has one value."
 )
-
-
 _TOO_NOISY = (
     "Not judged: the runs of one side differ by too much, as where the first one reads all files."
 )
-
-_FASTEST_LABEL = "Step, in the fastest stretch of each run"
-
-LEAST_PART_PERCENT = 1.0
-"""Of the run: a part that takes less on both sides explains nothing. Own choice."""
+_SHARES = (
+    ("input-wait", "Input wait, of the step", INPUT),
+    ("overhead", "Overhead, of the step", OVERHEAD),
+)
 
 
 @dataclass(frozen=True)
 class Sides:
-    """The sessions of both, and how they are compared."""
+    """The sessions of both versions, and how they are compared."""
 
     base: tuple[Session, ...]
     head: tuple[Session, ...]
@@ -41,62 +50,73 @@ class Sides:
 
     @property
     def order(self) -> Order | None:
-        """In which the runs were made; None where it is not known."""
-        return order_of(self.base, self.head)
-
-    @property
-    def by_turns(self) -> bool:
-        """Whether no steady drift of the machine can be between them."""
-        order = self.order
-        return order is not None and order.by_turns
+        """The order of the runs; None if it is not known."""
+        return statistics.order_of(self.base, self.head)
 
     @property
     def repeated(self) -> bool:
-        """Whether each has so many runs that a run can be the sample."""
+        """True if each side has enough runs to take a run as a sample."""
         return min(len(self.base), len(self.head)) >= statistics.FEWEST_RUNS
 
     @property
     def times(self) -> Floors:
+        """The floors of times."""
         built_in = TIMES["runs" if self.repeated else "blocks"]
         if self.floor_percent is None:
             return built_in
-        # Between single runs a small change means nothing, whatever one would like to know.
+        # Between single runs a small change means nothing, whatever is configured.
         least = 0.0 if self.repeated else built_in.counts
         counts = max(least, self.floor_percent)
         return Floors(counts, max(built_in.hides, 2.0 * counts))
 
 
 def quantities(sides: Sides) -> tuple[Quantity, ...]:
-    """Those that are judged first, then those that explain."""
+    """Return first the quantities that are judged, then those that explain."""
     if sides.ratios_only:
         return (*_judged_shares(sides), *_parts(sides))
-    return (*_judged_times(sides), *_shares(sides), *_parts(sides))
+    shares = (_quantity(sides, name, label, step_percent(of)) for name, label, of in _SHARES)
+    return (*_judged_times(sides), *shares, *_parts(sides))
+
+
+def _quantity(
+    sides: Sides, name: str, label: str, value: Value, unit: Unit = "percent"
+) -> Quantity:
+    """Return the values of all sessions, or why one of them has none."""
+    found: list[tuple[float, ...]] = []
+    for side, sessions in (("base", sides.base), ("head", sides.head)):
+        values = [value(session) for session in sessions]
+        missing = next((one for one in values if isinstance(one, str)), None)
+        if missing is not None:
+            return Quantity(name, label, unit, (), (), missing=f"Not known of {side}: {missing}")
+        found.append(tuple(one for one in values if not isinstance(one, str)))
+    return Quantity(name, label, unit, found[0], found[1])
 
 
 def _judged_times(sides: Sides) -> Iterator[Quantity]:
-    by_turns = sides.repeated and sides.by_turns
-    share = 1 / (3 if by_turns else 2 if sides.repeated else 1)
+    order = sides.order
+    alternates = sides.repeated and order is not None and order.alternates
+    error = 1 / (3 if alternates else 2 if sides.repeated else 1)
     per_example = _batches_differ(sides)
     step = _step(sides, per_example)
     run = _run(sides)
-    if sides.repeated:
-        fastest = _at_its_fastest(sides, per_example)
-        step = _with_times(step, sides, share, _runs(step), fastest)
-        yield step
-        yield _decided_or_not_judged(_with_times(run, sides, share, _runs(run), fastest))
-        if fastest is not None and by_turns:
-            judged = _with_times(fastest, sides, share, _runs(fastest), fastest)
-            yield judged if _tells_of_steps(judged, step) else fastest
-    else:
+    if not sides.repeated:
         both = (_blocks(sides.base, per_example), _blocks(sides.head, per_example))
-        yield _with_times(step, sides, share, both)
+        yield _with_times(step, sides, error, both)
         yield replace(run, missing=run.missing or _ONE_RUN)
+        return
+    fastest = _at_its_fastest(sides, per_example)
+    step = _with_times(step, sides, error, _runs(step), fastest)
+    yield step
+    yield _decided_or_not_judged(_with_times(run, sides, error, _runs(run), fastest))
+    if fastest is not None and alternates:
+        judged = _with_times(fastest, sides, error, _runs(fastest), fastest)
+        yield judged if _confirms(judged, step) else fastest
 
 
 def _decided_or_not_judged(run: Quantity) -> Quantity:
-    """A run begins with imports, which take twice as long where the files are not in memory yet.
+    """Let the step alone decide if the run is undecided and its value is below the floor.
 
-    Where that is all there is to see, the step alone decides.
+    A run begins with imports, which take twice as long if the files are not in memory yet.
     """
     change = run.change
     if run.outcome != "inconclusive" or change is None or change.value >= (run.floor or 0.0):
@@ -105,28 +125,25 @@ def _decided_or_not_judged(run: Quantity) -> Quantity:
 
 
 def _batches_differ(sides: Sides) -> bool:
-    """A step is then no measure: its time is compared for each example."""
+    """Return True if batch sizes differ; the time of a step is then compared for each example."""
     steps = [one.steps for one in (*sides.base, *sides.head) if one.steps is not None]
     return len({one.batch_size for one in steps}) > 1
 
 
 def _step(sides: Sides, per_example: bool) -> Quantity:
     if per_example:
-        found = values.values_of(sides.base, sides.head, values.example_us)
         label = "Step, for each example, as batches differ in size"
-        return Quantity("step", label, "us", found.base, found.head, missing=found.missing)
-    found = values.values_of(sides.base, sides.head, values.step_ms)
-    return Quantity("step", "Step", "ms", found.base, found.head, missing=found.missing)
+        return _quantity(sides, "step", label, example_us, "us")
+    return _quantity(sides, "step", "Step", step_ms, "ms")
 
 
 def _run(sides: Sides) -> Quantity:
     scopes = {one.run.scope for one in (*sides.base, *sides.head) if one.run is not None}
-    found = values.values_of(sides.base, sides.head, values.run_s)
-    if len(scopes) > 1:
-        reason = "The ledgers do not speak of the same: " + " and ".join(sorted(scopes)) + "."
-        found = values.Values(missing=reason)
     label = "Run" if scopes in ({"run"}, set()) else f"Run (one {next(iter(scopes))})"
-    return Quantity("run", label, "s", found.base, found.head, missing=found.missing)
+    if len(scopes) > 1:
+        reason = f"The ledgers cover different spans: {' and '.join(sorted(scopes))}."
+        return Quantity("run", label, "s", (), (), missing=reason)
+    return _quantity(sides, "run", label, run_s, "s")
 
 
 def _runs(quantity: Quantity) -> tuple[Samples, Samples]:
@@ -134,18 +151,19 @@ def _runs(quantity: Quantity) -> tuple[Samples, Samples]:
 
 
 def _blocks(sessions: Sequence[Session], per_example: bool) -> Samples:
-    """Stretches of each session's steps."""
+    """Return stretches of each session's steps."""
     found: list[float] = []
     for session in sessions:
         steps = session.steps
         if steps is not None:
             examples = (steps.batch_size or 1) if per_example else 1
-            found += [one / examples for one in statistics.blocks(values.samples_ms(steps))]
+            times = [one for one in steps.samples_ms if _SHORTEST <= one <= _LONGEST]
+            found += [one / examples for one in statistics.blocks(times)]
     return Samples(tuple(found), "blocks")
 
 
 def _at_its_fastest(sides: Sides, per_example: bool) -> Quantity | None:
-    """The step in the fastest stretch of each run; None where a run has too few steps for one.
+    """Return the step in the fastest stretch of each run; None if a run has too few steps.
 
     Another load that comes and goes leaves it alone in most runs, so that they differ little.
     """
@@ -156,12 +174,12 @@ def _at_its_fastest(sides: Sides, per_example: bool) -> Quantity | None:
     of_base, of_head = (tuple(one for one in side if one is not None) for side in (base, head))
     if (len(of_base), len(of_head)) != (len(base), len(head)):
         return None
-    unit: Unit = "us" if per_example else "ms"
-    return Quantity("step-at-its-fastest", _FASTEST_LABEL, unit, of_base, of_head)
+    label, unit = "Step, in the fastest stretch of each run", "us" if per_example else "ms"
+    return Quantity("step-at-its-fastest", label, unit, of_base, of_head)  # type: ignore[arg-type]
 
 
-def _tells_of_steps(fastest: Quantity, step: Quantity) -> bool:
-    """Whether it makes head slower: steps that are slower on the whole have to be so there."""
+def _confirms(fastest: Quantity, step: Quantity) -> bool:
+    """Return True if both the fastest stretches and the whole steps are slower by the floor."""
     if fastest.outcome != "regressed" or step.change is None or step.floor is None:
         return False
     return step.change.value >= step.floor
@@ -170,7 +188,7 @@ def _tells_of_steps(fastest: Quantity, step: Quantity) -> bool:
 def _with_times(
     quantity: Quantity,
     sides: Sides,
-    share: float,
+    error: float,
     samples: tuple[Samples, Samples],
     fastest: Quantity | None = None,
 ) -> Quantity:
@@ -178,25 +196,18 @@ def _with_times(
         return replace(quantity, outcome="inconclusive")
     if not all(side.enough for side in samples):
         counts = " and ".join(str(len(side.values)) for side in samples)
-        return replace(
-            quantity,
-            outcome="inconclusive",
-            missing=(
-                f"Too few to judge by: {counts} stretches of steps, where "
-                f"{statistics.FEWEST_BLOCKS} are the fewest. Measure more steps (--steps)."
-            ),
+        reason = (
+            f"Too few to decide: {counts} stretches of steps, and {statistics.FEWEST_BLOCKS} are "
+            "needed. Measure more steps (--steps)."
         )
-    order = sides.order if sides.repeated else None
-    change = statistics.change_of_times(*samples, share, order)
+        return replace(quantity, outcome="inconclusive", missing=reason)
+    floors = sides.times
+    change = statistics.change_of_times(*samples, error, sides.order if sides.repeated else None)
     if sides.repeated:
-        change = replace(change, all_along=_all_along(change, fastest, sides.times))
-    return _judged(quantity, change, sides.times)
-
-
-def _all_along(change: Change, fastest: Quantity | None, floors: Floors) -> bool:
-    if fastest is None or fastest.difference is None:
-        return False
-    return statistics.has_most_of(fastest.difference, change.value, floors.counts)
+        part = None if fastest is None else fastest.difference
+        all_along = part is not None and statistics.has_most_of(part, change.value, floors.counts)
+        change = replace(change, all_along=all_along)
+    return _judged(quantity, change, floors)
 
 
 def _judged(quantity: Quantity, change: Change, floors: Floors) -> Quantity:
@@ -205,55 +216,97 @@ def _judged(quantity: Quantity, change: Change, floors: Floors) -> Quantity:
 
 
 def _judged_shares(sides: Sides) -> Iterator[Quantity]:
-    shares: tuple[tuple[str, str, tuple[StepClass, ...]], ...] = (
-        ("input-wait", "Input wait, of the step", values.INPUT),
-        ("overhead", "Overhead, of the step", values.OVERHEAD),
-    )
-    error = 1 / len(shares)
-    for name, label, classes in shares:
-        quantity = _share(sides, name, label, classes)
+    error = 1 / len(_SHARES)
+    for name, label, classes in _SHARES:
+        quantity = _quantity(sides, name, label, step_percent(classes))
         if quantity.missing is not None:
             yield replace(quantity, outcome="inconclusive")
         elif sides.repeated:
             change = statistics.change_of_shares(*_runs(quantity), error, sides.order)
             yield _judged(quantity, change, SHARES["runs"])
         else:
-            both = (_measured(sides.base, classes), _measured(sides.head, classes))
+            both = (
+                _share_of(sides.base, quantity.base, classes),
+                _share_of(sides.head, quantity.head, classes),
+            )
             change = statistics.change_of_measured_shares(*both, error)
             yield _judged(quantity, change, SHARES["steps"])
 
 
-def _measured(sessions: Sequence[Session], classes: tuple[StepClass, ...]) -> Measured:
-    percents = [values.step_percent(classes)(session) for session in sessions]
-    return Measured(
-        percent=median(one for one in percents if not isinstance(one, str)),
-        width=median(values.step_percent_width(session, classes) for session in sessions),
-        steps=sum(session.steps.count for session in sessions if session.steps is not None),
-    )
-
-
-def _share(sides: Sides, name: str, label: str, classes: tuple[StepClass, ...]) -> Quantity:
-    found = values.values_of(sides.base, sides.head, values.step_percent(classes))
-    return Quantity(name, label, "percent", found.base, found.head, missing=found.missing)
-
-
-def _shares(sides: Sides) -> Iterator[Quantity]:
-    yield _share(sides, "input-wait", "Input wait, of the step", values.INPUT)
-    yield _share(sides, "overhead", "Overhead, of the step", values.OVERHEAD)
+def _share_of(
+    sessions: Sequence[Session], percents: Sequence[float], classes: tuple[StepClass, ...]
+) -> Share:
+    # The widths of the classes are added, which is never too narrow.
+    shares = [[(one.breakdown or {})[name] for name in classes] for one in sessions]
+    widths = [sum(abs(one.ci95_percent[1] - one.ci95_percent[0]) for one in of) for of in shares]
+    counts = [session.steps.count for session in sessions if session.steps is not None]
+    return Share(median(percents), median(widths), sum(counts))
 
 
 def _parts(sides: Sides) -> Iterator[Quantity]:
-    """Each part that is worth a line: seconds, or percent of the run where machines differ."""
+    """Yield each part that is large enough: in seconds, or in percent if machines may differ."""
     for part in RUN_PARTS:
-        percents = values.values_of(sides.base, sides.head, values.part_percent(part))
-        if max((*percents.base, *percents.head), default=0.0) < LEAST_PART_PERCENT:
-            continue
-        value = values.part_percent(part) if sides.ratios_only else values.part_s(part)
-        found = values.values_of(sides.base, sides.head, value)
-        yield Quantity(
-            f"run.{part.replace('_', '-')}",
-            RUN_PART[part],
-            "percent" if sides.ratios_only else "s",
-            found.base,
-            found.head,
-        )
+        name, label = f"run.{part.replace('_', '-')}", RUN_PART[part]
+        percents = _quantity(sides, name, label, part_percent(part))
+        if max((*percents.base, *percents.head), default=0.0) >= LEAST_PART_PERCENT:
+            if not sides.ratios_only:
+                percents = _quantity(sides, name, label, part_s(part), "s")
+            yield replace(percents, missing=None)
+
+
+def step_ms(session: Session) -> float | str:
+    """Return the mean step, to which the breakdown adds up and which includes input bursts."""
+    if session.steps is None:
+        return session.steps_missing or "no step was measured."
+    return _time(session.steps.mean_ms)
+
+
+def example_us(session: Session) -> float | str:
+    """Return the microseconds of the mean step for each example of its batch."""
+    if session.steps is None or not session.steps.batch_size:
+        return "the size of its batches is not known."
+    return _time(1000.0 * session.steps.mean_ms / session.steps.batch_size)
+
+
+def run_s(session: Session) -> float | str:
+    """Return the seconds of the run, observed or projected, without those that pipediag took."""
+    if session.run is None:
+        return _no_ledger(session)
+    return _time(session.run.whole_s)
+
+
+def part_s(part: RunPartName) -> Value:
+    """Return a function that gives the seconds of a part of the run."""
+    return lambda session: session.run.seconds_of(part) if session.run else _no_ledger(session)
+
+
+def part_percent(part: RunPartName) -> Value:
+    """Return a function that gives the percent of the run that a part takes."""
+    return lambda session: (
+        _share(session.run.percent_of(part)) if session.run else _no_ledger(session)
+    )
+
+
+def step_percent(classes: Sequence[StepClass]) -> Value:
+    """Return a function that gives the percent of the step in these classes together."""
+
+    def percent(session: Session) -> float | str:
+        if session.breakdown is None:
+            return session.breakdown_missing or "the session has no breakdown of the step."
+        if any(name not in session.breakdown for name in classes):
+            return "the breakdown lacks a part of it."
+        return _share(sum(session.breakdown[name].percent for name in classes))
+
+    return percent
+
+
+def _no_ledger(session: Session) -> str:
+    return session.run_missing or "the session has no ledger of the run."
+
+
+def _time(value: float) -> float | str:
+    return value if _SHORTEST <= value <= _LONGEST else "it is impossible as a time."
+
+
+def _share(value: float) -> float | str:
+    return value if -1.0 <= value <= 101.0 else "it is impossible as a share."

@@ -1,26 +1,25 @@
-"""Whether head is slower than base, from samples of each: never from two numbers.
+"""Decide from samples of two versions, base and head, whether head is slower.
 
-A sample is a run where each side has `FEWEST_RUNS` of them: what differs from one process to the
-next (memory layout, caches, neighbours on the machine) is then in the interval. With fewer, it is a
-stretch of steps within a run, which knows nothing of that, so that only a large change counts.
+A sample is a run if each side has `FEWEST_RUNS` of them: the interval then covers what differs from
+one process to the next (memory layout, caches, other programs). With fewer, a sample is a stretch
+of steps within a run, which does not cover that, so that only a large change counts.
 
-The interval is that of `intervals.py`, of the logarithms for times. Each of its ends is wrong in
-`FALSE_ALARMS` of all cases, divided by the number of quantities that are judged together (O. J.
-Dunn, J. Am. Stat. Assoc. 56, 1961): all of them together call the same code slower in at most so
-many comparisons. `share` is what is left for one of them.
+Times are compared by the interval of the log ratio: of the difference of the mean logarithms. Each
+end of it is wrong in `FALSE_ALARMS` of all cases, divided by the number of quantities that are
+judged together (O. J. Dunn, J. Am. Stat. Assoc. 56, 1961), so that all of them together call the
+same code slower in at most so many comparisons. `share` is the part of it for one quantity.
 
-That holds where chance alone makes the samples differ. Some things that happen on machines are no
-chance, and an interval knows nothing of them:
+This holds if samples differ by chance alone. Three things that happen on machines are not chance:
 
-- Another load comes and goes beside one side. It slows some samples and speeds up none, so that the
-  fastest of each side are least touched (J. Chen and J. Revels, arXiv:1608.04295, 2016). A change
-  counts only where these differ by the floor, too, and by `LEAST_OF_FASTEST` of the change.
-- It may be beside most runs of one side by chance, the fastest among them. Still it comes and goes
-  within them, and leaves a stretch of steps alone in most. What got slower all along is slower in
-  the fastest stretch of each run; what is not, as imports or a refill now and then, looks just as
-  such a load does, and counts only where all of the interval lies far beyond the floor.
-- The machine gets steadily slower, and base was measured first. Where the runs tell of such a
-  drift, the interval holds what is left without it.
+- Another load comes and goes beside one side. It slows some samples and speeds up none, so the
+  fastest samples of each side are least affected (J. Chen and J. Revels, arXiv:1608.04295, 2016). A
+  change counts only if these differ, too, by the floor and by `LEAST_OF_FASTEST` of the change.
+- It may hit most runs of one side by chance, the fastest among them. But it comes and goes within
+  the runs, and leaves a stretch of steps alone in most. A slow-down that is not visible in the
+  fastest stretch of each run, as of imports or of a rare refill, counts only if the whole interval
+  lies far beyond the floor.
+- The machine gets steadily slower, and base was measured first. If the runs show such a drift, the
+  interval also covers what is left without it.
 """
 
 from __future__ import annotations
@@ -28,20 +27,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist, fmean, median
+from statistics import NormalDist, fmean, median, variance
 
-from pipediag.comparison import intervals
-from pipediag.comparison.order import Order
 from pipediag.comparison.result import Basis, Change, Outcome
+from pipediag.session.model import Session
+from pipediag.session.record import Interval
+from pipediag.student import student_quantile
 
 FALSE_ALARMS = 0.01
-"""Own choice: a gate that fails one of a hundred pull requests that changed nothing is believed."""
+"""Own choice: a gate that fails one of a hundred pull requests that changed nothing is trusted."""
 
 FEWEST_RUNS = 3
-"""Fewer say next to nothing of their spread: with two, Student's t spans a factor of thirty."""
+"""Fewer show almost nothing of their spread: with two, Student's t spans a factor of thirty."""
 
 FEWEST_BLOCKS = 5
-"""Of a side. A stretch holds `FEWEST_STEPS` at least."""
+"""Stretches of steps on each side. A stretch has `FEWEST_STEPS` at least."""
 FEWEST_STEPS = 4
 MOST_BLOCKS = 10
 
@@ -49,18 +49,19 @@ LEAST_OF_FASTEST = 0.5
 """Own choice: a load beside half of the runs makes the medians differ, the fastest by chance."""
 
 LEAST_OF_PARTS = 2.0
-"""Floors beyond which the interval of a slow-down lies that is not one all along. Own choice, by
-simulation: beside every other run of head, another load makes the same code slower in 0.45 % of
-comparisons with it, in 0.85 % with one floor, and in 1.8 % where the fastest steps are not asked.
-What it costs is a slow-down of a fifth in a fifth of the steps: 82 % are found where stretches
-differ by 10 %, 99.8 % where they differ by 5 %; of those of a tenth, few."""
+"""How many floors the interval must exceed if the slow-down is not visible in the fastest steps.
+
+Own choice, by simulation: beside every other run of head, another load makes the same code slower
+in 0.45 % of comparisons with it, in 0.85 % with one floor, and in 1.8 % without the condition. It
+costs slow-downs of a fifth in a fifth of the steps: 82 % are found where stretches differ by 10 %,
+99.8 % where they differ by 5 %; of those of a tenth, few."""
 
 _LARGEST_LOGARITHM = 50.0
 
 
 @dataclass(frozen=True)
 class Floors:
-    """What a change must reach to count, and what must not hide in the noise where it passes."""
+    """The smallest change that counts, and the one that must not hide in the noise."""
 
     counts: float
     hides: float
@@ -76,7 +77,7 @@ SHARES: dict[Basis, Floors] = {"runs": Floors(5.0, 20.0), "steps": Floors(10.0, 
 
 @dataclass(frozen=True)
 class Samples:
-    """What is known of one side: numbers of one basis, all positive where they are times."""
+    """The numbers of one side; all are positive if they are times."""
 
     values: tuple[float, ...]
     basis: Basis
@@ -86,30 +87,58 @@ class Samples:
         return len(self.values) >= (FEWEST_RUNS if self.basis == "runs" else FEWEST_BLOCKS)
 
 
+@dataclass(frozen=True)
+class Share:
+    """A share of one side as its sessions give it; its stretches were not recorded."""
+
+    percent: float
+    width: float
+    """Width of its 95 % interval, from a bootstrap over stretches of steps."""
+    steps: int
+
+
+@dataclass(frozen=True)
+class Order:
+    """For each run of base and of head, the number of runs that were made before it."""
+
+    base: tuple[int, ...]
+    head: tuple[int, ...]
+
+    @property
+    def alternates(self) -> bool:
+        """True if each round has one run of both; the last round may lack one."""
+        rounds = zip(self.base, self.head, strict=False)
+        return abs(len(self.base) - len(self.head)) <= 1 and all(
+            one // 2 == other // 2 == number for number, (one, other) in enumerate(rounds)
+        )
+
+
+def order_of(base: Sequence[Session], head: Sequence[Session]) -> Order | None:
+    """Return the order by the times in the sessions; None if two of them have the same."""
+    times = [session.created_at for session in (*base, *head)]
+    if len(set(times)) < len(times):
+        return None
+    places = {time: at for at, time in enumerate(sorted(times))}
+    return Order(
+        tuple(places[session.created_at] for session in base),
+        tuple(places[session.created_at] for session in head),
+    )
+
+
 def blocks(samples: Sequence[float]) -> list[float]:
-    """Means of consecutive stretches: neighbouring steps depend on one another, stretches less."""
+    """Return means of consecutive stretches, which are less dependent than neighbouring steps."""
     length = max(FEWEST_STEPS, math.ceil(len(samples) / MOST_BLOCKS))
     whole = len(samples) // length
     return [fmean(samples[at * length : (at + 1) * length]) for at in range(whole)]
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A share of one side as its sessions have it, where stretches of it were not kept."""
-
-    percent: float
-    width: float
-    """Of its 95 % interval, which is from a bootstrap over stretches of steps."""
-    steps: int
-
-
 def change_of_times(
     base: Samples, head: Samples, share: float, order: Order | None = None
 ) -> Change:
-    """In percent of base, with that share of the error.
+    """Return the change in percent of base, with the interval of the log ratio.
 
-    The value is that of the medians, which one odd run does not move. `order` is that of runs;
-    None where it is not known.
+    The value is that of the medians, which one odd run does not move. `order` is that of the runs;
+    None if it is not known.
     """
     logs = [[math.log(one) for one in side.values] for side in (base, head)]
     value = math.log(median(head.values) / median(base.values))
@@ -126,34 +155,29 @@ def change_of_times(
 def change_of_shares(
     base: Samples, head: Samples, share: float, order: Order | None = None
 ) -> Change:
-    """In points, with that share of the error."""
+    """Return the change in points."""
     value = median(head.values) - median(base.values)
     return _change(base.values, head.values, value, base.basis, share, order)
 
 
-def change_of_measured_shares(base: Measured, head: Measured, share: float) -> Change:
-    """In points, from the intervals that the sessions give: two standard errors to each side."""
+def change_of_measured_shares(base: Share, head: Share, share: float) -> Change:
+    """Return the change in points, from the intervals that the sessions give."""
     normal = NormalDist()
     value = head.percent - base.percent
     error = math.hypot(base.width, head.width) / (2.0 * normal.inv_cdf(0.975))
     reach = normal.inv_cdf(1.0 - FALSE_ALARMS * share) * error
-    return Change(
-        value=value,
-        low=value - reach,
-        high=value + reach,
-        basis="steps",
-        samples=(base.steps, head.steps),
-        level=_level(share),
-    )
+    counts = (base.steps, head.steps)
+    return Change(value, value - reach, value + reach, "steps", counts, level=_level(share))
 
 
 def judge(change: Change, floors: Floors) -> Outcome:
-    """Slower or faster where the interval excludes no change and the value reaches the floor.
-    Slower where steps are not so all along: where the interval lies beyond `LEAST_OF_PARTS` floors.
+    """Return slower or faster if the interval excludes no change and the value reaches the floor.
 
-    The same where the value is below the floor and nothing large can hide in the noise. What looks
-    slower and may be chance, another load or a drift, and noise that would hide a lot, are
-    inconclusive.
+    A slow-down that is not visible in the fastest steps has to exceed `LEAST_OF_PARTS` floors.
+
+    The outcome is "same" if the value is below the floor and nothing large can hide in the noise.
+    What looks slower and may be chance, another load or a drift, and noise that would hide a large
+    change, are inconclusive.
     """
     counts = _counts(change, floors.counts)
     if change.low > (0.0 if change.all_along else LEAST_OF_PARTS * floors.counts) and counts:
@@ -165,17 +189,16 @@ def judge(change: Change, floors: Floors) -> Outcome:
     return "inconclusive"
 
 
+def has_most_of(part: float, change: float, floor: float) -> bool:
+    """Return True if the change of the least disturbed samples reaches the floor as well."""
+    least = max(floor, LEAST_OF_FASTEST * abs(change))
+    return math.copysign(1.0, change) * part >= least
+
+
 def _counts(change: Change, floor: float) -> bool:
-    """Whether the change is large enough, and of the fastest samples, too."""
     if abs(change.value) < floor:
         return False
     return change.fastest is None or has_most_of(change.fastest, change.value, floor)
-
-
-def has_most_of(part: float, change: float, floor: float) -> bool:
-    """Whether what is left of a change where least disturbs it counts as well."""
-    least = max(floor, LEAST_OF_FASTEST * abs(change))
-    return math.copysign(1.0, change) * part >= least
 
 
 def _change(
@@ -186,23 +209,109 @@ def _change(
     share: float,
     order: Order | None,
 ) -> Change:
-    found = intervals.of_difference(base, head, FALSE_ALARMS * share, order)
+    (low, high), drifting = interval_of(base, head, FALSE_ALARMS * share, order)
     return Change(
         value=value,
-        low=min(found.low, value),
-        high=max(found.high, value),
+        low=min(low, value),
+        high=max(high, value),
         basis=basis,
         samples=(len(base), len(head)),
         level=_level(share),
         fastest=min(head) - min(base),
-        drifting=found.drifting,
+        drifting=drifting,
     )
 
 
 def _percent(logarithm: float) -> float:
-    """The interval of three very different runs can reach beyond what a float holds."""
+    """Convert a log ratio; the interval of very different runs can exceed what a float holds."""
     return 100.0 * math.expm1(min(logarithm, _LARGEST_LOGARITHM))
 
 
 def _level(share: float) -> float:
     return 100.0 * (1.0 - 2.0 * FALSE_ALARMS * share)
+
+
+def interval_of(
+    base: Sequence[float], head: Sequence[float], error: float, order: Order | None
+) -> tuple[Interval, bool]:
+    """Return the interval of the difference of the means, and whether the machine drifted.
+
+    Each end is wrong in at most the share `error` of all cases. If runs of both versions alternate,
+    the differences within rounds cancel what both runs of a round have in common, such as the state
+    of the machine; otherwise they have half the degrees of freedom. So both intervals are made,
+    each with half of the error, and their intersection is returned.
+
+    If they do not alternate and the machine seems to have changed from run to run, no interval
+    can separate that from the difference: it then also covers what is left without the drift.
+    """
+    if order is not None and order.alternates:
+        low, high = welch(base, head, error / 2.0)
+        low_of_rounds, high_of_rounds = of_rounds(base, head, error / 2.0)
+        return (max(low, low_of_rounds), min(high, high_of_rounds)), False
+    low, high = welch(base, head, error)
+    left = None if order is None else without_drift(base, head, error, order)
+    if left is None:
+        return (low, high), False
+    return (min(low, left[0]), max(high, left[1])), True
+
+
+def welch(base: Sequence[float], head: Sequence[float], error: float) -> Interval:
+    """Return the interval for means with different spreads (B. L. Welch, Biometrika 34, 1947)."""
+    difference = fmean(head) - fmean(base)
+    parts = [variance(side) / len(side) for side in (base, head)]
+    total = sum(parts)
+    if total == 0.0:
+        return difference, difference
+    freedom = total**2 / sum(
+        part**2 / (len(side) - 1) for part, side in zip(parts, (base, head), strict=True)
+    )
+    reach = student_quantile(1.0 - error, freedom) * math.sqrt(total)
+    return difference - reach, difference + reach
+
+
+def of_rounds(base: Sequence[float], head: Sequence[float], error: float) -> Interval:
+    """Return Student's interval of the differences within complete rounds."""
+    differences = [after - before for before, after in zip(base, head, strict=False)]
+    mean = fmean(differences)
+    spread = math.sqrt(variance(differences) / len(differences))
+    reach = student_quantile(1.0 - error, len(differences) - 1) * spread if spread else 0.0
+    return mean - reach, mean + reach
+
+
+def without_drift(
+    base: Sequence[float], head: Sequence[float], error: float, order: Order
+) -> Interval | None:
+    """Return the interval of what is left if the machine also changed steadily from run to run.
+
+    It is that of a least-squares fit of a difference and a slope over the places of the runs. None
+    if they show no drift that makes the difference larger: if the slope is smaller than its own
+    standard error.
+    """
+    values = _centred([*base, *head])
+    sides = _centred([0.0] * len(base) + [1.0] * len(head))
+    places = _centred([float(place) for place in (*order.base, *order.head)])
+    of_sides, of_places = _product(sides, sides), _product(places, places)
+    both = _product(sides, places)
+    left = of_sides * of_places - both**2
+    freedom = len(values) - 3
+    difference = (_product(sides, values) * of_places - both * _product(places, values)) / left
+    slope = (_product(places, values) * of_sides - both * _product(sides, values)) / left
+    residuals = (
+        value - difference * side - slope * place
+        for value, side, place in zip(values, sides, places, strict=True)
+    )
+    spread = math.sqrt(sum(one**2 for one in residuals) / freedom / left)
+    made = slope * both / of_sides
+    if abs(slope) <= spread * math.sqrt(of_sides) or made * (difference + made) <= 0.0:
+        return None
+    reach = student_quantile(1.0 - error, freedom) * spread * math.sqrt(of_places)
+    return difference - reach, difference + reach
+
+
+def _centred(values: Sequence[float]) -> list[float]:
+    mean = fmean(values)
+    return [value - mean for value in values]
+
+
+def _product(one: Sequence[float], other: Sequence[float]) -> float:
+    return math.fsum(a * b for a, b in zip(one, other, strict=True))

@@ -13,5 +13,5 @@ def harmless(json_text: str) -> str:
 
 
 def dumped(value: object) -> str:
-    """A value of lists, dictionaries, texts and numbers as a document of its own."""
-    return harmless(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
+    """Return a value of lists, dictionaries, texts and numbers as one line of JSON."""
+    return harmless(json.dumps(value, ensure_ascii=False, allow_nan=False)) + "\n"

@@ -1,4 +1,4 @@
-"""Limits put to sessions: `evaluate(session, load_config(None, rules))`."""
+"""Limits on sessions: `evaluate(session, load_config(None, rules))`."""
 
 from pipediag.gate.config import GateConfig, load_config
 from pipediag.gate.evaluation import evaluate, evaluate_runs

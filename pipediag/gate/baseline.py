@@ -1,14 +1,26 @@
-"""A comparison with a baseline as the gate's checks."""
+"""A comparison with a baseline, as checks of the gate and in words."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from statistics import median
 
-from pipediag.comparison import Comparison
-from pipediag.comparison import wording as words
-from pipediag.comparison.result import Outcome, Quantity
+from pipediag.comparison import Comparison, compare
+from pipediag.comparison import quantities as values
+from pipediag.comparison.result import (
+    Change,
+    GrownOperation,
+    OneSidedFinding,
+    Outcome,
+    Quantity,
+    Unit,
+)
+from pipediag.errors import PipediagError
+from pipediag.facts.names import in_checkout
 from pipediag.gate.config import GateConfig
+from pipediag.gate.evaluation import figures
 from pipediag.gate.result import Check, CheckOutcome, GateResult
+from pipediag.session.model import Session
 
 _OUTCOMES: dict[Outcome, CheckOutcome] = {
     "regressed": "fail",
@@ -16,64 +28,215 @@ _OUTCOMES: dict[Outcome, CheckOutcome] = {
     "same": "pass",
     "inconclusive": "inconclusive",
 }
+_UNITS: dict[Unit, str] = {"us": "us", "ms": "ms", "s": "s", "percent": "%"}
+_BASIS = {"runs": "runs", "blocks": "stretches of steps", "steps": "steps"}
+
+_MEDIANS: tuple[tuple[str, str, values.Value], ...] = (
+    ("Mean step", "ms", values.step_ms),
+    ("Run", "s", values.run_s),
+    ("Input wait", "% of the step", values.step_percent(values.INPUT)),
+    ("Overhead", "% of the step", values.step_percent(values.OVERHEAD)),
+)
 
 
-def against_baseline(comparison: Comparison, config: GateConfig, script: str) -> GateResult:
-    """One check for each quantity that is judged; a slow-down that counts fails the gate.
+def compare_with_baseline(
+    base: Sequence[Session],
+    head: Sequence[Session],
+    config: GateConfig,
+    labels: tuple[str, str],
+    *,
+    ratios_only: bool = False,
+) -> GateResult:
+    """Return one check for each quantity that is judged; a slow-down that counts fails the gate.
 
-    The first that fails names the operation that grew; what else is behind it stands in the notes.
+    Raises:
+        PipediagError: the sessions are of different machines, and more than shares is compared.
     """
-    slower = (one for one in comparison.quantities if one.outcome == "regressed")
+    floor = config.max_slowdown_percent
+    found = compare(base, head, labels=labels, ratios_only=ratios_only, floor_percent=floor)
+    return result_of(found, config, head)
+
+
+def result_of(found: Comparison, config: GateConfig, head: Sequence[Session]) -> GateResult:
+    """Return the checks of a comparison; what is not judged and what explains it are notes."""
+    slower = (one for one in found.quantities if one.outcome == "regressed")
     first = next(slower, None)
+    judged = [one for one in found.quantities if one.outcome != "not judged"]
+    explaining = [one for one in found.quantities if one.outcome == "not judged"]
     return GateResult(
-        label=f"{comparison.head_label} against {comparison.base_label}",
-        script=script,
-        checks=tuple(
-            _check(quantity, comparison, explained=quantity is first)
-            for quantity in comparison.quantities
-            if quantity.outcome != "not judged"
-        ),
+        label=f"{found.head_label} against {found.base_label}",
+        script=head[0].script.path,
+        checks=tuple(_check(one, found, explained=one is first) for one in judged),
         fail_on=config.fail_on,
         allow_inconclusive=config.allow_inconclusive,
-        script_failure=comparison.script_failure,
-        notes=tuple(words.explained(replace(comparison, grown=None))),
+        script_failure=found.script_failure,
+        notes=(*map(_explaining, explaining), *_notes(found)),
         compared=True,
+        figures=figures(head),
     )
+
+
+def since(earlier: Session, now: Session) -> list[str]:
+    """Return step and run before and after, and the findings that came and went, a sentence each.
+
+    None of it is a judgement: two single runs also differ by chance. Empty if the two are of other
+    scripts, arguments or machines, or if one of them failed.
+    """
+    if (earlier.script.path, earlier.script.args) != (now.script.path, now.script.args):
+        return []
+    try:
+        found = compare([earlier], [now])
+    except PipediagError:
+        return []
+    shown = [one for one in found.quantities if one.name in ("step", "run") and one.base]
+    return [
+        *(f"{one.label}: {_medians(one)}, {_difference(one)}" for one in shown),
+        *(f"Gone: {_finding(one)}" for one in found.gone),
+        *(f"New: {_finding(one)}" for one in found.new),
+    ]
+
+
+def medians(runs: Sequence[Session]) -> Iterator[str]:
+    """Yield a line for each quantity: `Run: 13.1 s, the median of 10.6, 13.1 and 13.6`."""
+    for label, unit, value in _MEDIANS:
+        found = [value(run) for run in runs]
+        known = [one for one in found if not isinstance(one, str)]
+        missing = next((one for one in found if isinstance(one, str)), None)
+        if missing is not None:
+            unknown = len(runs) - len(known)
+            yield f"{label}: not known of {unknown} of {len(runs)} runs: {missing}"
+            continue
+        *first, last = map(_number, known)
+        middle = f"{_number(median(known))} {unit}"
+        yield f"{label}: {middle}, the median of {', '.join(first)} and {last}"
 
 
 def _check(quantity: Quantity, comparison: Comparison, *, explained: bool) -> Check:
     change, grown = quantity.change, comparison.grown
-    regressed = quantity.outcome == "regressed"
-    place = (grown.file, grown.line) if regressed and grown is not None else (None, None)
+    sentence = f"{quantity.label}: {_reason(quantity)}"
+    if change is not None:
+        interval = f"{change.low:+.1f} to {change.high:+.1f} {_difference_unit(quantity)}"
+        sentence = (
+            f"{quantity.label}: {_medians(quantity)}, {_difference(quantity)} ({change.level:.4g} "
+            f"% interval {interval}, from {_samples(quantity, change)}). {_reason(quantity)}"
+        )
+    if explained and grown is not None:
+        sentence += f" {_grown(grown)}"
+    regressed = quantity.outcome == "regressed" and grown is not None
     return Check(
         name=f"baseline.{quantity.name}",
         outcome=_OUTCOMES[quantity.outcome],
         severity="error",
-        sentence=_sentence(quantity, comparison if explained else None),
+        sentence=sentence,
         value=None if change is None else change.value,
         interval=None if change is None else (change.low, change.high),
         limit=quantity.floor,
-        file=place[0],
-        line=place[1],
+        file=grown.file if grown is not None and regressed else None,
+        line=grown.line if grown is not None and regressed else None,
     )
 
 
-def _each(quantity: Quantity) -> str:
-    """The value of each run, where there are several."""
-    found = words.all_values(quantity)
-    return f": {found}" if found else ""
+def _explaining(quantity: Quantity) -> str:
+    if not quantity.base or not quantity.head:
+        return f"{quantity.label}: {quantity.missing}"
+    said = f"{quantity.label}: {_medians(quantity)}, {_difference(quantity)}."
+    return f"{said} {quantity.missing}" if quantity.missing else said
 
 
-def _sentence(quantity: Quantity, explained: Comparison | None) -> str:
-    change = quantity.change
-    said = [f"{quantity.label}: {words.reason(quantity)}"]
-    if change is not None:
-        said = [
-            f"{quantity.label}: {words.values(quantity)}, {words.difference(quantity)} "
-            f"({words.level(change)} interval {words.interval(quantity)}, from "
-            f"{words.rests_on(change)}{_each(quantity)}).",
-            words.reason(quantity),
-        ]
-    if explained is not None and explained.grown is not None:
-        said.append(words.grown(explained.grown))
-    return " ".join(filter(None, said))
+def _notes(found: Comparison) -> Iterator[str]:
+    before, after = found.bottlenecks
+    if before != after:
+        yield f"The bottleneck was {before} and is {after}."
+    yield from (f"New finding: {_finding(one)}" for one in found.new)
+    yield from (f"Gone finding: {_finding(one)}" for one in found.gone)
+    yield from found.notes
+
+
+def _medians(quantity: Quantity) -> str:
+    before, after = median(quantity.base), median(quantity.head)
+    return f"{_number(before)} to {_number(after)} {_UNITS[quantity.unit]}"
+
+
+def _difference(quantity: Quantity) -> str:
+    """Return the change of the medians that are shown beside it."""
+    change = quantity.difference
+    return "" if change is None else f"{change:+.1f} {_difference_unit(quantity)}"
+
+
+def _difference_unit(quantity: Quantity) -> str:
+    return "points" if quantity.unit == "percent" else "%"
+
+
+def _samples(quantity: Quantity, change: Change) -> str:
+    """Return what was sampled, with the value of each run if there are several."""
+    said = f"{change.samples[0]} and {change.samples[1]} {_BASIS[change.basis]}"
+    if change.basis == "blocks":
+        # The mean steps are shown, and medians of stretches are compared.
+        said += f", whose medians differ by {change.value:+.1f} %"
+    if max(len(quantity.base), len(quantity.head)) > 1:
+        base, head = (", ".join(map(_number, side)) for side in (quantity.base, quantity.head))
+        said += f": base {base}; head {head}"
+    return said
+
+
+def _reason(quantity: Quantity) -> str:
+    """Return the reason for the outcome, as a sentence."""
+    if quantity.missing is not None or quantity.change is None or quantity.floor is None:
+        return quantity.missing or ""
+    floor = f"{quantity.floor:g} {_difference_unit(quantity)}"
+    match quantity.outcome:
+        case "regressed" | "improved":
+            return f"More than chance, and at least the {floor} that count."
+        case "same" if quantity.change.basis == "runs":
+            return f"Less than the {floor} that count."
+        case "same" if quantity.change.low > 0.0:
+            return (
+                f"More than chance within these runs, and less than the {floor} that count between "
+                "single runs. Measure three runs of each."
+            )
+        case "same":
+            return f"Less than the {floor} that count between single runs."
+        case _:
+            return _undecided(quantity.change, quantity.floor, floor)
+
+
+def _undecided(change: Change, floor: float, shown: str) -> str:
+    if change.value >= floor and change.low > 0.0:
+        fastest = "steps of each run" if not change.all_along else _BASIS[change.basis]
+        return (
+            f"It reaches the {shown} that count, but the fastest {fastest} differ far less: "
+            "another load may have slowed parts of it. Measure more runs."
+        )
+    if change.drifting:
+        return (
+            "The machine seems to change steadily from run to run, which may be the only cause. "
+            "Alternate both: `pipediag compare BASE_DIR HEAD_DIR -- train.py`."
+        )
+    if change.value >= floor:
+        return f"It reaches the {shown} that count, and may be chance. Measure more runs."
+    return "The noise would hide a large change. Measure more runs, or on a quieter machine."
+
+
+def _grown(operation: GrownOperation) -> str:
+    unit = "% of the step" if operation.shares else "ms per step"
+    before = "nothing" if operation.base_ms is None else _number(operation.base_ms)
+    return (
+        f"Grew most in the input pipeline: {operation.name}{_at(operation.file, operation.line)}, "
+        f"from {before} to {_number(operation.head_ms)} {unit}."
+    )
+
+
+def _finding(finding: OneSidedFinding) -> str:
+    return f"{finding.rule}{_at(finding.file, finding.line)}: {finding.title.rstrip('.')}."
+
+
+def _number(value: float) -> str:
+    """Format a value with three digits or more, without an exponent for large ones."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _at(file: str | None, line: int | None) -> str:
+    if file is None:
+        return ""
+    shown = in_checkout(file)
+    return f" at {shown}" if line is None else f" at {shown}:{line}"

@@ -1,4 +1,4 @@
-"""The gate's configuration: `[tool.pipediag]` in pyproject.toml, kebab-case."""
+"""The gate's configuration: `[tool.pipediag]` in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -23,28 +23,15 @@ RuleLevel = Literal["off", "warn", "error"]
 Percent = Annotated[float, Field(ge=0, le=100)]
 
 VERDICT = "verdict"
-"""The name of the check of the verdict, which has a severity in the configuration as rules have."""
+"""The name of the check of the verdict, which the configuration gives a severity like a rule."""
 
 _LONGEST_SHOWN = 100
-"""Characters of a key or a value in a message."""
+"""Characters of a key or a value that a message shows."""
 _MOST_LISTED = 10
-
-_EXPECTED = {
-    "max-input-wait-percent": "a number from 0 to 100",
-    "max-overhead-percent": "a number from 0 to 100",
-    "max-device-idle-percent": "a number from 0 to 100",
-    "max-confirmed-speedup-left": "a ratio of 1 or more, such as 1.2",
-    "max-slowdown-percent": "a number above 0, up to 1000",
-    "on-machine": 'a table with fingerprint = "..." and max-step-ms = number',
-    "max-run-percent": "a table of part = percent, as in [tool.pipediag.max-run-percent]",
-    "fail-on": '"warn" or "error"',
-    "allow-inconclusive": "true or false",
-    "rules": 'a table of rule = "off", "warn" or "error"',
-}
 
 
 def _with_underscores(table: object) -> object:
-    """A configuration may spell the parts of a run as it spells its keys."""
+    """Accept the parts of a run with hyphens, as keys are spelt."""
     if not isinstance(table, dict):
         return table
     spelt = {part.replace("_", "-"): part for part in RUN_PARTS}
@@ -63,12 +50,12 @@ class _Table(BaseModel):
 
 
 class OnMachine(_Table):
-    """Limits on times, which hold on one machine only."""
+    """Limits on times, which are meaningful on one machine only."""
 
     fingerprint: str
-    """The machine's, as `environment.fingerprint` of its sessions has it."""
+    """Fingerprint of the machine: `environment.fingerprint` of its sessions."""
     max_step_ms: Annotated[float, Field(gt=0, le=1e9)]
-    """The most that the median step may take there."""
+    """The longest median step."""
 
 
 class GateConfig(_Table):
@@ -91,14 +78,14 @@ class GateConfig(_Table):
     fail_on: Level = "error"
     """The lowest severity that fails the gate."""
     allow_inconclusive: bool = False
-    """Whether a gate that could not decide ends with status 0 instead of 4."""
+    """True if an undecided gate ends with status 0 instead of 4."""
     rules: dict[str, RuleLevel] = {}
     """Severity by rule id, in place of the rule's own; of `verdict`, in place of the verdict's."""
 
     def override(
         self, *, fail_on: Level | None = None, allow_inconclusive: bool = False
     ) -> GateConfig:
-        """The same with what the command line said, which wins."""
+        """Return a copy with the values of the command line, which take precedence."""
         return self.model_copy(
             update={
                 "fail_on": fail_on or self.fail_on,
@@ -133,35 +120,33 @@ def load_config(path: Path | None, rules: Collection[str]) -> GateConfig:
 
 
 def config_of(limits: Mapping[str, object]) -> GateConfig:
-    """What a call has as its arguments: the keys of `[tool.pipediag]`, with underscores.
+    """Return the configuration of keyword arguments: keys of `[tool.pipediag]`, with underscores.
 
     Raises:
-        TypeError: there is none, or one that does not exist.
+        TypeError: there is no argument, or one that does not exist.
         ValueError: a value is of the wrong kind.
     """
     table = {name.replace("_", "-"): value for name, value in limits.items()}
-    unknown = sorted(set(table) - set(_EXPECTED))
+    unknown = sorted(set(table) - _keys())
     if unknown or not table:
-        valid = ", ".join(key.replace("-", "_") for key in _EXPECTED)
+        valid = ", ".join(GateConfig.model_fields)
         named = _listed([name.replace("-", "_") for name in unknown])
         wrong = f"there is no limit {named}" if unknown else "no limit was given"
         raise TypeError(f"{wrong}. Valid ones: {valid}.")
     try:
         return GateConfig.model_validate(table)
     except ValidationError as error:
-        key = str(error.errors()[0]["loc"][0])
-        raise ValueError(
-            f"{key.replace('-', '_')} must be {_EXPECTED[key]}, not {_shown(table.get(key))}."
-        ) from None
+        key, _, problem = _explain(error).partition(":")
+        raise ValueError(f"{key.replace('-', '_')}:{problem}") from None
 
 
 def reject_unknown_rules(config: GateConfig, known: Collection[str], where: str) -> None:
-    """Refuse rule ids that nobody knows: a misspelt one would silently gate nothing.
+    """Refuse unknown rule ids: a misspelt one would silently gate nothing.
 
     Args:
         config: may name rules.
-        known: the ids that there are.
-        where: what names them, at the head of a sentence.
+        known: the ids of all rules.
+        where: the place that names them, as the beginning of a sentence.
 
     Raises:
         PipediagError: lists the valid ids.
@@ -201,58 +186,28 @@ def _pipediag_table(source: Path) -> dict[str, Any] | None:
 
 def _parse(table: dict[str, Any], source: Path) -> GateConfig:
     # Checked here, because the model itself would also take the Python spelling of a key.
-    unknown = sorted(set(table) - set(_EXPECTED))
+    unknown = sorted(set(table) - _keys())
     if unknown:
         raise PipediagError(
             f"In {source}, [tool.pipediag] has the unknown key {_listed(unknown)}. "
-            f"Valid keys: {', '.join(_EXPECTED)}."
+            f"Valid keys: {', '.join(sorted(_keys()))}."
         )
     try:
         return GateConfig.model_validate(table)
     except ValidationError as error:
-        raise PipediagError(f"In {source}, {one_line(_explain(error))}") from error
+        raise PipediagError(f"In {source}, [tool.pipediag]: {_explain(error)}") from error
+
+
+def _keys() -> set[str]:
+    return {field.alias or name for name, field in GateConfig.model_fields.items()}
 
 
 def _explain(error: ValidationError) -> str:
+    """Return the first problem: the key, what is expected there, and what is there."""
     first = error.errors()[0]
-    key, *inner = (str(part) for part in first["loc"])
-    if key == "on-machine" and inner:
-        return (
-            f"on-machine in [tool.pipediag] must be {_EXPECTED[key]}: "
-            f"{_explain_entry(inner[0], first['type'], first['input'])}."
-        )
-    if key == "max-run-percent" and inner:
-        return _explain_part(inner[0], inner[1:], first["input"])
-    if key == "rules" and inner:
-        return (
-            f"the rule {inner[0]} in [tool.pipediag.rules] must be "
-            f'"off", "warn" or "error", not {_shown(first["input"])}.'
-        )
-    return f"{key} in [tool.pipediag] must be {_EXPECTED[key]}, not {_shown(first['input'])}."
-
-
-def _explain_entry(name: str, kind: str, value: object) -> str:
-    """What is wrong with an entry of a table that has its entries given."""
-    if kind == "missing":
-        return f"{name} is missing"
-    if kind == "extra_forbidden":
-        return f'there is no key "{name}" in it'
-    return f"{name} is {_shown(value)}"
-
-
-def _explain_part(name: str, inner: list[str], value: object) -> str:
-    """Of the limit on one part of the run: the name is at fault, or the value."""
-    if inner:
-        parts = ", ".join(part.replace("_", "-") for part in RUN_PARTS)
-        return (
-            f'[tool.pipediag.max-run-percent] names "{name}", which is no part of a run. '
-            f"Valid parts: {parts}."
-        )
-    part = name.replace("_", "-")
-    return (
-        f"{part} in [tool.pipediag.max-run-percent] must be a number from 0 to 100, "
-        f"not {_shown(value)}."
-    )
+    key = ".".join(str(part) for part in first["loc"] if part != "[key]")
+    given = "" if first["type"] == "missing" else f", not {_shown(first['input'])}"
+    return one_line(f"{one_line(key, _LONGEST_SHOWN)}: {first['msg']}{given}.")
 
 
 def _shown(value: object) -> str:
@@ -263,7 +218,7 @@ def _shown(value: object) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    """The first of them: a file may hold any number."""
+    """Return the first names: a file may have any number."""
     shown = [f'"{one_line(name, _LONGEST_SHOWN)}"' for name in names[:_MOST_LISTED]]
     if len(names) > _MOST_LISTED:
         shown.append(f"and {len(names) - _MOST_LISTED} more")

@@ -1,33 +1,95 @@
-"""Sessions and a configuration in, a result out."""
+"""Evaluate sessions: limits over all runs; verdict and rules of the run in the middle."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from statistics import median
 
+from pipediag.facts.order import culprit_place
 from pipediag.facts.script import script_failure
+from pipediag.facts.step import class_percent
 from pipediag.gate.config import VERDICT, GateConfig, RuleLevel
-from pipediag.gate.confirmed_speedup import confirmed_speedup_checks
-from pipediag.gate.idle_limit import idle_limit_checks
-from pipediag.gate.limits import Limit, Measured, judged, of_runs
-from pipediag.gate.majority import majority
+from pipediag.gate.limits import limit_checks
 from pipediag.gate.result import Check, CheckOutcome, GateResult, Level, past_limit
-from pipediag.gate.run_limits import run_limit_checks
-from pipediag.gate.step_limits import step_limit_checks
-from pipediag.gate.verdicts import verdict_checks
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.vocabulary import VerdictSeverity
 
-_OWN_LEVELS: dict[str, RuleLevel] = {"error": "error", "warn": "warn", "info": "off"}
+_RULE_LEVELS: dict[str, RuleLevel] = {"error": "error", "warn": "warn", "info": "off"}
+_VERDICT_LEVELS: dict[VerdictSeverity, Level] = {"high": "error", "moderate": "warn"}
+
+
+def evaluate(session: Session, config: GateConfig, label: str | None = None) -> GateResult:
+    """Check a session against every limit and rule; `label` is the script as typed by default."""
+    return evaluate_runs([session], config, label)
+
+
+def evaluate_runs(
+    runs: Sequence[Session], config: GateConfig, label: str | None = None
+) -> GateResult:
+    """Check several runs of one script, which are judged as one.
+
+    A value is the median of the runs, with their spread in its interval. Verdict and rules are
+    those of the run with the median step, so that one odd run decides nothing. A configured limit
+    takes the place of a verdict about the same share. If a run failed before enough steps were
+    seen, nothing is judged.
+    """
+    failure = _failure(runs)
+    checks: list[Check] = []
+    if failure is None:
+        middle = run_in_the_middle(runs)
+        checks += limit_checks(runs, config)
+        checks += verdict_checks(middle, config)
+        checks += finding_checks(middle, config)
+    return _result(runs, config, checks, failure, label)
+
+
+def evaluate_named(session: Session, config: GateConfig) -> GateResult:
+    """Check only what the configuration names: neither the verdict nor any other rule."""
+    failure = _failure([session])
+    checks: list[Check] = []
+    if failure is None:
+        checks += limit_checks([session], config)
+        checks += [one for one in finding_checks(session, config) if one.name in config.rules]
+    return _result([session], config, checks, failure)
+
+
+def run_in_the_middle(runs: Sequence[Session]) -> Session:
+    """Return the run with the median step; runs without steps count as slowest."""
+    slowest_last = sorted(runs, key=lambda run: run.steps.mean_ms if run.steps else math.inf)
+    return slowest_last[(len(runs) - 1) // 2]
+
+
+def figures(runs: Sequence[Session]) -> dict[str, object]:
+    """Return the main numbers of the runs as medians, to be kept and compared over time."""
+    first = runs[0]
+    steps = [run.steps.mean_ms for run in runs if run.steps is not None]
+    whole = [run.run.whole_s for run in runs if run.run is not None]
+    broken_down = [run for run in runs if run.breakdown]
+    classes = list(broken_down[0].breakdown or {}) if broken_down else []
+    return {
+        "created_at": first.created_at,
+        "machine": first.environment.fingerprint,
+        "pipediag_version": first.pipediag_version,
+        "runs": len(runs),
+        "step_ms": median(steps) if steps else None,
+        "run_s": median(whole) if whole else None,
+        "percent_of_step": {
+            name: median(class_percent(run, (name,)) for run in broken_down) for name in classes
+        },
+        "bottleneck": run_in_the_middle(runs).verdict.bottleneck,
+    }
 
 
 def finding_checks(session: Session, config: GateConfig) -> list[Check]:
-    """One check for each finding that passed, failed or could not be decided.
+    """Return one check for each finding that passed, failed or could not be decided.
 
-    A failed one whose advice a trial refuted passes, unless it is about results: these are not
-    settled by speed.
+    A failed finding passes if a trial refuted its advice, unless it is about results: speed does
+    not settle these.
 
-    What a rule merely notes, or could not apply to, is no check, unless the configuration asks for
-    the rule: then it passes, and says so. One that the configuration asks for and the session has
+    What a rule merely notes, or could not apply to, is no check, unless the configuration names
+    the rule: then it passes, and says so. A rule that the configuration names and the session has
     no result of is inconclusive.
     """
     return [*_present(session, config), *_absent(session, config)]
@@ -35,11 +97,13 @@ def finding_checks(session: Session, config: GateConfig) -> list[Check]:
 
 def _present(session: Session, config: GateConfig) -> Iterator[Check]:
     for finding in session.findings:
-        level = config.rules.get(finding.rule, _OWN_LEVELS[finding.severity])
-        outcome = None if level == "off" else _outcome(finding, level, config.fail_on)
+        level = config.rules.get(finding.rule, _RULE_LEVELS[finding.severity])
+        if level == "off":
+            continue
+        outcome = _outcome(finding, level, config.fail_on)
         if outcome is None and finding.rule in config.rules:
             outcome = "pass"
-        if level != "off" and outcome is not None:
+        if outcome is not None:
             yield Check(
                 name=finding.rule,
                 outcome=outcome,
@@ -68,11 +132,9 @@ def _absent(session: Session, config: GateConfig) -> Iterator[Check]:
 
 def _outcome(finding: Finding, level: Level, fail_on: Level) -> CheckOutcome | None:
     match finding.status:
-        case "fail" if finding.dropped:
-            # Its advice was followed and bought nothing here, so there is nothing to hold against.
-            return "pass"
         case "fail":
-            return past_limit(level, fail_on)
+            # Advice that was tried and gained nothing is no reason to fail.
+            return "pass" if finding.dropped else past_limit(level, fail_on)
         case "pass":
             return "pass"
         case "inconclusive" | "error":
@@ -82,7 +144,7 @@ def _outcome(finding: Finding, level: Level, fail_on: Level) -> CheckOutcome | N
 
 
 def _confirmed_speedup(finding: Finding) -> float | None:
-    """Of all of the run where that is known, else of the part that the advice is about."""
+    """Return the speed-up of the whole run if known, else of the part that was tried."""
     if finding.trial.state != "confirmed" or finding.about_results:
         return None
     gain = finding.for_run
@@ -94,110 +156,93 @@ def _sentence(finding: Finding) -> str:
     if finding.status == "pass" or not finding.advice:
         return f"{title}."
     if finding.status == "informative":
-        return f"Noted, and not held against it: {title}. {finding.advice}"
+        return f"For information only: {title}. {finding.advice}"
     return f"{title}. {finding.advice}{_trial(finding)}"
 
 
 def _trial(finding: Finding) -> str:
-    """What a trial of the advice found, where one was made."""
+    """Return what a trial of the advice found, if one was made."""
     trial = finding.trial
     if trial.speedup is None or trial.ci95 is None:
         return ""
     low, high = trial.ci95
     if finding.about_results:
-        return f" Done so, it runs {trial.speedup:.2f}x as fast [{low:.2f}, {high:.2f}]."
+        return f" With it, the run is {trial.speedup:.2f}x as fast [{low:.2f}, {high:.2f}]."
     if trial.basis == "pipeline":
         return f" A trial of its pipeline alone: {trial.state}, estimated {trial.speedup:.2f}x."
     return f" A trial of it: {trial.state}, {trial.speedup:.2f}x [{low:.2f}, {high:.2f}]."
 
 
-_NARROWER = "More steps (--steps) and more runs make the interval narrower."
+def verdict_checks(session: Session, config: GateConfig) -> list[Check]:
+    """Return the check of the verdict; none if a configured limit is about the same share.
 
-
-def time_limit_checks(runs: Sequence[Session], config: GateConfig) -> list[Check]:
-    """One check where the configuration limits the step on the machine of a fingerprint."""
-    limits = config.on_machine
-    if limits is None:
-        return []
-    limit = Limit("on-machine.max-step-ms", "Step", limits.max_step_ms, "ms")
-    found = [_step(session, limits.fingerprint) for session in runs]
-    place = (runs[0].verdict.file, runs[0].verdict.line)
-    return [judged(limit, of_runs(found), place, narrower=_NARROWER)]
-
-
-def _step(session: Session, fingerprint: str) -> Measured | str:
-    """The median, whose interval the session has."""
-    if session.environment.fingerprint != fingerprint:
-        return (
-            f"the session is of the machine {session.environment.fingerprint}, and the limit is "
-            f"for {fingerprint}."
-        )
-    if session.steps is None:
-        return session.steps_missing or "no step was measured."
-    return Measured(session.steps.median_ms, session.steps.ci95_ms)
-
-
-_LIMITS = (
-    step_limit_checks,
-    idle_limit_checks,
-    run_limit_checks,
-    confirmed_speedup_checks,
-    time_limit_checks,
-)
-
-
-def evaluate(session: Session, config: GateConfig, label: str | None = None) -> GateResult:
-    """Put every limit and rule to the session; `label` names it, else the script as typed does."""
-    return evaluate_runs([session], config, label)
-
-
-def evaluate_runs(
-    runs: Sequence[Session], config: GateConfig, label: str | None = None
-) -> GateResult:
-    """Put every limit and rule to several runs of one script, which are judged as one.
-
-    A value is the median of the runs, and their spread is in its interval. Of verdict and rules the
-    outcome is that of most runs. A configured limit takes the place of a verdict about the same
-    share. Runs one of which failed before enough steps were seen are not
-    judged at all.
+    If a limit is set on the part of the run that the verdict is about, the verdict on the steps is
+    judged in its place.
     """
-    failure = _failure(runs)
-    checks: list[Check] = []
-    if failure is None:
-        checks += _limit_checks(runs, config)
-        checks += verdict_checks(runs, config)
-        checks += majority([finding_checks(run, config) for run in runs])
-    return _result(runs[0], config, checks, failure, label)
+    level = config.rules.get(VERDICT)
+    if level == "off":
+        return []
+    if session.verdict.where != "steps" and session.verdict.where in config.max_run_percent:
+        from pipediag.measures.verdict.decision import decide_steps
+
+        session = session.model_copy(update={"verdict": decide_steps(session)})
+    if _is_limited(session, config):
+        return []
+    verdict = session.verdict
+    severity: Level = level or _VERDICT_LEVELS.get(verdict.severity, "error")
+    outcome: CheckOutcome = past_limit(severity, config.fail_on)
+    sentence = verdict.summary
+    if verdict.severity in ("unknown", "ok"):
+        severity = "error"
+        outcome = "pass" if verdict.severity == "ok" else "inconclusive"
+    if outcome == "inconclusive":
+        sentence = " ".join((verdict.summary, *verdict.reasons))
+    place = culprit_place(session)
+    return [
+        Check(
+            name=VERDICT,
+            outcome=outcome,
+            severity=severity,
+            sentence=sentence,
+            file=place.file if place else None,
+            line=place.line if place else None,
+        )
+    ]
 
 
-def evaluate_named(session: Session, config: GateConfig) -> GateResult:
-    """Put to the session what the configuration names: neither the verdict nor any other rule."""
-    failure = _failure([session])
-    checks: list[Check] = []
-    if failure is None:
-        checks += _limit_checks([session], config)
-        checks += [one for one in finding_checks(session, config) if one.name in config.rules]
-    return _result(session, config, checks, failure)
-
-
-def _limit_checks(runs: Sequence[Session], config: GateConfig) -> list[Check]:
-    return [check for limits in _LIMITS for check in limits(runs, config)]
+def _is_limited(session: Session, config: GateConfig) -> bool:
+    """Return True if a configured limit is on the share that sets the severity of the verdict."""
+    if session.verdict.where not in (None, "steps"):
+        return False
+    input_wait = config.max_input_wait_percent is not None
+    overhead = config.max_overhead_percent is not None
+    match session.verdict.bottleneck:
+        case "input" | "compute":  # a step of device compute is moderate by its input wait alone
+            return input_wait
+        case "overhead" | "balanced":
+            return overhead
+        case "inconclusive":
+            return input_wait or overhead
+        case "transfer":
+            return False
 
 
 def _result(
-    session: Session,
+    runs: Sequence[Session],
     config: GateConfig,
     checks: Sequence[Check],
     failure: str | None,
     label: str | None = None,
 ) -> GateResult:
+    script = runs[0].script.path
     return GateResult(
-        label=label or session.script.path,
-        script=session.script.path,
+        label=label or script,
+        script=script,
         checks=tuple(checks),
         fail_on=config.fail_on,
         allow_inconclusive=config.allow_inconclusive,
         script_failure=failure,
+        figures=figures(runs),
     )
 
 

@@ -1,35 +1,54 @@
-"""What is measured, held against a limit: by its whole interval."""
+"""Configured limits on what was measured; the whole interval of a value decides."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median, stdev
 
-from pipediag.gate.result import Check, CheckOutcome, Unit
+from pipediag.facts.devices import accelerators_or_cpus, full_name, percent_of_span, worst
+from pipediag.facts.names import RUN_PART
+from pipediag.facts.run import costliest_row, whole_in_words
+from pipediag.facts.run_gain import ONCE_OFF
+from pipediag.facts.step import GROUPS
+from pipediag.gate.config import GateConfig
+from pipediag.gate.result import UNIT_WORDS, Check, CheckOutcome, Unit, number
+from pipediag.session.devices import DeviceActivity
+from pipediag.session.findings import Finding
+from pipediag.session.ledger import RunPart
+from pipediag.session.model import Session
+from pipediag.session.record import Interval
 from pipediag.student import student_quantile
+from pipediag.vocabulary import RunPartName, StepClass
 
 Place = tuple[str | None, int | None]
 
-UNIT_WORDS: dict[Unit, str] = {"percent": " %", "ratio": "x", "ms": " ms", "s": " s"}
+MEDIAN_BY_MEAN = math.sqrt(math.pi / 2.0)
+"""Standard error of a median over that of a mean, for many normal values; for few it is less."""
+
+FEWEST_STEPS = 4
+"""Profiled steps that are needed to estimate their spread. Own choice."""
 
 _MORE_RUNS = "More runs (--repeats) make the interval narrower."
-"""What runs differ by from one to the next, no length of them makes smaller."""
-
-MEDIAN_BY_MEAN = math.sqrt(math.pi / 2.0)
-"""Standard error of a median over that of a mean, of many normal values; of few it is less."""
+_MORE_STEPS = "More steps (--steps) make the interval narrower."
+_MORE_EPOCHS = "More epochs make the interval narrower, as `--run-to-end` sees."
+_MORE_TRIALS = "A longer `--budget` makes the interval narrower."
+_NOT_TRIED = "no trials were made. Leave out `--budget 0`, or give them more time."
 
 
 @dataclass(frozen=True)
 class Limit:
-    """One that the configuration sets."""
+    """A limit that the configuration sets."""
 
     name: str
-    """Its key."""
+    """The key in the configuration."""
     label: str
     most: float
     unit: Unit = "percent"
+    narrower: str = _MORE_STEPS
+    """How to narrow an interval that contains the limit, as a sentence."""
 
 
 @dataclass(frozen=True)
@@ -39,18 +58,41 @@ class Measured:
     value: float
     interval: tuple[float, float]
     of: str = ""
-    """What it is a share of: `the step`."""
+    """The whole that it is a share of, such as `the step`."""
     runs: tuple[float, ...] = ()
     """The value of each run, where there are several."""
 
 
-def of_runs(found: Sequence[Measured | str]) -> Measured | str:
-    """Several runs as one: the median, and an interval that holds the spread from run to run.
+def limit_checks(runs: Sequence[Session], config: GateConfig) -> list[Check]:
+    """Return one check for each configured limit, over all runs together."""
+    place = (runs[0].verdict.file, runs[0].verdict.line)
+    checks = []
+    if config.max_input_wait_percent is not None:
+        limit = Limit("max-input-wait-percent", "Input wait", config.max_input_wait_percent)
+        checks.append(_judged(limit, runs, lambda run: _step_share(run, ("input_wait",)), place))
+    if config.max_overhead_percent is not None:
+        label = "Overhead (dispatch, Python, compilation, waiting for the device)"
+        limit = Limit("max-overhead-percent", label, config.max_overhead_percent)
+        checks.append(_judged(limit, runs, lambda run: _step_share(run, GROUPS["overhead"]), place))
+    checks += _idle_check(runs, config)
+    for part in RUN_PART:
+        if part in config.max_run_percent:
+            checks.append(_run_part_check(runs, part, config.max_run_percent[part]))
+    checks += _confirmed_speedup_check(runs, config)
+    if config.on_machine is not None:
+        fingerprint = config.on_machine.fingerprint
+        limit = Limit("on-machine.max-step-ms", "Step", config.on_machine.max_step_ms, "ms")
+        checks.append(_judged(limit, runs, lambda run: _step_ms(run, fingerprint), place))
+    return checks
 
-    Steps within one run are not independent of one another: what a process has of luck (memory
-    layout, page cache, neighbours) is in all of them. So the interval is Student's over the runs,
-    stretched as that of a median is wider than that of a mean, and never narrower than what the
-    runs have by themselves. One run that lacks it leaves all of them without.
+
+def of_runs(found: Sequence[Measured | str]) -> Measured | str:
+    """Return the median of several runs, with an interval that covers their spread.
+
+    Steps within one run are not independent: memory layout, page cache and other programs affect
+    all of them. So the interval is Student's over the runs, stretched as that of a median is wider
+    than that of a mean, and never narrower than the runs' own. If one run lacks the value, the
+    reason is returned.
     """
     missing = next((one for one in found if isinstance(one, str)), None)
     if missing is not None:
@@ -60,18 +102,14 @@ def of_runs(found: Sequence[Measured | str]) -> Measured | str:
         return runs[0]
     values = tuple(one.value for one in runs)
     middle = median(values)
-    reach = student(len(values)) * MEDIAN_BY_MEAN * stdev(values) / math.sqrt(len(values))
+    reach = _student(len(values)) * MEDIAN_BY_MEAN * stdev(values) / math.sqrt(len(values))
     low = min(middle - reach, median(one.interval[0] for one in runs))
     high = max(middle + reach, median(one.interval[1] for one in runs))
     return replace(runs[0], value=middle, interval=(low, high), runs=values)
 
 
-def judged(limit: Limit, measured: Measured | str, place: Place, *, narrower: str) -> Check:
-    """The check of one limit; a text in place of what was measured says why nothing was.
-
-    `narrower` says how an interval of one run that holds the limit can be made narrower, as a
-    sentence.
-    """
+def check_of(limit: Limit, measured: Measured | str, place: Place) -> Check:
+    """Return the check of one limit; a text in place of a value says why it was not measured."""
     if isinstance(measured, str):
         return Check(
             name=limit.name,
@@ -81,13 +119,15 @@ def judged(limit: Limit, measured: Measured | str, place: Place, *, narrower: st
             limit=limit.most,
             unit=limit.unit,
         )
-    interval = _possible(measured.interval, limit.unit)
-    outcome, ending = _compare(interval, limit, _MORE_RUNS if measured.runs else narrower)
+    low, high = measured.interval
+    # No value is below 0, and no share above 100 %.
+    interval = max(0.0, low), min(100.0, high) if limit.unit == "percent" else high
+    outcome, ending = _compare(interval, limit, _MORE_RUNS if measured.runs else limit.narrower)
     return Check(
         name=limit.name,
         outcome=outcome,
         severity="error",
-        sentence=f"{limit.label}: {_said(measured, interval, limit.unit)}, {ending}",
+        sentence=f"{limit.label}: {_in_words(measured, interval, limit.unit)}, {ending}",
         value=measured.value,
         interval=interval,
         limit=limit.most,
@@ -97,25 +137,21 @@ def judged(limit: Limit, measured: Measured | str, place: Place, *, narrower: st
     )
 
 
-def number(value: float, unit: Unit) -> str:
-    """As many digits as its unit wants; of a time three, as steps take microseconds or minutes."""
-    if unit in ("ms", "s"):
-        return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
-    return f"{value:.{2 if unit == 'ratio' else 1}f}"
+def _judged(
+    limit: Limit,
+    runs: Sequence[Session],
+    value: Callable[[Session], Measured | str],
+    place: Place,
+) -> Check:
+    return check_of(limit, of_runs([value(run) for run in runs]), place)
 
 
-def student(count: int) -> float:
+def _student(count: int) -> float:
     """Return how many standard errors a 95 % interval of so many values reaches to each side."""
     return student_quantile(0.975, count - 1)
 
 
-def _possible(interval: tuple[float, float], unit: Unit) -> tuple[float, float]:
-    """No value is below nothing, and no share above all."""
-    low, high = interval
-    return max(0.0, low), min(100.0, high) if unit == "percent" else high
-
-
-def _said(measured: Measured, interval: tuple[float, float], unit: Unit) -> str:
+def _in_words(measured: Measured, interval: tuple[float, float], unit: Unit) -> str:
     word = UNIT_WORDS[unit]
     low, high = (number(end, unit) for end in interval)
     of = f" of {measured.of}" if measured.of else ""
@@ -136,3 +172,171 @@ def _compare(
     return "inconclusive", (
         f"and the limit of {most} lies inside the interval: too close to call. {narrower}"
     )
+
+
+def _step_share(session: Session, classes: tuple[StepClass, ...]) -> Measured | str:
+    """Return the share of the step in these classes together, or why it is not known.
+
+    The ends of the intervals are added. That is never narrower than the true interval of the sum,
+    whatever the correlation between the classes.
+    """
+    if session.breakdown is None:
+        return session.breakdown_missing or "the session has no breakdown of the step."
+    missing = [name for name in classes if name not in session.breakdown]
+    if missing:
+        return f"the breakdown lacks {', '.join(missing)}."
+    shares = [session.breakdown[name] for name in classes]
+    low = sum(share.ci95_percent[0] for share in shares)
+    high = sum(share.ci95_percent[1] for share in shares)
+    return Measured(sum(share.percent for share in shares), (low, high), of="the step")
+
+
+def _step_ms(session: Session, fingerprint: str) -> Measured | str:
+    """Return the median step on the machine that the limit is for."""
+    if session.environment.fingerprint != fingerprint:
+        return (
+            f"the session is of the machine {session.environment.fingerprint}, and the limit is "
+            f"for {fingerprint}."
+        )
+    if session.steps is None:
+        return session.steps_missing or "no step was measured."
+    return Measured(session.steps.median_ms, session.steps.ci95_ms)
+
+
+def _run_part_check(runs: Sequence[Session], part: RunPartName, percent: float) -> Check:
+    name = f"max-run-percent.{part.replace('_', '-')}"
+    limit = Limit(name, RUN_PART[part], percent, narrower=_MORE_EPOCHS)
+    ledger = runs[0].run
+    row = costliest_row(ledger, part) if ledger is not None else None
+    place = (row.file, row.line) if row is not None else (None, None)
+    return _judged(limit, runs, lambda run: _run_share(run, part), place)
+
+
+def _run_share(session: Session, part: RunPartName) -> Measured | str:
+    """Return the share of the run that all rows of a part take together."""
+    if session.run is None:
+        return session.run_missing or "the session has no ledger of the run."
+    rows = [row for row in session.run.parts if row.part == part]
+    bounds = [_bounds(row) for row in rows]
+    return Measured(
+        value=sum(row.percent for row in rows),
+        interval=(sum(low for low, _ in bounds), sum(high for _, high in bounds)),
+        of=whole_in_words(session.run),
+    )
+
+
+def _bounds(row: RunPart) -> Interval:
+    """Return the interval of a row: what was timed once has none, a projection always has one."""
+    if row.ci95_percent is not None:
+        return row.ci95_percent
+    off = ONCE_OFF * row.percent if row.basis == "projected" else 0.0
+    return row.percent - off, row.percent + off
+
+
+def _idle_check(runs: Sequence[Session], config: GateConfig) -> list[Check]:
+    """Check the device that is idle most; without a GPU, TensorFlow's executor on the CPUs."""
+    if config.max_device_idle_percent is None:
+        return []
+    device = _idlest(runs[0])
+    label = "Device idle" if device is None else f"Device idle ({full_name(device)})"
+    limit = Limit(
+        "max-device-idle-percent", label, config.max_device_idle_percent, narrower=_MORE_RUNS
+    )
+    gaps = [] if device is None else [gap for gap in device.gaps if gap.file is not None]
+    longest = max(gaps, key=lambda gap: gap.duration_ms, default=None)
+    place = (None, None) if longest is None else (longest.file, longest.line)
+    return [_judged(limit, runs, lambda run: _idle_share(run, alone=len(runs) == 1), place)]
+
+
+def _idlest(session: Session) -> DeviceActivity | None:
+    return worst(accelerators_or_cpus(session.devices), lambda one: one.idle_percent)
+
+
+def _idle_share(session: Session, *, alone: bool) -> Measured | str:
+    """Return the idle share, with the spread of the steps and what the profiler may have added."""
+    device = _idlest(session)
+    if device is None:
+        return "no device was seen at work in a profile."
+    reach = _idle_reach(device)
+    if reach is None and alone:
+        return (
+            f"the profile has not {FEWEST_STEPS} steps with their gaps, so that its spread is not "
+            "known. Make several runs (--repeats 3)."
+        )
+    ends = (device.idle_percent, _without_profiler(session, device))
+    interval = min(ends) - (reach or 0.0), max(ends) + (reach or 0.0)
+    return Measured(device.idle_percent, interval, of="the profile")
+
+
+def _idle_reach(device: DeviceActivity) -> float | None:
+    """Return half of a 95 % interval from the spread of idle time over the steps, in points.
+
+    None if the recorded gaps lie in too few steps, or make up less than half of the idle time.
+    """
+    if not device.gaps:
+        return 0.0  # all gaps are below the floor
+    by_step: defaultdict[int, float] = defaultdict(float)
+    for gap in device.gaps:
+        if gap.step is not None:
+            by_step[gap.step] += gap.duration_ms
+    if len(by_step) < FEWEST_STEPS or 2.0 * sum(by_step.values()) < device.idle_ms:
+        return None
+    idle = list(by_step.values())
+    error_of_sum = stdev(idle) * math.sqrt(len(idle))
+    return _student(len(idle)) * percent_of_span(device, error_of_sum)
+
+
+def _without_profiler(session: Session, device: DeviceActivity) -> float:
+    """Return the idle share if all that the profiler adds to a step were idle time."""
+    ratio = session.perturbation.ratio if session.perturbation is not None else None
+    if ratio is None or not math.isfinite(ratio) or ratio <= 0.0:
+        return device.idle_percent
+    return 100.0 - device.busy_percent * ratio
+
+
+def _confirmed_speedup_check(runs: Sequence[Session], config: GateConfig) -> list[Check]:
+    """Check the speed-up that trials confirmed and the script does not have yet."""
+    if config.max_confirmed_speedup_left is None:
+        return []
+    confirmed = _confirmed(runs[0])
+    rules = dict.fromkeys(finding.rule for finding in confirmed)
+    limit = Limit(
+        "max-confirmed-speedup-left",
+        "Confirmed speed-up left" + (f" by {', '.join(rules)}" if rules else ""),
+        config.max_confirmed_speedup_left,
+        "ratio",
+        _MORE_TRIALS,
+    )
+    place = (confirmed[0].file, confirmed[0].line) if confirmed else (None, None)
+    check = _judged(limit, runs, _speedup_left, place)
+    if check.outcome != "fail":
+        return [check]
+    patches = (session.patch for session in runs)
+    diff = next((one.diff for one in patches if one is not None and one.diff), None)
+    return [replace(check, diff=diff)]
+
+
+def _speedup_left(session: Session) -> Measured | str:
+    """Return the gain of all edits together; else the largest of one; 1 if none was confirmed."""
+    combined = session.combined
+    if combined is not None and combined.speedup is not None and combined.ci95 is not None:
+        return Measured(combined.speedup, combined.ci95)
+    gains = [
+        (one.trial.speedup or 1.0, one.trial.ci95 or (1.0, 1.0)) for one in _confirmed(session)
+    ]
+    if gains:
+        return Measured(*max(gains))
+    to_try = any(one.status == "fail" and one.edit is not None for one in session.findings)
+    if session.trials is None and to_try:
+        return session.trials_missing or _NOT_TRIED
+    return Measured(1.0, (1.0, 1.0))
+
+
+def _confirmed(session: Session) -> list[Finding]:
+    return [
+        one
+        for one in session.findings
+        if one.trial.state == "confirmed"
+        and one.trial.speedup is not None
+        and not one.about_results
+    ]

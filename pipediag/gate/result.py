@@ -1,34 +1,44 @@
-"""What the gate says: one check per limit or rule, one result per session."""
+"""The gate's answer: one check for each limit or rule, one result for each script."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from pipediag.encoding.diff import applicable
 from pipediag.errors import ExitStatus
+from pipediag.facts.names import in_checkout
 
 CheckOutcome = Literal["pass", "fail", "warn", "inconclusive"]
 Level = Literal["warn", "error"]
 Unit = Literal["percent", "ratio", "ms", "s"]
 
-# Worst first. A limit that was certainly broken outranks a run that could not be judged.
-_WORST_FIRST = (
-    ExitStatus.GATE_FAILED,
-    ExitStatus.SCRIPT_FAILED,
-    ExitStatus.INCONCLUSIVE,
-    ExitStatus.DONE,
-)
+OUTCOMES_WORST_FIRST: tuple[CheckOutcome, ...] = ("fail", "warn", "inconclusive", "pass")
+UNIT_WORDS: dict[Unit, str] = {"percent": " %", "ratio": "x", "ms": " ms", "s": " s"}
+
+_STATUS_WORDS = {
+    ExitStatus.GATE_FAILED: "failed",
+    ExitStatus.SCRIPT_FAILED: "not judged",
+    ExitStatus.INCONCLUSIVE: "inconclusive",
+    ExitStatus.DONE: "passed",
+}
+"""Worst first: a limit that was certainly broken comes before a run that could not be judged."""
+
+_MOST_DIFF_LINES = 60
+"""Lines of a diff that are shown below a check. Own choice."""
+_LONGEST_DIFF = 8_000
+"""Characters of a diff that are shown below a check."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One question put to a session, and the answer."""
+    """A question about a session, and the answer."""
 
     name: str
     """The configuration key or the rule's id."""
     outcome: CheckOutcome
-    """`fail` fails the gate; `warn` is past its limit at a level below `fail-on`."""
+    """`fail` fails the gate; `warn` is a problem at a level below `fail-on`."""
     severity: Level
     sentence: str
     value: float | None = None
@@ -39,35 +49,62 @@ class Check:
     file: str | None = None
     line: int | None = None
     speedup: float | None = None
-    """What a trial has confirmed that its advice buys: throughput after by throughput before."""
+    """The speed-up that a trial of its advice confirmed: throughput after by throughput before."""
     diff: str | None = None
-    """The change of the script that makes up for it, unified; None where none is known."""
+    """The change of the script that solves it, as a unified diff; None if none is known."""
     unit: Unit = "percent"
-    """Of value, interval and limit. Percent: of the step or the run; of the baseline's time, for
-    how much slower it is."""
+    """Unit of value, interval and limit. Percent: of the step or the run; of the baseline's time
+    for a slow-down."""
+
+    @property
+    def location(self) -> str:
+        """`file:line`, as far as known."""
+        if self.file is None:
+            return ""
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+    @property
+    def location_in_checkout(self) -> str:
+        """`file:line` from the root of the repository."""
+        if self.file is None:
+            return ""
+        return replace(self, file=in_checkout(self.file)).location
+
+    @property
+    def diff_lines(self) -> list[str]:
+        """The diff to show; only the beginning of a long one."""
+        if self.diff is None:
+            return []
+        shown = self.diff.rstrip("\n")[:_LONGEST_DIFF].replace("\r\n", "\n")
+        found = applicable(shown).expandtabs().split("\n")
+        if len(found) <= _MOST_DIFF_LINES and len(self.diff) <= _LONGEST_DIFF:
+            return found
+        return [*found[:_MOST_DIFF_LINES], "…", "`pipediag fix` prints all of it."]
 
 
 @dataclass(frozen=True)
 class GateResult:
-    """All checks of one session."""
+    """All checks of one script."""
 
     label: str
-    """The script as typed, or what tells the session from others."""
+    """The script as typed, or what distinguishes this result from others."""
     checks: tuple[Check, ...]
     script: str | None = None
     """The script as typed."""
     fail_on: Level = "error"
     allow_inconclusive: bool = False
     script_failure: str | None = None
-    """Set when the script ended too early for anything to be judged: a sentence on how."""
+    """A sentence on how the script ended too early for anything to be judged, if it did."""
     notes: tuple[str, ...] = ()
-    """What a reader of the checks should know of all of them, a sentence each."""
+    """Sentences that explain all checks."""
     compared: bool = False
-    """Whether the checks are those of a comparison with a baseline."""
+    """True if the checks compare with a baseline."""
+    figures: Mapping[str, object] = field(default_factory=dict)
+    """The main numbers of the runs, to be kept by CI: see `pipediag.gate.evaluation.figures`."""
 
     @property
     def status(self) -> ExitStatus:
-        """The exit status that this session asks for."""
+        """The exit status that this result asks for."""
         if self.script_failure is not None:
             return ExitStatus.SCRIPT_FAILED
         if any(check.outcome == "fail" for check in self.checks):
@@ -77,25 +114,58 @@ class GateResult:
         return ExitStatus.DONE
 
     @property
+    def status_word(self) -> str:
+        """One or two words; a passed gate with undecided checks says so."""
+        word = _STATUS_WORDS[self.status]
+        if self.status is ExitStatus.DONE and self.undecided:
+            return f"{word}, with inconclusive checks allowed"
+        return word
+
+    @property
     def undecided(self) -> tuple[Check, ...]:
-        """The inconclusive checks that would fail the gate if they went the wrong way."""
+        """The inconclusive checks that could fail the gate."""
         return tuple(
             check
             for check in self.checks
             if check.outcome == "inconclusive" and reaches(check.severity, self.fail_on)
         )
 
+    @property
+    def worst_checks_first(self) -> list[Check]:
+        return sorted(self.checks, key=lambda check: OUTCOMES_WORST_FIRST.index(check.outcome))
+
 
 def reaches(severity: Level, fail_on: Level) -> bool:
-    """Whether a problem of this severity fails a gate with this threshold."""
+    """Return True if a problem of this severity fails a gate with this threshold."""
     return severity == "error" or fail_on == "warn"
 
 
 def past_limit(severity: Level, fail_on: Level) -> CheckOutcome:
-    """The outcome of a check whose limit is certainly broken."""
+    """Return the outcome of a check whose limit is certainly broken."""
     return "fail" if reaches(severity, fail_on) else "warn"
 
 
 def worst_status(results: Iterable[GateResult]) -> ExitStatus:
-    """The status of several sessions together: failed, script failed, inconclusive, passed."""
-    return min((result.status for result in results), key=_WORST_FIRST.index)
+    """Return the worst status: failed, script failed, inconclusive, passed."""
+    return min((result.status for result in results), key=list(_STATUS_WORDS).index)
+
+
+def overall(results: Sequence[GateResult]) -> str:
+    """Return the closing sentence over all results."""
+    status = worst_status(results)
+    if len(results) == 1:
+        return f"Gate: {results[0].status_word} (exit status {status.value})."
+    said = f"Gate: {_STATUS_WORDS[status]} (exit status {status.value})"
+    hit = [result for result in results if result.status is status]
+    if not any(result.compared for result in results):
+        return f"{said}: {len(hit)} of {len(results)} sessions."
+    if len(hit) == len(results):
+        return f"{said}."
+    return f"{said} by {'the baseline' if hit[-1].compared else 'its own checks'}."
+
+
+def number(value: float, unit: Unit) -> str:
+    """Format a value with the digits of its unit; times get three, as steps last µs or minutes."""
+    if unit in ("ms", "s"):
+        return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
+    return f"{value:.{2 if unit == 'ratio' else 1}f}"

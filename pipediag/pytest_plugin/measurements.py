@@ -198,7 +198,7 @@ class Measurements:
             result: of `profile`, or of `pipediag.load`.
         """
         __tracebackhide__ = True
-        from pipediag.cli.gate_config import load_gate_config
+        from pipediag.cli.common import load_gate_config
         from pipediag.gate.evaluation import evaluate
 
         try:

@@ -9,7 +9,6 @@ from pathlib import Path
 from pipediag.encoding.terminal import one_line, printable
 from pipediag.facts.order import culprit_place
 from pipediag.gate.result import Check, GateResult
-from pipediag.gate.wording import diff_lines, location
 from pipediag.session.model import Session
 from pipediag.session.source import SourceExcerpt
 
@@ -52,7 +51,7 @@ def _failed(session: Session, gate: GateResult, report: Path | str) -> Iterator[
         yield gate.script_failure
     for check in broken:
         yield check.sentence
-        yield from (f"  {line}" for line in diff_lines(check))
+        yield from (f"  {line}" for line in check.diff_lines)
     verdict = session.verdict
     yield f"Verdict: {verdict.summary} ({verdict.confidence} confidence)"
     yield from _source(session, broken)
@@ -72,7 +71,7 @@ def _source(session: Session, broken: list[Check]) -> Iterator[str]:
     if place is not None:
         yield f"{_path(place.file)}:{place.line}" if place.line else _path(place.file)
         return
-    placed = next(filter(None, map(location, broken)), None)
+    placed = next(filter(None, (check.location for check in broken)), None)
     if placed is not None:
         yield placed
 

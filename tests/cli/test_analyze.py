@@ -1,3 +1,5 @@
+"""`pipediag analyze` as a process: what it prints, writes and ends with."""
+
 from __future__ import annotations
 
 import json
@@ -10,8 +12,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pipediag.cli.analyze import command, script_arguments, wanted_loop
+from pipediag.cli.analyze import analyze_status, command, say_since, script_arguments, wanted_loop
 from pipediag.errors import ExitStatus
+from pipediag.session.store import save_session
+from tests.comparison.sides import run_of
 from tests.probe import Behaviour, run
 
 OWN = ["--steps", "-q", "--json"]
@@ -219,3 +223,89 @@ def test_errors_of_ours_in_page_and_summary_cost_neither_tables_nor_session(
     assert "The summary could not be made" in result.stderr
     assert "The html report could not be made" in result.stderr
     assert "`pipediag show out --format html,csv`" in result.stderr
+
+
+FAILURE = "It ended before enough steps were seen."
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "gate", "run_to_end", "expected"),
+    [
+        (None, None, None, False, ExitStatus.DONE),
+        (None, 1, None, False, ExitStatus.DONE),
+        (FAILURE, 1, None, False, ExitStatus.SCRIPT_FAILED),
+        (FAILURE, -9, None, False, ExitStatus.SCRIPT_FAILED),
+        (FAILURE, None, None, False, ExitStatus.SCRIPT_FAILED),
+        (None, None, ExitStatus.GATE_FAILED, False, ExitStatus.GATE_FAILED),
+        (None, None, ExitStatus.INCONCLUSIVE, False, ExitStatus.INCONCLUSIVE),
+        (FAILURE, 1, ExitStatus.SCRIPT_FAILED, False, ExitStatus.SCRIPT_FAILED),
+        (None, 0, None, True, 0),
+        (None, 7, None, True, 7),
+        (FAILURE, 7, None, True, 7),
+        (FAILURE, -15, None, True, -15),
+        (FAILURE, None, None, True, ExitStatus.SCRIPT_FAILED),
+        (None, 0, ExitStatus.GATE_FAILED, True, ExitStatus.GATE_FAILED),
+        (None, 7, ExitStatus.GATE_FAILED, True, 7),
+    ],
+)
+def test_the_contract(
+    failure: str | None,
+    status: int | None,
+    gate: ExitStatus | None,
+    run_to_end: bool,
+    expected: int,
+) -> None:
+    given = analyze_status(
+        script_failure=failure, script_status=status, gate=gate, run_to_end=run_to_end
+    )
+
+    assert given == expected
+
+
+@pytest.mark.parametrize(
+    ("failure", "gate", "run_to_end", "expected"),
+    [
+        (None, None, False, ExitStatus.USAGE),
+        (None, ExitStatus.DONE, False, ExitStatus.USAGE),
+        (None, ExitStatus.GATE_FAILED, False, ExitStatus.GATE_FAILED),
+        (FAILURE, None, False, ExitStatus.SCRIPT_FAILED),
+        (None, None, True, ExitStatus.DONE),
+    ],
+)
+def test_reports_that_could_not_be_written_show_where_the_status_would_be_0(
+    failure: str | None, gate: ExitStatus | None, run_to_end: bool, expected: int
+) -> None:
+    given = analyze_status(
+        script_failure=failure,
+        script_status=0,
+        gate=gate,
+        run_to_end=run_to_end,
+        reports_written=False,
+    )
+
+    assert given == expected
+
+
+def test_after_an_edit_before_and_after_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    earlier, now = tmp_path / "train.1", tmp_path / "train"
+    earlier.mkdir()
+    save_session(run_of(20.0), earlier)
+
+    say_since(earlier, run_of(10.0), now)
+
+    first, *between, last = capsys.readouterr().err.splitlines()
+    assert first == f"pipediag: the earlier report is kept in {earlier}. Since then:"
+    assert "  Step: 20 to 10 ms, -50.0 %" in between
+    assert f"pipediag compare {earlier} {now}" in last
+
+
+@pytest.mark.parametrize("content", [None, "{"])
+def test_what_can_not_be_read_is_only_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None
+) -> None:
+    if content is not None:
+        (tmp_path / "session.json").write_text(content)
+    say_since(tmp_path, run_of(10.0), tmp_path / "now")
+    assert capsys.readouterr().err == f"pipediag: the earlier report is kept in {tmp_path}\n"

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,9 +10,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from pipediag.cli.check import FORMAT_NAMES, command
+from pipediag.cli.check import command
+from pipediag.cli.common import FORMATS
 from pipediag.errors import PipediagError
-from pipediag.gate.formats import NAMES
+from pipediag.gate import output
 from pipediag.session.model import Session
 from pipediag.session.run import Script
 from tests.comparison.sides import run_of
@@ -91,15 +91,6 @@ def test_a_named_configuration_wins(here: Path) -> None:
     (here / "loose.toml").write_text(STRICT.replace("20", "90"), encoding="utf-8")
     path = write_session(here / "run", make_session(findings=[]))
     assert check(path, "--config", here / "loose.toml").exit_code == 0
-
-
-def test_an_unknown_rule_in_the_configuration_is_refused(here: Path) -> None:
-    (here / "pyproject.toml").write_text(
-        '[tool.pipediag.rules]\nmissing-cash = "error"\n', encoding="utf-8"
-    )
-    path = write_session(here / "run", make_session())
-    with pytest.raises(PipediagError, match=r"missing-cash.*parallel-map"):
-        check(path)
 
 
 def test_allow_inconclusive(here: Path) -> None:
@@ -180,12 +171,6 @@ def test_shares_alone_of_no_baseline_are_refused(here: Path) -> None:
     assert caught.value.status.value == 2
 
 
-def test_a_baseline_that_is_missing_is_named(here: Path) -> None:
-    head = write_session(here / "head", run_of())
-    with pytest.raises(PipediagError, match="absent"):
-        check(head, "--baseline", here / "absent")
-
-
 def test_the_output_file_gets_the_form_and_the_terminal_the_text(here: Path) -> None:
     path = write_session(here / "run", make_session())
     result = check(path, "--format", "markdown", "--output", here / "gate.md")
@@ -233,25 +218,11 @@ def test_github_prints_annotations(here: Path) -> None:
 
 
 def test_every_format_can_be_named() -> None:
-    assert FORMAT_NAMES == NAMES
-    assert {"text", "github", "markdown"} <= set(NAMES)
+    assert tuple(output._FORMATS) == FORMATS
 
 
 def test_no_session_is_a_usage_error() -> None:
     assert check().exit_code == 2
-
-
-def test_a_missing_session_is_named(here: Path) -> None:
-    with pytest.raises(PipediagError, match="absent"):
-        check(here / "absent")
-
-
-def test_a_newer_major_version_is_refused(here: Path) -> None:
-    path = write_session(here / "run", make_session())
-    content = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**content, "schema_version": "2"}), encoding="utf-8")
-    with pytest.raises(PipediagError, match="version"):
-        check(path)
 
 
 def test_it_works_without_tensorflow_and_pandas(here: Path) -> None:
@@ -269,7 +240,7 @@ def test_it_works_without_tensorflow_and_pandas(here: Path) -> None:
 HOSTILE = "\x1b]0;title\x07\n::error::injected\n##[error]injected\u202e"
 
 
-@pytest.mark.parametrize("form", FORMAT_NAMES)
+@pytest.mark.parametrize("form", FORMATS)
 def test_a_session_of_a_stranger_gives_no_commands(here: Path, form: str) -> None:
     verdict = make_verdict(summary=HOSTILE, file=f"{HOSTILE}.py")
     session = make_session(verdict=verdict, findings=[make_finding(title=HOSTILE, advice=HOSTILE)])
@@ -315,36 +286,6 @@ def test_what_is_said_of_an_argument_gives_no_commands(here: Path, arguments: li
     assert r"\x1b" in done.stderr
     assert "\x1b" not in done.stderr
     assert not [line for line in done.stderr.splitlines() if line.lstrip().startswith("::")]
-
-
-@pytest.mark.parametrize("command_name", ["check", "show"])
-@pytest.mark.parametrize(
-    "content",
-    [
-        '{"schema_version": "1", "wall_s": NaN}',
-        '{"schema_version": "1", "notes": 3, "\\u001b[2J": 1}',
-        '{"schema_version": "1", "breakdown": {"\\u001b[2J\\n::error::x": 1}}',
-        "[" * 200_000,
-        '"\\ud800',
-    ],
-    ids=["NaN", "missing", "key", "deep", "cut"],
-)
-def test_a_file_that_is_no_session_ends_in_a_sentence(
-    here: Path, command_name: str, content: str
-) -> None:
-    (here / "session.json").write_text(content, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "pipediag", command_name, "session.json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=here,
-    )
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    [sentence] = done.stderr.splitlines()
-    assert sentence.startswith("pipediag: session.json is not ")
-    assert sentence.isprintable()
 
 
 def test_an_ascii_terminal_gets_what_it_can_be_given(here: Path) -> None:

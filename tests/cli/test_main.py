@@ -1,3 +1,5 @@
+"""The group of commands: help, errors, colours and completion."""
+
 from __future__ import annotations
 
 import subprocess
@@ -7,10 +9,11 @@ from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import BashComplete
 
 from pipediag import __version__
 from pipediag.cli import main as cli_main
-from pipediag.cli.main import COMMANDS, color_wanted, main
+from pipediag.cli.main import COMMANDS, color_wanted, main, pipediag
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.interrupts import INTERRUPTED, INTERRUPTS
 from tests.probe import Behaviour, environment, run
@@ -168,3 +171,28 @@ def test_color(
     monkeypatch.setenv("FORCE_COLOR", force_color)
 
     assert color_wanted() is wanted
+
+
+OTHERS = ["json", "markdown", "perfetto"]
+
+
+def completed(*words: str) -> list[str]:
+    shell = BashComplete(pipediag, {}, "pipediag", "_PIPEDIAG_COMPLETE")
+    return [item.value for item in shell.get_completions(list(words[:-1]), words[-1])]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("ex",), ["explain"]),
+        (("sh",), ["show"]),
+        (("explain", "embedding-"), ["embedding-ids", "embedding-update"]),
+        (("explain", "tr"), ["trace-only-python", "trials"]),
+        (("show", "--for"), ["--format"]),
+        (("check", "--format", "m"), ["markdown"]),
+        (("show", "x", "--format", "p"), ["perfetto"]),
+        (("show", "x", "--format", "csv,html,"), [f"csv,html,{name}" for name in OTHERS]),
+    ],
+)
+def test_commands_options_and_rules(words: tuple[str, ...], expected: list[str]) -> None:
+    assert completed(*words) == expected

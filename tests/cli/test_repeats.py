@@ -1,17 +1,19 @@
-"""`analyze --repeats`: each run is a process and a session of its own."""
+"""Runs in fresh processes: `analyze --repeats` and `compare`."""
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import psutil
+import pytest
 
 from pipediag.errors import ExitStatus
-from tests.probe import Behaviour, run
+from tests.probe import CHECKOUT, LIMIT_S, Behaviour, run
 
 COUNTING = """
 import os, pathlib, sys
@@ -82,7 +84,7 @@ def test_the_gate_judges_all_runs_together(tmp_path: Path) -> None:
     # Nothing trains, so that nothing can be judged.
     assert seen.status == ExitStatus.INCONCLUSIVE
     assert "pipediag: 2 runs together\n  Mean step: not known of 2 of 2 runs: " in seen.stderr
-    assert "`pipediag check out` judges them as one" in seen.stderr
+    assert "`pipediag check out` judges them together" in seen.stderr
     assert seen.stderr.count("Gate: ") == 1
     assert "train.py (2 runs): inconclusive" in seen.stderr
 
@@ -119,3 +121,59 @@ def test_who_ends_the_repeats_ends_the_script(tmp_path: Path) -> None:
     assert process.returncode != 0
     assert not script.is_running()
     assert not (tmp_path / "out" / "run-2").exists()
+
+
+MAIN = CHECKOUT / "pipediag" / "__main__.py"
+
+
+NOTING = """
+import pathlib, sys
+with pathlib.Path("log").open("a") as log:
+    print(sys.path[0] == str(pathlib.Path(__file__).parent), sys.flags.optimize, file=log)
+sys.exit(len(sys.argv) - 1)
+"""
+
+
+IMPOSTOR = "raise SystemExit('this is not pipediag')\n"
+
+
+@pytest.fixture(params=["package", "module"])
+def here(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A repository that has something called as pipediag is, and as what pipediag imports."""
+    (tmp_path / "train.py").write_text(NOTING)
+    (tmp_path / "click.py").write_text(IMPOSTOR)
+    if request.param == "module":
+        (tmp_path / "pipediag.py").write_text(IMPOSTOR)
+        return tmp_path
+    (tmp_path / "pipediag").mkdir()
+    for name in ("__init__.py", "__main__.py"):
+        (tmp_path / "pipediag" / name).write_text(IMPOSTOR)
+    return tmp_path
+
+
+def pipediag(here: Path, *arguments: str, flags: tuple[str, ...] = ()) -> str:
+    """Starts pipediag as its own file, and gives what it says on standard error."""
+    return subprocess.run(
+        [sys.executable, *flags, str(MAIN), *arguments],
+        cwd=here,
+        env={**os.environ, "PYTHONPATH": str(here)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    ).stderr
+
+
+def test_no_other_of_that_name_is_started_in_place_of_it(here: Path) -> None:
+    said = pipediag(here, "compare", ".", ".", "--", "train.py", "fail")
+    assert "not pipediag" not in said
+    assert "a run failed" in said
+    assert (here / "log").read_text().splitlines() == ["True 0"]
+
+
+def test_repeats_are_runs_of_pipediag_by_the_interpreter_as_it_was_started(here: Path) -> None:
+    options = ("--repeats", "2", "-q", "--budget", "0", "-o", "out")
+    said = pipediag(here, "analyze", *options, "train.py", flags=("-O",))
+    assert said == ""
+    assert (here / "log").read_text().splitlines() == ["True 1"] * 2
+    assert len(list((here / "out").glob("run-*/session.json"))) == 2

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipediag.comparison import Comparison
+from pipediag.comparison.result import Outcome
+from pipediag.errors import ExitStatus
+from pipediag.gate.baseline import result_of
+from pipediag.gate.config import GateConfig
 from pipediag.session.model import Session
 from tests.factories import make_part, make_run, make_session
 from tests.records import make_breakdown, make_steps
@@ -34,3 +39,14 @@ def run_of(
 
 def runs_of(*steps_ms: float, **overrides: Any) -> list[Session]:
     return [run_of(step_ms, **overrides) for step_ms in steps_ms]
+
+
+def status_of(found: Comparison) -> ExitStatus:
+    return result_of(found, GateConfig(), [run_of()]).status
+
+
+def outcome_of(found: Comparison) -> Outcome:
+    """Return the outcome that decides."""
+    order: tuple[Outcome, ...] = ("regressed", "inconclusive", "improved", "same")
+    outcomes = {one.outcome for one in found.quantities}
+    return next(one for one in order if one in outcomes)

@@ -1,7 +1,10 @@
+"""Intervals of changes, and what is decided by them."""
+
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,15 +16,23 @@ from pipediag.comparison.statistics import (
     SHARES,
     TIMES,
     Floors,
-    Measured,
+    Order,
     Samples,
+    Share,
     blocks,
     change_of_measured_shares,
     change_of_shares,
     change_of_times,
     has_most_of,
+    interval_of,
     judge,
+    of_rounds,
+    order_of,
+    welch,
+    without_drift,
 )
+from pipediag.session.model import Session
+from tests.comparison.sides import run_of
 
 
 def runs(*values: float) -> Samples:
@@ -102,7 +113,7 @@ def test_shares_differ_by_points() -> None:
 
 
 def test_shares_of_single_runs_bring_their_intervals() -> None:
-    change = change_of_measured_shares(Measured(20.0, 3.0, 40), Measured(45.0, 4.0, 60), share=1.0)
+    change = change_of_measured_shares(Share(20.0, 3.0, 40), Share(45.0, 4.0, 60), share=1.0)
     # Half a 95 % interval is 1.96 standard errors, and 2.3263 of them leave out one percent.
     reach = 2.3263 / 1.95996 * math.hypot(3.0, 4.0) / 2.0
 
@@ -115,15 +126,6 @@ def test_shares_of_single_runs_bring_their_intervals() -> None:
 )
 def test_stretches_are_long_enough_to_stand_apart(count: int, expected: int) -> None:
     assert len(blocks([1.0] * count)) == expected
-
-
-def test_a_stretch_is_its_mean() -> None:
-    assert blocks([1.0, 2.0, 3.0, 6.0, 9.0]) == [3.0]
-
-
-@pytest.mark.parametrize(("count", "enough"), [(2, False), (3, True)])
-def test_two_runs_are_too_few(count: int, enough: bool) -> None:
-    assert Samples((10.0,) * count, "runs").enough is enough
 
 
 def simulated(
@@ -189,3 +191,113 @@ def test_what_is_not_slower_all_along_is_so_far_beyond_the_floor(
 
 def test_a_slow_down_that_does_not_count_is_not_called_one() -> None:
     assert simulated(0.02, spread=0.005, count=5)["regressed"] == 0
+
+
+IN_ORDER = Order((0, 1, 2, 3), (4, 5, 6, 7))
+
+
+TURNS = Order((0, 3, 4, 7), (1, 2, 5, 6))
+
+
+def test_rounds_have_in_common_what_the_machine_did() -> None:
+    base = [1.0, 2.0, 3.0, 4.0]
+    head = [1.4, 2.6, 3.4, 4.6]
+    low, high = of_rounds(base, head, 0.025)
+    # Differences 0.4, 0.6, 0.4, 0.6: mean 0.5, standard error 0.0577, Student's table 3.1824.
+    reach = 3.182446 * math.sqrt(0.04 / 3) / 2
+    assert (low, high) == pytest.approx((0.5 - reach, 0.5 + reach))
+
+
+def test_a_run_whose_round_is_not_complete_is_in_no_difference() -> None:
+    whole = of_rounds([1.0, 2.0], [1.5, 2.6], 0.05)
+    assert of_rounds([1.0, 2.0, 99.0], [1.5, 2.6], 0.05) == whole
+
+
+def test_by_turns_both_intervals_share_the_error() -> None:
+    base, head = [1.0, 2.0, 3.0, 4.0], [1.4, 2.6, 3.4, 4.6]
+    assert interval_of(base, head, 0.02, TURNS) == (of_rounds(base, head, 0.01), False)
+    apart = [1.0, 1.1, 0.9, 1.0], [1.5, 1.4, 1.6, 1.5]
+    both = welch(*apart, 0.01), of_rounds(*apart, 0.01)
+    common = max(one[0] for one in both), min(one[1] for one in both)
+    assert interval_of(*apart, 0.02, TURNS) == (common, False)
+
+
+def test_without_an_order_there_are_no_rounds() -> None:
+    sides = [1.0, 2.0, 3.0, 4.0], [1.4, 2.6, 3.4, 4.6]
+    assert interval_of(*sides, 0.02, None) == (welch(*sides, 0.02), False)
+
+
+NOISE = (0.03, -0.05, 0.02, 0.01, -0.04, 0.02, 0.03, -0.02)
+
+
+@pytest.mark.parametrize("slope", [0.1, 0.3])
+@pytest.mark.parametrize("slower", [0.0, 0.7])
+def test_a_steady_drift_is_taken_off(slope: float, slower: float) -> None:
+    base = [5.0 + slope * at + NOISE[at] for at in IN_ORDER.base]
+    head = [5.0 + slower + slope * at + NOISE[at] for at in IN_ORDER.head]
+    found = without_drift(base, head, 0.01, IN_ORDER)
+    assert found is not None
+    assert found[0] < slower < found[1]
+    # The same whatever the slope is: the fit has it apart.
+    assert sum(found) / 2 == pytest.approx(slower, abs=0.1)
+    (low, high), drifting = interval_of(base, head, 0.01, IN_ORDER)
+    assert drifting
+    assert low <= found[0]
+    assert high == max(found[1], welch(base, head, 0.01)[1])
+
+
+def test_the_fit_is_that_of_least_squares() -> None:
+    base, head = [1.0, 1.5, 1.7, 2.4], [3.1, 3.3, 4.0, 4.2]
+    columns = np.array([[1.0, float(at > 3), float(at)] for at in range(8)])
+    fitted, residuals, *_ = np.linalg.lstsq(columns, np.array([*base, *head]), rcond=None)
+    error = math.sqrt(residuals[0] / 5 * np.linalg.inv(columns.T @ columns)[1, 1])
+    # Student's table at one percent and five degrees of freedom.
+    expected = (fitted[1] - 3.364930 * error, fitted[1] + 3.364930 * error)
+    assert without_drift(base, head, 0.01, IN_ORDER) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("base", "head"),
+    [
+        ([1.0, 1.1, 1.1, 1.0], [2.0, 2.1, 2.1, 2.0]),
+        ([1.3, 1.2, 1.1, 1.0], [2.3, 2.2, 2.1, 2.0]),
+    ],
+    ids=["none", "that would hide the difference"],
+)
+def test_what_is_no_drift_takes_nothing_off(base: list[float], head: list[float]) -> None:
+    assert without_drift(base, head, 0.01, IN_ORDER) is None
+    assert interval_of(base, head, 0.02, IN_ORDER) == (welch(base, head, 0.02), False)
+
+
+def test_runs_without_any_spread_are_an_interval_without_width() -> None:
+    for order in (None, TURNS, IN_ORDER):
+        found, _ = interval_of([1.0] * 4, [2.0] * 4, 0.01, order)
+        assert found == pytest.approx((1.0, 1.0))
+
+
+def made_at(*minutes: int) -> list[Session]:
+    return [run_of(created_at=f"2026-01-01T00:{at:02}:00+00:00") for at in minutes]
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "order", "alternates"),
+    [
+        ((0, 5, 6), (1, 4, 9), Order((0, 3, 4), (1, 2, 5)), True),
+        ((0, 1, 2), (3, 4, 5), Order((0, 1, 2), (3, 4, 5)), False),
+        ((0, 3, 4), (1, 2), Order((0, 3, 4), (1, 2)), True),
+        ((0, 3), (1, 2, 4, 5), Order((0, 3), (1, 2, 4, 5)), False),
+        ((0, 1, 4), (2, 3, 5), Order((0, 1, 4), (2, 3, 5)), False),
+    ],
+    ids=["a coin", "one after the other", "cut off", "more of one", "not by rounds"],
+)
+def test_turns_are_told_from_the_times(
+    base: Sequence[int], head: Sequence[int], order: Order, alternates: bool
+) -> None:
+    found = order_of(made_at(*base), made_at(*head))
+    assert found == order
+    assert found is not None
+    assert found.alternates is alternates
+
+
+def test_runs_of_the_same_time_have_no_order() -> None:
+    assert order_of(made_at(0, 1), made_at(1, 2)) is None

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pipediag.comparison import compare
-from pipediag.comparison import formats as comparison_formats
+from pipediag.cli.common import FORMATS
 from pipediag.errors import PipediagError
+from pipediag.gate.baseline import compare_with_baseline
 from pipediag.gate.config import GateConfig, OnMachine
 from pipediag.gate.evaluation import evaluate, evaluate_runs
-from pipediag.gate.formats import NAMES, render
+from pipediag.gate.output import render
 from pipediag.reporters.html import page as html
 from pipediag.reporters.tables import csv as tables
 from pipediag.reporters.terminal import summary as terminal
@@ -49,13 +49,14 @@ def show_everywhere(session: Session) -> None:
     """In every medium."""
     for config in (GateConfig(), LIMITED):
         results = [evaluate(session, config), evaluate_runs([session] * 3, config)]
-        for name in NAMES:
+        for name in FORMATS:
             render(name, results)
     for count in (1, 3):
         for ratios_only in (False, True):
-            found = compare([session] * count, [session] * count, ratios_only=ratios_only)
-            for name in ("json", "markdown", "text"):
-                comparison_formats.render(name, found)
+            runs, labels = [session] * count, ("base", "head")
+            found = compare_with_baseline(runs, runs, GateConfig(), labels, ratios_only=ratios_only)
+            for name in FORMATS:
+                render(name, [found])
     list(tables.files(session))
     html.render(session)
     console = Console(file=io.StringIO(), width=80)

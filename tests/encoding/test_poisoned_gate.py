@@ -9,10 +9,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from pipediag.comparison import compare
-from pipediag.comparison import formats as comparison_formats
+from pipediag.cli.common import FORMATS
+from pipediag.gate.baseline import compare_with_baseline
 from pipediag.gate.config import GateConfig
-from pipediag.gate.formats import NAMES
+from pipediag.gate.output import render
 from tests.encoding.poisoned import POISON, acting, commands
 from tests.encoding.test_poisoned_sessions import Pair, both_configs, every_variant, gate
 
@@ -23,7 +23,7 @@ def test_no_form_acts_on_a_terminal_or_a_runner(
     tmp_path: Path, variant: dict[str, Any], config: GateConfig
 ) -> None:
     pair = Pair(tmp_path, variant)
-    for name in NAMES:
+    for name in FORMATS:
         clean, poisoned = gate(pair.clean, name, config), gate(pair.poisoned, name, config)
 
         assert not acting(poisoned), name
@@ -79,13 +79,13 @@ def test_a_comparison_gives_no_commands(
     tmp_path: Path, variant: dict[str, Any], ratios_only: bool
 ) -> None:
     pair = Pair(tmp_path, variant)
-    labels = (POISON, POISON)
+    config, labels = GateConfig(), (POISON, POISON)
     clean, poisoned = (
-        compare([session], [session], labels=labels, ratios_only=ratios_only)
+        compare_with_baseline([session], [session], config, labels, ratios_only=ratios_only)
         for session in (pair.clean, pair.poisoned)
     )
     for name in ("json", "markdown", "text"):
-        text = comparison_formats.render(name, poisoned)
+        text = render(name, [poisoned])
         assert not acting(text), name
         assert commands(text) == [], name
-        assert text.count("\n") == comparison_formats.render(name, clean).count("\n"), name
+        assert text.count("\n") == render(name, [clean]).count("\n"), name

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pipediag.facts.names import in_checkout
-from pipediag.gate.formats import render
-from tests.gate.formats.checks import make_check, make_result
+from pipediag.gate.output import render
+from tests.gate.results import make_check, make_result
 
 
 @pytest.fixture(autouse=True)

@@ -1,26 +1,30 @@
+"""A comparison as checks of the gate, and in words."""
+
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
-from pipediag.comparison import compare
+from pipediag.cli.common import FORMATS
 from pipediag.errors import ExitStatus
-from pipediag.gate.baseline import against_baseline
+from pipediag.gate.baseline import compare_with_baseline, medians, since
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
-from pipediag.gate.formats import NAMES, render
+from pipediag.gate.output import as_text, render
 from pipediag.gate.result import GateResult
 from pipediag.session.model import Session
 from pipediag.session.run import Script
+from tests import factories, records
 from tests.comparison.sides import run_of, runs_of
 from tests.factories import make_finding
-from tests.records import make_operation, make_pipeline
+from tests.records import make_operation, make_pipeline, make_steps
 
 BASE = (10.0, 10.1, 9.9)
 
 
 def gate(head: list[Session], config: GateConfig | None = None) -> GateResult:
-    found = compare(runs_of(*BASE), head, labels=("base", "head"))
-    return against_baseline(found, config or GateConfig(), "train.py")
+    return compare_with_baseline(runs_of(*BASE), head, config or GateConfig(), ("base", "head"))
 
 
 @pytest.mark.parametrize(
@@ -53,8 +57,8 @@ def test_undecided_can_be_allowed() -> None:
 def test_the_failure_names_the_operation_that_grew() -> None:
     slow = make_pipeline(ops=[make_operation(line=12, self_ms_per_step=9.0)])
     fast = make_pipeline(ops=[make_operation(line=12, self_ms_per_step=1.0)])
-    found = compare(runs_of(*BASE, pipeline=fast), runs_of(13.0, 13.1, 12.9, pipeline=slow))
-    step = against_baseline(found, GateConfig(), "train.py").checks[0]
+    base, head = runs_of(*BASE, pipeline=fast), runs_of(13.0, 13.1, 12.9, pipeline=slow)
+    step = compare_with_baseline(base, head, GateConfig(), ("base", "head")).checks[0]
 
     assert (step.file, step.line, step.limit) == ("train.py", 12, 5.0)
     assert step.sentence.startswith("Step: 10 to 13 ms, +30.0 % (99 % interval +")
@@ -66,9 +70,8 @@ def test_the_operation_that_grew_is_named_once_and_new_findings_are_told() -> No
     slow = make_pipeline(ops=[make_operation(line=12, self_ms_per_step=9.0)])
     fast = make_pipeline(ops=[make_operation(line=12, self_ms_per_step=1.0)])
     head = runs_of(13.0, 13.1, 12.9, pipeline=slow, findings=[make_finding()])
-    result = against_baseline(
-        compare(runs_of(*BASE, pipeline=fast), head), GateConfig(), "train.py"
-    )
+    base = runs_of(*BASE, pipeline=fast)
+    result = compare_with_baseline(base, head, GateConfig(), ("base", "head"))
     said = render("text", [result])
     assert said.count("FAIL") == 2
     assert said.count("Grew most") == 1
@@ -82,7 +85,7 @@ def test_a_script_that_failed_is_told() -> None:
     assert result.status is ExitStatus.SCRIPT_FAILED
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FORMATS)
 def test_every_form_shows_it(name: str) -> None:
     assert "baseline.step" in render(name, [gate(runs_of(13.0, 13.1, 12.9))])
 
@@ -96,7 +99,7 @@ def test_all_values_are_shown() -> None:
 def test_a_baseline_of_another_script_is_said(name: str) -> None:
     script = Script(path="other.py", args=[], outcome="finished", status=0)
     said = render(name, [gate(runs_of(*BASE, script=script))])
-    assert "The sessions are of scripts that are called differently." in said
+    assert "The scripts of base and head have different names." in said
 
 
 @pytest.mark.parametrize(
@@ -114,3 +117,82 @@ def test_the_end_says_which_of_both_decided(
     session = run_of(input_wait=own)
     alone = evaluate(session, GateConfig(max_input_wait_percent=20))
     assert render("text", [alone, gate(runs_of(*head))]).splitlines()[-1] == ending
+
+
+GONE = factories.make_finding("missing-cache", title="Work is repeated", line=12)
+
+
+NEW = factories.make_finding("small-batch", title="The batch is small", line=13)
+
+
+def test_step_and_run_and_what_came_and_went() -> None:
+    lines = since(run_of(20.0, findings=[GONE]), run_of(10.0, findings=[NEW]))
+    assert lines == [
+        "Step: 20 to 10 ms, -50.0 %",
+        "Run: 40 to 20 s, -50.0 %",
+        f"Gone: missing-cache at {factories.SCRIPT}:12: Work is repeated.",
+        f"New: small-batch at {factories.SCRIPT}:13: The batch is small.",
+    ]
+
+
+def test_the_change_is_that_of_the_figures_beside_it() -> None:
+    earlier = run_of(20.0, steps=make_steps(mean_ms=20.0, samples_ms=[10.0] * 39 + [410.0]))
+    step, *_ = since(earlier, run_of(10.0))
+    assert step == "Step: 20 to 10 ms, -50.0 %"
+
+
+def test_two_scripts_are_not_before_and_after() -> None:
+    script = factories.make_session().script
+    other = script.model_copy(update={"args": ["--small"]})
+    assert since(run_of(20.0, script=script), run_of(10.0, script=other)) == []
+
+
+def test_nor_are_two_machines_or_a_run_that_failed() -> None:
+    elsewhere = records.make_environment(fingerprint="another")
+    assert since(run_of(20.0), run_of(10.0, environment=elsewhere)) == []
+    script = run_of().script.model_copy(update={"outcome": "failed", "status": 1})
+    failed = run_of(20.0, script=script, steps=None, run=None)
+    assert since(failed, run_of(10.0, script=script)) == []
+
+
+def test_each_quantity_is_a_median_with_all_its_values() -> None:
+    assert list(medians(runs_of(10.0, 14.0, 11.0))) == [
+        "Mean step: 11 ms, the median of 10, 14 and 11",
+        "Run: 22 s, the median of 20, 28 and 22",
+        "Input wait: 20 % of the step, the median of 20, 20 and 20",
+        "Overhead: 5 % of the step, the median of 5, 5 and 5",
+    ]
+
+
+def test_what_a_run_lacks_is_said_and_no_median_of_the_others_is_given() -> None:
+    short = run_of(steps=None, steps_missing="Only 4 steps were seen.")
+    assert next(medians([run_of(), short, run_of()])) == (
+        "Mean step: not known of 1 of 3 runs: Only 4 steps were seen."
+    )
+
+
+def test_what_explains_and_is_not_judged_is_a_note() -> None:
+    notes = gate(runs_of(13.0, 13.1, 12.9, input_wait=40.0)).notes
+    assert "Input wait, of the step: 20 to 40 %, +20.0 points." in notes
+    assert "Steps: 19 to 25 s, +31.6 %." in notes
+
+
+def test_mean_steps_are_shown_and_medians_of_stretches_are_compared() -> None:
+    bursts = make_steps(mean_ms=12.0, median_ms=10.0, samples_ms=[10.0, 10.1, 10.2, 17.0] * 10)
+    late = make_steps(mean_ms=12.0, median_ms=10.0, samples_ms=[10.0] * 32 + [20.0] * 8)
+    base, head = [run_of(steps=bursts)], [run_of(steps=late)]
+    step = compare_with_baseline(base, head, GateConfig(), ("base", "head")).checks[0]
+    assert step.sentence.startswith("Step: 12 to 12 ms, +0.0 % ")
+    assert "from 10 and 10 stretches of steps, whose medians differ by -15.4 %" in step.sentence
+
+
+def test_places_are_relative_to_the_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "ci").mkdir()
+    monkeypatch.chdir(tmp_path / "ci")
+    found = make_finding(file=str(tmp_path / "input" / "train.py"))
+    text = as_text([gate(runs_of(13.0, findings=[found]))])
+    assert "at input/train.py:12" in text
+    assert str(tmp_path) not in text

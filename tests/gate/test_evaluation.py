@@ -1,16 +1,31 @@
+"""Verdict, rules and limits together, of one run and of several."""
+
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 from pipediag.errors import ExitStatus
-from pipediag.gate.config import GateConfig
-from pipediag.gate.evaluation import evaluate
-from pipediag.gate.result import GateResult, worst_status
+from pipediag.gate.config import GateConfig, RuleLevel
+from pipediag.gate.evaluation import (
+    evaluate,
+    evaluate_runs,
+    figures,
+    finding_checks,
+    run_in_the_middle,
+    verdict_checks,
+)
+from pipediag.gate.limits import Measured, of_runs
+from pipediag.gate.result import GateResult, Level, worst_status
+from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.session.run import Script
-from tests.factories import make_compute_bound_session, make_session, make_verdict
+from pipediag.session.trials import Trial
+from tests.factories import make_compute_bound_session, make_finding, make_session, make_verdict
+from tests.ledgers import make_part, make_run
+from tests.records import make_breakdown, make_steps
 
 
 def make_script(**overrides: Any) -> Script:
@@ -85,25 +100,10 @@ def test_a_script_that_failed_too_early_is_not_judged(script: Script) -> None:
     assert result.script_failure is not None
 
 
-def test_the_script_failure_names_the_cause_and_the_status() -> None:
-    script = make_script(outcome="raised", status=1, detail="ValueError: no data.")
-    result = evaluate(make_session(script=script, steps=None), GateConfig())
-    assert result.script_failure == (
-        "The script ended before enough steps were seen: ValueError: no data (its own status: 1)."
-    )
-
-
 @pytest.mark.parametrize("lacking", ["steps", "breakdown"])
 def test_steps_and_their_breakdown_are_both_needed_to_judge_a_failed_script(lacking: str) -> None:
     session = make_session(script=make_script(outcome="exited", status=1), **{lacking: None})
     assert evaluate(session, GateConfig()).status is ExitStatus.SCRIPT_FAILED
-
-
-def test_an_ending_without_words_and_status_is_still_said() -> None:
-    session = make_session(script=make_script(outcome="timed-out"), steps=None)
-    assert evaluate(session, GateConfig()).script_failure == (
-        "The script ended before enough steps were seen: timed-out."
-    )
 
 
 def test_a_script_that_failed_after_enough_steps_is_judged() -> None:
@@ -128,3 +128,322 @@ def test_the_worst_of_several_sessions_decides() -> None:
     assert worst_status([passed, undecided]) is ExitStatus.INCONCLUSIVE
     assert worst_status([undecided, broken, passed]) is ExitStatus.SCRIPT_FAILED
     assert worst_status([broken, undecided, failed]) is ExitStatus.GATE_FAILED
+
+
+@pytest.mark.parametrize(
+    ("bottleneck", "severity", "fail_on", "outcome"),
+    [
+        ("input", "high", "error", "fail"),
+        ("overhead", "high", "error", "fail"),
+        ("transfer", "high", "error", "fail"),
+        ("input", "moderate", "error", "warn"),
+        ("input", "moderate", "warn", "fail"),
+        ("input", "ok", "warn", "pass"),
+        ("compute", "ok", "warn", "pass"),
+        ("compute", "high", "error", "fail"),
+        ("balanced", "ok", "warn", "pass"),
+        ("balanced", "high", "error", "fail"),
+        ("inconclusive", "high", "error", "fail"),
+        ("inconclusive", "unknown", "error", "inconclusive"),
+    ],
+)
+def test_the_severity_decides_whatever_the_bottleneck_is(
+    bottleneck: str, severity: str, fail_on: Level, outcome: str
+) -> None:
+    session = make_session(verdict=make_verdict(bottleneck=bottleneck, severity=severity))
+    assert verdict_checks(session, GateConfig(fail_on=fail_on))[0].outcome == outcome
+
+
+def test_an_inconclusive_verdict_gives_its_reasons() -> None:
+    verdict = make_verdict(
+        bottleneck="inconclusive",
+        severity="unknown",
+        summary="No verdict.",
+        reasons=["Only 4 steps were seen."],
+    )
+    (check,) = verdict_checks(make_session(verdict=verdict), GateConfig())
+    assert check.sentence == "No verdict. Only 4 steps were seen."
+
+
+def test_the_line_of_the_verdict_is_the_checks() -> None:
+    session = make_session(verdict=make_verdict(file="train.py", line=12))
+    (check,) = verdict_checks(session, GateConfig())
+    assert (check.file, check.line) == ("train.py", 12)
+
+
+def between_epochs(input_wait: float = 1.0) -> Session:
+    """A run of which 74 % lies between the epochs."""
+    return make_session(
+        breakdown=make_breakdown(input_wait=input_wait, device_compute=99.0 - input_wait),
+        run=make_run(make_part("epoch_end", 74.0)),
+        verdict=make_verdict(
+            bottleneck="compute",
+            summary="74 % of the run lies between the epochs.",
+            where="epoch_end",
+            where_file="train.py",
+            where_line=41,
+            file=None,
+            line=None,
+            op_id=None,
+        ),
+    )
+
+
+def outcomes_of(session: Session, **config: Any) -> list[tuple[str, str]]:
+    checks = verdict_checks(session, GateConfig(**config))
+    return [(check.outcome, check.severity) for check in checks]
+
+
+def test_time_lost_outside_the_steps_fails_with_its_place() -> None:
+    (check,) = verdict_checks(between_epochs(), GateConfig())
+    assert (check.outcome, check.file, check.line) == ("fail", "train.py", 41)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"max_run_percent": {"compile": 90.0}},
+        {"max_input_wait_percent": 20.0, "max_overhead_percent": 30.0},
+        {"max_confirmed_speedup_left": 1.2},
+    ],
+)
+def test_a_limit_on_something_else_does_not_drop_the_verdict(config: dict[str, Any]) -> None:
+    assert outcomes_of(between_epochs(), **config) == [("fail", "error")]
+
+
+def test_a_limit_on_the_part_leaves_the_verdict_on_the_steps() -> None:
+    limit = {"epoch_end": 80.0}
+    assert outcomes_of(between_epochs(), max_run_percent=limit) == [("pass", "error")]
+    assert outcomes_of(between_epochs(input_wait=60.0), max_run_percent=limit) == [
+        ("fail", "error")
+    ]
+    both = {"max_run_percent": limit, "max_input_wait_percent": 70.0}
+    assert outcomes_of(between_epochs(input_wait=60.0), **both) == []
+
+
+def test_the_verdict_has_a_severity_in_the_configuration() -> None:
+    assert outcomes_of(between_epochs(), rules={"verdict": "warn"}) == [("warn", "warn")]
+    assert outcomes_of(between_epochs(), rules={"verdict": "off"}) == []
+
+
+RULE = "parallel-map"
+
+
+@pytest.mark.parametrize(
+    ("severity", "fail_on", "outcomes"),
+    [
+        ("error", "error", ["fail"]),
+        ("warn", "error", ["warn"]),
+        ("warn", "warn", ["fail"]),
+        ("info", "warn", []),
+    ],
+)
+def test_a_failed_rule_counts_at_its_own_severity(
+    severity: str, fail_on: Level, outcomes: list[str]
+) -> None:
+    session = make_session(findings=[make_finding(severity=severity)])
+    checks = finding_checks(session, GateConfig(fail_on=fail_on))
+    assert [check.outcome for check in checks] == outcomes
+
+
+@pytest.mark.parametrize(
+    ("level", "outcomes"), [("off", []), ("warn", ["warn"]), ("error", ["fail"])]
+)
+def test_the_configured_level_replaces_the_severity(level: RuleLevel, outcomes: list[str]) -> None:
+    session = make_session(findings=[make_finding(RULE, severity="info")])
+    checks = finding_checks(session, GateConfig(rules={RULE: level}))
+    assert [check.outcome for check in checks] == outcomes
+
+
+@pytest.mark.parametrize(
+    ("status", "outcomes"),
+    [
+        ("pass", ["pass"]),
+        ("inconclusive", ["inconclusive"]),
+        ("error", ["inconclusive"]),
+        ("informative", ["pass"]),
+        ("not-applicable", ["pass"]),
+    ],
+)
+def test_each_status_of_a_configured_rule(status: str, outcomes: list[str]) -> None:
+    session = make_session(findings=[make_finding(RULE, status=status, severity="info")])
+    checks = finding_checks(session, GateConfig(rules={RULE: "error"}))
+    assert [check.outcome for check in checks] == outcomes
+
+
+def test_a_configured_rule_that_judges_nothing_says_why_it_passes() -> None:
+    noted = make_finding(RULE, status="informative", title="A slow map.", advice="Later.")
+    apart = make_finding(
+        RULE, status="not-applicable", title="A map: does not apply", advice="None is seen."
+    )
+    session = make_session(findings=[noted, apart])
+    checks = finding_checks(session, GateConfig(rules={RULE: "error"}))
+    assert [check.sentence for check in checks] == [
+        "For information only: A slow map. Later.",
+        "A map: does not apply. None is seen.",
+    ]
+    assert finding_checks(session, GateConfig()) == []
+
+
+def test_a_configured_rule_without_a_result_is_inconclusive() -> None:
+    (check,) = finding_checks(make_session(findings=[]), GateConfig(rules={RULE: "error"}))
+    assert (check.name, check.outcome, check.severity) == (RULE, "inconclusive", "error")
+    assert RULE in check.sentence
+
+
+def test_a_rule_that_is_off_needs_no_result() -> None:
+    assert finding_checks(make_session(findings=[]), GateConfig(rules={RULE: "off"})) == []
+
+
+def test_a_failed_check_carries_the_place_and_the_advice() -> None:
+    (check,) = finding_checks(make_session(findings=[make_finding()]), GateConfig())
+    assert (check.name, check.file, check.line) == (RULE, "train.py", 12)
+    assert check.sentence == (
+        "A stateful map runs one element at a time. Write the function in TensorFlow operations."
+    )
+
+
+def test_every_finding_of_a_rule_is_a_check() -> None:
+    session = make_session(findings=[make_finding(line=12), make_finding(line=20)])
+    assert [check.line for check in finding_checks(session, GateConfig())] == [12, 20]
+
+
+def test_a_check_says_what_a_trial_of_the_advice_found() -> None:
+    trial = Trial(state="refuted", reason=None, speedup=1.0, ci95=(0.98, 1.02), blocks=8)
+    (tried,) = finding_checks(make_session(findings=[make_finding(trial=trial)]), GateConfig())
+    (untried,) = finding_checks(make_session(findings=[make_finding()]), GateConfig())
+
+    assert tried.sentence == f"{untried.sentence} A trial of it: refuted, 1.00x [0.98, 1.02]."
+
+
+def test_what_makes_results_wrong_fails_whatever_it_costs_to_mend() -> None:
+    trial = Trial(state="refuted", reason=None, speedup=0.8, ci95=(0.78, 0.82), blocks=8)
+    wrong = make_finding(severity="error", subject="correctness", trial=trial)
+    (check,) = finding_checks(make_session(findings=[wrong]), GateConfig())
+    assert check.outcome == "fail"
+    assert check.sentence.endswith(" With it, the run is 0.80x as fast [0.78, 0.82].")
+
+
+def test_a_failed_rule_whose_advice_bought_nothing_passes() -> None:
+    trial = Trial(state="refuted", reason=None, speedup=0.9, ci95=(0.88, 0.92), blocks=8)
+    (check,) = finding_checks(make_session(findings=[make_finding(trial=trial)]), GateConfig())
+    assert (check.outcome, check.severity) == ("pass", "error")
+
+
+def test_what_passed_is_given_no_advice() -> None:
+    passed = make_finding(status="pass", title="The map runs in parallel.")
+    (check,) = finding_checks(make_session(findings=[passed]), GateConfig())
+    assert check.sentence == "The map runs in parallel."
+
+
+@pytest.mark.parametrize(
+    ("state", "subject", "speedup"),
+    [("confirmed", "speed", 2.0), ("refuted", "speed", None), ("confirmed", "correctness", None)],
+)
+def test_only_a_confirmed_speed_up_counts(state: str, subject: str, speedup: float | None) -> None:
+    trial = Trial.model_validate(
+        {"state": state, "reason": None, "speedup": 2.0, "ci95": (1.9, 2.1), "blocks": 8}
+    )
+    finding = make_finding(trial=trial, subject=subject)
+    (check,) = finding_checks(make_session(findings=[finding]), GateConfig())
+    assert check.speedup == speedup
+
+
+def test_what_an_edit_buys_is_said_of_the_run_where_that_is_known() -> None:
+    trial = Trial(state="confirmed", reason=None, speedup=4.0, ci95=(3.9, 4.1), blocks=8)
+    gain = RunGain(speedup=1.1, before_s=20.0, after_s=18.2, basis="measured", scope="run")
+    finding = make_finding(trial=trial, for_run=gain)
+    (check,) = finding_checks(make_session(findings=[finding]), GateConfig())
+    assert check.speedup == 1.1
+
+
+LIMITED = GateConfig(max_input_wait_percent=20)
+
+
+def waiting(percent: float) -> Session:
+    measured = make_breakdown(input_wait=percent, device_compute=100.0 - percent)
+    return make_session(breakdown=measured, findings=[])
+
+
+def measured(*percents: float, width: float = 2.0) -> list[Measured | str]:
+    return [Measured(one, (one - width / 2, one + width / 2), "the step") for one in percents]
+
+
+def test_the_median_and_the_spread_from_run_to_run() -> None:
+    found = of_runs(measured(10.0, 12.0, 17.0))
+    assert isinstance(found, Measured)
+    # Their standard deviation is the root of 13; Student's table has 4.3027 for two degrees.
+    reach = 4.302653 * math.sqrt(math.pi / 2) * math.sqrt(13.0 / 3.0)
+
+    assert (found.value, found.runs) == (12.0, (10.0, 12.0, 17.0))
+    assert found.interval == pytest.approx((12.0 - reach, 12.0 + reach), rel=1e-4)
+
+
+def test_runs_that_agree_are_no_surer_than_each_by_itself() -> None:
+    found = of_runs(measured(12.0, 12.0, 12.0))
+    assert isinstance(found, Measured)
+    assert found.interval == (11.0, 13.0)
+
+
+def test_one_run_is_itself_and_one_that_lacks_it_leaves_all_without() -> None:
+    [alone] = measured(12.0)
+    assert of_runs([alone]) == alone
+    assert of_runs([alone, "The profiler was in use."]) == "The profiler was in use."
+
+
+@pytest.mark.parametrize(
+    ("percents", "status"),
+    [
+        ((30.0, 31.0, 32.0), ExitStatus.GATE_FAILED),
+        ((10.0, 11.0, 12.0), ExitStatus.DONE),
+        ((10.0, 11.0, 60.0), ExitStatus.INCONCLUSIVE),
+        ((10.0, 40.0), ExitStatus.INCONCLUSIVE),
+    ],
+)
+def test_one_odd_run_decides_nothing(percents: tuple[float, ...], status: ExitStatus) -> None:
+    assert evaluate_runs([waiting(one) for one in percents], LIMITED).status is status
+
+
+def test_all_values_are_shown() -> None:
+    [check] = evaluate_runs([waiting(one) for one in (30.0, 32.0, 31.0)], LIMITED).checks
+    assert check.sentence.startswith(
+        "Input wait: 31.0 % of the step (median of 30.0, 32.0, 31.0; 95 % interval "
+    )
+
+
+def test_between_runs_that_differ_more_of_them_help() -> None:
+    [check] = evaluate_runs([waiting(one) for one in (10.0, 11.0, 60.0)], LIMITED).checks
+    assert check.sentence.endswith("More runs (--repeats) make the interval narrower.")
+    [alone] = evaluate_runs([waiting(20.0)], LIMITED).checks
+    assert alone.sentence.endswith("More steps (--steps) make the interval narrower.")
+
+
+def test_a_share_stays_one() -> None:
+    [check] = evaluate_runs([waiting(one) for one in (5.0, 95.0)], LIMITED).checks
+    assert check.interval == (0.0, 100.0)
+
+
+def test_a_run_that_failed_is_told() -> None:
+    script = Script(path="train.py", args=[], outcome="killed", status=-9, detail="Out of memory")
+    failed = make_session(script=script, steps=None)
+    result = evaluate_runs([make_session(), failed, make_session()], GateConfig())
+
+    assert result.status is ExitStatus.SCRIPT_FAILED
+    assert (result.script_failure or "").startswith("1 of 3 runs failed. The script ended before")
+
+
+def test_the_run_with_the_median_step_decides_verdict_and_rules() -> None:
+    slow = make_session(steps=make_steps(mean_ms=30.0))
+    usual = make_compute_bound_session(steps=make_steps(mean_ms=20.0))
+    lost = make_session(steps=None)
+    assert evaluate_runs([slow, usual, usual], GateConfig()).status is ExitStatus.DONE
+    assert evaluate_runs([usual, slow, slow], GateConfig()).status is ExitStatus.GATE_FAILED
+    assert run_in_the_middle([lost, usual, slow]) is slow
+
+
+def test_the_figures_are_medians() -> None:
+    runs = [make_session(steps=make_steps(mean_ms=one)) for one in (10.0, 30.0, 12.0)]
+    found = figures(runs)
+    assert (found["step_ms"], found["runs"], found["bottleneck"]) == (12.0, 3, "input")
+    assert found["machine"] == runs[0].environment.fingerprint
+    assert figures([make_session(steps=None, breakdown=None)])["step_ms"] is None

@@ -136,9 +136,7 @@ def test_nothing_is_done_to_the_program() -> None:
 
 
 def test_a_request_comes_back_as_it_was(tmp_path: Path) -> None:
-    request = CompanionRequest(
-        1, "capture", "directory", 3, None, 2.5, began_ns=7, kept=True
-    )
+    request = CompanionRequest(1, "capture", "directory", 3, None, 2.5, began_ns=7, kept=True)
     request.write(tmp_path / "request.json")
     assert CompanionRequest.read(tmp_path / "request.json") == request
 

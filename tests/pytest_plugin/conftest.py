@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 # Tests within tests forget what they import, and NumPy can't be imported twice.
-import pipediag.cli.gate_config
+import pipediag.cli.common
 import pipediag.gate.evaluation
-import pipediag.gate.step_limits
+import pipediag.gate.limits
 import pipediag.library.analysis
 import pipediag.pytest_plugin.measurements
 import pipediag.reporters.html.page

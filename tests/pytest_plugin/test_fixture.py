@@ -179,10 +179,7 @@ def test_a_rule_may_be_named(pytester: pytest.Pytester, library: Library) -> Non
     [
         ("", "TypeError: no limit was given. Valid ones: max_input_wait_percent,"),
         ("max_input_wait=3", 'TypeError: there is no limit "max_input_wait". Valid ones: '),
-        (
-            "max_overhead_percent='a'",
-            "ValueError: max_overhead_percent must be a number from 0 to 100, not 'a'.",
-        ),
+        ("max_overhead_percent='a'", "ValueError: max_overhead_percent: "),
         ("rules={'no-rule': 'warn'}", '"no-rule", which is no rule of pipediag'),
     ],
 )

@@ -13,8 +13,8 @@ from typing import TextIO
 import pytest
 
 from pipediag.cli import explain
+from pipediag.cli.common import NARROWEST, fitted, text_width
 from pipediag.cli.doctor import render
-from pipediag.cli.width import NARROWEST, fitted, text_width
 from pipediag.doctor.check import Check
 
 LONG = "  FAILED        a limit [train.py:3]: " + "words that go on and on " * 8

@@ -1,4 +1,4 @@
-"""Sessions of two versions in, a comparison out."""
+"""Compare sessions of two versions, base and head: `compare(base, head)`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from statistics import median, median_low
 from typing import Any
 
-from pipediag.comparison import values
-from pipediag.comparison.quantities import Sides, quantities
-from pipediag.comparison.result import Comparison, GrownOperation, ToldFinding
+from pipediag.comparison import quantities
+from pipediag.comparison.quantities import Sides
+from pipediag.comparison.result import Comparison, GrownOperation, OneSidedFinding
 from pipediag.errors import PipediagError
 from pipediag.facts.script import script_failure
 from pipediag.session.findings import Finding
@@ -18,18 +18,56 @@ from pipediag.session.pipeline import Operation
 from pipediag.session.run import Environment
 
 Key = tuple[str, str, int]
-"""What it is, its function, and which of those in the order of the data: a line that is added above
-it does not make it another."""
+"""Kind and function of an operation, and its number among those in the order of the data. Lines are
+no part of it, so that a line that is added above does not make it another operation."""
 
 LEAST_PERCENT = 5.0
-"""Of the base's step: an operation that grew by less is not named. Own choice: the smallest change
-of the step that counts."""
+"""Percent of base's step by which an operation must have grown to be named. Own choice: the
+smallest change of the step that counts."""
+
+
+def compare(
+    base: Sequence[Session],
+    head: Sequence[Session],
+    *,
+    labels: tuple[str, str] = ("base", "head"),
+    ratios_only: bool = False,
+    floor_percent: float | None = None,
+) -> Comparison:
+    """Compare head with base, each given by one session or more.
+
+    Args:
+        base: sessions of the version before, one for each run.
+        head: sessions of the version after.
+        labels: names of the two.
+        ratios_only: compare only shares of the step and of the run, on whatever machines.
+        floor_percent: the smallest slow-down that counts; None for the built-in one. Between single
+            runs, one below the built-in one is ignored.
+
+    Raises:
+        PipediagError: the sessions are of different machines, and more than shares is compared.
+    """
+    sides = Sides(tuple(base), tuple(head), ratios_only, floor_percent)
+    failure = next(filter(None, map(script_failure, (*base, *head))), None)
+    if failure is not None:
+        return Comparison(*labels, quantities=(), script_failure=failure)
+    if not ratios_only:
+        refuse_other_machines(base, head)
+    return Comparison(
+        *labels,
+        quantities=quantities.quantities(sides),
+        new=only_in(head, base),
+        gone=only_in(base, head),
+        grown=grown(sides),
+        bottlenecks=(_bottleneck(base), _bottleneck(head)),
+        notes=tuple(_notes(sides)),
+    )
 
 
 def grown(sides: Sides) -> GrownOperation | None:
-    """The one whose own time grew most; None where none grew by what counts.
+    """Return the operation whose own time grew most; None if none grew enough.
 
-    With shares alone it is the one whose share of the step grew most.
+    With shares only, it is the one whose share of the step grew most.
     """
     base = _costs(sides.base, shares=sides.ratios_only)
     head = _costs(sides.head, shares=sides.ratios_only)
@@ -51,15 +89,15 @@ def grown(sides: Sides) -> GrownOperation | None:
 def _least(sides: Sides) -> float:
     if sides.ratios_only:
         return LEAST_PERCENT
-    steps = [one for one in map(values.step_ms, sides.base) if not isinstance(one, str)]
+    steps = [one for one in map(quantities.step_ms, sides.base) if not isinstance(one, str)]
     return LEAST_PERCENT / 100.0 * median(steps) if steps else float("inf")
 
 
 def _costs(sessions: Sequence[Session], *, shares: bool) -> dict[Key, float]:
-    """Own time of each per step, ms, or percent of the step: the median of the sessions."""
+    """Return the own time of each operation in ms per step, or percent of it: medians of runs."""
     found: dict[Key, list[float]] = {}
     for session in sessions:
-        step_ms = values.step_ms(session)
+        step_ms = quantities.step_ms(session)
         if isinstance(step_ms, str):
             continue
         for key, op in _operations(session).items():
@@ -70,7 +108,7 @@ def _costs(sessions: Sequence[Session], *, shares: bool) -> dict[Key, float]:
 
 
 def _name(op: Operation) -> str:
-    """The operation and its function; its place is said beside."""
+    """Return the operation and its function."""
     named = op.function is not None and not op.function.name.startswith("<")
     return f"`{op.kind}` of {op.function.name}" if op.function and named else f"`{op.kind}`"
 
@@ -90,10 +128,10 @@ _LONGEST = 80
 
 
 def refuse_other_machines(base: Sequence[Session], head: Sequence[Session]) -> None:
-    """Times carry over to no other machine.
+    """Refuse to compare times of different machines.
 
     Raises:
-        PipediagError: the fingerprints of the sessions differ; says in what.
+        PipediagError: the fingerprints of the sessions differ; names the differences.
     """
     sessions = [*base, *head]
     if len({session.environment.fingerprint for session in sessions}) == 1:
@@ -112,7 +150,7 @@ def refuse_other_machines(base: Sequence[Session], head: Sequence[Session]) -> N
 
 
 def _difference(one: Environment, other: Environment) -> str:
-    """What the fingerprint is made of and differs."""
+    """Return the facts of the fingerprint that differ."""
     facts = {
         "CPU": (one.cpu_model, other.cpu_model),
         "CPUs": (one.cores, other.cores),
@@ -136,13 +174,13 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def only_in(sessions: Sequence[Session], other: Sequence[Session]) -> tuple[ToldFinding, ...]:
-    """Findings of a rule that fails more often here than there, in the order of the session.
+def only_in(sessions: Sequence[Session], other: Sequence[Session]) -> tuple[OneSidedFinding, ...]:
+    """Return findings of rules that fail more often here than there, in the session's order.
 
-    Of several sessions the middle one counts: what one run of three finds is no change of the code.
-    Those at places that the other side does not have come first.
+    The median of several sessions counts: a finding of one run in three is no change of the code.
+    Findings at places that the other side does not have come first.
     """
-    told: list[ToldFinding] = []
+    told: list[OneSidedFinding] = []
     here, there = [_failed(one) for one in sessions], [_failed(one) for one in other]
     for rule in dict.fromkeys(rule for failed in here for rule in failed):
         more = _count(here, rule) - _count(there, rule)
@@ -150,12 +188,12 @@ def only_in(sessions: Sequence[Session], other: Sequence[Session]) -> tuple[Told
             known = {_place(one) for failed in there for one in failed.get(rule, ())}
             fullest = max((failed.get(rule, []) for failed in here), key=len)
             found = sorted(fullest, key=lambda one: _place(one) in known)
-            told += [ToldFinding(rule, one.title, one.file, one.line) for one in found[:more]]
+            told += [OneSidedFinding(rule, one.title, one.file, one.line) for one in found[:more]]
     return tuple(told)
 
 
 _Failed = dict[str, list[Finding]]
-"""Of one session, by rule."""
+"""The failed findings of a session, by rule."""
 
 
 def _count(side: Sequence[_Failed], rule: str) -> int:
@@ -174,55 +212,16 @@ def _place(finding: Finding) -> tuple[str | None, int | None]:
     return finding.file, finding.line
 
 
-def compare(
-    base: Sequence[Session],
-    head: Sequence[Session],
-    *,
-    labels: tuple[str, str] = ("base", "head"),
-    ratios_only: bool = False,
-    floor_percent: float | None = None,
-) -> Comparison:
-    """Head against base, each by one session or more of it.
-
-    Args:
-        base: sessions of the version before, one for each run.
-        head: sessions of the version after.
-        labels: what the two are called.
-        ratios_only: compare shares of the step and of the run alone, whatever the machines.
-        floor_percent: the smallest slow-down that counts; None for the built-in one. Between single
-            runs one below the built-in one is not taken.
-
-    Raises:
-        PipediagError: the sessions are of different machines, and more than shares is compared.
-    """
-    sides = Sides(tuple(base), tuple(head), ratios_only, floor_percent)
-    failure = next(filter(None, map(script_failure, (*base, *head))), None)
-    if failure is not None:
-        return Comparison(*labels, quantities=(), script_failure=failure)
-    if not ratios_only:
-        refuse_other_machines(base, head)
-    return Comparison(
-        *labels,
-        quantities=quantities(sides),
-        new=only_in(head, base),
-        gone=only_in(base, head),
-        grown=grown(sides),
-        bottlenecks=(_bottleneck(base), _bottleneck(head)),
-        notes=tuple(_notes(sides)),
-    )
-
-
 def _bottleneck(sessions: Sequence[Session]) -> str:
-    """What most of the runs say."""
     return Counter(session.verdict.bottleneck for session in sessions).most_common(1)[0][0]
 
 
 def _notes(sides: Sides) -> Iterator[str]:
     if not sides.repeated:
         yield (
-            "There are not three runs of each, so that the spread from run to run is not known: "
-            "only a large change counts. `pipediag analyze --repeats 3` makes three."
+            "There are not three runs of each, so the spread from run to run is not known and only "
+            "a large change counts. `pipediag analyze --repeats 3` makes three."
         )
     scripts = [{session.script.path for session in side} for side in (sides.base, sides.head)]
     if scripts[0] != scripts[1]:
-        yield "The sessions are of scripts that are called differently."
+        yield "The scripts of base and head have different names."

@@ -1,0 +1,118 @@
+"""Helpers of several commands: printing, widths, formats, configuration, loading sessions."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from pipediag.encoding.terminal import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pipediag.gate.config import GateConfig
+    from pipediag.gate.result import GateResult
+    from pipediag.session.model import Session
+
+FORMATS = ("github", "json", "junit", "markdown", "text")
+"""Formats of `pipediag.gate.output`; importing that would delay `--help`."""
+
+NARROWEST = 30
+"""Columns below which an indented paragraph would have one word a line."""
+
+
+def say(message: str, *, err: bool = True) -> None:
+    """Print a message, with characters spelled out that a terminal would obey or hide."""
+    deliver(printable(message) + "\n", err=err)
+
+
+def deliver(text: str, *, err: bool = False) -> None:
+    """Print text that is safe already, as UTF-8 if the stream's encoding cannot hold it."""
+    stream = sys.stderr if err else sys.stdout
+    try:
+        text.encode(stream.encoding or "utf-8")
+    except UnicodeEncodeError:
+        click.echo(text.encode(), nl=False, err=err)
+    else:
+        click.echo(text, nl=False, err=err)
+
+
+def text_width(stream: TextIO, most: int) -> int:
+    """Return the columns for running text on a stream; `most` if it is no terminal."""
+    from pipediag.runner.progress import columns
+
+    return max(NARROWEST, min(most, columns(stream))) if stream.isatty() else most
+
+
+def fitted(text: str, stream: TextIO) -> str:
+    """Wrap each line to the terminal, below its own indent; elsewhere lines stay as they are."""
+    if not stream.isatty():
+        return text
+    from pipediag.runner.progress import columns
+
+    width = max(NARROWEST, columns(stream))
+    return "\n".join(_wrapped(line, width) for line in text.split("\n"))
+
+
+def _wrapped(line: str, width: int) -> str:
+    return textwrap.fill(
+        line,
+        width,
+        subsequent_indent=" " * (len(line) - len(line.lstrip()) + 2),
+        drop_whitespace=True,
+        replace_whitespace=False,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def format_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option `--format` for results of the gate."""
+    return click.option(
+        "--format",
+        "format_name",
+        type=click.Choice(FORMATS),
+        default="text",
+        show_default=True,
+        help="Format of the result; json is one line for each script.",
+    )
+
+
+def load_gate_config(path: Path | None) -> GateConfig:
+    """Read the configuration from `path`, or from the nearest pyproject.toml.
+
+    Raises:
+        PipediagError: it cannot be read, or names a key or a rule that does not exist.
+    """
+    from pipediag.gate.config import load_config
+    from pipediag.rules.registry import METAS
+
+    return load_config(path, list(METAS))
+
+
+def load_sessions(paths: Iterable[Path]) -> list[tuple[Path, Session]]:
+    """Load all runs that the paths name.
+
+    Raises:
+        PipediagError: one of them cannot be read.
+    """
+    from pipediag.session.repeats import load_runs
+
+    return load_runs(paths, tell=say)
+
+
+def show_results(
+    results: Sequence[GateResult], format_name: str = "text", *, err: bool = False
+) -> None:
+    """Print results of the gate; text is wrapped to the terminal."""
+    from pipediag.gate.output import render
+
+    text = render(format_name, results)
+    deliver(
+        fitted(text, sys.stderr if err else sys.stdout) if format_name == "text" else text, err=err
+    )

@@ -1,0 +1,263 @@
+"""The gate's results as text, annotations of GitHub Actions, Markdown, JUnit XML and JSON lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from pipediag.encoding import github, markdown, xml
+from pipediag.encoding.json import dumped
+from pipediag.encoding.terminal import lines
+from pipediag.facts.names import in_checkout
+from pipediag.gate.result import (
+    OUTCOMES_WORST_FIRST,
+    UNIT_WORDS,
+    Check,
+    GateResult,
+    number,
+    overall,
+)
+
+MAX_ANNOTATIONS = 10
+"""GitHub shows ten annotations of a kind for a step and silently drops the rest."""
+
+LONGEST_MARKDOWN = 60_000
+"""Characters of the tables. A comment on GitHub holds 65,536."""
+
+_OUTCOME_WIDTH = len("INCONCLUSIVE")
+_ANNOTATIONS = {"fail": "error", "warn": "warning", "inconclusive": "warning"}
+_MARKDOWN_HEADER = [
+    "| Outcome | Check | Value | Interval | Limit | Where | Details |",
+    "|---|---|--:|--:|--:|---|---|",
+]
+
+
+def render(name: str, results: Sequence[GateResult]) -> str:
+    """Return the results in the format with this name, one of `pipediag.cli.common.FORMATS`."""
+    return _FORMATS[name](results)
+
+
+def as_text(results: Sequence[GateResult]) -> str:
+    """Return every check of every result, the worst first, and a closing line."""
+    said: list[str] = []
+    for result in results:
+        said.append(f"{result.label}: {result.status_word}")
+        if result.script_failure is not None:
+            said.append(f"  {result.script_failure}")
+        else:
+            for check in result.worst_checks_first:
+                said += _text_lines(check)
+            said += [f"  {note}" for note in result.notes]
+        said.append("")
+    return lines([*said, overall(results)])
+
+
+def _text_lines(check: Check) -> Iterator[str]:
+    where = f" [{check.location}]" if check.file else ""
+    yield f"  {check.outcome.upper():{_OUTCOME_WIDTH}}  {check.name}{where}: {check.sentence}"
+    yield from (" " * (_OUTCOME_WIDTH + 4) + line for line in check.diff_lines)
+
+
+def as_github(results: Sequence[GateResult]) -> str:
+    """Return at most ten `::error` or `::warning` lines, then the text.
+
+    Errors come first, then warnings, then what could not be decided; of each, first the check whose
+    advice was confirmed to gain most.
+    """
+    annotations = [
+        github.command("error", {"title": "pipediag"}, result.script_failure)
+        for result in results
+        if result.script_failure is not None
+    ]
+    problems = [check for result in results for check in result.checks if check.outcome != "pass"]
+    annotations += map(_annotation, sorted(problems, key=_rank))
+    shown = annotations[:MAX_ANNOTATIONS]
+    if left_out := len(annotations) - len(shown):
+        shown.append(f"{left_out} more without an annotation; all are listed below.")
+    return "\n".join([*shown, as_text(results)])
+
+
+def _rank(check: Check) -> tuple[int, float]:
+    return OUTCOMES_WORST_FIRST.index(check.outcome), -(check.speedup or 1.0)
+
+
+def _annotation(check: Check) -> str:
+    properties: dict[str, str] = {}
+    if check.file is not None:
+        properties["file"] = in_checkout(check.file)
+        if check.line is not None:
+            properties["line"] = str(check.line)
+    properties["title"] = f"pipediag {check.name}"
+    message = "\n".join([check.sentence, *check.diff_lines])
+    return github.command(_ANNOTATIONS[check.outcome], properties, message)
+
+
+def as_markdown(results: Sequence[GateResult]) -> str:
+    """Return a table for each result and a closing line; the worst checks if not all fit."""
+    room = LONGEST_MARKDOWN
+    shown: dict[int, list[str]] = {}
+    left_out = 0
+    for at, line in _markdown_worst_first(results):
+        needed = _length([line] if at in shown else [*_markdown_head(results[at]), line, ""])
+        if needed > room:
+            left_out += 1
+            continue
+        room -= needed
+        shown.setdefault(at, []).append(line)
+    said = ["## pipediag", ""]
+    for at in sorted(shown):
+        said += [*_markdown_head(results[at]), *shown[at], ""]
+        for block in _markdown_below(results[at]):
+            if _length(block) <= room:
+                room -= _length(block)
+                said += block
+    if left_out:
+        said += [f"{left_out} more did not fit here; `--format text` has them all.", ""]
+    return "\n".join([*said, overall(results), ""])
+
+
+def _markdown_worst_first(results: Sequence[GateResult]) -> Iterator[tuple[int, str]]:
+    """Yield each row or sentence with the number of its result."""
+    for at, result in enumerate(results):
+        if result.script_failure is not None:
+            yield at, markdown.text(result.script_failure)
+    for outcome in OUTCOMES_WORST_FIRST:
+        for at, result in enumerate(results):
+            checks = (check for check in result.checks if check.outcome == outcome)
+            yield from ((at, _markdown_row(check)) for check in checks)
+
+
+def _markdown_head(result: GateResult) -> list[str]:
+    heading = markdown.heading(3, result.label, result.status_word)
+    return [heading, "", *([] if result.script_failure is not None else _MARKDOWN_HEADER)]
+
+
+def _markdown_below(result: GateResult) -> Iterator[list[str]]:
+    """Yield notes and diffs, which are shown as far as they fit."""
+    yield from ([markdown.text(note), ""] for note in result.notes)
+    for check in result.checks:
+        if found := check.diff_lines:
+            yield [f"{markdown.text(check.name)}:", "", *markdown.code("diff", found), ""]
+
+
+def _length(block: Sequence[str]) -> int:
+    return sum(len(line) + 1 for line in block)
+
+
+def _markdown_row(check: Check) -> str:
+    unit = UNIT_WORDS[check.unit]
+    low, high = (number(end, check.unit) for end in check.interval or (0.0, 0.0))
+    cells = (
+        check.outcome,
+        check.name,
+        "" if check.value is None else f"{number(check.value, check.unit)}{unit}",
+        "" if check.interval is None else f"{low} to {high}{unit}",
+        "" if check.limit is None else f"{check.limit:g}{unit}",
+        check.location_in_checkout,
+        check.sentence,
+    )
+    return markdown.row(cells)
+
+
+def as_junit(results: Sequence[GateResult]) -> str:
+    """Return a suite for each result and a test case for each check.
+
+    A failed check is a failure. An inconclusive one is an error where it ends the gate with status
+    4, and skipped where it does not. A warning passes and is printed as the output of its case.
+    """
+    root = ET.Element("testsuites", name="pipediag")
+    for result in results:
+        root.append(_junit_suite(result))
+    # Not `skipped`: in the schema that Jenkins checks reports against, only a suite has it.
+    for name in ("tests", "failures", "errors"):
+        root.set(name, str(sum(int(suite.get(name, 0)) for suite in root)))
+    return xml.document(root)
+
+
+def _junit_suite(result: GateResult) -> ET.Element:
+    suite = ET.Element("testsuite", name=xml.text(result.label))
+    if result.script_failure is not None:
+        case = _junit_case(suite, "script", result)
+        _junit_problem(case, "error", "script failed", result.script_failure)
+    for check in result.worst_checks_first:
+        _add_junit_check(suite, check, result)
+    for name, tag in (
+        ("tests", "testcase"),
+        ("failures", "failure"),
+        ("errors", "error"),
+        ("skipped", "skipped"),
+    ):
+        suite.set(name, str(sum(1 for _ in suite.iter(tag))))
+    return suite
+
+
+def _add_junit_check(suite: ET.Element, check: Check, result: GateResult) -> None:
+    case = _junit_case(suite, check.name, result)
+    where = check.location_in_checkout
+    said = f"{where}: {check.sentence}" if where else check.sentence
+    match check.outcome:
+        case "fail":
+            _junit_problem(case, "failure", "failed", said, check.diff_lines)
+        case "inconclusive" if check in result.undecided and not result.allow_inconclusive:
+            _junit_problem(case, "error", "inconclusive", said)
+        case "inconclusive":
+            ET.SubElement(case, "skipped", message=xml.text(said))
+        case "warn":
+            ET.SubElement(case, "system-out").text = xml.text(f"Warning: {said}")
+        case "pass":
+            ET.SubElement(case, "system-out").text = xml.text(said)
+
+
+def _junit_case(suite: ET.Element, name: str, result: GateResult) -> ET.Element:
+    classname = xml.text(f"pipediag.{result.label}")
+    return ET.SubElement(suite, "testcase", classname=classname, name=xml.text(name))
+
+
+def _junit_problem(
+    case: ET.Element, tag: str, kind: str, sentence: str, more: Sequence[str] = ()
+) -> None:
+    element = ET.SubElement(case, tag, message=xml.text(sentence), type=kind)
+    element.text = "\n".join([xml.text(sentence), *map(xml.code, more)])
+
+
+def as_json(results: Sequence[GateResult]) -> str:
+    """Return one line of JSON for each result: appended to a file, they are its history."""
+    return "".join(map(_json_line, results))
+
+
+def _json_line(result: GateResult) -> str:
+    content = {
+        "label": result.label,
+        "script": result.script,
+        "status": result.status_word,
+        "exit_status": result.status.value,
+        "script_failure": result.script_failure,
+        **result.figures,
+        "notes": list(result.notes),
+        "checks": [asdict(check) for check in result.worst_checks_first],
+    }
+    return dumped(_finite(content))
+
+
+def _finite(value: Any) -> Any:
+    """Replace infinities, which JSON does not have; sums of unchecked numbers can be infinite."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {key: _finite(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_finite(item) for item in value]
+    return value
+
+
+_FORMATS: dict[str, Callable[[Sequence[GateResult]], str]] = {
+    "github": as_github,
+    "json": as_json,
+    "junit": as_junit,
+    "markdown": as_markdown,
+    "text": as_text,
+}

@@ -1,0 +1,435 @@
+"""Limits on shares of the step and the run, on idle devices, on times and on speed-ups left."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from pipediag.facts.names import RUN_PART
+from pipediag.gate.config import GateConfig, OnMachine
+from pipediag.gate.evaluation import evaluate
+from pipediag.gate.limits import limit_checks
+from pipediag.gate.output import render
+from pipediag.gate.result import Check
+from pipediag.session.devices import DeviceActivity, DeviceGap
+from pipediag.session.edits import Edit
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.patches import Patch
+from pipediag.session.steps import Perturbation
+from pipediag.session.trials import Combined, Trial, TrialRun
+from pipediag.vocabulary import RUN_PARTS, RunPartName
+from tests.factories import make_device, make_finding, make_session
+from tests.gate.results import make_result
+from tests.ledgers import make_part, make_run
+from tests.records import make_breakdown, make_steps
+
+
+def only(config: GateConfig, *sessions: Session) -> Check:
+    (check,) = limit_checks(sessions, config)
+    return check
+
+
+def step_check(session: Session, config: GateConfig) -> Check:
+    return only(config, session)
+
+
+def idle_check(*sessions: Session, most: float) -> Check:
+    return only(GateConfig(max_device_idle_percent=most), *sessions)
+
+
+def time_check(session: Session, most: float, fingerprint: str = "0123456789abcdef") -> Check:
+    limits = OnMachine(fingerprint=fingerprint, max_step_ms=most)
+    return only(GateConfig(on_machine=limits), session)
+
+
+def speedup_check(*sessions: Session) -> Check:
+    return only(GateConfig(max_confirmed_speedup_left=1.2), *sessions)
+
+
+def test_without_limits_there_are_no_checks() -> None:
+    assert limit_checks([make_session()], GateConfig()) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcome"),
+    [
+        (20.0, "fail"),
+        (68.9, "fail"),
+        (69.0, "inconclusive"),
+        (70.0, "inconclusive"),
+        (70.9, "inconclusive"),
+        (71.0, "pass"),
+        (80.0, "pass"),
+    ],
+)
+def test_input_wait_is_judged_by_its_whole_interval(limit: float, outcome: str) -> None:
+    # The session's input wait is 70 %, interval 69 to 71 %.
+    check = step_check(make_session(), GateConfig(max_input_wait_percent=limit))
+    assert check.outcome == outcome
+    assert (check.value, check.interval, check.limit) == (70.0, (69.0, 71.0), limit)
+
+
+def test_a_broken_limit_points_to_the_line_of_the_verdict() -> None:
+    check = step_check(make_session(), GateConfig(max_input_wait_percent=20))
+    assert (check.file, check.line) == ("train.py", 12)
+    assert check.sentence == (
+        "Input wait: 70.0 % of the step (95 % interval 69.0 to 71.0 %), over the limit of 20 %."
+    )
+
+
+def test_overhead_adds_four_classes_and_their_intervals() -> None:
+    session = make_session(
+        breakdown=make_breakdown(
+            input_wait=20.0, dispatch=4.0, python=3.0, compile=2.0, device_wait=6.0
+        )
+    )
+    check = step_check(session, GateConfig(max_overhead_percent=10))
+    assert check.value == pytest.approx(15.0)
+    assert check.interval == pytest.approx((11.0, 19.0))
+    assert check.outcome == "fail"
+
+
+def test_a_missing_breakdown_is_inconclusive_with_its_reason() -> None:
+    session = make_session(breakdown=None, breakdown_missing="The profiler was in use.")
+    check = step_check(session, GateConfig(max_input_wait_percent=20))
+    assert check.outcome == "inconclusive"
+    assert check.value is None
+    assert check.sentence == "Input wait was not measured: The profiler was in use."
+
+
+def test_a_class_that_was_not_measured_is_not_zero() -> None:
+    breakdown = {
+        name: share for name, share in make_breakdown().items() if name in ("input_wait", "python")
+    }
+    config = GateConfig(max_overhead_percent=50, max_input_wait_percent=50)
+    input_wait, overhead = limit_checks([make_session(breakdown=breakdown)], config)
+    assert input_wait.outcome == "fail"
+    assert overhead.outcome == "inconclusive"
+    assert "lacks dispatch, compile, device_wait" in overhead.sentence
+
+
+def test_ends_of_intervals_that_add_up_to_more_than_the_step_are_capped() -> None:
+    """A share over 100 % would call a limit of 100 % too close to call."""
+    shares = make_breakdown(dispatch=60.0, python=39.5)
+    check = step_check(make_session(breakdown=shares), GateConfig(max_overhead_percent=100))
+    assert check.interval == (97.5, 100.0)
+    assert check.outcome == "pass"
+
+
+def test_a_share_under_nothing_is_nothing() -> None:
+    shares = make_breakdown(input_wait=1.0, device_compute=99.0)
+    below = shares["input_wait"].model_copy(update={"ci95_percent": (-2.0, 3.0)})
+    session = make_session(breakdown={**shares, "input_wait": below})
+    check = step_check(session, GateConfig(max_input_wait_percent=0))
+    assert check.interval == (0.0, 3.0)
+    assert check.outcome == "inconclusive"
+
+
+def session_of_a_run() -> Session:
+    """Forty percent of it waits for first batches, on two rows; a tenth compiles."""
+    return make_session(
+        run=make_run(
+            make_part("epoch_start", 30.0, line=12, ci95_percent=(28.0, 33.0)),
+            make_part("epoch_start", 10.0, what="making the iterator", line=20),
+            make_part("compile", 10.0),
+        )
+    )
+
+
+def limits(**percents: float) -> GateConfig:
+    return GateConfig.model_validate({"max-run-percent": percents})
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcome"),
+    [(37.9, "fail"), (38.0, "inconclusive"), (42.9, "inconclusive"), (43.0, "pass")],
+)
+def test_a_part_is_judged_by_its_whole_interval(limit: float, outcome: str) -> None:
+    (check,) = limit_checks([session_of_a_run()], limits(epoch_start=limit))
+
+    assert check.outcome == outcome
+    assert (check.value, check.interval, check.limit) == (40.0, (38.0, 43.0), limit)
+
+
+@pytest.mark.parametrize(("limit", "outcome"), [(9.9, "fail"), (10.0, "pass")])
+def test_what_was_timed_once_is_what_it_is(limit: float, outcome: str) -> None:
+    (check,) = limit_checks([session_of_a_run()], limits(compile=limit))
+
+    assert (check.outcome, check.interval) == (outcome, (10.0, 10.0))
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcome"), [(8.9, "fail"), (9.1, "inconclusive"), (11.1, "pass")]
+)
+def test_a_projection_without_limits_is_a_tenth_in_doubt(limit: float, outcome: str) -> None:
+    row = make_part("compile", 10.0, basis="projected")
+    (check,) = limit_checks([make_session(run=make_run(row))], limits(compile=limit))
+
+    assert (check.outcome, check.interval) == (outcome, (9.0, 11.0))
+
+
+def test_a_broken_limit_points_to_the_costliest_line() -> None:
+    (check,) = limit_checks([session_of_a_run()], limits(epoch_start=20))
+
+    assert (check.name, check.line) == ("max-run-percent.epoch-start", 12)
+    assert check.sentence == (
+        "Waiting for first batches: 40.0 % of the run "
+        "(95 % interval 38.0 to 43.0 %), over the limit of 20 %."
+    )
+
+
+def test_a_part_that_never_came_passes() -> None:
+    (check,) = limit_checks([session_of_a_run()], limits(evaluation=0))
+    assert check.outcome == "pass"
+
+
+def test_without_a_ledger_nothing_is_decided() -> None:
+    session = make_session(run=None, run_missing="Nothing was told of it.")
+    (check,) = limit_checks([session], limits(compile=5))
+
+    assert check.outcome == "inconclusive"
+    assert check.sentence == "Tracing and compiling was not measured: Nothing was told of it."
+
+
+@pytest.mark.parametrize("part", RUN_PARTS)
+def test_each_part_can_be_limited(part: RunPartName) -> None:
+    assert part in RUN_PART
+    (check,) = limit_checks([session_of_a_run()], GateConfig(max_run_percent={part: 100.0}))
+    assert check.name == f"max-run-percent.{part.replace('_', '-')}"
+
+
+def test_the_gate_asks_them_beside_a_verdict_about_the_steps() -> None:
+    names = [check.name for check in evaluate(session_of_a_run(), limits(compile=5)).checks]
+
+    assert "max-run-percent.compile" in names
+    assert "verdict" in names
+
+
+def gap(ms: float, step: int | None, line: int | None = None) -> DeviceGap:
+    file = None if line is None else "train.py"
+    return DeviceGap(start_ms=0.0, duration_ms=ms, cause="input", step=step, file=file, line=line)
+
+
+def gpu(*gaps_ms: float, busy: float = 60.0, **overrides: Any) -> DeviceActivity:
+    """Idle for the rest of 100 ms; a gap in each step."""
+    values: dict[str, Any] = {
+        "name": "GPU:0",
+        "kind": "gpu",
+        "busy_ms": busy,
+        "idle_ms": 100.0 - busy,
+        "busy_percent": busy,
+        "idle_percent": 100.0 - busy,
+        "gaps": [gap(ms, step) for step, ms in enumerate(gaps_ms)],
+    }
+    return make_device(**{**values, **overrides})
+
+
+def session_with(*devices: DeviceActivity, ratio: float | None = 1.0) -> Session:
+    perturbation = Perturbation(baseline_step_ms=10.0, profiled_step_ms=None, ratio=ratio)
+    return make_session(devices=list(devices), perturbation=perturbation)
+
+
+STEADY = gpu(10.0, 10.0, 10.0, 10.0)
+
+
+@pytest.mark.parametrize(("most", "outcome"), [(39.9, "fail"), (40.0, "pass")])
+def test_steps_that_are_alike_leave_nothing_open(most: float, outcome: str) -> None:
+    check = idle_check(session_with(STEADY), most=most)
+    assert (check.outcome, check.value, check.interval) == (outcome, 40.0, (40.0, 40.0))
+    assert check.sentence.startswith("Device idle (GPU:0): 40.0 % of the profile")
+
+
+@pytest.mark.parametrize(("most", "outcome"), [(25, "fail"), (26, "inconclusive"), (55, "pass")])
+def test_what_steps_differ_by_is_in_the_interval(most: float, outcome: str) -> None:
+    check = idle_check(session_with(gpu(8.0, 12.0, 8.0, 12.0)), most=most)
+    # Of four with a spread of 2.31 ms the sum has an error of 4.62; Student's 3 degrees: 3.1824.
+    reach = 3.1824 * math.sqrt(16.0 / 3.0) * 2.0
+    assert check.interval == pytest.approx((40.0 - reach, 40.0 + reach), rel=1e-4)
+    assert check.outcome == outcome
+
+
+def test_what_the_profiler_may_have_put_in_is_in_the_interval() -> None:
+    check = idle_check(session_with(STEADY, ratio=1.5), most=20.0)
+    # Of a step that natively took two thirds of the time, 60 % of the profile is 90 %.
+    assert check.interval == pytest.approx((10.0, 40.0))
+    assert check.outcome == "inconclusive"
+
+
+@pytest.mark.parametrize("ratio", [None, 0.0, math.inf, math.nan])
+def test_a_ratio_without_sense_changes_nothing(ratio: float | None) -> None:
+    assert idle_check(session_with(STEADY, ratio=ratio), most=50.0).interval == (40.0, 40.0)
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        gpu(20.0, 20.0),
+        gpu(4.0, 4.0, 4.0, 4.0),
+        gpu(gaps=[gap(10.0, None)] * 4),
+    ],
+    ids=["too few steps", "most is in gaps that were not kept", "steps are not known"],
+)
+def test_one_run_whose_spread_is_not_known_decides_nothing(device: DeviceActivity) -> None:
+    check = idle_check(session_with(device), most=90.0)
+    assert check.outcome == "inconclusive"
+    assert "several runs (--repeats 3)" in check.sentence
+
+
+def test_runs_bring_their_own_spread() -> None:
+    runs = [session_with(gpu(busy=busy, gaps=[gap(9.0, None)])) for busy in (60.0, 61.0, 62.0)]
+    check = idle_check(*runs, most=50.0)
+    assert (check.outcome, check.value) == ("pass", 39.0)
+    assert idle_check(*runs, most=39.5).outcome == "inconclusive"
+
+
+def test_a_device_without_gaps_is_known() -> None:
+    assert idle_check(session_with(gpu(busy=99.0, gaps=[])), most=1.0).outcome == "pass"
+
+
+def test_the_idlest_device_counts_and_a_gpu_before_the_cpus() -> None:
+    busier = gpu(3.0, 3.0, 3.0, 3.0, busy=88.0, name="GPU:1")
+    check = idle_check(session_with(make_device(idle_percent=90.0), busier, STEADY), most=50.0)
+    assert check.sentence.startswith("Device idle (GPU:0): 40.0 %")
+    assert idle_check(session_with(make_device(gaps=[])), most=70.0).value == 80.0
+
+
+def test_it_points_to_what_held_the_device_up_longest() -> None:
+    gaps = [gap(9.0, 0, 7), gap(10.0, 1, 12), gap(11.0, 2), gap(10.0, 3, 9)]
+    check = idle_check(session_with(gpu(gaps=gaps)), most=5.0)
+    assert (check.outcome, check.file, check.line) == ("fail", "train.py", 12)
+
+
+def test_a_session_without_a_profile_is_inconclusive() -> None:
+    check = idle_check(session_with(), most=50.0)
+    assert check.outcome == "inconclusive"
+    assert check.sentence == (
+        "Device idle was not measured: no device was seen at work in a profile."
+    )
+
+
+@pytest.mark.parametrize(
+    ("most", "outcome"), [(9.8, "fail"), (10.0, "inconclusive"), (10.1, "pass")]
+)
+def test_on_its_machine_the_step_is_limited(most: float, outcome: str) -> None:
+    check = time_check(make_session(), most)
+    assert (check.outcome, check.value, check.interval) == (outcome, 10.0, (9.9, 10.1))
+    assert "10 ms (95 % interval 9.9 to 10.1 ms)" in check.sentence
+
+
+def test_a_step_of_microseconds_is_not_rounded_away() -> None:
+    steps = make_steps(mean_ms=0.0234, median_ms=0.0234, ci95_ms=(0.0231, 0.0238))
+    check = time_check(make_session(steps=steps), 0.02)
+    assert "0.0234 ms (95 % interval 0.0231 to 0.0238 ms)" in check.sentence
+    assert "| 0.0234 ms | 0.0231 to 0.0238 ms | 0.02 ms |" in render(
+        "markdown", [make_result(check)]
+    )
+
+
+def test_on_another_machine_nothing_is_decided() -> None:
+    check = time_check(make_session(), 9.8, fingerprint="fedc")
+    assert check.outcome == "inconclusive"
+    assert check.sentence == (
+        "Step was not measured: the session is of the machine 0123456789abcdef, and the limit is "
+        "for fedc."
+    )
+
+
+def test_a_step_that_was_not_measured_is_not_judged() -> None:
+    check = time_check(make_session(steps=None, steps_missing="Too few."), 9.8)
+    assert check.sentence == "Step was not measured: Too few."
+
+
+AN_EDIT = Edit("missing-cache:map_0", "a cache", ())
+
+
+def confirmed(speedup: float, **overrides: Any) -> Finding:
+    trial = Trial(
+        state="confirmed",
+        reason=None,
+        speedup=speedup,
+        ci95=(speedup - 0.1, speedup + 0.1),
+        blocks=8,
+    )
+    return make_finding("missing-cache", trial=trial, **overrides)
+
+
+def together(speedup: float, low: float, high: float) -> Session:
+    combined = Combined(findings=["cache"], speedup=speedup, ci95=(low, high))
+    return make_session(combined=combined, findings=[confirmed(1.9)])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [(1.3, 1.7, "fail"), (1.1, 1.7, "inconclusive"), (1.05, 1.2, "pass")],
+)
+def test_all_confirmed_edits_together_are_held_against_it(
+    low: float, high: float, outcome: str
+) -> None:
+    check = speedup_check(together((low + high) / 2, low, high))
+    assert (check.outcome, check.interval, check.limit) == (outcome, (low, high), 1.2)
+
+
+def test_it_says_what_to_change_and_where() -> None:
+    check = speedup_check(together(1.5, 1.3, 1.7))
+
+    assert (check.file, check.line) == ("train.py", 12)
+    assert check.sentence == (
+        "Confirmed speed-up left by missing-cache: 1.50x (95 % interval 1.30 to 1.70x), over the "
+        "limit of 1.2x."
+    )
+
+
+DIFF = "--- a/train.py\n+++ b/train.py\n@@ -1 +1,2 @@\n data = data.map(f)\n+data = data.cache()\n"
+
+
+def test_it_fails_with_the_change_that_makes_up_for_it() -> None:
+    session = together(1.5, 1.3, 1.7).model_copy(update={"patch": Patch(diff=DIFF)})
+    assert speedup_check(session).diff == DIFF
+
+
+def test_a_later_run_may_have_the_change() -> None:
+    first = together(1.5, 1.3, 1.7)
+    later = first.model_copy(update={"patch": Patch(diff=DIFF)})
+    check = speedup_check(first, later, later)
+    assert (check.outcome, check.diff) == ("fail", DIFF)
+
+
+def test_what_is_within_its_limit_wants_no_change() -> None:
+    session = together(1.1, 1.05, 1.15).model_copy(update={"patch": Patch(diff=DIFF)})
+    assert speedup_check(session).diff is None
+
+
+def test_alone_the_largest_counts() -> None:
+    check = speedup_check(make_session(findings=[confirmed(1.4), confirmed(2.0)]))
+    assert (check.value, check.outcome) == (2.0, "fail")
+
+
+def test_what_is_about_results_is_not_about_speed() -> None:
+    check = speedup_check(
+        make_session(findings=[confirmed(2.0, subject="correctness")], trials=a_run())
+    )
+    assert check.outcome == "pass"
+
+
+def a_run() -> TrialRun:
+    return TrialRun(loop_id="loop_0", consumer="training", budget_s=60.0, used_s=20.0)
+
+
+def test_where_trials_confirmed_nothing_nothing_is_left() -> None:
+    check = speedup_check(make_session(trials=a_run(), findings=[make_finding(edit=AN_EDIT)]))
+    assert (check.value, check.outcome) == (1.0, "pass")
+
+
+def test_where_there_was_something_to_try_and_no_trial_nothing_is_known() -> None:
+    check = speedup_check(
+        make_session(trials_missing="No budget.", findings=[make_finding(edit=AN_EDIT)])
+    )
+    assert check.outcome == "inconclusive"
+    assert check.sentence == "Confirmed speed-up left was not measured: No budget."
+
+
+def test_where_there_was_nothing_to_try_nothing_is_left() -> None:
+    assert speedup_check(make_session(findings=[])).outcome == "pass"

@@ -1,0 +1,356 @@
+"""The formats of the gate's results."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from pipediag.gate.config import GateConfig
+from pipediag.gate.evaluation import evaluate
+from pipediag.gate.output import (
+    LONGEST_MARKDOWN,
+    MAX_ANNOTATIONS,
+    as_github,
+    as_json,
+    as_junit,
+    as_markdown,
+    as_text,
+    render,
+)
+from pipediag.gate.result import Check, CheckOutcome, GateResult
+from tests.factories import make_compute_bound_session, make_session
+from tests.gate.junit_structure import problems
+from tests.gate.results import DIFF, FAILED_SCRIPT, MIXED, make_check, make_result
+
+CONFIG = GateConfig(max_input_wait_percent=20, max_overhead_percent=30)
+
+
+def test_one_session() -> None:
+    assert as_text([evaluate(make_session(), CONFIG)]) == (
+        "train.py: failed\n"
+        "  FAIL          max-input-wait-percent [train.py:12]: Input wait: 70.0 % of the step "
+        "(95 % interval 69.0 to 71.0 %), over the limit of 20 %.\n"
+        "  FAIL          parallel-map [train.py:12]: A stateful map runs one element at a "
+        "time. Write the function in TensorFlow operations.\n"
+        "  PASS          max-overhead-percent [train.py:12]: Overhead (dispatch, Python, "
+        "compilation, waiting for the device): 9.0 % of the step (95 % interval 7.0 to 13.0 %), "
+        "within the limit of 30 %.\n"
+        "\n"
+        "Gate: failed (exit status 1).\n"
+    )
+
+
+def test_all_values_of_several_sessions() -> None:
+    text = as_text(
+        [
+            evaluate(make_compute_bound_session(), CONFIG, label="first"),
+            evaluate(make_session(), CONFIG, label="second"),
+        ]
+    )
+    assert "first: passed" in text
+    assert "second: failed" in text
+    assert "Input wait: 1.0 %" in text
+    assert "Input wait: 70.0 %" in text
+    assert text.endswith("Gate: failed (exit status 1): 1 of 2 sessions.\n")
+
+
+def test_text_of_a_failed_script() -> None:
+    text = as_text([GateResult(label="train.py", checks=(), script_failure="It was killed.")])
+    assert text == "train.py: not judged\n  It was killed.\n\nGate: not judged (exit status 3).\n"
+
+
+def test_sessions_that_share_the_worst_status_are_counted() -> None:
+    sessions = [make_session(), make_session(), make_compute_bound_session()]
+    said = as_text([evaluate(session, CONFIG) for session in sessions])
+    assert said.endswith("Gate: failed (exit status 1): 2 of 3 sessions.\n")
+
+
+def test_a_limit_fills_every_column() -> None:
+    config = GateConfig(max_input_wait_percent=20)
+    text = as_markdown([evaluate(make_session(findings=[]), config)])
+    assert "### train.py: failed" in text
+    assert (
+        "| fail | max-input-wait-percent | 70.0 % | 69.0 to 71.0 % | 20 % | train.py:12 | " in text
+    )
+    assert text.endswith("Gate: failed (exit status 1).\n")
+
+
+def test_text_can_neither_break_a_row_nor_add_markup() -> None:
+    check = Check(
+        name="missing-cache",
+        outcome="fail",
+        severity="error",
+        sentence="a | b\nc <img src=x> `d`",
+        file="train.py",
+    )
+    text = as_markdown([GateResult(label="a_b.py", checks=(check,))])
+    (row,) = [line for line in text.splitlines() if line.startswith("| fail")]
+    assert row == (
+        "| fail | missing-cache |  |  |  | train.py | a \\| b c \\<img src=x\\> \\`d\\` |"
+    )
+    assert "### a\\_b.py: failed" in text
+
+
+def test_markdown_of_a_failed_script() -> None:
+    result = GateResult(label="train.py", checks=(), script_failure="It was killed.")
+    text = as_markdown([result])
+    assert "### train.py: not judged\n\nIt was killed.\n" in text
+
+
+def test_each_session_has_a_heading_under_that_of_the_tool() -> None:
+    results = [
+        GateResult(label=label, checks=(), script_failure="It was killed.") for label in "ab"
+    ]
+    assert as_markdown(results) == (
+        "## pipediag\n\n"
+        "### a: not judged\n\nIt was killed.\n\n"
+        "### b: not judged\n\nIt was killed.\n\n"
+        "Gate: not judged (exit status 3): 2 of 2 sessions.\n"
+    )
+
+
+def test_a_comment_has_room_for_it_and_the_worst_are_in_it() -> None:
+    """GitHub refuses a comment of more than 65,536 characters, and says why to nobody."""
+    checks = [make_check("pass", sentence="x " * 2_000) for _ in range(40)]
+    results = [make_result(*checks, make_check(name=f"rule-{at}"), label="b" * 90) for at in "abc"]
+    text = as_markdown(results)
+
+    assert len(text) < LONGEST_MARKDOWN + 500
+    assert all(f"| fail | rule-{at} |" in text for at in "abc")
+    shown = text.count("\n| pass |")
+    assert 0 < shown < 40
+    assert f"{120 - shown} more did not fit here; `--format text` has them all.\n" in text
+    assert text.endswith("Gate: failed (exit status 1): 3 of 3 sessions.\n")
+
+
+def test_a_thousand_sessions_have_an_end_too() -> None:
+    results = [make_result(make_check(), label=f"{at}" * 50) for at in range(1_000)]
+    assert len(as_markdown(results)) < LONGEST_MARKDOWN + 500
+
+
+def annotation_lines(*checks: Check) -> list[str]:
+    text = as_github([GateResult(label="train.py", checks=checks)])
+    return [line for line in text.splitlines() if line.startswith("::")]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "command"),
+    [("fail", "::error"), ("warn", "::warning"), ("inconclusive", "::warning")],
+)
+def test_the_outcome_picks_the_command(outcome: CheckOutcome, command: str) -> None:
+    assert annotation_lines(make_check(outcome)) == [
+        f"{command} file=train.py,line=12,title=pipediag missing-cache::Read again each epoch."
+    ]
+
+
+def test_what_passed_is_not_annotated() -> None:
+    assert annotation_lines(make_check("pass")) == []
+
+
+def test_paths_are_relative_to_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (line,) = annotation_lines(make_check(file=str(tmp_path / "src" / "train.py")))
+    assert line.startswith("::error file=src/train.py,")
+
+
+def test_no_more_than_github_shows_and_errors_first() -> None:
+    checks = [make_check("warn")] * 8 + [make_check("fail")] * 5
+    result = GateResult(label="train.py", checks=tuple(checks))
+    lines = as_github([result]).splitlines()
+    shown = [line for line in lines if line.startswith("::")]
+    assert len(shown) == MAX_ANNOTATIONS
+    assert [line.split()[0] for line in shown] == ["::error"] * 5 + ["::warning"] * 5
+    assert "3 more without an annotation; all are listed below." in lines
+
+
+def test_the_text_follows() -> None:
+    results = [GateResult(label="train.py", checks=(make_check(),))]
+    assert as_github(results).endswith(as_text(results))
+
+
+def test_a_failed_script_is_annotated() -> None:
+    result = GateResult(label="train.py", checks=(), script_failure="It was killed.")
+    assert as_github([result]).startswith("::error title=pipediag::It was killed.\n")
+
+
+def test_errors_of_a_later_session_come_before_warnings() -> None:
+    """What comes late may be left out."""
+    results = [
+        GateResult(label="a", checks=(make_check("warn"),)),
+        GateResult(label="b", checks=(make_check(name="verdict"), make_check(name="missing"))),
+    ]
+    lines = [line for line in as_github(results).splitlines() if line.startswith("::")]
+    assert [line.rpartition("pipediag ")[2].partition(":")[0] for line in lines] == [
+        "verdict",
+        "missing",
+        "missing-cache",
+    ]
+
+
+def test_of_failures_the_one_that_buys_most_comes_first() -> None:
+    lines = annotation_lines(
+        make_check(name="verdict"),
+        make_check("warn", name="small-batch", speedup=9.0),
+        make_check(name="missing-cache", speedup=1.2),
+        make_check("inconclusive", name="retracing"),
+        make_check(name="tf-data-defaults", speedup=2.0),
+    )
+    assert [line.partition("title=pipediag ")[2].partition(":")[0] for line in lines] == [
+        "tf-data-defaults",
+        "missing-cache",
+        "verdict",
+        "small-batch",
+        "retracing",
+    ]
+
+
+def suites(*results: GateResult) -> ET.Element:
+    root = ET.fromstring(as_junit(results).encode())
+    assert problems(root) == []
+    return root
+
+
+def counts(element: ET.Element) -> tuple[str | None, ...]:
+    return tuple(element.get(name) for name in ("tests", "failures", "errors", "skipped"))
+
+
+def test_each_session_is_a_suite_and_each_check_a_case() -> None:
+    root = suites(MIXED, make_result(make_check("pass"), label="second"))
+
+    assert [suite.get("name") for suite in root] == ["train.py", "second"]
+    assert [case.get("name") for case in root[0]] == [
+        "missing-cache",
+        "small-batch",
+        "retracing",
+        "verdict",
+    ]
+    assert [counts(suite) for suite in root] == [("4", "1", "1", "0"), ("1", "0", "0", "0")]
+    assert counts(root) == ("5", "1", "1", None)
+
+
+def test_a_failure_says_where_and_why() -> None:
+    [[[failure]]] = suites(make_result(make_check()))
+
+    assert (failure.tag, failure.get("type")) == ("failure", "failed")
+    assert failure.get("message") == failure.text == "train.py:12: Read again each epoch."
+
+
+def test_what_ends_the_gate_with_4_is_an_error_and_what_does_not_is_skipped() -> None:
+    undecided = make_check("inconclusive")
+    minor = make_check("inconclusive", severity="warn")
+    [ending] = suites(make_result(undecided))
+    [allowed] = suites(make_result(undecided, allow_inconclusive=True))
+    [below] = suites(make_result(minor))
+
+    assert [counts(suite) for suite in (ending, allowed, below)] == [
+        ("1", "0", "1", "0"),
+        ("1", "0", "0", "1"),
+        ("1", "0", "0", "1"),
+    ]
+
+
+def test_a_warning_passes_and_is_heard() -> None:
+    [[case]] = suites(make_result(make_check("warn", severity="warn")))
+    [output] = case
+    assert output.tag == "system-out"
+    assert output.text == "Warning: train.py:12: Read again each epoch."
+
+
+def test_a_script_that_failed_is_an_error() -> None:
+    [suite] = suites(FAILED_SCRIPT)
+    [[error]] = suite
+
+    assert counts(suite) == ("1", "0", "1", "0")
+    assert (error.tag, error.get("message")) == ("error", "The script ended: killed.")
+
+
+def test_what_xml_cannot_hold_is_spelled_out() -> None:
+    [[[failure]]] = suites(make_result(make_check(sentence="a\x00b\ud800c\ufffed <&\"'> ##[x]")))
+    assert failure.text == "train.py:12: a\\x00b\\ud800c\\ufffed <&\"'> ##[x]"
+
+
+@pytest.mark.parametrize("outcome", ["pass", "warn", "fail", "inconclusive"])
+@pytest.mark.parametrize("allowed", [True, False])
+def test_every_outcome_is_built_as_readers_check_it(outcome: CheckOutcome, allowed: bool) -> None:
+    hostile = make_check(outcome, sentence="]]> <failure/> \x00 &amp;", name='"><x y="')
+    result = make_result(hostile, label="<a>", allow_inconclusive=allowed)
+    assert len(list(suites(result, FAILED_SCRIPT, make_result()).iter("testcase"))) == 2
+
+
+def test_json_is_one_line_for_each_script_with_its_figures() -> None:
+    config = GateConfig(max_input_wait_percent=20)
+    results = [evaluate(make_session(findings=[]), config), FAILED_SCRIPT]
+    first, failed = map(json.loads, as_json(results).splitlines())
+
+    assert (first["label"], first["status"], first["exit_status"]) == ("train.py", "failed", 1)
+    assert (first["step_ms"], first["bottleneck"]) == (10.0, "input")
+    assert first["percent_of_step"]["input_wait"] == 70.0
+    [check] = first["checks"]
+    assert (check["name"], check["outcome"]) == ("max-input-wait-percent", "fail")
+    assert (check["value"], check["interval"], check["limit"]) == (70.0, [69.0, 71.0], 20.0)
+    assert failed["script_failure"] == "The script ended: killed."
+
+
+def test_a_number_that_json_does_not_know_is_none() -> None:
+    strange = make_check(value=math.inf, interval=(math.nan, 1.0))
+    [check] = json.loads(as_json([make_result(strange)]))["checks"]
+    assert (check["value"], check["interval"]) == (None, [None, 1.0])
+
+
+RESULT = make_result(make_check("fail", diff=DIFF))
+
+
+def test_in_a_log_it_stands_below_its_check() -> None:
+    check, *below = render("text", [RESULT]).splitlines()[1:7]
+    assert "missing-cache" in check
+    assert [line.strip() for line in below] == [line.strip() for line in DIFF.splitlines()]
+    assert below[3] == f"{' ' * 16} data = data.map(f)"
+
+
+def test_a_comment_has_it_as_a_block_of_code() -> None:
+    said = render("markdown", [RESULT])
+    assert f"\nmissing-cache:\n\n```diff\n{DIFF}```\n" in said
+
+
+def test_no_line_of_it_ends_the_block() -> None:
+    said = render("markdown", [make_result(make_check("fail", diff="+```\n+@all\n"))])
+    assert "````diff\n+```\n+@all\n````\n" in said
+
+
+def test_a_comment_that_is_full_goes_without() -> None:
+    checks = [make_check("fail", diff="+" + "x" * 7_000) for _ in range(40)]
+    assert len(render("markdown", [make_result(*checks)])) < 61_000
+
+
+def test_notes_leave_room_for_a_comment() -> None:
+    said = render("markdown", [make_result(make_check(), notes=("y" * 3_000,) * 100)])
+    assert 50_000 < len(said) < 61_000
+
+
+def test_a_failure_in_junit_has_it_below_the_sentence() -> None:
+    failure = ET.fromstring(render("junit", [RESULT])).find(".//failure")
+    assert failure is not None
+    assert failure.get("message") == "train.py:12: Read again each epoch."
+    assert failure.text == f"train.py:12: Read again each epoch.\n{DIFF}".rstrip()
+
+
+def test_of_a_long_one_the_beginning_is_shown() -> None:
+    long = make_check("fail", diff="".join(f"+line {number}\n" for number in range(500)))
+    said = render("text", [make_result(long)])
+    assert "+line 59\n" in said
+    assert "+line 60\n" not in said
+    assert "`pipediag fix` prints all of it." in said
+
+
+def test_a_line_of_it_gives_a_runner_no_command() -> None:
+    said = render("github", [make_result(make_check("fail", diff="::error::x\r\n##[error]y\n"))])
+    assert [line for line in said.splitlines() if line.lstrip().startswith("::")] == [
+        said.splitlines()[0]
+    ]
+    assert "##[error]" not in said
