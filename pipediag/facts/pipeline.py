@@ -17,6 +17,7 @@ from pipediag.tensorflow_names import (
     LOOKUP,
     PREFETCH_SWITCHES,
     PYTHON_OPERATIONS,
+    RUNS_A_FUNCTION,
     VARIABLES,
 )
 from pipediag.vocabulary import Scalar
@@ -59,6 +60,18 @@ def downstream(session: Session, op: Operation) -> list[Operation]:
     return [
         other for other in ops if any(parent.id == op.id for parent in upstream(session, other))
     ]
+
+
+def filled_shuffles(session: Session) -> list[tuple[Operation, list[Operation]]]:
+    """Return shuffles, the last one first, each with the functions that make what it holds.
+
+    One of names or numbers is full at once, and left out.
+    """
+    found = [
+        (shuffle, [op for op in upstream(session, shuffle) if op.kind in RUNS_A_FUNCTION])
+        for shuffle in reversed(operations(session, "shuffle"))
+    ]
+    return [(shuffle, makers) for shuffle, makers in found if makers]
 
 
 def reaches_the_loop(session: Session, op: Operation, without: Iterable[str]) -> bool:

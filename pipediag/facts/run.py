@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT, Threshold
-from pipediag.facts.pipeline import delay_ms, downstream, operations, reaches_the_loop, upstream
+from pipediag.facts.pipeline import (
+    delay_ms,
+    downstream,
+    filled_shuffles,
+    operations,
+    reaches_the_loop,
+    upstream,
+)
 from pipediag.session.ledger import EXITING, MAKING, PAUSE, Run, RunPart
 from pipediag.session.loops import Loop, LoopTime
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.tensorflow_names import CACHES, RUNS_A_FUNCTION
+from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import RunPartName, RunScope
 
 EXPLAINED_PERCENT = 70.0
@@ -217,13 +224,13 @@ def comes_again(session: Session) -> Operation | None:
     wait_ms = session.steps.fill_ms if session.steps is not None else None
     if wait_ms is None or wait_ms < LONGEST_START_MS:
         return None
-    for shuffle in reversed(operations(session, "shuffle")):
-        if any(op.kind == "repeat" for op in downstream(session, shuffle)):
-            continue
-        costly = [op for op in upstream(session, shuffle) if op.kind in RUNS_A_FUNCTION]
-        behind_ms = sum(delay_ms(session, op) or 0.0 for op in downstream(session, shuffle))
+    for shuffle, costly in filled_shuffles(session):
+        below = downstream(session, shuffle)
         again = all(reaches_the_loop(session, op, without=CACHES) for op in costly)
-        if costly and again and holds_all(session, shuffle) and behind_ms < wait_ms / 2.0:
+        behind_ms = sum(delay_ms(session, op) or 0.0 for op in below)
+        if any(op.kind == "repeat" for op in below) or not again:
+            continue
+        if holds_all(session, shuffle) and behind_ms < wait_ms / 2.0:
             return shuffle
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -144,17 +144,12 @@ class LoopSections:
     def lacking(cls, reason: str) -> LoopSections:
         """All of them missing, for one reason."""
         missing = Missing(reason)
-        return cls(
-            steps=missing,
-            breakdown=missing,
-            perturbation=missing,
-            differential=missing,
-            ceiling=missing,
-            pipeline=missing,
-            host=missing,
-            embedding_cost=missing,
-            text_work=missing,
-        )
+        lacking: dict[str, Any] = {
+            one.name: missing
+            for one in fields(cls)
+            if one.default is MISSING and one.default_factory is MISSING
+        }
+        return cls(**lacking)
 
     def as_fields(self) -> dict[str, Any]:
         """Fields of the session: what is missing is None, with its reason as `<name>_missing`."""

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from pipediag.facts.pipeline import kind_name, operations, upstream
+from pipediag.facts.pipeline import filled_shuffles, kind_name, operations
 from pipediag.facts.script import ended_from_outside
-from pipediag.measures.loop_time import cache_filled_meanwhile
 from pipediag.measures.recorded_windows import Missing
 from pipediag.measures.run.amounts import (
     Amounts,
@@ -47,7 +46,7 @@ from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import SeenLine, SeenLines, Span, Timeline
-from pipediag.tensorflow_names import CACHES, READERS, RUNS_A_FUNCTION
+from pipediag.tensorflow_names import CACHES, READERS
 from pipediag.vocabulary import CUT_SHORT, RUN_PARTS, ScriptOutcome
 
 _LINED = frozenset({"before_training", "between_loops", "epoch_end", "after_training"})
@@ -174,7 +173,7 @@ def _of_line(place: Place, line: SeenLine, evaluating: _Evaluating) -> Place:
 
 
 def with_first_waits_told(session: Session) -> Session:
-    """The session whose ledger says, at the diagnosed loop's waits, what goes on meanwhile."""
+    """Return the session whose ledger says what first batches wait for in the diagnosed loop."""
     run, loop, found = session.run, session.diagnosed_loop(), _meanwhile(session)
     if run is None or loop is None or found is None:
         return session
@@ -190,13 +189,9 @@ def _is_a_wait(row: RunPart, loop_id: str) -> bool:
 
 
 def _meanwhile(session: Session) -> tuple[str, Operation] | None:
-    """A shuffle of what is made before what else has to start, as it hands nothing on until it is
-    full. One of names or numbers is full at once."""
-    for shuffle in reversed(operations(session, "shuffle")):
-        makers = [op for op in upstream(session, shuffle) if op.kind in RUNS_A_FUNCTION]
-        if makers:
-            costliest = max(makers, key=lambda op: op.latency_ms_per_step or 0.0)
-            return f"{kind_name(shuffle)} fills with what {kind_name(costliest)} makes", shuffle
+    for shuffle, makers in filled_shuffles(session):
+        costliest = max(makers, key=lambda op: op.latency_ms_per_step or 0.0)
+        return f"{kind_name(shuffle)} fills with what {kind_name(costliest)} makes", shuffle
     generators = operations(session, "from_generator")
     if generators:
         return f"the generator of {kind_name(generators[0])} starts", generators[0]
@@ -211,30 +206,22 @@ def with_given_epochs(recording: Recording, epochs: int) -> Recording:
 
 
 def told_as_given(run: Run, recording: Recording, epochs: int) -> tuple[Run, str | None]:
-    """The ledger of a recording with given epochs, and a note where they are not what it rests on.
+    """Return the ledger of a recording with given epochs, and a note where it does not use them.
 
     `recording` is the one before, that lacks them.
     """
     lacking = [loop for loop in recording.loops if _lacks(loop)]
-    if not lacking:
-        return run, f"`--epochs {epochs}` was not used: the script tells how long it trains."
-    if run.scope != "run":
-        if any(cache_filled_meanwhile(recording, _given(loop, epochs)) for loop in lacking):
-            return run, (
-                f"`--epochs {epochs}` could not be used: the epoch that was measured fills a "
-                "cache, and how long those take that read it was not seen."
-            )
-        return run, (
-            f"`--epochs {epochs}` could not be used: no epoch was seen to its end and nothing "
-            "tells how many steps one has, or more epochs were seen than that."
+    planned = {(_given(loop, epochs).planned_rounds or 0) * _each(loop) for loop in lacking}
+    if lacking and run.scope != "run":
+        why = (
+            "no epoch was seen to its end that is like those to come, nothing tells how many steps "
+            "one has, or more epochs were seen than that"
         )
-    made_of = {_in_all(_given(loop, epochs)) for loop in lacking}
-    if run.projected_total_s is None or run.epochs_planned not in made_of:
-        return run, (
-            f"`--epochs {epochs}` was not used: the script tells how long it trains, or was seen "
-            "to its end."
-        )
-    return run.model_copy(update={"epochs_given": True}), None
+    elif run.projected_total_s is None or run.epochs_planned not in planned:
+        why = "the script tells how long it trains, or was seen to its end"
+    else:
+        return run.model_copy(update={"epochs_given": True}), None
+    return run, f"`--epochs {epochs}` was not used: {why}."
 
 
 def _lacks(loop: RecordedLoop) -> bool:
@@ -244,10 +231,6 @@ def _lacks(loop: RecordedLoop) -> bool:
 
 def _given(loop: RecordedLoop, epochs: int) -> RecordedLoop:
     return replace(loop, planned_rounds=math.ceil(epochs / _each(loop)))
-
-
-def _in_all(loop: RecordedLoop) -> int:
-    return (loop.planned_rounds or 0) * _each(loop)
 
 
 def _each(loop: RecordedLoop) -> int:

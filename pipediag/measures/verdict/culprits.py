@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pipediag.facts.pipeline import bottleneck, upstream_of
+from pipediag.facts.pipeline import bottleneck, filled_shuffles
 from pipediag.measures.pipeline import slowest
 from pipediag.session.host import Host, hot_line
 from pipediag.session.loops import Loop, NestedCall
+from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.steps import Share
-from pipediag.tensorflow_names import PYTHON_ADAPTERS, RUNS_A_FUNCTION
+from pipediag.tensorflow_names import PYTHON_ADAPTERS
 from pipediag.vocabulary import StepClass
 
 _MOST_OF_A_STEP = 50.0
@@ -67,16 +68,12 @@ def input_culprit(
     return replace(_operation(op), tied=tuple(map(_operation, others)))
 
 
-def shuffle_fill(pipeline: Pipeline | None) -> ShuffleFill | None:
-    """The shuffle whose buffer fills with what something costly above it makes, or None."""
-    ops = pipeline.ops if pipeline is not None else []
-    shuffles = [op for op in ops if op.kind == "shuffle" and not op.made_by_framework]
-    for shuffle in reversed(shuffles):
-        costly = [op for op in upstream_of(ops, shuffle) if op.kind in RUNS_A_FUNCTION]
-        if costly:
-            limiting = slowest(costly[::-1])
-            maker = next((op for op in costly if op.id in limiting[:1]), costly[0])
-            return ShuffleFill(_operation(shuffle), _operation(maker))
+def shuffle_fill(session: Session) -> ShuffleFill | None:
+    """Return the shuffle whose buffer fills with what something costly above it makes, or None."""
+    for shuffle, makers in filled_shuffles(session):
+        limiting = slowest(makers[::-1])
+        maker = next((op for op in makers if op.id in limiting[:1]), makers[0])
+        return ShuffleFill(_operation(shuffle), _operation(maker))
     return None
 
 

@@ -10,7 +10,7 @@ A wait between the epochs that outweighs all of that in the loop goes before the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
 from pipediag.facts.names import exact_time
@@ -53,24 +53,20 @@ from pipediag.measures.verdict.doubts import (
 )
 from pipediag.measures.verdict.sentences import (
     balanced_sentence,
-    behind_in_words,
     beside_tensorflow_sentence,
-    call_sentence,
     costs_most,
     epoch_ends_sentence,
-    first_batch_sentence,
+    first_batches_sentence,
     input_sentence,
     length,
-    missing_sentence,
-    moderate_input,
     no_loop_sentence,
+    no_verdict_sentence,
     other_sentence,
     place,
 )
 from pipediag.session.findings import Verdict
 from pipediag.session.ledger import Run, RunPart
 from pipediag.session.model import Session
-from pipediag.session.record import Interval
 from pipediag.session.steps import Share
 from pipediag.vocabulary import Bottleneck, Group, RunPartName, StepClass, VerdictSeverity
 
@@ -108,25 +104,6 @@ def run_sentence(run: Run, where: Where, bottleneck: Bottleneck) -> str:
     return f"{text}. {_STEPS[bottleneck]}"
 
 
-def first_batches_of_run_sentence(
-    run: Run, later_s: float | None, behind: ShuffleFill | Culprit | None
-) -> str:
-    """Input-bound between the epochs, by the ledger's own seconds.
-
-    `later_s`: of these, all but the first epoch's, in which the pipeline has to start.
-    """
-    seconds, whole = run.seconds_of("epoch_start"), whole_in_words(run)
-    text = (
-        f"Highly input-bound: {run.percent_of('epoch_start'):.0f} % of {whole} ({length(seconds)} "
-        f"of {length(run.whole_s)}) {_SPENT['epoch_start']}{behind_in_words(behind)}"
-    )
-    left_s = run.whole_s - (later_s or 0.0)
-    if 0.0 < left_s < 0.999 * run.whole_s:
-        which = "Without all but the first" if run.scope == "run" else "Without any"
-        text += f". {which} of these waits it would be {run.whole_s / left_s:.3g}x as fast"
-    return f"{text}."
-
-
 def _meanwhile(row: RunPart | None) -> str:
     if row is None or row.waits_for is None:
         return ""
@@ -159,8 +136,9 @@ def outweigh_the_steps(session: Session) -> bool:
 
 def behind_the_waits(session: Session) -> ShuffleFill | Culprit | None:
     """A shuffle that fills, or else what costs most of the input; None where that is not known."""
-    fill = shuffle_fill(session.pipeline)
-    return fill or input_culprit(session.pipeline, session.diagnosed_loop(), session.host)
+    return shuffle_fill(session) or input_culprit(
+        session.pipeline, session.diagnosed_loop(), session.host
+    )
 
 
 def _largest_percent(breakdown: Mapping[StepClass, Share]) -> float:
@@ -200,9 +178,7 @@ def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
         looked |= {"where_file": found.row.file, "where_line": found.row.line}
     if found.part == "epoch_start" and outweigh_the_steps(session):
         looked |= {
-            "summary": first_batches_of_run_sentence(
-                session.run, later_starts_s(session), behind_the_waits(session)
-            ),
+            "summary": _first_batches_of_run(session, session.run),
             "reasons": [f"Of the loop: {verdict.summary}", *verdict.reasons],
         }
     elif found.about_as_much is not None:
@@ -217,6 +193,18 @@ def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
     return verdict.model_copy(update=looked)
 
 
+def _first_batches_of_run(session: Session, run: Run) -> str:
+    """Say so by the ledger's seconds; in the first epoch the pipeline has to start anyway."""
+    return first_batches_sentence(
+        run.seconds_of("epoch_start"),
+        run.whole_s,
+        whole_in_words(run),
+        behind_the_waits(session),
+        saved_s=later_starts_s(session) or 0.0,
+        saved="all but the first of these waits" if run.scope == "run" else "these waits",
+    )
+
+
 def _of_the_loop(session: Session) -> Verdict:
     steps = session.steps
     enough = session.diagnosed_loop() is not None and steps and steps.count >= FEWEST_STEPS
@@ -228,16 +216,12 @@ def _of_the_loop(session: Session) -> Verdict:
 def decide_steps(session: Session) -> Verdict:
     """Return the verdict on the steps alone, whatever the run spends between and around them."""
     if session.diagnosed_loop() is None:
-        return _inconclusive(no_loop_sentence(session), [])
+        return _verdict(session, "inconclusive", "unknown", no_loop_sentence(session), [])
     if session.steps is None or session.steps.count < FEWEST_STEPS:
-        return _inconclusive(_few_steps(session), [])
+        return _verdict(session, "inconclusive", "unknown", _few_steps(session), [])
     if session.breakdown is None:
-        return _inconclusive(missing_sentence(session.breakdown_missing), doubts(session, None, []))
-    return _of_its_epoch(session, _decide_measured(session, session.breakdown))
-
-
-def _of_its_epoch(session: Session, verdict: Verdict) -> Verdict:
-    """Says which epoch it speaks of, where others will not be like it."""
+        return _inconclusive(session, no_verdict_sentence(session.breakdown_missing), [])
+    verdict = _decide_measured(session, session.breakdown)
     filled = cache_words(session)
     if filled is None:
         return verdict
@@ -249,17 +233,17 @@ def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> 
     share = breakdown["input_wait"]
     straddled = limits_within(share.ci95_percent)
     if len(straddled) == 2:
-        return _too_wide(session, share.ci95_percent, straddled)
+        low, high = share.ci95_percent
+        summary = (
+            f"Input wait lies somewhere from {low:.0f} to {high:.0f} % of the step, so it may be "
+            "fine or the bottleneck. Measure longer with --steps."
+        )
+        return _inconclusive(session, summary, straddled)
     if share.percent >= INPUT_BOUND_PERCENT:
         culprit = input_culprit(session.pipeline, session.diagnosed_loop(), session.host)
-        return _verdict(
-            session,
-            "input",
-            "high",
-            input_sentence(share, culprit, most_of_free_input(session)),
-            straddled=straddled,
-            culprit=culprit,
-        )
+        summary = input_sentence(share, culprit, most_of_free_input(session))
+        why = doubts(session, "input", straddled)
+        return _verdict(session, "input", "high", summary, why, culprit)
     return _decide_consumer(session, breakdown, straddled)
 
 
@@ -272,16 +256,10 @@ def _decide_first_batches(session: Session) -> Verdict:
     reasons = list(about_loop_time(loop))
     if time.epoch_ends_seen < FEWEST_EPOCH_ENDS:
         reasons.append(Doubt(epoch_ends_sentence(time)))
-    return Verdict(
-        bottleneck="input",
-        severity="high",
-        summary=first_batch_sentence(time, behind),
-        confidence=confidence_of(reasons),
-        reasons=_reasons(session, [reason.sentence for reason in reasons]),
-        file=culprit.file if culprit else None,
-        line=culprit.line if culprit else None,
-        op_id=culprit.op_id if culprit else None,
+    summary = first_batches_sentence(
+        time.first_batches_s, time.total_s, "the loop's time", behind, each_ms=time.first_batch_ms
     )
+    return _verdict(session, "input", "high", summary, reasons, culprit)
 
 
 def _decide_consumer(
@@ -293,20 +271,25 @@ def _decide_consumer(
     if unknown > most:
         return _unattributed(session, wait, unknown, straddled)
     moderate = wait.percent >= INPUT_FINE_PERCENT
-    also = moderate_input(wait) if moderate else ""
+    also = ""
+    if moderate:
+        also = f" Moderately input-bound as well: input wait is {wait.percent:.0f} % of the step."
     overlap = group_range(session, most)[0] <= group_range(session, next_most)[1]
     if overlap or most - next_most < BALANCED_POINTS:
         sentence = balanced_sentence(first, most, second, next_most) + also
         severity = _severity("overhead", groups["overhead"], moderate)
-        return _verdict(session, "balanced", severity, sentence, straddled=straddled)
+        return _verdict(
+            session, "balanced", severity, sentence, doubts(session, "balanced", straddled)
+        )
     sentence = other_sentence(first, most, breakdown, most_of_free_input(session)) + also
     culprit = python_culprit(breakdown, session.host) if first == "overhead" else None
     call = call_in_each_step(session.diagnosed_loop())
     if call is not None:
-        sentence += call_sentence(call)
+        at = place(call.file, call.line)
+        sentence += f" `{call.what}`{at} takes {call.percent:.0f} % of each step."
         culprit = Culprit(f"`{call.what}`", call.file, call.line)
     severity = _severity(first, most, moderate)
-    return _verdict(session, first, severity, sentence, straddled=straddled, culprit=culprit)
+    return _verdict(session, first, severity, sentence, doubts(session, first, straddled), culprit)
 
 
 def _severity(group: Group, percent: float, input_moderate: bool) -> VerdictSeverity:
@@ -322,29 +305,19 @@ def _verdict(
     bottleneck: Bottleneck,
     severity: VerdictSeverity,
     summary: str,
-    *,
-    straddled: list[float],
+    why: list[Doubt],
     culprit: Culprit | None = None,
 ) -> Verdict:
-    reasons = doubts(session, bottleneck, straddled)
     return Verdict(
         bottleneck=bottleneck,
         severity=severity,
         summary=summary,
-        confidence=confidence_of(reasons),
-        reasons=_reasons(session, [reason.sentence for reason in reasons]),
+        confidence=confidence_of(why) if bottleneck != "inconclusive" else "low",
+        reasons=_reasons(session, [doubt.sentence for doubt in why]),
         file=culprit.file if culprit else None,
         line=culprit.line if culprit else None,
         op_id=culprit.op_id if culprit else None,
     )
-
-
-def _too_wide(session: Session, interval: Interval, straddled: list[float]) -> Verdict:
-    summary = (
-        f"Input wait lies somewhere from {interval[0]:.0f} to {interval[1]:.0f} % of the step, so "
-        "it may be fine or the bottleneck. Measure longer with --steps."
-    )
-    return _inconclusive(summary, doubts(session, None, straddled), session)
 
 
 def _unattributed(session: Session, wait: Share, unknown: float, straddled: list[float]) -> Verdict:
@@ -356,18 +329,12 @@ def _unattributed(session: Session, wait: Share, unknown: float, straddled: list
             f"{fine} (input wait {wait.percent:.0f} % of the step), but what the rest is bound by "
             f"is not known: {unknown:.0f} % of the step could not be attributed."
         )
-    return _inconclusive(summary, doubts(session, None, straddled), session)
+    return _inconclusive(session, summary, straddled)
 
 
-def _inconclusive(summary: str, why: list[Doubt], session: Session | None = None) -> Verdict:
-    sentences = [doubt.sentence for doubt in why]
-    return Verdict(
-        bottleneck="inconclusive",
-        severity="unknown",
-        summary=summary,
-        confidence="low",
-        reasons=_reasons(session, sentences) if session else sentences,
-    )
+def _inconclusive(session: Session, summary: str, straddled: Sequence[float]) -> Verdict:
+    why = doubts(session, None, straddled)
+    return _verdict(session, "inconclusive", "unknown", summary, why)
 
 
 def _reasons(session: Session, sentences: list[str]) -> list[str]:
@@ -394,7 +361,7 @@ def _digits(ms: float) -> str:
 
 def _few_steps(session: Session) -> str:
     if session.steps is None:
-        return missing_sentence(session.steps_missing)
+        return no_verdict_sentence(session.steps_missing)
     counted = "intervals" if averaged(session) else "steps"
     return (
         f"Only {session.steps.count} {counted} were seen after the warm-up; a verdict needs "

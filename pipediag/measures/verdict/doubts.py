@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipediag.facts.limits import (
@@ -46,7 +46,9 @@ def confidence_of(doubts_found: list[Doubt]) -> Confidence:
     return "medium" if weight == 1 else "low"
 
 
-def doubts(session: Session, bottleneck: Bottleneck | None, straddled: list[float]) -> list[Doubt]:
+def doubts(
+    session: Session, bottleneck: Bottleneck | None, straddled: Sequence[float]
+) -> list[Doubt]:
     """Everything that speaks against relying on the numbers; None: no verdict was reached."""
     return [
         *_about_steps(session),
@@ -128,7 +130,7 @@ def _about_the_machine(host: Host | None) -> Iterator[Doubt]:
         yield Doubt("Alone on the machine the script is faster, and its shares may be others.")
 
 
-def _about_limits(straddled: list[float]) -> Iterator[Doubt]:
+def _about_limits(straddled: Sequence[float]) -> Iterator[Doubt]:
     for limit in straddled:
         yield Doubt(f"The interval of the input wait straddles the limit of {limit:g} %.")
 

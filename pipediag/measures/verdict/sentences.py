@@ -10,7 +10,7 @@ from pipediag.facts.names import exact_time
 from pipediag.facts.script import cut_short, ending
 from pipediag.facts.step import GROUPS
 from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
-from pipediag.session.loops import Loop, LoopTime, NestedCall
+from pipediag.session.loops import Loop, LoopTime
 from pipediag.session.model import Session
 from pipediag.session.run import OtherProcesses, Script
 from pipediag.session.steps import Share
@@ -104,18 +104,7 @@ def beside_tensorflow_sentence(wait: Share) -> str:
     )
 
 
-def moderate_input(share: Share) -> str:
-    """What to append where input is no bottleneck, but not free either."""
-    return f" Moderately input-bound as well: input wait is {share.percent:.0f} % of the step."
-
-
-def call_sentence(call: NestedCall) -> str:
-    """What to append where one call of the script's is most of the step."""
-    where = place(call.file, call.line)
-    return f" `{call.what}`{where} takes {call.percent:.0f} % of each step."
-
-
-def missing_sentence(reason: str | None) -> str:
+def no_verdict_sentence(reason: str | None) -> str:
     """Why there is no verdict, and what to do."""
     return f"No verdict: {reason or 'the step was not measured.'}"
 
@@ -145,18 +134,29 @@ def elsewhere(time: LoopTime) -> str:
     return ", ".join(f"{shares[what]:.0f} % is {what}" for what in named)
 
 
-def first_batch_sentence(time: LoopTime, behind: ShuffleFill | Culprit | None) -> str:
-    """Input-bound between the epochs: by how much, and behind which operation."""
-    percent = 100.0 * time.first_batches_s / time.total_s
-    each = f", {length(time.first_batch_ms / 1000)} each time" if time.first_batch_ms else ""
+def first_batches_sentence(
+    waits_s: float,
+    whole_s: float,
+    whole: str,
+    behind: ShuffleFill | Culprit | None,
+    *,
+    each_ms: float | None = None,
+    saved_s: float | None = None,
+    saved: str = "these waits",
+) -> str:
+    """Return the sentence of a run that is input-bound between its epochs, and the upper bound.
+
+    `saved` is what could be saved of the waits, and `saved_s` how long that takes; None for all.
+    """
+    each = f", {length(each_ms / 1000)} each time" if each_ms else ""
     text = (
-        f"Highly input-bound: {percent:.0f} % of the loop's time ({length(time.first_batches_s)} "
-        f"of {length(time.total_s)}) is spent waiting for the first batch of each epoch{each}"
+        f"Highly input-bound: {100.0 * waits_s / whole_s:.0f} % of {whole} ({length(waits_s)} of "
+        f"{length(whole_s)}) is spent waiting for the first batch of each epoch{each}"
     )
     text += behind_in_words(behind)
-    left = time.total_s - time.first_batches_s
-    if left > 0.001 * time.total_s:
-        text += f". Without these waits the loop would be {time.total_s / left:.3g}x as fast"
+    left_s = whole_s - (waits_s if saved_s is None else saved_s)
+    if 0.001 * whole_s < left_s < 0.999 * whole_s:
+        text += f". Without {saved} it would be at most {whole_s / left_s:.3g}x as fast"
     return text + "."
 
 

@@ -1,4 +1,4 @@
-"""Which line is named behind a bottleneck."""
+"""The line that is named behind a bottleneck."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from pipediag.measures.verdict.culprits import (
 from pipediag.measures.verdict.sentences import costs_most
 from pipediag.session.host import Host, HotLine
 from pipediag.session.loops import Loop
+from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import make_host, make_keras, make_loop
+from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.records import make_breakdown, make_operation, make_pipeline
 from tests.rules.sessions import chain
 
@@ -82,18 +83,22 @@ def shuffled(**shuffle: Any) -> list[Operation]:
     ]
 
 
+def piped(ops: list[Operation]) -> Session:
+    return make_session(pipeline=make_pipeline(ops=ops))
+
+
 def test_a_shuffle_fills_with_what_costs_most_above_it() -> None:
-    fill = shuffle_fill(make_pipeline(ops=shuffled()))
+    fill = shuffle_fill(piped(shuffled()))
     maker = Culprit("`flat_map`", "train.py", 1, "read")
     assert fill == ShuffleFill(Culprit("`shuffle`", "train.py", 5, "last"), maker)
-    frameworks = shuffle_fill(make_pipeline(ops=shuffled(made_by_framework=True)))
+    frameworks = shuffle_fill(piped(shuffled(made_by_framework=True)))
     assert frameworks == ShuffleFill(Culprit("`shuffle`", "train.py", 3, "first"), maker)
 
 
 def test_a_shuffle_of_what_costs_nothing_fills_at_once() -> None:
     ops = [make_operation("s", "range"), make_operation("f", "shuffle", parent_ids=["s"])]
-    assert shuffle_fill(make_pipeline(ops=ops)) is None
-    assert shuffle_fill(None) is None
+    assert shuffle_fill(piped(ops)) is None
+    assert shuffle_fill(make_session(pipeline=None)) is None
 
 
 @pytest.mark.parametrize("other", ["dispatch", "compile", "device_wait"])
@@ -127,6 +132,6 @@ def test_which_map_fills_a_shuffle_does_not_hang_on_noise() -> None:
             make_operation("augment", "map", latency_ms_per_step=augment),
             make_operation("shuffle", "shuffle"),
         )
-        fill = shuffle_fill(make_pipeline(ops=ops))
+        fill = shuffle_fill(piped(ops))
         assert fill is not None
         assert fill.maker.op_id == "decode"
