@@ -73,8 +73,15 @@ class Measured:
     percent: float
     draws: Floats
 
+    @property
+    def interval(self) -> Interval:
+        return interval(self.draws)
+
+    def is_clearly_above(self, other: Measured) -> bool:
+        """Return True if more than `CLEARLY_POINTS` lie between the two intervals."""
+        return self.interval[0] > other.interval[1] + CLEARLY_POINTS
+
 
 def clearly_apart(one: Measured, other: Measured) -> bool:
-    """Whether more than `CLEARLY_POINTS` lie between their intervals."""
-    (low, high), (other_low, other_high) = interval(one.draws), interval(other.draws)
-    return low > other_high + CLEARLY_POINTS or other_low > high + CLEARLY_POINTS
+    """Return True if one of them is clearly above the other."""
+    return one.is_clearly_above(other) or other.is_clearly_above(one)

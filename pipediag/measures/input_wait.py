@@ -20,7 +20,6 @@ says nothing of input: it has one shape, for which nothing is compiled any more.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -28,11 +27,9 @@ from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT, SLOWE
 from pipediag.facts.machine import missed_cores
 from pipediag.facts.python_callables import data_cores
 from pipediag.measures.bootstrap import (
-    CLEARLY_POINTS,
     Floats,
     Measured,
     clearly_apart,
-    interval,
     resampled_means,
 )
 from pipediag.measures.recorded_windows import (
@@ -49,64 +46,12 @@ from pipediag.session.steps import InputWait, Perturbation
 from pipediag.trace.steps.splitting import StepSplit
 from pipediag.vocabulary import Contention, InputMethod
 
-# Input wait where tf.data keeps no clock of its own: the repeated batch against the profile.
-#
-# A repeated batch shows what the step costs without its input, but its rows also stay in the
-# caches. The profile shows when the loop stood in GetNext, but the profiler slows the loop down,
-# which hides some of the wait. Where nothing is fought for and the two fall on different sides of
-# a limit, the repeated batch is believed only as far as warm rows can't explain it, and either way
-# that is said.
-
 _LIMITS = (INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT)
 
 WARM_ROWS_PERCENT = 28.0
 """How much shorter the step may be on a repeated batch because its rows stay in the caches, as
 measured on this project's labelled scripts where the threads that make the input are all but
 idle."""
-
-
-@dataclass(frozen=True)
-class Believed:
-    """The share to use, and why it is doubtful, if it is."""
-
-    share: Measured
-    method: Literal["trace", "differential"]
-    doubt: str | None = None
-
-
-def believed_share(
-    alone: ConsumerAlone, trace: Measured | None, contention: Contention | None
-) -> Believed:
-    """Choose between the two; the repeated batch where there is no profile or they agree."""
-    share = Measured(alone.differential.input_share_percent, alone.share_draws)
-    if trace is None or contention is not None or not _decides(share, trace):
-        return Believed(share, "differential")
-    if trace.percent < share.percent <= WARM_ROWS_PERCENT:
-        return Believed(
-            trace,
-            "trace",
-            f"{_apart(share, trace)}: repeated rows stay in the caches, which alone makes steps up "
-            f"to {WARM_ROWS_PERCENT:.0f} % shorter, so the profile is believed.",
-        )
-    return Believed(
-        share, "differential", f"{_apart(share, trace)}: the repeated batch is believed."
-    )
-
-
-def _apart(share: Measured, trace: Measured) -> str:
-    return (
-        f"On a repeated batch the step is {share.percent:.0f} % shorter, but in the profile the "
-        f"loop waits for input {trace.percent:.0f} % of the time, and this TensorFlow has no clock "
-        "of its own to settle it"
-    )
-
-
-def _decides(share: Measured, trace: Measured) -> bool:
-    """Whether they are clearly apart, and on different sides of a limit."""
-    if not clearly_apart(share, trace):
-        return False
-    return any((share.percent < limit) != (trace.percent < limit) for limit in _LIMITS)
-
 
 PIPELINE_CPU_PERCENT = 50.0
 """CPU use of the threads that make the input, of one CPU, from which they slow a consumer on the
@@ -163,46 +108,92 @@ def settle_input_wait(
         compiled: what steps take to be compiled for new lengths.
     """
     trace = trace_input_wait(split) if split is not None else None
-    repeated = alone
     compiles = compiled is not None or (split is not None and _compiles(split))
-    if compiles:
-        alone = None
-    chosen, doubt = native, None
-    method: InputMethod = "native"
-    if native is None and alone is not None:
-        believed = believed_share(alone, trace, contention)
-        chosen, method, doubt = believed.share, believed.method, believed.doubt
-    elif native is None:
-        chosen, method = trace, "trace" if trace is not None else "none"
-    elif alone is not None and _hides_input(native, alone, contention):
-        chosen, method = _with_what_was_taken(native, alone, contention, python_percent)
-    contested = method == "native" and _contradict(native, alone)
-    summary = InputWait.model_validate(
-        {
-            "native_percent": native.percent if native else None,
-            "native_ci95_percent": interval(native.draws) if native else None,
-            "trace_percent": trace.percent if trace else None,
-            "method": method,
-            "contention": contention,
-            "contested_by_percent": alone.differential.input_share_percent
-            if contested and alone is not None
-            else None,
-            "disagreement": doubt
-            or _disagreement(
-                _nothing_compiled(native, repeated)
-                if compiles
-                else _differential_sentence(
-                    native,
-                    alone,
-                    contention if method == "differential" else None,
-                    python_percent,
-                ),
-                _trace_sentence(native, trace, perturbation),
-            ),
-            "unsettled": doubt is not None,
-        }
+    usable = alone.share if alone is not None and not compiles else None
+    chosen, method, doubt = _chosen(native, trace, usable, contention, python_percent)
+    contested = (
+        usable.percent
+        if usable is not None
+        and native is not None
+        and method == "native"
+        and clearly_apart(native, usable)
+        else None
+    )
+    if doubt is not None:
+        differences = [doubt]
+    else:
+        if compiles:
+            first = _compiling_sentence(native, alone)
+        elif method == "differential" and contention is not None:
+            first = _range_sentence(native, usable, contention, python_percent)
+        else:
+            first = _contradiction_sentence(native, usable)
+        sentences = (first, _trace_sentence(native, trace, perturbation))
+        differences = [sentence for sentence in sentences if sentence is not None]
+    summary = InputWait(
+        native_percent=native.percent if native else None,
+        native_ci95_percent=native.interval if native else None,
+        trace_percent=trace.percent if trace else None,
+        method=method,
+        contention=contention,
+        contested_by_percent=contested,
+        disagreement=" ".join(differences) or None,
+        unsettled=doubt is not None,
     )
     return SettledInputWait(summary, chosen)
+
+
+_Choice = tuple[Measured | None, InputMethod, str | None]
+"""The share, its method, and why it is doubtful, if it is."""
+
+
+def _chosen(
+    native: Measured | None,
+    trace: Measured | None,
+    repeated: Measured | None,
+    contention: Contention | None,
+    python_percent: float,
+) -> _Choice:
+    if native is None:
+        if repeated is not None:
+            return without_gap_times(repeated, trace, contention)
+        return trace, "trace" if trace is not None else "none", None
+    if repeated is None or contention is None or not repeated.is_clearly_above(native):
+        return native, "native", None
+    if contention == "python":
+        # Not more than the CPU time that the pipeline's Python took beside the loop.
+        repeated = Measured(
+            min(repeated.percent, native.percent + python_percent),
+            np.minimum(repeated.draws, native.draws + python_percent),
+        )
+    return repeated, "differential", None
+
+
+def without_gap_times(
+    repeated: Measured, trace: Measured | None, contention: Contention | None
+) -> _Choice:
+    """Choose the repeated batch, or the profile where warm rows explain what it is shorter.
+
+    A repeated batch shows what the step costs without its input, but its rows also stay in the
+    caches. The profile shows when the loop stood in GetNext, but the profiler slows the loop down,
+    which hides some of the wait. Where the two fall on different sides of a limit that is said.
+    """
+    if trace is None or contention is not None or not clearly_apart(repeated, trace):
+        return repeated, "differential", None
+    if all((repeated.percent < limit) == (trace.percent < limit) for limit in _LIMITS):
+        return repeated, "differential", None
+    apart = (
+        f"On a repeated batch the step is {repeated.percent:.0f} % shorter, but in the profile the "
+        f"loop waits for input {trace.percent:.0f} % of the time, and this TensorFlow has no clock "
+        "of its own to settle it"
+    )
+    if trace.percent < repeated.percent <= WARM_ROWS_PERCENT:
+        doubt = (
+            f"{apart}: repeated rows stay in the caches, which alone makes steps up to "
+            f"{WARM_ROWS_PERCENT:.0f} % shorter, so the profile is used."
+        )
+        return trace, "trace", doubt
+    return repeated, "differential", f"{apart}: the repeated batch is used."
 
 
 def native_input_wait(recording: Recording, loop: RecordedLoop) -> Measured | None:
@@ -291,43 +282,15 @@ def _share(rows: Floats) -> Measured:
     )
 
 
-def _hides_input(native: Measured, alone: ConsumerAlone, contention: Contention | None) -> bool:
-    return contention is not None and alone.interval[0] > interval(native.draws)[1] + CLEARLY_POINTS
-
-
-def _with_what_was_taken(
-    native: Measured, alone: ConsumerAlone, contention: Contention | None, python_percent: float
-) -> tuple[Measured, InputMethod]:
-    """The wait by gap times and what the pipeline can have taken beside it, up to what the repeated
-    batch says."""
-    most, draws = alone.differential.input_share_percent, alone.share_draws
-    if contention == "python":
-        most = min(most, native.percent + python_percent)
-        draws = np.minimum(draws, native.draws + python_percent)
-    return Measured(most, draws), "differential"
-
-
-def _contradict(native: Measured | None, alone: ConsumerAlone | None) -> bool:
-    if native is None or alone is None:
-        return False
-    low, high = interval(native.draws)
-    return alone.interval[0] > high + CLEARLY_POINTS or alone.interval[1] < low - CLEARLY_POINTS
-
-
 def _compiles(split: StepSplit) -> bool:
     whole_ns = float(split.durations_ns.sum())
     return whole_ns > 0 and 100.0 * split.column("compile").sum() / whole_ns >= COMPILED_PERCENT
 
 
-def _disagreement(*sentences: str | None) -> str | None:
-    return " ".join(sentence for sentence in sentences if sentence) or None
-
-
-def _nothing_compiled(native: Measured | None, alone: ConsumerAlone | None) -> str | None:
+def _compiling_sentence(native: Measured | None, alone: ConsumerAlone | None) -> str | None:
     if alone is None:
         return None
-    shorter = alone.differential.input_share_percent
-    waits = native.percent if native is not None else 0.0
+    shorter, waits = alone.share.percent, native.percent if native is not None else 0.0
     if shorter - waits < COMPILED_PERCENT:
         return None
     more = f", of which {waits:.0f} points are the input wait" if waits >= 1.0 else ""
@@ -337,50 +300,39 @@ def _nothing_compiled(native: Measured | None, alone: ConsumerAlone | None) -> s
     )
 
 
-def _differential_sentence(
+def _range_sentence(
     native: Measured | None,
-    alone: ConsumerAlone | None,
-    contention: Contention | None,
+    repeated: Measured | None,
+    contention: Contention,
     python_percent: float,
 ) -> str | None:
-    if native is None or alone is None:
+    if native is None or repeated is None:
         return None
-    share = alone.differential.input_share_percent
-    if contention is not None:
-        return (
-            f"Input costs between {native.percent:.0f} % of the step, by tf.data's gap times, and "
-            f"{share:.0f} %, by a repeated batch. Meanwhile "
-            f"{_BESIDE[contention].format(percent=python_percent)}."
-        )
-    if not _contradict(native, alone):
-        return None
-    if share > native.percent:
-        return (
-            f"On a repeated batch the step is {share:.0f} % shorter, more than the "
-            f"{native.percent:.0f} % input wait of tf.data's gap times, which are believed: a loop "
-            "that waits runs its own part slower (threads wake up, caches cool), or the "
-            "pipeline's threads take CPU from it."
-        )
     return (
-        f"On a repeated batch the step is only {share:.0f} % shorter, less than the "
-        f"{native.percent:.0f} % input wait of tf.data's gap times, which are believed: the "
-        "pipeline may still have been filling its buffers then. If the device computes while the "
-        "loop waits, free input gains less than they say."
+        f"Input costs between {native.percent:.0f} % of the step, by tf.data's gap times, and "
+        f"{repeated.percent:.0f} %, by a repeated batch. Meanwhile "
+        f"{_BESIDE[contention].format(percent=python_percent)}."
+    )
+
+
+def _contradiction_sentence(native: Measured | None, repeated: Measured | None) -> str | None:
+    if native is None or repeated is None or not clearly_apart(native, repeated):
+        return None
+    return (
+        f"On a repeated batch the step is {repeated.percent:.0f} % shorter, and by tf.data's gap "
+        f"times it waits for input {native.percent:.0f} % of the time. The gap times are used."
     )
 
 
 def _trace_sentence(
     native: Measured | None, trace: Measured | None, perturbation: Perturbation | None
 ) -> str | None:
-    if native is None or trace is None:
+    if native is None or trace is None or not clearly_apart(native, trace):
         return None
-    if not clearly_apart(native, trace):
-        return None
-    first = f"The profile sees {trace.percent:.0f} % where the unprofiled clock sees "
-    first += f"{native.percent:.0f} %: "
     ratio = perturbation.ratio if perturbation else None
-    if ratio is not None and ratio >= SLOWED_RATIO:
-        return first + f"the profiler made the step {ratio:.2f} times as long."
-    if trace.percent < native.percent:
-        return first + "GetNext that overlaps with device compute is no wait in the profile."
-    return first + "few profiled steps, which need not be typical of the baseline."
+    slowed = ratio is not None and ratio >= SLOWED_RATIO
+    why = f": the profiler made the step {ratio:.2f} times as long" if slowed else ""
+    return (
+        f"The profile sees {trace.percent:.0f} % where the unprofiled clock sees "
+        f"{native.percent:.0f} %{why}."
+    )

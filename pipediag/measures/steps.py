@@ -14,14 +14,12 @@ import numpy as np
 
 from pipediag.facts.step import lengths_vary
 from pipediag.measures.bootstrap import (
-    Floats,
     Measured,
     interval,
     resampled_means,
     resampled_medians,
 )
 from pipediag.measures.recorded_windows import Building, step_ms, steps_ns, windows_of
-from pipediag.session.record import Interval
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.steps import Differential, Perturbation, Steps
@@ -112,18 +110,14 @@ _OTHER_SEED = 31
 
 @dataclass(frozen=True)
 class ConsumerAlone:
-    """The measure, and its resampled input shares in percent (clipped at 0), shape (draws,)."""
+    """The step on a repeated batch, and by how much of the baseline's it is shorter."""
 
     differential: Differential
-    share_draws: Floats
-
-    @property
-    def interval(self) -> Interval:
-        return interval(self.share_draws)
+    share: Measured
 
 
 def measure_differential(recording: Recording, loop: RecordedLoop) -> ConsumerAlone | None:
-    """None where the batch was not repeated for enough steps, or there is no baseline.
+    """Return None where the batch was not repeated for enough steps, or there is no baseline.
 
     Compares means, not medians: a pipeline that delivers in bursts has a fast median.
     """
@@ -132,16 +126,15 @@ def measure_differential(recording: Recording, loop: RecordedLoop) -> ConsumerAl
     if len(alone) < FEWEST_STEPS or len(baseline) < FEWEST_STEPS:
         return None
     alone_draws = resampled_means(alone, seed=_OTHER_SEED)
-    shares = 100.0 * (1.0 - alone_draws / resampled_means(baseline))
-    return ConsumerAlone(
-        Differential(
-            step_ms=float(alone.mean()),
-            ci95_ms=interval(alone_draws),
-            steps=len(alone),
-            input_share_percent=max(0.0, 100.0 * (1.0 - float(alone.mean() / baseline.mean()))),
-        ),
-        shares.clip(min=0.0),
+    draws = 100.0 * (1.0 - alone_draws / resampled_means(baseline))
+    percent = max(0.0, 100.0 * (1.0 - float(alone.mean() / baseline.mean())))
+    differential = Differential(
+        step_ms=float(alone.mean()),
+        ci95_ms=interval(alone_draws),
+        steps=len(alone),
+        input_share_percent=percent,
     )
+    return ConsumerAlone(differential, Measured(percent, draws.clip(min=0.0)))
 
 
 def differential_missing(recording: Recording, loop: RecordedLoop) -> str:
@@ -189,10 +182,10 @@ def compiled_for_lengths(
         return None
     if not _each_traces(timeline, recording, loop) and not _some_compile(recording, loop, alone):
         return None
-    percent = alone.differential.input_share_percent - native.percent
+    percent = alone.share.percent - native.percent
     if percent < COMPILED_PERCENT:
         return None
-    return Measured(percent, (alone.share_draws - native.draws).clip(min=0.0))
+    return Measured(percent, (alone.share.draws - native.draws).clip(min=0.0))
 
 
 def _each_traces(timeline: Timeline, recording: Recording, loop: RecordedLoop) -> bool:

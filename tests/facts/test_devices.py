@@ -1,4 +1,4 @@
-"""Questions about devices whose span is 100 ms, so that a millisecond is a percent."""
+"""The devices of a profile."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from pipediag.facts.devices import (
     accelerators,
     accelerators_or_cpus,
+    block_start_ms,
     cause_percent,
     full_name,
     held_up,
@@ -15,6 +16,7 @@ from pipediag.facts.devices import (
     percent_of_span,
     worst,
 )
+from tests.reporters import trial_sessions
 from tests.rules.devices import cpu, gap, gpu
 
 
@@ -94,3 +96,16 @@ def test_findings_on_idle_time_rest_on_the_whole_and_on_the_longest_gap(
         "busy_percent": 80.0,
     }
     assert idle_evidence(device, "copy")["copy_idle_ms"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("start_ms", "since_began_ms", "expected"),
+    [(6000.0, 500.0, 6500.0), (None, 500.0, None), (6000.0, None, None)],
+)
+def test_a_block_stands_on_the_clock_of_the_windows(
+    start_ms: float | None, since_began_ms: float | None, expected: float | None
+) -> None:
+    run = trial_sessions.make_run(start_ms=start_ms)
+    block = run.blocks[0].model_copy(update={"since_began_ms": since_began_ms})
+
+    assert block_start_ms(run, block) == expected

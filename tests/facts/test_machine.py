@@ -1,7 +1,16 @@
+"""The machine, and the limits."""
+
 from __future__ import annotations
 
 import pytest
 
+from pipediag.facts.limits import (
+    INPUT_BOUND,
+    INPUT_BOUND_PERCENT,
+    INPUT_FINE_PERCENT,
+    INPUT_GAPS,
+    INPUT_WAIT,
+)
 from pipediag.facts.machine import cores_allowed, cpus, on_accelerator, pool_size, pool_threads
 from pipediag.session.run import Device
 from tests.factories import make_host, make_session
@@ -41,3 +50,9 @@ def test_a_list_of_cpus_is_no_accelerator() -> None:
 def test_without_a_host_sampler_a_quota_beyond_the_cores_gives_no_more_of_them() -> None:
     session = make_session(host=None, environment=make_environment(cores=8, cpu_quota=16.0))
     assert cpus(session) == 8.0
+
+
+def test_the_limits_are_those_of_xprof() -> None:
+    assert (INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT) == (5.0, 20.0)
+    assert INPUT_WAIT.value == INPUT_FINE_PERCENT
+    assert INPUT_BOUND.value == INPUT_GAPS.value == INPUT_BOUND_PERCENT

@@ -1,30 +1,44 @@
+"""What to deal with first."""
+
 from __future__ import annotations
 
 from typing import Any, get_args
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.facts.limits import WORTH_DOING
-from pipediag.facts.order import concluded, in_order, to_act_on, worth_doing
+from pipediag.facts.order import (
+    SourcePlace,
+    concluded,
+    culprit_place,
+    in_order,
+    to_act_on,
+    what_remains,
+    worth_doing,
+)
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import finding_checks
 from pipediag.reporters.words.findings import group
 from pipediag.rules.registry import run_rules
 from pipediag.session.findings import Finding
+from pipediag.session.host import HotLine
 from pipediag.session.model import Session
 from pipediag.session.run import Script
 from pipediag.session.trials import Trial
 from pipediag.trials.candidates import candidates
 from pipediag.vocabulary import (
     SEVERITY_ORDER,
+    Bottleneck,
     FindingSeverity,
     FindingStatus,
     FindingSubject,
     RunPartName,
     TrialState,
 )
+from tests import factories
 from tests.factories import make_finding, make_loop, make_session, make_verdict
 from tests.ledgers import make_part, make_run
 from tests.records import make_breakdown
@@ -358,3 +372,98 @@ def test_advice_on_an_operation_that_a_trial_made_fast_is_no_next_step() -> None
     more = made("rewrite", op_id="map", speedup_at_most=9.0)
     elsewhere = made("batch", op_id="batch", speedup_at_most=2.0)
     assert steps_of([less, more, elsewhere, found]) == ["parallel", "rewrite", "batch"]
+
+
+def place(verdict: dict[str, Any], **session: Any) -> SourcePlace | None:
+    blank: dict[str, Any] = {"file": None, "line": None, "op_id": None}
+    made = factories.make_verdict(**{**blank, **verdict})
+    return culprit_place(factories.make_session(**{"verdict": made, "findings": [], **session}))
+
+
+NAMED = {"file": "/p/train.py", "line": 12, "op_id": "map_0"}
+OF_RUN = {"where_file": "/p/train.py", "where_line": 40}
+
+
+def test_the_operation_that_the_verdict_names() -> None:
+    assert place({**NAMED, "where": "steps"}) == SourcePlace("/p/train.py", 12, "map_0")
+
+
+def test_what_fills_before_an_epoch_is_more_than_the_call_that_waits() -> None:
+    assert place({**NAMED, **OF_RUN, "where": "epoch_start"}) == SourcePlace(
+        "/p/train.py", 12, "map_0"
+    )
+
+
+def test_where_another_part_of_the_run_weighs_more_its_line() -> None:
+    assert place({**NAMED, **OF_RUN, "where": "epoch_end"}) == SourcePlace("/p/train.py", 40)
+
+
+def test_else_what_the_first_advice_is_about() -> None:
+    refuted = Trial(state="refuted", reason=None)
+    findings = [
+        factories.make_finding(file="/p/other.py", line=1, trial=refuted),
+        factories.make_finding(file="/p/model.py", line=7, op_id=None),
+    ]
+    assert place({}, findings=findings) == SourcePlace("/p/model.py", 7)
+
+
+def test_else_the_loop_if_it_is_slow() -> None:
+    loop = factories.make_loop(file="/p/train.py", line=30)
+    assert place({"severity": "high"}, loops=[loop]) == SourcePlace("/p/train.py", 30)
+    assert place({"severity": "ok"}, loops=[loop]) is None
+
+
+def severe(verdict: dict[str, Any], **overrides: Any) -> Any:
+    made = factories.make_verdict(**{"severity": "high", **verdict})
+    return factories.make_session(**{"verdict": made, "findings": [], **overrides})
+
+
+REFUTED = factories.make_finding(
+    edit=make_edit("edit"), trial=Trial(state="refuted", reason=None, speedup=1.0)
+)
+TOO_LITTLE = factories.make_finding(speedup_at_most=1.01)
+
+
+@pytest.mark.parametrize("findings", [[], [REFUTED], [TOO_LITTLE]])
+@pytest.mark.parametrize("severity", ["high", "moderate"])
+@pytest.mark.parametrize("bottleneck", get_args(Bottleneck))
+@pytest.mark.parametrize("missing", [{}, {"host": None, "pipeline": None}, {"breakdown": None}])
+def test_every_severe_verdict_leads_on(
+    bottleneck: str, severity: str, missing: dict[str, Any], findings: list[Finding]
+) -> None:
+    session = severe({"bottleneck": bottleneck, "severity": severity}, **missing)
+    assert concluded(session, findings).verdict.next_steps
+
+
+@pytest.mark.parametrize("part", sorted(get_args(RunPartName)))
+def test_every_part_of_the_run_leads_on(part: str) -> None:
+    run = factories.make_run(parts=[factories.make_part(part, 8.0)])
+    session = severe({"where": part, "where_file": factories.SCRIPT, "where_line": 31}, run=run)
+    assert concluded(session, []).verdict.next_steps
+
+
+def test_a_script_that_failed_is_to_run_first() -> None:
+    script = Script(path="t.py", args=[], outcome="raised", status=1, detail="ValueError: no rows")
+    session = severe({}, script=script, steps=None, breakdown=None)
+    [step] = concluded(session, []).verdict.next_steps
+    assert "ValueError: no rows" in step
+
+
+def test_the_operation_its_time_and_the_bound_are_named() -> None:
+    hot = HotLine(file="/src/data.py", line=5, function="read", percent=80.0, thread="source")
+    first, second = what_remains(severe({}, host=factories.make_host(hot_python=[hot])))
+    assert "`map` at train.py:12" in first
+    assert "7 ms of waiting in a step of 10 ms, so at most 3.33x" in first
+    assert "data.py:5" in second
+
+
+def test_overhead_begins_at_the_hot_line_of_the_loop() -> None:
+    hot = HotLine(file="/src/fit.py", line=44, function="log", percent=61.0, thread="main")
+    host = factories.make_host(hot_python=[hot])
+    [step] = what_remains(severe({"bottleneck": "overhead"}, host=host))
+    assert "fit.py:44" in step
+
+
+@pytest.mark.parametrize("severity", ["ok", "unknown"])
+def test_nothing_remains_of_what_is_not_severe(severity: str) -> None:
+    assert what_remains(severe({"severity": severity})) == []

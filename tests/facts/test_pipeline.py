@@ -1,3 +1,5 @@
+"""Questions about the recorded pipeline."""
+
 from __future__ import annotations
 
 import math
@@ -8,14 +10,19 @@ import pytest
 from pipediag.facts.pipeline import (
     between,
     bottleneck,
+    by_hand,
     call_name,
+    calls_python,
     costlier,
     delay_ms,
+    differs_by_pass,
     downstream,
+    draws_random,
     following_batch,
     framework_call,
     keeps_elements,
     last_operation,
+    only_looks_up,
     operations,
     option,
     passes_over_data,
@@ -24,12 +31,14 @@ from pipediag.facts.pipeline import (
     reaches_the_loop,
     reads_as_run,
     upstream,
+    uses,
 )
+from pipediag.rules.registry import run_rules
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_keras, make_loop, make_session
-from tests.records import make_environment, make_operation, make_pipeline, make_steps
-from tests.rules.sessions import batch, session_of, source
+from tests.records import make_environment, make_function, make_operation, make_pipeline, make_steps
+from tests.rules.sessions import batch, chain, session_of, source
 
 
 def repeat(count: int | None) -> Operation:
@@ -343,3 +352,118 @@ def test_a_circle_of_what_was_put_in_has_an_end() -> None:
     ]
 
     assert reads_as_run(ops)["b"] == ["tf2"]
+
+
+FLIP = make_function(graph_ops={"RandomUniform": 1, "Mul": 2})
+SCALE = make_function(graph_ops={"Mul": 2})
+PYTHON = make_function(graph_ops={"EagerPyFunc": 1})
+
+
+def test_operations_of_a_family_come_sorted() -> None:
+    family = frozenset({"Sub", "Add", "Mul"})
+
+    assert uses(make_function(graph_ops={"Sub": 1, "Add": 1, "Cast": 1}), family) == ["Add", "Sub"]
+    assert uses(None, family) == []
+
+
+def test_passes_differ_where_the_operation_or_its_function_draws() -> None:
+    assert draws_random(FLIP)
+    assert not draws_random(SCALE)
+    assert draws_random(None) is False
+
+    assert differs_by_pass(make_operation("map", function=FLIP))
+    assert not differs_by_pass(make_operation("map", function=SCALE))
+    assert differs_by_pass(make_operation("mixed", "sample_from_datasets"))
+    assert not differs_by_pass(make_operation("batch", "batch"))
+
+
+def test_python_that_only_traces_is_not_passed_by_elements() -> None:
+    assert calls_python(make_operation("map", function=PYTHON))
+    assert not calls_python(make_operation("map", function=SCALE))
+    assert not calls_python(make_operation("batch", "batch"))
+
+
+@pytest.mark.parametrize(
+    "beside", ["EagerPyFunc", "ReadVariableOp", "RandomUniform", "LookupTableInsertV2"]
+)
+def test_only_looks_up_what_changes_nothing_beside(beside: str) -> None:
+    looks_up = {"LookupTableFindV2": 1, "NotEqual": 1}
+    assert only_looks_up(make_function(stateful=True, graph_ops=looks_up))
+    assert not only_looks_up(make_function(stateful=True, graph_ops={**looks_up, beside: 1}))
+    assert not only_looks_up(SCALE)
+    assert not only_looks_up(None)
+
+
+def decoded_images() -> list[Operation]:
+    made = {"helper": "image_dataset_from_directory", "made_by_framework": True, "line": 7}
+    return chain(
+        make_operation("source", "from_tensor_slices", cardinality=1000, elements=32.0, **made),
+        make_operation(
+            "map",
+            "map",
+            elements=32.0,
+            self_ms_per_step=8.0,
+            element_bytes=1000,
+            function=make_function(),
+            **made,
+        ),
+        make_operation("batch", "batch", parameters={"batch_size": 32}, **made),
+    )
+
+
+def test_what_helpers_make_is_the_users_and_what_keras_makes_for_itself_is_not() -> None:
+    kerass = make_operation("own", "map", made_by_framework=True)
+    session = make_session(pipeline=make_pipeline(ops=[*decoded_images(), kerass]))
+    assert [op.id for op in operations(session)] == ["source", "map", "batch"]
+
+
+def test_names_say_whose_call_it_is() -> None:
+    _, decoding, _ = decoded_images()
+    assert call_name(decoding) == "`map` of `image_dataset_from_directory` at line 7"
+    assert place_name(decoding) == "map of image_dataset_from_directory in line 7"
+
+
+def test_a_helper_that_is_called_as_what_it_makes_is_named_once() -> None:
+    loaded = make_operation("load", "load", helper="load", made_by_framework=True, line=3)
+    assert call_name(loaded) == "`load` at line 3"
+    assert place_name(loaded) == "load in line 3"
+
+
+def test_a_rule_speaks_of_it_and_says_how_to_follow_its_advice() -> None:
+    session = make_session(
+        pipeline=make_pipeline(ops=decoded_images(), bottleneck_op_id="map"),
+        loops=[make_loop(keras=make_keras(epochs=10))],
+        differential=None,
+    )
+    (finding,) = [found for found in run_rules(session) if found.rule == "missing-cache"]
+    assert finding.status == "fail"
+    assert finding.edit is not None
+    assert "`map` of `image_dataset_from_directory` at line 7" in finding.advice
+    assert "`batch_size=None, shuffle=False`" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("helper", "said"),
+    [
+        (None, None),
+        ("make_csv_dataset", "`num_parallel_reads`"),
+        ("make_batched_features_dataset", "`parser_num_threads`"),
+        ("map_and_batch", "`map_and_batch` makes it"),
+        ("tfds.load", "`read_config=tfds.ReadConfig(...)`"),
+        ("as_dataset", "`.cache()`"),
+    ],
+)
+def test_how_to_change_what_a_helper_makes(helper: str | None, said: str | None) -> None:
+    how = by_hand(make_operation("map", "map", helper=helper))
+    assert how is None if said is None else said in (how or "")
+
+
+def test_an_endless_repeat_that_is_zipped_with_an_end_is_no_endless_pass() -> None:
+    """As `timeseries_dataset_from_array` repeats the whole array beside its windows."""
+    repeat = make_operation("repeat", "repeat", cardinality=-1)
+    zipped = make_operation("zip", "zip", parent_ids=["repeat"], cardinality=20)
+    loop = make_loop(keras=make_keras(epochs=3))
+    ended = make_session(pipeline=make_pipeline(ops=[repeat, zipped]), loops=[loop])
+    assert passes_over_data(ended) == 3
+    endless = make_session(pipeline=make_pipeline(ops=[repeat]), loops=[loop])
+    assert passes_over_data(endless) == math.inf

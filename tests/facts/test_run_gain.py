@@ -1,18 +1,28 @@
-"""What a finding's advice comes to in all of the run."""
+"""What a change gains in all of the run."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
+from pipediag.facts import run_gain as facts
 from pipediag.facts.run import later_starts_s, making_ms, starts_s
-from pipediag.facts.run_gain import gain_at_most, gain_for_run, gain_of_all, gain_without
+from pipediag.facts.run_gain import (
+    gain_at_most,
+    gain_for_run,
+    gain_of_all,
+    gain_of_whole,
+    gain_without,
+)
 from pipediag.session.edits import Edit, Insert, MoveLayers
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import FURTHER_ROUNDS, RunGain
+from pipediag.session.ledger import FURTHER_ROUNDS, Run, RunGain, RunSpan
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined, Trial
+from pipediag.vocabulary import RunPartName, RunScope
+from tests import factories
 from tests.evaluations import validation
 from tests.factories import make_finding, make_loop, make_loop_time, make_session
 from tests.ledgers import make_part, make_run
@@ -282,3 +292,177 @@ def test_an_epoch_has_no_part_of_what_comes_once(scope: str) -> None:
     gain = traced(10.0, (0.0, 30.0), scope=scope)
     assert (gain.after_s, gain.once_s) == (40.0, 10.0)
     assert gain.ci95 == pytest.approx((2.5, 2.5))
+
+
+def span(part: RunPartName | None, seconds: float) -> RunSpan:
+    return RunSpan(part=part, start_ms=0.0, duration_ms=1000.0 * seconds)
+
+
+def ledger(scope: RunScope = "1000_steps") -> Run:
+    """Four seconds come once; what pipediag took is none of it."""
+    spans = [span("startup", 3.0), span("compile", 1.0), span("steps", 5.0), span(None, 9.0)]
+    return Run(scope=scope, total_s=9.0, pipediag_s=9.0, parts=[], spans=spans)
+
+
+def gain(scope: RunScope = "1000_steps", speedup: float = 10.0) -> RunGain:
+    return RunGain(
+        speedup=speedup,
+        ci95=(speedup / 2, speedup * 2),
+        before_s=20.0,
+        after_s=20.0 / speedup,
+        basis="measured",
+        scope=scope,
+    )
+
+
+@pytest.mark.parametrize("scope", ["1000_steps", "epoch"])
+def test_what_comes_once_takes_what_it_took(scope: RunScope) -> None:
+    whole = gain_of_whole(gain(scope), ledger(scope), 24.0)
+
+    assert whole is not None
+    assert (whole.before_s, whole.after_s, whole.scope) == (24.0, 6.0, "run")
+    assert whole.speedup == pytest.approx(4.0)
+    assert whole.ci95 is not None
+    assert whole.ci95 == pytest.approx((3.0, 4.8))
+
+
+def test_a_gain_of_the_run_is_as_it_is() -> None:
+    of_run = gain("run")
+
+    assert gain_of_whole(of_run, ledger("run"), 24.0) is of_run
+
+
+def test_a_script_shorter_than_what_comes_once_is_promised_nothing() -> None:
+    assert gain_of_whole(gain(), ledger(), 3.9) is None
+
+
+def test_an_interval_that_is_not_known_stays_so() -> None:
+    predicted = gain().model_copy(update={"ci95": None})
+    whole = gain_of_whole(predicted, ledger(), 24.0)
+
+    assert whole is not None
+    assert whole.ci95 is None
+
+
+def test_what_is_traced_once_more_is_added() -> None:
+    """20 s get ten times as fast, 4 s come once, and 1 to 3 s once more."""
+    traced = gain().model_copy(
+        update={"once_s": 2.0, "once_ci95_s": (1.0, 3.0), "ci95": (10.0, 10.0)}
+    )
+    whole = gain_of_whole(traced, ledger(), 24.0)
+
+    assert whole is not None
+    assert whole.after_s == pytest.approx(8.0)
+    assert whole.ci95 == pytest.approx((24.0 / 9.0, 24.0 / 7.0))
+
+
+def session(**overrides: Any) -> Session:
+    return factories.make_session(**{"run": factories.make_run(), **overrides})
+
+
+def finding(**overrides: Any) -> Finding:
+    values = {"status": "fail", "speedup_at_most": None}
+    return factories.make_finding(**{**values, **overrides})
+
+
+def test_what_makes_the_steps_faster_leaves_the_rest_as_it_is() -> None:
+    trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(1.0, 5.0))
+
+    parts = [
+        factories.make_part("startup", 15.0, ci95=(75.0, 75.0)),
+        factories.make_part("steps", 5.0, loop_id="loop_0", ci95=(25.0, 25.0)),
+    ]
+
+    gain = facts.gain_for_run(session(run=factories.make_run(parts=parts)), finding(trial=trial))
+
+    assert gain is not None
+    assert (gain.before_s, gain.after_s, gain.basis) == (20.0, 17.5, "measured")
+    assert gain.speedup == pytest.approx(20.0 / 17.5)
+    assert gain.ci95 == pytest.approx((1.0, 20.0 / 16.0))
+
+
+def test_how_long_the_part_is_may_be_off_as_well_as_its_trial() -> None:
+    trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(1.6, 2.5))
+    parts = [
+        factories.make_part("startup", 10.0, ci95=(50.0, 50.0)),
+        factories.make_part("steps", 10.0, loop_id="loop_0", ci95=(40.0, 60.0)),
+    ]
+
+    gain = facts.gain_for_run(session(run=factories.make_run(parts=parts)), finding(trial=trial))
+
+    assert gain is not None
+    below = math.hypot(20 / 15 - 20 / 16.25, 20 / 15 - 18 / 14)
+    above = math.hypot(20 / 14 - 20 / 15, 22 / 16 - 20 / 15)
+    assert gain.ci95 == pytest.approx((20 / 15 - below, 20 / 15 + above))
+
+
+def test_a_bound_is_called_that() -> None:
+    limit = facts.gain_for_run(session(), finding(speedup_at_most=5.0))
+
+    assert limit is not None
+    assert (limit.after_s, limit.basis) == (16.0, "at most")
+
+
+def test_nothing_known_gives_no_gain() -> None:
+    known = finding(speedup_at_most=2.0)
+
+    assert facts.gain_for_run(session(), finding()) is None
+    assert facts.gain_for_run(session(run=None), known) is None
+    assert facts.gain_for_run(session(), known.model_copy(update={"subject": "quality"})) is None
+
+
+def test_steps_of_another_loop_get_no_faster() -> None:
+    parts = [
+        factories.make_part("steps", 5.0, loop_id="loop_0", line=20),
+        factories.make_part("steps", 15.0, loop_id="loop_1", line=30),
+    ]
+
+    gain = facts.gain_for_run(
+        session(run=factories.make_run(parts=parts)), finding(speedup_at_most=5.0)
+    )
+
+    assert gain is not None
+    assert gain.after_s == 16.0
+
+
+def test_all_changes_together_are_the_runs_gain_too() -> None:
+    combined = Combined(findings=["a"], speedup=5.0, ci95=None)
+
+    gain = facts.gain_of_all(session(), combined)
+
+    assert gain is not None
+    assert gain.after_s == 16.0
+    assert facts.gain_of_all(session(run=None), combined) is None
+    assert facts.gain_of_all(session(), combined.model_copy(update={"speedup": None})) is None
+
+
+def test_half_a_second_of_steps_can_get_faster_and_none_can_not() -> None:
+    def gain(steps_s: float, **overrides: Any) -> RunGain | None:
+        steps = [factories.make_part("steps", steps_s, loop_id="loop_0")] if steps_s else []
+        rest = factories.make_part("evaluation", 20.0 - steps_s)
+        run = factories.make_run(parts=[*steps, rest])
+        return facts.gain_for_run(session(run=run), finding(**overrides))
+
+    tried = Trial(state="confirmed", reason=None, speedup=2.0)
+    for known in ({"trial": tried}, {"speedup_at_most": 2.0}, {"speedup_at_most": 2.0}):
+        half = gain(0.5, **known)
+        assert half is not None
+        assert half.after_s == 19.75
+        assert gain(0.0, **known) is None
+
+
+def test_a_run_of_nothing_but_steps_gets_as_much_faster_as_they_do() -> None:
+    run = factories.make_run(parts=[factories.make_part("steps", 20.0, loop_id="loop_0")])
+    tried = Trial(state="confirmed", reason=None, speedup=2.0)
+
+    for known in ({"trial": tried}, {"speedup_at_most": 2.0}):
+        gain = facts.gain_for_run(session(run=run), finding(**known))
+        assert gain is not None
+        assert gain.speedup == 2.0
+
+
+def test_changes_of_steps_that_the_ledger_does_not_hold_gain_nothing() -> None:
+    run = factories.make_run(parts=[factories.make_part("evaluation", 20.0)])
+    combined = Combined(findings=["a"], speedup=5.0, ci95=None)
+
+    assert facts.gain_of_all(session(run=run), combined) is None

@@ -1,3 +1,5 @@
+"""Intervals by resampling, and shares that are clearly apart."""
+
 from __future__ import annotations
 
 import math

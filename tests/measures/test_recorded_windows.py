@@ -1,8 +1,11 @@
+"""Recorded windows as arrays and rows."""
+
 from __future__ import annotations
 
 import pytest
 
 from pipediag.measures.recorded_windows import (
+    Building,
     gap_waits_ms,
     next_waits_ms,
     spans_ns,
@@ -11,6 +14,7 @@ from pipediag.measures.recorded_windows import (
     steps_with_gaps,
     window_rows,
 )
+from pipediag.session.timeline import Span, Timeline
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS
 
@@ -92,3 +96,28 @@ def test_of_several_batches_it_has_one_gap_to_come() -> None:
 def test_a_single_step_without_its_gap_is_not_covered() -> None:
     block = make_block(1, 20.0, 3.0, last_gap_unknown=True)
     assert len(gap_waits_ms(block, 1)) == 0
+
+
+@pytest.mark.parametrize(
+    ("start_ns", "step_ns", "builds"),
+    [
+        (90, 20, True),
+        (100, 5, False),  # it ended as this one began
+        (80, 20, True),
+        (70, 20, False),
+        (290, 20, False),  # a callback, and a call that never ended
+    ],
+)
+def test_a_step_builds_where_a_call_that_traced_ends_in_it(
+    start_ns: int, step_ns: int, builds: bool
+) -> None:
+    spans = [
+        Span(1, "first_call", 85, 100),
+        Span(2, "callback", 290, 300),
+        Span(3, "first_call", 295, None),
+    ]
+    assert Building(Timeline(spans)).is_in(start_ns, step_ns) is builds
+
+
+def test_where_nothing_was_written_nothing_builds() -> None:
+    assert not Building(Timeline()).is_in(0, 1000)

@@ -56,13 +56,13 @@ def make_track(count: int = 21, **overrides: Any) -> HostTrack:
     return replace(track, **overrides)
 
 
-def make_window(kind: Any, start_ms: int, end_ms: int, steps: int = 0) -> RecordedWindow:
+def make_host_window(kind: Any, start_ms: int, end_ms: int, steps: int = 0) -> RecordedWindow:
     block = RecordedBlock(durations_ns=[1] * steps)
     return RecordedWindow(kind, "loop", start_ms * MS, end_ms * MS, blocks=[block])
 
 
 def make_stacks_window(start_ms: int, end_ms: int, steps: int) -> RecordedWindow:
-    window = make_window("stacks", start_ms, end_ms, steps)
+    window = make_host_window("stacks", start_ms, end_ms, steps)
     window.python_thread_cpu_ns = {
         f"MainThread#{PID}": 600 * MS,
         f"Thread-1 (source)#{SOURCE}": 200 * MS,

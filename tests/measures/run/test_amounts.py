@@ -1,24 +1,30 @@
-"""Nanoseconds by place, and what hooks can't tell apart divided by the steady step."""
+"""How much time each place took, and the steady step."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from pipediag.measures.run.amounts import Amounts, amounts_of, starts_of, steps_of
+from pipediag.measures.run.amounts import Amounts, amounts_of, starts_of, steady_step, steps_of
+from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
+from pipediag.session.ledger import Run
 from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
+from pipediag.session.recorded_windows import RecordedWindow
 from pipediag.session.recording import RecordedEnvironment
-from pipediag.session.timeline import Span
+from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import SpanKind
 from tests.measures.run.runs import own_loop, recording_of
 from tests.recordings import (
     make_block,
+    make_recorded_loop,
     make_recorded_operation,
     make_recording,
     make_window,
 )
+from tests.records import MS, SCRIPT
 
 HERE, THERE = Place("before_training"), Place("between_loops")
 COMPILE = Place("compile", "step", "train.py", 40)
@@ -254,3 +260,195 @@ def test_an_epoch_that_begins_with_a_first_call_tells_no_wait(
     stretches.add(COMPILE, 1000, "first_call", loop_id="loop1")
 
     assert amounts(stretches, loop).waits_ns == {"loop1": waits}
+
+
+END_MS = 10_000
+
+
+@dataclass
+class Spans:
+    """Numbered as they come, within a script of ten seconds."""
+
+    all: list[Span] = field(default_factory=list)
+
+    def add(self, kind: SpanKind, start_ms: int, end_ms: int, name: str = "", line: int = 20):
+        number = len(self.all) + 1
+        self.all.append(Span(number, kind, start_ms * MS, end_ms * MS, name, SCRIPT, line))
+
+    def ledger(self, loop: RecordedLoop, *windows: RecordedWindow) -> Run:
+        """Steps of 10 ms."""
+        baseline = make_window("baseline", make_block(40))
+        recording = make_recording(loops=[loop], windows=[baseline, *windows])
+        bounds = RunBounds(0, END_MS * MS, "finished")
+        run = measure_run(Timeline(self.all), recording, bounds)
+        assert isinstance(run, Run)
+        return run
+
+
+def started() -> Spans:
+    spans = Spans()
+    spans.add("script", 0, END_MS)
+    return spans
+
+
+def test_the_first_wait_is_told_from_what_is_built_around_the_tracing() -> None:
+    spans = started()
+    spans.add("fit", 1000, 4000, "fit")
+    spans.add("steps", 1000, 4000, "loop1")
+    # 1 ms before the tracing, and then 600: the wait of 400, a step of 10, and building.
+    spans.add("tracing", 1001, 1500)
+    spans.add("first_call", 1000, 2100, "train_function")
+    run = spans.ledger(make_recorded_loop(fill_ns=400 * MS))
+    assert run.seconds_of("epoch_start") == pytest.approx(0.4)
+    assert run.seconds_of("compile") == pytest.approx(1.1 - 0.4 - 0.01)
+    assert run.seconds_of("steps") == pytest.approx(1.9 + 0.01)
+
+
+def test_a_step_that_builds_at_an_epochs_begin_takes_nothing_from_the_other_steps() -> None:
+    spans, seams = started(), []
+    for fold in range(4):
+        begin = 1000 + 2000 * fold
+        spans.add("fit", begin, begin + 1600, "fit")
+        spans.add("steps", begin, begin + 1200, "loop1")
+        spans.add("tracing", begin + 1, begin + 500)
+        spans.add("first_call", begin, begin + 900, "train_function")
+        spans.add("steps", begin + 1250, begin + 1500, "loop1")
+        seams += [
+            RecordedSeam((begin - 400) * MS, (begin + 0) * MS, None, 900 * MS),
+            RecordedSeam((begin + 1200) * MS, (begin + 1250) * MS, None, 60 * MS),
+        ]
+    run = spans.ledger(make_recorded_loop(fill_ns=50 * MS, epoch_seams=seams[1:]))
+    # Eight waits of 50 ms, four of them within what was built.
+    assert run.seconds_of("epoch_start") == pytest.approx(8 * 0.05)
+    assert run.seconds_of("compile") == pytest.approx(4 * (0.9 - 0.05 - 0.01))
+    assert run.seconds_of("steps") == pytest.approx(4 * (0.3 + 0.2 + 0.01))
+
+
+def test_a_first_wait_is_one_where_nothing_is_built_as_well() -> None:
+    spans = started()
+    spans.add("fit", 1000, 4000, "fit")
+    spans.add("steps", 1000, 4000, "loop1")
+    run = spans.ledger(make_recorded_loop(fill_ns=700 * MS))
+    assert run.seconds_of("epoch_start") == pytest.approx(0.7)
+    assert run.seconds_of("steps") == pytest.approx(2.3)
+
+
+@pytest.mark.parametrize(("fill_ms", "waited_ms"), [(400, 400), (None, 0), (5000, 600)])
+def test_what_an_evaluations_first_call_waited_is_not_its_building(
+    fill_ms: int | None, waited_ms: int
+) -> None:
+    spans = started()
+    spans.add("evaluation", 5000, 6000, "evaluate", line=30)
+    spans.add("steps", 5000, 6000, "loop2")
+    spans.add("first_call", 5000, 5600, "test_function", line=30)
+    loop = make_recorded_loop(
+        id="loop2", role="evaluate", line=30, fill_ns=None if fill_ms is None else fill_ms * MS
+    )
+    run = spans.ledger(loop)
+    assert run.seconds_of("compile") == pytest.approx(0.6 - waited_ms / 1000)
+    assert run.seconds_of("evaluation") == pytest.approx(0.4 + waited_ms / 1000)
+
+
+def test_profiled_steps_of_a_loop_within_a_function_were_never_taken_from_it() -> None:
+    spans = started()
+    spans.add("aside", 0, 900)
+    spans.add("steps", 1000, 4000, "loop1")
+    profile = make_window("profile", make_block(20, start_ms=2000.0))
+    run = spans.ledger(make_recorded_loop(kind="in_graph", keras=None, fill_ns=None), profile)
+    assert run.pipediag_s == pytest.approx(0.9)
+    assert run.seconds_of("steps") == pytest.approx(3.0)
+
+
+BEGIN_MS = 1000
+
+
+def baseline(*durations_ms: int, **overrides: Any) -> RecordedWindow:
+    """Steps of a loop whose function is called at the begin of each."""
+    begins_ms = [BEGIN_MS + sum(durations_ms[:number]) for number in range(len(durations_ms))]
+    block = make_block(
+        starts_ns=[one * MS for one in begins_ms],
+        durations_ns=[one * MS for one in durations_ms],
+        **{"gaps_us": [], **overrides},
+    )
+    return make_window("baseline", block)
+
+
+def built_in(*numbers: int, durations_ms: list[int], call_ms: int = 90) -> list[Span]:
+    """A first call of these steps, which begins a little before the step does, and its tracing."""
+    spans = []
+    for number in numbers:
+        begin = (BEGIN_MS + sum(durations_ms[:number])) * MS
+        spans.append(Span(2 * number, "first_call", begin - 9000, begin + call_ms * MS, "step"))
+        spans.append(Span(2 * number + 1, "tracing", begin + MS, begin + (call_ms // 2 + 1) * MS))
+    return spans
+
+
+def steady_ms(spans: list[Span], *windows: RecordedWindow, **of_loop: Any) -> float:
+    loop = make_recorded_loop(**of_loop)
+    step = steady_step(Timeline(spans), make_recording(loops=[loop], windows=list(windows)), loop)
+    assert step is not None
+    return step.ns / MS
+
+
+def test_steps_that_build_their_function_are_no_steady_ones() -> None:
+    durations = [100, 10, 100, 12, 100, 100, 14]
+    spans = built_in(0, 2, 4, 5, durations_ms=durations)
+    assert steady_ms(spans, baseline(*durations)) == pytest.approx(12.0)
+
+
+def test_where_each_builds_a_repeated_batch_tells_and_the_waits_beside_it() -> None:
+    durations = [100, 120, 110, 100]
+    spans = built_in(0, 1, 2, 3, durations_ms=durations)
+    waits = [1 * MS, 3 * MS, 2 * MS, 2 * MS]
+    repeated = make_window("repeat", make_block(20, 8.0, None, start_ms=9000.0))
+    found = steady_ms(spans, baseline(*durations, waits_ns=waits), repeated)
+    assert found == pytest.approx(8.0 + 2.0)
+    # Where the step asks for its batch itself, tf.data's own clock tells of the wait.
+    gaps = [97_000, 117_000, 107_000, 97_000]
+    assert steady_ms(spans, baseline(*durations, gaps_us=gaps), repeated) == pytest.approx(11.0)
+
+
+@pytest.mark.parametrize("repeats", [0, 4])
+def test_without_one_only_the_tracing_is_taken_off(repeats: int) -> None:
+    durations = [100, 100]
+    windows = [baseline(*durations)]
+    if repeats:
+        windows.append(make_window("repeat", make_block(repeats, 8.0, None, start_ms=9000.0)))
+    spans = built_in(0, 1, durations_ms=durations)
+    assert steady_ms(spans, *windows) == pytest.approx(100.0 - 45.0)
+
+
+@pytest.mark.parametrize("free", [4, 5])
+def test_a_repeated_batch_tells_only_where_it_builds_nothing(free: int) -> None:
+    """As a function that is given another Python number each time, or is made anew."""
+    durations = [100, 100]
+    spans = built_in(0, 1, durations_ms=durations)
+    repeated_ms = 9000
+    spans += [
+        Span(10 + number, "tracing", ns, ns + 45 * MS)
+        for number in range(6)
+        for ns in [(repeated_ms + 100 * number + 1) * MS]
+    ]
+    block = make_block(
+        starts_ns=[(repeated_ms + 100 * number) * MS for number in range(6 + free)],
+        durations_ns=[100 * MS] * 6 + [50 * MS] * free,
+        gaps_us=[],
+    )
+    windows = [baseline(*durations, waits_ns=[2 * MS] * 2), make_window("repeat", block)]
+    assert steady_ms(spans, *windows) == pytest.approx(52.0 if free == 5 else 100.0 - 45.0)
+
+
+def test_a_call_of_several_batches_is_one_step() -> None:
+    durations = [100, 40, 40, 40, 40, 40]
+    spans = built_in(0, durations_ms=durations)
+    assert steady_ms(spans, baseline(*durations), batches_per_call=4) == pytest.approx(40.0)
+
+
+def test_few_steps_have_no_interval() -> None:
+    loop = make_recorded_loop()
+    durations = [10, 11, 12, 13, 14]
+    for count, known in ((4, False), (5, True)):
+        recording = make_recording(loops=[loop], windows=[baseline(*durations[:count])])
+        step = steady_step(Timeline(), recording, loop)
+        assert step is not None
+        assert (step.limits_ns is not None) == known

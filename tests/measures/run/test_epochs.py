@@ -1,11 +1,47 @@
-"""What each epoch of the last training took beside its steps."""
+"""The epochs of a loop as the ledger has them."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipediag.facts.run import where
+from pipediag.measures.loop_time import PAUSES
+from pipediag.measures.run.amounts import SteadyStep, steps_of
 from pipediag.measures.run.epochs import Epochs, epochs_of
+from pipediag.measures.run.ledger import WHAT, RunBounds, epochs_taken, measure_run
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
-from pipediag.session.timeline import Span
-from pipediag.vocabulary import RunPartName
+from pipediag.session.ledger import PAUSE, Run
+from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
+from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recorded_windows import RecordedBlock
+from pipediag.session.timeline import Span, Timeline
+from pipediag.vocabulary import LoopRole, RunPartName, ScriptOutcome, SpanKind
+from tests.factories import make_session
+from tests.measures.run.runs import (
+    FIT_LINE,
+    Rows,
+    Written,
+    fit_loop,
+    ledger,
+    ns,
+    own_loop,
+    recording_of,
+    row,
+    rows,
+)
+from tests.recordings import (
+    make_block,
+    make_recorded_loop,
+    make_recorded_operation,
+    make_recording,
+    make_window,
+)
+from tests.records import MS, SCRIPT
 
 END = Place("epoch_end", loop_id="loop1")
 VALIDATION = Place("evaluation", "validation in `fit`", "train.py", 20, "loop1")
@@ -169,9 +205,9 @@ def test_where_our_windows_reach_into_every_end_all_are_kept() -> None:
 
 def three_epochs(fit: int, passing: Passing, steps: tuple[int, ...]) -> None:
     passing.fit = fit
-    for ns in steps:
+    for took in steps:
         passing.at("epoch_start", 3 * fit)
-        passing.at("steps", ns)
+        passing.at("steps", took)
         passing.place(END, fit)
 
 
@@ -211,3 +247,470 @@ def test_epochs_that_our_own_windows_reach_into_stand_for_no_other() -> None:
         passing.place(END, 5)
 
     assert epochs_of(passing.spent, "loop1").whole_ns == [90]
+
+
+BUILT = ("compile", "train_step")
+UNTRACED = make_block(40, 10.0, start_ms=4000.0)
+
+
+def stopped(
+    calls: list[float],
+    block: RecordedBlock = UNTRACED,
+    planned_steps: int | None = None,
+    element_spec: str | None = None,
+) -> Rows:
+    """Steps for ten seconds, in which a function is built for half a second each time."""
+    run = Written()
+    run.span("script", 0.0, None)
+    run.steps(0.0, 10.0)
+    for begin in calls:
+        run.span("first_call", begin, begin + 0.5, "train_step", 12)
+        run.span("tracing", begin + 0.1, begin + 0.4)
+    loop = own_loop(root_op_id=None, fill_ns=0, planned_steps=planned_steps)
+    loop.element_spec = element_spec or loop.element_spec
+    recording = recording_of(loop, windows=[make_window("baseline", block)])
+    return rows(ledger(run, recording, 10.0, "stopped"))
+
+
+def test_what_is_built_for_each_rate_comes_as_often_in_a_thousand_steps() -> None:
+    found = stopped([0.0, 3.0, 6.0, 9.0])
+
+    # Three calls in 804 steps of 10 ms, less the step that each of them made, but the first.
+    assert found["steps", None] == pytest.approx(10.0)
+    assert found[BUILT] == pytest.approx(3 * 0.49 * 1000 / 804, rel=1e-4)
+
+
+@pytest.mark.parametrize("calls", [[0.0], [0.0, 5.0], [0.0, 0.6, 1.2, 1.8]])
+def test_what_is_built_at_first_or_for_one_odd_batch_comes_once(calls: list[float]) -> None:
+    assert list(stopped(calls)) == [("steps", None)]
+
+
+def test_of_a_planned_training_the_rest_is_built_as_often() -> None:
+    found = stopped([0.0, 3.0, 6.0, 9.0], planned_steps=1608)
+
+    assert found[BUILT] == pytest.approx(0.49 + 2 * 3 * 0.49)
+    assert found["steps", None] == pytest.approx(16.08)
+
+
+def test_a_step_is_no_longer_by_what_is_traced_in_it() -> None:
+    """Each of the baseline's ten steps of 0.5 s traces for 0.3 s, and is called again at once."""
+    calls = [0.51 * number for number in range(19)]
+    found = stopped(calls, make_block(9, 510.0, start_ms=5100.0))
+
+    assert found["steps", None] == pytest.approx(210.0)
+    # The last 0.31 s are steps in which nothing is built.
+    assert found[BUILT] == pytest.approx(18 * 0.3 * 1000 / (19 + 0.31 / 0.21), rel=1e-4)
+
+
+def test_of_batches_that_vary_in_length_fewer_and_fewer_are_new() -> None:
+    calls = [0.0, 3.0, 6.0, 9.0]
+    found = stopped(calls, element_spec="TensorSpec(shape=(4, None), dtype=tf.int64)")
+
+    times = math.log1p(1000) / math.log1p(804)
+    assert found[BUILT] == pytest.approx(3 * 0.49 * times, rel=1e-3)
+
+
+MADE = "making the iterator"
+
+
+def seconds_of(run: Run, what: str) -> float:
+    return sum(part.seconds for part in run.parts if part.what == what)
+
+
+def two_epochs(outcome: ScriptOutcome, role: LoopRole = "training", made_ms: int = 300) -> Run:
+    """Two epochs of 200 ms, each 300 ms after its iterator began to be made."""
+    spans = [
+        Span(3, "iterator", 0, made_ms * MS, "loop1"),
+        Span(4, "steps", 300 * MS, 500 * MS, "loop1"),
+        Span(5, "iterator", 500 * MS, (500 + made_ms) * MS, "loop1"),
+        Span(6, "steps", 800 * MS, 1000 * MS, "loop1"),
+    ]
+    return measured(spans, outcome, role)
+
+
+def made_in(*each_ms: int) -> Run:
+    """As many epochs of 200 ms, stopped in the last of them."""
+    spans, now = [], 0
+    for number, ms in enumerate(each_ms):
+        made, trained = (now + ms) * MS, (now + ms + 200) * MS
+        spans.append(Span(3 + 2 * number, "iterator", now * MS, made, "loop1"))
+        spans.append(Span(4 + 2 * number, "steps", made, trained, "loop1"))
+        now += ms + 200
+    return measured(spans, "stopped", end_ms=now)
+
+
+def measured(
+    spans: list[Span], outcome: ScriptOutcome, role: LoopRole = "training", end_ms: int = 1000
+) -> Run:
+    spans = [
+        Span(1, "script", 0, end_ms * MS),
+        Span(2, "fit", 0, end_ms * MS, "fit", SCRIPT, 20),
+        *spans,
+    ]
+    keras = replace(make_recorded_loop().keras, epochs=10, steps_per_epoch=20)  # type: ignore[type-var]
+    loop = make_recorded_loop(keras=keras, planned_steps=200, fill_ns=0, role=role)
+    recording = make_recording(loops=[loop], windows=[make_window("baseline", make_block(40))])
+    run = measure_run(Timeline(spans), recording, RunBounds(0, end_ms * MS, outcome))
+    assert isinstance(run, Run)
+    return run
+
+
+def test_it_is_a_part_of_the_epochs_start() -> None:
+    run = two_epochs("finished")
+    assert run.seconds_of("epoch_start") == pytest.approx(0.6)
+    assert run.seconds_of("epoch_end") == 0
+    [part] = [part for part in run.parts if part.part == "epoch_start"]
+    assert (part.what, part.line, part.count) == ("making the iterator", 20, 2)
+
+
+def test_it_comes_in_each_planned_epoch() -> None:
+    assert two_epochs("stopped").seconds_of("epoch_start") == pytest.approx(10 * 0.3)
+
+
+@pytest.mark.parametrize(
+    ("each_ms", "usual_s", "pause_s", "doubts"),
+    [
+        ((20, 700), 10 * 0.02, 0.7, 1),
+        ((20, 700, 30), 0.02 + 9 * 0.03, 0.7, 1),
+        ((20, 700, 30, 50), 0.02 + 9 * 0.04, 0.7, 1),
+        ((20, 700, 300), 0.02 + 9 * 0.5, 0.0, 0),
+        ((700, 20), 0.7 + 9 * 0.02, 0.0, 0),
+        ((500, 700), 0.5 + 9 * 0.7, 0.0, 0),
+        ((20, 700, 30, 700), 0.02 + 9 * 1.43 / 3, 0.0, 0),
+    ],
+)
+def test_a_pause_that_came_once_is_a_row_of_its_own_and_stands_for_no_other_epoch(
+    each_ms: tuple[int, ...], usual_s: float, pause_s: float, doubts: int
+) -> None:
+    run = made_in(*each_ms)
+    assert seconds_of(run, MADE) == pytest.approx(usual_s)
+    assert seconds_of(run, PAUSE) == pytest.approx(pause_s)
+    said = [one for one in run.not_seen if one == PAUSES]
+    assert len(said) == doubts
+
+
+def test_a_pause_is_in_no_headline() -> None:
+    run = made_in(20, 3000)
+    session = make_session(run=run)
+    [pause] = [part for part in run.parts if part.what == PAUSE]
+    assert (pause.count, pause.basis, pause.ci95_percent) == (1, "measured", None)
+    assert pause.percent > 20.0
+    found = where(session)
+    assert found is not None
+    assert found.part == "steps"
+
+
+def test_that_of_a_look_at_the_data_is_a_part_of_the_look() -> None:
+    run = two_epochs("finished", "preview")
+    assert run.seconds_of("epoch_start") == 0
+    assert run.seconds_of("before_training") == pytest.approx(1.0)
+
+
+def test_so_is_what_lies_between_it_and_the_first_step() -> None:
+    run = two_epochs("finished", made_ms=1)
+    assert run.seconds_of("epoch_start") == pytest.approx(0.6)
+    assert run.seconds_of("epoch_end") == 0
+    assert two_epochs("stopped", made_ms=1).seconds_of("epoch_start") == pytest.approx(10 * 0.3)
+
+
+@pytest.mark.parametrize("kind", ["first_batch", "steps", "first_call"])
+def test_what_lies_before_the_first_epoch_is_its_start_whatever_comes_next(kind: SpanKind) -> None:
+    spans = [
+        Span(1, "script", 0, 1000 * MS),
+        Span(2, "fit", 0, 1000 * MS, "fit", SCRIPT, 20),
+        Span(3, "iterator", 0, 100 * MS, "loop1"),
+        Span(4, kind, 300 * MS, 400 * MS, "loop1"),
+        Span(5, "steps", 400 * MS, 1000 * MS, "loop1"),
+    ]
+    recording = make_recording(loops=[make_recorded_loop(fill_ns=0)], windows=[])
+    run = measure_run(Timeline(spans), recording, RunBounds(0, 1000 * MS, "finished"))
+    assert isinstance(run, Run)
+    assert sum(part.seconds for part in run.parts if part.what == MADE) == pytest.approx(0.3)
+    assert run.seconds_of("before_training") == 0
+
+
+OPERATIONS = [
+    RecordedOperation("source", "from_tensor_slices", "source", "train.py", 3),
+    RecordedOperation("cache", "cache", "cache", "train.py", 5, parent_ids=["source"]),
+]
+
+
+def epochs(
+    lengths: Sequence[float],
+    outcome: ScriptOutcome = "finished",
+    root: str = "cache",
+    kind: str = "cache",
+    planned_steps: int | None = None,
+    steps_per_epoch: int | None = None,
+) -> Run:
+    """A `fit` whose epochs take so many seconds, one second apart."""
+    run, now = Written(), 2.0
+    run.span("script", 1.0, 60.0)
+    run.span("fit", 1.5, 59.0, "fit", 20)
+    for length in lengths:
+        run.span("steps", now, now + length, "loop1")
+        now += length + 1.0
+    loop = fit_loop(root_op_id=root)
+    assert loop.keras is not None
+    loop.keras.steps_per_epoch = steps_per_epoch
+    loop.planned_steps = planned_steps
+    operations = [OPERATIONS[0], replace(OPERATIONS[1], kind=kind)]
+    return ledger(run, recording_of(loop, operations=operations), 60.0, outcome)
+
+
+def fill(run: Run) -> list[tuple[float, int | None]]:
+    return [(row.seconds, row.line) for row in run.parts if row.what == WHAT]
+
+
+def test_what_the_first_epoch_took_longer_is_no_step_of_the_others() -> None:
+    run = epochs([9.0, 2.0, 3.0, 1.0])
+
+    assert fill(run) == [(pytest.approx(6.5), 5)]
+    assert run.seconds_of("steps") == pytest.approx(15.0, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "root"),
+    [([9.0], "cache"), ([2.9, 2.5, 2.5], "cache"), ([9.0, 2.0, 2.0], "source")],
+)
+def test_no_other_first_epoch_is_told_apart(lengths: list[float], root: str) -> None:
+    assert fill(epochs(lengths, root=root)) == []
+
+
+def test_a_snapshot_is_filled_once_as_well() -> None:
+    assert fill(epochs([9.0, 2.0, 3.0, 1.0], kind="snapshot")) == [(pytest.approx(6.5), 5)]
+
+
+def test_an_epoch_that_fills_a_cache_is_not_carried_on_to_all() -> None:
+    """Five epochs of 300 steps, of which a part of the first was seen."""
+    run = epochs([9.0], "stopped", planned_steps=1500, steps_per_epoch=300)
+    assert run.scope == "1000_steps"
+    assert run.projected_missing == (
+        "It was stopped in the epoch that fills its cache, and how long those take that read it "
+        "is not known: these are 1,000 steps of it."
+    )
+    other = epochs([9.0], "stopped", root="source", planned_steps=1500, steps_per_epoch=300)
+    assert (other.scope, other.projected_missing) == ("run", None)
+    assert epochs([9.0]).projected_missing is None
+
+
+def test_it_comes_once_and_belongs_to_its_loop() -> None:
+    [row] = [row for row in epochs([9.0, 2.0, 3.0, 1.0]).parts if row.what == WHAT]
+
+    assert (row.part, row.loop_id, row.count) == ("steps", "loop1", 1)
+
+
+def test_two_epochs_tell_it_apart_at_a_fifth_longer() -> None:
+    assert fill(epochs([2.4, 2.0])) == [(pytest.approx(0.4), 5)]
+    assert fill(epochs([2.39, 2.0])) == []
+
+
+def span(id: int, kind: SpanKind, start_ms: int, end_ms: int, name: str = "") -> Span:
+    return Span(id, kind, start_ms * MS, end_ms * MS, name, SCRIPT, 20)
+
+
+def two_fits() -> Run:
+    """Folds of 2 epochs of 20 steps of 10 ms, each epoch after a wait of 100 ms within a step.
+
+    Two whole folds were seen, and the first epoch of the third.
+    """
+    spans = [span(1, "script", 0, 2800)]
+    seams = []
+    for fold in range(3):
+        begin = 500 + 1000 * fold
+        spans.append(span(10 * fold + 2, "fit", begin, min(begin + 700, 2800), "fit"))
+        for epoch in range(2 if fold < 2 else 1):
+            start = begin + 350 * epoch
+            spans.append(span(10 * fold + 3 + epoch, "steps", start, start + 300, "loop1"))
+            seams.append(RecordedSeam((start - 50) * MS, start * MS, None, 110 * MS))
+    keras = replace(make_recorded_loop().keras, epochs=2, steps_per_epoch=20)  # type: ignore[type-var]
+    loop = make_recorded_loop(
+        keras=keras, planned_steps=40, fill_ns=100 * MS, epoch_seams=seams[1:]
+    )
+    window = make_window("baseline", make_block(40))
+    recording = make_recording(loops=[loop], windows=[window])
+    bounds = RunBounds(0, 2800 * MS, "stopped")
+    run = measure_run(Timeline(spans), recording, bounds)
+    assert isinstance(run, Run)
+    return run
+
+
+def test_folds_that_were_over_are_in_the_whole_beside_the_one_that_is_carried_on() -> None:
+    run = two_fits()
+    # Two folds and the whole third: 3 x 40 steps of 10 ms.
+    assert run.seconds_of("steps") == pytest.approx(1.2)
+    assert run.epochs_planned == 2
+    assert run.epochs_seen == pytest.approx(1.0)
+
+
+def test_so_are_the_waits_and_ends_of_their_epochs() -> None:
+    run = two_fits()
+    assert run.seconds_of("epoch_start") == pytest.approx(6 * 0.1)
+    # 50 ms after each epoch of the two folds, and so in the third, of which none was seen.
+    assert run.seconds_of("epoch_end") == pytest.approx(6 * 0.05)
+
+
+def predicting(every: int = 1) -> Written:
+    """Two epochs of twenty steps of 100 ms: a wait of 10 ms, then 30 ms; every so many `predict`.
+
+    That takes 50 ms more and interrupts its step 10 ms after its begin.
+    """
+    run = Written()
+    run.span("script", 0.0, 100.0)
+    now = 1.0
+    for _ in range(2):
+        run.span("iterator", now, now + 0.1, "loop1")
+        now, begun = now + 0.1, None
+        for number in range(20):
+            handed = now + 0.01
+            if begun is None:
+                run.span("first_batch", now, handed, "loop1")
+                begun = handed
+            now = handed + 0.03
+            if number % every == 0:
+                run.steps(begun, handed + 0.01)
+                begun = None
+                run.span("evaluation", handed + 0.01, handed + 0.06, "predict", 33)
+                now += 0.05
+        if begun is not None:
+            run.steps(begun, now)
+        now += 0.2
+    run.timeline.spans[0] = run.span("script", 0.0, now)
+    run.timeline.spans.pop()
+    return run
+
+
+def seconds(run: Written, loop: RecordedLoop) -> dict[tuple[str, str | None], float]:
+    end = run.timeline.spans[0].end_ns
+    assert end is not None
+    return rows(ledger(run, recording_of(loop, windows=[]), end / 1e9))
+
+
+def test_the_rest_of_a_step_that_predicts_is_no_end_of_an_epoch() -> None:
+    assert seconds(predicting(), own_loop(steps=40)) == {
+        ("before_training", None): 1.0,
+        ("epoch_start", "making the iterator"): 0.2,
+        # The first wait of each epoch.
+        ("epoch_start", None): 0.02,
+        # Forty times 30 ms, and the waits in between; what follows the last `predict` of an epoch
+        # is not told from its end.
+        ("steps", None): pytest.approx(38 * 0.04 + 2 * 0.01),
+        ("evaluation", "`predict`"): 2.0,
+        ("epoch_end", None): pytest.approx(0.2 + 0.02),
+        ("after_training", None): pytest.approx(0.2 + 0.02),
+    }
+
+
+def test_its_epochs_are_what_its_iterators_are() -> None:
+    root = make_recorded_operation("op3", "batch", cardinality=20)
+    recording = recording_of(own_loop(steps=40), operations=[root])
+    report = ledger(predicting(), recording, 60.0, "stopped")
+
+    assert (report.scope, report.epochs_seen) == ("epoch", 1.0)
+    assert row(report, "evaluation", "`predict`").seconds == pytest.approx(1.0)
+    assert row(report, "epoch_start").seconds == pytest.approx(0.01)
+
+
+def test_what_comes_every_ten_steps_is_the_end_of_a_round() -> None:
+    found = seconds(predicting(every=10), own_loop(steps=40))
+
+    assert found["epoch_end", None] > 0.2 + 0.04
+    assert found["epoch_start", None] > 0.02
+
+
+def test_keras_tells_of_its_epochs_itself() -> None:
+    run = predicting()
+    run.span("fit", 0.5, 6.0, "fit", 20)
+    found = seconds(run, fit_loop(steps=40))
+
+    assert found["epoch_start", None] == pytest.approx(0.4)
+
+
+def fits(*taken: int) -> Written:
+    """Calls of one `fit`, each with so many epochs of 2 s."""
+    run, now = Written(), 1.0
+    run.span("script", 0.0, 1.0 + sum(3.0 * epochs + 1.0 for epochs in taken))
+    for epochs in taken:
+        run.span("fit", now, now + 3.0 * epochs, "fit", FIT_LINE)
+        for epoch in range(epochs):
+            run.epoch(now + 3.0 * epoch, now + 3.0 * epoch + 0.5, now + 3.0 * epoch + 2.5)
+        now += 3.0 * epochs + 1.0
+    return run
+
+
+@pytest.mark.parametrize(
+    ("count", "taken", "given", "of_loop", "planned"),
+    [
+        (1, 12, 100, {}, 100),  # as with EarlyStopping
+        (5, 4, 4, {}, 20),
+        (5, 4, 4, {"planned_rounds": 5}, 20),
+        (2, 3, 4, {"planned_rounds": 5}, 20),  # a loop around it that broke off
+    ],
+)
+def test_a_run_that_is_over_had_the_epochs_that_were_seen(
+    count: int, taken: int, given: int, of_loop: dict[str, Any], planned: int
+) -> None:
+    run = fits(*[taken] * count)
+    end_ns = run.timeline.spans[0].end_ns
+    assert end_ns is not None
+    found = ledger(run, recording_of(fit_loop(epochs=given, **of_loop)), end_ns / 1e9)
+
+    assert (found.epochs_seen, found.epochs_planned) == (count * taken, planned)
+    assert found.epochs == count * taken
+
+
+@pytest.mark.parametrize("steps_per_epoch", [200, None])
+def test_calls_that_were_given_more_than_the_first_had_all_of_them(
+    steps_per_epoch: int | None,
+) -> None:
+    """As of `for rate, count in [(1e-3, 5), (1e-4, 9)]: model.fit(..., epochs=count)`."""
+    loop = fit_loop(epochs=5, steps_per_epoch=steps_per_epoch, planned_rounds=2)
+    found = ledger(fits(5, 9), recording_of(loop), 45.0)
+
+    assert (found.epochs_seen, found.epochs_planned) == (14.0, 14)
+
+
+def test_what_interrupts_steps_ends_no_epoch() -> None:
+    """As a callback that predicts every so many batches; an epoch has 200 steps of 10 ms."""
+    step = SteadyStep(ns(0.01))
+    each_half = [ns(0.5)] * 12
+    loop = fit_loop(epochs=10)
+    assert epochs_taken(Epochs(each_half, [], {}), loop, step) == 3.0
+    assert epochs_taken(Epochs([ns(0.5)] * 2, [], {}), loop, step) == 1.0
+    assert epochs_taken(Epochs([ns(2.0)] * 3, [], {}), loop, step) == 3.0
+    unknown = fit_loop(epochs=2, steps_per_epoch=None)
+    assert epochs_taken(Epochs(each_half, [], {}, first_count=12), unknown, step) == 2.0
+    thrice = Epochs(each_half, [], {}, trainings=3, first_count=4)
+    assert epochs_taken(thrice, unknown, None) == 6.0
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_a_slow_first_epoch_is_no_measure_of_the_others(calls: int) -> None:
+    """As of files that are cold on disk: it takes 60 s, with the baseline in it, all others 5 s."""
+    step = SteadyStep(ns(0.3))
+    stretches = [ns(60.0), *[ns(5.0)] * 19]
+    loop = fit_loop(epochs=20 // calls, steps=20 * 200)
+    last = stretches[20 - 20 // calls :]
+    before_ns = {steps_of(loop): sum(stretches) - sum(last)}
+    epochs = Epochs(last, [], {}, before_ns, before_count=20 - len(last), trainings=calls)
+
+    assert epochs_taken(epochs, loop, step) == 20.0
+
+
+def test_with_steps_interrupted_they_are_counted_where_the_first_epoch_was_slow() -> None:
+    """Four stretches an epoch, and EarlyStopping far below the plan."""
+    stretches = [*[ns(15.0)] * 4, *[ns(1.25)] * 4 * 11]
+    loop = fit_loop(epochs=100, steps=12 * 200)
+
+    assert epochs_taken(Epochs(stretches, [], {}), loop, SteadyStep(ns(0.3))) == 12.0
+
+
+def test_what_was_counted_long_before_a_kill_interrupts_no_steps() -> None:
+    loop = fit_loop(epochs=100, steps=200)
+
+    assert epochs_taken(Epochs([ns(2.0)] * 50, [], {}), loop, SteadyStep(ns(0.01))) == 50.0
+
+
+def test_a_loop_of_its_own_has_as_many_as_were_seen() -> None:
+    assert epochs_taken(Epochs([7] * 5, [], {}), own_loop(), None) == 5.0
+    assert epochs_taken(Epochs([], [], {}), own_loop(), None) is None

@@ -1,11 +1,37 @@
-"""Whole runs, made of spans, and where each second of them is."""
+"""The ledger of the run."""
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from pipediag.session.recorded_loops import RecordedSeam
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipediag.measures.recorded_windows import Missing
+from pipediag.measures.run.epochs import Projected
+from pipediag.measures.run.ledger import (
+    NO_TIMELINE,
+    ONLY_OURS,
+    UNMEASURED,
+    UNWRITTEN,
+    RunBounds,
+    measure_run,
+    told_as_given,
+    with_first_waits_told,
+    with_given_epochs,
+    without_the_smallest,
+)
+from pipediag.measures.run.places import Place
+from pipediag.session.ledger import MAKING, Run, RunPart
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
 from pipediag.session.recording import RecordedEnvironment
+from pipediag.session.timeline import Timeline
+from pipediag.vocabulary import ScriptOutcome, SpanKind
+from tests.factories import make_loop, make_session
+from tests.ledgers import make_part, make_run
 from tests.measures.run.runs import (
     FIT_LINE,
     Rows,
@@ -17,9 +43,17 @@ from tests.measures.run.runs import (
     recording_of,
     row,
     rows,
+    seen,
 )
-from tests.recordings import make_block, make_recorded_loop, make_window
-from tests.records import SCRIPT
+from tests.recordings import (
+    make_block,
+    make_recorded_loop,
+    make_recorded_operation,
+    make_recording,
+    make_window,
+)
+from tests.records import SCRIPT, make_operation
+from tests.rules.sessions import batch, session_of, source
 
 
 def three_epochs() -> Written:
@@ -298,3 +332,368 @@ def test_the_first_step_of_jax_has_compiled() -> None:
         ("epoch_start", None): 1.0,
         ("steps", None): 8.1,
     }
+
+
+def test_a_killed_run_has_all_until_its_end() -> None:
+    run = Written()
+    run.span("script", 1.0, None)
+    run.span("fit", 2.0, None, "fit", FIT_LINE)
+    run.epoch(2.0, 3.0, 4.0)
+    run.span("callback", 4.0, None, "Saves", 7)
+
+    report = ledger(run, recording_of(fit_loop()), 10.0, "killed")
+    assert rows(report) == {
+        ("startup", "the interpreter"): 1.0,
+        ("before_training", None): 1.0,
+        ("epoch_start", None): 1.0,
+        ("steps", None): 1.0,
+        ("epoch_end", "the callback Saves"): 6.0,
+    }
+    assert report.projected_total_s is None
+
+
+def test_a_run_without_a_training_is_all_before_it() -> None:
+    run = Written()
+    run.span("script", 1.0, 9.0)
+    run.span("tracing", 2.0, 3.0)
+    report = ledger(run, recording_of(), 10.0)
+
+    assert rows(report) == {
+        ("startup", "the interpreter"): 1.0,
+        ("before_training", None): 7.0,
+        ("compile", "what `a function` builds"): 1.0,
+        ("after_training", "exit"): 1.0,
+    }
+    assert (report.epochs_seen, report.epochs_planned) == (None, None)
+
+
+def test_a_stopped_run_without_a_training_ends_where_it_was_stopped() -> None:
+    run = Written()
+    run.span("script", 1.0, 9.0)
+    report = ledger(run, recording_of(), 15.0, "stopped")
+
+    assert rows(report) == {("startup", "the interpreter"): 1.0, ("before_training", None): 8.0}
+    assert report.projected_missing == UNMEASURED
+
+
+def test_a_held_run_ends_at_the_last_moment_that_is_known() -> None:
+    run = Written()
+    run.span("script", 1.0, None)
+    run.epoch(2.0, 3.0, 5.0)
+    run.saw(5.0, 6.0)
+    report = ledger(run, recording_of(), 15.0, "stopped")
+
+    assert report.total_s == pytest.approx(6.0)
+
+
+def test_what_was_compiled_is_told_by_its_function_and_by_the_call_that_it_is_for() -> None:
+    run = Written()
+    run.span("script", 0.0, 10.0)
+    run.span("first_call", 0.0, 1.0, "augment", 50)
+    run.span("tracing", 0.2, 0.8)
+    run.span("fit", 1.0, 9.0, "fit", FIT_LINE)
+    run.span("tracing", 1.0, 3.0)
+    run.span("first_call", 3.0, 4.0, "metric", 60)
+    run.span("evaluation", 5.0, 6.0, "evaluate", FIT_LINE)
+    run.span("first_call", 5.0, 5.5, "one_step", FIT_LINE)
+    report = ledger(run, recording_of(), 10.0)
+
+    compiled = {key: seconds for key, seconds in rows(report).items() if key[0] == "compile"}
+    assert compiled == {
+        ("compile", "augment"): 1.0,
+        ("compile", "what `fit` builds"): 2.0,
+        ("compile", "metric"): 1.0,
+        ("compile", "the step of `evaluate`"): 0.5,
+    }
+    assert row(report, "compile", "metric").line == 60
+    assert row(report, "compile", "what `fit` builds").line == FIT_LINE
+
+
+def test_after_the_last_thing_that_was_written_nothing_is_guessed() -> None:
+    run = Written()
+    run.span("script", 0.0, None)
+    run.span("fit", 1.0, None, "fit", FIT_LINE)
+    run.epoch(1.0, 2.0, 4.0)
+    run.span("callback", 4.0, None, "Saves", 7)
+    run.timeline.until_ns = ns(5.0)
+    report = ledger(run, recording_of(fit_loop()), 1000.0)
+
+    assert rows(report) == {
+        ("before_training", None): 1.0,
+        ("epoch_start", None): 1.0,
+        ("steps", None): 2.0,
+        ("epoch_end", "the callback Saves"): 1.0,
+    }
+    assert report.not_seen == [UNWRITTEN]
+
+
+def test_lines_are_in_the_place_that_the_script_was_at_and_imports_are_start_up() -> None:
+    run = Written()
+    run.span("script", 0.0, 20.0)
+    run.saw(0.0, 2.0, seen(1, 1.5, importing=True), seen(5, 0.5))
+    run.saw(2.0, 4.0, seen(5, 1.0), seen(6, 0.5, "load"), seen(8, 0.04))
+    run.epoch(4.0, 5.0, 9.0)
+    run.saw(6.0, 7.0, seen(30, 1.0))
+    run.saw(9.0, 11.0, seen(33, 1.5, "Trainer.save"))
+    run.epoch(11.0, 12.0, 16.0)
+    run.saw(16.0, 18.0, seen(90, 2.0), seen(91, 2.0), seen(92, 4.0))
+    report = ledger(run, recording_of(own_loop()), 20.0)
+
+    assert [
+        (part.part, part.what, part.line, round(part.seconds, 4))
+        for part in report.parts
+        if part.part not in ("steps", "epoch_start")
+    ] == [
+        ("startup", "imports", 1, 1.5),
+        ("before_training", "the script's own line", 5, 1.5),
+        ("before_training", None, None, 0.5),
+        ("before_training", "in `load`", 6, 0.5),
+        ("epoch_end", "in `Trainer.save`", 33, 1.5),
+        ("epoch_end", None, None, 0.5),
+        ("after_training", "the script's own line", 92, 2.0),
+        ("after_training", "the script's own line", 90, 1.0),
+        ("after_training", "the script's own line", 91, 1.0),
+    ]
+
+
+def test_nothing_is_said_where_nothing_was_written() -> None:
+    bounds = RunBounds(0, 10, "finished")
+
+    assert measure_run(Timeline(), make_recording(), bounds) == Missing(NO_TIMELINE)
+    run = Written()
+    run.span("script", 1.0, 2.0)
+    assert measure_run(run.timeline, None, bounds) == Missing(NO_TIMELINE)
+
+
+KINDS: tuple[SpanKind, ...] = (
+    "fit",
+    "evaluation",
+    "callback",
+    "first_batch",
+    "steps",
+    "first_call",
+    "tracing",
+    "aside",
+)
+moments = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(sorted)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(KINDS), moments, st.sampled_from(["loop1", "look", ""]))),
+    st.lists(st.tuples(moments, st.integers(1, 40), st.booleans())),
+    st.sampled_from(["finished", "killed", "stopped"]),
+    st.sampled_from([None, 4000, 7]),
+    st.one_of(st.none(), st.integers(1, 45)),
+)
+def test_whatever_is_written_the_parts_add_up(
+    listed: list[tuple[SpanKind, list[int], str]],
+    lines: list[tuple[list[int], int, bool]],
+    outcome: ScriptOutcome,
+    planned: int | None,
+    until: int | None,
+) -> None:
+    run = Written()
+    run.span("script", 1.0, 42.0)
+    for kind, (first, last), name in listed:
+        run.span(kind, first, last, name, 20)
+    for (first, last), line, importing in lines:
+        run.saw(first, last, seen(line, 0.5 * line, importing=importing))
+    run.timeline.spans.sort(key=lambda span: (span.start_ns, span.id))
+    run.timeline.until_ns = None if until is None else ns(until)
+    recording = recording_of(
+        fit_loop(planned_steps=planned), make_recorded_loop(id="look", role="preview")
+    )
+
+    if measure_run(run.timeline, recording, RunBounds(0, ns(45.0), outcome)) != Missing(ONLY_OURS):
+        ledger(run, recording, 45.0, outcome)
+
+
+def test_a_run_of_which_only_our_own_time_was_seen_has_no_ledger() -> None:
+    run = Written()
+    run.span("script", 1.0, 2.0)
+    run.span("aside", 0.0, 45.0)
+
+    assert measure_run(run.timeline, recording_of(), RunBounds(0, ns(45.0), "finished")) == Missing(
+        ONLY_OURS
+    )
+
+
+END = Place("epoch_end", loop_id="loop1")
+SMALL = Place("epoch_end", "the callback History", "train.py", 7, "loop1")
+LARGE = Place("epoch_end", "the callback Saves", "train.py", 9, "loop1")
+STEPS = Place("steps", None, "train.py", 20, "loop1")
+
+
+def test_a_small_place_joins_its_part_at_the_same_loop() -> None:
+    whole = {SMALL: Projected(1.9, 3), STEPS: Projected(900.0, 5), LARGE: Projected(98.1, 2)}
+
+    assert without_the_smallest(whole) == {
+        END: Projected(1.9, 3),
+        STEPS: whole[STEPS],
+        LARGE: whole[LARGE],
+    }
+
+
+def test_it_is_added_to_what_is_there() -> None:
+    whole = {END: Projected(97.0, None), SMALL: Projected(1.0, 3), STEPS: Projected(902.0, 5)}
+
+    assert without_the_smallest(whole)[END] == Projected(98.0, None)
+
+
+def test_two_thousandths_are_enough_for_a_row() -> None:
+    whole = {SMALL: Projected(2.0, 3), STEPS: Projected(998.0, 5)}
+
+    assert without_the_smallest(whole) == whole
+
+
+def test_a_part_as_a_whole_stays_however_small() -> None:
+    whole = {END: Projected(0.1, None), STEPS: Projected(999.9, 5)}
+
+    assert without_the_smallest(whole) == whole
+
+
+def test_nothing_is_nothing() -> None:
+    assert without_the_smallest({}) == {}
+
+
+SHUFFLE = make_operation("shuffle", "shuffle", line=14)
+CHEAP = make_operation("cheap", "map", line=11, latency_ms_per_step=0.1)
+COSTLY = make_operation("costly", "interleave", line=12, latency_ms_per_step=5.0)
+GENERATOR = make_operation("gen", "from_generator", line=3)
+READER = make_operation("read", "TFRecordDataset", line=5, helper="read_all")
+
+
+def told(*ops: Operation, row: RunPart | None = None) -> list[tuple[str | None, int | None]]:
+    starts = row or make_part("epoch_start", 20.0, loop_id="loop_0", line=20)
+    session = session_of(*ops, loops=[make_loop()], run=make_run(starts))
+    run = with_first_waits_told(session).run
+    assert run is not None
+    return [(row.waits_for, row.waits_for_line) for row in run.parts]
+
+
+@pytest.mark.parametrize(
+    ("ops", "words", "line"),
+    [
+        (
+            (source(), COSTLY, CHEAP, SHUFFLE, batch()),
+            "`shuffle` fills with what `interleave` makes",
+            14,
+        ),
+        ((READER, SHUFFLE, COSTLY, batch()), "`TFRecordDataset` of `read_all` opens its files", 5),
+        (
+            (source(), COSTLY, SHUFFLE, make_operation("late", "shuffle", line=19), batch()),
+            "`shuffle` fills with what `interleave` makes",
+            19,
+        ),
+        ((GENERATOR, SHUFFLE, batch()), "`shuffle` fills with what `from_generator` makes", 14),
+        ((GENERATOR, COSTLY, batch()), "the generator of `from_generator` starts", 3),
+        ((READER, batch()), "`TFRecordDataset` of `read_all` opens its files", 5),
+    ],
+)
+def test_a_wait_is_told_by_what_has_to_start(
+    ops: tuple[Operation, ...], words: str, line: int
+) -> None:
+    assert told(*ops) == [(words, line), (None, None)]
+
+
+def test_of_numbers_that_are_shuffled_nothing_is_told() -> None:
+    assert told(source(), SHUFFLE, COSTLY, batch()) == [(None, None), (None, None)]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        make_part("epoch_start", 20.0, loop_id="loop_1", line=20),
+        make_part("epoch_start", 20.0, loop_id="loop_0", line=20, what=MAKING),
+        make_part("epoch_start", 20.0, loop_id="loop_0"),
+        make_part("epoch_end", 20.0, loop_id="loop_0", line=20),
+    ],
+    ids=["another loop", "iterators", "what is left", "another part"],
+)
+def test_other_rows_stay_as_they_are(row: RunPart) -> None:
+    assert told(GENERATOR, batch(), row=row) == [(None, None)] * 2
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        session_of(source(), batch(), loops=[make_loop()], run=make_run()),
+        session_of(SHUFFLE, loops=[make_loop()], run=None),
+        make_session(loops=[], run=make_run()),
+    ],
+    ids=["nothing to start", "no ledger", "no loop"],
+)
+def test_where_nothing_is_known_nothing_is_told(session: Session) -> None:
+    assert with_first_waits_told(session) == session
+
+
+GIVEN = 20
+
+
+def of_unknown_length(ends: int) -> Written:
+    """Epochs of a second's wait, 200 steps of 10 ms, and a second at their end."""
+    run = Written()
+    run.span("script", 0.0, 4.0 + 4.0 * ends)
+    for epoch in range(ends + 1):
+        asked = 1.0 + 4.0 * epoch
+        run.epoch(asked, asked + 1.0, asked + 3.0)
+    return run
+
+
+def told_given_epochs(
+    written: Written, loop: RecordedLoop, cardinality: int | None = 200, **options: Any
+) -> tuple[Run, str | None]:
+    root = make_recorded_operation("op3", "batch", cardinality=cardinality)
+    recording = recording_of(loop, operations=[root])
+    given = with_given_epochs(recording, GIVEN)
+    run = ledger(written, given, 16.0, options.get("outcome", "stopped"))
+    return told_as_given(run, recording, GIVEN)
+
+
+@pytest.mark.parametrize("cardinality", [200, None])
+def test_they_are_carried_on_to(cardinality: int | None) -> None:
+    run, note = told_given_epochs(of_unknown_length(3), own_loop(iterators=4), cardinality)
+
+    assert (run.scope, run.epochs_planned, run.epochs_given, note) == ("run", GIVEN, True, None)
+    assert row(run, "steps").seconds == pytest.approx(2.0 * GIVEN)
+    assert row(run, "before_training").seconds == pytest.approx(1.0)
+
+
+def test_what_the_script_tells_goes_before_it() -> None:
+    loop = own_loop(iterators=4, planned_rounds=10)
+    run, note = told_given_epochs(of_unknown_length(3), loop)
+
+    assert (run.epochs_planned, run.epochs_given) == (10, False)
+    assert note is not None
+
+
+def test_a_fit_has_several_in_each_round() -> None:
+    run = Written()
+    run.span("script", 0.0, 16.0)
+    for start in (0.0, 10.0):
+        run.span("fit", start, start + 6.0, "fit", FIT_LINE)
+        run.epoch(start, start + 0.5, start + 2.5)
+        run.epoch(start + 3.0, start + 3.5, start + 5.5)
+    found, note = told_given_epochs(run, fit_loop(epochs=2, iterators=2))
+
+    assert (found.epochs_planned, found.epochs_given, note) == (GIVEN, True, None)
+    assert row(found, "steps").seconds == pytest.approx(2.0 * GIVEN)
+
+
+def test_a_script_that_was_seen_to_its_end_needs_none() -> None:
+    run, note = told_given_epochs(of_unknown_length(3), own_loop(iterators=4), outcome="finished")
+
+    assert (run.projected_total_s, run.epochs_given) == (None, False)
+    assert note is not None
+
+
+def test_without_the_length_of_an_epoch_nothing_follows() -> None:
+    run, note = told_given_epochs(of_unknown_length(0), own_loop(), None)
+
+    assert (run.scope, run.epochs_given) == ("1000_steps", False)
+    assert note is not None
+
+
+def test_where_python_feeds_the_steps_a_round_is_no_epoch() -> None:
+    fed = own_loop(from_python=True)
+    assert with_given_epochs(recording_of(fed), GIVEN).loops == [fed]

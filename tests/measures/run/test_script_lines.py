@@ -1,4 +1,4 @@
-"""Lines that were seen running are put where the script was then."""
+"""Lines of the script in the ledger."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ from dataclasses import replace
 
 import pytest
 
+from pipediag.measures.loop_time import PAUSES
 from pipediag.measures.run.epochs import Projected
-from pipediag.measures.run.ledger import divided_by_lines, hottest_lines, line_shares
+from pipediag.measures.run.ledger import (
+    RunBounds,
+    divided_by_lines,
+    hottest_lines,
+    line_shares,
+    measure_run,
+)
 from pipediag.measures.run.places import Place, Spent
-from pipediag.session.ledger import EVALUATING_LOOP
-from pipediag.session.timeline import SeenLine, SeenLines
+from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, Run
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.timeline import SeenLine, SeenLines, Span, Timeline, parse_timeline, seen_line
 from pipediag.vocabulary import RunPartName
+from tests.recordings import make_block, make_plan, make_recorded_loop, make_recording, make_window
+from tests.records import MS, SCRIPT
 
-MS = 1_000_000
 END = Place("epoch_end", loop_id="loop1")
 BEFORE = Place("before_training")
 IMPORTS = Place("startup", "imports", "train.py", 1)
@@ -184,3 +193,82 @@ def test_a_line_of_a_callback_that_was_hardly_met_is_left_alone() -> None:
     spent = [Spent(SAVES, 0, 1500 * MS)]
 
     assert hottest_lines(spent, [seen(0, 900, a_line(10, 40))]) == {}
+
+
+S = 1_000_000_000
+
+
+def line(number: int, ns: int, *, in_framework: bool = False) -> SeenLine:
+    return SeenLine("train.py", number, "<module>", False, ns, in_framework)
+
+
+def test_the_time_of_a_line_is_divided_by_whose_code_ran() -> None:
+    before = Place("before_training")
+    seen = SeenLines(0, 10 * S, (line(4, 3 * S), line(4, 5 * S, in_framework=True)))
+    shares = line_shares([Spent(before, 0, 10 * S)], [seen], {before: 10 * S})
+    whole = divided_by_lines({before: Projected(10 * S, 1, projected=False)}, shares)
+    divided = {place: round(one.ns) for place, one in whole.items()}
+    by_words = {place.what: ns for place, ns in divided.items() if place.line == 4}
+    assert by_words == {OWN_LINE: 3 * S, OWN_LINE + IN_FRAMEWORK: 5 * S}
+    assert divided[before] == 2 * S
+
+
+def test_what_is_written_of_a_line_is_read_again() -> None:
+    seen = SeenLines(0, S, (line(4, S, in_framework=True),))
+    assert parse_timeline([seen_line(seen)]).seen == [seen]
+
+
+def test_a_line_that_was_written_without_it_is_the_script_s() -> None:
+    written = b'["lines", 0, 1, [["train.py", 4, "<module>", false, 1]]]'
+    (seen,) = parse_timeline([written]).seen
+    assert seen.lines[0].in_framework is False
+
+
+KEEPS = SeenLine(SCRIPT, 41, "keeps", importing=False, ns=150 * MS)
+
+
+def ledger(loop: RecordedLoop, *calls: Span, line: SeenLine = KEEPS) -> Run:
+    """Two epochs of 200 ms, and 200 ms after the first, 150 of them in one line."""
+    spans = [
+        Span(1, "script", 0, 600 * MS),
+        *calls,
+        Span(3, "steps", 0, 200 * MS, "loop1"),
+        Span(4, "steps", 400 * MS, 600 * MS, "loop1"),
+    ]
+    seen = [SeenLines(200 * MS, 400 * MS, (line,))]
+    operations = [*make_plan()[:2], replace(make_plan()[2], cardinality=20)]
+    window = make_window("baseline", make_block(40))
+    recording = make_recording(loops=[loop], windows=[window], operations=operations)
+    run = measure_run(Timeline(spans, seen), recording, RunBounds(0, 600 * MS, "stopped"))
+    assert isinstance(run, Run)
+    return run
+
+
+def seconds_in_line(run: Run) -> float:
+    return sum(part.seconds for part in run.parts if part.line == 41)
+
+
+def test_a_line_that_a_fit_comes_to_after_each_epoch_is_carried_on_and_not_counted_twice() -> None:
+    keras = replace(make_recorded_loop().keras, epochs=10, steps_per_epoch=20)  # type: ignore[type-var]
+    loop = make_recorded_loop(keras=keras, planned_steps=200, fill_ns=0)
+    run = ledger(loop, Span(2, "fit", 0, 600 * MS, "fit", SCRIPT, 20))
+    assert run.seconds_of("epoch_end") == pytest.approx(10 * 0.2)
+    assert seconds_in_line(run) == pytest.approx(10 * 0.15)
+
+
+def test_in_the_one_epoch_of_a_loop_without_a_known_end_the_line_is_named() -> None:
+    run = ledger(make_recorded_loop(kind="eager", planned_steps=None, keras=None))
+    assert run.scope == "epoch"
+    assert run.seconds_of("epoch_end") == pytest.approx(0.2)
+    assert seconds_in_line(run) == pytest.approx(0.15)
+
+
+def test_letting_go_of_an_iterator_that_was_slow_once_is_not_carried_on() -> None:
+    keras = replace(make_recorded_loop().keras, epochs=10, steps_per_epoch=20)  # type: ignore[type-var]
+    loop = make_recorded_loop(keras=keras, planned_steps=200, fill_ns=0)
+    fit = Span(2, "fit", 0, 600 * MS, "fit", SCRIPT, 20)
+    lets_go = replace(KEEPS, line=20, function="<module>")
+    run = ledger(loop, fit, line=lets_go)
+    assert run.seconds_of("epoch_end") == pytest.approx(0.2)
+    assert [one for one in run.not_seen if one == PAUSES]
+    assert not [one for one in ledger(loop, fit).not_seen if one == PAUSES]

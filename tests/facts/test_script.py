@@ -1,0 +1,184 @@
+"""How the script ended, and what a second run could try."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipediag.facts.script import (
+    cut_short,
+    edits_for_second_run,
+    ended_from_outside,
+    ending,
+    failed_by_itself,
+)
+from pipediag.session.model import Session
+from pipediag.session.run import Script
+from pipediag.session.trials import NO_BUDGET, Trial
+from pipediag.vocabulary import ScriptOutcome
+from tests import factories
+from tests.factories import make_finding, make_loop, make_session
+from tests.records import SCRIPT, make_function, make_operation, make_pipeline
+from tests.trials.bench import make_edit
+
+
+def script(outcome: ScriptOutcome, status: int | None, detail: str | None = None) -> Script:
+    return Script(path="t.py", args=[], outcome=outcome, status=status, detail=detail)
+
+
+@pytest.mark.parametrize("outcome", ["raised", "killed", "interrupted", "timed-out"])
+def test_what_ended_before_its_end_was_cut_short(outcome: ScriptOutcome) -> None:
+    assert cut_short(script(outcome, None))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"), [("finished", 0), ("exited", 0), ("stopped", None), ("hung-in-exit", 0)]
+)
+def test_what_came_to_its_end_was_not(outcome: ScriptOutcome, status: int | None) -> None:
+    assert not cut_short(script(outcome, status))
+
+
+def test_a_status_of_its_own_says_that_it_failed() -> None:
+    assert cut_short(script("exited", 3))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [
+        ("interrupted", 130),
+        ("timed-out", None),
+        ("killed", -signal.SIGINT),
+        ("killed", -signal.SIGTERM),
+        ("killed", -signal.SIGHUP),
+    ],
+)
+def test_what_was_asked_to_end_was_ended_from_outside(
+    outcome: ScriptOutcome, status: int | None
+) -> None:
+    assert ended_from_outside(outcome, status)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [("killed", -signal.SIGKILL), ("raised", 1), ("exited", 143), ("stopped", None)],
+)
+def test_what_failed_or_chose_its_end_was_not(outcome: ScriptOutcome, status: int | None) -> None:
+    assert not ended_from_outside(outcome, status)
+
+
+def test_how_it_ended_names_the_status_where_there_is_one() -> None:
+    assert ending(script("raised", 1, "ValueError: no rows.")) == (
+        "ValueError: no rows (its own status: 1)."
+    )
+    assert ending(script("timed-out", None)) == "timed-out."
+
+
+@pytest.mark.parametrize("outcome", ["raised", "killed", "exited"])
+def test_a_script_that_nobody_else_ended_failed_by_itself(outcome: ScriptOutcome) -> None:
+    ended = factories.make_session(script=script(outcome, 1), steps=None)
+    assert "before enough steps were seen" in (failed_by_itself(ended) or "")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"), [("interrupted", 130), ("timed-out", None), ("exited", 0)]
+)
+def test_one_that_was_ended_or_meant_to_end_did_not(
+    outcome: ScriptOutcome, status: int | None
+) -> None:
+    ended = factories.make_session(script=script(outcome, status), steps=None)
+    assert failed_by_itself(ended) is None
+
+
+def ended(**overrides: Any) -> Script:
+    return Script(**{"path": SCRIPT, "args": [], "outcome": "finished", "status": 0, **overrides})
+
+
+def over(**overrides: Any) -> Session:
+    """A script that finished, with one edit that was not tried."""
+    findings = [make_finding(edit=make_edit("map"))]
+    return make_session(**{"script": ended(), "findings": findings, **overrides})
+
+
+def trial(state: Any, consumer: Any) -> Trial:
+    return Trial(state=state, reason=None, consumer=consumer)
+
+
+def test_a_script_that_finished_with_something_untried_may_be_run_again() -> None:
+    assert [edit.id for edit in edits_for_second_run(over())] == ["map"]
+
+
+def test_an_estimate_from_the_pipeline_alone_is_no_trial_in_the_loop() -> None:
+    alone = make_finding(edit=make_edit("map"), trial=trial("confirmed", "pipeline alone"))
+    inside = make_finding(edit=make_edit("map"), trial=trial("inconclusive", "training"))
+
+    assert edits_for_second_run(over(findings=[alone]))
+    assert not edits_for_second_run(over(findings=[alone, inside]))
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        ended(outcome="stopped", status=None),
+        ended(outcome="raised", status=1),
+        ended(outcome="exited", status=1),
+        ended(outcome="interrupted", status=-2),
+        ended(outcome="hung-in-exit", status=0),
+        ended(second_run="The script was run a second time, and nothing was tried: it failed."),
+    ],
+    ids=lambda script: script.second_run or script.outcome,
+)
+def test_only_a_script_that_ended_well_and_once_is_run_again(script: Script) -> None:
+    assert not edits_for_second_run(over(script=script))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"loops": [make_loop(kind="in_graph")]},
+        {"loops": [make_loop(replicas=2)]},
+        {"loops": [make_loop(kind="tf_function", from_python=True)]},
+        {"loops": []},
+        {"trials_missing": NO_BUDGET},
+        {"findings": [make_finding()]},
+        {"findings": [make_finding(edit=replace(make_edit("map"), loop_id="loop_1"))]},
+        {"findings": [make_finding(edit=make_edit("map"), status="pass")]},
+        {"findings": [make_finding(edit=make_edit("map"), effect_on_results="not safe here")]},
+    ],
+    ids=[
+        "in a function",
+        "replicas",
+        "fed by Python",
+        "no loop",
+        "not asked",
+        "no edit",
+        "of an evaluation",
+        "passed",
+        "not safe",
+    ],
+)
+def test_where_it_would_show_nothing_it_is_not_made(changed: dict[str, Any]) -> None:
+    assert not edits_for_second_run(over(**changed))
+
+
+def test_a_pipeline_of_which_no_arm_is_built_is_not_held_either() -> None:
+    def session(side_effect: str | None) -> Session:
+        function = make_function(side_effect=side_effect)
+        return over(pipeline=make_pipeline(ops=[make_operation("op1", "map", function=function)]))
+
+    assert edits_for_second_run(session(None))
+    assert not edits_for_second_run(session("it appends to `seen`"))
+
+
+def test_the_same_change_counts_once() -> None:
+    twin = make_edit("twin", changes=make_edit("map").changes)
+    findings = [make_finding(edit=make_edit("map")), make_finding("other", edit=twin)]
+
+    assert [edit.id for edit in edits_for_second_run(over(findings=findings))] == ["map"]
+
+
+@pytest.mark.parametrize("outcome", ["finished", "exited"])
+def test_a_script_that_exits_with_nothing_wrong_has_ended_well(outcome: str) -> None:
+    assert edits_for_second_run(over(script=ended(outcome=outcome)))

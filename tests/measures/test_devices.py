@@ -1,0 +1,323 @@
+"""What each device did in the profile."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipediag.measures import devices as gaps_module
+from pipediag.measures.devices import MOST_GAPS, GapColumns, all_gaps, describe_devices, gap_columns
+from pipediag.session.devices import (
+    DeviceActivity,
+    DeviceCopies,
+    DeviceGap,
+    DeviceKernel,
+    DeviceLaunches,
+)
+from pipediag.trace.device.copies import Copies
+from pipediag.trace.device.gap_details import GapDetails
+from pipediag.trace.device.gap_histogram import gap_histogram
+from pipediag.trace.device.kernels import Kernel, KernelLaunches
+from pipediag.trace.device.traces import DeviceGaps, DeviceTrace, Overlap
+from pipediag.trace.pipeline.records import IteratorKey
+from pipediag.trace.summary import TraceSummary
+from pipediag.vocabulary import GAP_CAUSES, GapCause
+from tests.measures.traces import make_split, make_trace
+from tests.records import make_pipeline
+
+KEY = ("Root::Map", ("m",))
+MS = 1_000_000
+
+
+def device(
+    spans: list[tuple[int, int]],
+    cause: GapCause = "input",
+    iterator: IteratorKey | None = None,
+    **overrides: object,
+) -> DeviceTrace:
+    lengths = np.array([end - start for start, end in spans])
+    split = np.zeros((len(spans), len(GAP_CAUSES)), np.int64)
+    split[:, GAP_CAUSES.index(cause)] = lengths
+    details = GapDetails(
+        iterator_ids=np.full(len(spans), -1 if iterator is None else 0),
+        iterators=() if iterator is None else (iterator,),
+        buffered_elements=np.full(len(spans), 2.0 if iterator else np.nan),
+        doing_ids=np.where(np.arange(len(spans)) == 0, 0, -1).astype(np.int32),
+        doing_names=("$train_step",),
+        launch_ids=np.full(len(spans), -1),
+    )
+    values = {
+        "name": "GPU:0",
+        "kind": "gpu",
+        "window": (5 * MS, 105 * MS),
+        "busy_ns": 40 * MS,
+        "idle_ns": 60 * MS,
+        "longest_gap_ns": 9 * MS,
+        "noise_ns": MS,
+        "gap_floor_ns": 5_000,
+        "gap_histogram": gap_histogram(np.append(lengths, 4_000), 5_000),
+        "gaps": DeviceGaps(np.array(spans, np.int64).reshape(-1, 2), split, details),
+    }
+    return DeviceTrace(**{**values, **overrides})  # type: ignore[arg-type]
+
+
+def test_a_gap_names_the_operation_behind_it() -> None:
+    traced = device([(7 * MS, 16 * MS)], iterator=KEY)
+    trace = make_trace(window_ns=(5 * MS, 105 * MS), devices=(traced,))
+    (found,) = describe_devices(trace, make_pipeline(), {KEY: "map_0"})
+    assert (found.busy_percent, found.idle_percent, found.noise_ms) == (40.0, 60.0, 1.0)
+    assert found.causes_ms == {"input": 9.0}
+    (described,) = found.gaps
+    assert (described.start_ms, described.duration_ms) == (2.0, 9.0)
+    assert (described.op_id, described.line, described.iterator) == ("map_0", 12, "Root::Map")
+    assert (described.buffered_elements, described.doing) == (2.0, "train_step")
+
+
+def test_a_gap_of_another_cause_names_none() -> None:
+    trace = make_trace(devices=(device([(0, 10)], "python", KEY),))
+    (found,) = describe_devices(trace, None, {KEY: "map_0"})
+    gap = found.gaps[0]
+    assert (gap.op_id, gap.iterator, gap.buffered_elements) == (None, None, None)
+    assert gap.causes_ms == {"python": 10 / 1e6}
+
+
+def test_of_very_many_gaps_the_longest_are_kept_in_order_of_time() -> None:
+    spans = [(index * 10_000, index * 10_000 + index + 1) for index in range(MOST_GAPS + 5)]
+    (found,) = describe_devices(make_trace(devices=(device(spans),), window_ns=(0, 1)), None, {})
+    assert len(found.gaps) == MOST_GAPS
+    assert (found.gap_count, len(found.gaps)) == (MOST_GAPS + 5, MOST_GAPS)
+    starts = [gap.start_ms for gap in found.gaps]
+    assert starts == sorted(starts)
+    assert starts[0] == 50_000 / 1e6
+
+
+def test_all_gaps_are_in_the_histogram_also_those_under_the_floor() -> None:
+    trace = make_trace(devices=(device([(0, 50_000), (0, 20 * MS), (0, 200 * MS)]),))
+    (found,) = describe_devices(trace, None, {})
+    assert [(bucket.from_us, bucket.to_us, bucket.count) for bucket in found.gap_histogram] == [
+        (0.0, 5.0, 1),
+        (10.0, 100.0, 1),
+        (10_000.0, 100_000.0, 1),
+        (100_000.0, None, 1),
+    ]
+
+
+def test_copies_kernels_and_launches() -> None:
+    traced = device(
+        [],
+        overlap=Overlap(30 * MS, 8 * MS, 2 * MS, 4 * MS, 0),
+        copies=(Copies("host_to_device", 3, 8 * MS, 8 * MS, 2 * MS, 64_000_000),),
+        kernels=(
+            Kernel("gemm", 5, 20 * MS, True, True),
+            Kernel("sgemm", 5, 9 * MS, True, False),
+            Kernel("relu", 5, MS, False, None),
+        ),
+        launches=KernelLaunches(15, 10, 2_000.0, 3_000.0, 60.0, 1_000.0),
+    )
+    (found,) = describe_devices(make_trace(devices=(traced,)), None, {})
+    assert (found.copy_ms, found.exposed_copy_ms, found.collective_ms) == (8.0, 2.0, 4.0)
+    assert (found.matmul_ms, found.tensor_core_ms) == (29.0, 20.0)
+    (copies,) = found.copies
+    assert (copies.exposed_ms, copies.gb_per_s) == (2.0, 8.0)
+    assert found.launches is not None
+    assert found.launches.per_s == pytest.approx(150.0)
+    assert found.launches.median_launch_us == 3.0
+
+
+def test_a_device_is_told_in_all_that_was_traced_of_it() -> None:
+    traced = device(
+        [(27 * MS, 36 * MS)],
+        "sync",
+        model="NVIDIA H200",
+        gap_histogram=(),
+        overlap=Overlap(30 * MS, 8 * MS, 2 * MS, 4 * MS, 1 * MS),
+        copies=(
+            Copies("host_to_device", 3, 4 * MS, 8 * MS, 2 * MS, 64_000_000),
+            Copies("set", 1, 1 * MS, 1 * MS, 1 * MS, None),
+            Copies("device_to_host", 2, 0, 0, 0, 100),
+        ),
+        kernels=(Kernel("gemm", 5, 20 * MS, True, True),),
+        launches=KernelLaunches(15, 10, 2_000.0, None, None, None),
+    )
+    (found,) = describe_devices(make_trace(devices=(traced,)), None, {})
+
+    assert found == DeviceActivity(
+        name="GPU:0",
+        kind="gpu",
+        model="NVIDIA H200",
+        span_ms=100.0,
+        busy_ms=40.0,
+        idle_ms=60.0,
+        busy_percent=40.0,
+        idle_percent=60.0,
+        longest_gap_ms=9.0,
+        noise_ms=1.0,
+        gap_floor_us=5.0,
+        causes_ms={"sync": 9.0},
+        gap_count=1,
+        compute_ms=30.0,
+        copy_ms=8.0,
+        exposed_copy_ms=2.0,
+        collective_ms=4.0,
+        exposed_collective_ms=1.0,
+        matmul_ms=20.0,
+        tensor_core_ms=20.0,
+        copies=[
+            copied("host_to_device", count=3, ms=4.0, exposed_ms=2.0, bytes=64_000_000, gb_per_s=8),
+            copied("set", count=1, ms=1.0, exposed_ms=1.0, bytes=None, gb_per_s=None),
+            copied("device_to_host", count=2, ms=0.0, exposed_ms=0.0, bytes=100, gb_per_s=None),
+        ],
+        kernels=[DeviceKernel(name="gemm", count=5, ms=20.0)],
+        launches=DeviceLaunches(
+            kernels=15,
+            per_s=150.0,
+            matched=10,
+            median_kernel_us=2.0,
+            median_launch_us=None,
+            shorter_than_launch_percent=None,
+            median_delay_us=None,
+        ),
+        gaps=[
+            DeviceGap(
+                start_ms=27.0,
+                duration_ms=9.0,
+                cause="sync",
+                causes_ms={"sync": 9.0},
+                doing="train_step",
+                step=2,
+            )
+        ],
+    )
+
+
+def copied(direction: str, **known: object) -> DeviceCopies:
+    return DeviceCopies(**{"direction": direction, **known})
+
+
+def test_a_device_without_kernels_says_nothing_of_them() -> None:
+    (found,) = describe_devices(make_trace(devices=(device([], kind="cpu"),)), None, {})
+    assert (found.matmul_ms, found.tensor_core_ms) == (None, None)
+    assert (found.compute_ms, found.exposed_collective_ms, found.launches) == (None, None, None)
+
+
+def test_a_device_that_was_not_seen_for_a_moment_was_idle_for_none() -> None:
+    launches = KernelLaunches(15, 10, 2_000.0, None, None, None)
+    unseen = device([], window=(5 * MS, 5 * MS), busy_ns=0, idle_ns=0, launches=launches)
+    (found,) = describe_devices(make_trace(devices=(unseen,)), None, {})
+    assert (found.busy_percent, found.idle_percent) == (0.0, 0.0)
+    assert found.launches is not None
+    assert found.launches.per_s == 0.0
+
+
+def test_twenty_kernels_are_kept_by_name_and_all_of_them_summed() -> None:
+    kernels = tuple(Kernel(f"gemm{n}", 1, MS, True, False) for n in range(25))
+    (found,) = describe_devices(make_trace(devices=(device([], kernels=kernels),)), None, {})
+    assert [kernel.name for kernel in found.kernels] == [f"gemm{n}" for n in range(20)]
+    assert found.matmul_ms == 25.0
+
+
+MAP: IteratorKey = ("Root::Map", ("m",))
+PREFETCH: IteratorKey = ("Root::Prefetch", ("p",))
+
+
+def device_gap_columns(
+    *gaps: tuple[int, int, dict[GapCause, int]], **details: object
+) -> DeviceTrace:
+    """Gaps as start, end and causes, all in milliseconds."""
+    count = len(gaps)
+    split = np.array([[causes.get(cause, 0) for cause in GAP_CAUSES] for _, _, causes in gaps]) * MS
+    spans = np.array([(start, end) for start, end, _ in gaps]) * MS
+    values = {
+        "iterator_ids": np.full(count, -1),
+        "iterators": (MAP, PREFETCH),
+        "buffered_elements": np.full(count, np.nan),
+        "doing_ids": np.full(count, -1, np.int32),
+        "doing_names": ("$train_step", "save$"),
+        "launch_ids": np.full(count, -1),
+    }
+    return DeviceTrace(
+        name="GPU:0",
+        kind="gpu",
+        window=(0, 100 * MS),
+        busy_ns=0,
+        idle_ns=100 * MS,
+        longest_gap_ns=0,
+        noise_ns=0,
+        gap_floor_ns=0,
+        gap_histogram=gap_histogram(spans[:, 1] - spans[:, 0], 0),
+        gaps=DeviceGaps(spans, split, GapDetails(**{**values, **details})),  # type: ignore[arg-type]
+    )
+
+
+def columns(traced: DeviceTrace, trace: TraceSummary | None = None) -> GapColumns:
+    return gap_columns(traced, trace or make_trace(), np.arange(len(traced.gaps)))
+
+
+def test_times_count_from_the_windows_start() -> None:
+    traced = device_gap_columns((7, 16, {"python": 9}), (20, 24, {"python": 4}))
+    found = columns(traced, make_trace(window_ns=(5 * MS, 105 * MS)))
+    assert found.start_ms == [2.0, 15.0]
+    assert found.duration_ms == [9.0, 4.0]
+
+
+def test_the_cause_is_that_of_the_largest_part() -> None:
+    (found,) = columns(
+        device_gap_columns((0, 10, {"input": 3, "launch": 5, "unknown": 2}))
+    ).causes_ms
+    assert dict(zip(GAP_CAUSES, found, strict=True)) == {
+        **dict.fromkeys(GAP_CAUSES, 0.0),
+        "input": 3.0,
+        "launch": 5.0,
+        "unknown": 2.0,
+    }
+    assert columns(device_gap_columns((0, 10, {"input": 3, "launch": 5, "unknown": 2}))).cause == [
+        "launch"
+    ]
+
+
+def test_only_input_has_an_iterator_and_a_buffer() -> None:
+    traced = device_gap_columns(
+        (0, 10, {"input": 6, "sync": 4}),
+        (20, 30, {"input": 4, "sync": 6}),
+        (40, 50, {"input": 10}),
+        iterator_ids=np.array([1, 0, -1]),
+        buffered_elements=np.array([0.0, 2.0, np.nan]),
+    )
+    found = columns(traced)
+    assert found.iterator == [PREFETCH, None, None]
+    # An empty buffer is known to be empty.
+    assert found.buffered_elements == [0.0, None, None]
+
+
+def test_what_the_host_was_doing_has_the_name_of_its_function() -> None:
+    traced = device_gap_columns(
+        *[(0, 1, {"python": 1})] * 3, doing_ids=np.array([1, 0, -1], np.int32)
+    )  # type: ignore[list-item]
+    assert columns(traced).doing == ["save$", "train_step", None]
+
+
+def test_the_step_is_that_in_which_the_gap_begins() -> None:
+    # Steps of 10 ms from 0 to 30.
+    trace = make_trace(steps=make_split(3, python=10.0))
+    traced = device_gap_columns(
+        *[(start, start + 5, {"python": 5}) for start in (0, 9, 10, 29, 30)]
+    )  # type: ignore[list-item]
+    assert columns(traced, trace).step == [0, 0, 1, 2, None]
+    assert columns(traced, make_trace(steps=None)).step == [None] * 5
+
+
+def test_chosen_gaps_come_in_the_order_they_were_chosen_in() -> None:
+    traced = device_gap_columns(*[(start, start + 1, {"python": 1}) for start in range(5)])  # type: ignore[list-item]
+    assert gap_columns(traced, make_trace(), np.array([3, 1])).start_ms == [3.0, 1.0]
+
+
+@pytest.mark.parametrize("count", [1, 4, 5])
+def test_all_gaps_come_once_each_a_few_at_a_time(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gaps_module, "_AT_ONCE", 2)
+    traced = device_gap_columns(*[(start, start + 1, {"python": 1}) for start in range(count)])  # type: ignore[list-item]
+    parts = list(all_gaps(traced, make_trace()))
+    assert max(len(places) for places, _ in parts) <= 2
+    assert [place for places, _ in parts for place in places.tolist()] == list(range(count))
+    assert [ms for _, part in parts for ms in part.start_ms] == [float(n) for n in range(count)]

@@ -1,0 +1,357 @@
+"""Embedding tables: memory, ids, and their cost in a step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipediag.measures.embeddings import (
+    describe_embeddings,
+    has_parts,
+    item_bytes,
+    measure_embedding_cost,
+)
+from pipediag.measures.recorded_windows import Missing
+from pipediag.session.embedding_cost import EmbeddingCost
+from pipediag.session.embeddings import Embedding
+from pipediag.session.recorded_tables import (
+    RecordedIds,
+    RecordedSoftmax,
+    RecordedTableUse,
+    RecordedVariable,
+)
+from pipediag.session.recording import Recording
+from pipediag.trace.events import CompiledWork
+from pipediag.trace.host.compute import ComputeTimes
+from pipediag.vocabulary import TablePart
+from tests.measures.traces import make_trace
+from tests.recordings import make_recorded_loop, make_recording
+from tests.records import make_breakdown
+
+TABLE = RecordedVariable("words", 1000, 64, "float32", trainable=True, slots=2)
+USE = RecordedTableUse(
+    variable="words/embeddings",
+    device="CPU:0",
+    lookups=1,
+    copied_on_lookup=True,
+    gradient="sparse",
+    gradient_spread=False,
+    writes_rows=True,
+    writes_whole=False,
+    whole_table_operations={},
+    temporary_bytes=0,
+    slots=1,
+    slot_bytes=4000,
+)
+IDS = RecordedIds(
+    batches=[5, 6, 7, 8],
+    dtype="int64",
+    lookups=400,
+    unique=90,
+    unique_per_batch=60.4,
+    smallest=0,
+    largest=999,
+    zero_lookups=40,
+    zeros_within=3,
+    top_rows=10,
+    top_lookups=200,
+    top_lookups_ahead=80,
+    lookups_ahead=200,
+    outside=0,
+)
+
+
+def described(**changes: object) -> Embedding:
+    (row,) = describe_embeddings([replace(TABLE, **{"use": USE, "ids": IDS, **changes})])  # type: ignore[arg-type]
+    return row
+
+
+def test_tables_and_slots_in_bytes_the_largest_first() -> None:
+    rows = describe_embeddings(
+        [
+            RecordedVariable("small", 100, 8, "float32", trainable=True, slots=2),
+            RecordedVariable("large", 1000, 64, "bfloat16", trainable=False, slots=0),
+        ]
+    )
+    assert [(row.layer, row.table_bytes, row.slot_bytes) for row in rows] == [
+        ("large", 128_000, 0),
+        ("small", 3200, 6400),
+    ]
+    assert not rows[0].trainable
+    assert rows[0].gradient is None
+    assert rows[0].missing is not None
+    assert rows[0].ids_missing is not None
+
+
+def test_a_step_that_was_read_tells_of_slots_and_update() -> None:
+    row = described()
+
+    assert (row.slots, row.slot_bytes, row.gradient, row.update) == (1, 4000, "sparse", "sparse")
+    assert (row.missing, row.ids_missing) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("use", "update"),
+    [
+        ({"writes_whole": True}, "dense"),
+        ({"whole_table_operations": {"IsNan": 1}}, "dense"),
+        ({"gradient": None, "writes_whole": True}, None),
+    ],
+)
+def test_what_passes_over_the_whole_table_is_dense(
+    use: dict[str, object], update: str | None
+) -> None:
+    row = described(use=replace(USE, **use))  # type: ignore[arg-type]
+
+    assert row.update == update
+    assert (row.missing is None) is (update is not None)
+
+
+def test_ids_of_a_few_batches() -> None:
+    row = described()
+
+    assert row.rows_touched_per_step == 60
+    assert row.ids is not None
+    assert (row.ids.batches, row.ids.first_batch, row.ids.last_batch) == (4, 5, 8)
+    assert (row.ids.lookups_per_step, row.ids.unique_per_step) == (100.0, 60.4)
+    assert (row.ids.hot_percent, row.ids.hot_percent_ahead) == (50.0, 40.0)
+    assert row.ids.zero_percent == 10.0
+    assert row.ids.out_of_vocabulary_percent is None
+
+
+def test_one_batch_tells_nothing_of_hot_rows_to_come() -> None:
+    ids = described(ids=replace(IDS, top_lookups_ahead=None, lookups_ahead=None)).ids
+
+    assert ids is not None
+    assert ids.hot_percent_ahead is None
+
+
+def test_tokens_out_of_vocabulary() -> None:
+    ids = described(ids=replace(IDS, out_of_vocabulary=4)).ids
+
+    assert ids is not None
+    assert ids.out_of_vocabulary_percent == 1.0
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float16", 2), ("int64", 8), ("unheard_of", 4)])
+def test_bytes_of_a_number(dtype: str, size: int) -> None:
+    assert item_bytes(dtype) == size
+
+
+def test_a_cast_of_the_table_is_no_part_of_its_update() -> None:
+    cast = replace(USE, whole_table_operations={"Cast": 1})
+
+    assert described(use=cast).update == "sparse"
+    assert described(use=replace(cast, whole_table_operations={"Cast": 1, "Mul": 1})).update == (
+        "dense"
+    )
+
+
+def test_bytes_that_lookups_copy() -> None:
+    assert described(use=replace(USE, copies=2)).copied_bytes_per_step == 2 * 1000 * 64 * 4
+    assert described().copied_bytes_per_step == 0
+    assert described(use=None).copied_bytes_per_step is None
+
+
+def test_of_some_lookups_alone_it_is_not_known_how_many_rows_a_step_needs() -> None:
+    row = described(ids=replace(IDS, incomplete="1 of 2 lookups could not be followed."))
+
+    assert row.rows_touched_per_step is None
+    assert row.ids is not None
+    assert (row.ids.lookups, row.ids.incomplete) == (400, "1 of 2 lookups could not be followed.")
+
+
+PARTS: dict[TablePart, list[str]] = {
+    "lookup": ["embedding/GatherV2"],
+    "copy": ["embedding/GatherV2/ReadVariableOp"],
+    "update": ["adam/Mul", "while/adam/Sub"],
+}
+BREAKDOWN = make_breakdown(device_compute=50.0)
+COMPUTE_MS = BREAKDOWN["device_compute"].ms
+
+
+def recording(*tables: RecordedVariable, vocabulary: list[str] | None = None) -> Recording:
+    loop = make_recorded_loop(vocabulary_operations=vocabulary or [])
+    return make_recording(loops=[loop], variables=list(tables))
+
+
+def table(layer: str = "words", **parts: list[str]) -> RecordedVariable:
+    use = replace(USE, variable=f"{layer}/embeddings", operations=parts or PARTS)
+    return replace(TABLE, layer=layer, use=use)
+
+
+def cost(recorded: Recording, times: ComputeTimes | None) -> EmbeddingCost | Missing:
+    trace = make_trace(compute=times)
+    return measure_embedding_cost(recorded, recorded.loops[0], trace, None, BREAKDOWN)
+
+
+def parts(found: EmbeddingCost | Missing) -> list[tuple[str, str | None, float]]:
+    assert isinstance(found, EmbeddingCost)
+    return [(one.part, one.layer, one.percent) for one in found.parts]
+
+
+def test_parts_of_two_tables_the_largest_first() -> None:
+    recorded = recording(
+        table(), table("users", update=["adam/Mul_1"]), vocabulary=["logits/MatMul"]
+    )
+    found = cost(
+        recorded,
+        ComputeTimes(
+            1000,
+            1500,
+            {
+                "embedding/GatherV2:GatherV2": 50.0,
+                "embedding/GatherV2/ReadVariableOp:ReadVariableOp": 100.0,
+                "adam/Mul:Mul": 400.0,
+                "adam/Mul_1:Mul": 200.0,
+                "logits/MatMul:_FusedMatMul": 150.0,
+                "dense/MatMul:MatMul": 100.0,
+            },
+            0.0,
+        ),
+    )
+    assert parts(found) == [
+        ("update", "words", 40.0),
+        ("update", "users", 20.0),
+        ("vocabulary", None, 15.0),
+        ("copy", "words", 10.0),
+        ("rest", None, 10.0),
+        ("lookup", "words", 5.0),
+    ]
+    assert isinstance(found, EmbeddingCost)
+    assert found.parts[0].ms == pytest.approx(0.4 * COMPUTE_MS)
+    assert found.parts[0].variable == "words/embeddings"
+    assert (found.compute_ms, found.steps, found.overlap, found.notes) == (COMPUTE_MS, 10, 1.5, [])
+
+
+def test_the_update_of_output_weights_bears_their_name() -> None:
+    softmax = RecordedSoftmax(
+        "dense/kernel", 5000, 8, 1, "sparse", None, False, update_operations=["adam/Mul_2"]
+    )
+    loop = make_recorded_loop(vocabulary_operations=["logits/MatMul"], softmaxes=[softmax])
+    recorded = make_recording(loops=[loop], variables=[table()])
+    found = cost(
+        recorded,
+        ComputeTimes(100, 100, {"logits/MatMul:MatMul": 60.0, "adam/Mul_2:Mul": 40.0}, 0.0),
+    )
+    assert parts(found) == [("vocabulary", None, 60.0), ("update", "dense/kernel", 40.0)]
+
+
+@given(st.lists(st.floats(0.0, 1e9), min_size=4, max_size=4), st.floats(0.0, 1e9))
+def test_the_parts_add_up_to_the_compute_of_the_step(named: list[float], compiled: float) -> None:
+    names = ["embedding/GatherV2:GatherV2", "adam/Mul:Mul", "x/Sub:Sub", "y/MatMul:MatMul"]
+    total = round(sum(named) + compiled)
+    if not total:
+        return
+    found = cost(
+        recording(table()),
+        ComputeTimes(total, total, dict(zip(names, named, strict=True)), compiled),
+    )
+    assert isinstance(found, EmbeddingCost)
+    assert sum(one.percent for one in found.parts) == pytest.approx(100.0)
+    assert sum(one.ms for one in found.parts) == pytest.approx(COMPUTE_MS)
+
+
+def test_operations_in_the_body_of_a_loop_bear_its_round_in_their_names() -> None:
+    found = cost(
+        recording(table()), ComputeTimes(10, 10, {"while/body/_12/adam/Sub:Sub": 10.0}, 0.0)
+    )
+    assert parts(found) == [("update", "words", 100.0)]
+
+
+def fused(*ends_in: str, holds: tuple[str, ...] = ()) -> CompiledWork:
+    return CompiledWork(frozenset(ends_in), frozenset((*ends_in, *holds)))
+
+
+ROWS, SCALED, LOGITS = "embedding/GatherV2:GatherV2", "adam/Mul:Mul", "dense/MatMul:MatMul"
+
+
+@pytest.mark.parametrize(
+    ("work", "part"),
+    [
+        (fused(ROWS), ("lookup", "words")),
+        # What is fused belongs to what it ends in, where that is a table's.
+        (fused(SCALED, holds=("gradients/Neg:Neg",)), ("update", "words")),
+        (fused(LOGITS, "loss/Sum:Sum", holds=("loss/Square:Square",)), ("rest", None)),
+        (fused("adam/Mul:Mul", "while/adam/Sub:Sub"), ("update", "words")),
+    ],
+)
+def test_what_xla_fused_is_the_part_that_its_result_is_of(
+    work: CompiledWork, part: tuple[str, str | None]
+) -> None:
+    found = cost(recording(table()), ComputeTimes(100, 100, {}, 0.0, {work: 100.0}))
+
+    assert parts(found) == [(*part, 100.0)]
+    assert isinstance(found, EmbeddingCost)
+    assert (len(found.fused), len(found.notes)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "work", [fused("mean/Sum:Sum", holds=(ROWS,)), fused(ROWS, "mean/Sum:Sum")]
+)
+def test_a_lookup_that_is_fused_with_what_uses_its_rows_is_not_told(work: CompiledWork) -> None:
+    found = cost(
+        recording(table()), ComputeTimes(400, 400, {}, 0.0, {work: 100.0, fused(SCALED): 300})
+    )
+
+    assert parts(found) == [("update", "words", 75.0), ("not_told", None, 25.0)]
+    assert isinstance(found, EmbeddingCost)
+    [together] = found.fused
+    assert [(one.part, one.layer) for one in together.parts] == [
+        ("lookup", "words"),
+        ("rest", None),
+    ]
+    assert together.percent == pytest.approx(25.0)
+    assert together.ms == pytest.approx(COMPUTE_MS / 4)
+
+
+def test_what_no_program_tells_is_not_told_and_no_time_without_a_name_is_lost() -> None:
+    found = cost(recording(table()), ComputeTimes(1000, 1000, {"adam/Mul:Mul": 100.0}, 600.0))
+
+    assert parts(found) == [("not_told", None, 90.0), ("update", "words", 10.0)]
+    assert isinstance(found, EmbeddingCost)
+    assert "does not keep every program" in found.notes[0]
+
+
+def test_an_operation_of_the_same_end_is_another() -> None:
+    found = cost(recording(table()), ComputeTimes(10, 10, {"other/adam/Mul:Mul": 10.0}, 0.0))
+    assert parts(found) == [("rest", None, 100.0)]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "reason"),
+    [
+        (recording(), "look up no embedding table"),
+        (recording(replace(TABLE, use=None)), "graph of the step was not read"),
+        (recording(replace(TABLE, use=USE)), "have no names in a profile"),
+        (recording(replace(table(), loop_id="another")), "graph of the step was not read"),
+    ],
+)
+def test_without_parts_the_reason(recorded: Recording, reason: str) -> None:
+    found = cost(recorded, ComputeTimes(10, 10, {"Mul:Mul": 10.0}, 0.0))
+
+    assert isinstance(found, Missing)
+    assert reason in found.reason
+    assert not has_parts(recorded, recorded.loops[0])
+
+
+def test_without_a_profile_or_a_breakdown_their_reasons() -> None:
+    recorded = recording(table())
+    loop = recorded.loops[0]
+    trace = make_trace(compute=ComputeTimes(0, 0, {}, 0.0))
+
+    def of(*rest: object) -> str:
+        found = measure_embedding_cost(recorded, loop, *rest)  # type: ignore[arg-type]
+        assert isinstance(found, Missing)
+        return found.reason
+
+    assert of(None, "No step was profiled.", BREAKDOWN) == "No step was profiled."
+    assert of(make_trace(steps=None, missing={"steps": "No steps."}), None, BREAKDOWN) == (
+        "No steps."
+    )
+    assert "no compute" in of(trace, None, BREAKDOWN)
+    told = make_trace(compute=ComputeTimes(10, 10, {"Mul:Mul": 10.0}, 0.0))
+    assert of(told, None, Missing("Too few.")) == "Too few."

@@ -1,0 +1,342 @@
+"""The input wait, by every method."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipediag.measures.bootstrap import Measured
+from pipediag.measures.input_wait import (
+    contention_of,
+    native_input_wait,
+    settle_input_wait,
+    trace_input_wait,
+    without_gap_times,
+)
+from pipediag.measures.steps import ConsumerAlone, measure_differential
+from pipediag.measures.verdict.doubts import confidence_of, doubts
+from pipediag.session.steps import Differential, InputWait, Perturbation
+from pipediag.trace.steps.splitting import StepSplit
+from pipediag.vocabulary import Contention
+from tests.factories import make_host, make_session
+from tests.measures.traces import make_split
+from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
+from tests.records import MS
+
+QUIET = Perturbation(baseline_step_ms=10.0, profiled_step_ms=10.0, ratio=1.0)
+
+
+def share(percent: float) -> Measured:
+    return Measured(percent, np.array([percent - 1.0, percent, percent + 1.0]))
+
+
+def test_native_is_step_minus_gap() -> None:
+    recording = make_recording()
+    native = native_input_wait(recording, recording.loops[0])
+    assert native is not None
+    assert native.percent == pytest.approx(70.0)
+    assert native.draws == pytest.approx(70.0)
+
+
+def test_a_gap_longer_than_the_step_is_no_negative_wait() -> None:
+    recording = make_recording(windows=[make_window("baseline", make_block(10, 10.0, 10.2))])
+    native = native_input_wait(recording, recording.loops[0])
+    assert native is not None
+    assert native.percent == 0.0
+    assert (native.draws == 0.0).all()
+
+
+def test_the_last_of_the_fewest_steps_needs_no_gap() -> None:
+    block = make_block(5, 10.0, 3.0, gaps_us=[3000] * 4, last_gap_unknown=True)
+    recording = make_recording(windows=[make_window("baseline", block)])
+    native = native_input_wait(recording, recording.loops[0])
+    assert native is not None
+    assert native.percent == pytest.approx(70.0)
+    fewer = make_block(4, 10.0, 3.0, gaps_us=[3000] * 3, last_gap_unknown=True)
+    recording = make_recording(windows=[make_window("baseline", fewer)])
+    assert native_input_wait(recording, recording.loops[0]) is None
+
+
+def test_without_gaps_the_time_in_next_is_taken() -> None:
+    block = make_block(10, 10.0, None, waits_ns=[4 * MS] * 10)
+    recording = make_recording(windows=[make_window("baseline", block)])
+    native = native_input_wait(recording, recording.loops[0])
+    assert native is not None
+    assert native.percent == pytest.approx(40.0)
+
+
+def test_without_either_there_is_no_native_share() -> None:
+    recording = make_recording(windows=[make_window("baseline", make_block(gap_ms=None))])
+    assert native_input_wait(recording, recording.loops[0]) is None
+
+
+def test_the_trace_share_is_of_the_profiled_step() -> None:
+    trace = trace_input_wait(make_split(input_wait=3.0, device_compute=9.0))
+    assert trace is not None
+    assert trace.percent == pytest.approx(25.0)
+
+
+def test_native_goes_first() -> None:
+    settled = settle_input_wait(
+        share(70.0), make_split(input_wait=7.0, python=3.0), None, None, QUIET
+    )
+    assert settled.summary.method == "native"
+    assert settled.summary.trace_percent == pytest.approx(70.0)
+    assert settled.summary.disagreement is None
+
+
+@pytest.mark.parametrize(("python_percent", "percent"), [(20.0, 29.0), (61.0, 70.0), (150.0, 70.0)])
+def test_what_pythons_cpu_time_can_explain_of_a_shorter_step_is_input(
+    python_percent: float, percent: float
+) -> None:
+    """Gap times see 9 %, the repeated batch says 70."""
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(
+        Measured(9.0, np.full(1000, 9.0)),
+        None,
+        alone,
+        "python",
+        QUIET,
+        python_percent=python_percent,
+    )
+    assert settled.summary.method == "differential"
+    assert settled.chosen is not None
+    assert settled.chosen.percent == pytest.approx(percent)
+    assert "between 9 %" in (settled.summary.disagreement or "")
+
+
+def test_a_shorter_step_alone_without_python_threads_only_explains() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(9.0), None, alone, None, QUIET)
+    assert settled.summary.method == "native"
+    assert settled.summary.disagreement is not None
+
+
+def test_methods_that_agree_leave_the_native_share_beside_python_that_computes() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(68.0), None, alone, "python", QUIET)
+    assert settled.summary.method == "native"
+
+
+def test_the_profilers_price_explains_a_different_trace_share() -> None:
+    slowed = Perturbation(baseline_step_ms=10.0, profiled_step_ms=18.0, ratio=1.8)
+    split = make_split(input_wait=2.0, python=8.0)
+    settled = settle_input_wait(share(70.0), split, None, None, slowed)
+    assert "1.80 times as long" in (settled.summary.disagreement or "")
+
+
+def test_only_a_trace_is_better_than_nothing() -> None:
+    settled = settle_input_wait(None, make_split(input_wait=2.0, python=8.0), None, None, None)
+    assert settled.summary.method == "trace"
+    assert settle_input_wait(None, None, None, None, None).summary.method == "none"
+
+
+def test_steps_per_execution_waits_are_per_batch() -> None:
+    block = make_block(5, 20.0, None, gaps_us=[4000] * 10)
+    loop = make_recorded_loop(batches_per_call=2)
+    recording = make_recording(loops=[loop], windows=[make_window("baseline", block)])
+    native = native_input_wait(recording, loop)
+    assert native is not None
+    assert native.percent == pytest.approx(60.0)
+
+
+def contention(
+    tf_data: float, *, others: float | None = None, idle: float = 0.0, **given: Any
+) -> str | None:
+    pools = {"tf_data": tf_data, "python_other": 0.0, "eigen": 180.0, "python_main": 80.0}
+    host = make_host(threads=pools, cores_allowed=2.0, cores_of_others=others, cores_idle=idle)
+    return contention_of(host, 10.0, **{"python_percent": 0.0, "accelerated": False, **given})
+
+
+def test_python_computes_beside_the_loop_as_far_as_its_calls_were_measured() -> None:
+    assert contention(0.0, python_percent=5.0) == "python"
+    assert contention(0.0, python_percent=5.0, accelerated=True) == "python"
+    assert contention(0.0, python_percent=4.9) is None
+
+
+def test_a_busy_pipeline_takes_cpus_from_a_consumer_that_computes_on_them() -> None:
+    assert contention(50.0) == "cpu"
+    assert contention(49.0) is None
+    assert contention(90.0, accelerated=True) is None
+
+
+def test_what_other_programs_take_is_not_what_the_pipeline_leaves() -> None:
+    assert contention(26.0, others=1.0) == "cpu"
+    assert contention(26.0, others=0.1) is None
+    assert contention(24.0, others=2.0) is None
+
+
+def test_what_others_compute_where_cpus_are_idle_is_taken_from_nobody() -> None:
+    """As under a quota of a few of many CPUs."""
+    assert contention(26.0, others=20.0, idle=40.0) is None
+    assert contention(26.0, others=20.0, idle=0.1) == "cpu"
+
+
+def test_busy_threads_of_tf_data_are_not_those_of_a_pipeline_that_does_little() -> None:
+    """A metric over a dataset of its own runs them within the step."""
+    assert contention(90.0, pipeline_ms=2.4) is None
+    assert contention(90.0, pipeline_ms=2.5) == "cpu"
+
+
+def test_what_cpus_that_are_fought_for_hide_is_told_by_the_consumer_alone() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(18.0), None, alone, "cpu", QUIET)
+    assert (settled.summary.method, settled.summary.contention) == ("differential", "cpu")
+    assert "computed on the CPUs" in (settled.summary.disagreement or "")
+
+
+def contested(native: float, contention_: Any = None) -> float | None:
+    """By a repeated batch whose step is 70 % shorter."""
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(native), None, alone, contention_, QUIET)
+    return settled.summary.contested_by_percent
+
+
+def test_a_repeated_batch_that_contradicts_what_is_believed_is_kept_beside_it() -> None:
+    assert contested(9.0) == pytest.approx(70.0)
+    assert contested(68.0) is None
+    assert contested(90.0) == pytest.approx(70.0)
+    # There it is what is believed.
+    assert contested(9.0, "cpu") is None
+    assert contested(90.0, "cpu") == pytest.approx(70.0)
+
+
+def between(low: float, high: float) -> Measured:
+    """A share whose interval has these limits."""
+    return Measured((low + high) / 2, np.repeat([low, high], 100))
+
+
+def believed(
+    native: tuple[float, float],
+    alone: tuple[float, float],
+    contention_: Any = None,
+    split: StepSplit | None = None,
+) -> InputWait:
+    """By these limits of both shares."""
+    shorter = between(*alone)
+    differential = Differential(
+        step_ms=1.0, ci95_ms=(1.0, 1.0), steps=20, input_share_percent=shorter.percent
+    )
+    consumer = ConsumerAlone(differential, shorter)
+    return settle_input_wait(between(*native), split, consumer, contention_, QUIET).summary
+
+
+@pytest.mark.parametrize(
+    ("alone", "contests"),
+    [
+        # Wholly more than five points above 50 to 52 %, or beneath it.
+        ((57.1, 90.0), True),
+        ((56.9, 90.0), False),
+        ((10.0, 44.9), True),
+        ((10.0, 45.1), False),
+        ((10.0, 90.0), False),
+    ],
+)
+def test_two_measures_contradict_each_other_where_five_points_lie_between_them(
+    alone: tuple[float, float], contests: bool
+) -> None:
+    told = believed((50.0, 52.0), alone)
+    assert (told.contested_by_percent is not None) is contests
+    assert (told.disagreement is not None) is contests
+
+
+@pytest.mark.parametrize(("low", "method"), [(57.1, "differential"), (56.9, "native")])
+def test_the_repeated_batch_counts_where_five_points_lie_between_them(
+    low: float, method: str
+) -> None:
+    told = believed((50.0, 52.0), (low, 90.0), "python")
+    assert (told.method, told.contention) == (method, "python")
+    assert (told.disagreement is None) is (method == "native")
+
+
+@pytest.mark.parametrize(
+    ("split", "compiled"),
+    [(make_split(compile=1.0, python=9.0), None), (None, share(50.0))],
+)
+def test_what_is_compiled_anew_is_no_input_that_a_repeated_batch_is_without(
+    split: StepSplit | None, compiled: Measured | None
+) -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(9.0), split, alone, "python", QUIET, compiled=compiled)
+    assert (settled.summary.method, settled.summary.contested_by_percent) == ("native", None)
+    assert settled.chosen is not None
+    assert settled.chosen.percent == 9.0
+    assert (settled.summary.disagreement or "").startswith(
+        "On a repeated batch the step is 70 % shorter, of which 9 points are the input wait: it is "
+        "of one shape"
+    )
+
+
+def test_where_steps_are_compiled_a_profile_tells_of_input_without_gap_times() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    split = make_split(compile=8.0, input_wait=2.0)
+    assert settle_input_wait(None, split, alone, None, QUIET).summary.method == "trace"
+
+
+SLOWED = Perturbation(baseline_step_ms=0.48, profiled_step_ms=0.54, ratio=1.14)
+
+
+def alone(percent: float) -> ConsumerAlone:
+    step_ms = 1.0 - percent / 100.0
+    return ConsumerAlone(
+        Differential(
+            step_ms=step_ms,
+            ci95_ms=(step_ms, step_ms),
+            steps=1930,
+            input_share_percent=percent,
+        ),
+        share(percent),
+    )
+
+
+def test_what_warm_rows_explain_is_no_input_bound_verdict() -> None:
+    split = make_split(input_wait=0.7, dispatch=9.3)
+    settled = settle_input_wait(None, split, alone(24.0), None, SLOWED)
+    assert settled.summary.method == "trace"
+    assert settled.chosen is not None
+    assert round(settled.chosen.percent) == 7
+    assert settled.summary.unsettled
+
+
+def test_more_than_warm_rows_explain_is_inputs_but_doubtful() -> None:
+    _, method, doubt = without_gap_times(share(45.0), share(7.0), None)
+    assert method == "differential"
+    assert doubt is not None
+
+
+def test_a_profile_with_more_wait_does_not_outweigh_a_step_that_needs_its_time_alone() -> None:
+    _, method, doubt = without_gap_times(share(3.0), share(30.0), None)
+    assert method == "differential"
+    assert doubt is not None
+
+
+def test_the_repeated_batch_stands_where_nothing_speaks_against_it() -> None:
+    for trace in (None, share(60.0), share(23.0)):
+        assert without_gap_times(share(24.0), trace, None)[1:] == ("differential", None)
+
+
+def test_on_the_same_side_of_the_limits_nothing_is_doubtful() -> None:
+    assert without_gap_times(share(17.0), share(7.0), None)[1:] == ("differential", None)
+
+
+def test_what_is_fought_for_is_settled_by_the_consumer_alone() -> None:
+    fights: tuple[Contention, ...] = ("python", "cpu")
+    for contention in fights:
+        assert without_gap_times(share(24.0), share(7.0), contention)[1:] == ("differential", None)
+
+
+def test_what_nothing_settles_is_no_high_confidence() -> None:
+    settled = settle_input_wait(
+        None, make_split(input_wait=0.7, dispatch=9.3), alone(45.0), None, None
+    )
+    session = make_session(input_wait=settled.summary, perturbation=None, loops=[])
+    assert confidence_of(doubts(session, "input", [])) == "medium"

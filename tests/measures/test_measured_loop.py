@@ -1,0 +1,255 @@
+"""All that is measured of the diagnosed loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import NoneType, SimpleNamespace
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+import pytest
+
+from pipediag.measures import measured_loop as measures
+from pipediag.measures.measured_loop import (
+    BESIDE_TENSORFLOW,
+    NO_METHOD,
+    NO_PROFILE,
+    LoopSections,
+    measure_loop,
+    measure_text_work,
+    trace_of,
+)
+from pipediag.measures.recorded_windows import Missing
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Pipeline
+from pipediag.session.recorded_windows import RecordedPythonCalls
+from pipediag.session.recording import RecordedDevice, Recording
+from pipediag.session.steps import Ceiling, Steps
+from pipediag.session.text_work import TextWork
+from pipediag.session.timeline import Timeline
+from pipediag.trace.host.text_work import TextTimes
+from tests.factories import make_host
+from tests.measures.traces import make_split, make_trace
+from tests.recordings import (
+    make_block,
+    make_plan,
+    make_recorded_loop,
+    make_recorded_operation,
+    make_recording,
+    make_window,
+)
+from tests.records import MS, make_steps
+
+NOT_SAMPLED = Missing("The host was not sampled.")
+
+
+def measured(recording: Recording) -> tuple[LoopSections, tuple[str, ...]]:
+    found = measure_loop(Timeline(), recording, recording.loops[0], NOT_SAMPLED)
+    return found.sections, found.notes
+
+
+def test_sections_of_an_input_bound_loop() -> None:
+    recording = make_recording()
+    found, notes = measured(recording)
+    assert isinstance(found.steps, Steps)
+    assert found.steps.mean_ms == 10.0
+    assert isinstance(found.breakdown, dict)
+    assert found.breakdown["input_wait"].ms == pytest.approx(7.0)
+    assert found.breakdown["unattributed"].percent == 30.0
+    assert isinstance(found.ceiling, Ceiling)
+    assert found.ceiling.speedup_if_input_free == pytest.approx(10 / 3)
+    assert isinstance(found.pipeline, Pipeline)
+    assert found.pipeline.bottleneck_op_id == "op2"
+    assert found.host == NOT_SAMPLED
+    assert "No step was profiled" in notes[0]
+
+
+def test_steps_that_fill_a_cache_tell_no_gain_of_the_whole_loop() -> None:
+    timed: dict[str, Any] = {"warm_ns": 3000 * MS, "last_ns": 4400 * MS, "warm_steps": 60}
+    loop = make_recorded_loop(**timed)
+    cached = [*make_plan()[:2], make_recorded_operation("op3", "cache", parent_ids=["op2"])]
+
+    def of_loop(recording: Recording) -> float | None:
+        ceiling = measured(recording)[0].ceiling
+        assert isinstance(ceiling, Ceiling)
+        return ceiling.loop_speedup_if_input_free
+
+    assert of_loop(make_recording(loops=[loop])) is not None
+    assert of_loop(make_recording(loops=[loop], operations=cached)) is None
+
+
+def test_too_few_steps_have_no_breakdown() -> None:
+    recording = make_recording(windows=[make_window("baseline", make_block(4))])
+    found, _ = measured(recording)
+    assert isinstance(found.steps, Steps)
+    assert isinstance(found.breakdown, Missing)
+    assert "Fewer than 5 steps" in found.breakdown.reason
+    assert found.ceiling == found.breakdown
+
+
+def test_without_any_method_there_is_no_breakdown() -> None:
+    recording = make_recording(windows=[make_window("baseline", make_block(gap_ms=None))])
+    found, _ = measured(recording)
+    assert found.breakdown == found.ceiling == Missing(NO_METHOD)
+
+
+def test_each_is_a_field_of_the_session_and_has_a_place_for_its_reason() -> None:
+    of_session, of_loop = get_type_hints(Session), get_type_hints(LoopSections)
+    for name, kind in of_loop.items():
+        alternatives = set(get_args(kind))
+        if Missing in alternatives:
+            assert alternatives - {Missing} == set(get_args(of_session[name])) - {NoneType}
+            assert of_session[f"{name}_missing"] == str | None
+        else:
+            assert kind == of_session[name]
+
+
+def test_where_nothing_was_measured_each_says_the_one_reason() -> None:
+    fields = LoopSections.lacking("No step was seen.").as_fields()
+    lists = ("devices", "step_rows")
+    for name in get_type_hints(LoopSections):
+        assert fields[name] == ([] if name in lists else None)
+        if name not in (*lists, "input_wait"):
+            assert fields[f"{name}_missing"] == "No step was seen."
+    assert "input_wait_missing" not in fields
+
+
+def test_python_that_computes_in_the_steps_is_measured_by_its_calls() -> None:
+    recording = make_recording()
+    (function,) = [one.function for one in recording.operations if one.function is not None]
+    function.python_tokens = ["parse"]
+    for window in recording.windows:
+        if window.kind == "baseline":
+            window.python_calls = [RecordedPythonCalls("parse", 40, 160 * MS, 120 * MS)]
+    host = make_host(threads={})
+
+    found = measure_loop(Timeline(), recording, recording.loops[0], host).sections
+
+    assert found.input_wait is not None
+    assert found.input_wait.contention == "python"
+    assert isinstance(found.pipeline, Pipeline)
+    (op,) = [one for one in found.pipeline.ops if one.python_calls_per_step]
+    assert op.python_off_cpu_percent == 25.0
+
+
+@pytest.mark.parametrize(("kind", "contention"), [("CPU", "cpu"), ("GPU", None)])
+def test_a_pipeline_of_tensorflow_fights_for_cpus_with_a_model_on_them(
+    kind: str, contention: str | None
+) -> None:
+    recording = make_recording()
+    recording.environment.devices.append(RecordedDevice("/device:0", kind))
+    host = make_host(threads={"tf_data": 90.0})
+
+    wait = measure_loop(Timeline(), recording, recording.loops[0], host).sections.input_wait
+
+    assert wait is not None
+    assert wait.contention == contention
+
+
+def test_a_loop_with_a_profile_is_broken_down_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = make_trace(steps=make_split(input_wait=5.0, device_compute=4.0, python=1.0))
+    monkeypatch.setattr(measures, "trace_of", lambda *_, **__: (trace, None))
+
+    found, notes = measured(make_recording())
+
+    assert isinstance(found.breakdown, dict)
+    assert found.breakdown["device_compute"].percent == 24.0
+    assert found.breakdown["python"].percent == 6.0
+    assert found.input_wait is not None
+    assert found.input_wait.trace_percent == pytest.approx(50.0)
+    assert notes == ()
+
+
+@pytest.mark.parametrize(("compute", "told"), [(0.0, False), (4.0, True)])
+def test_what_pytorch_computes_is_python_to_tensorflows_profiler(
+    monkeypatch: pytest.MonkeyPatch, compute: float, *, told: bool
+) -> None:
+    """But on a GPU, whose kernels the profile has whoever launches them."""
+    split = make_split(input_wait=5.0, device_compute=compute, python=5.0 - compute)
+    monkeypatch.setattr(measures, "trace_of", lambda *_, **__: (make_trace(steps=split), None))
+    recording = make_recording()
+    recording.environment.keras_backend = "torch"
+    found, notes = measured(recording)
+    assert isinstance(found.breakdown, dict)
+    assert (found.breakdown["unattributed"].percent == 0.0) == told
+    assert (found.breakdown["python"].percent > 0.0) == told
+    assert notes == (() if told else (BESIDE_TENSORFLOW,))
+
+
+def test_a_profile_without_steps_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = make_trace(steps=None, missing={"steps": "No step was marked."})
+    monkeypatch.setattr(measures, "trace_of", lambda *_, **__: (trace, None))
+
+    assert measured(make_recording())[1] == ("No step was marked.",)
+
+
+def test_a_loop_without_a_profile_says_why() -> None:
+    window = make_window("profile", reason="the script's own profiler took over")
+    window.blocks = []
+    recording = make_recording(windows=[window])
+    summary, reason = trace_of(recording, recording.loops[0])
+    assert summary is None
+    assert "own profiler took over" in (reason or "")
+
+
+def test_a_profile_that_began_behind_the_last_step_says_nothing_of_the_steps() -> None:
+    window = make_window("profile", trace_directory="trace", reason="the script finished")
+    window.blocks = []
+    recording = make_recording(windows=[window])
+    assert trace_of(recording, recording.loops[0]) == (
+        None,
+        "No step was profiled: the script finished.",
+    )
+
+
+def test_a_damaged_profile_is_a_reason_and_no_error(tmp_path: Path) -> None:
+    run = tmp_path / "plugins" / "profile" / "one"
+    run.mkdir(parents=True)
+    (run / "host.xplane.pb").write_bytes(b"\xff\xff\xff")
+    recording = make_recording(windows=[make_window("profile", trace_directory=str(tmp_path))])
+    summary, reason = trace_of(recording, recording.loops[0])
+    assert summary is None
+    assert "host.xplane.pb" in (reason or "")
+
+
+def test_of_several_profiles_each_loop_gets_its_own(tmp_path: Path) -> None:
+    loops = [make_recorded_loop(), make_recorded_loop(id="loop2")]
+    for loop in loops:
+        run = tmp_path / loop.id / "plugins" / "profile" / "run"
+        run.mkdir(parents=True)
+        (run / "host.xplane.pb").write_bytes(b"")
+    windows = [
+        make_window("profile", trace_directory=str(tmp_path / loop.id), loop_id=loop.id)
+        for loop in loops
+    ]
+    recording = make_recording(loops=loops, windows=windows)
+    reasons = [trace_of(recording, loop)[1] or "" for loop in loops]
+    assert "loop1/plugins/profile/run/host.xplane.pb" in reasons[0]
+    assert "loop2/plugins/profile/run/host.xplane.pb" in reasons[1]
+
+
+def profile(total_ns: int, **by_type: int) -> Any:
+    """A profile of two steps of a microsecond."""
+    steps = SimpleNamespace(durations_ns=np.array([1000, 1000]))
+    return SimpleNamespace(steps=steps, text=TextTimes(total_ns, by_type))
+
+
+def test_the_share_is_the_profiles_and_the_milliseconds_are_the_clocks() -> None:
+    trace = profile(500, StringSplitV2=200, LookupTableFindV2=300)
+    found = measure_text_work(make_steps(mean_ms=10.0), trace, None)
+    assert isinstance(found, TextWork)
+    assert (found.percent, found.ms) == (pytest.approx(25.0), pytest.approx(2.5))
+    assert list(found.operations) == ["LookupTableFindV2", "StringSplitV2"]
+
+
+def test_without_text_it_is_zero_and_not_missing() -> None:
+    found = measure_text_work(make_steps(), profile(0), None)
+    assert found == TextWork(percent=0.0, ms=0.0)
+
+
+def test_without_a_profile_the_reason_is_said() -> None:
+    assert measure_text_work(make_steps(), None, "none was asked for") == Missing(
+        "none was asked for"
+    )
+    assert measure_text_work(make_steps(), None, None) == Missing(NO_PROFILE)
+    assert measure_text_work(Missing("no steps"), profile(1), None) == Missing("no steps")

@@ -1,0 +1,394 @@
+"""The pipeline as written, with what each operation cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipediag.measures.pipeline import (
+    measure_pipeline,
+    plan_of,
+    slowest,
+    source_line,
+    with_latency,
+    with_python_calls,
+)
+from pipediag.session.pipeline import Operation
+from pipediag.session.recorded_windows import RecordedPythonCalls
+from pipediag.session.recording import Recording
+from tests.measures.traces import make_activity, make_trace
+from tests.recordings import (
+    make_block,
+    make_node,
+    make_plan,
+    make_recorded_function,
+    make_recorded_loop,
+    make_recorded_operation,
+    make_recording,
+    make_snapshot,
+    make_window,
+)
+from tests.records import make_operation
+
+
+def test_a_fused_map_carries_the_cost_and_counts_single_elements() -> None:
+    recording = make_recording()
+    pipeline = measure_pipeline(recording, recording.loops[0], None).pipeline
+    source, mapped, batch, prefetch = pipeline.ops
+    assert (mapped.id, mapped.fused_from, batch.fused_into) == ("op2", ["op3"], "op2")
+    assert (mapped.self_ms_per_step, mapped.latency_ms_per_step) == (9.0, 9.0)
+    assert (mapped.elements, mapped.bytes_per_element) == (32.0, 128.0)
+    assert (mapped.parallelism, mapped.autotuned) == (1, False)
+    assert mapped.iterator_name == "MapAndBatch"
+    assert batch.self_ms_per_step is None
+    assert not batch.removed_by_tensorflow
+    assert source.self_ms_per_step == pytest.approx(0.64)
+    assert prefetch == make_operation(
+        "tf1",
+        "prefetch",
+        name=None,
+        file=None,
+        line=None,
+        parent_ids=["op3"],
+        elements=1.0,
+        self_ms_per_step=0.01,
+        latency_ms_per_step=0.01,
+        bytes_per_element=None,
+        autotuned=True,
+        buffer_size=2,
+        buffered_elements=0.0,
+        inserted_by_tensorflow=True,
+        iterator_name="Prefetch",
+    )
+    assert pipeline.bottleneck_op_id == "op2"
+    assert pipeline.missing is None
+
+
+def test_the_profile_stands_in_where_autotune_is_off() -> None:
+    loop = make_recorded_loop(autotune_enabled=False)
+    recording = make_recording(loops=[loop], snapshots=[])
+    trace = make_trace(make_activity("Root::Map", "pipediag_op2", calls=320, self_ns=20_000_000))
+    measured = measure_pipeline(recording, loop, trace)
+    assert measured.pipeline.ops[1].self_ms_per_step == 2.0
+    assert measured.operation_of == {("Root::Map", ("pipediag_op2",)): "op2"}
+
+
+def test_what_a_profile_counts_is_brought_to_the_pace_of_unprofiled_steps() -> None:
+    """Its own steps took 18 ms in place of 10; a serial operation takes no longer than the step."""
+    loop = make_recorded_loop(autotune_enabled=False)
+    windows = [make_window("baseline"), make_window("profile", make_block(10, 18.0, None))]
+    recording = make_recording(loops=[loop], snapshots=[], windows=windows)
+    trace = make_trace(make_activity("Root::Map", "pipediag_op2", calls=320, self_ns=153_000_000))
+    measured = measure_pipeline(recording, loop, trace)
+    assert measured.pipeline.ops[1].self_ms_per_step == pytest.approx(15.3 / 1.8)
+
+
+def test_neither_model_nor_profile_is_said() -> None:
+    loop = make_recorded_loop(autotune_enabled=False)
+    pipeline = measure_pipeline(make_recording(loops=[loop], snapshots=[]), loop, None).pipeline
+    assert [op.self_ms_per_step for op in pipeline.ops] == [None, None, None]
+    assert pipeline.bottleneck_op_id is None
+    assert "switches autotune off" in (pipeline.missing or "")
+
+
+def test_a_loop_without_a_plan_says_so() -> None:
+    loop = make_recorded_loop(root_op_id=None)
+    recording = make_recording(loops=[loop], snapshots=[])
+    pipeline = measure_pipeline(recording, loop, None).pipeline
+    assert pipeline.ops == []
+    assert "No tf.data operation" in (pipeline.missing or "")
+
+
+def pipeline_of(*kinds: str, iterators: list[str]) -> list[Operation]:
+    plan = [
+        make_recorded_operation(f"op{n}", kind, parent_ids=[f"op{n - 1}"] if n > 1 else [])
+        for n, kind in enumerate(kinds, start=1)
+    ]
+    nodes = [
+        make_node(n, name, [n + 1], num_elements=10) for n, name in enumerate(iterators, start=1)
+    ]
+    loop = make_recorded_loop(root_op_id=plan[-1].id)
+    snapshot = make_snapshot(10, nodes=nodes)
+    recording = make_recording(operations=plan, loops=[loop], snapshots=[snapshot])
+    return measure_pipeline(recording, loop, None).pipeline.ops
+
+
+def test_an_identity_map_without_an_iterator_was_removed() -> None:
+    ops = pipeline_of("range", "map", "batch", iterators=["Root", "BatchV2", "Range"])
+    assert [op.removed_by_tensorflow for op in ops] == [False, True, False]
+
+
+def test_what_has_run_out_before_a_shuffle_hands_on_was_not_removed() -> None:
+    ops = pipeline_of("range", "map", "shuffle", "batch", iterators=["Root", "BatchV2", "Shuffle"])
+    assert [op.removed_by_tensorflow for op in ops] == [False] * 4
+    assert ops[1].self_ms_per_step is None
+
+
+def test_what_lies_behind_a_cache_that_is_read_costs_nothing_now() -> None:
+    ops = pipeline_of(
+        "range", "map", "cache", "batch", iterators=["Root", "BatchV2", "MemoryCache"]
+    )
+    assert [(op.kind, op.elements, op.removed_by_tensorflow) for op in ops[:2]] == [
+        ("range", 0.0, False),
+        ("map", 0.0, False),
+    ]
+
+
+def test_latency_divides_by_the_calls_in_flight_of_the_operation_and_those_around_it() -> None:
+    ops = with_latency(
+        [
+            make_operation(
+                "inner", self_ms_per_step=12.0, parallelism=2, inside_function_of="outer"
+            ),
+            make_operation("outer", "interleave", self_ms_per_step=3.0, parallelism=3),
+            make_operation("unknown", self_ms_per_step=None),
+        ]
+    )
+    assert [op.latency_ms_per_step for op in ops] == [2.0, 1.0, None]
+
+
+def test_the_bottleneck_is_the_slowest_operation_that_a_user_wrote() -> None:
+    ops = [
+        make_operation("first", latency_ms_per_step=2.0),
+        make_operation("second", latency_ms_per_step=2.0),
+        make_operation("tf1", latency_ms_per_step=9.0, inserted_by_tensorflow=True),
+    ]
+    assert slowest(ops) == ["first", "second"]
+    assert slowest([]) == []
+
+
+@pytest.mark.parametrize("latencies", [(2.0, 1.9), (1.9, 2.0), (2.0, 2.0)])
+def test_about_equals_keep_their_order_whichever_was_slower(latencies: tuple[float, float]) -> None:
+    decode, augment = latencies
+    ops = [
+        make_operation("read", "TFRecordDataset", latency_ms_per_step=2.0),
+        make_operation("decode", "map", latency_ms_per_step=decode, self_ms_per_step=decode),
+        make_operation("augment", "map", latency_ms_per_step=augment, self_ms_per_step=2 * augment),
+    ]
+    assert slowest(ops) == ["decode", "augment", "read"]
+
+
+def test_what_is_clearly_faster_does_not_tie() -> None:
+    ops = [
+        make_operation("spread", latency_ms_per_step=1.7, self_ms_per_step=6.8),
+        make_operation("alone", latency_ms_per_step=2.0, self_ms_per_step=2.0),
+    ]
+    assert slowest(ops) == ["alone"]
+
+
+def test_the_source_line_is_read_from_the_file(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("a = 1\n    b = a.map(f)\n", encoding="utf-8")
+    assert source_line(str(script), 2) == "b = a.map(f)"
+    assert source_line(str(script), 9) is None
+    assert source_line(None, None) is None
+
+
+def test_a_row_keeps_what_was_recorded_of_its_operation() -> None:
+    plan = [
+        make_recorded_operation(
+            "op1",
+            "range",
+            file="data.py",
+            line=3,
+            cardinality=500,
+            element_bytes=8,
+            made_by_framework=True,
+            inside_function_of="op9",
+        ),
+        make_recorded_operation(
+            "op2", "shuffle", parent_ids=["op1"], parameters={"buffer_size": 100}
+        ),
+        make_recorded_operation(
+            "op3", "prefetch", parent_ids=["op2"], parameters={"buffer_size": -1}
+        ),
+    ]
+    loop = make_recorded_loop(root_op_id="op3")
+    recording = make_recording(operations=plan, loops=[loop], snapshots=[])
+
+    first, shuffle, prefetch = measure_pipeline(recording, loop, None).pipeline.ops
+
+    assert first == make_operation(
+        "op1",
+        "range",
+        file="data.py",
+        line=3,
+        elements=None,
+        self_ms_per_step=None,
+        bytes_per_element=None,
+        cardinality=500,
+        element_bytes=8,
+        made_by_framework=True,
+        inside_function_of="op9",
+    )
+    assert (shuffle.parent_ids, shuffle.parameters) == (["op1"], {"buffer_size": 100})
+    assert (shuffle.buffer_size, prefetch.buffer_size) == (100, None)
+
+
+def test_what_tensorflow_inserted_stands_behind_what_it_reads_from() -> None:
+    ops = pipeline_of(
+        "range",
+        "shuffle",
+        "batch",
+        iterators=["Root", "Prefetch", "BatchV2", "MaxIntraOpParallelismV2", "Shuffle", "Range"],
+    )
+    assert [(op.id, op.kind, op.parent_ids, op.inserted_by_tensorflow) for op in ops] == [
+        ("op1", "range", [], False),
+        ("op2", "shuffle", ["op1"], False),
+        ("tf1", "max_intra_op_parallelism", ["op2"], True),
+        ("op3", "batch", ["op2"], False),
+        ("tf2", "prefetch", ["op3"], True),
+    ]
+
+
+def test_calls_of_an_operation_around_it_that_is_not_there_are_one() -> None:
+    (inner,) = with_latency(
+        [make_operation("inner", self_ms_per_step=12.0, parallelism=2, inside_function_of="gone")]
+    )
+    assert inner.latency_ms_per_step == 6.0
+
+
+def test_a_function_that_ran_without_parallel_calls_ran_one_at_a_time() -> None:
+    mapped = make_recorded_operation("op2", "map", parent_ids=["op1"])
+    mapped.function = make_recorded_function()
+    plan = [make_recorded_operation("op1", "range"), mapped]
+    loop = make_recorded_loop(root_op_id="op2")
+    nodes = [make_node(1, "Map", [2], num_elements=10), make_node(2, "Range", [], num_elements=10)]
+    ran = make_recording(operations=plan, loops=[loop], snapshots=[make_snapshot(10, nodes=nodes)])
+    unseen = make_recording(operations=plan, loops=[loop], snapshots=[])
+
+    def parallelism(recording: Recording) -> list[int | None]:
+        ops = measure_pipeline(recording, loop, None).pipeline.ops
+        return [op.parallelism for op in ops]
+
+    assert parallelism(ran) == [None, 1]
+    assert parallelism(unseen) == [None, None]
+
+
+def test_what_each_replica_has_of_its_own_reads_from_the_hosts_last() -> None:
+    """Each of two replicas asks for half a batch a step; what asks waits for the host."""
+    plan = [
+        make_recorded_operation("op1", "range"),
+        make_recorded_operation("op2", "batch", parent_ids=["op1"]),
+    ]
+    loop = make_recorded_loop(root_op_id="op2", replicas=2)
+    trace = make_trace(
+        make_activity("Root::Prefetch", calls=20, self_ns=10_000_000),
+        make_activity("Root::Prefetch", "device_prefetch", calls=20, self_ns=10_000_000),
+        make_activity("Root::Prefetch::Generator", calls=20, self_ns=900_000_000),
+        make_activity("Root::Prefetch::Rebatch", calls=20, self_ns=10_000_000),
+        make_activity("Root::Prefetch::Rebatch::BatchV2", plan[1].name, self_ns=40_000_000),
+        get_next_calls=20,
+    )
+    recording = make_recording(operations=plan, loops=[loop], snapshots=[])
+
+    ops = measure_pipeline(recording, loop, trace).pipeline.ops
+
+    assert [(op.id, op.kind, op.parent_ids, op.replicas) for op in ops[1:]] == [
+        ("op2", "batch", ["op1"], 1),
+        ("tf1", "rebatch", ["op2"], 1),
+        ("tf2", "prefetch", ["tf1"], 1),
+        ("replica1", "generator", ["tf2"], 2),
+        ("replica2", "prefetch", ["replica1"], 2),
+    ]
+    assert [(op.elements, op.self_ms_per_step) for op in ops[1:]] == [
+        (1.0, 4.0),
+        (2.0, 1.0),
+        (2.0, 1.0),
+        (2.0, None),
+        (2.0, 1.0),
+    ]
+
+
+MS = 1_000_000
+
+
+def measured(
+    *calls: RecordedPythonCalls, batches: int = 1, known: bool = True
+) -> dict[str, Operation]:
+    outer = make_recorded_function(python_tokens=["a", "b"])
+    inner = make_recorded_function(python_tokens=["b"])
+    recording = make_recording(
+        operations=[
+            make_recorded_operation("op1", "flat_map", function=outer),
+            make_recorded_operation("op2", "map", function=inner, inside_function_of="op1"),
+            make_recorded_operation("op3", "batch"),
+        ],
+        windows=[
+            make_window(
+                "baseline", make_block(10, 5.0), python_calls=list(calls) if known else None
+            )
+        ],
+    )
+    ops = [make_operation(op_id, "map") for op_id in ("op1", "op2", "op3")]
+    loop = make_recorded_loop(batches_per_call=batches)
+    return {op.id: op for op in with_python_calls(ops, recording, loop)}
+
+
+def test_calls_belong_to_the_innermost_operation_that_makes_them() -> None:
+    ops = measured(
+        RecordedPythonCalls("a", 20, 40 * MS, 10 * MS),
+        RecordedPythonCalls("b", 320, 160 * MS, 8 * MS),
+        RecordedPythonCalls("of another pipeline", 1, MS, MS),
+    )
+
+    outer, inner, batch = ops["op1"], ops["op2"], ops["op3"]
+    assert outer.python_calls_per_step == 2.0
+    assert (outer.python_wall_ms_per_step, outer.python_cpu_ms_per_step) == (4.0, 1.0)
+    assert outer.python_off_cpu_percent == 75.0
+    assert inner.python_calls_per_step == 32.0
+    assert inner.python_off_cpu_percent == pytest.approx(95.0)
+    assert batch.python_calls_per_step is None
+
+
+def test_a_function_that_was_not_called_took_nothing() -> None:
+    inner = measured()["op2"]
+
+    assert (inner.python_calls_per_step, inner.python_wall_ms_per_step) == (0.0, 0.0)
+    assert inner.python_off_cpu_percent is None
+
+
+def test_a_step_is_one_batch() -> None:
+    ops = measured(RecordedPythonCalls("a", 20, 40 * MS, 10 * MS), batches=2)
+
+    assert ops["op1"].python_calls_per_step == 1.0
+
+
+def test_what_was_not_measured_is_none() -> None:
+    assert measured(known=False)["op2"].python_calls_per_step is None
+
+
+def test_sources_come_first_and_strangers_stay_out() -> None:
+    other = make_recorded_operation("op9", "range")
+    assert [op.id for op in plan_of([other, *reversed(make_plan())], "op3")] == [
+        "op1",
+        "op2",
+        "op3",
+    ]
+
+
+def test_a_function_that_was_traced_twice_counts_once() -> None:
+    operations = [
+        make_recorded_operation("op1", "from_tensor_slices"),
+        make_recorded_operation("op2", "flat_map", parent_ids=["op1"]),
+        make_recorded_operation("op3", "TFRecordDataset", line=5, inside_function_of="op2"),
+        make_recorded_operation("op4", "TFRecordDataset", line=5, inside_function_of="op2"),
+    ]
+    assert [op.id for op in plan_of(operations, "op2")] == ["op1", "op4", "op2"]
+
+
+def test_an_unknown_root_has_no_plan() -> None:
+    assert plan_of(make_plan(), None) == []
+    assert plan_of(make_plan(), "op77") == []
+
+
+def test_a_chain_longer_than_pythons_stack() -> None:
+    links = [make_recorded_operation("op0", "range")]
+    for number in range(1, 3000):
+        links.append(make_recorded_operation(f"s{number}", "range"))
+        parents = [links[-2].id, f"s{number}"]
+        links.append(make_recorded_operation(f"op{number}", "concatenate", parent_ids=parents))
+    ordered = [op.id for op in plan_of(links, "op2999")]
+    assert len(ordered) == 5999
+    assert (ordered[:4], ordered[-1]) == (["op0", "s1", "op1", "s2"], "op2999")

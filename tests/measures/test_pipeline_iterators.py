@@ -1,0 +1,383 @@
+"""The iterators that ran, their rates, and their operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.measures.pipeline_iterators import (
+    NodeRate,
+    RanIterator,
+    join,
+    may_be,
+    node_rates,
+    ran_iterators,
+)
+from pipediag.session.recorded_model import ModelSnapshot
+from tests.measures.traces import make_activity, make_trace
+from tests.recordings import make_node, make_plan, make_recorded_operation, make_snapshot
+
+RATES = node_rates([make_snapshot(10), make_snapshot(50)])
+PATH = "Root::Prefetch::MapAndBatch"
+
+
+def test_the_model_has_the_numbers_and_the_profile_the_names() -> None:
+    trace = make_trace(make_activity(PATH, "map", "batch", self_ns=10**9))
+    ran = {
+        iterator.path: iterator for iterator in ran_iterators(RATES, trace, {"map", "batch"}, set())
+    }
+    assert ran[PATH].names == ("map", "batch")
+    assert ran[PATH].self_ms == 9.0
+    assert ran["Root::Prefetch"].names is None
+    assert "Root" not in ran
+
+
+def test_without_a_model_the_profile_counts_per_batch() -> None:
+    activity = make_activity("Root::Map", "m", calls=320, self_ns=50_000_000, parallelism=2)
+    (iterator,) = ran_iterators([], make_trace(activity), {"m"}, set())
+    assert (iterator.elements, iterator.self_ms, iterator.parallelism) == (32.0, 5.0, 2)
+
+
+def test_two_branches_of_one_path_keep_their_own_numbers() -> None:
+    trace = make_trace(
+        make_activity(PATH, "a", self_ns=10_000_000), make_activity(PATH, "b", self_ns=30_000_000)
+    )
+    found = [i for i in ran_iterators(RATES, trace, {"a", "b"}, set()) if i.path == PATH]
+    assert [(i.names, i.self_ms) for i in found] == [(("a",), 1.0), (("b",), 3.0)]
+
+
+def test_another_pipeline_of_the_profile_is_left_out() -> None:
+    trace = make_trace(make_activity("Root::Map", "validation"))
+    assert ran_iterators([], trace, {"training"}, {"validation"}) == []
+
+
+def test_so_is_one_whose_operations_are_recorded_no_more() -> None:
+    trace = make_trace(make_activity("Root::Map", "pipediag_op7"))
+    assert ran_iterators([], trace, {"pipediag_op1"}, set()) == []
+
+
+def test_a_name_that_tensorflow_gave_is_none() -> None:
+    trace = make_trace(make_activity("Root::Prefetch", "inject/prefetch_BatchDatasetV2/_10"))
+    ran = {iterator.path: iterator for iterator in ran_iterators(RATES, trace, {"map"}, set())}
+    assert ran["Root::Prefetch"].names == ()
+
+
+def test_inside_the_function_of_a_flat_map_the_profile_counts() -> None:
+    nodes = [
+        make_node(1, "FlatMap", [2], num_elements=160, processing_time_ns=10_000_000),
+        make_node(2, "Map", [], num_elements=3, processing_time_ns=1_000_000),
+    ]
+    trace = make_trace(make_activity("FlatMap::Map", "m", calls=160, self_ns=80_000_000))
+    outer, inner = ran_iterators(node_rates([make_snapshot(10, nodes=nodes)]), trace, {"m"}, set())
+    assert (outer.elements, outer.self_ms) == (16.0, 1.0)
+    assert (inner.elements, inner.self_ms) == (16.0, 8.0)
+
+
+def of_a_generator(elements: int) -> list[NodeRate]:
+    """Rates of 10 batches of 16 from a generator, of whose elements the model has counted some."""
+    nodes = [
+        make_node(1, "FlatMap", [2, 3], num_elements=160, processing_time_ns=10_000_000),
+        make_node(2, "FromTensor", [], num_elements=1, processing_time_ns=1_000),
+        make_node(3, "Generator", [], num_elements=elements, processing_time_ns=400_000_000),
+    ]
+    return node_rates([make_snapshot(10, nodes=nodes)])
+
+
+def test_the_one_iterator_of_a_generator_is_the_models_to_count() -> None:
+    """A profile makes each of its calls longer, and with it a serial source than the step."""
+    trace = make_trace(make_activity("FlatMap::Generator", "g", calls=160, self_ns=900_000_000))
+    outer, _, inner = ran_iterators(of_a_generator(160), trace, {"g"}, set(), slowed=1.5)
+    assert (outer.self_ms, inner.self_ms, inner.names) == (1.0, 40.0, ("g",))
+
+
+def test_where_inner_iterators_are_forgotten_the_profile_counts_at_the_native_pace() -> None:
+    trace = make_trace(make_activity("FlatMap::Generator", "g", calls=160, self_ns=900_000_000))
+    _, _, inner = ran_iterators(of_a_generator(100), trace, {"g"}, set(), slowed=1.5)
+    assert inner.self_ms == pytest.approx(60.0)
+
+
+def test_within_two_functions_both_must_have_been_counted() -> None:
+    nodes = [
+        make_node(1, "FlatMap", [2], num_elements=160, processing_time_ns=10_000_000),
+        make_node(2, "InterleaveV2", [3], num_elements=160, processing_time_ns=20_000_000),
+        make_node(3, "TFRecord", [], num_elements=20, processing_time_ns=30_000_000),
+    ]
+    rates = node_rates([make_snapshot(10, nodes=nodes)])
+    ran = ran_iterators(rates, None, set(), set())
+    assert [iterator.self_ms for iterator in ran] == [1.0, 2.0, None]
+
+
+def test_only_an_iterator_with_a_buffer_has_elements_in_it() -> None:
+    nodes = [
+        make_node(1, "Prefetch", [2], num_elements=10, buffered_elements=2, buffer_size=4),
+        make_node(2, "BatchV2", [3], num_elements=10, buffered_elements=3),
+        make_node(3, "Shuffle", [], num_elements=320, buffered_elements=100),
+    ]
+    ran = ran_iterators(node_rates([make_snapshot(10, nodes=nodes)]), None, set(), set())
+    assert [iterator.buffered_elements for iterator in ran] == [2.0, None, 100.0]
+    assert [iterator.buffer_size for iterator in ran] == [4, None, None]
+
+
+def test_a_buffer_of_which_the_model_is_silent_is_as_large_as_the_profile_says() -> None:
+    nodes = [make_node(1, "Prefetch", [], num_elements=10)]
+    trace = make_trace(make_activity("Prefetch", "p", buffer_size=8, parallelism=2))
+    (ran,) = ran_iterators(node_rates([make_snapshot(10, nodes=nodes)]), trace, {"p"}, set())
+    assert (ran.buffer_size, ran.parallelism) == (8, None)
+
+
+def test_inside_a_function_that_no_profile_saw_costs_are_not_known() -> None:
+    """The model has counted the last of many iterators alone."""
+    nodes = [
+        make_node(1, "ParallelInterleaveV4", [2], num_elements=160, processing_time_ns=10_000_000),
+        make_node(2, "Map", [], num_elements=3, processing_time_ns=1_000_000, bytes_produced=30),
+    ]
+    outer, inner = ran_iterators(node_rates([make_snapshot(10, nodes=nodes)]), None, set(), set())
+    assert (outer.elements, outer.self_ms) == (16.0, 1.0)
+    assert (inner.elements, inner.self_ms, inner.bytes_per_element) == (None, None, None)
+    assert (inner.path, inner.kind, inner.names) == ("ParallelInterleaveV4::Map", "Map", None)
+
+
+@pytest.mark.parametrize(
+    ("known", "tunable"),
+    [
+        ({"parallelism": 4, "autotune": True}, True),
+        ({"parallelism": 4, "autotune": False}, False),
+        ({"buffer_size": 2, "autotune": True}, True),
+        ({"autotune": True}, None),
+    ],
+)
+def test_a_profile_tells_of_tuning_where_there_is_something_to_tune(
+    known: dict[str, object], tunable: bool | None
+) -> None:
+    activity = make_activity("Root::Map", "m", buffered_elements=1.5, element_bytes=64.0, **known)
+    (iterator,) = ran_iterators([], make_trace(activity), {"m"}, set())
+    assert iterator.tunable is tunable
+    assert iterator.buffer_size == known.get("buffer_size")
+    assert (iterator.buffered_elements, iterator.bytes_per_element) == (1.5, 64.0)
+
+
+def test_a_profile_without_a_batch_tells_no_rates() -> None:
+    trace = make_trace(make_activity("Root::Map", "m", self_ns=10), get_next_calls=0)
+    (iterator,) = ran_iterators([], trace, {"m"}, set())
+    assert (iterator.elements, iterator.self_ms) == (None, None)
+
+
+def ran(path: str, *names: str, **overrides: Any) -> RanIterator:
+    values: dict[str, Any] = {
+        "path": path,
+        "names": names,
+        "elements": 1.0,
+        "self_ms": 1.0,
+        "bytes_per_element": None,
+        "parallelism": None,
+        "tunable": None,
+        "buffer_size": None,
+        "buffered_elements": None,
+    }
+    return RanIterator(**{**values, **overrides})
+
+
+def unnamed(path: str) -> RanIterator:
+    return ran(path, names=None)
+
+
+def test_names_tie_fused_operations_to_the_one_with_the_function() -> None:
+    fused = ran("Root::MapAndBatch", "pipediag_op2", "pipediag_op3")
+    source = ran("Root::MapAndBatch::TensorSlice", "pipediag_op1")
+    joined = join(make_plan(), [fused, source])
+    assert dict(joined.of_operation) == {"op2": [fused], "op1": [source]}
+    assert joined.fused == {"op2": ["op3"]}
+    assert joined.operation_of[fused.key] == "op2"
+
+
+def test_an_injected_prefetch_reads_from_the_operation_below() -> None:
+    prefetch = ran("Root::Prefetch")
+    joined = join(make_plan(), [prefetch, ran("Root::Prefetch::BatchV2", "pipediag_op3")])
+    assert joined.inserted == [(prefetch, "op3")]
+
+
+def test_what_a_source_is_made_of_belongs_to_it() -> None:
+    plan = [make_recorded_operation("op1", "TFRecordDataset")]
+    flat, files = ran("Root::FlatMap", "pipediag_op1"), ran("Root::FlatMap::TensorSlice")
+    joined = join(plan, [flat, files])
+    assert joined.of_operation["op1"] == [flat, files]
+    assert joined.inserted == []
+
+
+def test_without_a_profile_kinds_tie_them() -> None:
+    fused, source = unnamed("Root::MapAndBatch"), unnamed("Root::MapAndBatch::TensorSlice")
+    joined = join(make_plan(), [fused, source])
+    assert joined.operation_of == {fused.key: "op2", source.key: "op1"}
+    assert joined.fused == {"op2": ["op3"]}
+
+
+def test_two_maps_are_told_apart_by_their_order() -> None:
+    plan = [
+        make_recorded_operation("op1", "map"),
+        make_recorded_operation("op2", "map", parent_ids=["op1"]),
+    ]
+    outer, inner = unnamed("Root::ParallelMapV2"), unnamed("Root::ParallelMapV2::Map")
+    assert join(plan, [outer, inner]).operation_of == {outer.key: "op2", inner.key: "op1"}
+
+
+def test_one_name_for_two_operations_goes_round() -> None:
+    plan = [
+        make_recorded_operation("op1", "map", name="same"),
+        make_recorded_operation("op2", "map", name="same", parent_ids=["op1"]),
+    ]
+    outer, inner = ran("Root::Map", "same"), ran("Root::Map::Map", "same")
+    assert join(plan, [outer, inner]).operation_of == {outer.key: "op2", inner.key: "op1"}
+
+
+@pytest.mark.parametrize(
+    ("operation", "iterator", "fits"),
+    [
+        ("map", "ParallelMap", True),
+        ("map", "FlatMap", False),
+        ("padded_batch", "PaddedBatch", True),
+        ("from_tensor_slices", "TensorSlice", True),
+        ("TFRecordDataset", "TFRecord", True),
+        ("cache", "MemoryCache", True),
+        ("repeat", "ForeverRepeat", True),
+        ("interleave", "ParallelInterleave", True),
+        ("batch", "PaddedBatch", False),
+    ],
+)
+def test_which_iterator_runs_an_operation(operation: str, iterator: str, fits: bool) -> None:
+    assert may_be(operation, iterator) is fits
+
+
+def test_a_call_that_takes_no_name_is_tied_by_its_kind_where_names_are_seen() -> None:
+    """As `map_and_batch` and the reader of CSV files take none."""
+    plan = [
+        make_recorded_operation("op1", "CsvDataset", name=""),
+        make_recorded_operation("op2", "map_and_batch", name=""),
+        make_recorded_operation("op3", "batch"),
+    ]
+    above, fused = ran("Root::BatchV2", "pipediag_op3"), ran("Root::BatchV2::MapAndBatch")
+    read = ran("Root::BatchV2::MapAndBatch::CSV")
+    joined = join(plan, [above, fused, read])
+    assert joined.operation_of == {above.key: "op3", fused.key: "op2", read.key: "op1"}
+    assert joined.inserted == []
+
+
+def test_what_tensorflow_puts_in_is_none_of_the_calls_with_names() -> None:
+    prefetch = ran("Root::Prefetch")
+    plan = [*make_plan(), make_recorded_operation("op4", "prefetch")]
+    joined = join(plan, [prefetch, ran("Root::Prefetch::BatchV2", "pipediag_op3")])
+    assert joined.inserted == [(prefetch, "op3")]
+
+
+def test_rates_are_differences_of_two_snapshots() -> None:
+    rates = {rate.path: rate for rate in node_rates([make_snapshot(10), make_snapshot(50)])}
+    assert list(rates) == [
+        "Root",
+        "Root::Prefetch",
+        "Root::Prefetch::MapAndBatch",
+        "Root::Prefetch::MapAndBatch::TensorSlice",
+    ]
+    mapped = rates["Root::Prefetch::MapAndBatch"]
+    assert (mapped.elements, mapped.self_ms) == (1.0, 9.0)
+    assert mapped.bytes_per_element == 4096.0
+    assert (mapped.parallelism, mapped.tunable) == (1, False)
+    source = rates["Root::Prefetch::MapAndBatch::TensorSlice"]
+    assert (source.elements, source.self_ms) == (32.0, pytest.approx(0.64))
+    assert source.bytes_per_element is None
+
+
+def test_counters_of_another_iterator_are_not_subtracted() -> None:
+    rates = node_rates([make_snapshot(90, iterator=1), make_snapshot(20, iterator=2)])
+    assert rates[1].elements == 1.0
+
+
+def test_the_longest_pair_of_the_fullest_iterator_counts() -> None:
+    late = make_snapshot(20, iterator=2)
+    late.nodes = late.nodes[:2]
+    early = [make_snapshot(10), make_snapshot(20), make_snapshot(30)]
+    early[1].nodes[2].processing_time_ns = 10**12
+    rates = node_rates([*early, make_snapshot(10, iterator=2), late])
+    assert len(rates) == 4
+    assert rates[2].self_ms == 9.0
+
+
+def test_a_whole_pipeline_seen_once_counts_before_the_end_of_one_seen_twice() -> None:
+    whole = make_snapshot(12, iterator=1)
+    ending = [make_snapshot(steps, iterator=2) for steps in (38, 40)]
+    for snapshot in ending:
+        snapshot.nodes = snapshot.nodes[:2]
+    rates = node_rates([whole, *ending])
+    assert len(rates) == 4
+    assert rates[2].elements == 1.0
+
+
+def cached(iterator: int, *, fills: bool) -> ModelSnapshot:
+    nodes = [make_node(1, "BatchV2", [2]), make_node(2, "MemoryCacheImpl", [3] if fills else [])]
+    if fills:
+        nodes.append(make_node(3, "Map", [], num_elements=320))
+    return make_snapshot(10, iterator=iterator, nodes=nodes)
+
+
+@pytest.mark.parametrize(("read", "operations"), [(1, 2), (2, 2), (0, 3)])
+def test_what_fills_a_cache_is_no_rate_of_what_reads_it(read: int, operations: int) -> None:
+    snapshots = [cached(1, fills=True), *(cached(2 + n, fills=False) for n in range(read))]
+    assert len(node_rates(snapshots)) == operations
+
+
+def test_a_cache_that_was_hardly_read_yet_is_one_that_fills() -> None:
+    snapshots = [*(cached(n, fills=True) for n in range(3)), cached(3, fills=False)]
+    assert len(node_rates(snapshots)) == 3
+
+
+def test_branches_of_one_path_are_summed() -> None:
+    nodes = [
+        make_node(1, "ParallelInterleaveV4", [2, 3]),
+        make_node(2, "TFRecord[0]", [], num_elements=30),
+        make_node(3, "TFRecord[1]", [], num_elements=10),
+    ]
+    rates = node_rates([make_snapshot(10, nodes=nodes)])
+    assert [(rate.path, rate.elements) for rate in rates[1:]] == [
+        ("ParallelInterleaveV4::TFRecord", 4.0)
+    ]
+
+
+def test_no_batches_no_rates() -> None:
+    assert node_rates([]) == []
+    assert node_rates([make_snapshot(0)]) == []
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "buffer", "tunable"),
+    [(None, None, None), (False, None, False), (False, True, True), (True, False, True)],
+)
+def test_what_has_nothing_to_tune_is_not_said_to_be_fixed(
+    parallelism: bool | None, buffer: bool | None, tunable: bool | None
+) -> None:
+    node = make_node(1, "Map", [], parallelism_tunable=parallelism, buffer_size_tunable=buffer)
+    (rate,) = node_rates([make_snapshot(10, nodes=[node])])
+    assert rate.tunable is tunable
+
+
+def test_a_buffer_is_as_full_as_in_the_mean_of_the_two_snapshots() -> None:
+    def read(batches: int, **counted: int) -> ModelSnapshot:
+        return make_snapshot(batches, nodes=[make_node(1, "Prefetch", [], **counted)])
+
+    first, last = read(10, buffered_elements=1), read(20, buffered_elements=4)
+    assert node_rates([first, last])[0].buffered_elements == 2.5
+    assert node_rates([last])[0].buffered_elements == 4.0
+
+
+def test_one_element_of_one_byte_has_a_size() -> None:
+    node = make_node(1, "Map", [], num_elements=1, bytes_produced=1)
+    assert node_rates([make_snapshot(1, nodes=[node])])[0].bytes_per_element == 1.0
+    empty = make_node(1, "Map", [], num_elements=0, bytes_produced=8)
+    assert node_rates([make_snapshot(1, nodes=[empty])])[0].bytes_per_element is None
+
+
+def test_a_node_that_began_anew_between_two_snapshots_is_no_negative_rate() -> None:
+    def read(batches: int, elements: int, spent_ns: int) -> ModelSnapshot:
+        node = make_node(1, "Map", [], num_elements=elements, processing_time_ns=spent_ns)
+        return make_snapshot(batches, nodes=[node])
+
+    (rate,) = node_rates([read(10, 500, 9_000_000), read(20, 20, 1_000_000)])
+    assert (rate.elements, rate.self_ms) == (0.0, 0.0)
