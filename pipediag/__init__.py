@@ -5,16 +5,16 @@ __version__ = "0.1.0"
 _PLACES = {
     "PipediagError": "pipediag.errors",
     "Result": "pipediag.library.result",
-    "Watch": "pipediag.library.watching",
+    "Watch": "pipediag.library.watch",
     "analyze": "pipediag.library.analysis",
     "analyze_input": "pipediag.library.analysis",
-    "callback": "pipediag.library.keras_callback",
+    "callback": "pipediag.library.watch",
     "load": "pipediag.library.result",
     "load_ipython_extension": "pipediag.library.notebook",
     "unload_ipython_extension": "pipediag.library.notebook",
-    "watch": "pipediag.library.watching",
+    "watch": "pipediag.library.watch",
 }
-"""Imported when they are asked for: whoever imports the package gets nothing else with it."""
+"""Imported on demand, so that importing the package brings nothing else along."""
 
 
 def __getattr__(name: str) -> object:

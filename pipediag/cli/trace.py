@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING
 import click
 
 from pipediag.cli.common import deliver, say
-from pipediag.profiles.runs import profile_files
+from pipediag.errors import PipediagError
 from pipediag.trace.gap_floor import GAP_FLOOR_NS
+from pipediag.trace.profile_files import RUNS, find_profiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from pipediag.profiles.report import TraceResult, WrittenTrace
+    from pipediag.profiles import TraceResult, WrittenTrace
 
 
 _GIVE_WAY = 10
-"""As `nice` gives it by itself."""
+"""The default of `nice`."""
 
 
 @click.command(name="trace")
@@ -29,7 +30,7 @@ _GIVE_WAY = 10
 @click.option(
     "--run",
     metavar="NAME",
-    help="The run of a log directory, as under plugins/profile. Default: the newest.",
+    help="The run in a log directory.  [default: the newest]",
 )
 @click.option(
     "--gap-floor",
@@ -38,7 +39,7 @@ _GIVE_WAY = 10
     type=click.IntRange(0, 1_000_000_000),
     default=GAP_FLOOR_NS // 1000,
     show_default=True,
-    help="Sum gaps shorter than this, and look for no cause.",
+    help="Only add up gaps shorter than this.",
 )
 @click.option(
     "-o",
@@ -51,7 +52,7 @@ _GIVE_WAY = 10
     "--perfetto/--no-perfetto",
     default=True,
     show_default=True,
-    help="Whether -o writes that trace.",
+    help="Write that trace, too.",
 )
 @click.option("--json", "json_mode", is_flag=True, help="Print the report as JSON instead.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every device, and more of each.")
@@ -65,23 +66,21 @@ def command(
     json_mode: bool,
     verbose: bool,
 ) -> None:
-    """Say when each device of a profile was idle, and why.
+    """Find out when each device of a profile was idle, and why.
 
     PATH is a *.xplane.pb of TensorFlow or JAX, a Kineto *.json or *.json.gz of PyTorch, or a
     TensorBoard log directory; several are hosts of one run. TensorFlow is not needed.
-
-    Exit status: 0 done, 2 usage or nothing readable.
     """
-    # Nothing here multiplies matrices. Without numpy's own threads a process can be forked.
+    # Without numpy's own threads, which nothing here needs, a process can be forked.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from pipediag.trace.hosts import reading_hosts
 
     with reading_hosts(profile_files(paths, run), gap_floor_ns=gap_floor_us * 1000) as reading:
-        # The priority of a thread of its own can be lowered; nobody could raise this one's again.
+        # In a thread of its own, as a lowered priority cannot be raised again.
         preparing = Thread(target=_prepare, kwargs={"give_way": reading.apart})
         preparing.start()
         preparing.join()
-        from pipediag.profiles.report import analyse_profiles, dump_trace_report, write_trace
+        from pipediag.profiles import analyse_profiles, dump_trace_report, write_trace
 
         result = analyse_profiles(paths, reading)
     written = None if output is None else write_trace(result, output, perfetto=perfetto)
@@ -96,21 +95,21 @@ def command(
 
 
 def _prepare(*, give_way: bool) -> None:
-    """Imports and builds what the report takes: half a second, in which others may read."""
+    """Import and build what the report needs; processes may read profiles meanwhile."""
     if give_way and sys.platform == "linux":
         # Of this thread alone. They come first where there are not cores for all.
         os.setpriority(os.PRIO_PROCESS, get_native_id(), _GIVE_WAY)
     # With the first median numpy would import its masked arrays.
     import numpy.ma  # noqa: F401
 
-    from pipediag.profiles import report as tracing
+    from pipediag import profiles
     from pipediag.reporters.terminal import trace as trace_terminal  # noqa: F401
 
-    tracing.prepare()
+    profiles.prepare()
 
 
 def _lines(written: WrittenTrace | None) -> Iterator[str]:
-    """Where the report is, and what the trace for Perfetto does not hold."""
+    """Yield where the report is, and what the trace for Perfetto lacks."""
     if written is None:
         return
     yield ", ".join(map(str, written.files))
@@ -130,3 +129,31 @@ def _show(result: TraceResult, written: list[str], verbose: bool) -> None:
     from pipediag.reporters.terminal.trace import render
 
     render(result.report, Console(), written=written, verbose=verbose)
+
+
+def profile_files(paths: Sequence[Path], run: str | None) -> list[Path]:
+    """Return every file that the paths mean, each once, in the order given.
+
+    Args:
+        paths: files, and directories that hold profiles or TensorBoard's logs.
+        run: the run to take in each directory; without it the newest.
+
+    Raises:
+        PipediagError: a path does not exist, holds no profile, or has no run of that name.
+    """
+    found: dict[Path, Path] = {}
+    for path in paths:
+        directory = path if run is None or not path.is_dir() else _run_directory(path, run)
+        for file in find_profiles(directory):
+            found.setdefault(file.resolve(), file)
+    return list(found.values())
+
+
+def _run_directory(path: Path, run: str) -> Path:
+    runs = [path / run, *path.glob(f"**/{RUNS}/*")]
+    chosen = next((found for found in runs if found.name == run and found.is_dir()), None)
+    if chosen is not None:
+        return chosen
+    names = sorted({found.name for found in runs[1:] if found.is_dir()})
+    known = f"The runs are: {', '.join(names)}." if names else f"There is no {RUNS}/ in it."
+    raise PipediagError(f"There is no run {run!r} in {path}. {known}")

@@ -1,4 +1,4 @@
-"""Cells of a notebook: what their places are called, and their source, which is in no file."""
+"""Cells of a notebook: the names of their places, and their source, which is in no file."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pipediag.encoding.terminal import one_line
 from pipediag.runner.source_files import excerpts
 from pipediag.session.model import Session
 
 CELLS_FILE = "cells.json"
 _NUMBERED = re.compile(r"ipython-input-(\d+)-")
-"""In the names that IPython 7 gives to cells, and Colab."""
+"""Names of cells in IPython 7 and in Colab."""
 _NOT_READ = "{name} can't be read any more."
 _NO_FILE = "It is a cell of a notebook: change it there."
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One that was run, by the name that its code has in tracebacks."""
+    """A cell that was run."""
 
     label: str
     """`cell In[3]`."""
@@ -34,12 +35,12 @@ Cells = dict[str, Cell]
 
 
 def in_notebook() -> bool:
-    """Whether this program is a notebook's kernel, or a shell of IPython's."""
+    """Return True if this program is a notebook's kernel or an IPython shell."""
     return _shell() is not None
 
 
 def cells_of_notebook() -> Cells:
-    """Those of the notebook, or of the shell, that this program is; none elsewhere."""
+    """Return the cells of this notebook by the names of their code in tracebacks."""
     shell = _shell()
     if shell is None:
         return {}
@@ -53,7 +54,7 @@ def cells_of_notebook() -> Cells:
 
 
 def when_cell_ends(call: Callable[[], None]) -> None:
-    """Have it called once, after the cell that runs, in a notebook; elsewhere do nothing."""
+    """Have this called once after the running cell; do nothing outside a notebook."""
     shell = _shell()
     if shell is None:
         return
@@ -71,7 +72,7 @@ def _shell() -> Any:
 
 
 def cell_number(shell: Any, name: str) -> int | None:
-    """Which cell the code is of that has this name in tracebacks; None where it is of none."""
+    """Return the number of the cell with this name in tracebacks; None if it is no cell."""
     named = _NUMBERED.search(name)
     if named is not None:
         return int(named.group(1))
@@ -80,7 +81,7 @@ def cell_number(shell: Any, name: str) -> int | None:
 
 
 def write_cells(directory: Path) -> None:
-    """Leave them to the companion, if there are any."""
+    """Write the cells for the companion, if there are any."""
     cells = cells_of_notebook()
     if cells:
         plain = {name: asdict(cell) for name, cell in cells.items()}
@@ -88,7 +89,7 @@ def write_cells(directory: Path) -> None:
 
 
 def read_cells(directory: Path) -> Cells:
-    """What the program left."""
+    """Read the cells that the program wrote."""
     file = directory / CELLS_FILE
     if not file.exists():
         return {}
@@ -97,9 +98,9 @@ def read_cells(directory: Path) -> Cells:
 
 
 def with_cells(session: Session, cells: Cells, *, source: bool) -> Session:
-    """The session with each cell called by its number, and with the lines that the verdict names.
+    """Return the session with cells named by number, and with the lines that the verdict names.
 
-    `source` tells whether it may hold lines of the program.
+    `source` is True if it may hold lines of the program.
     """
     if not cells:
         return session
@@ -112,7 +113,7 @@ def with_cells(session: Session, cells: Cells, *, source: bool) -> Session:
 
 
 def _names(cells: Cells) -> dict[str, str]:
-    """What stands for what, in the order in which it is replaced."""
+    """Return replacements, in the order in which they are made."""
     names: dict[str, str] = {}
     for file, cell in cells.items():
         short = Path(file).name
@@ -131,3 +132,9 @@ def _renamed(value: Any, names: dict[str, str]) -> Any:
         if name in value:
             value = value.replace(name, label)
     return value
+
+
+def tell(sentence: str) -> None:
+    """Print one line on standard error, beside what the program prints."""
+    sys.stderr.write(f"{one_line(f'pipediag: {sentence}')}\n")
+    sys.stderr.flush()

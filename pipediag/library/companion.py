@@ -1,7 +1,4 @@
-"""The process beside the user's: it samples the host, decides on trials, makes the session.
-
-The program that is measured starts it, with the file of its request, and goes on when it is done.
-"""
+"""The main function of the companion process: it decides on trials and makes the session."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from typing import Any
 
 from pipediag.errors import PipediagError
 from pipediag.library.cells import Cells, read_cells, with_cells
-from pipediag.library.request import CompanionRequest
+from pipediag.library.companion_process import CompanionRequest
 from pipediag.measures.verdict.decision import NOTHING_TRAINED, decide_input_alone
 from pipediag.reporters import write_all
 from pipediag.runner.analysis import AnalysisRequest, analyse_followed
@@ -31,25 +28,25 @@ from pipediag.session.settings import SETTINGS_FILE, RunSettings
 from pipediag.session.store import save_session
 
 GONE = 1
-"""The status where the program has ended before it was measured."""
+"""Status of a program that ended before it was measured."""
 CUT_OFF = "The program's process was gone before its measurement was over."
 
 
 _NO_MEANING = ("run", "breakdown", "input_wait", "perturbation", "differential", "ceiling")
-"""Shares of a step that is the pipeline's own time, and of a run that nobody planned."""
+"""Fields without meaning if nothing is trained: shares of the step and of the run."""
 
 
 class Program:
-    """The process that started this one. Nothing is done to it: it measures itself."""
+    """The process that started this one, in the role of a child; nothing is done to it."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
         self.cells: Cells = {}
-        """Of the notebook that it is."""
+        """Its cells, if it is a notebook."""
 
     def measured(self) -> None:
-        """It has said that it is through."""
+        """Note that it has said that it is done."""
         self.returncode = 0
 
     @property
@@ -57,7 +54,7 @@ class Program:
         return os.getppid() != self.pid
 
     def poll(self) -> int | None:
-        """As soon as it is measured, or gone, it is over for us."""
+        """Return its status once it is measured or gone."""
         if self.returncode is None and self.is_gone:
             self.returncode = GONE
         return self.returncode
@@ -66,14 +63,14 @@ class Program:
         return self.returncode or 0
 
     def kill(self) -> None:
-        """It stays: whatever takes too long in it is the user's to interrupt."""
+        """Do nothing: the user may interrupt what takes too long."""
 
     def send_signal(self, sig: int) -> None:
-        """It gets its own."""
+        """Do nothing: it receives its own signals."""
 
 
 class _NoSignals:
-    """This process is in a session of its own: what is sent to the program does not come here."""
+    """No signals: this process is in a session of its own."""
 
     def to_forward(self) -> tuple[int, ...]:
         return ()
@@ -147,7 +144,7 @@ def _follow(
 
 
 def of_input_alone(session: Session) -> Session:
-    """The same measurements, told as those of a pipeline: no share of a step, no gain of a run."""
+    """Return the session as one of a pipeline alone: no share of a step, no gain of a run."""
     changed: dict[str, Any] = {"verdict": decide_input_alone(session)}
     for name in _NO_MEANING:
         changed[name] = None

@@ -10,29 +10,27 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pipediag.capture.callsites import call_site
-from pipediag.library.alongside import Wishes
-from pipediag.library.cells import cell_number
+from pipediag.library.cells import cell_number, tell
 from pipediag.library.result import Result
-from pipediag.library.telling import tell
-from pipediag.library.watching import Watch, how_it_ended
+from pipediag.library.watch import Watch, how_it_ended
 
 MAGIC = "pipediag"
-# It stands for the line of the magic, so that lines have the numbers that the notebook shows.
+# Replaces the line of the magic, so that lines have the numbers that the notebook shows.
 _FIRST_LINE = "# %%pipediag\n"
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Called by `%load_ext pipediag`."""
+    """Register the magic: called by `%load_ext pipediag`."""
     shell.register_magic_function(CellMagic(shell), magic_kind="cell", magic_name=MAGIC)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Called by `%unload_ext pipediag`."""
+    """Remove the magic: called by `%unload_ext pipediag`."""
     shell.magics_manager.magics["cell"].pop(MAGIC, None)
 
 
 class CellMagic:
-    """Runs a cell as it would run by itself, measures its training, and shows the result."""
+    """Runs a cell unchanged, measures its training, and shows the result."""
 
     __name__ = MAGIC
 
@@ -40,19 +38,18 @@ class CellMagic:
         self._shell = shell
 
     def __call__(self, line: str, cell: str) -> Result | None:
-        """Options are those of `pipediag.watch`, as the command writes them.
+        """Run and measure a cell; options are `--output` and `--steps`.
 
-        A cell that raises is not kept waiting: its session is made meanwhile.
+        A cell that raises does not wait: its session is made meanwhile.
 
         Raises:
             BaseException: what the cell raises.
         """
         try:
-            wishes = _wishes(line)
+            watch = _watch(line)
         except _UsageError as refused:
             tell(f"{refused} The cell was not run.")
             return None
-        watch = Watch(wishes, "cell")
         watch.begin()
         if watch.is_open:
             tell("measuring this cell, which runs to its end.")
@@ -74,7 +71,7 @@ class CellMagic:
 
 @contextmanager
 def _counted_as_the_cell(shell: Any) -> Iterator[None]:
-    """IPython 9 has counted on when a cell runs, so that what runs within it would be the next."""
+    """Give the inner cell the number of the outer one; IPython 9 would give it the next."""
     site, counted = call_site(), shell.execution_count
     number = None if site is None else cell_number(shell, site.file)
     if number is not None:
@@ -87,7 +84,7 @@ def _counted_as_the_cell(shell: Any) -> Iterator[None]:
 
 
 def _raise_again(error: BaseException) -> NoReturn:
-    """Have the cell fail by it; its traceback has been shown already, and is not once more."""
+    """Raise the error of the cell, whose traceback has been shown already."""
 
     def nothing(*_: object) -> list[str]:
         vars(error).pop("_render_traceback_", None)
@@ -98,7 +95,7 @@ def _raise_again(error: BaseException) -> NoReturn:
 
 
 class _UsageError(Exception):
-    """Options that are none."""
+    """A wrong option."""
 
 
 class _Options(argparse.ArgumentParser):
@@ -107,13 +104,13 @@ class _Options(argparse.ArgumentParser):
         raise _UsageError(f"{message}; the options are {options}.")
 
 
-def _wishes(line: str) -> Wishes:
-    """What the line of the magic asks for."""
+def _watch(line: str) -> Watch:
+    """Return the watch that the line of the magic asks for."""
     options = _Options(prog="%%pipediag", add_help=False)
     options.add_argument("-o", "--output", type=Path)
     options.add_argument("--steps", type=int)
     try:
         given = options.parse_args(shlex.split(line))
-        return Wishes(given.output, given.steps)
+        return Watch(given.output, given.steps, "cell")
     except ValueError as error:
         raise _UsageError(f"{error}") from None

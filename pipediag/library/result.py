@@ -1,15 +1,18 @@
-"""What an analysis gives to a program: the session, as sentences, tables, a page and files."""
+"""The result of an analysis: the session as text, tables, a page and files."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import tempfile
+import weakref
 from io import StringIO
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pipediag.encoding.visible import visible
 from pipediag.errors import PipediagError
-from pipediag.library.own_directory import OwnDirectory
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
 from pipediag.session.settings import TRACE_DIRECTORY
@@ -19,19 +22,44 @@ if TYPE_CHECKING:
     import pandas
 
 _WIDTH = 100
-"""Characters of a line: notebooks and logs have no width of their own to ask for."""
+"""Columns of the summary, as notebooks and logs have no width."""
+
+
+class OwnDirectory:
+    """A temporary directory that is removed with its last holder.
+
+    Python's own warns with a `ResourceWarning` when the garbage collector removes it, which fails
+    tests that treat warnings as errors.
+
+    Attributes:
+        name: its path.
+    """
+
+    def __init__(self) -> None:
+        self.name = tempfile.mkdtemp(prefix="pipediag-")
+        self._removal = weakref.finalize(self, _remove, self.name, os.getpid())
+
+    def cleanup(self) -> None:
+        """Remove it now; a second call does nothing."""
+        self._removal()
+
+
+def _remove(path: str, owner: int) -> None:
+    # A forked child runs the finalizer, too, and must not remove it.
+    if os.getpid() == owner:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 class Result:
-    """A session, and what can be made of it.
+    """A session with its tables and reports.
 
-    It prints as the summary that the command shows, without colours; a notebook shows the first
-    screen of the report.
+    It prints as the summary of the command, without colours; a notebook shows the beginning of the
+    report.
 
     Attributes:
-        session: all that was recorded, as docs/session.md lists it; None is what is not known, and
+        session: all that was recorded, as docs/session.md lists it. What is not known is None, and
             `<name>_missing` beside it says why.
-        directory: where its report is; None where none was written.
+        directory: the directory of its report; None if none was written.
     """
 
     def __init__(
@@ -44,7 +72,7 @@ class Result:
         self.session = session
         self.directory = directory
         self._measured_in = measured_in
-        """Kept for as long as the result is, for the sake of the raw profile."""
+        """Kept as long as the result, because it holds the raw profile."""
 
     @property
     def verdict(self) -> str:
@@ -53,7 +81,7 @@ class Result:
 
     @property
     def findings(self) -> pandas.DataFrame:
-        """What each rule found, in the order in which to deal with it: `findings.csv`."""
+        """Findings, the most important first: `findings.csv`."""
         return self.table("findings")
 
     @property
@@ -67,19 +95,17 @@ class Result:
         return self.table("pipeline")
 
     def table(self, name: str) -> pandas.DataFrame:
-        """Any table of the report by its file's name, such as `run`, `trials` or `gaps`.
+        """Return any table of the report by its name, such as `run`, `trials` or `gaps`.
 
         Raises:
             PipediagError: there is no such table, or pandas is not installed.
         """
-        from pipediag.library.frames import frame
-
         return frame(self.session, name)
 
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write session.json, report.html and the CSV files into a directory; return it.
 
-        The raw profile is copied along where there is one. An earlier report is written over.
+        The raw profile is copied, too. An earlier report is written over.
 
         Raises:
             PipediagError: something can't be written.
@@ -104,7 +130,7 @@ class Result:
             width=_WIDTH,
             color_system=None,
             force_terminal=False,
-            # Else a notebook is shown the text by itself, beside the page, and none is returned.
+            # Otherwise rich shows the text in the notebook itself, and returns none.
             force_jupyter=False,
             legacy_windows=False,
         )
@@ -153,3 +179,43 @@ def _make(directory: Path) -> None:
         raise PipediagError(
             f"cannot write to {directory}: {error.strerror}. Choose another directory."
         ) from error
+
+
+def frame(session: Session, name: str) -> pandas.DataFrame:
+    """Return the table that is `<name>.csv` in a report.
+
+    Characters that a terminal would obey or hide are spelled out: a session may be a stranger's.
+
+    Raises:
+        PipediagError: pandas is not installed, or there is no such table.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise PipediagError(
+            "pandas is not installed, so there is no DataFrame. Install it, or read the records of "
+            "`.session`; `.save(directory)` writes the same tables as CSV."
+        ) from error
+    from pipediag.reporters.tables.csv import tables
+
+    found = {table.name: table for table in tables(session)}
+    if name not in found:
+        raise PipediagError(f"there is no table {name!r}; the tables are {', '.join(found)}.")
+    table = found[name]
+    rows = list(table.rows)
+    columns = {
+        column: _column(pandas, [_shown(row.get(column)) for row in rows])
+        for column in table.columns
+    }
+    return pandas.DataFrame(columns)
+
+
+def _column(pandas: Any, values: list[Any]) -> Any:
+    """Return a column in which whole numbers stay whole beside missing values."""
+    known = [value for value in values if value is not None]
+    whole = known and all(type(value) is int for value in known)
+    return pandas.Series(values, dtype="Int64" if whole else None)
+
+
+def _shown(value: Any) -> Any:
+    return visible(value) if isinstance(value, str) else value

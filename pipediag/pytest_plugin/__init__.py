@@ -1,7 +1,7 @@
 """The plugin for pytest: a fixture `pipediag`, and a marker for quiet machines.
 
-Every pytest beside an installed pipediag imports this module, so it imports nothing else of it, and
-no library. All else is imported by the first test that asks for the fixture or has the marker.
+Every pytest imports this module where pipediag is installed, so it imports nothing but pytest. The
+rest is imported by the first test that uses the fixture or the marker.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 REPORTS = "reports/pytest"
 WAIT_S = "600"
-"""Own choice: ten measurements that take turns on one machine."""
+"""Own choice: ten measurements, one after the other."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What a project can set for all of its tests."""
+    """Add what a project can set for all of its tests."""
     parser.addini(
         "pipediag_reports",
         f"where pipediag writes the report of a test that did not pass (default: {REPORTS})",
@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let `--strict-markers` and `pytest --markers` know of the marker."""
+    """Register the marker."""
     config.addinivalue_line(
         "markers",
         "pipediag_quiet(max_percent=25): skip the test where other programs use more of the CPUs",
@@ -43,20 +43,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what is to be measured on a quiet machine alone, before pytest asks what to skip."""
+    """Skip tests that need a quiet machine on a busy one."""
     marker = item.get_closest_marker("pipediag_quiet")
     if marker is None:
         return
-    from pipediag.pytest_plugin.quietness import most_percent, why_not_now
+    from pipediag.pytest_plugin.measurements import reason_to_skip
 
-    reason = why_not_now(most_percent(marker))
+    reason = reason_to_skip(marker)
     if reason is not None:
         item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture
 def pipediag(request: pytest.FixtureRequest) -> Measurements:
-    """Measures a training, and holds it against limits as `pipediag check` does."""
+    """Measure a training, and check it against limits as `pipediag check` does."""
     from pipediag.pytest_plugin.measurements import measurements_of
 
     return measurements_of(request.node)

@@ -1,3 +1,5 @@
+"""`pipediag trace`: the report about profiles, and the files that it reads and writes."""
+
 from __future__ import annotations
 
 import csv
@@ -12,10 +14,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pipediag.cli.trace import command
+from pipediag.cli.trace import command, profile_files
 from pipediag.errors import PipediagError
+from pipediag.profiles import TraceResult, analyse_profiles, dump_trace_report, write_trace
 from pipediag.session.trace_report import TraceReport
 from pipediag.trace import hosts
+from pipediag.trace.hosts import reading_hosts
 from tests.probe import environment
 from tests.reporters.perfetto.profiles import gpu_profile
 
@@ -152,3 +156,106 @@ def test_tensorflow_is_not_imported(profile: Path, tmp_path: Path) -> None:
 
     assert done.stderr == "[]\n"
     assert "GPU:0 computes" in done.stdout
+
+
+def analysed(*paths: Path) -> TraceResult:
+    with reading_hosts(paths) as reading:
+        return analyse_profiles(paths, reading)
+
+
+def test_the_rules_of_devices_are_asked(tmp_path: Path) -> None:
+    report = analysed(gpu_profile().save(tmp_path)).report
+
+    assert "device-idle" in {finding.rule for finding in report.findings}
+
+
+def test_the_report_says_what_was_named(tmp_path: Path) -> None:
+    report = analysed(gpu_profile().save(tmp_path)).report
+
+    assert report.path == str(tmp_path / "vm.xplane.pb")
+    assert report.created_at.endswith("+00:00")
+
+
+def test_the_json_is_the_report(tmp_path: Path) -> None:
+    report = analysed(gpu_profile().save(tmp_path)).report
+    text = dump_trace_report(report)
+
+    assert TraceReport.model_validate_json(text) == report
+    assert json.loads(text)["schema_version"] == "1"
+
+
+def test_the_perfetto_trace_can_be_left_out(tmp_path: Path) -> None:
+    result = analysed(gpu_profile().save(tmp_path))
+
+    without = write_trace(result, tmp_path / "a", perfetto=False)
+    with_it = write_trace(result, tmp_path / "b", perfetto=True)
+
+    assert [path.name for path in without.files] == ["trace.json", "gaps.csv", "devices.csv"]
+    assert without.exported is None
+    assert with_it.exported is not None
+    assert with_it.exported.path == tmp_path / "b" / "trace.perfetto.json.gz"
+    assert with_it.exported.path.is_file()
+
+
+def test_where_nothing_can_be_written(tmp_path: Path) -> None:
+    result = analysed(gpu_profile().save(tmp_path))
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(PipediagError, match="Could not write"):
+        write_trace(result, tmp_path / "file" / "out", perfetto=False)
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """Two runs; the newer one is of two hosts."""
+    for file in ("2026_01_01/a", "2026_01_02/a", "2026_01_02/b"):
+        path = tmp_path / "plugins" / "profile" / f"{file}.xplane.pb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    return tmp_path
+
+
+def names(files: list[Path]) -> list[str]:
+    return [f"{file.parent.name}/{file.name}" for file in files]
+
+
+def test_the_newest_run_of_a_log_directory(logs: Path) -> None:
+    assert names(profile_files([logs], None)) == [
+        "2026_01_02/a.xplane.pb",
+        "2026_01_02/b.xplane.pb",
+    ]
+
+
+@pytest.mark.parametrize("below", ["", "plugins/profile"])
+def test_the_run_that_is_named(logs: Path, below: str) -> None:
+    assert names(profile_files([logs / below], "2026_01_01")) == ["2026_01_01/a.xplane.pb"]
+
+
+def test_a_run_that_is_not_there_lists_those_that_are(logs: Path) -> None:
+    with pytest.raises(PipediagError, match=r"no run 'x' .*: 2026_01_01, 2026_01_02\."):
+        profile_files([logs], "x")
+
+
+def test_a_directory_without_runs(tmp_path: Path) -> None:
+    with pytest.raises(PipediagError, match="no plugins/profile/ in it"):
+        profile_files([tmp_path], "x")
+
+
+def test_a_file_is_read_once_however_often_it_is_named(logs: Path) -> None:
+    run = logs / "plugins" / "profile" / "2026_01_02"
+
+    assert names(profile_files([run / "b.xplane.pb", logs, run / "b.xplane.pb"], None)) == [
+        "2026_01_02/b.xplane.pb",
+        "2026_01_02/a.xplane.pb",
+    ]
+
+
+def test_a_run_s_name_says_nothing_of_a_file(logs: Path) -> None:
+    file = logs / "plugins" / "profile" / "2026_01_01" / "a.xplane.pb"
+
+    assert profile_files([file], "2026_01_02") == [file]
+
+
+def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(PipediagError, match="There is no profile at"):
+        profile_files([tmp_path / "none"], None)

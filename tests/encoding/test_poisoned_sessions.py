@@ -19,7 +19,7 @@ from rich.console import Console
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
 from pipediag.gate.output import render
-from pipediag.profiles.report import dump_trace_report
+from pipediag.profiles import dump_trace_report
 from pipediag.reporters import json as json_reporter
 from pipediag.reporters import markdown
 from pipediag.reporters.html import page as html

@@ -1,26 +1,40 @@
-"""The companion's half of a measurement, told by a thread that stands for the program."""
+"""The companion process: what it makes of messages, and how the program starts and ends it."""
 
 from __future__ import annotations
 
 import os
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pipediag.library.companion import CUT_OFF, GONE, Program, _follow
-from pipediag.library.request import CompanionRequest
+from pipediag.errors import PipediagError
+from pipediag.library import companion_process
+from pipediag.library.companion import CUT_OFF, GONE, Program, _follow, of_input_alone
+from pipediag.library.companion_process import CompanionProcess, CompanionRequest, NotebookTeller
+from pipediag.measures.verdict.decision import NOTHING_TRAINED
 from pipediag.runner.child_connection import CommandPipe, MessageReader, OnTrials
 from pipediag.runner.child_process import ChildResult, follow
 from pipediag.session.messages import (
+    FROM_CHILD,
     Closing,
     Ended,
     EndTrials,
     FromChild,
+    LoopFound,
+    LoopMeasured,
     Started,
     TrialsAwaited,
+    WindowBegun,
+    decode,
     encode,
 )
+from pipediag.session.model import Session
+from pipediag.session.settings import RunSettings
+from tests import factories
+from tests.reporters import trial_sessions
 
 
 class NoSignals:
@@ -146,3 +160,91 @@ def _no_descriptor_is_left() -> object:
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     yield None
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+def test_shares_of_a_step_and_gains_of_a_run_are_missing_with_the_reason() -> None:
+    told = of_input_alone(factories.make_session(run=factories.make_run()))
+
+    for name in ("run", "breakdown", "perturbation", "differential", "ceiling"):
+        assert getattr(told, name) is None
+        assert getattr(told, f"{name}_missing") == NOTHING_TRAINED
+    assert told.input_wait is None
+    assert told.steps is not None
+    assert told.pipeline is not None
+
+
+def test_no_finding_speaks_of_a_run() -> None:
+    told = of_input_alone(trial_sessions.everything_tried())
+    assert told.findings
+    assert all(finding.for_run is None for finding in told.findings)
+    assert told.combined is None or told.combined.for_run is None
+
+
+def test_it_is_a_session_as_any_other() -> None:
+    told = of_input_alone(factories.make_session())
+    assert Session.model_validate(told.model_dump()) == told
+
+
+@pytest.fixture
+def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CompanionProcess:
+    monkeypatch.setattr(companion_process, "_START", "import time; time.sleep(600)")
+    settings = RunSettings("train.py", (), False, str(tmp_path), call="watch")
+    return CompanionProcess(settings, tmp_path, budget_s=0.0)
+
+
+def is_there(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def test_a_session_that_does_not_come_is_given_up(
+    stuck: CompanionProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(companion_process, "SESSION_LIMIT_S", 0.2)
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    began = time.monotonic()
+    with pytest.raises(PipediagError, match="was not done after 0 s, and was ended"):
+        stuck.finish()
+    assert time.monotonic() - began < 60
+    assert not is_there(stuck.process.pid)
+    assert len(os.listdir("/proc/self/fd")) < before  # noqa: PTH208
+
+
+def test_what_is_abandoned_is_gone(stuck: CompanionProcess) -> None:
+    assert is_there(stuck.process.pid)
+    stuck.kill()
+    assert not is_there(stuck.process.pid)
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    told, telling = os.pipe()
+    yield told, telling
+    os.close(told)
+    os.close(telling)
+
+
+def test_a_notebook_hears_what_the_companion_hears(
+    pipe: tuple[int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    told, telling = pipe
+    teller = NotebookTeller(telling, 20.0)
+    messages: list[FromChild] = [
+        Started(),
+        LoopFound(3),
+        WindowBegun("baseline"),
+        WindowBegun("profile"),
+        LoopMeasured(3),
+        TrialsAwaited("loop1", alone=False, more_to_come=False, since_ns=1),
+    ]
+    for message in messages:
+        teller.tell(message)
+    lines = os.read(told, 1 << 16).splitlines()
+    assert [decode(line, FROM_CHILD) for line in lines] == messages
+    assert capsys.readouterr().err.splitlines() == [
+        "pipediag: measuring; the result comes when the cell is done.",
+        "pipediag: warming up the loop in line 3.",
+        "pipediag: timing steps, without a profiler.",
+        "pipediag: profiling a few steps.",
+        "pipediag: the loop in line 3 is measured.",
+        "pipediag: trying changes, for up to 20 s.",
+    ]

@@ -1,14 +1,21 @@
+"""What `import pipediag` gives, and a result."""
+
 from __future__ import annotations
 
 import csv
+import gc
 import io
+import os
+import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 import pipediag
-from pipediag.library.result import Result
+from pipediag import _PLACES
+from pipediag.library.result import OwnDirectory, Result
 from pipediag.reporters.tables import csv as tables
 from pipediag.session.model import Session
 from pipediag.session.store import load_session, save_session
@@ -147,3 +154,60 @@ def test_in_a_notebook_its_text_is_returned_and_not_shown(
     outside = repr(Result(session, None))
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     assert repr(Result(session, None)) == outside
+
+
+def test_it_goes_with_the_last_who_holds_it_without_a_word() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        directory = OwnDirectory()
+        place = Path(directory.name)
+        (place / "file").write_text("x")
+        del directory
+        gc.collect()
+    assert not place.exists()
+
+
+def test_a_forked_child_leaves_it_to_whose_it_is() -> None:
+    directory = OwnDirectory()
+    child = os.fork()
+    if child == 0:
+        directory.cleanup()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+    assert Path(directory.name).is_dir()
+    directory.cleanup()
+
+
+def test_it_may_be_removed_before_and_may_be_gone() -> None:
+    directory = OwnDirectory()
+    directory.cleanup()
+    directory.cleanup()
+    assert not Path(directory.name).exists()
+
+
+LOADED = """
+import sys
+before = set(sys.modules)
+import pipediag
+dir(pipediag)
+print(*sorted(name for name in set(sys.modules) - before if name != "pipediag"))
+"""
+
+
+def test_the_package_brings_nothing_along() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize("name", _PLACES)
+def test_each_name_is_there_and_listed(name: str) -> None:
+    assert getattr(pipediag, name).__name__ == name
+    assert name in dir(pipediag)
+
+
+def test_another_name_is_told_as_python_tells_it() -> None:
+    with pytest.raises(AttributeError, match="module 'pipediag' has no attribute 'nothing'"):
+        pipediag.nothing  # type: ignore[attr-defined]  # noqa: B018

@@ -75,7 +75,7 @@ def test_a_function_from_before_that_only_reads_its_weights_does_not_train(
 
 
 def test_a_watch_within_another_does_nothing_and_says_so_once(report: dict[str, Any]) -> None:
-    assert report["within"]["missing"].startswith("another analysis is under way")
+    assert report["within"]["missing"].startswith("another analysis is running")
     said = [one for one in report["stderr"].splitlines() if one.startswith("pipediag: ")]
     assert said == [f"pipediag: {report['within']['missing']}"]
 

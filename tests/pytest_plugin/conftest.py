@@ -53,9 +53,8 @@ def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[float | 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     def used(percent: float | None) -> None:
-        for module in ("measurements", "quietness"):
-            name = f"pipediag.pytest_plugin.{module}.others_percent"
-            monkeypatch.setattr(name, lambda *_: percent)
+        name = "pipediag.pytest_plugin.measurements.others_percent"
+        monkeypatch.setattr(name, lambda *_: percent)
 
     used(0.0)
     return used

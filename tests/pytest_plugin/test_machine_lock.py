@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.pytest_plugin.measurements import MachineLock, MachineTakenError
+from pipediag.pytest_plugin.measurements import MachineTakenError, machine_lock
 from tests.probe import environment
 from tests.pytest_plugin.conftest import Library
 
@@ -18,9 +18,9 @@ pytest_plugins = ["pytester"]
 HOLDING = """
 import sys
 from pathlib import Path
-from pipediag.pytest_plugin.measurements import MachineLock
+from pipediag.pytest_plugin.measurements import machine_lock
 
-with MachineLock(0, Path(sys.argv[1])):
+with machine_lock(0, Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -52,23 +52,23 @@ def test_speed(pipediag, number):
 
 def test_it_is_free_again_after_the_block(tmp_path: Path) -> None:
     for _ in range(2):
-        with MachineLock(0.0, tmp_path / "lock"):
+        with machine_lock(0.0, tmp_path / "lock"):
             pass
 
 
 def test_it_is_free_again_after_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), MachineLock(0.0, tmp_path / "lock"):
+    with pytest.raises(ZeroDivisionError), machine_lock(0.0, tmp_path / "lock"):
         raise ZeroDivisionError
-    with MachineLock(0.0, tmp_path / "lock"):
+    with machine_lock(0.0, tmp_path / "lock"):
         pass
 
 
 def test_who_waited_long_enough_goes_without(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with (
-        MachineLock(0.0, lock),
+        machine_lock(0.0, lock),
         pytest.raises(MachineTakenError),
-        MachineLock(0.0, lock),
+        machine_lock(0.0, lock),
     ):
         pytest.fail("two hold it")
 
@@ -84,26 +84,26 @@ def test_it_holds_against_another_process_until_that_ends(tmp_path: Path) -> Non
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(MachineTakenError), MachineLock(0.0, lock):
+        with pytest.raises(MachineTakenError), machine_lock(0.0, lock):
             pytest.fail("two hold it")
         holder.kill()
         holder.wait()
-    with MachineLock(0.0, lock):
+    with machine_lock(0.0, lock):
         pass
 
 
 def test_a_child_that_was_forked_meanwhile_does_not_keep_it(tmp_path: Path) -> None:
     """Its descriptor is a copy, like this one."""
-    with MachineLock(0.0, tmp_path / "lock") as held:
+    with machine_lock(0.0, tmp_path / "lock") as held:
         assert held is not None
         copy = os.dup(held)
-    with MachineLock(0.0, tmp_path / "lock"):
+    with machine_lock(0.0, tmp_path / "lock"):
         os.close(copy)
 
 
 def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "lock").symlink_to(tmp_path / "victim")
-    with MachineLock(0.0, tmp_path / "lock"):
+    with machine_lock(0.0, tmp_path / "lock"):
         pass
     assert not (tmp_path / "victim").exists()
 
@@ -113,7 +113,7 @@ def test_a_test_that_waited_in_vain_is_skipped(
 ) -> None:
     pytester.makeini("[pytest]\npipediag_wait_s = 0\n")
     pytester.makepyfile(test_it="def test_it(pipediag):\n    pipediag.profile(1, 2)\n")
-    with MachineLock(0.0, tmp_path / f"pipediag-{os.getuid()}.lock"):
+    with machine_lock(0.0, tmp_path / f"pipediag-{os.getuid()}.lock"):
         result = pytester.runpytest_inprocess("-rs", "-vv")
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines(

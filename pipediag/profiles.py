@@ -1,4 +1,4 @@
-"""From profiles to a trace report, and the files that `pipediag trace` writes of it."""
+"""The report of `pipediag trace` about recorded profiles, and the files that it writes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PERFETTO_FILE = "trace.perfetto.json.gz"
 class TraceResult:
     report: TraceReport
     hosts: tuple[HostSummary, ...]
-    """Those that could be read."""
+    """The hosts that could be read."""
 
 
 @dataclass(frozen=True)
@@ -37,22 +37,23 @@ class WrittenTrace:
     files: tuple[Path, ...]
     """The report and its tables."""
     exported: Exported | None
-    """Of the trace for Perfetto; None where none was asked for."""
+    """The trace for Perfetto; None if it was not asked for."""
 
 
 def prepare() -> None:
-    """Does what an analysis needs and no profile has to be there for."""
+    """Do what an analysis needs before a profile is read."""
     build_validators(TraceReport)
 
 
 def analyse_profiles(named: Sequence[Path], reading: HostReading) -> TraceResult:
-    """Says what the profiles show, once they are read.
+    """Return what the profiles show, once they are read.
 
     Args:
         named: the paths that the user gave.
         reading: the files that these mean.
 
-    Raises PipediagError where none can be read.
+    Raises:
+        PipediagError: none can be read.
     """
     hosts = reading.summaries()
     read = tuple(host for host in hosts if host.summary is not None)
@@ -65,9 +66,10 @@ def analyse_profiles(named: Sequence[Path], reading: HostReading) -> TraceResult
 
 
 def write_trace(result: TraceResult, directory: Path, *, perfetto: bool) -> WrittenTrace:
-    """Writes the report, its tables and, if asked for, the trace for ui.perfetto.dev.
+    """Write the report, its tables and, if asked for, the trace for ui.perfetto.dev.
 
-    Raises PipediagError where a file cannot be written, or a profile no longer be read.
+    Raises:
+        PipediagError: a file cannot be written, or a profile can no longer be read.
     """
     # Only where files are written: the terminal's summary needs none of it.
     from pipediag.reporters.tables.csv import devices_table
@@ -87,5 +89,5 @@ def write_trace(result: TraceResult, directory: Path, *, perfetto: bool) -> Writ
 
 
 def dump_trace_report(report: TraceReport) -> str:
-    """The report as JSON, as `--json` prints it and `trace.json` holds it."""
+    """Return the report as JSON, as `--json` prints it and `trace.json` has it."""
     return to_json(report, indent=1) + "\n"

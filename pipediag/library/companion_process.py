@@ -1,35 +1,63 @@
-"""Starts the companion of a measurement, talks to it, and waits for its session."""
+"""The companion process of a measurement: its request, its start, and its end."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pipediag
 from pipediag.capture.link import Teller
 from pipediag.errors import PipediagError
-from pipediag.library.cells import write_cells
-from pipediag.library.request import CompanionRequest
-from pipediag.library.telling import tell
+from pipediag.library.cells import tell, write_cells
 from pipediag.runner.progress import while_it_runs
 from pipediag.session.messages import Closing, FromChild, Started, TrialsAwaited
 from pipediag.session.settings import SETTINGS_FILE, RunSettings
 
 
-class AloudTeller(Teller):
-    """Says what begins, a line each, beside telling it."""
+@dataclass(frozen=True)
+class CompanionRequest:
+    """What the companion is asked for: a JSON file; descriptors are inherited."""
+
+    pid: int
+    """The process that measures."""
+    capture: str
+    directory: str
+    """The directory of the session."""
+    reading: int
+    """The pipe from which it reads messages."""
+    writing: int | None
+    """The pipe to which it writes commands; None if nothing is to be tried."""
+    budget_s: float
+    """Seconds for trials."""
+    began_ns: int
+    """When the measurement began, by `time.monotonic_ns()`."""
+    kept: bool = False
+    """True if the directory is the user's: reports are written there, too, and it is not removed if
+    the program ends too soon."""
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> CompanionRequest:
+        return cls(**json.loads(path.read_text(encoding="utf-8")))
+
+
+class NotebookTeller(Teller):
+    """Tells the companion what begins, and prints a line for whoever waits for the cell."""
 
     def __init__(self, descriptor: int, budget_s: float) -> None:
         super().__init__(descriptor)
         self._budget_s = budget_s
 
     def tell(self, message: FromChild) -> None:
-        """Tell the companion, and whoever waits for the cell."""
+        """Tell the companion, and print it."""
         super().tell(message)
         sentence = self._sentence(message)
         if sentence is not None:
@@ -55,24 +83,23 @@ _START = (
     "sys.path.append(sys.argv[1]); from pipediag.library.companion import main; main()"
 )
 SESSION_LIMIT_S = 300.0
-"""How long the program waits for its session. Own choice: it takes some seconds, and longer only
-with the size of the profile."""
+"""Longest wait for a session. Own choice: it takes some seconds, more with a large profile."""
 
 _KILLED_S = 5.0
-"""What is killed is gone at once, unless a file system that does not answer holds it."""
+"""Longest wait for a killed process, which only a hanging file system can block."""
 
 _LOG = "companion.log"
 _LONGEST_LOG = 2_000
-"""Characters of what it wrote, for the error: the last ones say why."""
+"""Last characters of its log that an error shows."""
 
 
-class Beside:
-    """The companion process, as long as something is measured.
+class CompanionProcess:
+    """The process beside the program that makes the session, as long as something is measured.
 
     Attributes:
-        settings: those of the run, with the ends of the pipes to it.
-        teller: tells it what goes on.
-        process: the companion.
+        settings: the settings of the run, with the ends of the pipes to it.
+        teller: sends it messages.
+        process: the process itself.
     """
 
     def __init__(
@@ -84,9 +111,14 @@ class Beside:
         kept: bool = False,
         aloud: bool = False,
     ) -> None:
-        """Its session goes to `directory`, and, where that is to be kept, its reports.
+        """Start it.
 
-        `aloud` tells whether what goes on is said on standard error, too.
+        Args:
+            settings: the settings of the run.
+            directory: the directory of the session, and of the reports if it is to be kept.
+            budget_s: seconds for trials.
+            kept: True if the directory is the user's.
+            aloud: True if progress is printed on standard error, too.
         """
         capture = Path(settings.capture_directory)
         told, telling = os.pipe()
@@ -123,10 +155,10 @@ class Beside:
         finally:
             for descriptor in theirs:
                 os.close(descriptor)
-        self.teller = AloudTeller(telling, budget_s) if aloud else Teller(telling)
+        self.teller = NotebookTeller(telling, budget_s) if aloud else Teller(telling)
 
     def finish(self) -> None:
-        """Nothing more is measured: wait until the session is there.
+        """Wait for the session, when nothing more is measured.
 
         Raises:
             PipediagError: it could not be made.
@@ -150,8 +182,8 @@ class Beside:
                 f"with status {status}: {said[-_LONGEST_LOG:] or 'it wrote nothing'}"
             )
 
-    def abandon(self) -> None:
-        """Whatever it is at, its session is wanted no more."""
+    def kill(self) -> None:
+        """End it: its session is not needed."""
         self._close()
         if self.process.poll() is None:
             self._kill()

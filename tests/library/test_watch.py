@@ -1,4 +1,4 @@
-"""What a watch does where nothing can be measured: nothing, and the training goes on."""
+"""A watch that cannot measure, is interrupted, or waits: the training goes on."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pytest
 
 import pipediag
 from pipediag.errors import PipediagError
-from pipediag.library import before_exit, one_at_a_time, watching
+from pipediag.library import measurement
+from pipediag.library import watch as watching
 from pipediag.library.result import Result
-from pipediag.library.watching import how_it_ended
+from pipediag.library.watch import OwnThread, how_it_ended
 from pipediag.session.messages import Ended
 from tests.factories import make_session
 
@@ -34,7 +35,7 @@ def test_an_error_of_ours_is_one_line_and_not_the_trainings(
     def fails(*_: object) -> None:
         raise OSError("no processes left")
 
-    monkeypatch.setattr(watching, "Alongside", fails)
+    monkeypatch.setattr(watching, "Measurement", fails)
     with pipediag.watch() as watch:
         trained = True
     assert trained
@@ -57,7 +58,7 @@ def test_a_session_that_can_not_be_made_is_no_error_either(
         def finish(self) -> None:
             raise PipediagError("no session could be made of what was measured.")
 
-    monkeypatch.setattr(watching, "Alongside", Ends)
+    monkeypatch.setattr(watching, "Measurement", Ends)
     with pytest.raises(ZeroDivisionError), pipediag.watch() as watch:
         raise ZeroDivisionError
     assert watch.result_missing == "no session could be made of what was measured."
@@ -86,8 +87,8 @@ def test_a_directory_of_something_else_is_left_alone(
         "Choose another directory with `out`."
     )
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-    one_at_a_time.take_turn()  # it was given back
-    one_at_a_time.give_turn_back()
+    measurement.acquire()  # it was given back
+    measurement.release()
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
@@ -108,7 +109,7 @@ def test_one_block_in_another_of_the_same_watch_is_one(monkeypatch: pytest.Monke
         def finish(self) -> Result:
             return Result(make_session(), None)
 
-    monkeypatch.setattr(watching, "Alongside", Ends)
+    monkeypatch.setattr(watching, "Measurement", Ends)
     with pipediag.watch() as watch, watch:
         pass
     assert ended == [Ended("finished", 0)]
@@ -129,7 +130,7 @@ class Slow:
 
     def leave(self, how: Ended, *, when_wanted: Callable[[], None] | None) -> None:
         if when_wanted is not None:
-            one_at_a_time.when_turn_is_wanted(when_wanted)
+            measurement.when_another_begins(when_wanted)
         assert self.may_leave.wait(LIMIT_S)
         self.log.append(how.outcome)
 
@@ -146,9 +147,9 @@ class Slow:
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
-    measurement = Slow()
-    monkeypatch.setattr(watching, "Alongside", lambda *_: measurement)
-    return measurement
+    slow = Slow()
+    monkeypatch.setattr(watching, "Measurement", lambda *_: slow)
+    return slow
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, SystemExit])
@@ -170,8 +171,8 @@ def test_another_measurement_waits_for_the_one_that_an_exception_has_ended(slow:
     with pytest.raises(ZeroDivisionError), pipediag.watch() as watch:
         raise ZeroDivisionError
     threading.Timer(0.05, slow.may_finish.set).start()
-    one_at_a_time.take_turn()
-    one_at_a_time.give_turn_back()
+    measurement.acquire()
+    measurement.release()
     assert watch._result is not None
 
 
@@ -179,9 +180,9 @@ def test_the_programs_exit_waits_too(slow: Slow) -> None:
     with pytest.raises(ZeroDivisionError), pipediag.watch() as watch:
         raise ZeroDivisionError
     threading.Timer(0.05, slow.may_finish.set).start()
-    before_exit._end_all()
+    measurement._end_all()
     assert watch._result is not None
-    assert not before_exit._ENDS
+    assert not measurement._at_exit
 
 
 def test_what_can_not_be_left_is_given_up(slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,10 +193,10 @@ def test_what_can_not_be_left_is_given_up(slow: Slow, monkeypatch: pytest.Monkey
     with pytest.raises(KeyboardInterrupt), pipediag.watch():
         raise ZeroDivisionError
     assert slow.log == ["given up"]
-    assert not before_exit._ENDS
+    assert not measurement._at_exit
 
 
-class Fit:
+class Fit(watching.Fit):
     """A call of Keras's, which goes when the test says so."""
 
     def __init__(self) -> None:
@@ -210,7 +211,7 @@ class Fit:
 
 def test_where_python_loses_ctrl_c_nothing_is_waited_for(slow: Slow) -> None:
     fit, watch = Fit(), pipediag.watch()
-    watch.begin_in_fit(fit)
+    watch.begin(fit)
     slow.may_leave.clear()
     fit.gone[0]()
     assert slow.log == ["stepped aside"]
@@ -224,9 +225,9 @@ def test_where_python_loses_ctrl_c_nothing_is_waited_for(slow: Slow) -> None:
 
 def test_a_fit_whose_frames_live_on_to_the_exit_is_ended_there(slow: Slow) -> None:
     watch = pipediag.watch()
-    watch.begin_in_fit(Fit())
+    watch.begin(Fit())
     slow.may_finish.set()
-    before_exit._end_all()
+    measurement._end_all()
     assert watch.result is not None
     assert slow.log == ["raised"]
 
@@ -247,13 +248,13 @@ def test_who_waits_for_its_turn_ends_what_is_over() -> None:
 
     def end_if_over() -> None:
         ended.append("the first")
-        one_at_a_time.give_turn_back()
+        measurement.release()
 
-    one_at_a_time.take_turn(end_if_over)
-    one_at_a_time.take_turn()
-    with pytest.raises(PipediagError, match="another analysis is under way"):
-        one_at_a_time.take_turn()
-    one_at_a_time.give_turn_back()
+    measurement.acquire(end_if_over)
+    measurement.acquire()
+    with pytest.raises(PipediagError, match="another analysis is running"):
+        measurement.acquire()
+    measurement.release()
     assert ended == ["the first"]
 
 
@@ -262,3 +263,32 @@ def test_a_callback_needs_keras(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, package, raising=False)
     with pytest.raises(PipediagError, match="Keras is not imported"):
         pipediag.callback()
+
+
+def test_the_program_counts_its_own_threads_alone() -> None:
+    before, seen, go = threading.enumerate(), threading.Event(), threading.Event()
+
+    def works() -> None:
+        seen.set()
+        go.wait(10)
+
+    thread = OwnThread(works)
+    assert seen.wait(10)
+    assert threading.enumerate() == before
+    go.set()
+    thread.join()
+
+
+def test_it_does_not_wait_for_itself() -> None:
+    threads: list[OwnThread] = []
+    made, joined = threading.Event(), threading.Event()
+
+    def joins() -> None:
+        made.wait(10)
+        threads[0].join()
+        joined.set()
+
+    threads.append(OwnThread(joins))
+    made.set()
+    assert joined.wait(10)
+    threads[0].join()

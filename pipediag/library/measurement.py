@@ -1,0 +1,222 @@
+"""A measurement of a program's own training, which goes on to its end; one at a time."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pipediag.capture import Capture
+from pipediag.capture.callsites import CallSite
+from pipediag.capture.signal_handlers import let_pass
+from pipediag.errors import PipediagError
+from pipediag.library.companion_process import CompanionProcess
+from pipediag.library.result import OwnDirectory, Result
+from pipediag.runner.output import Refusal, prepare_output
+from pipediag.session.files import SESSION_FILE
+from pipediag.session.messages import Ended, NotSaved, Started
+from pipediag.session.settings import RunSettings
+from pipediag.session.store import load_session
+from pipediag.vocabulary import Call
+
+NO_FILE = "<python>"
+"""Stands for the script where the caller is in no file."""
+_REFUSAL = Refusal("Nothing is measured.", "choose another directory with `out`")
+_RUN_BY_COMMAND = (
+    "this program is run by `pipediag analyze`, which measures all of it. Nothing was measured by "
+    "this call. Run the program by itself, or leave the call out."
+)
+_ANOTHER = (
+    "another analysis is running in this process. Nothing was measured. Call this one when that "
+    "has ended."
+)
+
+_LOCK = threading.Lock()
+"""Held while something is measured: two measurements would measure each other."""
+_end_current: Callable[[], None] | None = None
+_at_exit: dict[object, Callable[[], None]] = {}
+
+
+def acquire(end_if_over: Callable[[], None] | None = None) -> None:
+    """Begin to measure; `release` has to follow.
+
+    Args:
+        end_if_over: called when another measurement wants to begin: ends this one if it is over
+            and was not told so.
+
+    Raises:
+        PipediagError: the command or another call is measuring.
+    """
+    if "pipediag.child" in sys.modules:
+        raise PipediagError(_RUN_BY_COMMAND)
+    if _end_current is not None:
+        _end_current()
+    if not _LOCK.acquire(blocking=False):
+        raise PipediagError(_ANOTHER)
+    when_another_begins(end_if_over)
+
+
+def when_another_begins(end_if_over: Callable[[], None] | None) -> None:
+    """Have this called when another measurement wants to begin."""
+    global _end_current  # noqa: PLW0603 - goes with the lock
+    _end_current = end_if_over
+
+
+def release() -> None:
+    """Let other measurements begin."""
+    when_another_begins(None)
+    _LOCK.release()
+
+
+def at_exit(owner: object, end: Callable[[], None]) -> None:
+    """Have this called when the program exits, unless `nothing_at_exit` is called before."""
+    if not _at_exit:
+        atexit.unregister(_end_all)
+        atexit.register(_end_all)
+    _at_exit[owner] = end
+
+
+def nothing_at_exit(owner: object) -> None:
+    """Forget what was to be called at exit."""
+    _at_exit.pop(owner, None)
+
+
+def _end_all() -> None:
+    for end in list(_at_exit.values()):
+        end()
+
+
+class Measurement:
+    """A measurement from installing the hooks to its session.
+
+    Nothing is stopped, and nothing of the training is restored.
+    """
+
+    def __init__(
+        self,
+        out: Path | None,
+        steps: int | None,
+        call: Call,
+        site: CallSite | None,
+        end_if_over: Callable[[], None] | None = None,
+    ) -> None:
+        """Begin.
+
+        Args:
+            out: directory of the report; None keeps only the result.
+            steps: measured steps; None adapts to their length.
+            call: the function that was called.
+            site: the place of that call.
+            end_if_over: called when another measurement wants to begin.
+
+        Raises:
+            PipediagError: nothing can be measured here.
+        """
+        began_ns = time.monotonic_ns()
+        acquire(end_if_over)
+        try:
+            self._temporary = OwnDirectory()
+            self._kept = out is not None
+            try:
+                place = out or Path(self._temporary.name)
+                self._output = prepare_output(place, force=False, refusal=_REFUSAL)
+                try:
+                    self._begin(steps, call, site, began_ns)
+                except BaseException:
+                    self._output.abandon()
+                    raise
+            except BaseException:
+                self._temporary.cleanup()
+                raise
+        except BaseException:
+            release()
+            raise
+
+    def fit_goes_on(self) -> None:
+        """Measure a `fit` of Keras that has begun."""
+        self._capture.fit_goes_on()
+
+    def step_aside(self) -> None:
+        """Let the hooks do nothing from here on; `leave` is still to come."""
+        self._capture.step_aside()
+
+    def leave(self, ended: Ended, *, when_wanted: Callable[[], None] | None = None) -> None:
+        """Take the hooks off, and have the session made meanwhile.
+
+        `when_wanted` is called when another measurement wants to begin before `finish`.
+        """
+        if when_wanted is not None:
+            when_another_begins(when_wanted)
+        teller = self._companion.teller
+        try:
+            self._capture.script_ended(ended.outcome, ended.status, ended.error)
+        except Exception as problem:  # noqa: BLE001 - what was recorded by then is saved
+            let_pass(problem)
+            teller.tell(NotSaved(f"{type(problem).__name__}: {problem}"))
+        finally:
+            self._capture.leave_alone(stopped=False)
+        teller.tell(ended)
+
+    def give_up(self) -> None:
+        """Drop the session, once the hooks are off."""
+        self._abandon()
+        release()
+
+    def finish(self) -> Result:
+        """Wait for the session, once the hooks are off.
+
+        Raises:
+            PipediagError: it could not be made.
+        """
+        try:
+            self._companion.finish()
+            session = load_session(self._output.path / SESSION_FILE)
+        except PipediagError:
+            self._temporary.cleanup()
+            raise
+        except BaseException:
+            self._abandon()
+            raise
+        finally:
+            self._output.release()
+            release()
+        if self._kept:
+            self._temporary.cleanup()
+            return Result(session, self._output.path)
+        return Result(session, None, measured_in=self._temporary)
+
+    def _abandon(self) -> None:
+        self._companion.kill()
+        self._output.abandon()
+        self._temporary.cleanup()
+
+    def _begin(self, steps: int | None, call: Call, site: CallSite | None, began_ns: int) -> None:
+        settings = RunSettings(
+            script=site.file if site is not None else NO_FILE,
+            args=(),
+            module=False,
+            capture_directory=str(self._output.capture),
+            steps=steps,
+            run_to_end=True,
+            budget_s=0.0,
+            call=call,
+        )
+        self._companion = CompanionProcess(
+            settings, self._output.path, budget_s=0.0, kept=self._kept
+        )
+        try:
+            teller = self._companion.teller
+            self._capture = Capture(self._companion.settings, teller, program_goes_on=True)
+            try:
+                self._capture.install_in()
+                teller.tell(Started())
+                self._capture.script_begins(began_ns)
+            except BaseException:
+                self._capture.leave_alone(stopped=False)
+                raise
+        except BaseException:
+            self._companion.kill()
+            raise

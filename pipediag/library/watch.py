@@ -1,0 +1,386 @@
+"""Measure a program's own training, which goes on as it would: `watch`, and a Keras callback."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import Any, Literal
+
+from pipediag.capture.callsites import call_site
+from pipediag.capture.guard import attempt
+from pipediag.capture.python_functions import locals_of
+from pipediag.errors import PipediagError
+from pipediag.library.cells import tell, when_cell_ends
+from pipediag.library.measurement import Measurement, at_exit, nothing_at_exit
+from pipediag.library.result import Result
+from pipediag.session.messages import Ended
+from pipediag.vocabulary import Call
+
+_LONGEST_ERROR = 10_000
+"""Characters of an error that are kept, as the command keeps them."""
+CUT_OFF = Ended("raised", 1, "`fit` did not come to its end.")
+NOT_LEFT = Ended("raised", 1, "The program exited before its `with` block was left.")
+_NOT_LEFT = "It is still measured: there is a result once the `with` block is left."
+
+
+class OwnThread:
+    """Runs a call in a thread that the interpreter does not wait for at exit.
+
+    Raises:
+        RuntimeError: the process may have no more threads.
+    """
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+        self._ident: int | None = None
+        self._ended = _thread.allocate_lock()
+        self._ended.acquire()
+        _thread.start_new_thread(self._run, ())
+
+    def _run(self) -> None:
+        self._ident = threading.get_ident()
+        try:
+            self._call()
+        finally:
+            del self._call  # and with it all that it holds
+            self._ended.release()
+
+    def join(self) -> None:
+        """Wait until it has ended; called by itself, do nothing."""
+        if self._ident != threading.get_ident():
+            with self._ended:
+                pass
+
+
+class Watch:
+    """A measurement around code of the program; make it with `pipediag.watch`.
+
+    If something of ours fails, the training goes on: there is no result then, one line on standard
+    error says so, and `result_missing` says why.
+
+    A block that is left by an exception does not wait: its hooks come off, which takes a second at
+    most unless the profile is large, and the session is made while the program's own `except` and
+    `finally` run. `result`, another measurement and the program's exit wait for it.
+    """
+
+    def __init__(self, out: Path | None, steps: int | None, call: Call = "watch") -> None:
+        if steps is not None and steps < 1:
+            raise ValueError(f"steps is {steps}; it is 1 or more, or None.")
+        self._out = out
+        self._steps = steps
+        self._call = call
+        self._result: Result | None = None
+        self._result_missing: str | None = "Nothing was measured yet."
+        self._meanwhile: OwnThread | None = None
+        """Makes the session of a measurement that an exception has ended."""
+        self._pid = os.getpid()
+        self._measurement: Measurement | None = None
+        self._entered = 0
+
+    @property
+    def result(self) -> Result | None:
+        """The result, once the block is left; None if there is none."""
+        self._wait()
+        return self._result
+
+    @property
+    def result_missing(self) -> str | None:
+        """Why there is no result, as a sentence."""
+        self._wait()
+        return self._result_missing
+
+    @property
+    def is_open(self) -> bool:
+        """True while it measures."""
+        return self._measurement is not None
+
+    def __enter__(self) -> Watch:
+        self._entered += 1
+        if self._entered == 1:
+            self.begin()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Literal[False]:
+        self._entered -= 1
+        if self._entered:
+            return False
+        if error is None:
+            self.end(how_it_ended(None))
+        else:
+            self.end_by(error)
+        return False
+
+    def begin(self, fit: Fit | None = None) -> None:
+        """Put hooks on what the program has imported and will import.
+
+        `fit` is a call of Keras's that has begun, where that is to be measured.
+        """
+        site = call_site()
+
+        def end_if_over() -> None:
+            if fit is not None and not fit.runs():
+                self.end(CUT_OFF)
+                self._wait()
+
+        def begin() -> None:
+            over = None if fit is None else end_if_over
+            self._measurement = Measurement(self._out, self._steps, self._call, site, over)
+            if fit is not None:
+                self._measurement.fit_goes_on()
+                # A notebook keeps the frames of the last error, and what they hold.
+                when_cell_ends(end_if_over)
+                # Keras does not call the callback if `fit` raises; its list goes with its frame.
+                fit.when_gone(self._gone)
+
+        self._wait()
+        self._result, self._result_missing = None, _NOT_LEFT
+        self._try("measuring", begin)
+        if self.is_open:
+            at_exit(self, self._at_exit)
+
+    def end(self, ended: Ended) -> None:
+        """Take the hooks off and wait for the session; a second call, or one in a forked child,
+        does nothing."""
+        measurement = self._taken()
+        if measurement is not None:
+            self._end(measurement, ended)
+
+    def end_by(self, error: BaseException) -> None:
+        """Take the hooks off, and have the session made while the program handles the error."""
+        measurement = self._taken()
+        if measurement is None:
+            return
+        finish = partial(self._try, "making a session", partial(self._finish, measurement))
+
+        def end() -> None:
+            self._leave(measurement, how_it_ended(error), when_wanted=self._wait)
+            try:
+                self._meanwhile = OwnThread(finish)
+            except BaseException:
+                self._drop(measurement)
+                raise
+
+        self._try("making a session", end)
+
+    def _gone(self) -> None:
+        """End the measurement of a `fit` that raised.
+
+        It is called in a finalizer, in which Ctrl-C and what a signal handler raises would be lost.
+        So nothing here takes any time.
+        """
+        measurement = self._taken()
+        if measurement is not None:
+            measurement.step_aside()
+            try:
+                self._meanwhile = OwnThread(partial(self._end, measurement, CUT_OFF))
+            except BaseException:
+                self._measurement = measurement  # the program's exit ends it
+                raise
+
+    def _at_exit(self) -> None:
+        self.end(NOT_LEFT if self._entered else CUT_OFF)
+        self._wait()
+
+    def _taken(self) -> Measurement | None:
+        """Return the running measurement, which is to be ended once; None in a forked child."""
+        measurement, self._measurement = self._measurement, None
+        return measurement if os.getpid() == self._pid else None
+
+    def _end(self, measurement: Measurement, ended: Ended) -> None:
+        def end() -> None:
+            self._leave(measurement, ended)
+            self._finish(measurement)
+
+        self._try("making a session", end)
+
+    def _leave(
+        self,
+        measurement: Measurement,
+        ended: Ended,
+        *,
+        when_wanted: Callable[[], None] | None = None,
+    ) -> None:
+        try:
+            measurement.leave(ended, when_wanted=when_wanted)
+        except BaseException:
+            self._drop(measurement)
+            raise
+
+    def _drop(self, measurement: Measurement) -> None:
+        measurement.give_up()
+        nothing_at_exit(self)
+
+    def _finish(self, measurement: Measurement) -> None:
+        try:
+            self._result, self._result_missing = measurement.finish(), None
+        finally:
+            nothing_at_exit(self)
+
+    def _wait(self) -> None:
+        """Wait for a session that is made in a thread."""
+        if self._meanwhile is not None and os.getpid() == self._pid:
+            self._meanwhile.join()
+
+    def _try(self, what: str, ours: Callable[[], None]) -> None:
+        """Call a function of ours; if it fails, the training goes on."""
+
+        def refused() -> None:
+            try:
+                ours()
+            except PipediagError as error:
+                self._give_up(str(error))
+
+        attempt(self._give_up, what, refused)
+
+    def _give_up(self, reason: str) -> None:
+        self._result_missing = reason
+        with suppress(Exception):
+            tell(reason)
+
+
+class Fit:
+    """A call of Keras's `fit`, found from a frame of its callback."""
+
+    def __init__(self, frame: FrameType | None) -> None:
+        self._thread = threading.get_ident()
+        self._code: CodeType | None = None
+        self._callbacks: weakref.ref[Any] | None = None
+        """Keras's list of callbacks, which goes with the call's frame."""
+        while frame is not None:
+            if frame.f_code.co_name == "on_train_begin":
+                owner = locals_of(frame).get("self")
+                self._callbacks = weakref.ref(owner) if hasattr(owner, "callbacks") else None
+            if frame.f_code.co_name == "fit":
+                self._code = frame.f_code
+                return
+            frame = frame.f_back
+
+    def when_gone(self, call: Callable[[], None]) -> None:
+        """Have this called as soon as nothing of the call exists any more."""
+        callbacks = self._callbacks() if self._callbacks is not None else None
+        if callbacks is not None:
+            # The watch itself ends it at the program's exit, where it can be waited for.
+            weakref.finalize(callbacks, call).atexit = False
+
+    def runs(self) -> bool:
+        """Return True if the call is on the stack of its thread."""
+        frame = sys._current_frames().get(self._thread)
+        while frame is not None:
+            if frame.f_code is self._code:
+                return True
+            frame = frame.f_back
+        return False
+
+
+class WatchingCallback:
+    """Measures each `fit` that it is given to; `callback` makes a Keras callback of it.
+
+    Attributes:
+        result: the result of the last `fit`, once that is over; None if there is none.
+        result_missing: why there is none, as a sentence.
+    """
+
+    def __init__(self, out: Path | None, steps: int | None) -> None:
+        super().__init__()
+        self._new_watch = partial(Watch, out, steps, "callback")
+        self._watch: Watch | None = None
+
+    @property
+    def result(self) -> Result | None:
+        return None if self._watch is None else self._watch.result
+
+    @property
+    def result_missing(self) -> str | None:
+        return "No `fit` was called with it." if self._watch is None else self._watch.result_missing
+
+    def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 - Keras's
+        """Begin when `fit` has its data and makes its first step next."""
+        self._watch = self._new_watch()
+        self._watch.begin(Fit(sys._getframe(1)))
+
+    def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002 - Keras's
+        """End after the last step."""
+        if self._watch is not None:
+            self._watch.end(Ended("finished", 0))
+
+
+def watch(out: str | PathLike[str] | None = None, *, steps: int | None = None) -> Watch:
+    """Measure the training inside a `with` block, which goes on to its own end.
+
+    It does with the block what `pipediag analyze --run-to-end` does with a script: warm-up, a
+    window without a profiler, a profile. Nothing is tried: `pipediag analyze --rerun` tries changes
+    in a second run of a script. Leaving the block takes all hooks off and waits for the session;
+    left by an exception, it does not wait: see `Watch`.
+
+    Args:
+        out: directory of the report; an earlier one is kept aside. None writes none; the result can
+            be saved.
+        steps: measured steps; None adapts to their length.
+
+    Raises:
+        ValueError: a number is out of range. Any other problem leaves the training unmeasured, and
+            `result_missing` of the watch says why.
+    """
+    return Watch(None if out is None else Path(out), steps)
+
+
+def callback(out: str | PathLike[str] | None = None, *, steps: int | None = None) -> Any:
+    """Return a Keras callback that measures a `fit` as `pipediag.watch` does.
+
+    It has `result` and `result_missing` of the last `fit` afterwards.
+
+    Args:
+        out: as for `pipediag.watch`.
+        steps: as for `pipediag.watch`.
+
+    Raises:
+        ValueError: a number is out of range.
+        PipediagError: Keras is not imported.
+    """
+    first = watch(out, steps=steps)  # refuses wrong arguments here, and not in `fit`
+    bases = tuple(filter(None, map(_callback_class, ("keras", "tf_keras"))))
+    if not bases:
+        raise PipediagError(
+            "Keras is not imported, so there is nothing that calls a callback. Import it first."
+        )
+    kind = type("PipediagCallback", (WatchingCallback, *bases), {"__module__": __name__})
+    return kind(first._out, steps)
+
+
+def _callback_class(package: str) -> type | None:
+    callbacks = getattr(sys.modules.get(package), "callbacks", None)
+    found = getattr(callbacks, "Callback", None)
+    return found if isinstance(found, type) else None
+
+
+def how_it_ended(error: BaseException | None) -> Ended:
+    """Return the message about a block that was left by an exception, or by none."""
+    if error is None:
+        return Ended("finished", 0)
+    if isinstance(error, SystemExit):
+        return Ended("exited", _status_of(error))
+    description = f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
+    if isinstance(error, KeyboardInterrupt):
+        return Ended("interrupted", -signal.SIGINT, description)
+    return Ended("raised", 1, description)
+
+
+def _status_of(error: SystemExit) -> int:
+    if error.code is None:
+        return 0
+    return error.code & 0xFF if isinstance(error.code, int) else 1

@@ -1,1 +1,0 @@
-"""Profiles that others have recorded: `pipediag trace`."""
