@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from pipediag.facts.python_callables import (
     callback_percent,
     callbacks_percent,
@@ -9,7 +7,7 @@ from pipediag.facts.python_callables import (
     per_batch_callbacks,
 )
 from pipediag.session.host import HotLine
-from pipediag.session.loops import Callback, Loop
+from pipediag.session.loops import Callback
 from pipediag.session.model import Session
 from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.records import SCRIPT
@@ -43,11 +41,6 @@ def session(*callbacks: Callback) -> Session:
 
 def test_a_callback_without_a_method_for_each_batch_is_not_asked_about() -> None:
     assert per_batch_callbacks(session(LOGGER, SAVER)) == [LOGGER]
-
-
-@pytest.mark.parametrize("loops", [[], [make_loop(keras=None)]], ids=["no loop", "no Keras"])
-def test_a_loop_without_keras_has_no_callbacks(loops: list[Loop]) -> None:
-    assert per_batch_callbacks(make_session(loops=loops)) == []
 
 
 def test_its_lines_are_those_of_its_methods_on_the_training_thread() -> None:

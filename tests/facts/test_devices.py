@@ -9,11 +9,9 @@ from pipediag.facts.devices import (
     accelerators_or_cpus,
     block_start_ms,
     cause_percent,
-    full_name,
     held_up,
     idle_evidence,
     longest_doing,
-    percent_of_span,
     worst,
 )
 from tests.reporters import trial_sessions
@@ -34,20 +32,6 @@ def test_one_device_speaks_for_all() -> None:
 
     assert worst([calm, idle], lambda device: cause_percent(device, "input")) == idle
     assert worst([], lambda device: device.idle_percent) is None
-
-
-def test_a_device_is_named_with_its_host_where_there_are_several() -> None:
-    assert full_name(gpu()) == "GPU:0"
-    assert full_name(gpu(host="worker-1")) == "worker-1 GPU:0"
-
-
-def test_a_percent_is_of_the_devices_span() -> None:
-    device = gpu({"input": 30.0}, span_ms=60.0)
-
-    assert percent_of_span(device, 15.0) == 25.0
-    assert percent_of_span(device, None) == 0.0
-    assert cause_percent(device, "input") == 50.0
-    assert cause_percent(device, "sync") == 0.0
 
 
 def test_a_gap_of_several_causes_counts_for_each_with_its_part() -> None:

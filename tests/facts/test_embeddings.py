@@ -101,11 +101,6 @@ def test_a_lookup_copies_a_table_that_rows_are_scattered_into_unless_xla_compile
     assert plan(SGD, jit_compile=True).tables[0].peak_bytes == TABLE
 
 
-def test_copies_of_lookups_are_gone_when_updates_make_their_temporaries() -> None:
-    found = plan(ADAM, SGD)
-    assert found.needed_bytes == 5 * TABLE + TABLE + 4000
-
-
 def test_what_the_device_lacks_is_said() -> None:
     found = plan(ADAM, given=TABLE)
     assert found.lacking_bytes == 4 * TABLE + 4000

@@ -6,9 +6,7 @@ from pipediag.facts.evaluations import (
     cache_place,
     elements_of_a_batch,
     held_bytes,
-    is_end,
     repeated_work,
-    shuffled_above,
     wait_percent,
 )
 from pipediag.facts.pipeline import condition_of_cache
@@ -57,23 +55,11 @@ def test_what_a_cache_keeps_is_not_done_anew(kind: str) -> None:
     assert worked(ending(written("v4", kind, 33, "v3"))) is None
 
 
-def test_a_cache_above_the_work_keeps_nothing_of_it() -> None:
-    source, decode, batch = decoding()
-    cache = written("v0", "cache", 30, "v1")
-    behind = decode.model_copy(update={"parent_ids": ["v0"]})
-    assert worked(ending(before=[source, cache, behind, batch])) == "v2"
-
-
 def test_slices_and_batches_of_what_is_in_memory_are_no_work() -> None:
     source, _, batch = decoding()
     batch = batch.model_copy(update={"parent_ids": ["v1"]})
     assert worked(ending(before=[source, batch])) is None
     assert worked(ending(before=[])) is None
-
-
-def test_what_a_framework_made_is_not_the_users_work() -> None:
-    ops = [op.model_copy(update={"made_by_framework": True}) for op in decoding()]
-    assert worked(ending(before=ops)) is None
 
 
 def test_a_cache_stands_as_late_as_it_may() -> None:
@@ -116,12 +102,6 @@ def test_python_in_it_is_seen_wherever_it_stands_above() -> None:
     assert "generator" in (condition(generated, 0) or "")
 
 
-def test_a_shuffle_is_seen_above_the_cache_alone() -> None:
-    pipeline = ending(written("v4", "shuffle", 33, "v3"), written("v5", "map", 34, "v4"))
-    assert not shuffled_above(pipeline, pipeline.ops[2])
-    assert shuffled_above(pipeline, pipeline.ops[4])
-
-
 def test_how_many_elements_a_batch_takes_is_told_by_the_batches_behind() -> None:
     pipeline = ending(written("v4", "prefetch", 33, "v3"))
     assert [elements_of_a_batch(pipeline, op) for op in pipeline.ops] == [8, 8, 1, 1]
@@ -131,13 +111,6 @@ def test_how_many_elements_a_batch_takes_is_told_by_the_batches_behind() -> None
     unsaid = ending(before=[source, decode, batch.model_copy(update={"parameters": {}})])
     assert elements_of_a_batch(unsaid, unsaid.ops[1]) is None
     assert elements_of_a_batch(pipeline, written("elsewhere", "map", 1)) is None
-
-
-def test_the_end_is_what_only_a_prefetch_follows() -> None:
-    pipeline = ending(written("v4", "prefetch", 33, "v3"))
-    assert is_end(pipeline, pipeline.ops[2])
-    assert not is_end(pipeline, pipeline.ops[1])
-    assert not is_end(ending(before=[]), pipeline.ops[2])
 
 
 def test_a_cache_holds_all_elements_where_their_number_and_size_are_known() -> None:

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.facts.limits import (
-    INPUT_BOUND,
-    INPUT_BOUND_PERCENT,
-    INPUT_FINE_PERCENT,
-    INPUT_GAPS,
-    INPUT_WAIT,
-)
-from pipediag.facts.machine import cores_allowed, cpus, on_accelerator, pool_size, pool_threads
+from pipediag.facts.machine import cores_allowed, on_accelerator, pool_size, pool_threads
 from pipediag.session.run import Device
 from tests.factories import make_host, make_session
 from tests.records import make_environment, make_operation, make_pipeline
@@ -45,14 +38,3 @@ def test_a_list_of_cpus_is_no_accelerator() -> None:
     cpu = Device(name="/device:CPU:0", kind="CPU")
     assert not on_accelerator([cpu])
     assert on_accelerator([cpu, Device(name="/device:TPU:0", kind="TPU")])
-
-
-def test_without_a_host_sampler_a_quota_beyond_the_cores_gives_no_more_of_them() -> None:
-    session = make_session(host=None, environment=make_environment(cores=8, cpu_quota=16.0))
-    assert cpus(session) == 8.0
-
-
-def test_the_limits_are_those_of_xprof() -> None:
-    assert (INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT) == (5.0, 20.0)
-    assert INPUT_WAIT.value == INPUT_FINE_PERCENT
-    assert INPUT_BOUND.value == INPUT_GAPS.value == INPUT_BOUND_PERCENT

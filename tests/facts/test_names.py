@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipediag.facts.names import (
     as_typed,
@@ -18,10 +15,6 @@ from pipediag.facts.names import (
     share,
     time_taken,
 )
-from pipediag.gate.output import render
-from tests.gate.results import make_check, make_result
-
-NOTHING = re.compile(r"^0(\.0+)? ")
 
 
 @pytest.mark.parametrize(
@@ -59,13 +52,6 @@ def test_shares(percent: float, text: str) -> None:
     assert share(percent) == text
 
 
-@given(st.floats(min_value=1.0, max_value=1e14))
-def test_something_is_never_nothing(value: float) -> None:
-    assert not NOTHING.match(memory_size(value))
-    assert not NOTHING.match(time_taken(value / 1e4))
-    assert not NOTHING.match(share(min(100.0, value / 1e6)))
-
-
 @pytest.mark.parametrize(
     ("ms", "said"),
     [(0.31, "0.31 ms"), (17.66, "17.7 ms"), (999.4, "999 ms"), (1074.0, "1.07 s"), (60e3, "60 s")],
@@ -85,12 +71,6 @@ def test_three_digits_and_no_power_of_ten(ms: float, said: str) -> None:
 )
 def test_it_goes_by_the_script(script: str, module: bool, expected: str) -> None:
     assert default_directory(script, module=module) == Path(expected)
-
-
-def test_a_directory_goes_by_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "application").mkdir()
-    monkeypatch.chdir(tmp_path / "application")
-    assert default_directory(".", module=False) == Path("reports/application")
 
 
 @pytest.mark.parametrize("script", ["nul\0.py", "loop"])
@@ -139,16 +119,6 @@ def test_a_file_is_named_from_the_root_of_the_repository(repository: Path) -> No
     assert in_checkout(str(repository / "common/data.py")) == "common/data.py"
 
 
-def test_a_script_as_typed_is_one_of_the_current_directory(repository: Path) -> None:
-    assert in_checkout("train.py") == "models/ranking/train.py"
-    assert in_checkout("../train.py") == "models/train.py"
-
-
-@pytest.mark.parametrize("file", ["/usr/lib/python3/data.py", "../../../../etc/passwd"])
-def test_a_file_of_another_place_stays_as_it_is(repository: Path, file: str) -> None:
-    assert in_checkout(file) == file
-
-
 @pytest.mark.parametrize("name", ["GITHUB_WORKSPACE", "CI_PROJECT_DIR"])
 def test_without_git_the_service_says_where_the_root_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -164,24 +134,3 @@ def test_a_repository_within_the_workspace_is_the_root(
 ) -> None:
     monkeypatch.setenv("GITHUB_WORKSPACE", str(repository.parent))
     assert in_checkout("train.py") == "models/ranking/train.py"
-
-
-def test_without_a_root_the_current_directory_is_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert in_checkout(str(tmp_path / "train.py")) == "train.py"
-
-
-def test_a_path_that_no_file_has_is_only_text(repository: Path) -> None:
-    assert in_checkout("a\0b.py") == "models/ranking/a\0b.py"
-    assert len(in_checkout("x" * 100_000)) < 5_000
-
-
-@pytest.mark.parametrize("form", ["github", "junit", "markdown"])
-def test_what_a_service_shows_names_it_so(repository: Path, form: str) -> None:
-    check = make_check("fail", file=str(repository / "models/ranking/train.py"))
-    said = render(form, [make_result(check)])
-    shown = said.partition("\n")[0] if form == "github" else said
-    assert "models/ranking/train.py" in shown
-    assert str(repository) not in shown

@@ -22,7 +22,6 @@ from pipediag.facts.run_gain import gain_at_most
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import finding_checks
 from pipediag.reporters.words.findings import group
-from pipediag.rules.registry import run_rules
 from pipediag.session.findings import Finding
 from pipediag.session.host import HotLine
 from pipediag.session.model import Session
@@ -39,10 +38,8 @@ from pipediag.vocabulary import (
     TrialState,
 )
 from tests import factories
-from tests.factories import make_finding, make_loop, make_session, make_verdict
+from tests.factories import make_finding, make_session, make_verdict
 from tests.ledgers import make_part, make_run
-from tests.records import make_breakdown
-from tests.rules.devices import copies, gpu, session_on
 from tests.trials.bench import make_edit
 
 SPEEDUPS = st.none() | st.floats(min_value=0.5, max_value=50.0)
@@ -245,24 +242,6 @@ def test_a_small_gain_that_no_trial_confirmed_is_nothing_to_do_first() -> None:
     assert concluded(mild(run=run), [seen]).verdict.next_steps == ["small"]
 
 
-def test_what_is_worth_doing_does_not_wait_for_what_is_not() -> None:
-    little = made("little", severity="error", speedup_at_most=1.05)
-    assert steps_of([little, made("much", needs_first="little")]) == ["much"]
-
-
-def test_a_large_gain_in_next_to_nothing_of_the_run_is_next_to_nothing() -> None:
-    run = make_run(make_part("compile", 2.0, file="train.py", line=20))
-    rare = made("rare", part="compile", line=20, speedup_at_most=8.0)
-    first, second = concluded(make_session(run=run), [rare, made("unknown")]).findings
-    assert (first.rule, second.rule) == ("unknown", "rare")
-
-
-def test_what_was_refuted_stands_behind_what_is_open_however_severe() -> None:
-    refuted = made("refuted", severity="error", trial=tried("refuted", 2.0))
-    left_open = made("open", severity="info", trial=tried("inconclusive", 1.0))
-    assert rules_of([refuted, left_open]) == ["open", "refuted"]
-
-
 def test_what_must_be_done_first_stands_alone() -> None:
     findings = [made("batch", needs_first="gpu-unused"), made("gpu-unused")]
     assert rules_of(findings) == ["gpu-unused", "batch"]
@@ -276,35 +255,6 @@ def test_what_was_confirmed_by_itself_waits_for_nothing() -> None:
 
 def test_the_same_advice_is_given_once() -> None:
     assert steps_of([made("a", advice="Do."), made("b", advice="Do."), made("c")]) == ["Do.", "c"]
-
-
-def judged(session: Session) -> Session:
-    return concluded(session, run_rules(session))
-
-
-def test_an_eager_loop_goes_before_a_larger_batch() -> None:
-    """A graph may free all of the step but its input."""
-    loop = make_loop(kind="eager", keras=None, step_functions=[])
-    breakdown = make_breakdown(input_wait=2.0, device_compute=9.0, dispatch=70.0, python=19.0)
-    session = judged(make_session(loops=[loop], breakdown=breakdown))
-    rules = [finding.rule for finding in session.findings if finding.status == "fail"]
-    assert rules[0] == "eager-execution"
-    assert "small-batch" in rules
-    assert session.verdict.next_steps[0].startswith("Move the body of the loop into a function")
-
-
-def test_on_a_gpu_a_warning_goes_before_what_is_good_to_know() -> None:
-    busy = gpu(copies=[copies()], matmul_ms=80.0, tensor_core_ms=0.0)
-    session = judged(session_on(busy))
-    failed = [finding for finding in session.findings if finding.status == "fail"]
-    assert [finding.rule for finding in failed] == ["exposed-host-copy", "mixed-precision"]
-    assert session.verdict.next_steps[0] == failed[0].advice
-
-
-def test_of_what_merely_informs_the_larger_gain_stands_first() -> None:
-    little = made("little", status="informative", speedup_at_most=1.1)
-    much = made("much", status="informative", speedup_at_most=1.9)
-    assert rules_of([little, much]) == ["much", "little"]
 
 
 def test_what_a_finding_comes_to_in_the_run_is_written_with_it_and_decides_the_order() -> None:
@@ -388,12 +338,6 @@ def test_the_operation_that_the_verdict_names() -> None:
     assert place({**NAMED, "where": "steps"}) == SourcePlace("/p/train.py", 12, "map_0")
 
 
-def test_what_fills_before_an_epoch_is_more_than_the_call_that_waits() -> None:
-    assert place({**NAMED, **OF_RUN, "where": "epoch_start"}) == SourcePlace(
-        "/p/train.py", 12, "map_0"
-    )
-
-
 def test_where_another_part_of_the_run_weighs_more_its_line() -> None:
     assert place({**NAMED, **OF_RUN, "where": "epoch_end"}) == SourcePlace("/p/train.py", 40)
 
@@ -455,13 +399,6 @@ def test_the_operation_its_time_and_the_bound_are_named() -> None:
     assert "`map` at train.py:12" in first
     assert "7 ms of waiting in a step of 10 ms, so at most 3.33x" in first
     assert "data.py:5" in second
-
-
-def test_overhead_begins_at_the_hot_line_of_the_loop() -> None:
-    hot = HotLine(file="/src/fit.py", line=44, function="log", percent=61.0, thread="main")
-    host = factories.make_host(hot_python=[hot])
-    [step] = what_remains(severe({"bottleneck": "overhead"}, host=host))
-    assert "fit.py:44" in step
 
 
 @pytest.mark.parametrize("severity", ["ok", "unknown"])

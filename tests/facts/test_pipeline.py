@@ -11,7 +11,6 @@ from pipediag.facts.pipeline import (
     between,
     bottleneck,
     by_hand,
-    call_name,
     calls_python,
     costlier,
     delay_ms,
@@ -19,21 +18,16 @@ from pipediag.facts.pipeline import (
     downstream,
     draws_random,
     following_batch,
-    framework_call,
-    keeps_elements,
     last_operation,
     only_looks_up,
     operations,
     option,
     passes_over_data,
-    place_name,
     prefetch_switched_off,
     reaches_the_loop,
     reads_as_run,
     upstream,
-    uses,
 )
-from pipediag.rules.registry import run_rules
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_keras, make_loop, make_session
@@ -146,13 +140,6 @@ def test_elements_reach_the_loop_on_any_branch_that_is_open(
     assert reaches_the_loop(session, op, without) is reaches
 
 
-def test_without_a_pipeline_nothing_reaches_the_loop() -> None:
-    assert not reaches_the_loop(make_session(pipeline=None), source(), [])
-    assert downstream(make_session(pipeline=None), source()) == []
-    assert upstream(make_session(pipeline=None), batch()) == []
-    assert last_operation(make_session(pipeline=None)) is None
-
-
 @pytest.mark.parametrize("kind", ["batch", "padded_batch", "ragged_batch"])
 def test_single_elements_are_followed_by_their_batch(kind: str) -> None:
     batching = make_operation("b", kind)
@@ -174,14 +161,6 @@ def test_what_makes_other_elements_bars_the_way_to_the_batch(kind: str) -> None:
     assert session.pipeline is not None
 
     assert following_batch(session, session.pipeline.ops[1]) is None
-
-
-def test_what_stands_behind_a_batch_is_followed_by_none() -> None:
-    again = make_operation("again", "batch")
-    session = session_of(source(), batch(), make_operation("map"), again)
-    assert session.pipeline is not None
-
-    assert following_batch(session, session.pipeline.ops[2]) is None
 
 
 def test_a_cost_is_read_where_the_operation_was_fused_into() -> None:
@@ -217,34 +196,12 @@ def test_a_cost_within_a_function_is_read_where_it_is_greater(
     assert costlier(session, inner, None) is inner
 
 
-@pytest.mark.parametrize(
-    ("line", "call", "place", "framework"),
-    [
-        (12, "`map` at line 12", "map in line 12", "the call at line 12"),
-        (None, "`map`", "map", "the call that makes the dataset"),
-    ],
-)
-def test_an_operation_is_named_by_its_line_where_it_has_one(
-    line: int | None, call: str, place: str, framework: str
-) -> None:
-    op = make_operation("op7", "map", line=line)
-
-    assert (call_name(op), place_name(op), framework_call(op)) == (call, place, framework)
-
-
 def test_the_bottleneck_is_the_operation_that_limits() -> None:
     found = bottleneck(make_pipeline(bottleneck_op_id="batch_0"))
     assert found is not None
     assert found.id == "batch_0"
     assert bottleneck(make_pipeline(bottleneck_op_id=None)) is None
     assert bottleneck(None) is None
-
-
-def test_another_order_goes_through_only_where_each_keeps_elements() -> None:
-    mapped, taken = make_operation("map"), make_operation("take", "take")
-
-    assert keeps_elements([mapped, make_operation("shuffle", "shuffle")])
-    assert not keeps_elements([mapped, taken])
 
 
 def test_an_option_is_found_in_whatever_holds_it() -> None:
@@ -302,37 +259,6 @@ def test_what_keeps_a_prefetch_away_is_named_as_it_is_written(
     assert prefetch_switched_off(session) == words
 
 
-@pytest.mark.parametrize(
-    ("counts", "epochs", "passes"),
-    [
-        ([2], None, 2),
-        ([2, 3], None, 6),
-        ([2, 3], 4, 24),
-        ([-1], 2, math.inf),
-        ([2, None], 2, math.inf),
-        ([1], None, None),
-        ([0], None, None),
-    ],
-)
-def test_repeats_multiply_each_other_and_the_epochs(
-    counts: list[int | None], epochs: int | None, passes: float | None
-) -> None:
-    repeats = [
-        make_operation(f"r{index}", "repeat", parameters={"count": count})
-        for index, count in enumerate(counts)
-    ]
-    keras = make_keras(epochs=epochs) if epochs else None
-    session = session_of(source(), *repeats, loops=[make_loop(keras=keras)])
-
-    assert passes_over_data(session) == passes
-
-
-def test_a_fit_that_says_no_epochs_is_told_by_what_was_seen() -> None:
-    loop = make_loop(keras=make_keras(epochs=None), iterators=2)
-    assert passes_over_data(session_of(source(), loops=[loop])) == 2
-    assert passes_over_data(session_of(source(), loops=[], steps=None)) is None
-
-
 def test_what_tensorflow_put_in_stands_between_what_was_written() -> None:
     ops = [
         make_operation("a"),
@@ -344,26 +270,9 @@ def test_what_tensorflow_put_in_stands_between_what_was_written() -> None:
     assert reads_as_run(ops) == {"a": [], "tf1": ["a"], "tf2": ["tf1"], "b": ["tf2"]}
 
 
-def test_a_circle_of_what_was_put_in_has_an_end() -> None:
-    ops = [
-        make_operation("tf1", parent_ids=["tf2"], inserted_by_tensorflow=True),
-        make_operation("tf2", parent_ids=["tf1"], inserted_by_tensorflow=True),
-        make_operation("b", parent_ids=["tf1"]),
-    ]
-
-    assert reads_as_run(ops)["b"] == ["tf2"]
-
-
 FLIP = make_function(graph_ops={"RandomUniform": 1, "Mul": 2})
 SCALE = make_function(graph_ops={"Mul": 2})
 PYTHON = make_function(graph_ops={"EagerPyFunc": 1})
-
-
-def test_operations_of_a_family_come_sorted() -> None:
-    family = frozenset({"Sub", "Add", "Mul"})
-
-    assert uses(make_function(graph_ops={"Sub": 1, "Add": 1, "Cast": 1}), family) == ["Add", "Sub"]
-    assert uses(None, family) == []
 
 
 def test_passes_differ_where_the_operation_or_its_function_draws() -> None:
@@ -415,31 +324,6 @@ def test_what_helpers_make_is_the_users_and_what_keras_makes_for_itself_is_not()
     kerass = make_operation("own", "map", made_by_framework=True)
     session = make_session(pipeline=make_pipeline(ops=[*decoded_images(), kerass]))
     assert [op.id for op in operations(session)] == ["source", "map", "batch"]
-
-
-def test_names_say_whose_call_it_is() -> None:
-    _, decoding, _ = decoded_images()
-    assert call_name(decoding) == "`map` of `image_dataset_from_directory` at line 7"
-    assert place_name(decoding) == "map of image_dataset_from_directory in line 7"
-
-
-def test_a_helper_that_is_called_as_what_it_makes_is_named_once() -> None:
-    loaded = make_operation("load", "load", helper="load", made_by_framework=True, line=3)
-    assert call_name(loaded) == "`load` at line 3"
-    assert place_name(loaded) == "load in line 3"
-
-
-def test_a_rule_speaks_of_it_and_says_how_to_follow_its_advice() -> None:
-    session = make_session(
-        pipeline=make_pipeline(ops=decoded_images(), bottleneck_op_id="map"),
-        loops=[make_loop(keras=make_keras(epochs=10))],
-        differential=None,
-    )
-    (finding,) = [found for found in run_rules(session) if found.rule == "missing-cache"]
-    assert finding.status == "fail"
-    assert finding.edit is not None
-    assert "`map` of `image_dataset_from_directory` at line 7" in finding.advice
-    assert "`batch_size=None, shuffle=False`" in finding.advice
 
 
 @pytest.mark.parametrize(

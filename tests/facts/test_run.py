@@ -8,7 +8,6 @@ import pytest
 
 from pipediag.facts import run as facts
 from pipediag.facts.run import (
-    comes_again,
     fills_a_shuffle,
     first_batch_percent,
     holds_all,
@@ -16,10 +15,8 @@ from pipediag.facts.run import (
     long_percent,
     seen_time,
     steps_beside_percent,
-    steps_percent,
     time_of_epochs,
 )
-from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests import factories, records
@@ -53,16 +50,6 @@ def test_steps_weigh_as_much_as_of_them_is_not_computing(compute: float, expecte
     assert found.part == expected
 
 
-def test_a_part_under_a_fifth_of_the_run_is_not_where() -> None:
-    parts = [factories.make_part("steps", 16.2), factories.make_part("evaluation", 3.8)]
-    breakdown = records.make_breakdown(device_compute=100.0)
-
-    found = facts.where(session(run=factories.make_run(parts=parts), breakdown=breakdown))
-
-    assert found is not None
-    assert found.part == "steps"
-
-
 def test_start_up_and_exit_are_no_place_to_look() -> None:
     parts = [
         factories.make_part("startup", 7.0),
@@ -76,37 +63,9 @@ def test_start_up_and_exit_are_no_place_to_look() -> None:
     assert found.part == "steps"
 
 
-def test_what_the_script_does_after_its_training_is_one_without_the_exit() -> None:
-    parts = [
-        factories.make_part("steps", 6.0),
-        factories.make_part("after_training", 5.0, what="exit"),
-        factories.make_part("after_training", 7.0, what="in `export`", line=40),
-        factories.make_part("after_training", 2.0),
-    ]
-
-    found = facts.where(session(run=factories.make_run(parts=parts)))
-
-    assert found is not None
-    assert (found.part, found.percent) == ("after_training", 45.0)
-    assert found.row is not None
-    assert found.row.line == 40
-
-
 def test_nothing_is_said_without_a_ledger_or_a_training() -> None:
     assert facts.where(session(run=None)) is None
     assert facts.where(session(loops=[])) is None
-
-
-def test_a_place_goes_before_a_larger_rest() -> None:
-    parts = [
-        factories.make_part("before_training", 9.0),
-        factories.make_part("before_training", 3.0, what="in `parse`", line=7),
-    ]
-
-    row = facts.costliest_row(factories.make_run(parts=parts), "before_training")
-
-    assert row is not None
-    assert row.line == 7
 
 
 def test_a_fifth_of_the_run_is_enough_and_the_steps_have_their_own_share() -> None:
@@ -124,24 +83,6 @@ def test_a_fifth_of_the_run_is_enough_and_the_steps_have_their_own_share() -> No
 
     assert found(4.0) == ("evaluation", 20.0)
     assert found(3.9) == ("steps", 80.5)
-
-
-def test_steps_of_which_nothing_is_known_weigh_all_they_take() -> None:
-    parts = [factories.make_part("steps", 11.0), factories.make_part("epoch_end", 9.0)]
-
-    found = facts.where(session(run=factories.make_run(parts=parts), breakdown=None))
-
-    assert found is not None
-    assert found.part == "steps"
-
-
-def test_a_part_as_heavy_as_the_steps_leaves_them_the_verdict() -> None:
-    parts = [factories.make_part("steps", 10.0), factories.make_part("epoch_end", 10.0)]
-
-    found = facts.where(session(run=factories.make_run(parts=parts), breakdown=None))
-
-    assert found is not None
-    assert found.part == "steps"
 
 
 @pytest.mark.parametrize(("least", "part"), [(19.0, "steps"), (33.0, "epoch_start")])
@@ -194,37 +135,6 @@ def test_of_the_places_of_a_part_the_one_that_takes_most_is_its_row() -> None:
     assert facts.costliest_row(run, "evaluation") is None
 
 
-@pytest.mark.parametrize(("evaluation_s", "where"), [(5.01, "evaluation"), (4.99, "steps")])
-def test_steps_weigh_what_the_device_leaves_idle_of_them(evaluation_s: float, where: str) -> None:
-    """Of 10 s of steps, half."""
-    parts = [
-        factories.make_part("steps", 10.0),
-        factories.make_part("evaluation", evaluation_s),
-        factories.make_part("startup", 10.0 - evaluation_s),
-    ]
-    breakdown = records.make_breakdown(device_compute=50.0)
-
-    found = facts.where(session(run=factories.make_run(parts=parts), breakdown=breakdown))
-
-    assert found is not None
-    assert found.part == where
-
-
-def test_what_steps_explain_is_of_the_whole_time_of_a_loop() -> None:
-    loop = make_loop(time=make_loop_time(total_s=20.0, steps_s=8.0))
-
-    assert steps_percent(loop) == 40.0
-
-
-@pytest.mark.parametrize(
-    "loop",
-    [None, make_loop(time=None), make_loop(time=make_loop_time(total_s=0.0))],
-    ids=["no loop", "no time", "no second"],
-)
-def test_of_a_loop_whose_time_is_not_known_nothing_is_told(loop: Loop | None) -> None:
-    assert steps_percent(loop) is None
-
-
 def test_a_loops_time_is_seen_from_the_first_end_of_an_epoch_on() -> None:
     time = make_loop_time(epoch_ends_seen=1)
 
@@ -272,12 +182,6 @@ def test_a_shuffle_holds_all_where_nothing_above_it_runs_any_more(
     assert session.pipeline is not None
 
     assert holds_all(session, session.pipeline.ops[2]) is holds
-
-
-def test_a_shuffle_with_nothing_above_it_holds_nothing() -> None:
-    alone = make_operation("shuffle", "shuffle", self_ms_per_step=1.0)
-
-    assert not holds_all(session_of(alone), alone)
 
 
 RUN_OUT: dict[str, Any] = {"self_ms_per_step": None, "elements": None}
@@ -356,16 +260,6 @@ def test_of_other_first_waits_nothing_follows(session: Session) -> None:
     assert later_starts_s(session) is None
 
 
-def test_a_cache_above_the_map_keeps_none_of_its_work() -> None:
-    above = make_operation("cache", "cache", **RUN_OUT)
-    costly = make_operation("map", "map", **RUN_OUT)
-    session = in_the_first_epoch(source(**RUN_OUT), above, costly, shuffle(), batch())
-
-    found = comes_again(session)
-    assert found is not None
-    assert found.id == "shuffle"
-
-
 def test_an_end_that_was_seen_tells_more() -> None:
     time = make_loop_time(total_s=20.0, first_batches_s=5.0, steps_s=8.0)
     session = in_the_first_epoch().model_copy(update={"loops": [make_loop(time=time)]})
@@ -382,10 +276,3 @@ def test_waits_for_first_batches_are_spoken_of_from_a_twentieth_of_the_loop_on(
     time = make_loop_time(total_s=100.0, first_batches_s=first_batches_s)
 
     assert long_percent(make_session(loops=[make_loop(time=time)])) == percent
-
-
-def test_of_a_loop_without_a_second_no_part_is_told() -> None:
-    session = make_session(loops=[make_loop(time=make_loop_time(total_s=0.0))])
-
-    assert first_batch_percent(session) == 0.0
-    assert steps_beside_percent(session) is None

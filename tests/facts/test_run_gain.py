@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipediag.facts import run_gain as facts
-from pipediag.facts.run import later_starts_s, making_ms, starts_s
+from pipediag.facts.run import later_starts_s, making_ms
 from pipediag.facts.run_gain import (
     gain_at_most,
     gain_for_run,
@@ -16,7 +16,7 @@ from pipediag.facts.run_gain import (
     gain_of_whole,
     gain_without,
 )
-from pipediag.session.edits import Edit, Insert, MoveLayers
+from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import FURTHER_ROUNDS, Run, RunGain, RunSpan
 from pipediag.session.model import Session
@@ -42,13 +42,6 @@ def test_what_can_go_entirely_has_a_speed_up_of_the_run_alone() -> None:
     gain = gain_for_run(session_with(), compiled(for_run=gain_at_most(session_with().run, 50.0)))
     assert gain is not None
     assert (gain.speedup, gain.after_s, gain.basis) == (2.0, 50.0, "at most")
-
-
-def test_what_is_saved_goes_before_a_speed_up_of_the_part() -> None:
-    """Of 50 s, 40 go; five times as fast in all 50 would come to the same."""
-    saved = gain_for_run(session_with(), compiled(saved_s=40.0, speedup_at_most=5.0))
-    faster = gain_for_run(session_with(), compiled(speedup_at_most=5.0))
-    assert saved == faster
 
 
 def test_without_a_part_the_run_is_what_remains_with_what_both_are_off_by() -> None:
@@ -158,17 +151,6 @@ def test_the_epoch_that_fills_a_cache_takes_what_it_took(
     assert gain.before_s - gain.after_s == pytest.approx(saved_s)
 
 
-def test_layers_whose_work_is_kept_fill_a_cache_as_well() -> None:
-    for kept, saved_s in ((None, 50.0), (64, 40.0)):
-        moved = MoveLayers("op2", "", kept=kept)
-        edit = Edit("preprocessing-in-model:op2", "moved", (moved,))
-        twice = Trial(state="confirmed", reason=None, speedup=2.0)
-        finding = make_finding(part="steps", edit=edit, trial=twice)
-        gain = gain_for_run(make_session(run=make_run(epochs_planned=5)), finding)
-        assert gain is not None
-        assert gain.before_s - gain.after_s == pytest.approx(saved_s)
-
-
 def test_so_it_is_with_other_changes_beside_the_cache() -> None:
     session = make_session(run=make_run(epochs_planned=5), findings=[cached()])
     combined = Combined(findings=["missing-cache:op2", "other:op1"], speedup=4.0, ci95=None)
@@ -177,22 +159,11 @@ def test_so_it_is_with_other_changes_beside_the_cache() -> None:
     assert gain.after_s == pytest.approx(20.0 + 80.0 / 4)
 
 
-def test_waits_are_those_of_the_diagnosed_loop() -> None:
-    assert starts_s(waiting()) == 10.0
-    assert starts_s(make_session()) == 0.0
-
-
 def test_the_first_wait_is_the_pipelines_start() -> None:
     assert later_starts_s(waiting()) == 6.0
     assert later_starts_s(waiting(scope="epoch")) == 10.0
     assert later_starts_s(waiting(ends=0)) is None
     assert later_starts_s(make_session()) is None
-
-
-def test_waits_that_nobody_counted_are_one_and_that_is_the_first() -> None:
-    row = make_part("epoch_start", 10.0, loop_id="loop_0", count=None)
-    loop = make_loop(time=make_loop_time(first_batch_ms=2000.0, epoch_ends_seen=1))
-    assert later_starts_s(make_session(run=make_run(row), loops=[loop])) == 0.0
 
 
 def test_an_edit_of_an_evaluation_shortens_what_its_loop_takes() -> None:
@@ -251,11 +222,6 @@ def test_what_is_traced_once_more_is_no_gain() -> None:
     assert gain.ci95 == pytest.approx((100.0 / 70.0, 100.0 / 40.0))
 
 
-def test_what_takes_less_to_compile_is_a_gain_beside_the_steps() -> None:
-    gain = traced(-10.0, (-10.0, -10.0))
-    assert (gain.after_s, gain.speedup) == (30.0, pytest.approx(100.0 / 30.0))
-
-
 def test_a_run_may_be_too_short_for_what_is_traced_once() -> None:
     assert traced(70.0, (70.0, 70.0)).speedup < 1.0
 
@@ -265,20 +231,6 @@ def test_of_rounds_that_nobody_counts_few_are_not_said_to_be_too_few() -> None:
     further: dict[str, Any] = {"not_seen": [FURTHER_ROUNDS]}
     assert traced(70.0, (70.0, 70.0), **further) is None
     assert traced(10.0, (10.0, 10.0), **further).speedup == 2.0
-
-
-def test_nor_are_they_of_all_changes_together() -> None:
-    steps = make_part("steps", 80.0, loop_id="loop_0", ci95_percent=(80.0, 80.0))
-    together = Combined(findings=[], speedup=4.0, ci95=(4.0, 4.0), once_s=90.0)
-
-    def told(*not_seen: str) -> RunGain | None:
-        run = make_run(make_part("epoch_end", 20.0), steps, not_seen=list(not_seen))
-        return gain_of_all(make_session(run=run), together)
-
-    known = told()
-    assert known is not None
-    assert known.speedup < 1.0
-    assert told(FURTHER_ROUNDS) is None
 
 
 def test_what_was_not_measured_leaves_the_gain_as_it_is() -> None:
@@ -336,14 +288,6 @@ def test_a_script_shorter_than_what_comes_once_is_promised_nothing() -> None:
     assert gain_of_whole(gain(), ledger(), 3.9) is None
 
 
-def test_an_interval_that_is_not_known_stays_so() -> None:
-    predicted = gain().model_copy(update={"ci95": None})
-    whole = gain_of_whole(predicted, ledger(), 24.0)
-
-    assert whole is not None
-    assert whole.ci95 is None
-
-
 def test_what_is_traced_once_more_is_added() -> None:
     """20 s get ten times as fast, 4 s come once, and 1 to 3 s once more."""
     traced = gain().model_copy(
@@ -394,75 +338,3 @@ def test_how_long_the_part_is_may_be_off_as_well_as_its_trial() -> None:
     below = math.hypot(20 / 15 - 20 / 16.25, 20 / 15 - 18 / 14)
     above = math.hypot(20 / 14 - 20 / 15, 22 / 16 - 20 / 15)
     assert gain.ci95 == pytest.approx((20 / 15 - below, 20 / 15 + above))
-
-
-def test_a_bound_is_called_that() -> None:
-    limit = facts.gain_for_run(session(), finding(speedup_at_most=5.0))
-
-    assert limit is not None
-    assert (limit.after_s, limit.basis) == (16.0, "at most")
-
-
-def test_nothing_known_gives_no_gain() -> None:
-    known = finding(speedup_at_most=2.0)
-
-    assert facts.gain_for_run(session(), finding()) is None
-    assert facts.gain_for_run(session(run=None), known) is None
-    assert facts.gain_for_run(session(), known.model_copy(update={"subject": "quality"})) is None
-
-
-def test_steps_of_another_loop_get_no_faster() -> None:
-    parts = [
-        factories.make_part("steps", 5.0, loop_id="loop_0", line=20),
-        factories.make_part("steps", 15.0, loop_id="loop_1", line=30),
-    ]
-
-    gain = facts.gain_for_run(
-        session(run=factories.make_run(parts=parts)), finding(speedup_at_most=5.0)
-    )
-
-    assert gain is not None
-    assert gain.after_s == 16.0
-
-
-def test_all_changes_together_are_the_runs_gain_too() -> None:
-    combined = Combined(findings=["a"], speedup=5.0, ci95=None)
-
-    gain = facts.gain_of_all(session(), combined)
-
-    assert gain is not None
-    assert gain.after_s == 16.0
-    assert facts.gain_of_all(session(run=None), combined) is None
-    assert facts.gain_of_all(session(), combined.model_copy(update={"speedup": None})) is None
-
-
-def test_half_a_second_of_steps_can_get_faster_and_none_can_not() -> None:
-    def gain(steps_s: float, **overrides: Any) -> RunGain | None:
-        steps = [factories.make_part("steps", steps_s, loop_id="loop_0")] if steps_s else []
-        rest = factories.make_part("evaluation", 20.0 - steps_s)
-        run = factories.make_run(parts=[*steps, rest])
-        return facts.gain_for_run(session(run=run), finding(**overrides))
-
-    tried = Trial(state="confirmed", reason=None, speedup=2.0)
-    for known in ({"trial": tried}, {"speedup_at_most": 2.0}, {"speedup_at_most": 2.0}):
-        half = gain(0.5, **known)
-        assert half is not None
-        assert half.after_s == 19.75
-        assert gain(0.0, **known) is None
-
-
-def test_a_run_of_nothing_but_steps_gets_as_much_faster_as_they_do() -> None:
-    run = factories.make_run(parts=[factories.make_part("steps", 20.0, loop_id="loop_0")])
-    tried = Trial(state="confirmed", reason=None, speedup=2.0)
-
-    for known in ({"trial": tried}, {"speedup_at_most": 2.0}):
-        gain = facts.gain_for_run(session(run=run), finding(**known))
-        assert gain is not None
-        assert gain.speedup == 2.0
-
-
-def test_changes_of_steps_that_the_ledger_does_not_hold_gain_nothing() -> None:
-    run = factories.make_run(parts=[factories.make_part("evaluation", 20.0)])
-    combined = Combined(findings=["a"], speedup=5.0, ci95=None)
-
-    assert facts.gain_of_all(session(run=run), combined) is None

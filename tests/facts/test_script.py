@@ -12,12 +12,11 @@ from pipediag.facts.script import (
     cut_short,
     edits_for_second_run,
     ended_from_outside,
-    ending,
     failed_by_itself,
 )
 from pipediag.session.model import Session
 from pipediag.session.run import Script
-from pipediag.session.trials import NO_BUDGET, Trial
+from pipediag.session.trials import NO_BUDGET
 from pipediag.vocabulary import ScriptOutcome
 from tests import factories
 from tests.factories import make_finding, make_loop, make_session
@@ -35,17 +34,6 @@ def test_what_ended_before_its_end_was_cut_short(outcome: ScriptOutcome) -> None
 
 
 @pytest.mark.parametrize(
-    ("outcome", "status"), [("finished", 0), ("exited", 0), ("stopped", None), ("hung-in-exit", 0)]
-)
-def test_what_came_to_its_end_was_not(outcome: ScriptOutcome, status: int | None) -> None:
-    assert not cut_short(script(outcome, status))
-
-
-def test_a_status_of_its_own_says_that_it_failed() -> None:
-    assert cut_short(script("exited", 3))
-
-
-@pytest.mark.parametrize(
     ("outcome", "status"),
     [
         ("interrupted", 130),
@@ -59,21 +47,6 @@ def test_what_was_asked_to_end_was_ended_from_outside(
     outcome: ScriptOutcome, status: int | None
 ) -> None:
     assert ended_from_outside(outcome, status)
-
-
-@pytest.mark.parametrize(
-    ("outcome", "status"),
-    [("killed", -signal.SIGKILL), ("raised", 1), ("exited", 143), ("stopped", None)],
-)
-def test_what_failed_or_chose_its_end_was_not(outcome: ScriptOutcome, status: int | None) -> None:
-    assert not ended_from_outside(outcome, status)
-
-
-def test_how_it_ended_names_the_status_where_there_is_one() -> None:
-    assert ending(script("raised", 1, "ValueError: no rows.")) == (
-        "ValueError: no rows (its own status: 1)."
-    )
-    assert ending(script("timed-out", None)) == "timed-out."
 
 
 @pytest.mark.parametrize("outcome", ["raised", "killed", "exited"])
@@ -102,20 +75,8 @@ def over(**overrides: Any) -> Session:
     return make_session(**{"script": ended(), "findings": findings, **overrides})
 
 
-def trial(state: Any, consumer: Any) -> Trial:
-    return Trial(state=state, reason=None, consumer=consumer)
-
-
 def test_a_script_that_finished_with_something_untried_may_be_run_again() -> None:
     assert [edit.id for edit in edits_for_second_run(over())] == ["map"]
-
-
-def test_an_estimate_from_the_pipeline_alone_is_no_trial_in_the_loop() -> None:
-    alone = make_finding(edit=make_edit("map"), trial=trial("confirmed", "pipeline alone"))
-    inside = make_finding(edit=make_edit("map"), trial=trial("inconclusive", "training"))
-
-    assert edits_for_second_run(over(findings=[alone]))
-    assert not edits_for_second_run(over(findings=[alone, inside]))
 
 
 @pytest.mark.parametrize(
@@ -177,8 +138,3 @@ def test_the_same_change_counts_once() -> None:
     findings = [make_finding(edit=make_edit("map")), make_finding("other", edit=twin)]
 
     assert [edit.id for edit in edits_for_second_run(over(findings=findings))] == ["map"]
-
-
-@pytest.mark.parametrize("outcome", ["finished", "exited"])
-def test_a_script_that_exits_with_nothing_wrong_has_ended_well(outcome: str) -> None:
-    assert edits_for_second_run(over(script=ended(outcome=outcome)))

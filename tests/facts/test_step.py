@@ -17,7 +17,6 @@ from pipediag.facts.step import (
     most_of_free_input,
     on_a_repeated_batch,
     only_input_is_told,
-    ranks,
     uneven,
 )
 from pipediag.session.model import Session
@@ -38,11 +37,6 @@ def test_classes_add_up() -> None:
     assert class_ms(session, CALL_CLASSES) == pytest.approx(5.5)
 
 
-def test_without_a_breakdown_they_are_nothing() -> None:
-    session = make_session(breakdown=None)
-    assert class_percent(session, CALL_CLASSES) == class_ms(session, CALL_CLASSES) == 0.0
-
-
 def test_the_consumer_takes_what_a_free_input_would_leave_of_the_step() -> None:
     session = make_session(breakdown=make_breakdown(10.0, input_wait=70.0), ceiling=None)
     assert consumer_ms(session) == pytest.approx(3.0)
@@ -54,11 +48,6 @@ def test_beside_a_pipeline_on_its_cpus_it_takes_what_it_does_not_wait() -> None:
     wait = make_input_wait(native_percent=20.0, method="differential", contention="cpu")
     session = make_session(input_wait=wait, breakdown=make_breakdown(10.0, input_wait=60.0))
     assert consumer_ms(session) == pytest.approx(8.0)
-
-
-@pytest.mark.parametrize("section", ["steps", "breakdown"])
-def test_what_was_not_measured_has_no_consumer(section: str) -> None:
-    assert consumer_ms(make_session(**{section: None})) is None
 
 
 @pytest.mark.parametrize(
@@ -76,18 +65,6 @@ def test_a_mean_far_from_the_median_speaks_of_other_steps(
 ) -> None:
     said = uneven(make_steps(mean_ms=mean_ms, median_ms=10.0))
     assert said is None if words is None else words in str(said)
-
-
-def test_steps_a_fifth_longer_than_the_mean_are_not_uneven_yet() -> None:
-    assert uneven(make_steps(mean_ms=10.0, median_ms=12.0)) is None
-
-
-def test_elsewhere_the_step_waits_in_get_next_as_long_as_for_its_input() -> None:
-    waiting = make_breakdown(10.0, input_wait=60.0)
-    for contention in (None, "python"):
-        wait = make_input_wait(native_percent=20.0, contention=contention)
-        session = make_session(input_wait=wait, breakdown=waiting, ceiling=None)
-        assert consumer_ms(session) == pytest.approx(4.0)
 
 
 PAIR = (
@@ -109,11 +86,6 @@ PAIR = (
 )
 def test_whether_lengths_vary_behind_the_batch(spec: str, varies: bool) -> None:
     assert lengths_vary(spec) == varies
-
-
-def test_dimensions_of_each_component() -> None:
-    assert ranks(PAIR) == [2, 1]
-    assert ranks("TensorSpec(shape=(), dtype=tf.int32, name=None)") == [0]
 
 
 def on(
@@ -198,16 +170,6 @@ def test_without_two_measures_that_may_differ_there_is_one(overrides: dict[str, 
 def test_it_is_told_from_beyond_the_interval_on(share: float, told: bool) -> None:
     """The interval of the waits ends at 2.8, which is a share of 64.3 %."""
     assert (on_a_repeated_batch(session_with(differential=alone(share))) is not None) is told
-
-
-def test_a_narrow_interval_is_not_enough() -> None:
-    narrow = Ceiling(speedup_if_input_free=2.5, ci95=(2.49, 2.51), next_bottleneck=None)
-    assert on_a_repeated_batch(session_with(ceiling=narrow, differential=alone(63.0))) is None
-    assert on_a_repeated_batch(session_with(ceiling=narrow, differential=alone(64.0))) is not None
-
-
-def test_a_repeated_batch_without_a_step_left_tells_no_gain() -> None:
-    assert on_a_repeated_batch(session_with(differential=alone(100.0))) is None
 
 
 def test_the_bound_is_the_largest_gain_of_all_measures_and_of_the_whole_loop() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipediag.measures.bootstrap import Measured
-from pipediag.measures.breakdown import CLASSES, break_down, measure_ceiling, round_to_hundred
+from pipediag.measures.breakdown import CLASSES, break_down, measure_ceiling
 from tests.factories import make_loop_time
 from tests.measures.traces import make_split
 from tests.records import make_breakdown
@@ -35,15 +35,6 @@ def test_without_a_profile_the_consumer_is_unattributed() -> None:
     shares = break_down(10.0, measured(20.0), None)
     assert shares["unattributed"].percent == 80.0
     assert sum(share.percent for share in shares.values()) == pytest.approx(100.0)
-
-
-def test_a_profile_of_waiting_alone_attributes_nothing() -> None:
-    shares = break_down(10.0, measured(90.0), make_split(input_wait=5.0))
-    assert shares["unattributed"].percent == 10.0
-
-
-def test_thirds_are_rounded_so_that_they_add_up() -> None:
-    assert sorted(round_to_hundred(np.array([1.0, 1.0, 1.0]))) == [33.33, 33.33, 33.34]
 
 
 @settings(max_examples=25, deadline=None)
@@ -88,22 +79,10 @@ def test_the_ceiling_is_step_over_consumer_time() -> None:
     assert ceiling.next_bottleneck == "dispatch"
 
 
-def test_unattributed_time_names_no_next_bottleneck() -> None:
-    wait = Measured(50.0, np.array([50.0]))
-    ceiling = measure_ceiling(wait, make_breakdown(input_wait=50.0))
-    assert ceiling.next_bottleneck is None
-
-
 def test_a_step_of_waiting_alone_has_no_ceiling() -> None:
     ceiling = measure_ceiling(Measured(100.0, np.array([100.0])), make_breakdown(input_wait=100.0))
     assert ceiling.speedup_if_input_free is None
     assert "input wait alone" in (ceiling.missing or "")
-
-
-def test_it_is_the_breakdowns_own_whatever_was_rounded() -> None:
-    wait = Measured(99.4449, np.array([99.4449]))
-    ceiling = measure_ceiling(wait, make_breakdown(input_wait=99.44))
-    assert ceiling.speedup_if_input_free == 100.0 / (100.0 - 99.44)
 
 
 def test_the_whole_loop_gains_by_the_waits_between_epochs_as_well() -> None:

@@ -73,14 +73,6 @@ def test_a_gap_names_the_operation_behind_it() -> None:
     assert (described.buffered_elements, described.doing) == (2.0, "train_step")
 
 
-def test_a_gap_of_another_cause_names_none() -> None:
-    trace = make_trace(devices=(device([(0, 10)], "python", KEY),))
-    (found,) = describe_devices(trace, None, {KEY: "map_0"})
-    gap = found.gaps[0]
-    assert (gap.op_id, gap.iterator, gap.buffered_elements) == (None, None, None)
-    assert gap.causes_ms == {"python": 10 / 1e6}
-
-
 def test_of_very_many_gaps_the_longest_are_kept_in_order_of_time() -> None:
     spans = [(index * 10_000, index * 10_000 + index + 1) for index in range(MOST_GAPS + 5)]
     (found,) = describe_devices(make_trace(devices=(device(spans),), window_ns=(0, 1)), None, {})
@@ -100,28 +92,6 @@ def test_all_gaps_are_in_the_histogram_also_those_under_the_floor() -> None:
         (10_000.0, 100_000.0, 1),
         (100_000.0, None, 1),
     ]
-
-
-def test_copies_kernels_and_launches() -> None:
-    traced = device(
-        [],
-        overlap=Overlap(30 * MS, 8 * MS, 2 * MS, 4 * MS, 0),
-        copies=(Copies("host_to_device", 3, 8 * MS, 8 * MS, 2 * MS, 64_000_000),),
-        kernels=(
-            Kernel("gemm", 5, 20 * MS, True, True),
-            Kernel("sgemm", 5, 9 * MS, True, False),
-            Kernel("relu", 5, MS, False, None),
-        ),
-        launches=KernelLaunches(15, 10, 2_000.0, 3_000.0, 60.0, 1_000.0),
-    )
-    (found,) = describe_devices(make_trace(devices=(traced,)), None, {})
-    assert (found.copy_ms, found.exposed_copy_ms, found.collective_ms) == (8.0, 2.0, 4.0)
-    assert (found.matmul_ms, found.tensor_core_ms) == (29.0, 20.0)
-    (copies,) = found.copies
-    assert (copies.exposed_ms, copies.gb_per_s) == (2.0, 8.0)
-    assert found.launches is not None
-    assert found.launches.per_s == pytest.approx(150.0)
-    assert found.launches.median_launch_us == 3.0
 
 
 def test_a_device_is_told_in_all_that_was_traced_of_it() -> None:
@@ -194,28 +164,6 @@ def copied(direction: str, **known: object) -> DeviceCopies:
     return DeviceCopies(**{"direction": direction, **known})
 
 
-def test_a_device_without_kernels_says_nothing_of_them() -> None:
-    (found,) = describe_devices(make_trace(devices=(device([], kind="cpu"),)), None, {})
-    assert (found.matmul_ms, found.tensor_core_ms) == (None, None)
-    assert (found.compute_ms, found.exposed_collective_ms, found.launches) == (None, None, None)
-
-
-def test_a_device_that_was_not_seen_for_a_moment_was_idle_for_none() -> None:
-    launches = KernelLaunches(15, 10, 2_000.0, None, None, None)
-    unseen = device([], window=(5 * MS, 5 * MS), busy_ns=0, idle_ns=0, launches=launches)
-    (found,) = describe_devices(make_trace(devices=(unseen,)), None, {})
-    assert (found.busy_percent, found.idle_percent) == (0.0, 0.0)
-    assert found.launches is not None
-    assert found.launches.per_s == 0.0
-
-
-def test_twenty_kernels_are_kept_by_name_and_all_of_them_summed() -> None:
-    kernels = tuple(Kernel(f"gemm{n}", 1, MS, True, False) for n in range(25))
-    (found,) = describe_devices(make_trace(devices=(device([], kernels=kernels),)), None, {})
-    assert [kernel.name for kernel in found.kernels] == [f"gemm{n}" for n in range(20)]
-    assert found.matmul_ms == 25.0
-
-
 MAP: IteratorKey = ("Root::Map", ("m",))
 PREFETCH: IteratorKey = ("Root::Prefetch", ("p",))
 
@@ -253,13 +201,6 @@ def columns(traced: DeviceTrace, trace: TraceSummary | None = None) -> GapColumn
     return gap_columns(traced, trace or make_trace(), np.arange(len(traced.gaps)))
 
 
-def test_times_count_from_the_windows_start() -> None:
-    traced = device_gap_columns((7, 16, {"python": 9}), (20, 24, {"python": 4}))
-    found = columns(traced, make_trace(window_ns=(5 * MS, 105 * MS)))
-    assert found.start_ms == [2.0, 15.0]
-    assert found.duration_ms == [9.0, 4.0]
-
-
 def test_the_cause_is_that_of_the_largest_part() -> None:
     (found,) = columns(
         device_gap_columns((0, 10, {"input": 3, "launch": 5, "unknown": 2}))
@@ -289,13 +230,6 @@ def test_only_input_has_an_iterator_and_a_buffer() -> None:
     assert found.buffered_elements == [0.0, None, None]
 
 
-def test_what_the_host_was_doing_has_the_name_of_its_function() -> None:
-    traced = device_gap_columns(
-        *[(0, 1, {"python": 1})] * 3, doing_ids=np.array([1, 0, -1], np.int32)
-    )  # type: ignore[list-item]
-    assert columns(traced).doing == ["save$", "train_step", None]
-
-
 def test_the_step_is_that_in_which_the_gap_begins() -> None:
     # Steps of 10 ms from 0 to 30.
     trace = make_trace(steps=make_split(3, python=10.0))
@@ -304,11 +238,6 @@ def test_the_step_is_that_in_which_the_gap_begins() -> None:
     )  # type: ignore[list-item]
     assert columns(traced, trace).step == [0, 0, 1, 2, None]
     assert columns(traced, make_trace(steps=None)).step == [None] * 5
-
-
-def test_chosen_gaps_come_in_the_order_they_were_chosen_in() -> None:
-    traced = device_gap_columns(*[(start, start + 1, {"python": 1}) for start in range(5)])  # type: ignore[list-item]
-    assert gap_columns(traced, make_trace(), np.array([3, 1])).start_ms == [3.0, 1.0]
 
 
 @pytest.mark.parametrize("count", [1, 4, 5])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipediag.measures.embeddings import (
     describe_embeddings,
@@ -86,13 +84,6 @@ def test_tables_and_slots_in_bytes_the_largest_first() -> None:
     assert rows[0].ids_missing is not None
 
 
-def test_a_step_that_was_read_tells_of_slots_and_update() -> None:
-    row = described()
-
-    assert (row.slots, row.slot_bytes, row.gradient, row.update) == (1, 4000, "sparse", "sparse")
-    assert (row.missing, row.ids_missing) == (None, None)
-
-
 @pytest.mark.parametrize(
     ("use", "update"),
     [
@@ -122,13 +113,6 @@ def test_ids_of_a_few_batches() -> None:
     assert row.ids.out_of_vocabulary_percent is None
 
 
-def test_one_batch_tells_nothing_of_hot_rows_to_come() -> None:
-    ids = described(ids=replace(IDS, top_lookups_ahead=None, lookups_ahead=None)).ids
-
-    assert ids is not None
-    assert ids.hot_percent_ahead is None
-
-
 def test_tokens_out_of_vocabulary() -> None:
     ids = described(ids=replace(IDS, out_of_vocabulary=4)).ids
 
@@ -139,21 +123,6 @@ def test_tokens_out_of_vocabulary() -> None:
 @pytest.mark.parametrize(("dtype", "size"), [("float16", 2), ("int64", 8), ("unheard_of", 4)])
 def test_bytes_of_a_number(dtype: str, size: int) -> None:
     assert item_bytes(dtype) == size
-
-
-def test_a_cast_of_the_table_is_no_part_of_its_update() -> None:
-    cast = replace(USE, whole_table_operations={"Cast": 1})
-
-    assert described(use=cast).update == "sparse"
-    assert described(use=replace(cast, whole_table_operations={"Cast": 1, "Mul": 1})).update == (
-        "dense"
-    )
-
-
-def test_bytes_that_lookups_copy() -> None:
-    assert described(use=replace(USE, copies=2)).copied_bytes_per_step == 2 * 1000 * 64 * 4
-    assert described().copied_bytes_per_step == 0
-    assert described(use=None).copied_bytes_per_step is None
 
 
 def test_of_some_lookups_alone_it_is_not_known_how_many_rows_a_step_needs() -> None:
@@ -240,28 +209,6 @@ def test_the_update_of_output_weights_bears_their_name() -> None:
     assert parts(found) == [("vocabulary", None, 60.0), ("update", "dense/kernel", 40.0)]
 
 
-@given(st.lists(st.floats(0.0, 1e9), min_size=4, max_size=4), st.floats(0.0, 1e9))
-def test_the_parts_add_up_to_the_compute_of_the_step(named: list[float], compiled: float) -> None:
-    names = ["embedding/GatherV2:GatherV2", "adam/Mul:Mul", "x/Sub:Sub", "y/MatMul:MatMul"]
-    total = round(sum(named) + compiled)
-    if not total:
-        return
-    found = cost(
-        recording(table()),
-        ComputeTimes(total, total, dict(zip(names, named, strict=True)), compiled),
-    )
-    assert isinstance(found, EmbeddingCost)
-    assert sum(one.percent for one in found.parts) == pytest.approx(100.0)
-    assert sum(one.ms for one in found.parts) == pytest.approx(COMPUTE_MS)
-
-
-def test_operations_in_the_body_of_a_loop_bear_its_round_in_their_names() -> None:
-    found = cost(
-        recording(table()), ComputeTimes(10, 10, {"while/body/_12/adam/Sub:Sub": 10.0}, 0.0)
-    )
-    assert parts(found) == [("update", "words", 100.0)]
-
-
 def fused(*ends_in: str, holds: tuple[str, ...] = ()) -> CompiledWork:
     return CompiledWork(frozenset(ends_in), frozenset((*ends_in, *holds)))
 
@@ -314,11 +261,6 @@ def test_what_no_program_tells_is_not_told_and_no_time_without_a_name_is_lost() 
     assert parts(found) == [("not_told", None, 90.0), ("update", "words", 10.0)]
     assert isinstance(found, EmbeddingCost)
     assert "does not keep every program" in found.notes[0]
-
-
-def test_an_operation_of_the_same_end_is_another() -> None:
-    found = cost(recording(table()), ComputeTimes(10, 10, {"other/adam/Mul:Mul": 10.0}, 0.0))
-    assert parts(found) == [("rest", None, 100.0)]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from pipediag.measures.host import (
     hot_lines,
     measure_host,
     python_threads,
-    stacks_of,
     thread_pools,
 )
 from pipediag.measures.recorded_windows import Missing
@@ -36,7 +35,7 @@ from tests.measures.tracks import (
     make_stacks_window,
     make_track,
 )
-from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
+from tests.recordings import make_block, make_recording, make_window
 
 WINDOW = (500 * MS, 1500 * MS)
 
@@ -129,12 +128,6 @@ def test_counters_that_were_never_read_are_none() -> None:
     assert host.cores_of_others is host.cores_idle is None
 
 
-def test_what_others_had_of_its_cpus_is_what_it_did_not_use_itself() -> None:
-    host = measured(make_track())
-    assert (host.cores_busy, host.cores_of_others) == pytest.approx((1.2, 0.5))
-    assert host.cores_idle == pytest.approx(0.3)
-
-
 def test_ticks_that_lag_behind_make_no_negative_others() -> None:
     readings = tuple(
         make_reading(i, **({"allowed_busy_ns": i * 110 * MS} if i % 5 == 0 else {}))
@@ -149,13 +142,6 @@ def test_python_beside_the_loop_costs_cpu_per_step() -> None:
     host = measure_host(make_track(), [WINDOW], 2.0, windows=[window])
     assert host is not None
     assert host.python_source_cpu_ms_per_step == pytest.approx(20)
-
-
-def test_python_beside_the_loop_is_unknown_without_a_record() -> None:
-    host = measure_host(make_track(), [WINDOW], 2.0)
-    assert host is not None
-    assert host.python_source_cpu_ms_per_step is None
-    assert host.hot_python == []
 
 
 def test_gpus_are_averaged_and_their_memory_is_the_highest() -> None:
@@ -201,34 +187,6 @@ def test_hot_lines_of_several_recordings_are_added_up() -> None:
     assert second.percent == pytest.approx(5)
 
 
-def test_without_stacks_there_is_no_hot_line() -> None:
-    assert hot_lines([]) == []
-
-
-def test_a_counter_read_twice_has_a_rate_and_one_read_once_has_none() -> None:
-    """Some counters are read with every fifth reading only."""
-    window = (0, 500 * MS)
-    twice = measured(make_track(6), window)
-    assert twice.io_wait_percent == pytest.approx(5)
-    once = measured(make_track(5), (0, 400 * MS))
-    assert once.io_wait_percent is None
-
-
-def test_a_thread_that_nobody_knows_is_among_the_others() -> None:
-    readings = [make_reading(i, thread_cpu_ns={PID: 60 * MS, 999: 25 * MS}) for i in range(21)]
-    threads = measured(make_track(readings=tuple(readings))).threads
-    assert threads["python_main"] == pytest.approx(60)
-    assert threads["others"] == pytest.approx(60)
-
-
-def test_three_samples_are_enough() -> None:
-    assert measured(make_track(), (510 * MS, 790 * MS)).samples == 3
-    found = measure_host(make_track(), [(510 * MS, 699 * MS)], 2.0)
-    assert found == Missing(
-        "The window of 189 ms holds 2 host samples; 3 are needed. More --steps make it longer."
-    )
-
-
 def test_the_ten_hottest_lines_are_told() -> None:
     lines = [StackLine("data.py", n, "f", "source", 50 - n) for n in range(12)]
     assert [line.line for line in hot_lines([make_stacks(lines)])] == list(range(10))
@@ -264,24 +222,6 @@ def test_what_is_read_rarely_stands_in_the_row_that_read_it() -> None:
     assert {row.gpu_percent for row in rows} == {None}
 
 
-def test_gpus_are_averaged() -> None:
-    gpus = (GpuReading("A", 20.0, 1, 2), GpuReading("B", 60.0, 1, 2))
-    track = make_track(readings=(make_reading(0), make_reading(1, gpus=gpus)))
-    assert host_samples(track, [], 0, 2.0)[0].gpu_percent == 40
-
-
-def test_hidden_counters_are_none() -> None:
-    readings = tuple(make_reading(i, read_bytes=None, available_bytes=None) for i in range(2))
-    row = host_samples(make_track(readings=readings), [], 0, 2.0)[0]
-    assert row.read_bytes_per_s is None
-    assert row.available_bytes is None
-
-
-@pytest.mark.parametrize("track", [HostTrack(PID, missing="gone"), make_track(1)])
-def test_no_span_no_row(track: HostTrack) -> None:
-    assert host_samples(track, WINDOWS, 0, 2.0) == []
-
-
 def test_samples_a_thread_that_nobody_knows_is_among_the_others() -> None:
     spent = {PID: 60 * MS, 999: 25 * MS}
     track = make_track(readings=(make_reading(0), make_reading(1, thread_cpu_ns=spent)))
@@ -290,25 +230,6 @@ def test_samples_a_thread_that_nobody_knows_is_among_the_others() -> None:
     assert row.pools_percent == pytest.approx(
         {"tf_data": 0, "eigen": 0, "python_main": 60, "python_other": 0, "others": 60}
     )
-
-
-def test_threads_read_later_than_the_process_leave_nothing_for_others() -> None:
-    late = make_reading(1, thread_cpu_ns={PID: 130 * MS})
-    row = host_samples(make_track(readings=(make_reading(0), late)), [], 0, 2.0)[0]
-    assert row.pools_percent["others"] == 0
-
-
-def test_children_count_as_the_process_does() -> None:
-    readings = (make_reading(0), make_reading(1, children_cpu_ns=40 * MS))
-    row = host_samples(make_track(readings=readings), WINDOWS, 0, 2.0)[0]
-    assert row.cpu_percent == pytest.approx(80)
-    assert row.pools_percent["others"] == pytest.approx(40)
-
-
-def test_two_readings_at_one_moment_are_no_span() -> None:
-    twice = make_reading(1, rss_bytes=1)
-    track = make_track(readings=(make_reading(0), make_reading(1), twice, make_reading(2)))
-    assert [row.rss_bytes for row in host_samples(track, [], 0, 2.0)] == [1001, 1002]
 
 
 def test_the_disk_is_not_waited_for_backwards_nor_in_no_time() -> None:
@@ -321,17 +242,6 @@ def test_the_disk_is_not_waited_for_backwards_nor_in_no_time() -> None:
     assert waited(machine_ticks=120, io_wait_ticks=45) == 0
     assert waited(machine_ticks=100, io_wait_ticks=50) is None
     assert waited(machine_ticks=None, io_wait_ticks=None) is None
-
-
-def test_threads_of_one_pool_are_added_up() -> None:
-    spent = {MAP: 30 * MS, GET_NEXT: 15 * MS}
-    track = make_track(readings=(make_reading(0), make_reading(1, thread_cpu_ns=spent)))
-    assert host_samples(track, WINDOWS, 0, 2.0)[0].pools_percent["tf_data"] == pytest.approx(45)
-
-
-def test_shares_have_no_more_digits_than_were_measured() -> None:
-    row = host_samples(make_track(7), WINDOWS, started_ns=-50 * MS, cores_allowed=7.0)[0]
-    assert row.cpu_percent == 17.143
 
 
 def test_threads_are_told_by_name_record_and_age() -> None:
@@ -355,29 +265,12 @@ def test_unnamed_threads_are_others_where_no_python_thread_is_known() -> None:
     assert pools[GET_NEXT] == "tf_data"
 
 
-def test_names_that_fit_are_believed() -> None:
-    names = {1: "python", 2: "tf_data_model", 3: "cuda-EvtHandlr", 4: "Eigen", 5: "tf_xla"}
-    track = HostTrack(1, threads={tid: ThreadSeen(tid, name, 0) for tid, name in names.items()})
-    assert thread_pools(track, {1}) == {
-        1: "python_main",
-        2: "tf_data",
-        3: "others",
-        4: "eigen",
-        5: "eigen",
-    }
-
-
 def test_without_a_graph_runner_the_start_is_taken_to_last_a_tenth_of_a_second() -> None:
     threads = {tid: thread for tid, thread in THREADS.items() if tid != RUNNER}
     threads[200] = ThreadSeen(200, "tf_Compute", 503)
     pools = thread_pools(make_track(threads=threads), {PID, SOURCE})
     assert pools[200] == "eigen"
     assert pools[MAP] == "tf_data"
-
-
-def test_before_tensorflow_started_there_is_only_python() -> None:
-    threads = {tid: THREADS[tid] for tid in (PID, BLAS)}
-    assert thread_pools(make_track(threads=threads), {PID}) == {PID: "python_main", BLAS: "others"}
 
 
 def test_python_threads_are_those_that_python_made() -> None:
@@ -397,23 +290,6 @@ def test_a_graph_runner_that_came_before_the_pools_does_not_end_the_start() -> N
     }
     pools = thread_pools(HostTrack(1, threads=threads), {1})
     assert (pools[3], pools[4], pools[5]) == ("eigen", "eigen", "tf_data")
-
-
-def test_the_runner_that_came_with_the_pools_ends_the_start() -> None:
-    """Without it the first tenth of a second counts as the start."""
-    late = ThreadSeen(300, "python", 505)
-    threads = {**THREADS, 300: late}
-    assert thread_pools(make_track(threads=threads), {PID})[300] == "tf_data"
-    without = {tid: thread for tid, thread in threads.items() if tid != RUNNER}
-    assert thread_pools(make_track(threads=without), {PID})[300] == "eigen"
-
-
-def test_stacks_belong_to_the_loop_they_were_taken_beside() -> None:
-    loops = [make_recorded_loop(), make_recorded_loop(id="loop2")]
-    first, second = (RecordedStacks(loop.id, 10, 1) for loop in loops)
-    recording = make_recording(loops=loops, stacks=[second, first])
-    assert stacks_of(recording, loops[0]) == [first]
-    assert stacks_of(recording, loops[1]) == [second]
 
 
 def test_a_host_that_was_not_sampled_gives_the_reason() -> None:
@@ -444,17 +320,6 @@ def test_a_baseline_too_short_for_the_sampler_is_taken_with_the_stacks_after_it(
     assert found.cores_busy == 1.2
     for recording in (short, make_recording(windows=[baseline, other])):
         assert isinstance(host_of_loop(make_track(), recording, recording.loops[0], 2.0), Missing)
-
-
-def test_a_baseline_long_enough_is_taken_alone() -> None:
-    baseline = make_window("baseline", make_block(20, 20.0, start_ms=500.0))
-    stacks = make_window("stacks", make_block(30, 20.0, start_ms=900.0))
-    recording = make_recording(windows=[baseline, stacks])
-
-    found = host_of_loop(make_track(), recording, recording.loops[0], 2.0)
-
-    assert isinstance(found, Host)
-    assert found.samples == 4
 
 
 def test_stacks_and_threads_of_the_loop_alone_are_told() -> None:

@@ -67,11 +67,6 @@ def test_without_gaps_the_time_in_next_is_taken() -> None:
     assert native.percent == pytest.approx(40.0)
 
 
-def test_without_either_there_is_no_native_share() -> None:
-    recording = make_recording(windows=[make_window("baseline", make_block(gap_ms=None))])
-    assert native_input_wait(recording, recording.loops[0]) is None
-
-
 def test_the_trace_share_is_of_the_profiled_step() -> None:
     trace = trace_input_wait(make_split(input_wait=3.0, device_compute=9.0))
     assert trace is not None
@@ -106,21 +101,6 @@ def test_what_pythons_cpu_time_can_explain_of_a_shorter_step_is_input(
     assert settled.chosen is not None
     assert settled.chosen.percent == pytest.approx(percent)
     assert "between 9 %" in (settled.summary.disagreement or "")
-
-
-def test_a_shorter_step_alone_without_python_threads_only_explains() -> None:
-    recording = make_recording()
-    alone = measure_differential(recording, recording.loops[0])
-    settled = settle_input_wait(share(9.0), None, alone, None, QUIET)
-    assert settled.summary.method == "native"
-    assert settled.summary.disagreement is not None
-
-
-def test_methods_that_agree_leave_the_native_share_beside_python_that_computes() -> None:
-    recording = make_recording()
-    alone = measure_differential(recording, recording.loops[0])
-    settled = settle_input_wait(share(68.0), None, alone, "python", QUIET)
-    assert settled.summary.method == "native"
 
 
 def test_the_profilers_price_explains_a_different_trace_share() -> None:
@@ -181,14 +161,6 @@ def test_busy_threads_of_tf_data_are_not_those_of_a_pipeline_that_does_little() 
     """A metric over a dataset of its own runs them within the step."""
     assert contention(90.0, pipeline_ms=2.4) is None
     assert contention(90.0, pipeline_ms=2.5) == "cpu"
-
-
-def test_what_cpus_that_are_fought_for_hide_is_told_by_the_consumer_alone() -> None:
-    recording = make_recording()
-    alone = measure_differential(recording, recording.loops[0])
-    settled = settle_input_wait(share(18.0), None, alone, "cpu", QUIET)
-    assert (settled.summary.method, settled.summary.contention) == ("differential", "cpu")
-    assert "computed on the CPUs" in (settled.summary.disagreement or "")
 
 
 def contested(native: float, contention_: Any = None) -> float | None:
@@ -322,10 +294,6 @@ def test_a_profile_with_more_wait_does_not_outweigh_a_step_that_needs_its_time_a
 def test_the_repeated_batch_stands_where_nothing_speaks_against_it() -> None:
     for trace in (None, share(60.0), share(23.0)):
         assert without_gap_times(share(24.0), trace, None)[1:] == ("differential", None)
-
-
-def test_on_the_same_side_of_the_limits_nothing_is_doubtful() -> None:
-    assert without_gap_times(share(17.0), share(7.0), None)[1:] == ("differential", None)
 
 
 def test_what_is_fought_for_is_settled_by_the_consumer_alone() -> None:

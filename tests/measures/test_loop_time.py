@@ -144,12 +144,6 @@ def test_a_first_step_in_the_baseline_is_not_counted_twice() -> None:
     assert time.first_batch_ms == pytest.approx(500.0)
 
 
-def test_what_pipediag_took_is_not_the_loops() -> None:
-    plain, ours = fitted(planned_steps=None), fitted(planned_steps=None)
-    ours.last_ns, ours.set_aside_ns = plain.last_ns + 5000 * MS, 5000 * MS  # type: ignore[operator]
-    assert taken(ours) == taken(plain)
-
-
 def test_steps_under_the_profiler_are_left_out() -> None:
     loop = fitted(planned_steps=None, last_ns=4290 * MS, warm_steps=69)
     profiled = make_window("profile", make_block(10, 50.0, start_ms=3700.0))
@@ -159,18 +153,9 @@ def test_steps_under_the_profiler_are_left_out() -> None:
     assert time_of(recording, loop) == taken(fitted(planned_steps=None))
 
 
-def test_slow_steps_outside_the_baseline_are_said_to_be_unexplained() -> None:
-    time = taken(fitted(planned_steps=None, last_ns=5790 * MS))
-    assert time.unexplained_s == pytest.approx(2.0)
-
-
 def test_faster_steps_outside_the_baseline_leave_nothing_negative() -> None:
     time = taken(fitted(planned_steps=None, warm_steps=500))
     assert time.unexplained_s == 0.0
-
-
-def test_a_loop_that_has_run_longer_than_planned_is_what_it_was() -> None:
-    assert row(fitted(steps=300, last_ns=60_000 * MS)).projected_s == pytest.approx(59.0)
 
 
 @pytest.mark.parametrize(
@@ -181,17 +166,6 @@ def test_too_little_is_missing_with_a_reason(overrides: dict[str, Any]) -> None:
     assert (loop.time, loop.time_missing) == (None, TOO_SHORT)
     assert (first_batch_percent(make_session(loops=[loop])), steps_percent(loop)) == (0.0, None)
     assert time_missing(fitted(kind="in_graph")) == IN_GRAPH
-
-
-def test_shares_are_of_the_whole_loop() -> None:
-    loop = row(fitted())
-    assert first_batch_percent(make_session(loops=[loop])) == pytest.approx(100 * 5.5 / 8.99)
-    assert steps_percent(loop) == pytest.approx(100 * 2.39 / 8.99)
-
-
-def test_a_loop_that_does_not_train_is_not_accounted_for() -> None:
-    loop = row(fitted(role="validation"))
-    assert (loop.time, loop.time_missing) == (None, None)
 
 
 def chain(*kinds: str) -> list[RecordedOperation]:
@@ -221,10 +195,6 @@ def test_a_fit_of_one_epoch_that_comes_again_reads_what_the_first_one_filled(
 ) -> None:
     keras = replace(make_recorded_loop().keras, epochs=1)  # type: ignore[type-var]
     assert filled(keras=keras, planned_rounds=rounds) == fills
-
-
-def test_what_another_run_may_have_written_is_not_said_to_be_filled() -> None:
-    assert filled(chain("from_tensor_slices", "snapshot", "batch")) is None
 
 
 def ended(at_ms: int) -> dict[str, Any]:

@@ -50,20 +50,6 @@ def test_a_measured_loop_goes_before_a_dear_one_that_was_not() -> None:
     assert diagnosed_loop(recording) is measured
 
 
-def test_elapsed_time_counts_where_no_plan_is_known() -> None:
-    short = make_recorded_loop(planned_steps=None, elapsed_ns=10 * MS)
-    long = make_recorded_loop(id="loop2", planned_steps=None, elapsed_ns=90_000 * MS)
-    recording = make_recording(
-        loops=[short, long], windows=[*windows("loop1", 9.0), *windows("loop2", 1.0)]
-    )
-    assert diagnosed_loop(recording) is long
-
-
-def test_loops_of_other_roles_are_not_diagnosed() -> None:
-    recording = make_recording(loops=[make_recorded_loop(role="evaluate")])
-    assert diagnosed_loop(recording) is None
-
-
 def test_a_row_holds_all_that_is_known_of_its_loop() -> None:
     keras = make_recorded_loop().keras
     assert keras is not None
@@ -146,23 +132,6 @@ def test_a_loop_that_evaluates_has_its_pipeline_as_written_and_a_look_at_its_ste
     assert rows[1].evaluation == Evaluation(steps=32, step_ms=2.0, consumer_ms=1.5)
 
 
-def test_of_an_evaluation_no_more_is_known_than_was_seen() -> None:
-    untold = make_recorded_loop(role="evaluate", evaluation=RecordedEvaluation(32, 64 * MS))
-    longer = make_recorded_loop(
-        id="loop2",
-        role="predict",
-        root_op_id=None,
-        evaluation=RecordedEvaluation(2, 2 * MS, [9_000]),
-    )
-    none = make_recorded_loop(id="loop3", role="evaluate", evaluation=RecordedEvaluation(0, 0))
-    rows = loop_rows(make_recording(loops=[untold, longer, none]), None)
-
-    assert rows[0].evaluation == Evaluation(steps=32, step_ms=2.0, consumer_ms=None)
-    assert rows[1].evaluation == Evaluation(steps=2, step_ms=1.0, consumer_ms=1.0)
-    assert rows[1].pipeline is None
-    assert rows[2].evaluation is None
-
-
 def test_what_keras_predicts_in_each_step_is_a_share_of_the_steps() -> None:
     call = RecordedNestedCall("predict", "/work/gan.py", 12, count=10, elapsed_ns=80 * MS)
     loop = make_recorded_loop(elapsed_ns=100 * MS, nested=[call])
@@ -186,11 +155,6 @@ def chosen(wanted: WantedLoop | None, *loops: RecordedLoop) -> tuple[int | None,
     recording: Recording = make_recording(loops=list(loops), windows=[])
     loop, notes = chosen_loop(recording, wanted)
     return (loop.line if loop is not None else None), " ".join(notes)
-
-
-def test_one_loop_needs_no_words() -> None:
-    assert chosen(None, trained(10, 3)) == (10, "")
-    assert chosen(10, trained(10, 3)) == (10, "")
 
 
 def test_of_several_the_longest_is_taken_and_that_is_said() -> None:
@@ -232,12 +196,6 @@ def test_that_the_source_trains_again_behind_a_stopped_loop_is_said() -> None:
     assert "`--loop longest` lets it go on" in said
     assert stopped("longest", loop) == stopped(10, loop) == ""
     assert stopped(None, loop, outcome="finished") == ""
-
-
-def test_nothing_is_said_of_what_was_seen_or_is_not_there() -> None:
-    loop = trained(10, 3, followed_by=["/home/me/train.py:20"])
-    assert "diagnosed: it takes most" in stopped(None, loop, trained(20, 1))
-    assert stopped(None, trained(10, 3)) == ""
 
 
 def test_a_loop_that_was_cut_off_is_as_long_as_its_data_tell() -> None:

@@ -12,8 +12,6 @@ import pytest
 from pipediag.measures import measured_loop as measures
 from pipediag.measures.measured_loop import (
     BESIDE_TENSORFLOW,
-    NO_METHOD,
-    NO_PROFILE,
     LoopSections,
     measure_loop,
     measure_text_work,
@@ -85,12 +83,6 @@ def test_too_few_steps_have_no_breakdown() -> None:
     assert isinstance(found.breakdown, Missing)
     assert "Fewer than 5 steps" in found.breakdown.reason
     assert found.ceiling == found.breakdown
-
-
-def test_without_any_method_there_is_no_breakdown() -> None:
-    recording = make_recording(windows=[make_window("baseline", make_block(gap_ms=None))])
-    found, _ = measured(recording)
-    assert found.breakdown == found.ceiling == Missing(NO_METHOD)
 
 
 def test_each_is_a_field_of_the_session_and_has_a_place_for_its_reason() -> None:
@@ -176,22 +168,6 @@ def test_what_pytorch_computes_is_python_to_tensorflows_profiler(
     assert notes == (() if told else (BESIDE_TENSORFLOW,))
 
 
-def test_a_profile_without_steps_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    trace = make_trace(steps=None, missing={"steps": "No step was marked."})
-    monkeypatch.setattr(measures, "trace_of", lambda *_, **__: (trace, None))
-
-    assert measured(make_recording())[1] == ("No step was marked.",)
-
-
-def test_a_loop_without_a_profile_says_why() -> None:
-    window = make_window("profile", reason="the script's own profiler took over")
-    window.blocks = []
-    recording = make_recording(windows=[window])
-    summary, reason = trace_of(recording, recording.loops[0])
-    assert summary is None
-    assert "own profiler took over" in (reason or "")
-
-
 def test_a_profile_that_began_behind_the_last_step_says_nothing_of_the_steps() -> None:
     window = make_window("profile", trace_directory="trace", reason="the script finished")
     window.blocks = []
@@ -240,16 +216,3 @@ def test_the_share_is_the_profiles_and_the_milliseconds_are_the_clocks() -> None
     assert isinstance(found, TextWork)
     assert (found.percent, found.ms) == (pytest.approx(25.0), pytest.approx(2.5))
     assert list(found.operations) == ["LookupTableFindV2", "StringSplitV2"]
-
-
-def test_without_text_it_is_zero_and_not_missing() -> None:
-    found = measure_text_work(make_steps(), profile(0), None)
-    assert found == TextWork(percent=0.0, ms=0.0)
-
-
-def test_without_a_profile_the_reason_is_said() -> None:
-    assert measure_text_work(make_steps(), None, "none was asked for") == Missing(
-        "none was asked for"
-    )
-    assert measure_text_work(make_steps(), None, None) == Missing(NO_PROFILE)
-    assert measure_text_work(Missing("no steps"), profile(1), None) == Missing("no steps")

@@ -92,14 +92,6 @@ def test_neither_model_nor_profile_is_said() -> None:
     assert "switches autotune off" in (pipeline.missing or "")
 
 
-def test_a_loop_without_a_plan_says_so() -> None:
-    loop = make_recorded_loop(root_op_id=None)
-    recording = make_recording(loops=[loop], snapshots=[])
-    pipeline = measure_pipeline(recording, loop, None).pipeline
-    assert pipeline.ops == []
-    assert "No tf.data operation" in (pipeline.missing or "")
-
-
 def pipeline_of(*kinds: str, iterators: list[str]) -> list[Operation]:
     plan = [
         make_recorded_operation(f"op{n}", kind, parent_ids=[f"op{n - 1}"] if n > 1 else [])
@@ -169,61 +161,12 @@ def test_about_equals_keep_their_order_whichever_was_slower(latencies: tuple[flo
     assert slowest(ops) == ["decode", "augment", "read"]
 
 
-def test_what_is_clearly_faster_does_not_tie() -> None:
-    ops = [
-        make_operation("spread", latency_ms_per_step=1.7, self_ms_per_step=6.8),
-        make_operation("alone", latency_ms_per_step=2.0, self_ms_per_step=2.0),
-    ]
-    assert slowest(ops) == ["alone"]
-
-
 def test_the_source_line_is_read_from_the_file(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("a = 1\n    b = a.map(f)\n", encoding="utf-8")
     assert source_line(str(script), 2) == "b = a.map(f)"
     assert source_line(str(script), 9) is None
     assert source_line(None, None) is None
-
-
-def test_a_row_keeps_what_was_recorded_of_its_operation() -> None:
-    plan = [
-        make_recorded_operation(
-            "op1",
-            "range",
-            file="data.py",
-            line=3,
-            cardinality=500,
-            element_bytes=8,
-            made_by_framework=True,
-            inside_function_of="op9",
-        ),
-        make_recorded_operation(
-            "op2", "shuffle", parent_ids=["op1"], parameters={"buffer_size": 100}
-        ),
-        make_recorded_operation(
-            "op3", "prefetch", parent_ids=["op2"], parameters={"buffer_size": -1}
-        ),
-    ]
-    loop = make_recorded_loop(root_op_id="op3")
-    recording = make_recording(operations=plan, loops=[loop], snapshots=[])
-
-    first, shuffle, prefetch = measure_pipeline(recording, loop, None).pipeline.ops
-
-    assert first == make_operation(
-        "op1",
-        "range",
-        file="data.py",
-        line=3,
-        elements=None,
-        self_ms_per_step=None,
-        bytes_per_element=None,
-        cardinality=500,
-        element_bytes=8,
-        made_by_framework=True,
-        inside_function_of="op9",
-    )
-    assert (shuffle.parent_ids, shuffle.parameters) == (["op1"], {"buffer_size": 100})
-    assert (shuffle.buffer_size, prefetch.buffer_size) == (100, None)
 
 
 def test_what_tensorflow_inserted_stands_behind_what_it_reads_from() -> None:
@@ -240,13 +183,6 @@ def test_what_tensorflow_inserted_stands_behind_what_it_reads_from() -> None:
         ("op3", "batch", ["op2"], False),
         ("tf2", "prefetch", ["op3"], True),
     ]
-
-
-def test_calls_of_an_operation_around_it_that_is_not_there_are_one() -> None:
-    (inner,) = with_latency(
-        [make_operation("inner", self_ms_per_step=12.0, parallelism=2, inside_function_of="gone")]
-    )
-    assert inner.latency_ms_per_step == 6.0
 
 
 def test_a_function_that_ran_without_parallel_calls_ran_one_at_a_time() -> None:
@@ -342,21 +278,10 @@ def test_calls_belong_to_the_innermost_operation_that_makes_them() -> None:
     assert batch.python_calls_per_step is None
 
 
-def test_a_function_that_was_not_called_took_nothing() -> None:
-    inner = measured()["op2"]
-
-    assert (inner.python_calls_per_step, inner.python_wall_ms_per_step) == (0.0, 0.0)
-    assert inner.python_off_cpu_percent is None
-
-
 def test_a_step_is_one_batch() -> None:
     ops = measured(RecordedPythonCalls("a", 20, 40 * MS, 10 * MS), batches=2)
 
     assert ops["op1"].python_calls_per_step == 1.0
-
-
-def test_what_was_not_measured_is_none() -> None:
-    assert measured(known=False)["op2"].python_calls_per_step is None
 
 
 def test_sources_come_first_and_strangers_stay_out() -> None:
@@ -376,11 +301,6 @@ def test_a_function_that_was_traced_twice_counts_once() -> None:
         make_recorded_operation("op4", "TFRecordDataset", line=5, inside_function_of="op2"),
     ]
     assert [op.id for op in plan_of(operations, "op2")] == ["op1", "op4", "op2"]
-
-
-def test_an_unknown_root_has_no_plan() -> None:
-    assert plan_of(make_plan(), None) == []
-    assert plan_of(make_plan(), "op77") == []
 
 
 def test_a_chain_longer_than_pythons_stack() -> None:

@@ -52,11 +52,6 @@ def test_another_pipeline_of_the_profile_is_left_out() -> None:
     assert ran_iterators([], trace, {"training"}, {"validation"}) == []
 
 
-def test_so_is_one_whose_operations_are_recorded_no_more() -> None:
-    trace = make_trace(make_activity("Root::Map", "pipediag_op7"))
-    assert ran_iterators([], trace, {"pipediag_op1"}, set()) == []
-
-
 def test_a_name_that_tensorflow_gave_is_none() -> None:
     trace = make_trace(make_activity("Root::Prefetch", "inject/prefetch_BatchDatasetV2/_10"))
     ran = {iterator.path: iterator for iterator in ran_iterators(RATES, trace, {"map"}, set())}
@@ -108,24 +103,6 @@ def test_within_two_functions_both_must_have_been_counted() -> None:
     assert [iterator.self_ms for iterator in ran] == [1.0, 2.0, None]
 
 
-def test_only_an_iterator_with_a_buffer_has_elements_in_it() -> None:
-    nodes = [
-        make_node(1, "Prefetch", [2], num_elements=10, buffered_elements=2, buffer_size=4),
-        make_node(2, "BatchV2", [3], num_elements=10, buffered_elements=3),
-        make_node(3, "Shuffle", [], num_elements=320, buffered_elements=100),
-    ]
-    ran = ran_iterators(node_rates([make_snapshot(10, nodes=nodes)]), None, set(), set())
-    assert [iterator.buffered_elements for iterator in ran] == [2.0, None, 100.0]
-    assert [iterator.buffer_size for iterator in ran] == [4, None, None]
-
-
-def test_a_buffer_of_which_the_model_is_silent_is_as_large_as_the_profile_says() -> None:
-    nodes = [make_node(1, "Prefetch", [], num_elements=10)]
-    trace = make_trace(make_activity("Prefetch", "p", buffer_size=8, parallelism=2))
-    (ran,) = ran_iterators(node_rates([make_snapshot(10, nodes=nodes)]), trace, {"p"}, set())
-    assert (ran.buffer_size, ran.parallelism) == (8, None)
-
-
 def test_inside_a_function_that_no_profile_saw_costs_are_not_known() -> None:
     """The model has counted the last of many iterators alone."""
     nodes = [
@@ -136,31 +113,6 @@ def test_inside_a_function_that_no_profile_saw_costs_are_not_known() -> None:
     assert (outer.elements, outer.self_ms) == (16.0, 1.0)
     assert (inner.elements, inner.self_ms, inner.bytes_per_element) == (None, None, None)
     assert (inner.path, inner.kind, inner.names) == ("ParallelInterleaveV4::Map", "Map", None)
-
-
-@pytest.mark.parametrize(
-    ("known", "tunable"),
-    [
-        ({"parallelism": 4, "autotune": True}, True),
-        ({"parallelism": 4, "autotune": False}, False),
-        ({"buffer_size": 2, "autotune": True}, True),
-        ({"autotune": True}, None),
-    ],
-)
-def test_a_profile_tells_of_tuning_where_there_is_something_to_tune(
-    known: dict[str, object], tunable: bool | None
-) -> None:
-    activity = make_activity("Root::Map", "m", buffered_elements=1.5, element_bytes=64.0, **known)
-    (iterator,) = ran_iterators([], make_trace(activity), {"m"}, set())
-    assert iterator.tunable is tunable
-    assert iterator.buffer_size == known.get("buffer_size")
-    assert (iterator.buffered_elements, iterator.bytes_per_element) == (1.5, 64.0)
-
-
-def test_a_profile_without_a_batch_tells_no_rates() -> None:
-    trace = make_trace(make_activity("Root::Map", "m", self_ns=10), get_next_calls=0)
-    (iterator,) = ran_iterators([], trace, {"m"}, set())
-    assert (iterator.elements, iterator.self_ms) == (None, None)
 
 
 def ran(path: str, *names: str, **overrides: Any) -> RanIterator:
@@ -212,15 +164,6 @@ def test_without_a_profile_kinds_tie_them() -> None:
     assert joined.fused == {"op2": ["op3"]}
 
 
-def test_two_maps_are_told_apart_by_their_order() -> None:
-    plan = [
-        make_recorded_operation("op1", "map"),
-        make_recorded_operation("op2", "map", parent_ids=["op1"]),
-    ]
-    outer, inner = unnamed("Root::ParallelMapV2"), unnamed("Root::ParallelMapV2::Map")
-    assert join(plan, [outer, inner]).operation_of == {outer.key: "op2", inner.key: "op1"}
-
-
 def test_one_name_for_two_operations_goes_round() -> None:
     plan = [
         make_recorded_operation("op1", "map", name="same"),
@@ -262,13 +205,6 @@ def test_a_call_that_takes_no_name_is_tied_by_its_kind_where_names_are_seen() ->
     assert joined.inserted == []
 
 
-def test_what_tensorflow_puts_in_is_none_of_the_calls_with_names() -> None:
-    prefetch = ran("Root::Prefetch")
-    plan = [*make_plan(), make_recorded_operation("op4", "prefetch")]
-    joined = join(plan, [prefetch, ran("Root::Prefetch::BatchV2", "pipediag_op3")])
-    assert joined.inserted == [(prefetch, "op3")]
-
-
 def test_rates_are_differences_of_two_snapshots() -> None:
     rates = {rate.path: rate for rate in node_rates([make_snapshot(10), make_snapshot(50)])}
     assert list(rates) == [
@@ -284,11 +220,6 @@ def test_rates_are_differences_of_two_snapshots() -> None:
     source = rates["Root::Prefetch::MapAndBatch::TensorSlice"]
     assert (source.elements, source.self_ms) == (32.0, pytest.approx(0.64))
     assert source.bytes_per_element is None
-
-
-def test_counters_of_another_iterator_are_not_subtracted() -> None:
-    rates = node_rates([make_snapshot(90, iterator=1), make_snapshot(20, iterator=2)])
-    assert rates[1].elements == 1.0
 
 
 def test_the_longest_pair_of_the_fullest_iterator_counts() -> None:
@@ -322,11 +253,6 @@ def cached(iterator: int, *, fills: bool) -> ModelSnapshot:
 def test_what_fills_a_cache_is_no_rate_of_what_reads_it(read: int, operations: int) -> None:
     snapshots = [cached(1, fills=True), *(cached(2 + n, fills=False) for n in range(read))]
     assert len(node_rates(snapshots)) == operations
-
-
-def test_a_cache_that_was_hardly_read_yet_is_one_that_fills() -> None:
-    snapshots = [*(cached(n, fills=True) for n in range(3)), cached(3, fills=False)]
-    assert len(node_rates(snapshots)) == 3
 
 
 def test_branches_of_one_path_are_summed() -> None:
@@ -365,19 +291,3 @@ def test_a_buffer_is_as_full_as_in_the_mean_of_the_two_snapshots() -> None:
     first, last = read(10, buffered_elements=1), read(20, buffered_elements=4)
     assert node_rates([first, last])[0].buffered_elements == 2.5
     assert node_rates([last])[0].buffered_elements == 4.0
-
-
-def test_one_element_of_one_byte_has_a_size() -> None:
-    node = make_node(1, "Map", [], num_elements=1, bytes_produced=1)
-    assert node_rates([make_snapshot(1, nodes=[node])])[0].bytes_per_element == 1.0
-    empty = make_node(1, "Map", [], num_elements=0, bytes_produced=8)
-    assert node_rates([make_snapshot(1, nodes=[empty])])[0].bytes_per_element is None
-
-
-def test_a_node_that_began_anew_between_two_snapshots_is_no_negative_rate() -> None:
-    def read(batches: int, elements: int, spent_ns: int) -> ModelSnapshot:
-        node = make_node(1, "Map", [], num_elements=elements, processing_time_ns=spent_ns)
-        return make_snapshot(batches, nodes=[node])
-
-    (rate,) = node_rates([read(10, 500, 9_000_000), read(20, 20, 1_000_000)])
-    assert (rate.elements, rate.self_ms) == (0.0, 0.0)

@@ -7,7 +7,6 @@ import pytest
 from pipediag.measures.recorded_windows import (
     Building,
     gap_waits_ms,
-    next_waits_ms,
     spans_ns,
     step_ms,
     step_rows,
@@ -31,11 +30,6 @@ def test_gaps_of_a_call_of_several_batches_are_summed() -> None:
 def test_fewer_gaps_cover_the_last_steps() -> None:
     block = make_block(durations_ns=[10 * MS, 10 * MS, 30 * MS], steps=3, gaps_us=[1000])
     assert gap_waits_ms(block, 1).tolist() == pytest.approx([29.0])
-
-
-def test_no_gaps_no_waits() -> None:
-    assert len(gap_waits_ms(make_block(gap_ms=None), 1)) == 0
-    assert next_waits_ms(make_block(), 1) is None
 
 
 def test_steps_of_several_batches_are_divided() -> None:
@@ -88,16 +82,6 @@ def test_a_step_that_asks_for_its_batch_itself_has_its_last_gap_to_come() -> Non
     assert [row.input_wait_ms for row in rows] == [1.0, 1.0, 1.0, None]
 
 
-def test_of_several_batches_it_has_one_gap_to_come() -> None:
-    block = make_block(2, 20.0, None, gaps_us=[9000, 3000, 5000, 4000], last_gap_unknown=True)
-    assert gap_waits_ms(block, 2).tolist() == pytest.approx([6.0])
-
-
-def test_a_single_step_without_its_gap_is_not_covered() -> None:
-    block = make_block(1, 20.0, 3.0, last_gap_unknown=True)
-    assert len(gap_waits_ms(block, 1)) == 0
-
-
 @pytest.mark.parametrize(
     ("start_ns", "step_ns", "builds"),
     [
@@ -117,7 +101,3 @@ def test_a_step_builds_where_a_call_that_traced_ends_in_it(
         Span(3, "first_call", 295, None),
     ]
     assert Building(Timeline(spans)).is_in(start_ns, step_ns) is builds
-
-
-def test_where_nothing_was_written_nothing_builds() -> None:
-    assert not Building(Timeline()).is_in(0, 1000)

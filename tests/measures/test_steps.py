@@ -43,21 +43,6 @@ def test_steps_per_execution_counts_calls_and_times_batches() -> None:
     assert steps.examples_per_s == 6400.0
 
 
-def test_without_a_batch_size_there_are_no_examples() -> None:
-    loop = make_recorded_loop(batch_size=None)
-    steps = measure_steps(make_recording(loops=[loop]), loop)
-    assert steps is not None
-    assert steps.examples_per_s is None
-
-
-def test_a_warm_up_that_never_settled_is_said() -> None:
-    windows = [make_window("warmup", stable=False), make_window("baseline")]
-    recording = make_recording(windows=windows)
-    steps = measure_steps(recording, recording.loops[0])
-    assert steps is not None
-    assert not steps.stable
-
-
 def test_only_warm_up_gives_no_steps_and_the_reason() -> None:
     window = make_window("warmup", make_block(3), complete=False, reason="the loop ended")
     recording = make_recording(windows=[window])
@@ -85,11 +70,6 @@ def test_a_profile_that_was_refused_says_why() -> None:
     assert found.missing == "No step was profiled: the script's own profiler was running."
 
 
-def test_without_a_baseline_there_is_none() -> None:
-    recording = make_recording(windows=[])
-    assert measure_perturbation(recording, recording.loops[0]) is None
-
-
 def test_the_share_is_what_the_step_loses_on_a_repeated_batch() -> None:
     recording = make_recording()
     alone = measure_differential(recording, recording.loops[0])
@@ -99,25 +79,11 @@ def test_the_share_is_what_the_step_loses_on_a_repeated_batch() -> None:
     assert alone.share.interval == pytest.approx((70.0, 70.0))
 
 
-def test_a_slower_repeat_is_no_negative_share() -> None:
-    windows = [make_window("baseline"), make_window("repeat", make_block(10, 11.0, None))]
-    recording = make_recording(windows=windows)
-    alone = measure_differential(recording, recording.loops[0])
-    assert alone is not None
-    assert alone.differential.input_share_percent == 0.0
-    assert alone.share.interval == (0.0, 0.0)
-
-
 def test_too_few_repeats_are_none_with_a_reason() -> None:
     windows = [make_window("baseline"), make_window("repeat", make_block(4, 3.0, None))]
     recording = make_recording(windows=windows)
     assert measure_differential(recording, recording.loops[0]) is None
     assert "4 steps only" in differential_missing(recording, recording.loops[0])
-
-
-def test_a_distributed_loop_says_why() -> None:
-    loop = make_recorded_loop(kind="distributed")
-    assert "replicas" in differential_missing(make_recording(loops=[loop]), loop)
 
 
 def test_five_steps_of_each_are_enough() -> None:
@@ -133,21 +99,6 @@ def test_five_steps_of_each_are_enough() -> None:
     assert share(5, 5) == pytest.approx(70.0)
     assert share(4, 5) is None
     assert share(5, 4) is None
-
-
-def test_a_batch_that_was_never_repeated_says_why() -> None:
-    recording = make_recording(windows=[make_window("baseline")])
-    assert differential_missing(recording, recording.loops[0]) == (
-        "The batch was not repeated: the loop ended first, or went on by itself."
-    )
-
-
-def test_what_kept_it_from_being_repeated_is_told() -> None:
-    loop = make_recorded_loop(unrepeated="a copy of its variables takes too much memory")
-    recording = make_recording(loops=[loop], windows=[make_window("baseline")])
-    assert differential_missing(recording, loop) == (
-        "The batch was not repeated: a copy of its variables takes too much memory."
-    )
 
 
 LENGTHS = "TensorSpec(shape=(None, None, 12))"
@@ -225,10 +176,6 @@ def test_what_slows_all_steps_is_none_of_it() -> None:
 )
 def test_only_xla_compiles_for_each_length(otherwise: dict[str, Any]) -> None:
     assert found(**otherwise) is None
-
-
-def test_steps_that_are_as_short_as_that_hold_none() -> None:
-    assert found([2] * 10) is None
 
 
 def test_it_needs_both_clocks() -> None:

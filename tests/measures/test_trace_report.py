@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipediag.measures.trace_report import step_lateness, trace_report, trace_steps
-from pipediag.session.trace_report import TraceHost, UnreadFile
+from pipediag.session.trace_report import TraceHost
 from pipediag.trace.hosts import HostSummary, summarise_hosts
 from pipediag.trace.steps.splitting import StepSplit, StepWindows
 from pipediag.trace.summary import TraceSummary
@@ -20,17 +20,6 @@ from tests.trace.builder import TraceBuilder
 
 CREATED_AT = "2026-01-02T03:04:05+00:00"
 MS = 1_000_000
-
-
-def test_one_host_has_no_name_on_its_devices(tmp_path: Path) -> None:
-    report = trace_report("logs", summarise_hosts([gpu_profile().save(tmp_path)]), CREATED_AT)
-
-    assert (report.path, report.created_at) == ("logs", CREATED_AT)
-    [host] = report.hosts
-    assert (host.host, host.format, host.steps_missing) == ("vm", "xplane", None)
-    assert [(device.name, device.host) for device in report.devices] == [("GPU:0", None)]
-    assert report.unread == []
-    assert report.findings == []
 
 
 def test_several_hosts_are_on_their_devices_and_an_unread_file_is_none(tmp_path: Path) -> None:
@@ -60,15 +49,6 @@ def test_hosts_whose_files_say_when_are_compared_step_by_step(tmp_path: Path) ->
     assert [host.steps_late_ms for host in report.hosts] == [0.0, 0.03]
     assert [device.host_late_ms for device in report.devices] == [0.0, 0.03]
     assert report.steps_late_missing is None
-
-
-def test_hosts_on_clocks_of_their_own_are_not_compared(tmp_path: Path) -> None:
-    files = [gpu_profile().save(tmp_path, f"{name}.xplane.pb") for name in ("a", "b")]
-
-    report = trace_report("logs", summarise_hosts(files), CREATED_AT)
-
-    assert [host.steps_late_ms for host in report.hosts] == [None, None]
-    assert "the file of a and 1 more holds no absolute time" in str(report.steps_late_missing)
 
 
 def test_says_why_there_are_no_steps(tmp_path: Path) -> None:
@@ -119,19 +99,6 @@ def test_a_host_is_told_with_its_steps_its_time_and_what_was_noted() -> None:
     assert told.steps.mean_ms == 10.0
 
 
-def test_a_file_that_was_not_read_says_why_if_that_is_known() -> None:
-    cut = HostSummary(Path("a.pb"), "a", "xplane", reason="It is cut short.")
-    silent = HostSummary(Path("b.pb"), "b", "xplane")
-
-    report = trace_report("logs", [cut, silent], CREATED_AT)
-
-    assert report.unread == [
-        UnreadFile(path="a.pb", reason="It is cut short."),
-        UnreadFile(path="b.pb", reason=""),
-    ]
-    assert report.hosts == []
-
-
 EPOCH = 1_700_000_000_000_000_000
 
 
@@ -156,11 +123,6 @@ def test_a_host_is_late_by_the_median_over_the_steps_that_all_have() -> None:
 
     # By 2, 4 and 70 ms.
     assert (late.ms, late.missing) == ([0.0, 4.0], None)
-
-
-def test_one_host_is_compared_with_nobody() -> None:
-    late = step_lateness([("a", host([0, 10]))])
-    assert (late.ms, late.missing) == ([None], None)
 
 
 @pytest.mark.parametrize(

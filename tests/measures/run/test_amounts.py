@@ -64,14 +64,6 @@ def test_no_more_is_moved_than_there_is(asked: int, left: int, there: int) -> No
     assert known.ns == {HERE: left, THERE: there}
 
 
-def test_what_is_moved_to_a_new_place_is_all_that_is_there() -> None:
-    known = Amounts({HERE: 10}, {})
-    known.move(4, HERE, THERE)
-    known.move(4, COMPILE, THERE)
-
-    assert known.ns == {HERE: 6, THERE: 4}
-
-
 def test_stretches_of_a_place_are_added_up_and_its_spans_counted() -> None:
     stretches = Stretches()
     evaluation = Place("evaluation", "`evaluate`")
@@ -84,18 +76,6 @@ def test_stretches_of_a_place_are_added_up_and_its_spans_counted() -> None:
     known = amounts(stretches, own_loop(), None)
     assert known.ns == {HERE: 7, evaluation: 12}
     assert known.count == {evaluation: 2}
-
-
-def test_steps_are_counted_by_the_loop_in_calls() -> None:
-    loop = own_loop(steps=61, batches_per_call=4)
-    stretches = Stretches()
-    stretches.add(steps_of(loop), 500, "steps")
-
-    assert amounts(stretches, loop, None).count == {steps_of(loop): 15}
-
-
-def test_a_loop_that_was_not_written_has_no_count() -> None:
-    assert amounts(Stretches(), own_loop(), None).count == {}
 
 
 def test_a_first_call_has_waited_traced_and_made_a_step() -> None:
@@ -123,15 +103,6 @@ def test_a_first_call_gives_no_more_than_it_took(
     assert known.ns.get(COMPILE, 0) == 0
     assert known.ns.get(steps_of(loop), 0) == step
     assert known.ns.get(starts_of(loop), 0) == waited
-
-
-def test_only_the_first_of_them_has_waited() -> None:
-    loop = own_loop(fill_ns=30)
-    stretches = Stretches()
-    for _ in range(2):
-        stretches.add(COMPILE, 1000, "first_call", loop_id="loop1")
-
-    assert amounts(stretches, loop).ns == {COMPILE: 1770, steps_of(loop): 200, starts_of(loop): 30}
 
 
 def test_a_wait_that_was_seen_is_in_no_call() -> None:
@@ -230,26 +201,6 @@ def test_jax_compiles_in_its_first_step(
     assert known.ns[steps_of(loop)] == 5000 - built
 
 
-def test_only_trainings_with_a_known_step_are_settled() -> None:
-    validation = own_loop(role="validation", fill_ns=30, epoch_seams=[seam(900)])
-    stretches = Stretches()
-    stretches.add(steps_of(validation), 5000, "steps", loop_id="loop1")
-
-    assert amounts(stretches, validation).ns == {steps_of(validation): 5000}
-    training = own_loop(fill_ns=30, epoch_seams=[seam(900)])
-    assert amounts(stretches, training, None).ns == {steps_of(training): 5000}
-
-
-def test_tracing_and_calls_of_other_loops_have_made_no_step_of_this_one() -> None:
-    loop = own_loop(fill_ns=0)
-    stretches = Stretches()
-    stretches.add(COMPILE, 1000, "tracing", loop_id="loop1")
-    stretches.add(COMPILE, 1000, "first_call", loop_id="loop2")
-    stretches.add(HERE, 1000, "first_call", loop_id="loop1")
-
-    assert amounts(stretches, loop).ns == {COMPILE: 2000, HERE: 1000}
-
-
 @pytest.mark.parametrize(("asked_ns", "waits"), [(0, []), (1000, []), (1001, [400])])
 def test_an_epoch_that_begins_with_a_first_call_tells_no_wait(
     asked_ns: int, waits: list[int]
@@ -291,19 +242,6 @@ def started() -> Spans:
     return spans
 
 
-def test_the_first_wait_is_told_from_what_is_built_around_the_tracing() -> None:
-    spans = started()
-    spans.add("fit", 1000, 4000, "fit")
-    spans.add("steps", 1000, 4000, "loop1")
-    # 1 ms before the tracing, and then 600: the wait of 400, a step of 10, and building.
-    spans.add("tracing", 1001, 1500)
-    spans.add("first_call", 1000, 2100, "train_function")
-    run = spans.ledger(make_recorded_loop(fill_ns=400 * MS))
-    assert run.seconds_of("epoch_start") == pytest.approx(0.4)
-    assert run.seconds_of("compile") == pytest.approx(1.1 - 0.4 - 0.01)
-    assert run.seconds_of("steps") == pytest.approx(1.9 + 0.01)
-
-
 def test_a_step_that_builds_at_an_epochs_begin_takes_nothing_from_the_other_steps() -> None:
     spans, seams = started(), []
     for fold in range(4):
@@ -324,15 +262,6 @@ def test_a_step_that_builds_at_an_epochs_begin_takes_nothing_from_the_other_step
     assert run.seconds_of("steps") == pytest.approx(4 * (0.3 + 0.2 + 0.01))
 
 
-def test_a_first_wait_is_one_where_nothing_is_built_as_well() -> None:
-    spans = started()
-    spans.add("fit", 1000, 4000, "fit")
-    spans.add("steps", 1000, 4000, "loop1")
-    run = spans.ledger(make_recorded_loop(fill_ns=700 * MS))
-    assert run.seconds_of("epoch_start") == pytest.approx(0.7)
-    assert run.seconds_of("steps") == pytest.approx(2.3)
-
-
 @pytest.mark.parametrize(("fill_ms", "waited_ms"), [(400, 400), (None, 0), (5000, 600)])
 def test_what_an_evaluations_first_call_waited_is_not_its_building(
     fill_ms: int | None, waited_ms: int
@@ -347,16 +276,6 @@ def test_what_an_evaluations_first_call_waited_is_not_its_building(
     run = spans.ledger(loop)
     assert run.seconds_of("compile") == pytest.approx(0.6 - waited_ms / 1000)
     assert run.seconds_of("evaluation") == pytest.approx(0.4 + waited_ms / 1000)
-
-
-def test_profiled_steps_of_a_loop_within_a_function_were_never_taken_from_it() -> None:
-    spans = started()
-    spans.add("aside", 0, 900)
-    spans.add("steps", 1000, 4000, "loop1")
-    profile = make_window("profile", make_block(20, start_ms=2000.0))
-    run = spans.ledger(make_recorded_loop(kind="in_graph", keras=None, fill_ns=None), profile)
-    assert run.pipediag_s == pytest.approx(0.9)
-    assert run.seconds_of("steps") == pytest.approx(3.0)
 
 
 BEGIN_MS = 1000
@@ -436,19 +355,3 @@ def test_a_repeated_batch_tells_only_where_it_builds_nothing(free: int) -> None:
     )
     windows = [baseline(*durations, waits_ns=[2 * MS] * 2), make_window("repeat", block)]
     assert steady_ms(spans, *windows) == pytest.approx(52.0 if free == 5 else 100.0 - 45.0)
-
-
-def test_a_call_of_several_batches_is_one_step() -> None:
-    durations = [100, 40, 40, 40, 40, 40]
-    spans = built_in(0, durations_ms=durations)
-    assert steady_ms(spans, baseline(*durations), batches_per_call=4) == pytest.approx(40.0)
-
-
-def test_few_steps_have_no_interval() -> None:
-    loop = make_recorded_loop()
-    durations = [10, 11, 12, 13, 14]
-    for count, known in ((4, False), (5, True)):
-        recording = make_recording(loops=[loop], windows=[baseline(*durations[:count])])
-        step = steady_step(Timeline(), recording, loop)
-        assert step is not None
-        assert (step.limits_ns is not None) == known

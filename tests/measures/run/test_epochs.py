@@ -86,27 +86,6 @@ def test_epochs_are_runs_of_steps_and_what_lies_between_them() -> None:
     assert epochs.ends_seen == 2
 
 
-def test_what_came_at_some_ends_only_took_nothing_at_the_others() -> None:
-    passing = Passing()
-    passing.at("steps", 10)
-    passing.place(END, 3)
-    passing.place(END, 4)
-    passing.at("steps", 10)
-    passing.place(VALIDATION, 5)
-    passing.at("steps", 10)
-
-    assert epochs_of(passing.spent, "loop1").ends_ns == {END: [7, 0], VALIDATION: [0, 5]}
-
-
-def test_steps_that_were_interrupted_are_one_epoch() -> None:
-    passing = Passing()
-    passing.at("steps", 10, span=5)
-    passing.at("compile", 3)
-    passing.at("steps", 20, span=5)
-
-    assert epochs_of(passing.spent, "loop1").steps_ns == [30]
-
-
 def test_what_is_of_another_loop_or_before_the_first_epoch_is_no_end() -> None:
     passing = Passing()
     passing.place(END, 50)
@@ -151,29 +130,6 @@ def test_a_loop_that_did_not_train_has_none() -> None:
     assert epochs_of([], "loop1").ends_seen == 0
 
 
-def test_tens_of_thousands_of_epochs_are_as_good_as_a_few() -> None:
-    passing = Passing()
-    for _ in range(30_000):
-        passing.at("steps", 5)
-        passing.place(END, 2)
-
-    assert epochs_of(passing.spent, "loop1").ends_ns == {END: [2] * 29_999}
-
-
-def test_what_follows_the_last_training_is_none_of_its_epochs() -> None:
-    passing = Passing(fit=1)
-    passing.at("steps", 30)
-    passing.place(END, 4)
-    passing.at("steps", 20)
-    passing.fit = None
-    passing.place(VALIDATION, 6)
-    passing.fit = 2
-    passing.at("steps", 9, loop_id="loop2")
-
-    epochs = epochs_of(passing.spent, "loop1")
-    assert (epochs.steps_ns, epochs.ends_ns) == ([30, 20], {END: [4]})
-
-
 def test_an_end_of_an_epoch_that_our_windows_reach_into_stands_for_no_other() -> None:
     save = Place("epoch_end", "the callback Save", loop_id="loop1")
     steps = Place("steps", loop_id="loop1")
@@ -187,20 +143,6 @@ def test_an_end_of_an_epoch_that_our_windows_reach_into_stands_for_no_other() ->
         now += 200
 
     assert epochs_of(spent, "loop1").ends_ns == {save: [100, 95]}
-
-
-def test_where_our_windows_reach_into_every_end_all_are_kept() -> None:
-    save = Place("epoch_end", "the callback Save", loop_id="loop1")
-    steps = Place("steps", loop_id="loop1")
-    first, second = (Span(number, "steps", 0, None, "loop1") for number in (1, 2))
-    spent = [
-        Spent(steps, 0, 100, 1, first),
-        Spent(PIPEDIAG, 100, 150, 1),
-        Spent(save, 150, 200, 1),
-        Spent(steps, 200, 300, 1, second),
-    ]
-
-    assert epochs_of(spent, "loop1").ends_ns == {save: [50]}
 
 
 def three_epochs(fit: int, passing: Passing, steps: tuple[int, ...]) -> None:
@@ -224,29 +166,6 @@ def test_earlier_trainings_tell_what_one_that_was_stopped_at_once_does_not() -> 
     assert epochs.whole_ns == [80, 81, 82, 83]
     assert epochs.later_starts_ns == [3, 3, 6, 6]
     assert epochs.usual_ends_ns == {END: [1, 1, 2, 2]}
-
-
-def test_its_own_epochs_go_before_those_of_earlier_trainings() -> None:
-    passing = Passing()
-    three_epochs(1, passing, (100, 80, 81))
-    three_epochs(2, passing, (101, 82, 83))
-
-    epochs = epochs_of(passing.spent, "loop1")
-    assert epochs.whole_ns == [82]  # its last one may have been cut short
-    assert epochs.later_starts_ns == [6, 6]
-    assert epochs.usual_ends_ns == {END: [2, 2]}
-
-
-def test_epochs_that_our_own_windows_reach_into_stand_for_no_other() -> None:
-    passing = Passing()
-    for number, ours in enumerate((0, 30, 2, 0), start=90):
-        passing.at("steps", 50, span=number)
-        if ours:
-            passing.place(PIPEDIAG, ours)
-            passing.at("steps", 40, span=number)
-        passing.place(END, 5)
-
-    assert epochs_of(passing.spent, "loop1").whole_ns == [90]
 
 
 BUILT = ("compile", "train_step")
@@ -363,10 +282,6 @@ def test_it_is_a_part_of_the_epochs_start() -> None:
     assert (part.what, part.line, part.count) == ("making the iterator", 20, 2)
 
 
-def test_it_comes_in_each_planned_epoch() -> None:
-    assert two_epochs("stopped").seconds_of("epoch_start") == pytest.approx(10 * 0.3)
-
-
 @pytest.mark.parametrize(
     ("each_ms", "usual_s", "pause_s", "doubts"),
     [
@@ -400,33 +315,11 @@ def test_a_pause_is_in_no_headline() -> None:
     assert found.part == "steps"
 
 
-def test_that_of_a_look_at_the_data_is_a_part_of_the_look() -> None:
-    run = two_epochs("finished", "preview")
-    assert run.seconds_of("epoch_start") == 0
-    assert run.seconds_of("before_training") == pytest.approx(1.0)
-
-
 def test_so_is_what_lies_between_it_and_the_first_step() -> None:
     run = two_epochs("finished", made_ms=1)
     assert run.seconds_of("epoch_start") == pytest.approx(0.6)
     assert run.seconds_of("epoch_end") == 0
     assert two_epochs("stopped", made_ms=1).seconds_of("epoch_start") == pytest.approx(10 * 0.3)
-
-
-@pytest.mark.parametrize("kind", ["first_batch", "steps", "first_call"])
-def test_what_lies_before_the_first_epoch_is_its_start_whatever_comes_next(kind: SpanKind) -> None:
-    spans = [
-        Span(1, "script", 0, 1000 * MS),
-        Span(2, "fit", 0, 1000 * MS, "fit", SCRIPT, 20),
-        Span(3, "iterator", 0, 100 * MS, "loop1"),
-        Span(4, kind, 300 * MS, 400 * MS, "loop1"),
-        Span(5, "steps", 400 * MS, 1000 * MS, "loop1"),
-    ]
-    recording = make_recording(loops=[make_recorded_loop(fill_ns=0)], windows=[])
-    run = measure_run(Timeline(spans), recording, RunBounds(0, 1000 * MS, "finished"))
-    assert isinstance(run, Run)
-    assert sum(part.seconds for part in run.parts if part.what == MADE) == pytest.approx(0.3)
-    assert run.seconds_of("before_training") == 0
 
 
 OPERATIONS = [
@@ -492,17 +385,6 @@ def test_an_epoch_that_fills_a_cache_is_not_carried_on_to_all() -> None:
     other = epochs([9.0], "stopped", root="source", planned_steps=1500, steps_per_epoch=300)
     assert (other.scope, other.projected_missing) == ("run", None)
     assert epochs([9.0]).projected_missing is None
-
-
-def test_it_comes_once_and_belongs_to_its_loop() -> None:
-    [row] = [row for row in epochs([9.0, 2.0, 3.0, 1.0]).parts if row.what == WHAT]
-
-    assert (row.part, row.loop_id, row.count) == ("steps", "loop1", 1)
-
-
-def test_two_epochs_tell_it_apart_at_a_fifth_longer() -> None:
-    assert fill(epochs([2.4, 2.0])) == [(pytest.approx(0.4), 5)]
-    assert fill(epochs([2.39, 2.0])) == []
 
 
 def span(id: int, kind: SpanKind, start_ms: int, end_ms: int, name: str = "") -> Span:
@@ -616,14 +498,6 @@ def test_what_comes_every_ten_steps_is_the_end_of_a_round() -> None:
 
     assert found["epoch_end", None] > 0.2 + 0.04
     assert found["epoch_start", None] > 0.02
-
-
-def test_keras_tells_of_its_epochs_itself() -> None:
-    run = predicting()
-    run.span("fit", 0.5, 6.0, "fit", 20)
-    found = seconds(run, fit_loop(steps=40))
-
-    assert found["epoch_start", None] == pytest.approx(0.4)
 
 
 def fits(*taken: int) -> Written:

@@ -24,13 +24,11 @@ from pipediag.measures.run.ledger import (
 )
 from pipediag.measures.run.places import Place
 from pipediag.session.ledger import MAKING, Run, RunPart
-from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
-from pipediag.session.recording import RecordedEnvironment
+from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import Timeline
 from pipediag.vocabulary import ScriptOutcome, SpanKind
-from tests.factories import make_loop, make_session
+from tests.factories import make_loop
 from tests.ledgers import make_part, make_run
 from tests.measures.run.runs import (
     FIT_LINE,
@@ -118,48 +116,6 @@ def test_rows_say_where_and_how_often() -> None:
     assert row(run, "before_training").count is None
 
 
-def test_parts_are_in_the_order_of_a_run_the_largest_row_first() -> None:
-    run = ledger(three_epochs(), recording_of(fit_loop(epochs=3)), 20.4)
-
-    assert [(part.part, part.what) for part in run.parts] == [
-        ("startup", "the interpreter"),
-        ("before_training", None),
-        ("compile", "the step of `fit`"),
-        ("epoch_start", None),
-        ("steps", None),
-        ("evaluation", "validation in `fit`"),
-        ("epoch_end", None),
-        ("epoch_end", "the callback Saves"),
-        ("after_training", None),
-        ("after_training", "exit"),
-    ]
-
-
-def test_a_step_that_asks_for_its_batch_itself_has_waited_in_the_call() -> None:
-    run = Written()
-    run.span("script", 0.0, 10.0)
-    run.span("fit", 1.0, 10.0, "fit", FIT_LINE)
-    run.steps(1.0, 4.0)
-    run.span("first_call", 1.0, 2.5, "one_step", FIT_LINE)
-    run.steps(5.0, 7.0)
-    run.steps(8.0, 10.0)
-    seams = [
-        RecordedSeam(ns(4), ns(5), None, ns(0.21)),
-        RecordedSeam(ns(7), ns(8), None, ns(0.31)),
-    ]
-    loop = fit_loop(epochs=3, fill_ns=ns(0.25), epoch_seams=seams)
-
-    # 0.25 s of the first call were waiting, and 10 ms a step; later epochs waited 0.2 and 0.3 s.
-    assert rows(ledger(run, recording_of(loop), 10.0)) == {
-        ("before_training", None): 1.0,
-        ("compile", "the step of `fit`"): 1.24,
-        ("epoch_start", None): 0.75,
-        ("steps", None): 5.01,
-        ("epoch_end", None): 2.0,
-    }
-    assert row(ledger(run, recording_of(loop), 10.0), "epoch_start").count == 3
-
-
 def test_a_function_that_is_traced_once_more_gives_a_step_back_each_time() -> None:
     run = Written()
     run.span("script", 0.0, 10.0)
@@ -188,24 +144,6 @@ def test_what_pipediag_took_in_the_middle_of_a_first_call_makes_it_no_two_steps(
     }
 
 
-def test_what_is_between_two_fits_is_between_loops() -> None:
-    run = Written()
-    run.span("script", 0.0, 12.0)
-    run.span("fit", 1.0, 5.0, "fit", FIT_LINE)
-    run.epoch(1.5, 2.0, 4.0)
-    run.span("fit", 7.0, 11.0, "fit", FIT_LINE)
-    run.epoch(7.5, 8.0, 10.0)
-
-    assert rows(ledger(run, recording_of(fit_loop(epochs=1)), 12.0)) == {
-        ("before_training", None): 1.5,
-        ("epoch_start", None): 1.0,
-        ("steps", None): 4.0,
-        ("epoch_end", None): 2.0,
-        ("between_loops", None): 2.5,
-        ("after_training", None): 1.0,
-    }
-
-
 def test_what_is_between_two_epochs_of_a_loop_of_its_own_is_at_their_ends() -> None:
     run = Written()
     run.span("script", 0.0, 10.0)
@@ -227,60 +165,6 @@ def test_what_is_between_two_epochs_of_a_loop_of_its_own_is_at_their_ends() -> N
     assert (evaluation.line, evaluation.loop_id) == (50, "loop1")
 
 
-def test_what_is_between_two_loops_is_between_them() -> None:
-    run = Written()
-    run.span("script", 0.0, 10.0)
-    run.epoch(0.0, 1.0, 4.0)
-    run.epoch(6.0, 7.0, 9.0, loop_id="loop2")
-    recording = recording_of(own_loop(), own_loop(id="loop2", line=60))
-
-    assert rows(ledger(run, recording, 10.0)) == {
-        ("epoch_start", None): 2.0,
-        ("steps", None): 5.0,
-        ("between_loops", None): 2.0,
-        ("after_training", None): 1.0,
-    }
-
-
-@pytest.mark.parametrize("role", ["preview", "preparation", "adapt"])
-def test_a_look_at_the_data_before_training_is_the_scripts_code_there(role: str) -> None:
-    run = Written()
-    run.span("script", 0.0, 10.0)
-    run.span("first_batch", 1.0, 2.0, "look")
-    run.span("steps", 2.0, 3.0, "look")
-    run.epoch(4.0, 5.0, 10.0)
-    look = make_recorded_loop(id="look", role=role, line=12)
-    report = ledger(run, recording_of(own_loop(), look), 10.0)
-
-    assert rows(report) == {
-        ("before_training", "reading a data set"): 2.0,
-        ("before_training", None): 2.0,
-        ("epoch_start", None): 1.0,
-        ("steps", None): 5.0,
-    }
-    assert row(report, "before_training", "reading a data set").line == 12
-
-
-def test_a_call_that_evaluates_is_told_by_its_name_and_by_whose_it_is() -> None:
-    run = Written()
-    run.span("script", 0.0, 10.0)
-    run.span("fit", 0.0, 8.0, "fit", FIT_LINE)
-    run.epoch(0.0, 1.0, 5.0)
-    run.span("callback", 5.0, 7.0, "Scores", 7)
-    run.span("evaluation", 5.5, 6.5, "predict", 9)
-    run.span("evaluation", 8.5, 9.5, "evaluate", 44)
-
-    assert rows(ledger(run, recording_of(fit_loop()), 10.0)) == {
-        ("epoch_start", None): 1.0,
-        ("steps", None): 4.0,
-        ("evaluation", "`predict` in the callback Scores"): 1.0,
-        ("evaluation", "`evaluate`"): 1.0,
-        ("epoch_end", "the callback Scores"): 1.0,
-        ("epoch_end", None): 1.0,
-        ("after_training", None): 1.0,
-    }
-
-
 def test_trials_and_windows_of_ours_are_no_part_of_the_run() -> None:
     run = Written()
     run.span("script", 0.0, 10.0)
@@ -299,57 +183,6 @@ def test_trials_and_windows_of_ours_are_no_part_of_the_run() -> None:
         ("after_training", None): 1.0,
     }
     assert report.pipediag_s == pytest.approx(3.3)
-
-
-def test_a_loop_in_a_function_keeps_its_profiled_steps_where_they_are() -> None:
-    run = Written()
-    run.span("script", 0.0, 10.0)
-    run.steps(1.0, 9.0)
-    run.span("aside", 0.0, 0.5)
-    recording = recording_of(own_loop(kind="in_graph", fill_ns=0))
-    profile = make_window("profile", make_block(20, 25.0), start_ns=ns(2), end_ns=ns(3))
-    recording.windows.append(profile)
-    report = ledger(run, recording, 10.0)
-
-    assert rows(report) == {
-        ("before_training", None): 0.5,
-        ("steps", None): 8.0,
-        ("after_training", None): 1.0,
-    }
-    assert report.pipediag_s == pytest.approx(0.5)
-
-
-def test_the_first_step_of_jax_has_compiled() -> None:
-    run = Written()
-    run.span("script", 0.0, 10.0)
-    run.span("fit", 0.0, 10.0, "fit", FIT_LINE)
-    run.epoch(0.0, 1.0, 10.0)
-    environment = RecordedEnvironment("3.11.9", "python", keras_backend="jax")
-    recording = recording_of(fit_loop(first_step_ns=ns(0.91)), environment=environment)
-
-    assert rows(ledger(run, recording, 10.0)) == {
-        ("compile", "the step of `fit`"): 0.9,
-        ("epoch_start", None): 1.0,
-        ("steps", None): 8.1,
-    }
-
-
-def test_a_killed_run_has_all_until_its_end() -> None:
-    run = Written()
-    run.span("script", 1.0, None)
-    run.span("fit", 2.0, None, "fit", FIT_LINE)
-    run.epoch(2.0, 3.0, 4.0)
-    run.span("callback", 4.0, None, "Saves", 7)
-
-    report = ledger(run, recording_of(fit_loop()), 10.0, "killed")
-    assert rows(report) == {
-        ("startup", "the interpreter"): 1.0,
-        ("before_training", None): 1.0,
-        ("epoch_start", None): 1.0,
-        ("steps", None): 1.0,
-        ("epoch_end", "the callback Saves"): 6.0,
-    }
-    assert report.projected_total_s is None
 
 
 def test_a_run_without_a_training_is_all_before_it() -> None:
@@ -374,39 +207,6 @@ def test_a_stopped_run_without_a_training_ends_where_it_was_stopped() -> None:
 
     assert rows(report) == {("startup", "the interpreter"): 1.0, ("before_training", None): 8.0}
     assert report.projected_missing == UNMEASURED
-
-
-def test_a_held_run_ends_at_the_last_moment_that_is_known() -> None:
-    run = Written()
-    run.span("script", 1.0, None)
-    run.epoch(2.0, 3.0, 5.0)
-    run.saw(5.0, 6.0)
-    report = ledger(run, recording_of(), 15.0, "stopped")
-
-    assert report.total_s == pytest.approx(6.0)
-
-
-def test_what_was_compiled_is_told_by_its_function_and_by_the_call_that_it_is_for() -> None:
-    run = Written()
-    run.span("script", 0.0, 10.0)
-    run.span("first_call", 0.0, 1.0, "augment", 50)
-    run.span("tracing", 0.2, 0.8)
-    run.span("fit", 1.0, 9.0, "fit", FIT_LINE)
-    run.span("tracing", 1.0, 3.0)
-    run.span("first_call", 3.0, 4.0, "metric", 60)
-    run.span("evaluation", 5.0, 6.0, "evaluate", FIT_LINE)
-    run.span("first_call", 5.0, 5.5, "one_step", FIT_LINE)
-    report = ledger(run, recording_of(), 10.0)
-
-    compiled = {key: seconds for key, seconds in rows(report).items() if key[0] == "compile"}
-    assert compiled == {
-        ("compile", "augment"): 1.0,
-        ("compile", "what `fit` builds"): 2.0,
-        ("compile", "metric"): 1.0,
-        ("compile", "the step of `evaluate`"): 0.5,
-    }
-    assert row(report, "compile", "metric").line == 60
-    assert row(report, "compile", "what `fit` builds").line == FIT_LINE
 
 
 def test_after_the_last_thing_that_was_written_nothing_is_guessed() -> None:
@@ -534,28 +334,6 @@ def test_a_small_place_joins_its_part_at_the_same_loop() -> None:
     }
 
 
-def test_it_is_added_to_what_is_there() -> None:
-    whole = {END: Projected(97.0, None), SMALL: Projected(1.0, 3), STEPS: Projected(902.0, 5)}
-
-    assert without_the_smallest(whole)[END] == Projected(98.0, None)
-
-
-def test_two_thousandths_are_enough_for_a_row() -> None:
-    whole = {SMALL: Projected(2.0, 3), STEPS: Projected(998.0, 5)}
-
-    assert without_the_smallest(whole) == whole
-
-
-def test_a_part_as_a_whole_stays_however_small() -> None:
-    whole = {END: Projected(0.1, None), STEPS: Projected(999.9, 5)}
-
-    assert without_the_smallest(whole) == whole
-
-
-def test_nothing_is_nothing() -> None:
-    assert without_the_smallest({}) == {}
-
-
 SHUFFLE = make_operation("shuffle", "shuffle", line=14)
 CHEAP = make_operation("cheap", "map", line=11, latency_ms_per_step=0.1)
 COSTLY = make_operation("costly", "interleave", line=12, latency_ms_per_step=5.0)
@@ -596,10 +374,6 @@ def test_a_wait_is_told_by_what_has_to_start(
     assert told(*ops) == [(words, line), (None, None)]
 
 
-def test_of_numbers_that_are_shuffled_nothing_is_told() -> None:
-    assert told(source(), SHUFFLE, COSTLY, batch()) == [(None, None), (None, None)]
-
-
 @pytest.mark.parametrize(
     "row",
     [
@@ -612,19 +386,6 @@ def test_of_numbers_that_are_shuffled_nothing_is_told() -> None:
 )
 def test_other_rows_stay_as_they_are(row: RunPart) -> None:
     assert told(GENERATOR, batch(), row=row) == [(None, None)] * 2
-
-
-@pytest.mark.parametrize(
-    "session",
-    [
-        session_of(source(), batch(), loops=[make_loop()], run=make_run()),
-        session_of(SHUFFLE, loops=[make_loop()], run=None),
-        make_session(loops=[], run=make_run()),
-    ],
-    ids=["nothing to start", "no ledger", "no loop"],
-)
-def test_where_nothing_is_known_nothing_is_told(session: Session) -> None:
-    assert with_first_waits_told(session) == session
 
 
 GIVEN = 20
@@ -664,26 +425,6 @@ def test_what_the_script_tells_goes_before_it() -> None:
     run, note = told_given_epochs(of_unknown_length(3), loop)
 
     assert (run.epochs_planned, run.epochs_given) == (10, False)
-    assert note is not None
-
-
-def test_a_fit_has_several_in_each_round() -> None:
-    run = Written()
-    run.span("script", 0.0, 16.0)
-    for start in (0.0, 10.0):
-        run.span("fit", start, start + 6.0, "fit", FIT_LINE)
-        run.epoch(start, start + 0.5, start + 2.5)
-        run.epoch(start + 3.0, start + 3.5, start + 5.5)
-    found, note = told_given_epochs(run, fit_loop(epochs=2, iterators=2))
-
-    assert (found.epochs_planned, found.epochs_given, note) == (GIVEN, True, None)
-    assert row(found, "steps").seconds == pytest.approx(2.0 * GIVEN)
-
-
-def test_a_script_that_was_seen_to_its_end_needs_none() -> None:
-    run, note = told_given_epochs(of_unknown_length(3), own_loop(iterators=4), outcome="finished")
-
-    assert (run.projected_total_s, run.epochs_given) == (None, False)
     assert note is not None
 
 

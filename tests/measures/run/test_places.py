@@ -50,13 +50,6 @@ def test_what_began_last_has_its_moments() -> None:
     ]
 
 
-def test_of_two_that_began_at_once_the_later_written_one_is_within() -> None:
-    assert owners([Span(1, "script", 0, 10), Span(2, "fit", 0, 5)], 0, 10) == [
-        (0, 5, 2),
-        (5, 10, 1),
-    ]
-
-
 @pytest.mark.parametrize(
     ("outer", "inner"),
     [
@@ -85,13 +78,6 @@ def test_all_that_is_open_is_around_the_outermost_first() -> None:
     assert middle.ns == 2
 
 
-def test_the_innermost_of_a_kind_is_the_one_within() -> None:
-    spans = [Span(1, "fit", 0, 9), Span(2, "fit", 2, 8)]
-    inner = next(one for one in segments_of(spans, 0, 9) if one.start_ns == 2)
-
-    assert inner.within("fit") == spans[1]
-
-
 def test_what_lies_outside_of_the_run_is_cut_off() -> None:
     spans = [Span(1, "script", 0, 50), Span(2, "fit", 60, 70), Span(3, "fit", 0, 10)]
 
@@ -112,18 +98,6 @@ def test_what_never_ended_lasts_no_longer_than_the_call_that_it_lies_in(call: Sp
 
     assert [(one.start_ns, one.end_ns) for one in segments_of(spans, 0, 100)][-1] == (50, 100)
     assert segments_of(spans, 0, 100)[-1].span is None
-
-
-def test_windows_and_steps_hold_nothing_that_has_to_end_with_them() -> None:
-    spans = [Span(1, "aside", 10, 50), Span(2, "steps", 10, 40), Span(3, "fit", 20, None)]
-
-    assert owners(spans, 0, 100)[-1] == (50, 100, 3)
-
-
-def test_a_call_that_is_over_holds_nothing_that_begins_later() -> None:
-    spans = [Span(1, "fit", 10, 20), Span(2, "fit", 20, 90), Span(3, "callback", 20, None)]
-
-    assert owners(spans, 0, 100)[-2:] == [(20, 90, 3), (90, 100, None)]
 
 
 def nested(start: int, end: int) -> st.SearchStrategy[list[tuple[SpanKind, int, int]]]:
@@ -166,13 +140,6 @@ def test_segments_cover_the_run_exactly_once(
         assert (one.span in one.around) == (one.span is not None)
 
 
-@given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 300), st.integers(0, 300))))
-def test_whatever_overlaps_segments_cover_the_run_exactly_once(
-    listed: list[tuple[SpanKind, int, int]],
-) -> None:
-    assert covers_once(segments_of(as_spans(listed, {1}), 20, 250), 20, 250)
-
-
 @given(nested(0, 300))
 def test_a_span_has_all_of_its_moments_that_nothing_else_takes(
     listed: list[tuple[SpanKind, int, int]],
@@ -184,14 +151,6 @@ def test_a_span_has_all_of_its_moments_that_nothing_else_takes(
         assert (one.span is None) == (not inside)
         if one.span is not None:
             assert (one.span.end_ns or 0) - one.span.start_ns == shortest
-
-
-def test_a_span_without_an_end_lasts_no_longer_than_the_call_it_began_in() -> None:
-    """And what begins as a call ends has begun behind it."""
-    spans = [Span(1, "script", 0, 90), Span(2, "fit", 10, 50), Span(3, "steps", 20, None)]
-    assert owners(spans, 0, 100)[2] == (20, 50, 3)
-    behind = [Span(1, "script", 0, 90), Span(2, "fit", 10, 50), Span(3, "steps", 50, None)]
-    assert owners(behind, 0, 100)[-2:] == [(50, 90, 3), (90, 100, None)]
 
 
 TRAINING = make_recorded_loop()
@@ -220,22 +179,8 @@ def places(
 
 
 STEPS = Place("steps", None, "train.py", 20, "loop1")
-START = Place("epoch_start", None, "train.py", 20, "loop1")
 END = Place("epoch_end", loop_id="loop1")
 BEFORE, BETWEEN, AFTER = Place("before_training"), Place("between_loops"), Place("after_training")
-
-
-def test_a_training_is_between_what_is_before_and_after_it() -> None:
-    assert places(("first_batch", 10, 20, "loop1"), ("steps", 20, 50, "loop1")) == [
-        BEFORE,
-        START,
-        STEPS,
-        AFTER,
-    ]
-
-
-def test_a_loop_that_nobody_knows_is_a_training_without_a_line() -> None:
-    assert places(("steps", 20, 100, "gone")) == [BEFORE, Place("steps", None, loop_id="gone")]
 
 
 def test_what_follows_epochs_of_one_loop_outside_of_fit_is_at_their_end() -> None:
@@ -279,20 +224,10 @@ def test_a_loop_of_its_own_after_a_fit_is_another_training() -> None:
     ) == [STEPS, BETWEEN, BETWEEN, STEPS]
 
 
-def test_what_pipediag_takes_is_its_own() -> None:
-    assert places(("steps", 0, 100, "loop1"), ("aside", 40, 60, "")) == [STEPS, PIPEDIAG, STEPS]
-
-
 def test_a_callback_is_at_the_end_of_the_epochs_of_the_loop_before_it() -> None:
     assert places(
         ("fit", 0, 100, "fit"), ("steps", 0, 20, "loop1"), ("callback", 20, 100, "Saves")
     ) == [STEPS, Place("epoch_end", "the callback Saves", "train.py", 7, "loop1")]
-
-
-def test_a_callback_before_any_epoch_belongs_to_no_loop() -> None:
-    (place,) = places(("callback", 0, 100, "Saves"))
-
-    assert place == Place("epoch_end", "the callback Saves", "train.py", 7)
 
 
 @pytest.mark.parametrize(
@@ -375,18 +310,6 @@ def test_a_frameworks_function_is_the_step_of_the_call() -> None:
     ]
 
 
-def test_neighbours_of_one_span_and_place_are_one_stretch() -> None:
-    stretches = spent(("evaluation", 0, 100, "evaluate"), ("steps", 30, 60, "eval"))
-
-    assert [(one.start_ns, one.end_ns, one.ns) for one in stretches] == [(0, 100, 100)]
-
-
-def test_two_calls_one_after_the_other_are_two_stretches() -> None:
-    stretches = spent(("evaluation", 0, 50, "evaluate"), ("evaluation", 50, 100, "evaluate"))
-
-    assert [one.ns for one in stretches] == [50, 50]
-
-
 def test_what_is_traced_within_one_call_is_one_time() -> None:
     stretches = spent(
         ("steps", 0, 90, "loop1"),
@@ -438,15 +361,6 @@ def test_what_some_steps_predict_is_an_evaluation(loop_id: str, steps_end: int) 
     )
 
 
-def test_the_steps_that_still_run_hold_what_they_predict() -> None:
-    spans = [
-        Span(1, "steps", 0, None, "fed", "train.py", 30),
-        Span(2, "evaluation", 50, None, "predict", "train.py", 33),
-    ]
-    found = spent_on(segments_of(spans, 0, 100), [FED])
-    assert [one.place.part for one in found] == ["steps"]
-
-
 def seen(written: Written) -> list[RunSpan]:
     return ledger(written, recording_of(fit_loop(epochs=3, steps=501)), 20.4).spans
 
@@ -461,13 +375,6 @@ def test_what_was_seen_is_there_in_order_without_a_hole() -> None:
     assert [span.part for span in found].count("evaluation") == 3
     callback = next(span for span in found if span.what == "the callback Saves")
     assert callback.duration_ms == pytest.approx(200)
-
-
-def test_it_counts_from_where_steps_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    recording = recording_of(fit_loop(epochs=3, steps=501))
-    run = ledger(three_epochs(), recording, 20.4)
-
-    assert run.spans[0].start_ms == pytest.approx(-recording.started_ns / 1e6)
 
 
 def test_of_very_many_the_longest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.measures.run.amounts import Amounts, steps_of
-from pipediag.measures.run.epochs import Epochs, Projected, as_often, projected
-from pipediag.measures.run.ledger import UNMEASURED, RunBounds, measure_run
+from pipediag.measures.run.epochs import Epochs, as_often, projected
+from pipediag.measures.run.ledger import UNMEASURED
 from pipediag.measures.run.projection import SteadyStep, project
 from pipediag.measures.run.rounds import Rounds
-from pipediag.session.ledger import COMES_ONCE, FURTHER_ROUNDS, Run
+from pipediag.session.ledger import COMES_ONCE, FURTHER_ROUNDS
 from pipediag.session.recorded_loops import RecordedSeam
-from pipediag.session.timeline import Span, Timeline
 from tests.measures.run.runs import (
     FIT_LINE,
     Written,
@@ -27,13 +26,8 @@ from tests.measures.run.runs import (
     seen,
 )
 from tests.recordings import (
-    make_block,
-    make_recorded_loop,
     make_recorded_operation,
-    make_recording,
-    make_window,
 )
-from tests.records import MS, SCRIPT
 
 AFTER = "what the script does after this training"
 NO_END = "the end of an epoch, with its validation and callbacks"
@@ -56,15 +50,6 @@ def test_the_exit_takes_as_long_as_some_collections(collection_ms: int | None) -
         assert one.ci95_percent == pytest.approx(
             (100 * 0.972 / (0.972 + before), 100 * 1.188 / (1.188 + before))
         )
-
-
-def test_the_exit_of_a_run_without_a_known_end_is_not_told() -> None:
-    recording = recording_of(own_loop())
-    recording.collection_ns = 200_000_000
-    report = ledger(epochs_of_a_fit(3), recording, 60.0, "stopped")
-
-    assert report.scope != "run"
-    assert not [part for part in report.parts if part.what == "exit"]
 
 
 def epochs_of_a_fit(ends: int) -> Written:
@@ -121,21 +106,6 @@ def test_three_ends_are_carried_on_with_their_scatter() -> None:
     assert report.seen == []
 
 
-def test_limits_are_those_of_the_epochs_that_were_seen() -> None:
-    report = ledger(epochs_of_a_fit(3), recording_of(fit_loop(epochs=10)), 60.0, "stopped")
-
-    others = 53.96667 - 5.0
-    low, high = row(report, "evaluation", "validation in `fit`").ci95_percent or (0, 0)
-    assert low == pytest.approx(100 * 4.0 / (4.0 + others), abs=0.01)
-    assert high == pytest.approx(100 * 6.0 / (6.0 + others), abs=0.01)
-    others = 53.96667 - 2.3
-    low, high = row(report, "epoch_start").ci95_percent or (0, 0)
-    assert low == pytest.approx(100 * 1.4 / (1.4 + others), abs=0.01)
-    assert high == pytest.approx(100 * 3.2 / (3.2 + others), abs=0.01)
-    assert row(report, "before_training").ci95_percent is None
-    assert row(report, "steps").ci95_percent == pytest.approx((100 * 20 / 53.96667,) * 2, abs=0.01)
-
-
 def test_one_end_is_carried_on_with_a_tenth_in_doubt() -> None:
     report = ledger(epochs_of_a_fit(1), recording_of(fit_loop(epochs=10)), 60.0, "stopped")
 
@@ -171,19 +141,6 @@ def test_an_end_that_was_never_seen_is_said_not_to_be_there() -> None:
     }
     assert report.not_seen == [NO_END, AFTER]
     assert report.epochs_seen == 0.5
-
-
-def test_an_epoch_that_has_lasted_longer_is_one_at_most() -> None:
-    run = Written()
-    run.span("script", 0.0, 10.0)
-    run.span("fit", 0.0, 10.0, "fit", FIT_LINE)
-    run.epoch(0.0, 1.0, 10.0)
-    report = ledger(run, recording_of(fit_loop(epochs=4, steps_per_epoch=100)), 10.0, "stopped")
-
-    # Never less than was seen: nine seconds of steps, where four would have been expected.
-    assert rows(report) == {("epoch_start", None): 4.0, ("steps", None): 9.0}
-    assert row(report, "steps").basis == "measured"
-    assert report.epochs_seen == 1.0
 
 
 def test_waits_within_calls_are_carried_on() -> None:
@@ -306,21 +263,6 @@ def test_epochs_that_the_script_gives_are_said_where_their_length_is_not_known()
     assert "trains for 5 epochs" in (report.projected_missing or "")
 
 
-def test_a_call_of_several_batches_is_one_step_of_them() -> None:
-    run = Written()
-    run.span("script", 0.0, 4.0)
-    run.span("fit", 0.0, 4.0, "fit", FIT_LINE)
-    run.epoch(0.0, 1.0, 4.0)
-    loop = fit_loop(epochs=10, batches_per_call=4)
-    report = ledger(run, recording_of(loop), 4.0, "stopped")
-
-    # 2,000 batches in 500 calls of 10 ms.
-    assert row(report, "steps").seconds == pytest.approx(5.0)
-    assert row(report, "steps").count == 500
-    # Three seconds of steps, of which an epoch has half a second.
-    assert report.epochs_seen == 1.0
-
-
 @pytest.mark.parametrize(("cardinality", "seconds"), [(200, 0.5), (None, 2.5)])
 def test_an_epoch_and_a_thousand_steps_are_batches(cardinality: int | None, seconds: float) -> None:
     root = make_recorded_operation("op3", "batch", cardinality=cardinality)
@@ -328,17 +270,6 @@ def test_an_epoch_and_a_thousand_steps_are_batches(cardinality: int | None, seco
     report = ledger(custom(1), recording_of(loop, operations=[root]), 60.0, "stopped")
 
     assert row(report, "steps").seconds == pytest.approx(seconds)
-
-
-def test_a_part_of_an_epoch_is_told_in_calls() -> None:
-    run = Written()
-    run.span("script", 0.0, 1.2)
-    run.span("fit", 0.0, 1.2, "fit", FIT_LINE)
-    run.epoch(0.0, 1.0, 1.2)
-    loop = fit_loop(epochs=10, batches_per_call=4)
-
-    # 0.2 s of an epoch of 50 calls of 10 ms.
-    assert ledger(run, recording_of(loop), 1.2, "stopped").epochs_seen == pytest.approx(0.4)
 
 
 def test_a_length_without_epochs_is_taken_as_it_is() -> None:
@@ -368,49 +299,6 @@ def test_a_loop_without_a_measured_step_is_not_carried_on() -> None:
 
     assert report.projected_total_s is None
     assert report.projected_missing == UNMEASURED
-
-
-def test_a_baseline_of_few_steps_is_a_tenth_in_doubt() -> None:
-    loop = fit_loop(epochs=10)
-    recording = recording_of(loop)
-    recording.windows = [make_window("baseline", make_block(4, 10.0))]
-    report = ledger(epochs_of_a_fit(1), recording, 60.0, "stopped")
-
-    assert row(report, "steps").seconds == pytest.approx(20.0)
-    others = report.whole_s - 20.0
-    assert row(report, "steps").ci95_percent == pytest.approx(
-        (100 * 18.0 / (18.0 + others), 100 * 22.0 / (22.0 + others))
-    )
-
-
-def test_time_that_came_before_moves_the_limits() -> None:
-    one = Projected(10.0, 4, (8.0, 13.0))
-
-    assert one.plus_ns(0) is one
-    assert one.plus_ns(5) == Projected(15.0, None, (13.0, 18.0))
-    assert Projected(10.0, 4).plus_ns(5) == Projected(15.0, None)
-
-
-def test_a_share_has_its_share_of_the_limits() -> None:
-    assert Projected(10.0, 4, (8.0, 12.0)).share(0.5) == Projected(5.0, 4, (4.0, 6.0))
-    assert Projected(10.0, 4, projected=False).share(0.25) == Projected(2.5, 4, projected=False)
-
-
-def test_two_places_together_are_off_by_what_each_is() -> None:
-    small, large = Projected(2.0, 1, (1.0, 3.0)), Projected(10.0, 4, projected=False)
-
-    assert small.together(large) == large.together(small) == Projected(12.0, 4, (11.0, 13.0), True)
-
-
-def test_what_came_several_times_scatters_as_often_as_it_comes() -> None:
-    assert as_often([], 4.0).ns == 0.0
-    # Two are their own limits, and each is a tenth off.
-    assert as_often([10, 30], 2.0) == Projected(80.0, None, (36.0, 132.0))
-    several = as_often([10, 20, 30, 40], 2.5)
-    assert (several.ns, several.count) == (250.0, None)
-    assert several.limits_ns is not None
-    assert 150.0 <= several.limits_ns[0] < 225.0
-    assert 275.0 < several.limits_ns[1] <= 350.0
 
 
 @given(
@@ -448,21 +336,6 @@ def test_epochs_without_a_known_length_are_as_long_as_those_that_were_seen() -> 
     assert (found.scope, found.epochs_planned, found.epoch_ns) == ("run", 10, 250.0)
     assert found.places[steps_of(loop)].ns == pytest.approx(2500.0)
     assert found.places[steps_of(loop)].count == 250
-
-
-def test_the_first_end_of_an_epoch_says_how_long_one_is() -> None:
-    loop = fit_loop(planned_steps=None)
-    assert loop.keras is not None
-    loop.keras.epochs, loop.keras.steps_per_epoch = 4, None
-
-    def scope(*steps_ns: int) -> str:
-        epochs = Epochs(list(steps_ns), [], {})
-        return project(
-            recording_of(loop), loop, epochs, Amounts({}, {}), SteadyStep(10.0), Rounds()
-        ).scope
-
-    assert scope(900) != "run"
-    assert scope(900, 1) == "run"
 
 
 def test_epochs_that_take_longer_than_their_steady_steps_are_carried_on_as_they_were() -> None:
@@ -578,37 +451,3 @@ def test_rounds_around_steps_that_python_feeds_are_steps() -> None:
     assert report.epochs_planned is None
     predicted = row(report, "evaluation", "`predict`")
     assert predicted.seconds == pytest.approx(0.1 * 500 / 385, rel=0.01)
-
-
-def test_fewer_rounds_than_were_seen_tell_nothing() -> None:
-    run = Written()
-    run.span("script", 0.0, 5.0)
-    run.steps(1.0, 5.0)
-    loop = own_loop(from_python=True, planned_rounds=300, steps=390)
-    assert ledger(run, recording_of(loop), 5.0, "stopped").scope == "1000_steps"
-
-
-def test_waits_within_steps_come_as_often_as_they_came() -> None:
-    # 20 steps of 10 ms and a wait of 100 ms, twice; the second wait is not the training's first.
-    spans = [
-        Span(1, "script", 0, 600 * MS),
-        Span(2, "fit", 0, 600 * MS, "fit", SCRIPT, 20),
-        Span(3, "steps", 0, 300 * MS, "loop1"),
-        Span(4, "steps", 300 * MS, 600 * MS, "loop1"),
-    ]
-    loop = make_recorded_loop(
-        keras=None,
-        planned_steps=None,
-        fill_ns=100 * MS,
-        epoch_seams=[RecordedSeam(300 * MS, 300 * MS, None, 110 * MS)],
-    )
-    recording = make_recording(loops=[loop], windows=[make_window("baseline", make_block(40))])
-    run = measure_run(Timeline(spans), recording, RunBounds(0, 600 * MS, "stopped"))
-    assert isinstance(run, Run)
-    assert run.scope == "1000_steps"
-    assert run.seconds_of("steps") == pytest.approx(10.0)
-    # One in 40 steps, as it was seen.
-    assert run.seconds_of("epoch_start") == pytest.approx(0.1 * 1000 / 40)
-    (start,) = [part for part in run.parts if part.part == "epoch_start"]
-    # It came once: a tenth of it is in doubt.
-    assert start.ci95_percent == pytest.approx((100 * 2.25 / 12.25, 100 * 2.75 / 12.75))

@@ -99,25 +99,6 @@ def test_an_evaluation_that_was_stopped_is_in_each_round_for_no_less() -> None:
     assert found.not_seen[-2:] == [BETWEEN_ROUNDS, AFTER]
 
 
-def test_in_the_last_round_nothing_more_comes_but_what_follows_its_training() -> None:
-    run = rounds(2, planned_rounds=3)
-
-    assert rows(run)["steps", None] == pytest.approx(3 * 4.0)
-    assert rows(run)["evaluation", "`evaluate`"] == pytest.approx(3 * 3.0)
-
-
-def test_of_few_rounds_those_to_come_are_a_tenth_in_doubt() -> None:
-    run = rounds(2, planned_rounds=6)
-
-    tested = row(run, "evaluation", "`evaluate`")
-    others = run.whole_s - 18.0
-    # 6 s were seen, and 12 s are to come.
-    assert tested.seconds == pytest.approx(18.0)
-    assert tested.ci95_percent == pytest.approx(
-        (100 * 16.8 / (16.8 + others), 100 * 19.2 / (19.2 + others))
-    )
-
-
 def test_several_rounds_tell_how_far_those_to_come_may_be_off() -> None:
     run = Written()
     run.span("script", 0.0, 43.0)
@@ -173,23 +154,6 @@ def test_what_a_round_has_begun_is_not_all_to_come(tested_s: float, whole_s: flo
     assert row(found, "evaluation", "`evaluate`").count == 3
 
 
-def test_a_round_that_was_stopped_in_its_building_builds_once() -> None:
-    run = Written()
-    run.span("script", 0.0, 21.0)
-    for number in range(3):
-        begun = 10.0 * number
-        last = number == 2
-        run.span("fit", begun, begun + (1.0 if last else 6.0), "fit", FIT_LINE)
-        run.span("tracing", begun, begun + (0.4 if last else 0.5), "one_step", FIT_LINE)
-        if not last:
-            run.epoch(begun + 0.5, begun + 1.0, begun + 6.0)
-    loop = fit_loop(epochs=1, iterators=2, planned_rounds=8)
-    found = ledger(run, recording_of(loop), 21.0, "stopped")
-
-    assert rows(found)["compile", "the step of `fit`"] == pytest.approx(8 * 0.5)
-    assert row(found, "compile", "the step of `fit`").count == 8
-
-
 @pytest.mark.parametrize("planned", [None, 2])
 def test_rounds_that_the_source_does_not_tell_of_are_named_as_missing(planned: int | None) -> None:
     run = rounds(2, planned_rounds=planned)
@@ -197,14 +161,6 @@ def test_rounds_that_the_source_does_not_tell_of_are_named_as_missing(planned: i
     assert rows(run)["evaluation", "`evaluate`"] == pytest.approx(6.0)
     assert run.epochs_planned == 2
     assert run.not_seen == [FURTHER_ROUNDS, AFTER]
-
-
-def test_a_fit_within_no_loop_comes_once() -> None:
-    run = rounds(0, planned_rounds=1)
-
-    assert rows(run)["steps", None] == pytest.approx(4.0)
-    assert run.not_seen[-1] == AFTER
-    assert FURTHER_ROUNDS not in run.not_seen
 
 
 def custom(loop: RecordedLoop, epochs: int) -> Run:
@@ -227,10 +183,6 @@ def test_epochs_of_a_loop_of_the_scripts_own_are_the_rounds_around_it() -> None:
         ("steps", None): 20.0,
         ("epoch_end", None): 10.0,
     }
-
-
-def test_more_epochs_than_the_source_tells_of_are_told_by_one() -> None:
-    assert custom(own_loop(planned_rounds=2, iterators=3), 3).scope == "epoch"
 
 
 def training(end_s: float | None, *, epochs: int = 2) -> Written:
@@ -278,21 +230,6 @@ def test_a_training_that_was_ended_is_carried_on_to_its_plan(
         ("epoch_end", None): 50.0,
     }
     assert (found.total_s, found.projected_total_s) == (pytest.approx(6.5), pytest.approx(301.0))
-
-
-def test_a_slow_first_epoch_is_not_what_the_others_are_carried_on_by() -> None:
-    """The baseline lies in it: an epoch of 6,000 steps of 10 ms. All others take 5 s."""
-    run = Written()
-    run.span("script", 0.0, None)
-    run.span("fit", 0.0, None, "fit", FIT_LINE)
-    run.epoch(0.0, 0.5, 60.5)
-    for epoch in range(5):
-        run.epoch(61.0 + 6.0 * epoch, 61.5 + 6.0 * epoch, 66.5 + 6.0 * epoch)
-    loop = fit_loop(epochs=20, steps_per_epoch=6000, steps=6 * 6000)
-    found = outcome_of(run, loop, 97.5, "timed-out")
-
-    assert found.epochs_planned == 20
-    assert rows(found)["steps", None] <= 60.0 + 19 * 5.0
 
 
 @pytest.mark.parametrize(
@@ -361,29 +298,6 @@ def test_a_loop_that_is_left_for_longer_than_between_its_epochs_is_over(
     assert (found.projected_total_s is not None) == carried_on
 
 
-@pytest.mark.parametrize(("test_s", "carried_on"), [(3.0, True), (60.0, False)])
-@pytest.mark.parametrize("in_a_loop", [False, True])
-def test_a_loop_whose_test_lasts_longer_than_its_validations_is_over(
-    test_s: float, carried_on: bool, in_a_loop: bool
-) -> None:
-    """As one of a hundred rounds that breaks off at the second, cut off while it is tested."""
-    run = Written()
-    run.span("script", 0.0, None)
-    run.epoch(0.0, 1.0, 3.0)
-    run.span("evaluation", 3.0, 4.0, "evaluate", 40)
-    run.epoch(4.0, 5.0, 7.0)
-    loops = [own_loop(planned_rounds=100, iterators=2)]
-    if in_a_loop:
-        run.span("steps", 7.0, None, "loop2")
-        loops.append(own_loop(id="loop2", line=50, role="evaluation"))
-    else:
-        run.span("evaluation", 7.0, None, "evaluate", 50)
-    root = make_recorded_operation("op3", "batch", cardinality=200)
-    found = ledger(run, recording_of(*loops, operations=[root]), 7.0 + test_s, "timed-out")
-
-    assert (found.projected_total_s is not None) == carried_on
-
-
 def test_a_loop_whose_next_epoch_waits_for_its_first_batch_goes_on() -> None:
     run = Written()
     run.span("script", 0.0, None)
@@ -393,18 +307,6 @@ def test_a_loop_whose_next_epoch_waits_for_its_first_batch_goes_on() -> None:
     recording = recording_of(own_loop(planned_rounds=10, iterators=2), operations=[root])
 
     assert ledger(run, recording, 60.0, "timed-out").epochs_planned == 10
-
-
-@pytest.mark.parametrize(("export_s", "carried_on"), [(1.0, True), (60.0, False)])
-def test_a_loop_of_one_pass_is_over_behind_it(export_s: float, carried_on: bool) -> None:
-    """As over a generator, whose length nothing tells."""
-    run = Written()
-    run.span("script", 0.0, None)
-    run.epoch(0.0, 1.0, 3.0)
-    found = ledger(run, recording_of(own_loop()), 3.0 + export_s, "timed-out")
-
-    assert found.scope == ("1000_steps" if carried_on else "run")
-    assert (found.projected_missing == NOT_TO_ITS_END) != carried_on
 
 
 @pytest.mark.parametrize(("test_s", "carried_on"), [(2.0, True), (60.0, False)])
@@ -423,14 +325,3 @@ def test_rounds_that_are_left_for_longer_than_between_them_are_over(
 
     assert (found.projected_total_s is not None) == carried_on
     assert found.projected_missing == (None if carried_on else NOT_TO_ITS_END)
-
-
-def test_of_a_loop_without_a_known_length_it_is_an_epoch() -> None:
-    run = Written()
-    run.span("script", 0.0, None)
-    run.epoch(0.0, 1.0, 3.0)
-    root = make_recorded_operation("op3", "batch", cardinality=200)
-    found = ledger(run, recording_of(own_loop(), operations=[root]), 3.0, "interrupted")
-
-    assert found.scope == "epoch"
-    assert sum(one.seconds for one in found.seen) == pytest.approx(3.0)

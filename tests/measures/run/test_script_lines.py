@@ -18,8 +18,7 @@ from pipediag.measures.run.ledger import (
 from pipediag.measures.run.places import Place, Spent
 from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, Run
 from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.timeline import SeenLine, SeenLines, Span, Timeline, parse_timeline, seen_line
-from pipediag.vocabulary import RunPartName
+from pipediag.session.timeline import SeenLine, SeenLines, Span, Timeline
 from tests.recordings import make_block, make_plan, make_recorded_loop, make_recording, make_window
 from tests.records import MS, SCRIPT
 
@@ -76,20 +75,6 @@ def test_what_a_loop_that_evaluates_lets_go_of_is_a_part_of_the_evaluation() -> 
     assert line_shares(spent, groups, NS_AT) == {END: {evaluation: 0.6, own(END, 8): 0.2}}
 
 
-def test_a_line_of_a_function_is_told_by_it() -> None:
-    (shares,) = line_shares(
-        SPENT, [seen(0, 900, a_line(3, 250, function="Rows.load"))], NS_AT
-    ).values()
-
-    assert shares == {Place("before_training", "in `Rows.load`", "train.py", 3): 0.25}
-
-
-def test_what_was_seen_of_a_line_at_several_times_is_added_up() -> None:
-    groups = [seen(0, 400, a_line(3, 30)), seen(400, 800, a_line(3, 20))]
-
-    assert line_shares(SPENT, groups, NS_AT) == {BEFORE: {own(BEFORE, 3): 0.05}}
-
-
 def test_an_import_is_all_that_was_seen_of_its_line() -> None:
     """In its own code and in a framework's, whichever was seen last."""
     frameworks = replace(a_line(1, 700, importing=True), in_framework=True)
@@ -117,11 +102,6 @@ def test_lines_that_were_seen_for_longer_than_there_is_are_scaled_down() -> None
     }
 
 
-def test_lines_are_at_the_place_of_the_middle_of_their_moments() -> None:
-    assert list(line_shares(SPENT, [seen(500, 1499, a_line(3, 100))], NS_AT)) == [BEFORE]
-    assert list(line_shares(SPENT, [seen(500, 1500, a_line(3, 100))], NS_AT)) == [END]
-
-
 @pytest.mark.parametrize(
     "place",
     [
@@ -134,24 +114,6 @@ def test_lines_are_at_the_place_of_the_middle_of_their_moments() -> None:
 )
 def test_what_has_a_place_of_its_own_is_not_divided(place: Place) -> None:
     assert line_shares([Spent(place, 0, 9)], [seen(0, 0, a_line(3, 100))], {place: 9}) == {}
-
-
-@pytest.mark.parametrize(
-    "part", ["before_training", "between_loops", "epoch_end", "after_training"]
-)
-def test_the_scripts_own_code_is_divided(part: RunPartName) -> None:
-    place = Place(part)
-
-    shares = line_shares([Spent(place, 0, 9)], [seen(0, 0, a_line(3, 100))], {place: 200 * MS})
-    assert shares == {place: {own(place, 3): 0.5}}
-
-
-def test_what_was_seen_before_the_run_or_where_nothing_is_left_is_nowhere() -> None:
-    later = [Spent(BEFORE, 5 * MS, 1000 * MS)]
-
-    assert line_shares(later, [seen(0, 4, a_line(3, 100))], NS_AT) == {}
-    assert line_shares(SPENT, [seen(0, 4, a_line(3, 100))], {BEFORE: 0}) == {BEFORE: {}}
-    assert line_shares(SPENT, [seen(0, 4, a_line(3, 0))], NS_AT) == {BEFORE: {}}
 
 
 def test_a_place_is_divided_measured_or_projected() -> None:
@@ -169,12 +131,6 @@ def test_a_place_is_divided_measured_or_projected() -> None:
     }
 
 
-def test_what_is_not_in_the_whole_has_no_lines_there() -> None:
-    assert divided_by_lines({END: Projected(5.0, 1)}, {BEFORE: {IMPORTS: 0.3}}) == {
-        END: Projected(5.0, 1)
-    }
-
-
 SAVES = Place("epoch_end", "the callback Saves", "train.py", 7, "loop1")
 
 
@@ -187,12 +143,6 @@ def test_a_callback_is_at_the_line_of_it_that_was_met_for_longest() -> None:
     ]
 
     assert hottest_lines(spent, groups) == {SAVES: 10}
-
-
-def test_a_line_of_a_callback_that_was_hardly_met_is_left_alone() -> None:
-    spent = [Spent(SAVES, 0, 1500 * MS)]
-
-    assert hottest_lines(spent, [seen(0, 900, a_line(10, 40))]) == {}
 
 
 S = 1_000_000_000
@@ -211,17 +161,6 @@ def test_the_time_of_a_line_is_divided_by_whose_code_ran() -> None:
     by_words = {place.what: ns for place, ns in divided.items() if place.line == 4}
     assert by_words == {OWN_LINE: 3 * S, OWN_LINE + IN_FRAMEWORK: 5 * S}
     assert divided[before] == 2 * S
-
-
-def test_what_is_written_of_a_line_is_read_again() -> None:
-    seen = SeenLines(0, S, (line(4, S, in_framework=True),))
-    assert parse_timeline([seen_line(seen)]).seen == [seen]
-
-
-def test_a_line_that_was_written_without_it_is_the_script_s() -> None:
-    written = b'["lines", 0, 1, [["train.py", 4, "<module>", false, 1]]]'
-    (seen,) = parse_timeline([written]).seen
-    assert seen.lines[0].in_framework is False
 
 
 KEEPS = SeenLine(SCRIPT, 41, "keeps", importing=False, ns=150 * MS)
@@ -254,13 +193,6 @@ def test_a_line_that_a_fit_comes_to_after_each_epoch_is_carried_on_and_not_count
     run = ledger(loop, Span(2, "fit", 0, 600 * MS, "fit", SCRIPT, 20))
     assert run.seconds_of("epoch_end") == pytest.approx(10 * 0.2)
     assert seconds_in_line(run) == pytest.approx(10 * 0.15)
-
-
-def test_in_the_one_epoch_of_a_loop_without_a_known_end_the_line_is_named() -> None:
-    run = ledger(make_recorded_loop(kind="eager", planned_steps=None, keras=None))
-    assert run.scope == "epoch"
-    assert run.seconds_of("epoch_end") == pytest.approx(0.2)
-    assert seconds_in_line(run) == pytest.approx(0.15)
 
 
 def test_letting_go_of_an_iterator_that_was_slow_once_is_not_carried_on() -> None:
