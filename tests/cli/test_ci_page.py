@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -265,39 +263,3 @@ def test_actions_compare_both_versions_in_one_job(
     assert bool(job.failed) is fails
     assert ("against reports/base: failed" in job.summary) is fails
     assert "3 and 3 runs" in job.summary
-
-
-@pytest.mark.skipif(shutil.which("git") is None, reason="pre-commit works in a repository of git")
-@pytest.mark.parametrize(("percent", "passes"), [(5.0, True), (70.0, False)])
-def test_pre_commit_holds_a_push(workplace: Workplace, percent: float, passes: bool) -> None:
-    pytest.importorskip("pre_commit")
-    (workplace.directory / ".pre-commit-config.yaml").write_text(written("yaml", "repos:"))
-    workplace.measured(of_input_wait(percent))
-    for command in (["git", "init", "-q"], ["git", "add", "."]):
-        assert workplace.run(command).returncode == 0
-    home = str(workplace.directory.parent / "home")
-    call = [sys.executable, "-m", "pre_commit", "run", "--all-files", "--hook-stage"]
-    variables = {"PRE_COMMIT_HOME": home, "HOME": home}
-    done = workplace.run([*call, "pre-push"], **variables)
-
-    assert (done.returncode == 0) is passes, done.stdout + done.stderr
-    assert ("over the limit of 20 %" in done.stdout) is not passes
-    # A commit does not wait for a measurement.
-    at_commit = workplace.run([*call, "pre-commit"], **variables)
-    assert (at_commit.returncode, "training speed" in at_commit.stdout) == (0, False)
-
-
-@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
-def test_make_measures_where_the_script_is_newer(workplace: Workplace) -> None:
-    (workplace.directory / "Makefile").write_text(written("makefile", "gate:"), encoding="utf-8")
-    workplace.measured(of_input_wait(70.0))
-    outputs = list(_made(workplace, times=2))
-    assert [status for status, _ in outputs] == [2, 2]
-    assert all("Error 1" in said for _, said in outputs)
-    assert ["train.py has run" in said for _, said in outputs] == [True, False]
-
-
-def _made(workplace: Workplace, times: int) -> Iterator[tuple[int, str]]:
-    for _ in range(times):
-        done = workplace.run(["make", "gate"])
-        yield done.returncode, done.stdout + done.stderr
