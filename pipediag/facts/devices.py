@@ -55,7 +55,7 @@ def held_up(device: DeviceActivity, cause: GapCause) -> list[tuple[DeviceGap, fl
 
 
 def longest_doing(device: DeviceActivity, cause: GapCause) -> tuple[str, float] | None:
-    """What the launching thread did in most of the time lost to this cause, and for how long (ms).
+    """Return what the launching thread did longest in the time lost to this cause, and its ms.
 
     None where no recorded gap says it.
     """
@@ -108,7 +108,7 @@ class ProfileClock:
         return self.rows[step].index
 
     def agrees(self, gap: DeviceGap) -> bool:
-        """Whether a gap lies in the step that it says it began in."""
+        """Return True if a gap lies in the step that it says it began in."""
         if gap.step is None or not 0 <= gap.step < len(self.rows):
             return False
         row, at_ms = self.rows[gap.step], self.run_ms(gap.start_ms)
@@ -117,7 +117,7 @@ class ProfileClock:
 
 
 def profile_clock(session: Session) -> ProfileClock | None:
-    """None without a profiled step, and where gaps do not lie in the steps that they name."""
+    """Return the clock; None without profiled steps, or where gaps are not in the steps named."""
     rows = tuple(row for row in session.step_rows if row.window == "profile")
     gaps = [gap for device in session.devices for gap in device.gaps if gap.step is not None]
     if not rows or not gaps:

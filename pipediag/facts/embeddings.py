@@ -40,7 +40,7 @@ hides a part from there on. Own choice: less changes no figure that is shown."""
 def parts_ms(
     session: Session, tables: Iterable[Embedding], parts: Iterable[TablePart]
 ) -> float | None:
-    """Milliseconds of a step in these parts of these tables; None where one's were not told."""
+    """Milliseconds of a step in these parts of these tables; None where one's are not known."""
     if session.embedding_cost is None:
         return None
     wanted, found = set(parts), 0.0
@@ -66,8 +66,8 @@ def part_ms(session: Session, part: StepPart) -> float | None:
 
 
 def hidden(cost: EmbeddingCost, wanted: Set[tuple[StepPart, str | None, str | None]]) -> bool:
-    """Whether XLA fused any of these parts, given with layer and variable, with others, or may have
-    computed them where the profile does not tell."""
+    """Return True if XLA fused any of these parts, given with layer and variable, with others, or
+    may have computed them where the profile does not tell."""
     fused = (
         one.percent
         for one in cost.fused
@@ -77,8 +77,6 @@ def hidden(cost: EmbeddingCost, wanted: Set[tuple[StepPart, str | None, str | No
 
 
 def _unkept_percent(cost: EmbeddingCost) -> float:
-    """Of the compute: at most what ran in programs that the profile does not keep, which may hold
-    any part."""
     if NO_PROGRAM not in cost.notes:
         return 0.0
     not_told = sum(one.percent for one in cost.parts if one.part == "not_told")
@@ -86,7 +84,7 @@ def _unkept_percent(cost: EmbeddingCost) -> float:
 
 
 def percent_of_step(session: Session, ms: float | None) -> float | None:
-    """Of the mean step; None where that or the time is not known."""
+    """Return the time in percent of the mean step; None where either is not known."""
     if ms is None or session.steps is None or not session.steps.mean_ms:
         return None
     return 100.0 * ms / session.steps.mean_ms
@@ -129,7 +127,7 @@ def _zero_pads(table: Embedding) -> bool:
 
 
 def masks_a_token(table: Embedding) -> bool:
-    """Whether the table masks id 0 although that stands for a token."""
+    """Return True if the table masks id 0 although that stands for a token."""
     ids = table.ids
     if ids is None or not table.mask_zero:
         return False
@@ -189,7 +187,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """What training needs, held against the memory of the device."""
+    """The memory that training needs, compared with that of the device."""
 
     tables: list[TableMemory]
     """The largest first."""
@@ -205,7 +203,7 @@ class MemoryPlan:
 
     @property
     def lacking_bytes(self) -> int:
-        """What the device has too little; 0 where it fits or the device is not known."""
+        """The bytes that the device has too little; 0 where it fits or the device is not known."""
         return 0 if self.device_bytes is None else max(0, self.needed_bytes - self.device_bytes)
 
 
@@ -221,14 +219,14 @@ def plan_memory(session: Session) -> MemoryPlan | None:
     sizes.sort(key=lambda pair: -pair[1].peak_bytes)
     tables = [one for _, one in sizes]
     other = _other_bytes(keras, session.embeddings)
-    held = sum(one.table_bytes + one.slot_bytes for one in tables)
+    kept = sum(one.table_bytes + one.slot_bytes for one in tables)
     # Copies of lookups are gone when the updates make their temporaries.
     beside = max(sum(one.temporary_bytes for one in tables), sum(one.copy_bytes for one in tables))
     given = session.device_memory_bytes
     return MemoryPlan(
         tables=tables,
         other_bytes=other,
-        needed_bytes=held + beside + (other or 0),
+        needed_bytes=kept + beside + (other or 0),
         device_bytes=given or gpu_memory_bytes(session),
         given=given is not None,
         alternatives=list(_alternatives(*sizes[0])) if sizes else [],

@@ -60,7 +60,7 @@ def loop_at(session: Session, row: RunPart) -> Loop | None:
 
 
 def wait_percent(loop: Loop) -> float | None:
-    """What of its steps is waiting for input; None where that is not known."""
+    """Return the share of its steps that waits for input, in percent; None where not known."""
     seen = loop.evaluation
     if seen is None or seen.consumer_ms is None or seen.step_ms <= 0:
         return None
@@ -101,12 +101,12 @@ def cache_place(pipeline: Pipeline, work: Operation) -> Operation | None:
 
 
 def shuffled_above(pipeline: Pipeline, place: Operation) -> bool:
-    """Whether a cache there would keep one order of what comes in another one each time."""
+    """Return True if a cache there would keep one order of what comes in another one each time."""
     return any(op.kind == "shuffle" for op in upstream_of(pipeline.ops, place))
 
 
 def elements_of_a_batch(pipeline: Pipeline, place: Operation) -> int | None:
-    """How many elements of this operation a batch of the loop takes; None where none says so."""
+    """Return how many elements of this operation a batch of the loop takes, where known."""
     factor = 1
     for op in _chain(pipeline):
         if op.id == place.id:
@@ -122,19 +122,19 @@ def elements_of_a_batch(pipeline: Pipeline, place: Operation) -> int | None:
 
 
 def is_end(pipeline: Pipeline, place: Operation) -> bool:
-    """Whether nothing but a prefetch stands behind it."""
+    """Return True if nothing but a prefetch stands behind it."""
     last = next((op for op in _chain(pipeline) if op.kind not in _PASSED_ON), None)
     return last is not None and last.id == place.id
 
 
 def held_bytes(place: Operation) -> int | None:
-    """What a cache behind it would hold; None where that is not known."""
+    """Return the size of a cache behind it; None where that is not known."""
     count, each = place.cardinality, place.element_bytes
     return count * each if count is not None and count >= 0 and each is not None else None
 
 
 def _chain(pipeline: Pipeline) -> Iterator[Operation]:
-    """From what hands batches to the loop up to where several datasets meet, or to the source."""
+    """Yield operations from the loop up to where several datasets meet, or to the source."""
     path = [op for op in pipeline.ops if op.inside_function_of is None]
     by_id = {op.id: op for op in path}
     op = path[-1] if path else None

@@ -68,7 +68,7 @@ def pool_size(session: Session, op: Operation) -> int | None:
 
 
 def on_accelerator(devices: Iterable[OfAKind]) -> bool:
-    """Whether one of TensorFlow's devices is no CPU."""
+    """Return True if one of TensorFlow's devices is no CPU."""
     return any(device.kind.upper() != "CPU" for device in devices)
 
 

@@ -62,14 +62,14 @@ def run_id(session: Session) -> str:
     It begins with a letter: digits with an `e` among them would be read as a number.
     """
     script = session.script
-    told = (
+    identifying = (
         session.created_at,
         script.path,
         *script.args,
         session.environment.fingerprint,
         repr(session.wall_s),
     )
-    digest = hashlib.sha256("\0".join(told).encode("utf-8", "surrogatepass")).hexdigest()
+    digest = hashlib.sha256("\0".join(identifying).encode("utf-8", "surrogatepass")).hexdigest()
     return f"r{digest[:11]}"
 
 

@@ -21,7 +21,7 @@ two places can name another one first. Among those that fail:
    is lost by dealing with it later.
 5. What was not tried and makes the run less than a tenth faster at most (`WORTH_DOING`), however
    severe. It is listed with the findings,
-   and nobody is told to do it first: then there is nothing to do. So is what a trial confirmed of
+   and it is no next step: then there is nothing to do. So is what a trial confirmed of
    the steps where the run is too short to make up for what is traced and compiled once.
 6. What a trial left open, and last what it refuted. Neither is anything to do now, so neither is
    ever named first.
@@ -130,8 +130,8 @@ def concluded(session: Session, findings: Iterable[Finding]) -> Session:
         session.verdict.where,
     )
     failed = failed_by_itself(session) is not None
-    told = [one for one in ordered if one.subject in _BEFORE_SPEED] if failed else ordered
-    steps = _next_steps(told) or what_remains(session)
+    advised = [one for one in ordered if one.subject in _BEFORE_SPEED] if failed else ordered
+    steps = _next_steps(advised) or what_remains(session)
     verdict = session.verdict.model_copy(update={"next_steps": steps})
     return session.model_copy(update={"findings": ordered, "verdict": verdict})
 
@@ -151,7 +151,7 @@ def in_order(findings: Iterable[Finding], where: RunPartName | None = None) -> l
 
 
 def _with_equal_gains(ordered: list[Finding]) -> list[Finding]:
-    """Return the findings, those confirmed whose gains can't be told apart in a fixed order."""
+    """Return the findings, those confirmed whose gains can't be distinguished in a fixed order."""
     waiting = [finding for finding in ordered if _group(finding) == _CONFIRMED]
     if len(waiting) < 2:
         return ordered
@@ -182,7 +182,7 @@ def _gain_range(finding: Finding) -> tuple[float, float]:
 
 
 def _named_by_the_verdict_first(ordered: list[Finding], where: RunPartName | None) -> list[Finding]:
-    """With the advice on that part before what is confirmed, where it is worth more."""
+    """Put the advice on that part before what is confirmed, where it gains more."""
     confirmed = [finding for finding in ordered if _group(finding) == _CONFIRMED]
     named = [one for one in ordered if _group(one) == _UNTRIED and one.part == where != "steps"]
     if not confirmed or not named or any(one.part == where for one in confirmed):
@@ -196,7 +196,7 @@ def _named_by_the_verdict_first(ordered: list[Finding], where: RunPartName | Non
 
 
 def to_act_on(finding: Finding) -> bool:
-    """Whether its advice is to be followed as far as is known."""
+    """Return True if its advice is to be followed as far as is known."""
     if finding.status == "informative":
         return finding.trial.state == "confirmed"
     return finding.status == "fail" and (
@@ -205,13 +205,13 @@ def to_act_on(finding: Finding) -> bool:
 
 
 def worth_doing(finding: Finding) -> bool:
-    """Whether it is to be acted on, and for more than a small gain that nobody has seen yet."""
+    """Return True if it is to be acted on, for more than a small gain that nobody has seen."""
     return _group(finding) <= _UNTRIED
 
 
 def costs_the_run(finding: Finding) -> bool:
-    """Whether the run takes as long as before with what makes a part of it faster, or longer, as
-    far as the middle of its gain tells."""
+    """Return True if the run takes as long as before with what makes a part of it faster, or
+    longer, as far as the middle of its gain tells."""
     return finding.for_run is not None and finding.for_run.speedup <= 1.0
 
 
@@ -249,7 +249,7 @@ def _gain(finding: Finding) -> float:
 
 
 def known_gain(finding: Finding) -> float | None:
-    """As measured, or at most; None where nothing tells, or speed is not the point.
+    """Return the measured gain, or the upper bound; None where speed is not the point.
 
     Of the run, or of the finding's part of it where no ledger tells more.
     """
@@ -274,7 +274,7 @@ def _behind_what_they_wait_for(findings: list[Finding]) -> list[Finding]:
 
 
 def _waits(finding: Finding, others: Sequence[Finding]) -> bool:
-    """Whether one of the others comes first.
+    """Return True if one of the others comes first.
 
     Results are right or wrong whatever comes first, and what a trial confirmed was seen to help by
     itself.
@@ -285,8 +285,8 @@ def _waits(finding: Finding, others: Sequence[Finding]) -> bool:
 
 
 def _is_settled(finding: Finding, others: Sequence[Finding]) -> bool:
-    """Whether a change of the same operation is confirmed that buys as much as this advice could:
-    what it says of that operation was measured before the change."""
+    """Return True if a change of the same operation is confirmed that buys as much as this advice
+    could: what it says of that operation was measured before the change."""
     if finding.op_id is None or finding.subject != "speed" or finding.trial.state == "confirmed":
         return False
     gains = [
@@ -360,13 +360,13 @@ def _in_the_run(session: Session) -> Iterator[str]:
     verdict, run = session.verdict, session.run
     if run is None or verdict.where is None or verdict.where not in _PARTS:
         return
-    name, look = _PARTS[verdict.where]
+    name, hint = _PARTS[verdict.where]
     taken_s = sum(row.seconds for row in rows_to_have_back(run, verdict.where))
     place = _at(verdict.where_file, verdict.where_line)
     yield (
         f"What remains is {name}: {exact_time(taken_s * 1e3)} of {whole_in_words(run)} "
         f"({exact_time(run.whole_s * 1e3)}){f', most of it{place}' if place else ''}"
-        f"{_at_most(bound(run.whole_s, taken_s))}. {look}"
+        f"{_at_most(bound(run.whole_s, taken_s))}. {hint}"
     )
 
 
@@ -412,9 +412,9 @@ def _input(session: Session) -> Iterator[str]:
         )
 
 
-def _of_group(session: Session, group: Group, look: str) -> str:
+def _of_group(session: Session, group: Group, hint: str) -> str:
     said = _of_step(session, class_ms(session, GROUPS[group]))
-    return f"What remains is {_GROUPS[group]}: {said}. {look}"
+    return f"What remains is {_GROUPS[group]}: {said}. {hint}"
 
 
 def _of_step(session: Session, part_ms: float) -> str:
@@ -425,7 +425,6 @@ def _of_step(session: Session, part_ms: float) -> str:
 
 
 def _of_compute(session: Session) -> str:
-    """Where to look for it: kernels are a GPU's, and named there alone."""
     if any(device.kind.upper() == "GPU" for device in session.environment.devices):
         return "Device idle time names the kernels that take most of it."
     return "It is the model itself: make it smaller, or give it a faster processor."

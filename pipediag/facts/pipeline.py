@@ -75,7 +75,8 @@ def filled_shuffles(session: Session) -> list[tuple[Operation, list[Operation]]]
 
 
 def reaches_the_loop(session: Session, op: Operation, without: Iterable[str]) -> bool:
-    """Whether this one's elements can reach the training loop past operations of these kinds."""
+    """Return True if this one's elements can reach the training loop past operations of these
+    kinds."""
     last = last_operation(session)
     barred = set(without)
     ops = session.pipeline.ops if session.pipeline else []
@@ -124,13 +125,13 @@ def measured_at(session: Session, op: Operation) -> Operation:
 
 
 def delay_ms(session: Session, op: Operation) -> float | None:
-    """What the operation adds to a step, in milliseconds: self time over the calls in flight."""
+    """Return what the operation adds to a step, in ms: self time over the calls in flight."""
     at = measured_at(session, op)
     return at.latency_ms_per_step if at.latency_ms_per_step is not None else at.self_ms_per_step
 
 
 def costlier(session: Session, inner: Operation, outer: Operation | None) -> Operation:
-    """Where the cost of an operation within another one's function is to be read.
+    """Return the operation that shows the cost of one within another one's function.
 
     Each element of the outer operation has an inner iterator of its own, and tf.data's model
     forgets one that has ended: the greater of the two costs is then the outer operation's.
@@ -141,7 +142,7 @@ def costlier(session: Session, inner: Operation, outer: Operation | None) -> Ope
 
 
 def call_name(op: Operation) -> str:
-    """How the operation is referred to in advice: `map` at a line, or `map` alone."""
+    """Return the name for advice: `map` at a line, or `map` alone."""
     return f"{kind_name(op)} at line {op.line}" if op.line else kind_name(op)
 
 
@@ -151,18 +152,18 @@ def kind_name(op: Operation) -> str:
 
 
 def framework_call(op: Operation) -> str:
-    """How the user's call is referred to within which a framework made the operation."""
+    """Return the name of the user's call in which a framework made the operation."""
     return f"the call at line {op.line}" if op.line else "the call that makes the dataset"
 
 
 def place_name(op: Operation) -> str:
-    """How the operation is referred to in an edit's label: `map in line 12`, or `map` alone."""
+    """Return the name for an edit's label: `map in line 12`, or `map` alone."""
     made = op.kind if _is_itself(op) else f"{op.kind} of {op.helper}"
     return f"{made} in line {op.line}" if op.line else made
 
 
 def _is_itself(op: Operation) -> bool:
-    """Whether no helper makes it, or one that is called as what it makes, as `snapshot` is."""
+    """Return True if no helper makes it, or one with the same name, as `snapshot` has."""
     return op.helper is None or op.helper == op.kind
 
 
@@ -206,7 +207,7 @@ def between(session: Session, above: Operation, below: Operation) -> list[Operat
 
 
 def keeps_elements(ops: Iterable[Operation]) -> bool:
-    """Whether another order of the elements goes through each of these unharmed.
+    """Return True if another order of the elements goes through each of these unharmed.
 
     A take or a shard would choose other elements, a cache would freeze the order, and behind a
     batch or an interleave they are no longer the same things.
@@ -229,12 +230,12 @@ def option_of(pipeline: Pipeline | None, name: str) -> tuple[str, Scalar] | None
 
 
 def reshuffles(op: Operation) -> bool:
-    """Whether each pass has an order of its own here, which a cache behind it would freeze."""
+    """Return True if each pass has an order of its own, which a cache behind it would freeze."""
     return op.kind == "shuffle" and op.parameters.get("reshuffle_each_iteration") is not False
 
 
 def passes_over_data(session: Session) -> float | None:
-    """How often the loop reads its data: infinite under `repeat()`, None when it can't be told."""
+    """Return how often the loop reads its data: infinite under `repeat()`, None if not known."""
     repeats = [op.parameters.get("count") for op in operations(session, "repeat")]
     last = last_operation(session)
     if last is not None and last.cardinality is not None and last.cardinality >= 0:
@@ -258,7 +259,7 @@ def passes_over_data(session: Session) -> float | None:
 
 
 def prefetch_switched_off(session: Session) -> str | None:
-    """What keeps TensorFlow from appending a prefetch, as it is written, or None."""
+    """Return what keeps TensorFlow from appending a prefetch, as it is written, or None."""
     return prefetch_switched_off_in(session, session.pipeline)
 
 
@@ -275,7 +276,7 @@ def prefetch_switched_off_in(session: Session, pipeline: Pipeline | None) -> str
 
 
 def reads_as_run(ops: Sequence[Operation]) -> dict[str, list[str]]:
-    """What each operation reads from as it runs, by its id.
+    """Return what each operation reads from as it runs, by its id.
 
     By the plan, between whose operations stand those that TensorFlow put in.
     """
@@ -303,12 +304,12 @@ def uses(function: OperationFunction | None, family: frozenset[str]) -> list[str
 
 
 def draws_random(function: OperationFunction | None) -> bool:
-    """Whether two of its calls on one element may differ."""
+    """Return True if two of its calls on one element may differ."""
     return function is not None and tensorflow_names.draws_random(function.graph_ops)
 
 
 def only_looks_up(function: OperationFunction | None) -> bool:
-    """Whether it looks up in tables, and changes none nor anything else, nor draws.
+    """Return True if it looks up in tables, and changes none nor anything else, nor draws.
 
     TensorFlow calls it stateful all the same; its results hang on its element alone, so that it may
     be called in another order, for several at once and for a whole batch.
@@ -318,17 +319,17 @@ def only_looks_up(function: OperationFunction | None) -> bool:
 
 
 def differs_by_pass(op: Operation) -> bool:
-    """Whether two passes may give other elements here, as it or its function draws them."""
+    """Return True if two passes may give other elements here, as it or its function draws them."""
     return op.kind in DRAWING_KINDS or draws_random(op.function)
 
 
 def calls_python(op: Operation) -> bool:
-    """Whether elements pass through Python in this operation, not only while it is traced."""
+    """Return True if elements pass through Python, not only while it is traced."""
     return bool(uses(op.function, PYTHON_OPERATIONS))
 
 
 def changes_something(op: Operation) -> bool:
-    """Whether its Python visibly changes something, so that it is no function of its element."""
+    """Return True if its Python visibly changes something outside of itself."""
     return op.function is not None and op.function.side_effect is not None
 
 
@@ -403,12 +404,12 @@ def argument_of(op: Operation, parameter: str) -> str | None:
 
 
 def gives_batches_alone(op: Operation) -> bool:
-    """Whether the helper that makes the operation can't be told to give single examples."""
+    """Return True if the helper that makes the operation can't give single examples."""
     return op.helper in _BATCHES_ALONE
 
 
 def by_hand(op: Operation) -> str | None:
-    """How to change an operation that a helper makes, as sentences; None where the user made it."""
+    """Return how to change an operation that a helper makes; None where the user made it."""
     if op.helper is None:
         return None
     if op.helper in FROM_FILES_OR_ARRAYS:

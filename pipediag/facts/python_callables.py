@@ -98,7 +98,7 @@ def data_cores(host: Host | None) -> float:
 
 
 def hottest_line_sentence(session: Session) -> str:
-    """Names the line of Python met most often outside the training loop's thread, if any."""
+    """Return the line of Python met most often outside the training loop's thread, if any."""
     line = hot_line(session.host, "source", "other")
     if line is None:
         return ""
@@ -106,7 +106,7 @@ def hottest_line_sentence(session: Session) -> str:
 
 
 def pydataset(session: Session) -> KerasUse | None:
-    """How `fit` reads a Keras PyDataset, where the diagnosed loop does."""
+    """Return how `fit` reads a Keras PyDataset, where the diagnosed loop does."""
     loop = session.diagnosed_loop()
     keras = loop.keras if loop else None
     return keras if keras and keras.data_adapter == "PyDatasetAdapter" else None

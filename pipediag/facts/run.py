@@ -39,19 +39,19 @@ def steps_percent(loop: Loop | None) -> float | None:
 
 
 def seen_time(session: Session) -> LoopTime | None:
-    """Where the diagnosed loop's time went, if the end of an epoch was seen in it."""
+    """Return the time of the diagnosed loop, if the end of an epoch was seen in it."""
     loop = session.diagnosed_loop()
     time = loop.time if loop is not None else None
     return time if time is not None and time.epoch_ends_seen else None
 
 
 def fills_a_shuffle(session: Session, op: Operation) -> bool:
-    """Whether a shuffle waits for many of its elements before the first batch."""
+    """Return True if a shuffle waits for many of its elements before the first batch."""
     return any(op in upstream(session, shuffle) for shuffle in operations(session, "shuffle"))
 
 
 def holds_all(session: Session, shuffle: Operation) -> bool:
-    """Whether nothing above the shuffle ran any more once it handed elements on."""
+    """Return True if nothing above the shuffle ran any more once it handed elements on."""
     above = upstream(session, shuffle)
     running = shuffle.self_ms_per_step is not None
     return running and bool(above) and all(op.self_ms_per_step is None for op in above)
@@ -151,14 +151,14 @@ def making_ms(session: Session) -> float:
 
 
 def rows_of_loop(session: Session, part: RunPartName) -> list[RunPart]:
-    """What the diagnosed loop takes of a part; nothing without a ledger."""
+    """Return the diagnosed loop's rows of a part; none without a ledger."""
     loop = session.diagnosed_loop()
     rows = session.run.parts if session.run is not None and loop is not None else []
     return [row for row in rows if row.part == part and loop and row.loop_id == loop.id]
 
 
 def whole_in_words(run: Run) -> str:
-    """What percents of the ledger are of."""
+    """Return the name of what the ledger's percents are of."""
     return _SCOPES[run.scope]
 
 
@@ -175,7 +175,7 @@ ones."""
 
 
 def time_of_epochs(session: Session) -> LoopTime | None:
-    """Where the diagnosed loop's time goes with the starts of all its epochs; None if not known.
+    """Return the diagnosed loop's time with the starts of all its epochs; None if not known.
 
     Where no end of an epoch was seen, each later start waits as long as the first one if all that
     was waited for comes again: a shuffle that took in all of its costly elements before it handed

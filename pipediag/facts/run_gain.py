@@ -26,7 +26,7 @@ machine the imports of one script took 2.0 to 2.3 s while nothing ran beside it,
 
 @dataclass(frozen=True)
 class Taken:
-    """What a part of the run takes."""
+    """Seconds of a part of the run, with half of their 95 % interval."""
 
     seconds: float
     off_s: float
@@ -37,7 +37,6 @@ class Taken:
         return Taken(self.seconds + other.seconds, hypot(self.off_s, other.off_s))
 
     def share(self, part: float) -> Taken:
-        """So much of it."""
         return Taken(self.seconds * part, abs(self.off_s * part))
 
 
@@ -54,7 +53,7 @@ def _off_s(run: Run, row: RunPart) -> float:
 
 
 def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
-    """What its advice buys in all of the run: as measured, or else at most."""
+    """Return the gain of the run by its advice: as measured, or else at most."""
     run, trial = session.run, finding.trial
     if run is None or finding.about_results:
         return None
@@ -72,8 +71,7 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
 
 
 def _is_told(run: Run, gain: RunGain, trial: Trial | Combined) -> bool:
-    """Whether it is more than that the rounds which were seen are too few for what comes once: of
-    further ones nobody knows how many make up for it."""
+    """Return False if the rounds seen are too few for what comes once, and more may come."""
     of_once = (trial.speedup or 0.0) > 1.0 and gain.speedup <= 1.0
     return not (of_once and FURTHER_ROUNDS in run.not_seen)
 
@@ -84,7 +82,7 @@ def gain_at_most(run: Run | None, saved_s: float | None) -> RunGain | None:
 
 
 def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
-    """What all confirmed changes together buy in the run."""
+    """Return the gain of the run by all confirmed changes together."""
     run = session.run
     if run is None or combined.speedup is None:
         return None
@@ -100,7 +98,7 @@ def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
 
 
 def gain_without(run: Run, rows: Iterable[RunPart]) -> RunGain | None:
-    """What leaving that out would come to, by the ledger alone; None where nothing would remain."""
+    """Return the bound if these rows took no time; None where nothing would remain."""
     left_out = _taken(run, rows)
     gain = _saving(run, left_out.seconds, "measured")
     if gain is None:
@@ -155,7 +153,6 @@ def _measured(run: Run, shortened: Taken, trial: Trial | Combined) -> RunGain:
 
 
 def _limits(speedup: float, *off: Sequence[float]) -> Interval:
-    """Of what it is too large by at either end of each thing that it rests on."""
     below = hypot(*(max(0.0, *one) for one in off))
     above = hypot(*(min(0.0, *one) for one in off))
     return speedup - below, speedup + above
@@ -172,7 +169,6 @@ def _gain(run: Run, shortened_s: float, speedup: float, basis: Basis) -> RunGain
 
 
 def _saving(run: Run, saved_s: float, basis: Basis) -> RunGain | None:
-    """What is saved may be all of a part, of which no finite speed-up could be told."""
     return _becoming(run, run.whole_s - saved_s, basis) if 0.0 < saved_s < run.whole_s else None
 
 
@@ -189,14 +185,12 @@ def _becoming(run: Run, after_s: float, basis: Basis) -> RunGain:
 
 
 def _tried(session: Session, run: Run, finding: Finding) -> Taken:
-    """What its trial compared."""
     if finding.trial.basis == "epoch":
         return _epochs(session, run, finding.edit)
     return _shortened(session, run, finding)
 
 
 def _shortened(session: Session, run: Run, finding: Finding) -> Taken:
-    """What the finding's speed-up is of."""
     if finding.part == "steps":
         return _steps(session, run)
     rows = [row for row in run.parts if row.part == finding.part]
@@ -206,7 +200,7 @@ def _shortened(session: Session, run: Run, finding: Finding) -> Taken:
 
 
 def _kept(shortened: Taken, run: Run, edit: Edit | None) -> Taken:
-    """Without the first epoch where that fills a cache: it takes what it took."""
+    """Leave the first epoch out where that fills a cache: it takes what it took."""
     if edit is None or edit.loop_id is not None or not _fills_a_cache(edit):
         return shortened
     epochs = (run.epochs or 1.0) if run.scope == "run" else None
@@ -222,14 +216,12 @@ def _fills_a_cache(edit: Edit) -> bool:
 
 
 def _place_of(session: Session, finding: Finding) -> tuple[str | None, int | None]:
-    """Where the time goes that its advice is about: at the loop whose pipeline its edit changes."""
     loop_id = finding.edit.loop_id if finding.edit is not None else None
     loop = next((one for one in session.loops if one.id == loop_id), None)
     return (finding.file, finding.line) if loop is None else (loop.file, loop.line)
 
 
 def _steps(session: Session, run: Run) -> Taken:
-    """Of the diagnosed loop, whose steps were measured and tried."""
     return _taken(run, rows_of_loop(session, "steps"))
 
 

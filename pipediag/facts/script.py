@@ -20,12 +20,12 @@ _ASKED_TO_END = frozenset({-signal.SIGTERM, -signal.SIGHUP, -signal.SIGINT})
 
 
 def cut_short(script: Script) -> bool:
-    """Whether it failed or was ended before its end, by its outcome or its own status."""
+    """Return True if it failed or was ended before its end, by its outcome or its own status."""
     return script.outcome in CUT_SHORT or script.status not in (None, 0)
 
 
 def ended_from_outside(outcome: ScriptOutcome, status: int | None) -> bool:
-    """Whether `--timeout` or a signal that asks for it did: it would have gone on by itself.
+    """Return True if `--timeout` or a signal asked it to end: it would have gone on by itself.
 
     A script that raised, or that the system killed, would not: what it took is all that it takes.
     """
@@ -33,7 +33,7 @@ def ended_from_outside(outcome: ScriptOutcome, status: int | None) -> bool:
 
 
 def ending(script: Script) -> str:
-    """How it ended, as the end of a sentence."""
+    """Return how it ended, as the end of a sentence."""
     said = (script.detail or script.outcome).rstrip(".")
     if script.status is None:
         return f"{said}."
@@ -41,7 +41,7 @@ def ending(script: Script) -> str:
 
 
 def script_failure(session: Session) -> str | None:
-    """How the script failed before enough steps were seen, in a sentence; None if it did not."""
+    """Return how the script failed before enough steps were seen; None if it did not."""
     script = session.script
     if not cut_short(script) or (session.steps is not None and session.breakdown is not None):
         return None
@@ -55,7 +55,7 @@ def failed_by_itself(session: Session) -> str | None:
 
 
 _HELD: tuple[LoopKind, ...] = ("keras", "eager", "tf_function")
-"""A loop that runs inside a tf.function, or on several replicas, has no step to be held at."""
+"""A loop that runs inside a tf.function, or on several replicas, has no step for trials."""
 _TRIED: tuple[FindingStatus, ...] = ("fail", "informative")
 
 
@@ -85,17 +85,17 @@ def edits_for_held_loop(session: Session) -> list[Edit]:
 
 
 def can_be_held(loop: Loop) -> bool:
-    """Whether it is of a kind that trials can hold between two steps."""
+    """Return True if it is of a kind that trials can hold between two steps."""
     return loop.kind in _HELD and loop.replicas == 1 and not loop.from_python
 
 
 def ended_well(script: Script) -> bool:
-    """Whether it came to its end by itself, and says that all went well."""
+    """Return True if it came to its end by itself, and says that all went well."""
     return script.outcome in ("finished", "exited") and script.status == 0
 
 
 def _has_side_effects(session: Session) -> bool:
-    """Whether Python in the pipeline visibly changes other things, so no arm is built of it."""
+    """Return True if Python in the pipeline visibly changes other things."""
     functions = [op.function for op in session.pipeline.ops] if session.pipeline else []
     return any(function is not None and function.side_effect for function in functions)
 

@@ -17,12 +17,12 @@ _SHAPE = re.compile(r"shape=\(([^)]*)\)")
 
 
 def lengths_vary(element_spec: str) -> bool:
-    """Whether a shape has an unknown dimension behind the batch's own."""
+    """Return True if a shape has an unknown dimension behind the batch's own."""
     return any("None" in dimensions[1:] for dimensions in _dimensions(element_spec))
 
 
 def ranks(element_spec: str) -> list[int]:
-    """How many dimensions each component of a batch has, the batch's own among them."""
+    """Return how many dimensions each component of a batch has, with the batch's own."""
     return [len(dimensions) for dimensions in _dimensions(element_spec)]
 
 
@@ -32,7 +32,7 @@ def _dimensions(element_spec: str) -> list[list[str]]:
 
 
 def is_legacy(session: Session, loop: Loop | None) -> bool:
-    """Whether the loop's model is one of the package `tf_keras`.
+    """Return True if the loop's model is one of the package `tf_keras`.
 
     What was imported tells it only where the model was not asked: libraries such as
     `tensorflow_hub` import `tf_keras` beside the Keras that trains.
@@ -42,7 +42,7 @@ def is_legacy(session: Session, loop: Loop | None) -> bool:
 
 
 def keras_3(session: Session) -> KerasUse | None:
-    """How the diagnosed loop trains; None where it is none of Keras', or one of `tf_keras`."""
+    """Return how the diagnosed loop trains with Keras 3; None where it does not."""
     loop = session.diagnosed_loop()
     return None if loop is None or is_legacy(session, loop) else loop.keras
 
@@ -105,7 +105,7 @@ def most_percent(session: Session, classes: Iterable[StepClass]) -> float:
 
 
 def consumer_ms(session: Session) -> float | None:
-    """What a step takes beside its input, while this pipeline runs; None without a breakdown.
+    """Return what a step takes beside its input, while this pipeline runs; None if not known.
 
     Step over ceiling where there is one, as its definition; otherwise step less input wait. Where
     the ceiling is that of the consumer alone, as the two share the CPUs, it is the step less what
@@ -123,13 +123,12 @@ def consumer_ms(session: Session) -> float | None:
 
 
 def _waited_beside_shared_cpus(session: Session) -> float | None:
-    """What GetNext waited, by tf.data's own clock, where the input takes CPUs from the consumer."""
     wait = session.input_wait
     return wait.native_percent if wait is not None and wait.contention == "cpu" else None
 
 
 def uneven(steps: Steps) -> str | None:
-    """Why the mean is not what most steps take, as a sentence; None where it is about that."""
+    """Return why the mean is not what most steps take; None where it is about that."""
     if steps.mean_ms > UNEVEN * steps.median_ms:
         return (
             "Few long steps dominate: they make the mean, which the breakdown adds up to, larger "
@@ -141,7 +140,7 @@ def uneven(steps: Steps) -> str | None:
 
 
 def on_torch(session: Session) -> bool:
-    """Whether Keras runs on PyTorch, where it refuses several steps a call and has no XLA."""
+    """Return True if Keras runs on PyTorch, which has no XLA and no calls of several steps."""
     return session.environment.keras_backend == "torch"
 
 
@@ -152,9 +151,8 @@ def limits_within(interval: Interval) -> list[float]:
 
 
 def only_input_is_told(session: Session) -> bool:
-    """Whether PyTorch computes the step unseen by the profiler, and the input wait is known: more
-    steps would tell no more. The kernels of a GPU are seen, whoever launches them.
-    """
+    """Return True if PyTorch computes the step unseen by the profiler, and the input wait is known:
+    more steps would tell no more. The kernels of a GPU are seen, whoever launches them."""
     shares = session.breakdown
     if shares is None or not on_torch(session) or shares["device_compute"].percent:
         return False

@@ -121,7 +121,7 @@ def measure_ceiling(
         return Ceiling(
             speedup_if_input_free=None,
             next_bottleneck=None,
-            missing="The step is input wait alone; how fast the consumer is can't be told.",
+            missing="The step is input wait alone; how fast the consumer is, is not known.",
         )
     draws = 100.0 / np.clip(100.0 - input_wait.draws, _LEAST_CONSUMER_PERCENT, None)
     return Ceiling(

@@ -166,7 +166,6 @@ def _longest_gaps(
     pipeline: Pipeline | None,
     operation_of: Mapping[IteratorKey, str],
 ) -> list[DeviceGap]:
-    """In order of time."""
     longest = np.argsort(-device.gaps.lengths_ns, kind="stable")[:MOST_GAPS]
     columns = gap_columns(device, trace, np.sort(longest))
     ops = {op.id: op for op in (pipeline.ops if pipeline else [])}

@@ -39,7 +39,7 @@ _NOT_WRITTEN = "The step does not write it."
 def describe_embeddings(variables: list[RecordedVariable]) -> list[Embedding]:
     """One row for each table, the largest first.
 
-    Where no traced step tells of the slots, they are reckoned at the width of the table.
+    Where no traced step tells of the slots, they are computed from the width of the table.
     """
     rows = [_describe(variable) for variable in variables]
     return sorted(rows, key=lambda row: -row.table_bytes)
@@ -146,10 +146,10 @@ def item_bytes(dtype: str) -> int:
 
 
 NO_TABLE = "The steps look up no embedding table."
-_GRAPH_NOT_READ = "The graph of the step was not read, so that its operations are not told apart."
+_GRAPH_NOT_READ = "The graph of the step was not read, so its operations are not divided."
 _NO_NAMES = (
     "Python runs the operations of the step one by one, which have no names in a profile, so that "
-    "they are not told apart."
+    "they are not divided."
 )
 _NO_COMPUTE = "The profile shows no compute in its steps."
 _BY_RESULT = "XLA fuses operations: what it fused counts as the part that its result is of."
@@ -162,7 +162,7 @@ _NOT_TOLD: _Part = ("not_told", None, None)
 
 
 def has_parts(recording: Recording, loop: RecordedLoop) -> bool:
-    """Whether it is known which operations of the loop's step belong to tables."""
+    """Return True if it is known which operations of the loop's step belong to tables."""
     return bool(loop.vocabulary_operations) or any(
         table.use is not None and table.use.operations for table in _tables(recording, loop)
     )
@@ -175,7 +175,7 @@ def measure_embedding_cost(
     trace_missing: str | None,
     breakdown: dict[StepClass, Share] | Missing,
 ) -> EmbeddingCost | Missing:
-    """The step's compute by part, or why it can't be told."""
+    """Return the step's compute by part, or why that is not known."""
     if not recording.variables:
         return Missing(loop.tables_missing or NO_TABLE)
     if not has_parts(recording, loop):
@@ -257,7 +257,7 @@ def _notes(times: ComputeTimes) -> Iterator[str]:
 
 
 class _Names:
-    """What the operations of a profile are, as the step's graph has them."""
+    """The parts of the step that the operations of a profile belong to."""
 
     def __init__(self, tables: list[RecordedVariable], loop: RecordedLoop) -> None:
         self._parts: dict[str, _Part] = dict.fromkeys(
@@ -277,11 +277,11 @@ class _Names:
         return self._parts.get(name, _REST)
 
     def parts_of(self, work: CompiledWork) -> frozenset[_Part]:
-        """The part that the result of what XLA compiled is of; several where none is told.
+        """Return the part that the result of what XLA compiled is of; several where not known.
 
         What ends in the rest of the model may be a lookup above all, as rows that are gathered and
         added up at once.
         """
         result = frozenset(map(self.part_of, work.ends_in))
-        held = frozenset(map(self.part_of, work.holds))
-        return held if len(result) > 1 or result == {_REST} else result
+        all_parts = frozenset(map(self.part_of, work.holds))
+        return all_parts if len(result) > 1 or result == {_REST} else result

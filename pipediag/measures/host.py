@@ -157,7 +157,6 @@ def measure_host(
 
 
 def _unread(track: HostTrack, spans_ns: Sequence[WindowNs]) -> Missing | None:
-    """Why there is nothing to say of these spans, or None where there is."""
     if track.missing is not None:
         return Missing(track.missing)
     samples = _samples(track, spans_ns)
@@ -186,12 +185,12 @@ def hot_lines(stacks: Sequence[RecordedStacks]) -> list[HotLine]:
 
 def _source_cpu_ms(pid: int, windows: Sequence[RecordedWindow]) -> float | None:
     """CPU time per step of Python threads beside the training loop's, ours left out."""
-    told = [window for window in windows if window.python_thread_cpu_ns]
-    steps = sum(len(block.durations_ns) for window in told for block in window.blocks)
+    known = [window for window in windows if window.python_thread_cpu_ns]
+    steps = sum(len(block.durations_ns) for window in known for block in window.blocks)
     if not steps:
         return None
     spent = 0
-    for window in told:
+    for window in known:
         for key, cpu_ns in window.python_thread_cpu_ns.items():
             name, _, native_id = key.rpartition("#")
             if native_id != str(pid) and not name.startswith(OWN_THREADS):
@@ -224,7 +223,7 @@ def _gain(
     spans_ns: Sequence[WindowNs],
     counter: Callable[[HostReading], int | None],
 ) -> float | None:
-    """What a cumulative counter gained in the spans; None where it was read less than twice."""
+    """Return the growth of a counter in the spans; None where it was read less than twice."""
     known = [(r.at_ns, value) for r in track.readings if (value := counter(r)) is not None]
     if len(known) < 2:
         return None
@@ -257,13 +256,11 @@ def _cores(
 def _cores_of_others(
     track: HostTrack, spans_ns: Sequence[WindowNs], cores_busy: float
 ) -> float | None:
-    """What neither the process nor one that it started had of its CPUs."""
     busy = _cores(track, spans_ns, lambda r: r.allowed_busy_ns)
     return None if busy is None else max(0.0, busy - cores_busy)
 
 
 def _io_wait_percent(track: HostTrack, spans_ns: Sequence[WindowNs]) -> float | None:
-    """Of the time of all CPUs of the machine."""
     waited = _gain(track, spans_ns, lambda r: r.io_wait_ticks)
     ticks = _gain(track, spans_ns, lambda r: r.machine_ticks)
     return None if waited is None or not ticks else 100 * waited / ticks

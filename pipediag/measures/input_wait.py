@@ -69,7 +69,7 @@ for nothing."""
 MOST_TAKEN = 2.0
 """So many times as much CPU, at most, threads are thought to take without other programs. Seen: 37,
 42 and 52 % of a CPU in three runs of one script, where others took 1.0, 0.9 and 0.5 of its two:
-reckoned without them, 77, 77 and 71 %."""
+computed without them, 77, 77 and 71 %."""
 
 _BESIDE: dict[Contention, str] = {
     "python": "Python functions of the pipeline used the CPU for {percent:.0f} % of the step on "
@@ -80,7 +80,7 @@ _BESIDE: dict[Contention, str] = {
 
 @dataclass(frozen=True)
 class SettledInputWait:
-    """What the session says, and the share that the breakdown rests on; None without any method."""
+    """The section of the session, and the share that the breakdown uses, if any."""
 
     summary: InputWait
     chosen: Measured | None
@@ -197,7 +197,7 @@ def without_gap_times(
 
 
 def native_input_wait(recording: Recording, loop: RecordedLoop) -> Measured | None:
-    """From the baseline, by gap times or else by the time in Python's `next`; None without either.
+    """Return the share by gap times, or else by the time in Python's `next`; None without either.
 
     The mean wait over the mean step of the same steps, clipped at 0: the two clocks of a gap and a
     step may differ by microseconds.
@@ -221,7 +221,7 @@ def native_input_wait(recording: Recording, loop: RecordedLoop) -> Measured | No
 
 
 def trace_input_wait(split: StepSplit) -> Measured | None:
-    """From the profile's steps, as a share of the profiled step."""
+    """Return the share of the profiled step that waits for input."""
     if not len(split.ns):
         return None
     columns = (split.column("input_wait"), split.durations_ns)
@@ -255,7 +255,7 @@ def contention_of(
 
 
 def _of_what_others_left(host: Host | None) -> float:
-    """How much more CPU a thread would take, had the script the CPUs that others took from it."""
+    """Return how much more CPU a thread would take on CPUs without other programs."""
     others = missed_cores(host)
     if host is None or others is None:
         return 1.0

@@ -40,7 +40,7 @@ def diagnosed_loop(
 
 
 def cost_s(recording: Recording, loop: RecordedLoop) -> float:
-    """What the loop takes in full, in seconds: as projected, or what it took while it was seen."""
+    """Return the seconds of the whole loop: as projected, or as far as it was seen."""
     projected = projected_s(recording, loop)
     if projected is None:
         return max(seen_s(loop), _by_its_data_s(recording, loop))
@@ -160,7 +160,6 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
 
 
 def _nested(loop: RecordedLoop) -> list[NestedCall]:
-    """What each call took of all the steps that were seen."""
     return [
         NestedCall(
             what=call.what,

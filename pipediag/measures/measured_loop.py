@@ -116,7 +116,7 @@ NO_METHOD = (
 
 BESIDE_TENSORFLOW = (
     "PyTorch computes the model's step, which TensorFlow's profiler does not see: only the input "
-    "wait is told apart."
+    "wait is known."
 )
 
 
@@ -161,7 +161,7 @@ class LoopSections:
 
 @dataclass(frozen=True)
 class MeasuredLoop:
-    """What was measured of a loop, and what went otherwise than planned, in sentences."""
+    """The measures of a loop, and sentences on what went otherwise than planned."""
 
     sections: LoopSections
     notes: tuple[str, ...] = ()
@@ -214,7 +214,7 @@ def measure_loop(
 
 
 def _split_of(recording: Recording, trace: TraceSummary | None) -> StepSplit | None:
-    """None too where the trace shows no more of a step than that it is not TensorFlow that runs."""
+    """Return None too where the trace shows only that TensorFlow does not compute the step."""
     split = trace.steps if trace else None
     if split is None or recording.environment.keras_backend != "torch":
         return split
@@ -249,7 +249,6 @@ def _python_percent(steps: Steps | Missing, pipeline: Pipeline) -> float:
 
 
 def _pipeline_ms(pipeline: Pipeline) -> float | None:
-    """What all operations whose time is known take for a step."""
     known = [op.self_ms_per_step for op in pipeline.ops if op.self_ms_per_step is not None]
     return sum(known) if known else None
 

@@ -164,14 +164,14 @@ def measure_pipeline(
 
 
 def _slowed(recording: Recording, loop: RecordedLoop) -> float:
-    """How many times as long the profiler made the steps; it never made them shorter."""
+    """Return how many times as long the profiler made the steps, at least 1."""
     perturbation = measure_perturbation(recording, loop)
     ratio = perturbation.ratio if perturbation is not None else None
     return max(1.0, ratio or 1.0)
 
 
 def written_pipeline(recording: Recording, loop: RecordedLoop) -> Pipeline | None:
-    """What a loop reads that is not diagnosed; None where none of it is tf.data's."""
+    """Return the pipeline of a loop that is not diagnosed; None where it is not tf.data's."""
     plan = plan_of(recording.operations, loop.root_op_id)
     if not plan:
         return None

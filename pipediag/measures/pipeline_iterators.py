@@ -71,7 +71,7 @@ def _beyond_the_fill(snapshots: list[ModelSnapshot]) -> list[ModelSnapshot]:
 
 
 def reads_a_cache(snapshot: ModelSnapshot) -> bool:
-    """Whether a cache was full in that moment."""
+    """Return True if a cache was full in that moment."""
     return any("Cache" in node.name and not node.inputs for node in snapshot.nodes)
 
 
@@ -224,7 +224,7 @@ def ran_iterators(
 
 
 def _handed_on(found: list[RanIterator]) -> list[RanIterator]:
-    """What each replica's prefetch reads from is the replica's own as well: it asks the host."""
+    """Mark what each replica's prefetch reads from as the replica's own: it asks the host."""
     own = {iterator.path for iterator in found if iterator.of_replica}
     return [
         replace(iterator, of_replica=iterator.of_replica or _asks_the_host(iterator, own))
@@ -243,7 +243,7 @@ def _traced(
     by_path: dict[str, list[IteratorActivity]] = defaultdict(list)
 
     def others(name: str) -> bool:
-        # What was read once, and by no loop that is told of, may be recorded no more.
+        # What was read once, by no loop that is recorded, may be recorded no more.
         return name in other_names or name.startswith(NAME_BEGINS)
 
     for activity in trace.iterators if trace else ():
@@ -263,7 +263,7 @@ def _has_inner(part: str) -> bool:
 
 
 def _none_forgotten(path: str, elements: dict[str, float]) -> bool:
-    """Whether the model has counted every iterator that ran at this path, within functions.
+    """Return True if the model has counted every iterator that ran at this path, within functions.
 
     A flat_map hands on what its inner iterators make, so their elements are as many as its own:
     there are fewer where some are forgotten. A generator's one iterator lasts as long as its data.
@@ -419,7 +419,7 @@ def _by_kind(waiting: list[RecordedOperation], iterator: RanIterator) -> list[Re
 
 
 def may_be(operation_kind: str, iterator_kind: str) -> bool:
-    """Whether an iterator of that kind, without its version, can run that operation."""
+    """Return True if an iterator of that kind, without its version, can run that operation."""
     known = _ITERATORS_OF.get(operation_kind)
     if known is not None:
         return iterator_kind in known

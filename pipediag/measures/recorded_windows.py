@@ -172,7 +172,7 @@ class Building:
         self._ends_ns: NDArray[np.int64] = np.sort(np.array(ends_ns, dtype=np.int64))
 
     def is_in(self, start_ns: int, step_ns: int) -> bool:
-        """Whether such a call ends in that step, before which it begins a little."""
+        """Return True if such a call ends in that step, before which it begins a little."""
         moments = (start_ns, start_ns + step_ns)
         ended_before, ended = np.searchsorted(self._ends_ns, moments, "right")
         return bool(ended > ended_before)

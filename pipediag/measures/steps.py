@@ -57,7 +57,7 @@ def measure_steps(recording: Recording, loop: RecordedLoop) -> Steps | None:
 
 
 def steps_missing(recording: Recording, loop: RecordedLoop) -> str:
-    """Why there is no baseline step."""
+    """Return why there is no baseline step."""
     warmed = windows_of(recording, loop, "warmup")
     if not warmed:
         return "The training loop was not measured: no window was opened for it."
@@ -67,7 +67,7 @@ def steps_missing(recording: Recording, loop: RecordedLoop) -> str:
 
 
 def _settled(recording: Recording, loop: RecordedLoop) -> bool:
-    """Whether the step time had settled when the baseline began."""
+    """Return True if the step time had settled when the baseline began."""
     known = [w.stable for w in windows_of(recording, loop, "warmup") if w.stable is not None]
     return known[-1] if known else True
 
@@ -98,7 +98,7 @@ def measure_perturbation(recording: Recording, loop: RecordedLoop) -> Perturbati
 
 
 def profile_missing(recording: Recording, loop: RecordedLoop) -> str:
-    """Why there is no profile of this loop."""
+    """Return why there is no profile of this loop."""
     windows = windows_of(recording, loop, "profile")
     reason = windows[-1].reason if windows else None
     return f"No step was profiled: {reason or 'the loop ended first'}."
@@ -138,7 +138,7 @@ def measure_differential(recording: Recording, loop: RecordedLoop) -> ConsumerAl
 
 
 def differential_missing(recording: Recording, loop: RecordedLoop) -> str:
-    """Why the consumer was not measured alone."""
+    """Return why the consumer was not measured alone."""
     if loop.kind == "distributed":
         return "A distributed iterator hands batches to several replicas; none can be repeated."
     steps = len(step_ms(recording, loop, "repeat"))
@@ -169,7 +169,7 @@ def compiled_for_lengths(
     native: Measured | None,
     alone: ConsumerAlone | None,
 ) -> Measured | None:
-    """That share of the step; None where nothing shows it.
+    """Return the share of the step that compiles for new lengths; None where none is seen.
 
     Args:
         timeline: of the run, with what was traced in it.
@@ -189,7 +189,7 @@ def compiled_for_lengths(
 
 
 def _each_traces(timeline: Timeline, recording: Recording, loop: RecordedLoop) -> bool:
-    """What the warm-up has traced is in no measured step."""
+    """Return True if most measured steps traced a function themselves."""
     building, steps = Building(timeline), steps_ns(recording, loop, "baseline")
     traced = sum(building.is_in(start, ns) for start, ns in steps.items())
     return traced > 0 and traced >= TRACED_PART * len(steps)

@@ -29,17 +29,17 @@ _NUMBERED = frozenset({"markers", "annotations"})
 
 @dataclass(frozen=True)
 class Lateness:
-    """Of several hosts."""
+    """How late each of several hosts begins its steps."""
 
     ms: Sequence[float | None]
     """For each host the median over the steps that all recorded of how much later than the first
-    one it began; None where that cannot be told."""
+    one it began; None where that is not known."""
     missing: str | None = None
-    """Why it cannot be told, as a sentence."""
+    """Why it is not known, as a sentence."""
 
 
 def step_lateness(hosts: Sequence[tuple[str, TraceSummary]]) -> Lateness:
-    """How late each host begins its steps; of one host alone nothing is said."""
+    """Return how late each host begins its steps; of one host alone nothing is known."""
     unknown = [None] * len(hosts)
     summaries = [summary for _, summary in hosts]
     if len(hosts) < 2:
@@ -58,7 +58,7 @@ def step_lateness(hosts: Sequence[tuple[str, TraceSummary]]) -> Lateness:
 
 
 def at_one_time(summaries: Sequence[TraceSummary]) -> bool:
-    """Whether all say when they were recorded, and a moment lies in the window of each."""
+    """Return True if all say when they were recorded, and a moment lies in the window of each."""
     windows = [
         (summary.epoch_ns + summary.window_ns[0], summary.epoch_ns + summary.window_ns[1])
         for summary in summaries
@@ -78,7 +78,6 @@ def _no_clock(hosts: list[str]) -> str:
 
 
 def _starts(summary: TraceSummary) -> dict[int, int]:
-    """By number of the step, since 1970."""
     if summary.steps is None or summary.steps.steps.basis not in _NUMBERED:
         return {}
     steps = summary.steps.steps

@@ -23,8 +23,8 @@ from pipediag.measures.recorded_windows import Missing, window_rows
 from pipediag.measures.run.ledger import (
     RunBounds,
     measure_run,
-    told_as_given,
-    with_first_waits_told,
+    with_epochs_noted,
+    with_first_waits,
     with_given_epochs,
 )
 from pipediag.measures.verdict.decision import decide
@@ -121,7 +121,7 @@ def diagnose(
         ledger = measure_run(timeline, recording, bounds)
         given = None
         if isinstance(ledger, Run) and settings.epochs is not None:
-            ledger, given = told_as_given(ledger, as_written, settings.epochs)
+            ledger, given = with_epochs_noted(ledger, as_written, settings.epochs)
         run = _facts_of(recording, loop, host, recovered, ledger)
         run.notes.extend([*chosen, *([given] if given else [])])
         measured = _measured(timeline, recording, loop, host, cores_allowed(run.environment))
@@ -148,7 +148,7 @@ def diagnose(
         wall_s=(child.ended_ns - child.started_ns) / 1e9,
         **measured.sections.as_fields(),
     )
-    draft = with_first_waits_told(draft)
+    draft = with_first_waits(draft)
     decided = draft.model_copy(update={"verdict": decide(draft)})
     return concluded(decided, run_rules(decided))
 

@@ -87,7 +87,7 @@ def _wait_ns(recording: Recording, loop: RecordedLoop) -> float | None:
 
 
 def _traced_ns(built: list[Span], steps: dict[int, int]) -> float:
-    """What was traced in a step, on the average."""
+    """Return the mean time of tracing in a step."""
     traced = [
         (one.start_ns, one.end_ns)
         for one in built
@@ -156,12 +156,12 @@ def amounts_of(
 
 
 def steps_of(loop: RecordedLoop) -> Place:
-    """Where the steps of a training loop are."""
+    """Return the place of a training loop's steps."""
     return Place("steps", None, loop.file, loop.line, loop.id)
 
 
 def starts_of(loop: RecordedLoop) -> Place:
-    """Where its waits for an epoch's first batch are."""
+    """Return the place of its waits for first batches."""
     return Place("epoch_start", None, loop.file, loop.line, loop.id)
 
 
@@ -175,7 +175,7 @@ class _FirstCall:
     ns: int
 
     def holds(self, seam: RecordedSeam) -> bool:
-        """Whether an epoch began with it."""
+        """Return True if an epoch began with it."""
         return self.start_ns <= seam.asked_ns <= self.end_ns
 
 
@@ -201,7 +201,7 @@ def _settle(
 
 
 def _settle_evaluation(amounts: Amounts, loop: RecordedLoop) -> None:
-    """What the call that built its step waited for a first batch is the evaluation's."""
+    """Move the wait for a first batch from the tracing call to the evaluation."""
     here = [place for place in amounts.ns if (place.file, place.line) == (loop.file, loop.line)]
     built = (place for place in here if place.what == _EVALUATED_BY[loop.role])
     evaluated = (place for place in here if place.part == "evaluation")
@@ -217,7 +217,7 @@ def _settle_waits(
     step_ns: float,
     built: Sequence[_FirstCall],
 ) -> None:
-    """Where the step itself asks for an epoch's first batch, it takes longer by the wait."""
+    """Move waits out of steps that ask for an epoch's first batch themselves."""
     steps, starts = steps_of(loop), starts_of(loop)
     waits = [
         max(0, round(seam.first_step_ns - step_ns))

@@ -31,21 +31,21 @@ class Projected:
     projected: bool = True
 
     def plus_ns(self, ns: int) -> Projected:
-        """With time that came before, about which there is no doubt; its count is not known."""
+        """Add time that came before, which is certain; the count is no longer known."""
         if not ns:
             return self
         limits = (self.limits_ns[0] + ns, self.limits_ns[1] + ns) if self.limits_ns else None
         return Projected(self.ns + ns, None, limits, self.projected)
 
     def times(self, rounds: int) -> Projected:
-        """As often as it comes."""
+        """Multiply by the number of rounds."""
         if rounds == 1:
             return self
         count = None if self.count is None else self.count * rounds
         return replace(self.share(rounds), count=count)
 
     def share(self, of_it: float) -> Projected:
-        """A part of it, or a multiple."""
+        """Return a part of it, or a multiple."""
         limits = (self.limits_ns[0] * of_it, self.limits_ns[1] * of_it) if self.limits_ns else None
         return Projected(self.ns * of_it, self.count, limits, self.projected)
 
@@ -65,12 +65,12 @@ class Projected:
 
 
 def in_doubt(ns: float, count: int | None) -> Projected:
-    """What follows from too few to scatter: as much off as what comes once is from run to run."""
+    """Return a value from too few times to scatter, as uncertain as what comes once."""
     return Projected(ns, count, ((1.0 - ONCE_OFF) * ns, (1.0 + ONCE_OFF) * ns))
 
 
 def as_often(times_ns: Sequence[int], factor: float) -> Projected:
-    """What came these times, that many times as often; nobody knows how often that is."""
+    """Return what came these times, that many times as often; its count is not known."""
     return replace(projected(times_ns, len(times_ns)).share(factor), count=None)
 
 
@@ -98,7 +98,7 @@ _FEWEST_AGAIN = 2
 
 @dataclass(frozen=True)
 class Epochs:
-    """Of one training: a `fit`, or a loop of the script's own."""
+    """Epochs of one training: a `fit`, or a loop of the script's own."""
 
     steps_ns: list[int]
     """In steps, epoch by epoch; the last may have been cut short."""
@@ -134,7 +134,8 @@ class Epochs:
         return max(0, len(self.steps_ns) - 1)
 
     def are_interrupted_within(self, epoch_ns: float, epochs_counted: float) -> bool:
-        """Whether steps were interrupted before an epoch was over, as where each step predicts.
+        """Return True if steps were interrupted before an epoch was over, as where each step
+        predicts.
 
         `epoch_ns`: what the steps of an epoch take, which is too long where they were measured in a
         slow first one. `epochs_counted`: what the batches come to that were counted, which is too
@@ -148,7 +149,7 @@ class Epochs:
 
 @dataclass(frozen=True)
 class _Training:
-    """What was seen of one call of `fit`, or of a loop of the script's own."""
+    """One call of `fit`, or one pass through a loop of the script's own."""
 
     steps_ns: list[int]
     starts_ns: list[int]
@@ -275,7 +276,7 @@ def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Pla
 def _undisturbed(
     ends: dict[Place, list[int]], ours: Sequence[Spent], gaps: Sequence[tuple[int, int]]
 ) -> dict[Place, list[int]]:
-    """Without the ends of epochs that pipediag's own windows reach into, if others are left.
+    """Drop the ends of epochs that pipediag's own windows reach into, if others are left.
 
     What the profiler is on for takes longer, and what trials take the place of is not seen.
     """

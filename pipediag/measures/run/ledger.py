@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -31,11 +30,15 @@ from pipediag.measures.run.places import (
 )
 from pipediag.measures.run.projection import Projection, project
 from pipediag.measures.run.rounds import before_its_next_round, in_its_training, rounds_of
+from pipediag.measures.run.script_lines import (
+    Shares,
+    at_line_of,
+    divided_by_lines,
+    hottest_lines,
+    line_shares,
+)
 from pipediag.session.ledger import (
-    EVALUATING_LOOP,
-    IN_FRAMEWORK,
     MAKING,
-    OWN_LINE,
     PAUSE,
     Run,
     RunPart,
@@ -45,134 +48,12 @@ from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.session.recording import Recording
-from pipediag.session.timeline import SeenLine, SeenLines, Span, Timeline
+from pipediag.session.timeline import Span, Timeline
 from pipediag.tensorflow_names import CACHES, READERS
 from pipediag.vocabulary import CUT_SHORT, RUN_PARTS, ScriptOutcome
 
-_LINED = frozenset({"before_training", "between_loops", "epoch_end", "after_training"})
-_FEWEST_MS = 50
-"""Own choice: under a few looks at fifty a second, a line was met by chance."""
 
-_MOST = 0.5
-
-Shares = dict[Place, dict[Place, float]]
-_Evaluating = Mapping[tuple[str | None, int | None], Place]
-"""The loops that evaluate, by their lines."""
-
-
-def line_shares(
-    spent: Sequence[Spent], seen: Sequence[SeenLines], ns_at: Mapping[Place, int]
-) -> Shares:
-    """Of each place's time, what its lines took, at places of their own, and imports as start-up.
-
-    No place loses more than it has: lines that were seen for longer are scaled down to it. A loop
-    that evaluates lets its iterator go at its line, once its last step is over.
-    """
-    evaluating = {
-        (one.place.file, one.place.line): one.place
-        for one in spent
-        if one.place.part == "evaluation" and one.place.what == EVALUATING_LOOP
-    }
-    by_place: dict[Place, dict[SeenLine, int]] = {}
-    for place, line in _placed(spent, seen):
-        if place.part not in _LINED or place.what is not None:
-            continue
-        key = replace(line, ns=0, at_ns=None)
-        lines = by_place.setdefault(place, {})
-        lines[key] = lines.get(key, 0) + line.ns
-    return {
-        place: _shares(place, lines, ns_at[place], evaluating) for place, lines in by_place.items()
-    }
-
-
-def at_line_of(loop: RecordedLoop, shares: Shares) -> frozenset[Place]:
-    """Where the loop's own line ran for most of what lay at the ends of its epochs."""
-    return frozenset(
-        place
-        for place, lines in shares.items()
-        if place.part == "epoch_end"
-        and place.loop_id == loop.id
-        and sum(
-            share for own, share in lines.items() if (own.file, own.line) == (loop.file, loop.line)
-        )
-        >= _MOST
-    )
-
-
-def hottest_lines(spent: Sequence[Spent], seen: Sequence[SeenLines]) -> dict[Place, int]:
-    """Of each callback of the script's own, the line of its file that was met for longest."""
-    met: dict[Place, dict[int, int]] = {}
-    for place, line in _placed(spent, seen):
-        if _is_of(place, line):
-            lines = met.setdefault(place, {})
-            lines[line.line] = lines.get(line.line, 0) + line.ns
-    return {
-        place: hottest
-        for place, lines in met.items()
-        if lines[hottest := max(lines, key=lambda line: lines[line])] >= _FEWEST_MS * 1_000_000
-    }
-
-
-def _is_of(place: Place, line: SeenLine) -> bool:
-    named = place.part == "epoch_end" and place.what is not None and place.line is not None
-    return named and place.file == line.file
-
-
-def _placed(spent: Sequence[Spent], seen: Sequence[SeenLines]) -> Iterator[tuple[Place, SeenLine]]:
-    """Each line with the place of the moment at which it was met; none before the run."""
-    starts = [one.start_ns for one in spent]
-    for group in seen:
-        middle_ns = (group.start_ns + group.end_ns) // 2
-        for line in group.lines:
-            index = bisect_right(starts, middle_ns if line.at_ns is None else line.at_ns) - 1
-            if index >= 0:
-                yield spent[index].place, line
-
-
-def divided_by_lines(
-    whole: Mapping[Place, Projected], shares: Mapping[Place, Mapping[Place, float]]
-) -> dict[Place, Projected]:
-    """The same time, measured or projected, with that of lines at their places."""
-    divided: dict[Place, Projected] = {}
-    for place, one in whole.items():
-        lines = shares.get(place, {})
-        rest = {place: max(0.0, 1.0 - sum(lines.values()))}
-        for own, share in (*rest.items(), *lines.items()):
-            if share <= 0:
-                continue
-            part = one.share(share)
-            divided[own] = divided[own].together(part) if own in divided else part
-    return divided
-
-
-def _shares(
-    place: Place, lines: Mapping[SeenLine, int], whole_ns: int, evaluating: _Evaluating
-) -> dict[Place, float]:
-    seen_ns = sum(lines.values())
-    if whole_ns <= 0 or seen_ns <= 0:
-        return {}
-    scale = min(1.0, whole_ns / seen_ns)
-    shares: dict[Place, float] = {}
-    for line, ns in lines.items():
-        if line.importing or ns * scale >= _FEWEST_MS * 1_000_000:
-            # An import was seen in its own code, and in a framework's that it imports.
-            own = _of_line(place, line, evaluating)
-            shares[own] = shares.get(own, 0.0) + ns * scale / whole_ns
-    return shares
-
-
-def _of_line(place: Place, line: SeenLine, evaluating: _Evaluating) -> Place:
-    if line.importing:
-        return Place("startup", "imports", line.file, line.line)
-    evaluation = evaluating.get((line.file, line.line))
-    if evaluation is not None and place.part != "before_training":
-        return evaluation
-    what = OWN_LINE if line.function == "<module>" else f"in `{line.function}`"
-    whose = IN_FRAMEWORK if line.in_framework else ""
-    return replace(place, what=what + whose, file=line.file, line=line.line)
-
-
-def with_first_waits_told(session: Session) -> Session:
+def with_first_waits(session: Session) -> Session:
     """Return the session whose ledger says what first batches wait for in the diagnosed loop."""
     run, loop, found = session.run, session.diagnosed_loop(), _meanwhile(session)
     if run is None or loop is None or found is None:
@@ -205,7 +86,7 @@ def with_given_epochs(recording: Recording, epochs: int) -> Recording:
     return replace(recording, loops=loops)
 
 
-def told_as_given(run: Run, recording: Recording, epochs: int) -> tuple[Run, str | None]:
+def with_epochs_noted(run: Run, recording: Recording, epochs: int) -> tuple[Run, str | None]:
     """Return the ledger of a recording with given epochs, and a note where it does not use them.
 
     `recording` is the one before, that lacks them.
@@ -225,7 +106,7 @@ def told_as_given(run: Run, recording: Recording, epochs: int) -> tuple[Run, str
 
 
 def _lacks(loop: RecordedLoop) -> bool:
-    """Where Python feeds the steps, a round is none of an epoch."""
+    """Return True if the source tells no epochs; a round of steps fed by Python is no epoch."""
     return loop.role == "training" and loop.planned_rounds is None and not loop.from_python
 
 
@@ -249,7 +130,7 @@ hundred steps is rather the end of a round."""
 
 
 def rejoined(spent: Sequence[Spent], loops: Iterable[RecordedLoop]) -> list[Spent]:
-    """With the rest of such steps among the steps, and their epoch as one stretch."""
+    """Put the rest of interrupted steps among the steps, with their epoch as one stretch."""
     joined = list(spent)
     for loop in loops:
         # Keras tells of its epochs, whose iterator may be one and the same.
@@ -275,7 +156,6 @@ def _rejoined(spent: list[Spent], loop: RecordedLoop) -> list[Spent]:
 
 
 def _epochs_by_iterator(spent: Sequence[Spent], loop: RecordedLoop) -> list[list[int]]:
-    """Where the loop's steps are, by the iterator that they come from."""
     epochs: list[list[int]] = [[]]
     for index, one in enumerate(spent):
         if one.span is not None and (one.span.kind, one.span.name) == ("iterator", loop.id):
@@ -286,7 +166,7 @@ def _epochs_by_iterator(spent: Sequence[Spent], loop: RecordedLoop) -> list[list
 
 
 def _is_of_a_step(one: Spent, loop: RecordedLoop) -> bool:
-    """Whether it is the rest of one, the wait for the next batch, or the steps as they are."""
+    """Return True if it is a part of a step, or the wait for the next batch."""
     rest = one.place.part == "epoch_end" and one.place.what is None
     return (rest and one.place.loop_id == loop.id) or one.place in (steps_of(loop), starts_of(loop))
 
@@ -431,7 +311,7 @@ def measure_run(
             projection = project(recording, last, epochs, amounts, steady[last.id], rounds)
     hottest = hottest_lines(spent, timeline.seen)
     run = _run(amounts, projection, shares, hottest).model_copy(
-        update=_told_of_epochs(projection, last, epochs, steady.get(last.id) if last else None)
+        update=_epoch_counts(projection, last, epochs, steady.get(last.id) if last else None)
     )
     missing = run.projected_missing if projection is not None else _missing(bounds)
     unwritten = [UNWRITTEN] if timeline.until_ns is not None else []
@@ -445,14 +325,13 @@ def measure_run(
 
 
 def _missing(bounds: RunBounds) -> str | None:
-    """Why the ledger is of less than the whole run, where it is not carried on to its end."""
     if bounds.outcome == "stopped":
         return UNMEASURED
     return NOT_TO_ITS_END if bounds.outcome in CUT_SHORT else None
 
 
 def _end_of(timeline: Timeline, recording: Recording, bounds: RunBounds) -> int:
-    """Where pipediag stopped the script, or holds it."""
+    """Return when pipediag stopped the script, or began to hold it."""
     script = next((span for span in timeline.spans if span.kind == "script"), None)
     if script is not None and script.end_ns is not None:
         return script.end_ns
@@ -525,7 +404,6 @@ def _run(
 def _rows(
     whole: Mapping[Place, Projected], shares: Shares, hottest: Mapping[Place, int]
 ) -> list[RunPart]:
-    """In the order of the parts, the costliest row of each first."""
     places = without_the_smallest(divided_by_lines(whole, shares))
     whole_ns = sum(one.ns for one in places.values())
     rows = [
@@ -580,13 +458,12 @@ def _percent(ns: float, others_ns: float) -> float:
     return 100.0 * ns / (ns + others_ns) if ns + others_ns > 0 else 0.0
 
 
-def _told_of_epochs(
+def _epoch_counts(
     projection: Projection | None,
     last: RecordedLoop | None,
     epochs: Epochs,
     step: SteadyStep | None,
 ) -> dict[str, float | int | None]:
-    """How many epochs of the loop that trained last were seen, and how many are planned."""
     if last is None:
         return {}
     if projection is not None:

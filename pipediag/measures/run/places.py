@@ -76,7 +76,7 @@ def segments_of(spans: Iterable[Span], start_ns: int, end_ns: int) -> list[Segme
 
 
 def _with_ends(spans: Iterable[Span], end_ns: int) -> Iterator[tuple[Span, int]]:
-    """Where no end was written: to the end of the call that it lies in, or else of the run."""
+    """Yield spans with ends: without one, to the end of the call around it, or of the run."""
     calls: list[int] = []
     for span in sorted(spans, key=lambda span: (span.start_ns, span.id)):
         while calls and calls[-1] <= span.start_ns:
@@ -90,7 +90,6 @@ def _with_ends(spans: Iterable[Span], end_ns: int) -> Iterator[tuple[Span, int]]
 
 
 def _owner(active: Sequence[Span]) -> Span | None:
-    """Of the highest rank, and among those what began last."""
     return max(
         active,
         key=lambda span: (_RANK.get(span.kind, _INNERMOST), span.start_ns, span.id),
@@ -98,13 +97,13 @@ def _owner(active: Sequence[Span]) -> Span | None:
     )
 
 
-_LOOKS: frozenset[LoopRole] = frozenset({"preview", "preparation", "reading", "adapt"})
+_READING_ROLES: frozenset[LoopRole] = frozenset({"preview", "preparation", "reading", "adapt"})
 """What such a loop takes is the script's code there."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where time goes to; all that is alike in it adds up to one row of the ledger."""
+    """A place where time goes; equal places add up to one row of the ledger."""
 
     part: RunPartName | None
     """None: to pipediag."""
@@ -140,12 +139,12 @@ class Spent:
 
 
 def own_ns(spent: Iterable[Spent]) -> int:
-    """What the script itself did meanwhile, without pipediag's work and the interpreter's exit."""
+    """Return the script's own time, without pipediag's work and the interpreter's exit."""
     return sum(one.ns for one in spent if one.place not in (PIPEDIAG, EXIT))
 
 
 def spent_on(segments: Sequence[Segment], loops: Iterable[RecordedLoop]) -> list[Spent]:
-    """Each segment with its place. What lies outside of all spans is told by what is around it."""
+    """Return each segment with its place; outside of all spans by what is around it."""
     known = {loop.id: loop for loop in loops}
     segments = [_as_a_step(segment, known) for segment in segments]
     trainings = _Trainings(segments, known)
@@ -157,7 +156,7 @@ def spent_on(segments: Sequence[Segment], loops: Iterable[RecordedLoop]) -> list
 
 
 def _as_a_step(segment: Segment, loops: dict[str, RecordedLoop]) -> Segment:
-    """What each step predicts is a part of the step, as of a GAN's generator.
+    """Count what each step predicts as a part of the step, as of a GAN's generator.
 
     Such steps last on while it predicts; all others are interrupted by the first batch of that.
     """
@@ -173,7 +172,7 @@ def _as_a_step(segment: Segment, loops: dict[str, RecordedLoop]) -> Segment:
 
 
 def _starts_up(made: Segment, segment: Segment, first: Segment) -> bool:
-    """Whether Keras has made an epoch's iterator and comes to its first step next.
+    """Return True if Keras has made an epoch's iterator and comes to its first step next.
 
     The last epoch's iterator goes meanwhile, and waits for its threads.
     """
@@ -270,7 +269,7 @@ def _in_a_loop(
         what = MAKING if span.kind == "iterator" else None
         file, line = (loop.file, loop.line) if loop else (None, None)
         return Place(part, what, file, line, span.name)
-    if loop.role in _LOOKS:
+    if loop.role in _READING_ROLES:
         outside = _outside(segment, trainings)
         return replace(outside, what=READING, file=loop.file, line=loop.line)
     followed = _loop_id(trainings.before(segment))
@@ -278,7 +277,7 @@ def _in_a_loop(
 
 
 def _compiling(segment: Segment) -> Place:
-    """Of what is traced within another call, the outermost tells what it was for."""
+    """Return the place of the outermost of nested tracing calls."""
     outer = _traced_in(segment)
     named = next((one for one in outer if one.name), None)
     call = segment.within("evaluation") or segment.within("fit")
@@ -296,7 +295,7 @@ def _traced_in(segment: Segment) -> list[Span]:
 
 
 def _outside(segment: Segment, trainings: _Trainings) -> Place:
-    """What the script, or Keras for it, does beside all that has a span of its own."""
+    """Return the place of what the script or Keras does outside of all spans."""
     before, after, fit = trainings.before(segment), trainings.after(segment), segment.within("fit")
     if before is None:
         return Place("before_training")

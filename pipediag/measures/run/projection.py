@@ -31,7 +31,7 @@ TensorFlow took 5.0 to 5.7 times as long as one collection at their end (CPython
 
 @dataclass
 class Projection:
-    """What the whole is, and the places that are not as they were seen."""
+    """The whole of a run, and the places that are not as they were seen."""
 
     scope: RunScope
     """Other than of `run`, the whole holds these places alone."""
@@ -69,7 +69,7 @@ def project(
 
 @dataclass(frozen=True)
 class _Training:
-    """What was seen of the training that was stopped."""
+    """The training that was stopped, as far as it was seen."""
 
     loop: RecordedLoop
     epochs: Epochs

@@ -17,7 +17,7 @@ _PARTS_BETWEEN = frozenset({"evaluation", "between_loops"})
 
 @dataclass(frozen=True)
 class Again:
-    """What lies at one place in each round."""
+    """One place in each round."""
 
     share: float
     """Of all that was seen there."""
@@ -31,13 +31,13 @@ class Again:
 
     @property
     def to_come(self) -> float:
-        """So many times what it takes in a round."""
+        """The rounds to come that hold it, as a number that may be a fraction."""
         return self.times - self.begun
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """Of the training that was stopped: rounds of the loop around it."""
+    """Rounds of the loop around the training that was stopped."""
 
     calls: int = 1
     """Of its `fit` in the whole run, as planned; 1 where that is not known."""
@@ -109,7 +109,7 @@ def _fits(spent: Sequence[Spent], loop: RecordedLoop, *, with_steps: bool) -> li
 
 
 def _tail(spent: Sequence[Spent], fit: int, left: int) -> dict[Place, Again]:
-    """What followed the first training until the script was stopped: each round has no less."""
+    """Return what followed the first training, which each round has at least."""
     ended = max(one.end_ns for one in spent if one.fit == fit)
     later = [one for one in spent if one.start_ns >= ended and one.place.part in _PARTS_BETWEEN]
     tail: dict[Place, Again] = {}
@@ -123,7 +123,7 @@ def _tail(spent: Sequence[Spent], fit: int, left: int) -> dict[Place, Again]:
 
 @dataclass(frozen=True)
 class _Round:
-    """From the begin of its `fit` to that of the next one."""
+    """A round, from the start of its `fit` to that of the next one."""
 
     begun_ns: int
     ended_ns: int
@@ -139,7 +139,7 @@ class _Round:
 
 @dataclass(frozen=True)
 class _PlaceInRounds:
-    """What was spent at one place, by rounds."""
+    """Time at one place, by rounds."""
 
     spent: Sequence[Spent]
     whole: Sequence[_Round]
@@ -151,7 +151,7 @@ class _PlaceInRounds:
 
     @property
     def seen_in(self) -> list[list[Spent]]:
-        """What it held in each of the rounds that tell of those to come."""
+        """Stretches in each of the rounds that stand for those to come."""
         after_first = self.whole[1:]
         if not after_first and any(one.place.part == "compile" for one in self.spent):
             # What the round that was stopped has not built anew, none of those to come will.
@@ -160,7 +160,7 @@ class _PlaceInRounds:
 
     @property
     def begun(self) -> list[Spent]:
-        """What was seen of the round that was stopped, where that is one of those to come."""
+        """Stretches of the round that was stopped, where that is one of those to come."""
         return [] if self._carried_on else self._of_last
 
     def to_come(self, planned: int) -> int:
@@ -173,7 +173,7 @@ class _PlaceInRounds:
 
     @cached_property
     def _carried_on(self) -> bool:
-        """Whether the training that was stopped is carried on with all that it holds of it."""
+        """Return True if the projection of the stopped training holds this place."""
         return self.trains and any(
             one.in_fit(stretch) for one in self.whole for stretch in self.spent
         )
@@ -203,7 +203,7 @@ seen."""
 
 
 def in_its_training(timeline: Timeline, spent: Sequence[Spent], epochs: Epochs) -> bool:
-    """Whether the training that ran last was not over when the run was.
+    """Return True if the training that ran last was not over when the run was.
 
     A `fit` that returned before was, however few of its epochs it made. A loop of the script's own
     was where what followed it took longer than anything between its epochs.
@@ -221,7 +221,8 @@ def in_its_training(timeline: Timeline, spent: Sequence[Spent], epochs: Epochs) 
 
 
 def before_its_next_round(rounds: Rounds) -> bool:
-    """Whether rounds are left of the loop around a `fit`, and nothing tells that it was left.
+    """Return True if rounds are left of the loop around a `fit`, and nothing tells that it was
+    left.
 
     As own loops do, one that breaks off has something behind it that takes longer than what lies
     between its rounds. Where only one was seen, its plan is all that tells.
@@ -245,7 +246,7 @@ def _is_no_longer(behind_ns: int, between_ns: Sequence[int]) -> bool:
 
 
 def _is_open(timeline: Timeline, fit: int) -> bool:
-    """Whether nothing ended that call but what ended the script."""
+    """Return True if nothing ended that call but what ended the script."""
     ends_ns = {span.id: span.end_ns for span in timeline.spans}
     script = next((span for span in timeline.spans if span.kind == "script"), None)
     ended_ns, script_ns = ends_ns.get(fit), script.end_ns if script is not None else None

@@ -21,7 +21,7 @@ _MOST_OF_A_STEP = 50.0
 
 @dataclass(frozen=True)
 class Culprit:
-    """What to name, and where it is; `what` is as a user would call it."""
+    """A place to name; `what` is as a user would call it."""
 
     what: str
     file: str | None
@@ -42,7 +42,7 @@ class ShuffleFill:
 def input_culprit(
     pipeline: Pipeline | None, loop: Loop | None, host: Host | None
 ) -> Culprit | None:
-    """What the input wait comes from; None where no operation's cost is known.
+    """Return the source of the input wait; None where no operation's cost is known.
 
     A source in Python is named by the line that runs most, where stacks were sampled: the call
     that made the dataset says little. An operation of a framework is named by what was passed in.
@@ -92,7 +92,7 @@ def python_culprit(breakdown: Mapping[StepClass, Share], host: Host | None) -> C
 
 
 def call_in_each_step(loop: Loop | None) -> NestedCall | None:
-    """That of `predict` or `evaluate` which most of each step goes to, if any."""
+    """Return the call of `predict` or `evaluate` that most of each step goes to, if any."""
     most = max(loop.nested if loop else [], key=lambda call: call.percent, default=None)
     return most if most is not None and most.percent >= _MOST_OF_A_STEP else None
 

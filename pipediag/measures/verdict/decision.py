@@ -94,7 +94,7 @@ _STEPS: dict[Bottleneck, str] = {
 
 
 def run_sentence(run: Run, where: Where, bottleneck: Bottleneck) -> str:
-    """How much of the run it is, in what, and at which line; what limits the steps."""
+    """Return the share of the run, in what, at which line, and what limits the steps."""
     seconds = sum(row.seconds for row in rows_to_have_back(run, where.part))
     text = (
         f"{where.percent:.0f} % of {whole_in_words(run)} ({length(seconds)} of "
@@ -122,9 +122,10 @@ def _most_of_it(row: RunPart | None, seconds: float) -> str:
 
 
 def outweigh_the_steps(session: Session) -> bool:
-    """Whether waits for an epoch's first batch take more of the loop than any part of its steps.
+    """Return True if waits for an epoch's first batch take more of the loop than any part of its
+    steps.
 
-    XProf's limit for the input wait of a step is held against the loop.
+    The limit is XProf's for the input wait of a step.
     """
     waiting, steps = first_batch_percent(session), steps_beside_percent(session)
     if steps is None or waiting < INPUT_BOUND_PERCENT:
@@ -248,7 +249,6 @@ def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> 
 
 
 def _decide_first_batches(session: Session) -> Verdict:
-    """What weakens the numbers of a step says nothing against a wait that lies between them."""
     loop, time = session.diagnosed_loop(), time_of_epochs(session)
     assert time is not None
     behind = behind_the_waits(session)
@@ -293,7 +293,7 @@ def _decide_consumer(
 
 
 def _severity(group: Group, percent: float, input_moderate: bool) -> VerdictSeverity:
-    """How much of the step is cost that could go: compute is what the user is there for."""
+    """Return how much of the step could go; compute is what the user is there for."""
     if group != "compute" and percent >= OVERHEAD_HIGH_PERCENT:
         return "high"
     overhead = group != "compute" and percent >= OVERHEAD_MODERATE_PERCENT

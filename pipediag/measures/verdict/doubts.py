@@ -63,7 +63,7 @@ def doubts(
 
 
 def averaged(session: Session) -> bool:
-    """Whether a timed sample is a mean over an interval: no clock sees steps inside a graph."""
+    """Return True if a sample is a mean of steps: no clock sees steps inside a graph."""
     loop = session.diagnosed_loop()
     return loop is not None and loop.kind == "in_graph"
 
@@ -78,7 +78,7 @@ def _about_steps(session: Session) -> Iterator[Doubt]:
 
 
 def about_loop_time(loop: Loop | None) -> Iterator[Doubt]:
-    """Whether what is said of the step says most of what there is to say of the loop."""
+    """Yield a doubt where steps explain too little of the loop."""
     percent = steps_percent(loop)
     if loop is None or loop.time is None or percent is None or percent >= EXPLAINED_PERCENT:
         return
@@ -118,7 +118,7 @@ def _about_threads(session: Session) -> Iterator[Doubt]:
 
 
 def beside_others(host: Host | None) -> str | None:
-    """What other programs took of the CPUs, where it was missed."""
+    """Return what other programs took of the CPUs, where it was missed."""
     others = missed_cores(host)
     if host is None or others is None:
         return None
@@ -152,7 +152,7 @@ def _about_input(session: Session, bottleneck: Bottleneck | None) -> Iterator[Do
 
 
 def _is_another_verdict(wait: InputWait) -> bool:
-    """Whether another method would put the input wait on another side of XProf's limits."""
+    """Return True if another method would put the input wait on another side of XProf's limits."""
     if wait.unsettled:
         return True
     believed, other = wait.native_percent, wait.contested_by_percent

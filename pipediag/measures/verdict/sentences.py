@@ -94,7 +94,7 @@ def balanced_sentence(first: Group, most: float, second: Group, next_most: float
 
 
 def beside_tensorflow_sentence(wait: Share) -> str:
-    """PyTorch computes the step, of which the input wait alone is told."""
+    """Return the sentence of a step that PyTorch computes, where only the input wait is known."""
     low, high = wait.ci95_percent
     little = "does not wait" if wait.percent < INPUT_FINE_PERCENT else "does not mainly wait"
     return (
@@ -105,7 +105,7 @@ def beside_tensorflow_sentence(wait: Share) -> str:
 
 
 def no_verdict_sentence(reason: str | None) -> str:
-    """Why there is no verdict, and what to do."""
+    """Return why there is no verdict."""
     return f"No verdict: {reason or 'the step was not measured.'}"
 
 
@@ -122,7 +122,7 @@ def length(seconds: float) -> str:
 
 
 def elsewhere(time: LoopTime) -> str:
-    """Where the loop's time went beside its steps, the largest part first."""
+    """Return where the loop's time went beside its steps, the largest part first."""
     parts = {
         "waiting for the first batch of each epoch": time.first_batches_s,
         "making the iterators of each epoch": time.making_s,
@@ -161,7 +161,7 @@ def first_batches_sentence(
 
 
 def behind_in_words(behind: ShuffleFill | Culprit | None) -> str:
-    """What makes a first batch late, to be appended."""
+    """Return what makes a first batch late, to be appended."""
     if isinstance(behind, ShuffleFill):
         maker = _named(behind.maker)
         return f"; {_named(behind.shuffle)} fills meanwhile with what {maker} makes"
@@ -169,7 +169,7 @@ def behind_in_words(behind: ShuffleFill | Culprit | None) -> str:
 
 
 def epoch_ends_sentence(time: LoopTime) -> str:
-    """What the waits for first batches rest on."""
+    """Return what the waits for first batches rest on."""
     if not time.epoch_ends_seen:
         return (
             "No end of an epoch was seen: each later epoch is taken to wait for its first batch as "
@@ -203,7 +203,7 @@ _MOST_SEEN = 4
 
 
 def no_loop_sentence(session: Session) -> str:
-    """What was seen instead of a training loop, and what pipediag needs."""
+    """Return what was seen instead of a training loop, and what pipediag needs."""
     version = session.environment.tensorflow
     if version is not None and is_too_old(version):
         return f"{too_old_sentence(version)} The script ran without being measured."
@@ -226,7 +226,7 @@ def _seen(session: Session) -> str | None:
 
 
 def _tensorflow_sentence(session: Session, own: bool) -> str:
-    """How far it came with TensorFlow; `own` says that other processes may have come further."""
+    """Return how far it came with TensorFlow; with `own`, other processes may be further."""
     if "No module named 'tensorflow'" in (session.script.detail or ""):
         return NO_TENSORFLOW
     if session.script.outcome in ("killed", "timed-out"):

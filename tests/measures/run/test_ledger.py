@@ -17,8 +17,8 @@ from pipediag.measures.run.ledger import (
     UNWRITTEN,
     RunBounds,
     measure_run,
-    told_as_given,
-    with_first_waits_told,
+    with_epochs_noted,
+    with_first_waits,
     with_given_epochs,
     without_the_smallest,
 )
@@ -344,7 +344,7 @@ READER = make_operation("read", "TFRecordDataset", line=5, helper="read_all")
 def told(*ops: Operation, row: RunPart | None = None) -> list[tuple[str | None, int | None]]:
     starts = row or make_part("epoch_start", 20.0, loop_id="loop_0", line=20)
     session = session_of(*ops, loops=[make_loop()], run=make_run(starts))
-    run = with_first_waits_told(session).run
+    run = with_first_waits(session).run
     assert run is not None
     return [(row.waits_for, row.waits_for_line) for row in run.parts]
 
@@ -408,7 +408,7 @@ def told_given_epochs(
     recording = recording_of(loop, operations=[root])
     given = with_given_epochs(recording, GIVEN)
     run = ledger(written, given, 16.0, options.get("outcome", "stopped"))
-    return told_as_given(run, recording, GIVEN)
+    return with_epochs_noted(run, recording, GIVEN)
 
 
 @pytest.mark.parametrize("cardinality", [200, None])

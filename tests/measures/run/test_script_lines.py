@@ -8,14 +8,9 @@ import pytest
 
 from pipediag.measures.loop_time import PAUSES
 from pipediag.measures.run.epochs import Projected
-from pipediag.measures.run.ledger import (
-    RunBounds,
-    divided_by_lines,
-    hottest_lines,
-    line_shares,
-    measure_run,
-)
+from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.measures.run.places import Place, Spent
+from pipediag.measures.run.script_lines import divided_by_lines, hottest_lines, line_shares
 from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, Run
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import SeenLine, SeenLines, Span, Timeline
