@@ -1,4 +1,4 @@
-"""`pipediag analyze`: run a script and say where each step's time goes."""
+"""`pipediag analyze`: run a script and find out why its training is slow."""
 
 from __future__ import annotations
 
@@ -20,93 +20,95 @@ if TYPE_CHECKING:
     from pipediag.session.model import Session
     from pipediag.session.settings import WantedLoop
 
-POSITIVE = click.IntRange(min=1)
-SECONDS = click.FloatRange(min=0)
-
-
 _SIZE = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
 
 
-class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """A size of memory: `GB` is 1000 to the third bytes, `GiB` 1024 to the third."""
+def _bytes(_ctx: click.Context, _option: click.Parameter, given: str | None) -> int | None:
+    """Return a size in bytes: `GB` is 1000 to the third, `GiB` 1024 to the third."""
+    if given is None:
+        return None
+    found = _SIZE.fullmatch(given)
+    size = 0
+    if found is not None:
+        power = " kmgt".index(found[2].lower() or " ")
+        size = int(float(found[1]) * (1024 if found[3] else 1000) ** power)
+    if size < 1:
+        raise click.BadParameter(f"{given[:32]!r} is no size. Write 16GB, 16GiB or 512MB.")
+    return size
 
-    name = "size"
 
-    def convert(
-        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        if isinstance(value, int):
-            return value
-        found = _SIZE.fullmatch(value)
-        size = 0
-        if found is not None:
-            power = " kmgt".index(found[2].lower() or " ")
-            size = int(float(found[1]) * (1024 if found[3] else 1000) ** power)
-        if size < 1:
-            self.fail(f"{value[:32]!r} is no size. Write 16GB, 16GiB or 512MB.", param, ctx)
-        return size
+def wanted_loop(given: str | None) -> WantedLoop | None:
+    """Return the value of `--loop`.
+
+    Raises:
+        click.BadParameter: it is neither a line nor `longest`.
+    """
+    if given is None or given == "longest":
+        return "longest" if given else None
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    raise click.BadParameter(
+        f"{given!r} is neither the number of a line nor `longest`. Give the line at which the loop "
+        "begins, as a report names it."
+    )
 
 
 @click.command(
     context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]},
 )
-@click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with `python -m`.")
+@click.option("-m", "module", is_flag=True, help="SCRIPT is a module, as with `python -m`.")
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where the report goes.  [default: reports/<script stem>]",
+    help="Directory of the report.  [default: reports/<script>]",
 )
-@click.option("--force", is_flag=True, help="Write over an earlier report; else it is kept aside.")
+@click.option("--force", is_flag=True, help="Write over an earlier report instead of keeping it.")
 @click.option(
     "--budget",
-    type=SECONDS,
+    type=click.FloatRange(min=0),
     default=60.0,
     show_default="60",
     metavar="SECONDS",
-    help="Time for a closer look and for trials of what is recommended; 0 tries nothing.",
+    help="Time for trials of changes; 0 tries nothing.",
 )
-@click.option("--steps", type=POSITIVE, metavar="N", help="Measured steps.  [default: adapts]")
+@click.option(
+    "--steps", type=click.IntRange(1), metavar="N", help="Measured steps.  [default: adapts]"
+)
 @click.option(
     "--loop",
     callback=lambda _ctx, _option, given: wanted_loop(given),
     metavar="LINE|longest",
-    help="Which training loop, where there are several: the one that begins at this line, or the "
-    "longest of those in the next 10 minutes.  [default: the longest in the next 5 seconds]",
+    help="The training loop to measure: by its line, or the longest in the next 10 minutes.  "
+    "[default: the longest in the next 5 seconds]",
 )
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="End the run after this long; what was measured by then is still reported.",
+    help="End the run after this time, and report what was measured.",
 )
 @click.option(
     "--epochs",
-    type=POSITIVE,
+    type=click.IntRange(1),
     metavar="N",
-    help="How many epochs the script would train, where it does not tell: its run is carried on "
-    "to them.",
+    help="Epochs of a full run, if the script does not say: the run is projected to them.",
 )
 @click.option(
     "--device-memory",
-    type=ByteSize(),
+    callback=_bytes,
     metavar="SIZE",
-    help="Memory of the device, such as 16GB, for the plan of the embedding tables' memory.  "
-    "[default: as measured of the GPU]",
+    help="Memory of the device, such as 16GB, to plan embedding tables.  [default: the GPU's]",
 )
-@click.option("--run-to-end", is_flag=True, help="Let the script finish: observe, try nothing.")
-@click.option(
-    "--rerun",
-    is_flag=True,
-    help="Run a script that ends too soon for trials a second time, to make them.",
-)
+@click.option("--run-to-end", is_flag=True, help="Let the script finish, and try nothing in it.")
+@click.option("--rerun", is_flag=True, help="Run a short script a second time for trials.")
 @click.option(
     "--repeats",
     type=click.IntRange(1, 100),
     default=1,
     metavar="N",
-    help="So many runs, one after the other, each into its own directory: for `pipediag compare`.",
+    help="Run the script N times, each time into a directory of its own.",
 )
 @click.option(
     "--fail-on",
@@ -117,33 +119,43 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic from click
     "--json",
     "json_mode",
     is_flag=True,
-    help="Print the session on standard output; the script's goes to standard error.",
+    help="Print the session on standard output, and the script's output on standard error.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Only errors.")
-@click.option("-v", "--verbose", is_flag=True, help="Everything that was found.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Print everything that was found.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Run SCRIPT with its ARGS as `python` would and say where each training step's time goes.
+    """Run SCRIPT with its ARGS as `python` would, and find out why its training is slow.
 
-    Options for pipediag come before SCRIPT; all that follows belongs to the script.
+    Options of pipediag come before SCRIPT; what follows belongs to the script.
     """
     if options["rerun"] and not options["budget"]:
         raise PipediagError(
             "--rerun is for trials, and --budget 0 makes none. The script was not run. Leave "
             "one of the two out."
         )
+    # Loaded before the script is run: a misspelt key must not cost a whole run.
+    fail_on = options["fail_on"]
+    gate = load_gate_config(None).override(fail_on=fail_on) if fail_on else None
     if options["repeats"] > 1:
         from pipediag.cli.repeats import repeat
 
-        ctx.exit(repeat(ctx, options))
-    args, note = script_arguments(options["args"], _option_names(ctx.command))
+        ctx.exit(repeat(ctx, options, gate))
+    own = [name for one in ctx.command.params if isinstance(one, click.Option) for name in one.opts]
+    args, note = script_arguments(options["args"], own)
     if note and not options["quiet"]:
         say(f"pipediag: {note}")
-    gate = _gate_config(options) if options["fail_on"] else None
     result = _analyse(options, args)
-    _show(result, options)
+    if options["json_mode"]:
+        from pipediag.session.store import dump_session
+
+        deliver(dump_session(result.session))
+    if not options["quiet"]:
+        _show_summary(result, verbose=options["verbose"])
+        if result.kept_aside is not None:
+            say_since(result.kept_aside, result.session, result.directory)
     status = _exit_status(result, gate, options)
     if status < 0:
         from pipediag.runner.signals import die_by
@@ -153,30 +165,12 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     ctx.exit(status)
 
 
-def wanted_loop(given: str | None) -> WantedLoop | None:
-    """The value of `--loop`.
-
-    Raises:
-        click.BadParameter: it is neither a line nor `longest`.
-    """
-    if given is None:
-        return None
-    if given == "longest":
-        return "longest"
-    if given.isdecimal() and int(given) > 0:
-        return int(given)
-    raise click.BadParameter(
-        f"{given!r} is neither the number of a line nor `longest`. Give the line at which the loop "
-        "begins, as a report names it."
-    )
-
-
 def script_arguments(
     given: Sequence[str], own_options: Iterable[str]
 ) -> tuple[tuple[str, ...], str | None]:
-    """The script's arguments, and a note where one of them may have been meant for pipediag.
+    """Return the script's arguments, and a note if one may have been meant for pipediag.
 
-    One leading `--` is dropped, and says that all of them are meant for the script.
+    A leading `--` is dropped; it says that all of them are meant for the script.
     """
     if given and given[0] == "--":
         return tuple(given[1:]), None
@@ -189,20 +183,6 @@ def script_arguments(
                 "script if it is for pipediag; write `--` after the script to silence this note."
             )
     return tuple(given), None
-
-
-def _option_names(command: click.Command) -> list[str]:
-    return [
-        name
-        for parameter in command.params
-        if isinstance(parameter, click.Option)
-        for name in parameter.opts
-    ]
-
-
-def _gate_config(options: dict[str, Any]) -> GateConfig:
-    # Before the script is run: a misspelt key must not cost a whole run.
-    return load_gate_config(None).override(fail_on=options["fail_on"])
 
 
 def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
@@ -237,19 +217,7 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
     return result
 
 
-def _show(result: AnalysisResult, options: dict[str, Any]) -> None:
-    from pipediag.session.store import dump_session
-
-    if options["json_mode"]:
-        deliver(dump_session(result.session))
-    if options["quiet"]:
-        return
-    _show_summary(result, options)
-    if result.kept_aside is not None:
-        say_since(result.kept_aside, result.session, result.directory)
-
-
-def _show_summary(result: AnalysisResult, options: dict[str, Any]) -> None:
+def _show_summary(result: AnalysisResult, *, verbose: bool) -> None:
     """Print the summary; an error of ours in it costs neither the exit status nor the session."""
     from rich.console import Console
 
@@ -264,7 +232,7 @@ def _show_summary(result: AnalysisResult, options: dict[str, Any]) -> None:
             Console(stderr=True),
             output_directory=directory,
             report_written=(directory / "report.html").is_file(),
-            verbose=options["verbose"],
+            verbose=verbose,
         )
     except Exception as error:  # noqa: BLE001 - whatever it is, the run was measured
         failure = failure_of("The summary", error)
@@ -280,7 +248,7 @@ def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[
     status = analyze_status(
         script_failure=failure,
         script_status=result.child.script_status,
-        gate=None if gate is None else _gate(result, gate, options),
+        gate=None if gate is None else _gate(result, gate, quiet=options["quiet"]),
         run_to_end=options["run_to_end"],
         reports_written=result.report_failure is None,
     )
@@ -291,11 +259,11 @@ def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[
     return status
 
 
-def _gate(result: AnalysisResult, config: GateConfig, options: dict[str, Any]) -> ExitStatus:
+def _gate(result: AnalysisResult, config: GateConfig, *, quiet: bool) -> ExitStatus:
     from pipediag.gate import evaluate
 
     judged = evaluate(result.session, config)
-    if not options["quiet"]:
+    if not quiet:
         show_results([judged], err=True)
     return judged.status
 
@@ -308,11 +276,11 @@ def analyze_status(
     run_to_end: bool,
     reports_written: bool = True,
 ) -> int:
-    """The exit status; negative means: die by that signal, as the script did.
+    """Return the exit status; negative means: die by that signal, as the script did.
 
-    `script_failure` says how the script ended before enough steps were seen, if it did;
-    `gate` is None where no verdict was asked for. Reports that could not be written change only a
-    status that would be 0 otherwise, and none that is the script's own.
+    `script_failure` says how the script ended before enough steps were seen, if it did; `gate` is
+    None if no gate was asked for. Reports that could not be written change only a status that would
+    be 0 otherwise, and never the script's own.
     """
     if run_to_end and script_status:
         return script_status

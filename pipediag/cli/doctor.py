@@ -1,4 +1,4 @@
-"""`pipediag doctor`: what on this machine would spoil a measurement."""
+"""`pipediag doctor`: find what would spoil a measurement on this machine."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ TEXT_WIDTH = 100
 @click.option(
     "--no-tensorflow",
     is_flag=True,
-    help="Do not import TensorFlow in a child process; judge by the installed packages.",
+    help="Judge TensorFlow by its package, without importing it.",
 )
 def command(no_tensorflow: bool) -> None:
-    """Look for what would spoil a measurement on this machine.
+    """Find what would spoil a measurement on this machine.
 
-    TensorFlow and its GPU libraries, CPU quota and load, memory, clocks. Exit status: 0, whatever
-    is found.
+    It looks at TensorFlow and its GPU libraries, CPU quota and load, memory and clocks. Exit
+    status: 0, whatever is found.
     """
     from pipediag.doctor.checks import all_checks
 
@@ -42,11 +42,11 @@ def command(no_tensorflow: bool) -> None:
 
 
 def render(check: Check) -> str:
-    """One line, and below it what follows and what to do."""
+    """Return a line, and below it what follows and what to do."""
     width = text_width(sys.stdout, TEXT_WIDTH)
     indent = " " * (STATE_WIDTH + NAME_WIDTH if width >= TEXT_WIDTH * 3 // 4 else STATE_WIDTH)
     name = f"{check.name:<{NAME_WIDTH}}" if len(indent) > STATE_WIDTH else f"{check.name}: "
-    # The state goes before it when the text is wrapped: its colour has no width.
+    # The state is added after wrapping: its colour has no width.
     found = f"{' ' * STATE_WIDTH}{name}{one_line(check.found)}"
     lines = [click.wrap_text(found, width, "", indent)]
     lines += [

@@ -1,7 +1,4 @@
-"""`pipediag explain [RULE]`: what rules look at, their thresholds, what they would change.
-
-`pipediag explain trials` says what the words of a trial mean.
-"""
+"""`pipediag explain`: what a rule is about, its thresholds, and the words of trials."""
 
 from __future__ import annotations
 
@@ -16,10 +13,7 @@ from pipediag.errors import PipediagError
 
 _WIDTH = 88
 _TRIALS = "trials"
-_MORE = (
-    "`pipediag explain RULE` says more about one, `pipediag explain trials` what the words of a "
-    "trial mean."
-)
+_MORE = "`pipediag explain RULE` explains one, `pipediag explain trials` the words of trials."
 
 
 def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -28,12 +22,12 @@ def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
     return [name for name in (*METAS, _TRIALS) if name.startswith(incomplete.lower())]
 
 
-@click.command("explain", short_help="Say what a rule is about and where its thresholds come from.")
+@click.command("explain", short_help="Explain a rule and its thresholds.")
 @click.argument("rule", required=False, shell_complete=_complete)
 def command(rule: str | None) -> None:
-    """Say what RULE is about and where its thresholds come from; without it, list the rules.
+    """Explain RULE and where its thresholds come from; without it, list the rules.
 
-    `trials` in place of a rule says what confirmed, refuted and the other words of a trial mean.
+    `pipediag explain trials` explains confirmed, refuted and the other words of trials.
     """
     if rule is None:
         say(_list(), err=False)

@@ -1,4 +1,4 @@
-"""`pipediag fix`: the confirmed edits of a session as a patch, applied or verified on request."""
+"""`pipediag fix`: print, apply or verify the confirmed edits of a session as a patch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from pipediag.errors import ExitStatus, PipediagError
 from pipediag.interrupts import INTERRUPTS
 
 if TYPE_CHECKING:
-    from pipediag.session.findings import Finding
     from pipediag.session.model import Session
     from pipediag.session.patches import LeftOut, Patch
 
@@ -25,11 +24,11 @@ _COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 @click.command(name="fix")
 @click.argument("session", metavar="[SESSION]", required=False, type=Path)
-@click.option("--apply", is_flag=True, help="Write the change into the files that were measured.")
+@click.option("--apply", is_flag=True, help="Change the files that were measured.")
 @click.option(
     "--verify",
     is_flag=True,
-    help="Run the script and a patched copy natively, in turn, and compare with the promise.",
+    help="Run the script and a patched copy alternately, and compare with the promised gain.",
 )
 @click.option(
     "--rounds",
@@ -44,8 +43,7 @@ _COLORS = {"+": "green", "-": "red", "@": "cyan"}
     "rules",
     multiple=True,
     metavar="RULE",
-    help="Put in the edit of this rule, too: one that is right under a condition only, that the "
-    "run does not gain by, or that was not measured; may be repeated.",
+    help="Include the edit of this rule, too; may be repeated.",
 )
 @click.pass_context
 def command(
@@ -56,13 +54,11 @@ def command(
     rounds: int,
     rules: tuple[str, ...],
 ) -> None:
-    """Print the confirmed edits of a session as a patch of the script.
+    """Print the confirmed edits of a session as a patch.
 
-    SESSION is a session.json or the directory that holds it; without it, the newest report below
-    reports/. Nothing is changed without --apply. An edit that is right under a condition only, or
-    that the run as a whole does not gain by, is left out, unless its rule is named. Runs of
-    --verify have the session's working directory and arguments, and the environment variables of
-    this shell.
+    SESSION is a session.json or its directory, by default the newest report below reports/. Nothing
+    is changed without --apply. Edits that are right only under a condition, that gain nothing for
+    the whole run, or that were not measured are left out unless --with names their rule.
     """
     from pipediag.runner.source_patches import with_rules
     from pipediag.session.store import load_session
@@ -73,9 +69,7 @@ def command(
     loaded = with_rules(loaded, rules)
     _print(loaded, path, ctx.color)
     patch = loaded.patch
-    if patch is None or patch.diff is None:
-        return
-    if not (apply or verify):
+    if patch is None or patch.diff is None or not (apply or verify):
         return
     from pipediag.patching.as_measured import patched_files
 
@@ -111,7 +105,7 @@ def _newest() -> Path:
 
 
 def _refuse_without_source(session: Session, path: Path) -> None:
-    """Raise where edits were confirmed and the session says nothing of their source."""
+    """Refuse a session with confirmed edits and without source."""
     confirmed = any(
         finding.edit is not None and finding.trial.state == "confirmed"
         for finding in session.findings
@@ -124,7 +118,7 @@ def _refuse_without_source(session: Session, path: Path) -> None:
 
 
 def _print(session: Session, path: Path, color: bool | None) -> None:
-    """Print the patch; say what is not in it and why."""
+    """Print the patch, and what is not in it and why."""
     patch = session.patch
     if patch is None:
         say("No edit was confirmed by a trial.")
@@ -143,7 +137,7 @@ def _print(session: Session, path: Path, color: bool | None) -> None:
 
 
 def _shown(diff: str, color: bool | None) -> str:
-    """For a pipe as it is; for a terminal in colours."""
+    """Return the diff, in colours for a terminal."""
     from pipediag.encoding.diff import applicable
 
     text = applicable(diff)
@@ -161,7 +155,7 @@ def _colored(line: str) -> str:
 
 
 def _say_effects(session: Session, patch: Patch) -> None:
-    """What in the patch was not measured, or changes more than the time that a run takes."""
+    """Say what in the patch was not measured, or changes results."""
     for finding in session.findings:
         edit, effect = finding.edit, finding.effect_on_results
         if edit is None or edit.id not in patch.edits:
@@ -169,36 +163,28 @@ def _say_effects(session: Session, patch: Patch) -> None:
         if finding.trial.state != "confirmed":
             say(f"Suggested, not measured: {edit.label}.")
         if finding.condition is not None:
-            say(f"{edit.label}: right only {_clause(finding.condition)}.")
+            say(f"{edit.label}: right only {finding.condition.strip().rstrip('.')}.")
         if effect not in (None, *_HARMLESS):
             say(f"{edit.label}: {effect}.")
 
 
-def _clause(condition: str) -> str:
-    return condition.strip().rstrip(".")
-
-
 def _say_left_out(session: Session, left: LeftOut, path: Path) -> None:
-    """Say why an edit is not in the patch, and what puts it in or does the same by hand."""
+    """Say why an edit is not in the patch, and how to include it or do it by hand."""
     from pipediag.runner.source_patches import left_to_name
 
     labels = {f.edit.id: f.edit.label for f in session.findings if f.edit is not None}
     to_name = {f.edit.id: f for f in left_to_name(session) if f.edit is not None}
     finding = to_name.get(left.edit)
     said, snippet = left.reason, left.snippet
-    # What its own patch can't hold is left out for another reason where its rule was named.
-    if finding is not None and finding.patch is not None and said != _own_reason(finding):
-        if left.edit in finding.patch.edits:
+    # An edit whose rule was named can be left out for a second reason.
+    own = finding.patch if finding is not None else None
+    if finding is not None and own is not None and said not in [x.reason for x in own.left_out[:1]]:
+        if left.edit in own.edits:
             said += f" `{_with(path, finding.rule)}` puts it in."
-        for own in finding.patch.left_out:
-            said, snippet = f"{said} {own.reason}", own.snippet
+        for one in own.left_out:
+            said, snippet = f"{said} {one.reason}", one.snippet
     say(f"Not in the patch: {labels.get(left.edit, left.edit)}. {said}")
     _say_code(snippet)
-
-
-def _own_reason(finding: Finding) -> str | None:
-    reasons = [own.reason for own in finding.patch.left_out] if finding.patch else []
-    return reasons[0] if reasons else None
 
 
 def _with(path: Path, rule: str) -> str:
@@ -211,7 +197,7 @@ def _say_code(code: str | None) -> None:
 
 
 def _say_suggested(session: Session, path: Path) -> None:
-    """Say what may help and was not measured: as a command, as code to paste, or as advice."""
+    """Say what may help and was not measured: a command, code to paste, or advice."""
     from pipediag.facts.order import to_act_on
     from pipediag.runner.source_patches import suggested
 
@@ -222,7 +208,7 @@ def _say_suggested(session: Session, path: Path) -> None:
             continue
         said = f"Suggested, not measured: {edit.label}."
         if finding.condition is not None:
-            said += f" It is right only {_clause(finding.condition)}."
+            said += f" It is right only {finding.condition.strip().rstrip('.')}."
         if patch is not None and patch.diff is not None:
             say(f"{said} `{_with(path, finding.rule)}` prints it as a patch.")
         for left in patch.left_out if patch is not None else []:
@@ -234,11 +220,11 @@ def _say_suggested(session: Session, path: Path) -> None:
 
 
 def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> ExitStatus:
-    """Say what was promised and what was obtained; a broken promise fails."""
+    """Compare the promised gain with the one obtained; a broken promise fails."""
     from pipediag.reporters.words.run_parts import gain
     from pipediag.runner.native_runs import kept, measured, promised, promised_of_whole
 
-    # The patched copy, which lies beside the script, has to go.
+    # The patched copy beside the script has to be removed.
     INTERRUPTS.finish_first()
 
     def tell(name: str, wall_s: float) -> None:
@@ -249,9 +235,9 @@ def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> Exi
     said, promise = promised(session), promised_of_whole(session, obtained.script_s)
     say(f"Promised: {gain(said) or 'nothing for the run was measured'}.")
     if said is not None and promise is None:
-        say("What comes once took longer than the script does now, so nothing follows for the run.")
+        say("What happens once per run took longer than all of it does now: no promise follows.")
     elif promise != said:
-        say(f"With what comes once, and as long as the script took, that is {gain(promise)}.")
+        say(f"With what happens once per run, that is {gain(promise)} for the script.")
     say(f"Obtained: {found} for the run, from start to exit, in {rounds} rounds.")
     if promise is None:
         return ExitStatus.INCONCLUSIVE

@@ -6,24 +6,27 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from pipediag.cli.common import load_gate_config, load_sessions, say, show_results
+from pipediag.cli.common import load_sessions, say, show_results
 from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTED, INTERRUPTS
 
+if TYPE_CHECKING:
+    from pipediag.gate.config import GateConfig
+
 _OURS = frozenset({"repeats", "output", "fail_on"})
-"""Options that are about all runs together: a single run is not given them."""
+"""Options that are about all runs together, and not passed on to each."""
 
 
-def repeat(ctx: click.Context, options: dict[str, Any]) -> int:
-    """Runs the script so often, each into `run-N` of the output directory; the status to end with.
+def repeat(ctx: click.Context, options: dict[str, Any], gate: GateConfig | None) -> int:
+    """Run the script several times, each into `run-N` of the output directory; return the status.
 
-    The first run that does not end with 0 ends it. At the end all of them are told together, and
-    with `--fail-on` the gate judges them so.
+    The first run that does not end with 0 ends it. At the end the medians are printed, and the gate
+    judges all runs together.
 
     Raises:
         PipediagError: the directory holds sessions already, or an option is about one run only.
@@ -33,10 +36,6 @@ def repeat(ctx: click.Context, options: dict[str, Any]) -> int:
             "--json prints one session, and --repeats makes several. The script was not run. "
             "Leave one of the two out; the sessions are in the output directory."
         )
-    gate = None
-    if options["fail_on"]:
-        # Before the script is run: a misspelt key must not cost a whole run.
-        gate = load_gate_config(None).override(fail_on=options["fail_on"])
     directory = _fresh_directory(options)
     INTERRUPTS.finish_first()
     for number in range(1, options["repeats"] + 1):
@@ -47,9 +46,22 @@ def repeat(ctx: click.Context, options: dict[str, Any]) -> int:
         status = analyze_afresh(arguments)
         if status or INTERRUPTS.came or ended_by_somebody(output):
             return status or INTERRUPTED
+    runs = [session for _, session in load_sessions([directory])]
     if not options["quiet"]:
-        _say_medians(directory)
-    return 0 if gate is None else _judge(directory, gate, quiet=options["quiet"])
+        from pipediag.gate.baseline import medians
+
+        say(f"pipediag: {len(runs)} runs together")
+        for line in medians(runs):
+            say(f"  {line}")
+        say(f"pipediag: `pipediag check {directory}` judges them together.")
+    if gate is None:
+        return 0
+    from pipediag.gate import evaluate_runs
+
+    result = evaluate_runs(runs, gate, f"{runs[0].script.path} ({len(runs)} runs)")
+    if not options["quiet"]:
+        show_results([result], err=True)
+    return result.status.value
 
 
 def _fresh_directory(options: dict[str, Any]) -> Path:
@@ -87,7 +99,7 @@ def _remove(session: Path) -> None:
 
 
 def _given(ctx: click.Context) -> list[str]:
-    """The options as they were given, less those that are about all runs."""
+    """Return the options as they were given, without those that are about all runs."""
     given: list[str] = []
     for parameter in ctx.command.params:
         name = parameter.name or ""
@@ -103,46 +115,25 @@ def _given(ctx: click.Context) -> list[str]:
     return given
 
 
-def _say_medians(directory: Path) -> None:
-    from pipediag.gate.baseline import medians
-
-    runs = [session for _, session in load_sessions([directory])]
-    if len(runs) > 1:
-        say(f"pipediag: {len(runs)} runs together")
-        for line in medians(runs):
-            say(f"  {line}")
-        say(f"pipediag: `pipediag check {directory}` judges them together.")
-
-
-def _judge(directory: Path, gate: Any, *, quiet: bool) -> int:
-    from pipediag.gate import evaluate_runs
-
-    runs = [session for _, session in load_sessions([directory])]
-    result = evaluate_runs(runs, gate, f"{runs[0].script.path} ({len(runs)} runs)")
-    if not quiet:
-        show_results([result], err=True)
-    return result.status.value
-
-
 _MAIN = Path(__file__).absolute().parents[1] / "__main__.py"
-"""Started as a file: for `-m pipediag` whatever is called so in the working directory, or before
-ours in PYTHONPATH, would be run in its place."""
+"""Started as a file: with `-m pipediag`, another package of that name in the working directory or
+in PYTHONPATH would be run in its place."""
 
 _LOOK_S = 0.2
-"""How often is looked for signals, seconds."""
+"""Interval at which signals are forwarded, seconds."""
 
 
 def analyze_afresh(
     arguments: list[str], *, directory: Path | None = None, stdout: int | None = None
 ) -> int:
-    """One call of `pipediag analyze`; what it ended with, as a shell would have it.
+    """Call `pipediag analyze` in a process; return its status as a shell would.
 
     The interpreter gets the options that this one has, such as `-O`: they are the script's.
 
     Args:
         arguments: its options, the script and the script's arguments.
-        directory: where it is run; None for here.
-        stdout: the descriptor that is its standard output; None for ours.
+        directory: its working directory; None for this one.
+        stdout: the descriptor of its standard output; None for ours.
     """
     from pipediag.runner.child_process import interpreter_flags
 
@@ -153,15 +144,14 @@ def analyze_afresh(
 
 
 def ended_by_somebody(output: Path) -> bool:
-    """Whether a signal ended the script: it may have been measured by then, and is not wanted
-    again."""
+    """Return True if a signal ended the script, so that it is not to be run again."""
     from pipediag.session.store import load_session
 
     return load_session(output).script.outcome in ("interrupted", "killed")
 
 
 def _watched(command: list[str], directory: Path | None, stdout: int | None) -> int:
-    """Runs it; signals that others send to us alone are meant for it."""
+    """Run it, and forward signals that were sent to us alone."""
     from pipediag.runner.signals import HeldSignals
 
     with (

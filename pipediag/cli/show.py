@@ -5,46 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from click.shell_completion import CompletionItem
 
 from pipediag.cli.common import say
 from pipediag.reporters import REPORTERS
 
 
-class Formats(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """Comma-separated names, each once, in the order given."""
+def _formats(
+    _ctx: click.Context, _option: click.Parameter, given: str | None
+) -> tuple[str, ...] | None:
+    """Return comma-separated names, each once, in the order given."""
+    if given is None:
+        return None
+    names = tuple(dict.fromkeys(name.strip().lower() for name in given.split(",")))
+    for name in names:
+        if name not in REPORTERS:
+            known = ", ".join(REPORTERS)
+            raise click.BadParameter(f"there is no format {name!r}; the formats are {known}.")
+    return names
 
-    name = "formats"
 
-    def convert(
-        self,
-        value: str | tuple[str, ...],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> tuple[str, ...]:
-        if isinstance(value, tuple):
-            return value
-        names = tuple(dict.fromkeys(name.strip().lower() for name in value.split(",")))
-        for name in names:
-            if name not in REPORTERS:
-                known = ", ".join(REPORTERS)
-                self.fail(f"there is no format {name!r}; the formats are {known}.", param, ctx)
-        return names
-
-    def shell_complete(
-        self,
-        ctx: click.Context,  # noqa: ARG002
-        param: click.Parameter,  # noqa: ARG002
-        incomplete: str,
-    ) -> list[CompletionItem]:
-        """Names that are not there yet, behind the last comma."""
-        before, comma, begun = incomplete.rpartition(",")
-        named = before.split(",")
-        return [
-            CompletionItem(f"{before}{comma}{name}")
-            for name in REPORTERS
-            if name.startswith(begun.lower()) and name not in named
-        ]
+def _complete(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:
+    """Return names that are not there yet, after the last comma."""
+    before, comma, last = begun.rpartition(",")
+    left = [name for name in REPORTERS if name not in before.split(",")]
+    return [f"{before}{comma}{name}" for name in left if name.startswith(last.lower())]
 
 
 @click.command(name="show")
@@ -53,17 +37,18 @@ class Formats(click.ParamType):  # type: ignore[type-arg]  # generic from click 
     "--format",
     "formats",
     metavar="NAMES",
-    type=Formats(),
-    help=f"Write files instead; comma-separated: {', '.join(REPORTERS)}.",
+    callback=_formats,
+    shell_complete=_complete,
+    help=f"Write files instead, comma-separated: {', '.join(REPORTERS)}.",
 )
 @click.option(
     "-o",
     "--output",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where --format writes.  [default: beside the session]",
+    help="Directory of the files.  [default: beside the session]",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Everything that was found, at any length.")
+@click.option("-v", "--verbose", is_flag=True, help="Print everything that was found.")
 def command(
     session: Path,
     *,
@@ -71,9 +56,9 @@ def command(
     output: Path | None,
     verbose: bool,
 ) -> None:
-    """Print the summary of a recorded session, or write its report again with --format.
+    """Print the summary of a recorded session, or write its report with --format.
 
-    SESSION is a session.json or the directory that holds it. TensorFlow is not needed.
+    SESSION is a session.json or its directory. TensorFlow is not needed.
     """
     from pipediag.session.store import load_session
 
