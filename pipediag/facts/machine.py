@@ -54,7 +54,7 @@ def missed_cores(host: Host | None) -> float | None:
 
 def pool_threads(session: Session) -> int:
     """tf.data's pool has one thread a CPU, unless the dataset asks for another number."""
-    private = option(session, "private_threadpool_size")
+    private = option(session.pipeline, "private_threadpool_size")
     if private is not None and isinstance(private[1], int) and private[1] > 0:
         return private[1]
     return max(1, int(cpus(session)))

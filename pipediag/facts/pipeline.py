@@ -215,13 +215,8 @@ def keeps_elements(ops: Iterable[Operation]) -> bool:
     return all(op.kind in KEEPS_ELEMENTS for op in ops)
 
 
-def option(session: Session, name: str) -> tuple[str, Scalar] | None:
-    """A dataset option that the user set, as it is written and its value, whatever holds it."""
-    return option_of(session.pipeline, name)
-
-
-def option_of(pipeline: Pipeline | None, name: str) -> tuple[str, Scalar] | None:
-    """The same of one pipeline."""
+def option(pipeline: Pipeline | None, name: str) -> tuple[str, Scalar] | None:
+    """Return a dataset option that the user set, as it is written, and its value."""
     for key, value in (pipeline.options if pipeline else {}).items():
         if key == name or key.endswith(f".{name}"):
             holder = "experimental_" if key.startswith("optimization.") else ""
@@ -258,17 +253,12 @@ def passes_over_data(session: Session) -> float | None:
     return 2 if several else None
 
 
-def prefetch_switched_off(session: Session) -> str | None:
+def prefetch_switched_off(session: Session, pipeline: Pipeline | None) -> str | None:
     """Return what keeps TensorFlow from appending a prefetch, as it is written, or None."""
-    return prefetch_switched_off_in(session, session.pipeline)
-
-
-def prefetch_switched_off_in(session: Session, pipeline: Pipeline | None) -> str | None:
-    """The same of one of the script's pipelines."""
     if session.environment.tf_data_debug_mode:
         return "tf.data.experimental.enable_debug_mode()"
     for name in PREFETCH_SWITCHES:
-        given = option_of(pipeline, name)
+        given = option(pipeline, name)
         if given is not None and given[1] is False:
             return f"{given[0]} = False"
     tuned = pipeline is None or pipeline.autotune_enabled

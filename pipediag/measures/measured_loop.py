@@ -204,7 +204,7 @@ def measure_loop(
         embedding_cost=measure_embedding_cost(recording, loop, trace, trace_missing, breakdown),
         text_work=measure_text_work(steps, trace, trace_missing),
         input_wait=wait.summary,
-        devices=_devices(trace, measured.pipeline, measured.operation_of),
+        devices=describe_devices(trace, measured.pipeline, measured.operation_of) if trace else [],
         step_rows=step_rows(recording, loop),
     )
     untold = trace_missing or (trace.missing.get("steps") if trace else None)
@@ -231,26 +231,23 @@ def _contention(
     if isinstance(steps, Missing):
         return None
     environment = recording.environment
+    # Operations whose time is not known count for nothing.
+    known = [op.self_ms_per_step for op in pipeline.ops if op.self_ms_per_step is not None]
     return contention_of(
         None if isinstance(host, Missing) else host,
         steps.mean_ms,
         python_percent=python_percent,
         accelerated=environment is not None and on_accelerator(environment.devices),
-        pipeline_ms=_pipeline_ms(pipeline),
+        pipeline_ms=sum(known) if known else None,
     )
 
 
 def _python_percent(steps: Steps | Missing, pipeline: Pipeline) -> float:
-    """CPU time that the pipeline's Python took in a step, on other threads, in percent of it."""
+    """Return the CPU time of the pipeline's Python, on other threads, in percent of the step."""
     if isinstance(steps, Missing):
         return 0.0
     spent_ms = sum(op.python_cpu_ms_per_step or 0.0 for op in pipeline.ops)
     return 100.0 * spent_ms / steps.mean_ms
-
-
-def _pipeline_ms(pipeline: Pipeline) -> float | None:
-    known = [op.self_ms_per_step for op in pipeline.ops if op.self_ms_per_step is not None]
-    return sum(known) if known else None
 
 
 def _breakdown(
@@ -279,11 +276,3 @@ def _ceiling(
     # What an epoch that fills a cache waits for says nothing of the whole loop.
     filled = cache_filled_meanwhile(recording, loop) is not None
     return measure_ceiling(wait.chosen, breakdown, None if filled else time_of(recording, loop))
-
-
-def _devices(
-    trace: TraceSummary | None,
-    pipeline: Pipeline,
-    operation_of: dict[tuple[str, tuple[str, ...]], str],
-) -> list[DeviceActivity]:
-    return describe_devices(trace, pipeline, operation_of) if trace else []

@@ -51,7 +51,7 @@ def check_missing_prefetch(session: Session) -> list[Finding]:
     ahead = _made_ahead(session, last)
     if ahead is not None:
         return [MISSING_PREFETCH.finding("pass", ahead, op=last)]
-    switch = prefetch_switched_off(session)
+    switch = prefetch_switched_off(session, session.pipeline)
     if switch is None:
         advice = (
             "TensorFlow's defaults are on, and these append a prefetch: adding one gains nothing."
@@ -153,7 +153,7 @@ def _switched_off(session: Session) -> dict[str, str]:
     """The options that are off, as a session names them, and as they are written."""
     off: dict[str, str] = {}
     for name in DEFAULT_SWITCHES:
-        given = option(session, name)
+        given = option(session.pipeline, name)
         if given is not None and given[1] is False:
             key = given[0].removeprefix("options.").removeprefix("experimental_")
             off[key] = f"{given[0]} = False"

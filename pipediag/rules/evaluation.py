@@ -27,7 +27,7 @@ from pipediag.facts.pipeline import (
     condition_of_cache,
     only_looks_up,
     place_name,
-    prefetch_switched_off_in,
+    prefetch_switched_off,
     upstream_of,
 )
 from pipediag.rules.caching import FILL_S, LEAST_BATCHES, MEMORY
@@ -106,7 +106,7 @@ def calls_at_once(session: Session, loop: Loop, op: Operation, waits: float) -> 
 def made_ahead(session: Session, pipeline: Pipeline, seen: Evaluation, waits: float) -> Cure | None:
     """A prefetch, where TensorFlow was kept from appending one."""
     last = end_without_prefetch(pipeline)
-    switch = prefetch_switched_off_in(session, pipeline)
+    switch = prefetch_switched_off(session, pipeline)
     if last is None or switch is None or session.environment.tf_data_debug_mode:
         return None
     rest_ms = seen.consumer_ms or 0.0
@@ -224,7 +224,7 @@ def _of_a_cache(session: Session, pipeline: Pipeline, work: Operation, *, known:
 
 def _of_a_prefetch(session: Session, pipeline: Pipeline, *, known: bool) -> str:
     """Only where TensorFlow was kept from appending one."""
-    switch, last = prefetch_switched_off_in(session, pipeline), end_without_prefetch(pipeline)
+    switch, last = prefetch_switched_off(session, pipeline), end_without_prefetch(pipeline)
     if switch is None or last is None:
         return ""
     if session.environment.tf_data_debug_mode:

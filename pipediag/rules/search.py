@@ -128,7 +128,10 @@ def _of_all(session: Session, ops: list[Operation], search: str) -> Iterator[Fit
         ahead = Insert(last.id, "prefetch", {"buffer_size": AUTOTUNE})
         edit = Edit(f"{search}:prefetch", "prefetch(AUTOTUNE) at the end", (ahead,), check="equal")
         yield Fitting(edit, "End the pipeline with `.prefetch(tf.data.AUTOTUNE)`.", "same results")
-    if any((op.parallelism or 1) > 1 for op in ops) and option(session, "deterministic") is None:
+    if (
+        any((op.parallelism or 1) > 1 for op in ops)
+        and option(session.pipeline, "deterministic") is None
+    ):
         free = SetOptions({"deterministic": False})
         edit = Edit(f"{search}:deterministic", "deterministic = False", (free,))
         yield Fitting(
@@ -137,7 +140,7 @@ def _of_all(session: Session, ops: list[Operation], search: str) -> Iterator[Fit
             "same up to order or rounding",
             condition="if the order of the examples does not matter",
         )
-    if option(session, "threading.private_threadpool_size") is None:
+    if option(session.pipeline, "threading.private_threadpool_size") is None:
         threads = THREADS_A_CPU * max(1, round(cpus(session)))
         pool = SetOptions({"threading.private_threadpool_size": threads})
         edit = Edit(f"{search}:threads", f"a pool of {threads} threads of its own", (pool,))

@@ -214,17 +214,17 @@ def test_an_option_is_found_in_whatever_holds_it() -> None:
     )
     session = make_session(pipeline=pipeline)
 
-    assert option(session, "deterministic") == ("options.deterministic", False)
-    assert option(session, "map_fusion") == (
+    assert option(session.pipeline, "deterministic") == ("options.deterministic", False)
+    assert option(session.pipeline, "map_fusion") == (
         "options.experimental_optimization.map_fusion",
         True,
     )
-    assert option(session, "max_intra_op_parallelism") == (
+    assert option(session.pipeline, "max_intra_op_parallelism") == (
         "options.threading.max_intra_op_parallelism",
         1,
     )
-    assert option(session, "fusion") is None
-    assert option(make_session(pipeline=None), "deterministic") is None
+    assert option(session.pipeline, "fusion") is None
+    assert option(None, "deterministic") is None
 
 
 def without_prefetch(**overrides: Any) -> Session:
@@ -256,7 +256,7 @@ def without_prefetch(**overrides: Any) -> Session:
 def test_what_keeps_a_prefetch_away_is_named_as_it_is_written(
     session: Session, words: str | None
 ) -> None:
-    assert prefetch_switched_off(session) == words
+    assert prefetch_switched_off(session, session.pipeline) == words
 
 
 def test_what_tensorflow_put_in_stands_between_what_was_written() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent, own_ns
@@ -69,24 +69,46 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop) -> Rounds:
         return Rounds(planned, left, tail, not_seen=[BETWEEN_ROUNDS] if left else [])
     begun = [min(one.start_ns for one in spent if one.fit == fit) for fit in entered]
     ended = [max(one.end_ns for one in spent if one.fit == fit) for fit in entered]
-    whole = [_Round(*times) for times in zip(begun, ended, begun[1:], strict=False)]
     between = [
         own_ns(one for one in spent if end <= one.start_ns < again)
         for end, again in zip(ended, begun[1:], strict=False)
     ]
-    behind_ns = own_ns(one for one in spent if one.start_ns >= ended[-1])
+    trains = len(fits) == len(entered)
     others: dict[Place, Again] = {}
-    for place in dict.fromkeys(one.place for one in spent if one.place != PIPEDIAG):
-        here = _PlaceInRounds(
-            [one for one in spent if one.place == place],
-            whole,
-            begun[-1],
-            trains=len(fits) == len(entered),
+    for place, stretches in _by_place(spent).items():
+        *whole, stopped = _by_round(stretches, begun)
+        # The projection of the training that was stopped holds what lies within its `fit`.
+        projected = trains and any(
+            one.start_ns < end for mine, end in zip(whole, ended, strict=False) for one in mine
         )
-        again = _again(here.spent, here.seen_in, here.to_come(planned), here.begun)
+        tell = whole[1:] or whole
+        if len(whole) == 1 and place.part == "compile":
+            # What the round that was stopped has not traced anew, none of those to come will.
+            tell = [stopped]
+        to_come = planned - len(whole) - projected
+        again = _again(stretches, tell, to_come, [] if projected else stopped)
         if again is not None:
             others[place] = again
+    behind_ns = own_ns(one for one in spent if one.start_ns >= ended[-1])
     return Rounds(planned, left, others, between_ns=tuple(between), behind_ns=behind_ns)
+
+
+def _by_place(spent: Iterable[Spent]) -> dict[Place, list[Spent]]:
+    places: dict[Place, list[Spent]] = {}
+    for one in spent:
+        if one.place != PIPEDIAG:
+            places.setdefault(one.place, []).append(one)
+    return places
+
+
+def _by_round(stretches: Sequence[Spent], begun: Sequence[int]) -> list[list[Spent]]:
+    """Return the stretches of each round, which lasts from its `fit` to the next one."""
+    rounds: list[list[Spent]] = [[] for _ in begun]
+    for one in stretches:
+        number = bisect_right(begun, one.start_ns) - 1
+        if number >= 0:
+            rounds[number].append(one)
+    return rounds
 
 
 def _fits(spent: Sequence[Spent], loop: RecordedLoop, *, with_steps: bool) -> list[int]:
@@ -111,72 +133,13 @@ def _fits(spent: Sequence[Spent], loop: RecordedLoop, *, with_steps: bool) -> li
 def _tail(spent: Sequence[Spent], fit: int, left: int) -> dict[Place, Again]:
     """Return what followed the first training, which each round has at least."""
     ended = max(one.end_ns for one in spent if one.fit == fit)
-    later = [one for one in spent if one.start_ns >= ended and one.place.part in _PARTS_BETWEEN]
-    tail: dict[Place, Again] = {}
-    for place in dict.fromkeys(one.place for one in later):
-        here = [one for one in spent if one.place == place]
-        again = _again(here, [[one for one in later if one.place == place]], left)
+    tail = {}
+    for place, stretches in _by_place(spent).items():
+        later = [one for one in stretches if one.start_ns >= ended]
+        again = _again(stretches, [later], left) if later and place.part in _PARTS_BETWEEN else None
         if again is not None:
             tail[place] = again
     return tail
-
-
-@dataclass(frozen=True)
-class _Round:
-    """A round, from the start of its `fit` to that of the next one."""
-
-    begun_ns: int
-    ended_ns: int
-    """Of its `fit`."""
-    next_ns: int
-
-    def of(self, spent: Sequence[Spent]) -> list[Spent]:
-        return [one for one in spent if self.begun_ns <= one.start_ns < self.next_ns]
-
-    def in_fit(self, one: Spent) -> bool:
-        return self.begun_ns <= one.start_ns < self.ended_ns
-
-
-@dataclass(frozen=True)
-class _PlaceInRounds:
-    """Time at one place, by rounds."""
-
-    spent: Sequence[Spent]
-    whole: Sequence[_Round]
-    """Those that were seen to their end, at least one."""
-    last_ns: int
-    """When the one began that was stopped."""
-    trains: bool
-    """Whether that one has come to the steps of its `fit`."""
-
-    @property
-    def seen_in(self) -> list[list[Spent]]:
-        """Stretches in each of the rounds that stand for those to come."""
-        after_first = self.whole[1:]
-        if not after_first and any(one.place.part == "compile" for one in self.spent):
-            # What the round that was stopped has not built anew, none of those to come will.
-            return [self._of_last]
-        return [one.of(self.spent) for one in after_first or self.whole]
-
-    @property
-    def begun(self) -> list[Spent]:
-        """Stretches of the round that was stopped, where that is one of those to come."""
-        return [] if self._carried_on else self._of_last
-
-    def to_come(self, planned: int) -> int:
-        """Rounds that hold it, of so many."""
-        return planned - len(self.whole) - self._carried_on
-
-    @property
-    def _of_last(self) -> list[Spent]:
-        return [one for one in self.spent if one.start_ns >= self.last_ns]
-
-    @cached_property
-    def _carried_on(self) -> bool:
-        """Return True if the projection of the stopped training holds this place."""
-        return self.trains and any(
-            one.in_fit(stretch) for one in self.whole for stretch in self.spent
-        )
 
 
 def _again(
