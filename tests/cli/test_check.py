@@ -19,11 +19,9 @@ from pipediag.session.run import Script
 from tests.comparison.sides import run_of
 from tests.factories import (
     make_compute_bound_session,
-    make_finding,
     make_session,
     make_verdict,
 )
-from tests.records import make_environment
 
 STRICT = "[tool.pipediag]\nmax-input-wait-percent = 20\n"
 
@@ -72,18 +70,6 @@ def test_the_exit_status_is_that_of_the_contract(here: Path, session: Session, s
     result = check(write_session(here / "run", session))
     assert result.exit_code == status
     assert f"exit status {status}" in result.stdout
-
-
-def test_a_directory_stands_for_its_session(here: Path) -> None:
-    write_session(here / "run", make_compute_bound_session())
-    assert check(here / "run").exit_code == 0
-
-
-def test_the_nearest_configuration_is_used(here: Path) -> None:
-    (here / "pyproject.toml").write_text(STRICT, encoding="utf-8")
-    result = check(write_session(here / "run", make_session(findings=[])))
-    assert result.exit_code == 1
-    assert "max-input-wait-percent" in result.stdout
 
 
 def test_a_named_configuration_wins(here: Path) -> None:
@@ -136,25 +122,6 @@ def test_a_baseline_fails_what_got_slower(here: Path) -> None:
     assert result.exit_code == 1
     assert f"{head} against {base}: failed\n  FAIL          baseline.step: " in result.stdout
     assert check(base, "--baseline", base).exit_code == 0
-
-
-def test_the_floor_of_a_baseline_is_configured(here: Path) -> None:
-    (here / "pyproject.toml").write_text(
-        "[tool.pipediag]\nmax-input-wait-percent = 90\nmax-slowdown-percent = 60\n"
-    )
-    base = write_session(here / "base", run_of(10.0))
-    head = write_session(here / "head", run_of(15.0))
-    assert check(head, "--baseline", base).exit_code == 0
-
-
-def test_a_baseline_of_another_machine_is_refused_but_for_shares(here: Path) -> None:
-    (here / "pyproject.toml").write_text("[tool.pipediag]\nmax-input-wait-percent = 90\n")
-    other = make_environment(cpu_model="Other CPU", fingerprint="fedc")
-    base = write_session(here / "base", run_of(environment=other))
-    head = write_session(here / "head", run_of())
-    with pytest.raises(PipediagError, match="of different machines"):
-        check(head, "--baseline", base)
-    assert check(head, "--baseline", base, "--ratios-only").exit_code == 0
 
 
 def test_a_baseline_is_of_one_script(here: Path) -> None:
@@ -212,17 +179,8 @@ def test_an_output_that_cannot_be_written_is_one_sentence_behind_the_result(
     assert capsys.readouterr().out.startswith("train.py: failed")
 
 
-def test_github_prints_annotations(here: Path) -> None:
-    result = check(write_session(here / "run", make_session()), "--format", "github")
-    assert result.stdout.startswith("::error file=train.py,line=12,")
-
-
 def test_every_format_can_be_named() -> None:
     assert tuple(output._FORMATS) == FORMATS
-
-
-def test_no_session_is_a_usage_error() -> None:
-    assert check().exit_code == 2
 
 
 def test_it_works_without_tensorflow_and_pandas(here: Path) -> None:
@@ -235,40 +193,6 @@ def test_it_works_without_tensorflow_and_pandas(here: Path) -> None:
         [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-HOSTILE = "\x1b]0;title\x07\n::error::injected\n##[error]injected\u202e"
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_session_of_a_stranger_gives_no_commands(here: Path, form: str) -> None:
-    verdict = make_verdict(summary=HOSTILE, file=f"{HOSTILE}.py")
-    session = make_session(verdict=verdict, findings=[make_finding(title=HOSTILE, advice=HOSTILE)])
-    path = write_session(here / "run", session)
-    result = check(path, "--format", form)
-
-    lines = result.stdout.splitlines()
-    annotations = [line for line in lines if line.startswith("::error file=")]
-    assert [line for line in lines if line.lstrip().startswith("::")] == annotations
-    assert len(annotations) == (2 if form == "github" else 0)
-    assert "##[" not in result.stdout
-    assert all(line.isprintable() for line in lines)
-
-
-def test_a_path_of_a_stranger_gives_no_commands(here: Path) -> None:
-    folders = [here / "::error::injected", here / "\n::error::injected\x1b[2J"]
-    for folder in folders:
-        write_session(folder, make_compute_bound_session())
-    done = subprocess.run(
-        [sys.executable, "-m", "pipediag", "check", *(folder.name for folder in folders)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=here,
-    )
-    assert done.returncode == 0
-    assert not [line for line in done.stdout.splitlines() if line.lstrip().startswith("::")]
-    assert "\x1b" not in done.stdout
 
 
 @pytest.mark.parametrize(

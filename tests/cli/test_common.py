@@ -1,3 +1,5 @@
+"""Widths of text, and what `explain` and `doctor` print."""
+
 from __future__ import annotations
 
 import fcntl
@@ -11,11 +13,15 @@ from collections.abc import Iterator
 from typing import TextIO
 
 import pytest
+from click.testing import CliRunner, Result
 
-from pipediag.cli import explain
+from pipediag.cli import doctor, explain
 from pipediag.cli.common import NARROWEST, fitted, text_width
 from pipediag.cli.doctor import render
+from pipediag.doctor import checks
 from pipediag.doctor.check import Check
+from pipediag.errors import ExitStatus, PipediagError
+from pipediag.rules.registry import RULES
 
 LONG = "  FAILED        a limit [train.py:3]: " + "words that go on and on " * 8
 
@@ -73,3 +79,86 @@ def test_explanations_and_checks_fit(
     if width >= 50:
         # Names of rules and of options are not broken.
         assert max(shown) <= min(88, width)
+
+
+def output(*args: str) -> str:
+    result = CliRunner().invoke(explain.command, args, catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_without_a_rule_it_lists_them_all() -> None:
+    listed = output()
+    for rule in RULES:
+        assert f"{rule.meta.id} " in listed
+
+
+def test_says_threshold_source_edit_and_cost() -> None:
+    text = output("parallel-map")
+    assert "input wait: 5 % of the step" in text
+    assert "XProf" in text
+    assert "num_parallel_calls=tf.data.AUTOTUNE" in text
+    assert "What that might cost" in text
+    assert max(map(len, text.splitlines())) <= 88
+
+
+def test_an_unknown_rule_is_answered_with_those_there_are() -> None:
+    with pytest.raises(PipediagError) as caught:
+        CliRunner().invoke(explain.command, ["missing-cash"], catch_exceptions=False)
+    assert caught.value.status == ExitStatus.USAGE
+    assert "Did you mean missing-cache" in str(caught.value)
+    assert "gpu-unused" in str(caught.value)
+
+
+def test_says_what_the_words_of_a_trial_mean() -> None:
+    text = output("trials")
+
+    for word in ("confirmed", "refuted", "inconclusive", "not tried", "pipeline alone"):
+        assert f"\n{word}\n" in text
+    assert "1.03x" in text
+    assert max(map(len, text.splitlines())) <= 88
+    assert "`pipediag explain trials`" in output()
+
+
+FINE = Check("Swap", "ok", "Nothing is swapped out.")
+
+
+LOADED = Check("Load", "warn", "3 threads.", "Steps get longer.", "Wait.")
+
+
+BROKEN = Check("TensorFlow", "problem", "None.", "No run.", "Install it.")
+
+
+def invoke(monkeypatch: pytest.MonkeyPatch, made: list[Check], *args: str) -> Result:
+    asked = []
+
+    def all_checks(ask_tensorflow: bool) -> Iterator[Check]:
+        asked.append(ask_tensorflow)
+        yield from made
+
+    monkeypatch.setattr(checks, "all_checks", all_checks)
+    result = CliRunner().invoke(doctor.command, args)
+    if result.exit_code == 0:
+        assert asked == ["--no-tensorflow" not in args]
+    return result
+
+
+def test_a_fine_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = invoke(monkeypatch, [FINE])
+    assert result.exit_code == 0
+    assert "Nothing is swapped out." in result.stdout
+    assert result.stdout.endswith("Nothing here would spoil a measurement.\n")
+
+
+def test_problems_are_counted_and_end_with_status_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = invoke(monkeypatch, [FINE, LOADED, BROKEN], "--no-tensorflow")
+    assert result.exit_code == 0
+    assert "Problems: 1. Warnings: 1." in result.stdout
+    assert "To do: Install it." in result.stdout
+
+
+def test_a_check_says_what_follows_and_what_to_do_below_its_line() -> None:
+    lines = render(LOADED).splitlines()
+    assert lines[0].endswith("3 threads.")
+    assert [line.strip() for line in lines[1:]] == ["Steps get longer.", "To do: Wait."]
+    assert len(render(FINE).splitlines()) == 1

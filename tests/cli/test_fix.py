@@ -115,15 +115,6 @@ def test_applies_what_it_printed_and_keeps_mode_and_line_ends(script: Path) -> N
     assert "changed" in result.stderr
 
 
-def test_a_link_stays_a_link(script: Path) -> None:
-    real = script.with_name("real.py")
-    script.rename(real)
-    script.symlink_to(real)
-    fix(saved(script), "--apply")
-    assert script.is_symlink()
-    assert real.read_bytes() == REMOVED.encode()
-
-
 def test_an_edited_file_is_not_touched(script: Path) -> None:
     path = saved(script)
     script.write_bytes(TEXT.encode() + b"# mine\r\n")
@@ -150,12 +141,6 @@ def test_an_older_session_is_refused_with_a_sentence(script: Path) -> None:
     assert "Analyse the script again" in str(result.exception)
 
 
-def test_nothing_confirmed_is_nothing_to_change(tmp_path: Path) -> None:
-    result = fix(save_session(make_session(), tmp_path))
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert "No edit was confirmed" in result.stderr
-
-
 def test_a_script_that_was_named_from_its_directory_is_no_second_file(script: Path) -> None:
     made = session(script, Remove("cache"))
     named = made.script.model_copy(update={"path": script.name})
@@ -166,13 +151,6 @@ def test_a_script_that_was_named_from_its_directory_is_no_second_file(script: Pa
     result = fix(save_session(patched, script.parent), "--apply")
     assert result.exit_code == 0
     assert script.read_bytes() == REMOVED.encode()
-
-
-def test_what_can_not_be_written_comes_with_code_to_paste(script: Path) -> None:
-    result = fix(saved(script, SkipCallback("Save", "train.py", 3)), "--apply")
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert "only you know" in result.stderr
-    assert "    if batch % 100:" in result.stderr
 
 
 def costly(script: Path, change: Change | None = None, *, beside: bool = False) -> Path:

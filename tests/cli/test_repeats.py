@@ -68,14 +68,6 @@ def test_a_run_that_fails_ends_it_with_its_status(tmp_path: Path) -> None:
     assert "pipediag: run 1 of 3, into out/run-1" in seen.stderr
 
 
-def test_one_session_cannot_be_printed_of_several(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(COUNTING)
-    seen = analyze(tmp_path, "--repeats", "2", "--json", "train.py")
-    assert seen.status == ExitStatus.USAGE
-    assert "--json prints one session" in seen.stderr
-    assert not (tmp_path / "log").exists()
-
-
 def test_the_gate_judges_all_runs_together(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(COUNTING)
     seen = analyze(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
 from pipediag.cli.show import command
-from pipediag.errors import PipediagError
 from pipediag.reporters import write_all
 from pipediag.reporters.terminal.summary import render
 from pipediag.session.store import save_session
@@ -55,21 +52,6 @@ def test_takes_the_file_too_and_names_no_page_that_is_not_there(directory: Path)
     assert "report.html" not in result.stdout
 
 
-def test_the_next_command_speaks_of_this_session(directory: Path) -> None:
-    passing = factories.make_finding(status="pass")
-    save_session(factories.make_session(findings=[passing]), directory)
-
-    result = CliRunner().invoke(command, ["out"])
-
-    assert "pipediag check out\n" in result.stdout
-
-
-def test_a_missing_session_is_a_sentence(tmp_path: Path) -> None:
-    result = CliRunner().invoke(command, [str(tmp_path / "none")])
-
-    assert isinstance(result.exception, PipediagError)
-
-
 @pytest.fixture
 def session_directory(tmp_path: Path) -> Path:
     save_session(factories.make_session(), tmp_path)
@@ -103,19 +85,3 @@ def test_an_unknown_format_lists_the_known_ones(session_directory: Path) -> None
 
     assert result.exit_code == 2
     assert "no format 'pdf'; the formats are html, csv, json, markdown" in result.stderr
-
-
-def rewritten(directory: Path, **changes: Any) -> None:
-    file = directory / "session.json"
-    content = json.loads(file.read_text(encoding="utf-8"))
-    file.write_text(json.dumps({**content, **changes}), encoding="utf-8")
-
-
-def test_a_newer_major_version_is_refused_in_a_sentence(session_directory: Path) -> None:
-    rewritten(session_directory, schema_version="2.0")
-
-    result = CliRunner().invoke(command, [str(session_directory), "--format", "html"])
-
-    assert isinstance(result.exception, PipediagError)
-    assert "schema version" in str(result.exception)
-    assert not (session_directory / "report.html").exists()

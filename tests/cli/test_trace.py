@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from pipediag.cli.trace import command, profile_files
 from pipediag.errors import PipediagError
-from pipediag.profiles import TraceResult, analyse_profiles, dump_trace_report, write_trace
+from pipediag.profiles import TraceResult, analyse_profiles
 from pipediag.session.trace_report import TraceReport
 from pipediag.trace import hosts
 from pipediag.trace.hosts import reading_hosts
@@ -127,18 +127,6 @@ def test_nothing_readable_is_an_error_with_a_line_for_each_file(tmp_path: Path) 
     assert "b.xplane.pb" in second
 
 
-def test_with_a_floor_of_0_no_gap_is_noise(profile: Path) -> None:
-    result = trace(profile, "--json", "--gap-floor", "0")
-
-    [device] = TraceReport.model_validate_json(result.stdout).devices
-    assert (device.noise_ms, device.gap_count) == (0.0, 3)
-
-
-@pytest.mark.parametrize("floor", ["-1", "nan", "1e99", "x"])
-def test_a_floor_that_makes_no_sense(floor: str, profile: Path) -> None:
-    assert trace(profile, "--gap-floor", floor).exit_code == 2
-
-
 def test_tensorflow_is_not_imported(profile: Path, tmp_path: Path) -> None:
     code = (
         "import sys\n"
@@ -167,42 +155,6 @@ def test_the_rules_of_devices_are_asked(tmp_path: Path) -> None:
     report = analysed(gpu_profile().save(tmp_path)).report
 
     assert "device-idle" in {finding.rule for finding in report.findings}
-
-
-def test_the_report_says_what_was_named(tmp_path: Path) -> None:
-    report = analysed(gpu_profile().save(tmp_path)).report
-
-    assert report.path == str(tmp_path / "vm.xplane.pb")
-    assert report.created_at.endswith("+00:00")
-
-
-def test_the_json_is_the_report(tmp_path: Path) -> None:
-    report = analysed(gpu_profile().save(tmp_path)).report
-    text = dump_trace_report(report)
-
-    assert TraceReport.model_validate_json(text) == report
-    assert json.loads(text)["schema_version"] == "1"
-
-
-def test_the_perfetto_trace_can_be_left_out(tmp_path: Path) -> None:
-    result = analysed(gpu_profile().save(tmp_path))
-
-    without = write_trace(result, tmp_path / "a", perfetto=False)
-    with_it = write_trace(result, tmp_path / "b", perfetto=True)
-
-    assert [path.name for path in without.files] == ["trace.json", "gaps.csv", "devices.csv"]
-    assert without.exported is None
-    assert with_it.exported is not None
-    assert with_it.exported.path == tmp_path / "b" / "trace.perfetto.json.gz"
-    assert with_it.exported.path.is_file()
-
-
-def test_where_nothing_can_be_written(tmp_path: Path) -> None:
-    result = analysed(gpu_profile().save(tmp_path))
-    (tmp_path / "file").write_text("")
-
-    with pytest.raises(PipediagError, match="Could not write"):
-        write_trace(result, tmp_path / "file" / "out", perfetto=False)
 
 
 @pytest.fixture
@@ -236,11 +188,6 @@ def test_a_run_that_is_not_there_lists_those_that_are(logs: Path) -> None:
         profile_files([logs], "x")
 
 
-def test_a_directory_without_runs(tmp_path: Path) -> None:
-    with pytest.raises(PipediagError, match="no plugins/profile/ in it"):
-        profile_files([tmp_path], "x")
-
-
 def test_a_file_is_read_once_however_often_it_is_named(logs: Path) -> None:
     run = logs / "plugins" / "profile" / "2026_01_02"
 
@@ -248,12 +195,6 @@ def test_a_file_is_read_once_however_often_it_is_named(logs: Path) -> None:
         "2026_01_02/b.xplane.pb",
         "2026_01_02/a.xplane.pb",
     ]
-
-
-def test_a_run_s_name_says_nothing_of_a_file(logs: Path) -> None:
-    file = logs / "plugins" / "profile" / "2026_01_01" / "a.xplane.pb"
-
-    assert profile_files([file], "2026_01_02") == [file]
 
 
 def test_a_path_that_does_not_exist(tmp_path: Path) -> None:

@@ -11,12 +11,11 @@ from pipediag.comparison.compare import grown
 from pipediag.comparison.quantities import Sides
 from pipediag.comparison.result import Quantity
 from pipediag.errors import ExitStatus, PipediagError
-from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.run import Script
 from tests.comparison.sides import outcome_of, run_of, runs_of, status_of
-from tests.factories import make_finding, make_part, make_run, make_verdict
+from tests.factories import make_finding, make_run
 from tests.records import make_environment, make_function, make_operation, make_pipeline, make_steps
 
 BASE = (10.0, 10.1, 9.9)
@@ -111,12 +110,6 @@ def test_what_was_not_measured_is_inconclusive_with_its_reason() -> None:
     )
 
 
-@pytest.mark.parametrize(("floor", "outcome"), [(35.0, "same"), (20.0, "regressed")])
-def test_the_floor_can_be_set(floor: float, outcome: str) -> None:
-    found = compare(runs_of(*BASE), runs_of(*SLOWER), floor_percent=floor)
-    assert quantity(found, "step").outcome == outcome
-
-
 def test_between_single_runs_the_floor_cannot_be_lowered() -> None:
     found = compare([run_of(10.0)], [run_of(11.5)], floor_percent=5.0)
     assert quantity(found, "step").floor == 25.0
@@ -133,12 +126,6 @@ def test_another_machine_is_refused_and_what_differs_is_said() -> None:
         "so their times cannot be compared. Measure both on one machine, or compare shares of the "
         "step alone with --ratios-only."
     )
-
-
-def test_a_run_of_the_same_side_on_another_machine_is_refused_too() -> None:
-    other = run_of(environment=make_environment(fingerprint="fedc"))
-    with pytest.raises(PipediagError, match="their fingerprints differ"):
-        compare([run_of(), other], [run_of()])
 
 
 @pytest.mark.parametrize(
@@ -192,21 +179,6 @@ def test_shares_and_parts_of_the_run_explain_and_are_not_judged() -> None:
     assert not [one for one in found.quantities if one.name == "run.evaluation"]
 
 
-@pytest.mark.parametrize("ratios_only", [False, True])
-def test_a_part_that_is_next_to_nothing_has_no_line(ratios_only: bool) -> None:
-    parts = [make_part("epoch_end", 0.1), make_part("compile", 0.5), make_part("steps", 19.4)]
-    run = make_run(total_s=20.0, projected_total_s=None, parts=parts)
-    found = compare([run_of(run=run)], [run_of(run=run)], ratios_only=ratios_only)
-    names = [one.name for one in found.quantities]
-    assert "run.compile" in names
-    assert "run.epoch-end" not in names
-
-
-def test_the_bottleneck_of_most_runs_is_told() -> None:
-    head = [run_of(verdict=make_verdict(bottleneck=one)) for one in ("compute", "input", "compute")]
-    assert compare(runs_of(*BASE), head).bottlenecks == ("input", "compute")
-
-
 def test_a_script_that_failed_is_not_compared() -> None:
     script = Script(path="train.py", args=[], outcome="killed", status=-9, detail="Out of memory")
     found = compare([run_of()], [run_of(script=script, steps=None)])
@@ -246,23 +218,6 @@ def test_a_finding_of_one_run_in_three_is_no_new_one() -> None:
     assert compare([run_of()], [head[0], head[0], head[1]]).new != ()
 
 
-def test_many_rules_are_gone_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stranger's session may have as many as it likes: each asks for its own findings alone."""
-    asked = 0
-    dropped = Finding.dropped
-
-    def counted(finding: Finding) -> bool:
-        nonlocal asked
-        asked += 1
-        return bool(dropped.fget(finding))  # type: ignore[attr-defined]
-
-    monkeypatch.setattr(Finding, "dropped", property(counted))
-    head = run_of(findings=[make_finding(f"rule-{at}") for at in range(300)])
-    found = compare([run_of()], [head])
-    assert len(found.new) == 300
-    assert asked <= 2 * 300
-
-
 def mapped(cost: float | None, *, name: str = "parse", line: int = 12) -> Operation:
     return make_operation(
         f"map_{line}", line=line, self_ms_per_step=cost, function=make_function(name=name)
@@ -290,24 +245,6 @@ def test_a_line_added_above_does_not_make_it_another() -> None:
 
     assert found is not None
     assert (found.line, found.base_ms) == (31, 2.0)
-
-
-def test_one_that_base_does_not_have_grew_from_nothing() -> None:
-    found = grown(
-        Sides(
-            (with_pipeline(mapped(1.0)),),
-            (with_pipeline(mapped(1.0), mapped(3.0, name="resize", line=20)),),
-        )
-    )
-    assert found is not None
-    assert (found.line, found.base_ms, found.head_ms) == (20, None, 3.0)
-
-
-def test_a_lambda_has_no_name() -> None:
-    base, head = (with_pipeline(mapped(cost, name="<lambda>")) for cost in (1.0, 3.0))
-    found = grown(Sides((base,), (head,)))
-    assert found is not None
-    assert found.name == "`map`"
 
 
 @pytest.mark.parametrize(("cost", "named"), [(1.49, False), (1.5, True)])

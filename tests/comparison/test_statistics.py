@@ -13,15 +13,12 @@ import pytest
 from pipediag.comparison.result import Basis, Change, Outcome
 from pipediag.comparison.statistics import (
     FALSE_ALARMS,
-    SHARES,
     TIMES,
     Floors,
     Order,
     Samples,
     Share,
-    blocks,
     change_of_measured_shares,
-    change_of_shares,
     change_of_times,
     has_most_of,
     interval_of,
@@ -77,23 +74,10 @@ def test_the_interval_of_equal_spreads_is_that_of_the_textbook() -> None:
     assert (change.samples, change.level) == ((3, 3), 98.0)
 
 
-def test_what_is_judged_together_is_judged_more_strictly() -> None:
-    sides = runs(10.0, 10.1, 10.3), runs(12.0, 12.5, 12.1)
-    alone, together = (change_of_times(*sides, share) for share in (1.0, 0.5))
-
-    assert together.low < alone.low < alone.value == together.value < alone.high < together.high
-    assert together.level == 99.0
-
-
 def test_the_value_is_that_of_the_medians_and_lies_in_its_interval() -> None:
     change = change_of_times(runs(10.0, 10.0, 10.0), runs(10.0, 10.0, 40.0), share=1.0)
     assert change.value == 0.0
     assert change.low <= 0.0 <= change.high
-
-
-def test_one_odd_run_of_three_is_no_regression() -> None:
-    change = change_of_times(runs(10.0, 10.1, 9.9), runs(10.0, 30.0, 9.9), share=1.0)
-    assert judge(change, TIMES["runs"]) == "inconclusive"
 
 
 def test_runs_without_any_sense_give_an_interval_without_end_and_no_error() -> None:
@@ -106,12 +90,6 @@ def test_without_any_spread_the_interval_is_the_value() -> None:
     assert (change.low, change.high) == pytest.approx((20.0, 20.0))
 
 
-def test_shares_differ_by_points() -> None:
-    change = change_of_shares(runs(10.0, 11.0, 12.0), runs(30.0, 31.0, 32.0), share=0.5)
-    assert change.value == 20.0
-    assert judge(change, SHARES["runs"]) == "regressed"
-
-
 def test_shares_of_single_runs_bring_their_intervals() -> None:
     change = change_of_measured_shares(Share(20.0, 3.0, 40), Share(45.0, 4.0, 60), share=1.0)
     # Half a 95 % interval is 1.96 standard errors, and 2.3263 of them leave out one percent.
@@ -119,13 +97,6 @@ def test_shares_of_single_runs_bring_their_intervals() -> None:
 
     assert (change.low, change.high) == pytest.approx((25.0 - reach, 25.0 + reach), rel=1e-4)
     assert (change.basis, change.samples) == ("steps", (40, 60))
-
-
-@pytest.mark.parametrize(
-    ("count", "expected"), [(0, 0), (3, 0), (4, 1), (19, 4), (20, 5), (40, 10), (1000, 10)]
-)
-def test_stretches_are_long_enough_to_stand_apart(count: int, expected: int) -> None:
-    assert len(blocks([1.0] * count)) == expected
 
 
 def simulated(
@@ -189,10 +160,6 @@ def test_what_is_not_slower_all_along_is_so_far_beyond_the_floor(
     assert judge(replace(make_change(*change), all_along=False), Floors(5.0, 20.0)) == outcome
 
 
-def test_a_slow_down_that_does_not_count_is_not_called_one() -> None:
-    assert simulated(0.02, spread=0.005, count=5)["regressed"] == 0
-
-
 IN_ORDER = Order((0, 1, 2, 3), (4, 5, 6, 7))
 
 
@@ -208,11 +175,6 @@ def test_rounds_have_in_common_what_the_machine_did() -> None:
     assert (low, high) == pytest.approx((0.5 - reach, 0.5 + reach))
 
 
-def test_a_run_whose_round_is_not_complete_is_in_no_difference() -> None:
-    whole = of_rounds([1.0, 2.0], [1.5, 2.6], 0.05)
-    assert of_rounds([1.0, 2.0, 99.0], [1.5, 2.6], 0.05) == whole
-
-
 def test_by_turns_both_intervals_share_the_error() -> None:
     base, head = [1.0, 2.0, 3.0, 4.0], [1.4, 2.6, 3.4, 4.6]
     assert interval_of(base, head, 0.02, TURNS) == (of_rounds(base, head, 0.01), False)
@@ -220,11 +182,6 @@ def test_by_turns_both_intervals_share_the_error() -> None:
     both = welch(*apart, 0.01), of_rounds(*apart, 0.01)
     common = max(one[0] for one in both), min(one[1] for one in both)
     assert interval_of(*apart, 0.02, TURNS) == (common, False)
-
-
-def test_without_an_order_there_are_no_rounds() -> None:
-    sides = [1.0, 2.0, 3.0, 4.0], [1.4, 2.6, 3.4, 4.6]
-    assert interval_of(*sides, 0.02, None) == (welch(*sides, 0.02), False)
 
 
 NOISE = (0.03, -0.05, 0.02, 0.01, -0.04, 0.02, 0.03, -0.02)
@@ -267,12 +224,6 @@ def test_the_fit_is_that_of_least_squares() -> None:
 def test_what_is_no_drift_takes_nothing_off(base: list[float], head: list[float]) -> None:
     assert without_drift(base, head, 0.01, IN_ORDER) is None
     assert interval_of(base, head, 0.02, IN_ORDER) == (welch(base, head, 0.02), False)
-
-
-def test_runs_without_any_spread_are_an_interval_without_width() -> None:
-    for order in (None, TURNS, IN_ORDER):
-        found, _ = interval_of([1.0] * 4, [2.0] * 4, 0.01, order)
-        assert found == pytest.approx((1.0, 1.0))
 
 
 def made_at(*minutes: int) -> list[Session]:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.cli.common import FORMATS
 from pipediag.errors import ExitStatus
 from pipediag.gate.baseline import compare_with_baseline, medians, since
 from pipediag.gate.config import GateConfig
@@ -44,28 +43,6 @@ def test_only_a_slow_down_that_is_no_chance_fails(
     assert result.status is status
 
 
-def test_step_and_run_are_a_check_each() -> None:
-    names = [check.name for check in gate(runs_of(*BASE)).checks]
-    assert names == ["baseline.step", "baseline.run"]
-
-
-def test_undecided_can_be_allowed() -> None:
-    result = gate(runs_of(10.0, 30.0, 5.0), GateConfig(allow_inconclusive=True))
-    assert result.status is ExitStatus.DONE
-
-
-def test_the_failure_names_the_operation_that_grew() -> None:
-    slow = make_pipeline(ops=[make_operation(line=12, self_ms_per_step=9.0)])
-    fast = make_pipeline(ops=[make_operation(line=12, self_ms_per_step=1.0)])
-    base, head = runs_of(*BASE, pipeline=fast), runs_of(13.0, 13.1, 12.9, pipeline=slow)
-    step = compare_with_baseline(base, head, GateConfig(), ("base", "head")).checks[0]
-
-    assert (step.file, step.line, step.limit) == ("train.py", 12, 5.0)
-    assert step.sentence.startswith("Step: 10 to 13 ms, +30.0 % (99 % interval +")
-    assert "Grew most in the input pipeline: " in step.sentence
-    assert "from 1 to 9 ms per step." in step.sentence
-
-
 def test_the_operation_that_grew_is_named_once_and_new_findings_are_told() -> None:
     slow = make_pipeline(ops=[make_operation(line=12, self_ms_per_step=9.0)])
     fast = make_pipeline(ops=[make_operation(line=12, self_ms_per_step=1.0)])
@@ -83,23 +60,6 @@ def test_a_script_that_failed_is_told() -> None:
     script = Script(path="train.py", args=[], outcome="killed", status=-9, detail="Out of memory")
     result = gate([run_of(script=script, steps=None)])
     assert result.status is ExitStatus.SCRIPT_FAILED
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_every_form_shows_it(name: str) -> None:
-    assert "baseline.step" in render(name, [gate(runs_of(13.0, 13.1, 12.9))])
-
-
-def test_all_values_are_shown() -> None:
-    step = gate(runs_of(13.0, 13.1, 12.9)).checks[0]
-    assert "from 3 and 3 runs: base 10, 10.1, 9.9; head 13, 13.1, 12.9)." in step.sentence
-
-
-@pytest.mark.parametrize("name", ["github", "json", "markdown", "text"])
-def test_a_baseline_of_another_script_is_said(name: str) -> None:
-    script = Script(path="other.py", args=[], outcome="finished", status=0)
-    said = render(name, [gate(runs_of(*BASE, script=script))])
-    assert "The scripts of base and head have different names." in said
 
 
 @pytest.mark.parametrize(
@@ -133,12 +93,6 @@ def test_step_and_run_and_what_came_and_went() -> None:
         f"Gone: missing-cache at {factories.SCRIPT}:12: Work is repeated.",
         f"New: small-batch at {factories.SCRIPT}:13: The batch is small.",
     ]
-
-
-def test_the_change_is_that_of_the_figures_beside_it() -> None:
-    earlier = run_of(20.0, steps=make_steps(mean_ms=20.0, samples_ms=[10.0] * 39 + [410.0]))
-    step, *_ = since(earlier, run_of(10.0))
-    assert step == "Step: 20 to 10 ms, -50.0 %"
 
 
 def test_two_scripts_are_not_before_and_after() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.errors import ExitStatus, PipediagError
+from pipediag.errors import PipediagError
 from pipediag.gate.config import GateConfig, OnMachine, load_config
 
 RULES = ["parallel-map", "retracing", "missing-cache"]
@@ -67,22 +67,10 @@ def test_the_nearest_pyproject_upwards_is_found(
     assert load_config(None, RULES).max_input_wait_percent == 7.0
 
 
-def test_without_a_table_the_defaults_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_pyproject(tmp_path, "[project]\nname = 'x'\n")
-    monkeypatch.chdir(tmp_path)
-    assert load_config(None, RULES) == GateConfig()
-
-
 def test_a_named_file_without_the_table_is_an_error(tmp_path: Path) -> None:
     path = write_pyproject(tmp_path, "[project]\nname = 'x'\n")
     with pytest.raises(PipediagError, match=r"no \[tool\.pipediag\] table"):
         load_config(path, RULES)
-
-
-def test_a_named_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(PipediagError, match="No such file") as caught:
-        load_config(tmp_path / "absent.toml", RULES)
-    assert caught.value.status is ExitStatus.USAGE
 
 
 def test_an_unknown_key_lists_the_valid_ones(tmp_path: Path) -> None:

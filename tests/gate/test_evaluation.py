@@ -49,10 +49,6 @@ def test_a_moderate_verdict_fails_a_gate_that_fails_on_warnings() -> None:
     assert evaluate(session, GateConfig(fail_on="warn")).status is ExitStatus.GATE_FAILED
 
 
-def test_a_compute_bound_run_passes_by_default() -> None:
-    assert evaluate(make_compute_bound_session(), GateConfig()).status is ExitStatus.DONE
-
-
 def test_a_limit_takes_the_place_of_the_verdict() -> None:
     config = GateConfig(max_input_wait_percent=90, rules={"parallel-map": "off"})
     result = evaluate(make_session(), config)
@@ -152,23 +148,6 @@ def test_the_severity_decides_whatever_the_bottleneck_is(
 ) -> None:
     session = make_session(verdict=make_verdict(bottleneck=bottleneck, severity=severity))
     assert verdict_checks(session, GateConfig(fail_on=fail_on))[0].outcome == outcome
-
-
-def test_an_inconclusive_verdict_gives_its_reasons() -> None:
-    verdict = make_verdict(
-        bottleneck="inconclusive",
-        severity="unknown",
-        summary="No verdict.",
-        reasons=["Only 4 steps were seen."],
-    )
-    (check,) = verdict_checks(make_session(verdict=verdict), GateConfig())
-    assert check.sentence == "No verdict. Only 4 steps were seen."
-
-
-def test_the_line_of_the_verdict_is_the_checks() -> None:
-    session = make_session(verdict=make_verdict(file="train.py", line=12))
-    (check,) = verdict_checks(session, GateConfig())
-    assert (check.file, check.line) == ("train.py", 12)
 
 
 def between_epochs(input_wait: float = 1.0) -> Session:
@@ -271,49 +250,10 @@ def test_each_status_of_a_configured_rule(status: str, outcomes: list[str]) -> N
     assert [check.outcome for check in checks] == outcomes
 
 
-def test_a_configured_rule_that_judges_nothing_says_why_it_passes() -> None:
-    noted = make_finding(RULE, status="informative", title="A slow map.", advice="Later.")
-    apart = make_finding(
-        RULE, status="not-applicable", title="A map: does not apply", advice="None is seen."
-    )
-    session = make_session(findings=[noted, apart])
-    checks = finding_checks(session, GateConfig(rules={RULE: "error"}))
-    assert [check.sentence for check in checks] == [
-        "For information only: A slow map. Later.",
-        "A map: does not apply. None is seen.",
-    ]
-    assert finding_checks(session, GateConfig()) == []
-
-
 def test_a_configured_rule_without_a_result_is_inconclusive() -> None:
     (check,) = finding_checks(make_session(findings=[]), GateConfig(rules={RULE: "error"}))
     assert (check.name, check.outcome, check.severity) == (RULE, "inconclusive", "error")
     assert RULE in check.sentence
-
-
-def test_a_rule_that_is_off_needs_no_result() -> None:
-    assert finding_checks(make_session(findings=[]), GateConfig(rules={RULE: "off"})) == []
-
-
-def test_a_failed_check_carries_the_place_and_the_advice() -> None:
-    (check,) = finding_checks(make_session(findings=[make_finding()]), GateConfig())
-    assert (check.name, check.file, check.line) == (RULE, "train.py", 12)
-    assert check.sentence == (
-        "A stateful map runs one element at a time. Write the function in TensorFlow operations."
-    )
-
-
-def test_every_finding_of_a_rule_is_a_check() -> None:
-    session = make_session(findings=[make_finding(line=12), make_finding(line=20)])
-    assert [check.line for check in finding_checks(session, GateConfig())] == [12, 20]
-
-
-def test_a_check_says_what_a_trial_of_the_advice_found() -> None:
-    trial = Trial(state="refuted", reason=None, speedup=1.0, ci95=(0.98, 1.02), blocks=8)
-    (tried,) = finding_checks(make_session(findings=[make_finding(trial=trial)]), GateConfig())
-    (untried,) = finding_checks(make_session(findings=[make_finding()]), GateConfig())
-
-    assert tried.sentence == f"{untried.sentence} A trial of it: refuted, 1.00x [0.98, 1.02]."
 
 
 def test_what_makes_results_wrong_fails_whatever_it_costs_to_mend() -> None:
@@ -328,12 +268,6 @@ def test_a_failed_rule_whose_advice_bought_nothing_passes() -> None:
     trial = Trial(state="refuted", reason=None, speedup=0.9, ci95=(0.88, 0.92), blocks=8)
     (check,) = finding_checks(make_session(findings=[make_finding(trial=trial)]), GateConfig())
     assert (check.outcome, check.severity) == ("pass", "error")
-
-
-def test_what_passed_is_given_no_advice() -> None:
-    passed = make_finding(status="pass", title="The map runs in parallel.")
-    (check,) = finding_checks(make_session(findings=[passed]), GateConfig())
-    assert check.sentence == "The map runs in parallel."
 
 
 @pytest.mark.parametrize(
@@ -379,12 +313,6 @@ def test_the_median_and_the_spread_from_run_to_run() -> None:
     assert found.interval == pytest.approx((12.0 - reach, 12.0 + reach), rel=1e-4)
 
 
-def test_runs_that_agree_are_no_surer_than_each_by_itself() -> None:
-    found = of_runs(measured(12.0, 12.0, 12.0))
-    assert isinstance(found, Measured)
-    assert found.interval == (11.0, 13.0)
-
-
 def test_one_run_is_itself_and_one_that_lacks_it_leaves_all_without() -> None:
     [alone] = measured(12.0)
     assert of_runs([alone]) == alone
@@ -402,20 +330,6 @@ def test_one_run_is_itself_and_one_that_lacks_it_leaves_all_without() -> None:
 )
 def test_one_odd_run_decides_nothing(percents: tuple[float, ...], status: ExitStatus) -> None:
     assert evaluate_runs([waiting(one) for one in percents], LIMITED).status is status
-
-
-def test_all_values_are_shown() -> None:
-    [check] = evaluate_runs([waiting(one) for one in (30.0, 32.0, 31.0)], LIMITED).checks
-    assert check.sentence.startswith(
-        "Input wait: 31.0 % of the step (median of 30.0, 32.0, 31.0; 95 % interval "
-    )
-
-
-def test_between_runs_that_differ_more_of_them_help() -> None:
-    [check] = evaluate_runs([waiting(one) for one in (10.0, 11.0, 60.0)], LIMITED).checks
-    assert check.sentence.endswith("More runs (--repeats) make the interval narrower.")
-    [alone] = evaluate_runs([waiting(20.0)], LIMITED).checks
-    assert alone.sentence.endswith("More steps (--steps) make the interval narrower.")
 
 
 def test_a_share_stays_one() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -22,7 +21,7 @@ from pipediag.gate.output import (
     render,
 )
 from pipediag.gate.result import Check, CheckOutcome, GateResult
-from tests.factories import make_compute_bound_session, make_session
+from tests.factories import make_session
 from tests.gate.junit_structure import problems
 from tests.gate.results import DIFF, FAILED_SCRIPT, MIXED, make_check, make_result
 
@@ -42,31 +41,6 @@ def test_one_session() -> None:
         "\n"
         "Gate: failed (exit status 1).\n"
     )
-
-
-def test_all_values_of_several_sessions() -> None:
-    text = as_text(
-        [
-            evaluate(make_compute_bound_session(), CONFIG, label="first"),
-            evaluate(make_session(), CONFIG, label="second"),
-        ]
-    )
-    assert "first: passed" in text
-    assert "second: failed" in text
-    assert "Input wait: 1.0 %" in text
-    assert "Input wait: 70.0 %" in text
-    assert text.endswith("Gate: failed (exit status 1): 1 of 2 sessions.\n")
-
-
-def test_text_of_a_failed_script() -> None:
-    text = as_text([GateResult(label="train.py", checks=(), script_failure="It was killed.")])
-    assert text == "train.py: not judged\n  It was killed.\n\nGate: not judged (exit status 3).\n"
-
-
-def test_sessions_that_share_the_worst_status_are_counted() -> None:
-    sessions = [make_session(), make_session(), make_compute_bound_session()]
-    said = as_text([evaluate(session, CONFIG) for session in sessions])
-    assert said.endswith("Gate: failed (exit status 1): 2 of 3 sessions.\n")
 
 
 def test_a_limit_fills_every_column() -> None:
@@ -95,24 +69,6 @@ def test_text_can_neither_break_a_row_nor_add_markup() -> None:
     assert "### a\\_b.py: failed" in text
 
 
-def test_markdown_of_a_failed_script() -> None:
-    result = GateResult(label="train.py", checks=(), script_failure="It was killed.")
-    text = as_markdown([result])
-    assert "### train.py: not judged\n\nIt was killed.\n" in text
-
-
-def test_each_session_has_a_heading_under_that_of_the_tool() -> None:
-    results = [
-        GateResult(label=label, checks=(), script_failure="It was killed.") for label in "ab"
-    ]
-    assert as_markdown(results) == (
-        "## pipediag\n\n"
-        "### a: not judged\n\nIt was killed.\n\n"
-        "### b: not judged\n\nIt was killed.\n\n"
-        "Gate: not judged (exit status 3): 2 of 2 sessions.\n"
-    )
-
-
 def test_a_comment_has_room_for_it_and_the_worst_are_in_it() -> None:
     """GitHub refuses a comment of more than 65,536 characters, and says why to nobody."""
     checks = [make_check("pass", sentence="x " * 2_000) for _ in range(40)]
@@ -125,11 +81,6 @@ def test_a_comment_has_room_for_it_and_the_worst_are_in_it() -> None:
     assert 0 < shown < 40
     assert f"{120 - shown} more did not fit here; `--format text` has them all.\n" in text
     assert text.endswith("Gate: failed (exit status 1): 3 of 3 sessions.\n")
-
-
-def test_a_thousand_sessions_have_an_end_too() -> None:
-    results = [make_result(make_check(), label=f"{at}" * 50) for at in range(1_000)]
-    assert len(as_markdown(results)) < LONGEST_MARKDOWN + 500
 
 
 def annotation_lines(*checks: Check) -> list[str]:
@@ -147,18 +98,6 @@ def test_the_outcome_picks_the_command(outcome: CheckOutcome, command: str) -> N
     ]
 
 
-def test_what_passed_is_not_annotated() -> None:
-    assert annotation_lines(make_check("pass")) == []
-
-
-def test_paths_are_relative_to_the_checkout(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (line,) = annotation_lines(make_check(file=str(tmp_path / "src" / "train.py")))
-    assert line.startswith("::error file=src/train.py,")
-
-
 def test_no_more_than_github_shows_and_errors_first() -> None:
     checks = [make_check("warn")] * 8 + [make_check("fail")] * 5
     result = GateResult(label="train.py", checks=tuple(checks))
@@ -167,30 +106,6 @@ def test_no_more_than_github_shows_and_errors_first() -> None:
     assert len(shown) == MAX_ANNOTATIONS
     assert [line.split()[0] for line in shown] == ["::error"] * 5 + ["::warning"] * 5
     assert "3 more without an annotation; all are listed below." in lines
-
-
-def test_the_text_follows() -> None:
-    results = [GateResult(label="train.py", checks=(make_check(),))]
-    assert as_github(results).endswith(as_text(results))
-
-
-def test_a_failed_script_is_annotated() -> None:
-    result = GateResult(label="train.py", checks=(), script_failure="It was killed.")
-    assert as_github([result]).startswith("::error title=pipediag::It was killed.\n")
-
-
-def test_errors_of_a_later_session_come_before_warnings() -> None:
-    """What comes late may be left out."""
-    results = [
-        GateResult(label="a", checks=(make_check("warn"),)),
-        GateResult(label="b", checks=(make_check(name="verdict"), make_check(name="missing"))),
-    ]
-    lines = [line for line in as_github(results).splitlines() if line.startswith("::")]
-    assert [line.rpartition("pipediag ")[2].partition(":")[0] for line in lines] == [
-        "verdict",
-        "missing",
-        "missing-cache",
-    ]
 
 
 def test_of_failures_the_one_that_buys_most_comes_first() -> None:
@@ -234,13 +149,6 @@ def test_each_session_is_a_suite_and_each_check_a_case() -> None:
     assert counts(root) == ("5", "1", "1", None)
 
 
-def test_a_failure_says_where_and_why() -> None:
-    [[[failure]]] = suites(make_result(make_check()))
-
-    assert (failure.tag, failure.get("type")) == ("failure", "failed")
-    assert failure.get("message") == failure.text == "train.py:12: Read again each epoch."
-
-
 def test_what_ends_the_gate_with_4_is_an_error_and_what_does_not_is_skipped() -> None:
     undecided = make_check("inconclusive")
     minor = make_check("inconclusive", severity="warn")
@@ -253,13 +161,6 @@ def test_what_ends_the_gate_with_4_is_an_error_and_what_does_not_is_skipped() ->
         ("1", "0", "0", "1"),
         ("1", "0", "0", "1"),
     ]
-
-
-def test_a_warning_passes_and_is_heard() -> None:
-    [[case]] = suites(make_result(make_check("warn", severity="warn")))
-    [output] = case
-    assert output.tag == "system-out"
-    assert output.text == "Warning: train.py:12: Read again each epoch."
 
 
 def test_a_script_that_failed_is_an_error() -> None:
@@ -306,13 +207,6 @@ def test_a_number_that_json_does_not_know_is_none() -> None:
 RESULT = make_result(make_check("fail", diff=DIFF))
 
 
-def test_in_a_log_it_stands_below_its_check() -> None:
-    check, *below = render("text", [RESULT]).splitlines()[1:7]
-    assert "missing-cache" in check
-    assert [line.strip() for line in below] == [line.strip() for line in DIFF.splitlines()]
-    assert below[3] == f"{' ' * 16} data = data.map(f)"
-
-
 def test_a_comment_has_it_as_a_block_of_code() -> None:
     said = render("markdown", [RESULT])
     assert f"\nmissing-cache:\n\n```diff\n{DIFF}```\n" in said
@@ -321,11 +215,6 @@ def test_a_comment_has_it_as_a_block_of_code() -> None:
 def test_no_line_of_it_ends_the_block() -> None:
     said = render("markdown", [make_result(make_check("fail", diff="+```\n+@all\n"))])
     assert "````diff\n+```\n+@all\n````\n" in said
-
-
-def test_a_comment_that_is_full_goes_without() -> None:
-    checks = [make_check("fail", diff="+" + "x" * 7_000) for _ in range(40)]
-    assert len(render("markdown", [make_result(*checks)])) < 61_000
 
 
 def test_notes_leave_room_for_a_comment() -> None:
@@ -346,11 +235,3 @@ def test_of_a_long_one_the_beginning_is_shown() -> None:
     assert "+line 59\n" in said
     assert "+line 60\n" not in said
     assert "`pipediag fix` prints all of it." in said
-
-
-def test_a_line_of_it_gives_a_runner_no_command() -> None:
-    said = render("github", [make_result(make_check("fail", diff="::error::x\r\n##[error]y\n"))])
-    assert [line for line in said.splitlines() if line.lstrip().startswith("::")] == [
-        said.splitlines()[0]
-    ]
-    assert "##[error]" not in said

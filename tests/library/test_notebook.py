@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import pipediag
-from pipediag.capture.callsites import is_users
 from pipediag.library import measurement
 from pipediag.library import watch as watching
 from pipediag.library.cells import (
@@ -140,11 +139,6 @@ def test_a_wrong_option_runs_nothing(
     assert len(said.splitlines()) == 1
 
 
-def test_the_extension_can_be_unloaded(shell: Shell) -> None:
-    pipediag.unload_ipython_extension(shell)
-    assert shell.magics_manager.magics["cell"] == {}
-
-
 FILE = "/tmp/ipykernel_12/3456.py"
 
 
@@ -196,12 +190,6 @@ def test_what_waits_for_a_cells_end_is_called_once(monkeypatch: pytest.MonkeyPat
     assert (called, waiting) == (["once"], [])
 
 
-def test_code_of_a_cell_is_the_users() -> None:
-    assert is_users(FILE)
-    assert is_users(OLD)
-    assert not is_users("<string>")
-
-
 def _session(file: str) -> Session:
     return make_session(
         verdict=make_verdict(
@@ -222,14 +210,3 @@ def test_places_are_cells_and_the_lines_are_theirs() -> None:
     assert named.verdict.source is not None
     assert named.verdict.source.lines[1] == "dataset = dataset.map(slow)"
     assert FILE not in named.model_dump_json()
-
-
-def test_without_source_there_are_no_lines() -> None:
-    session = _session(FILE)
-    assert with_cells(session, CELLS, source=False).verdict.source is None
-
-
-def test_what_is_in_no_cell_stays_as_it_is() -> None:
-    session = _session("/home/me/train.py")
-    assert with_cells(session, {}, source=True) is session
-    assert with_cells(session, CELLS, source=True).verdict.file == "/home/me/train.py"

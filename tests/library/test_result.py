@@ -21,7 +21,6 @@ from pipediag.session.model import Session
 from pipediag.session.store import load_session, save_session
 from tests import factories
 from tests.encoding.poisoned import POISON, acting, commands, session_content
-from tests.reporters import sessions
 
 
 @pytest.fixture
@@ -59,13 +58,6 @@ def test_it_prints_as_the_summary_without_colours(session: Session) -> None:
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_colours_that_a_terminal_is_asked_for_stay_out(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    assert "\x1b" not in repr(Result(session, None))
-
-
 def test_saving_writes_what_the_command_writes(stored: Path, tmp_path: Path) -> None:
     result = pipediag.load(stored)
     target = result.save(tmp_path / "other" / "place")
@@ -79,12 +71,6 @@ def test_the_profile_is_copied_along(stored: Path, tmp_path: Path) -> None:
     (stored / "trace" / "deep" / "host.xplane.pb").write_bytes(b"\x0a")
     target = pipediag.load(stored).save(tmp_path / "other")
     assert (target / "trace" / "deep" / "host.xplane.pb").read_bytes() == b"\x0a"
-
-
-def test_saving_where_it_was_keeps_the_profile(stored: Path) -> None:
-    (stored / "trace").mkdir()
-    (stored / "trace" / "host.xplane.pb").write_bytes(b"\x0a")
-    assert (pipediag.load(stored).save(stored) / "trace" / "host.xplane.pb").exists()
 
 
 def test_a_file_in_the_way_is_told(session: Session, tmp_path: Path) -> None:
@@ -116,19 +102,6 @@ def test_the_tables_have_names_of_their_own(session: Session) -> None:
     assert result.steps["duration_ms"].sum() == pytest.approx(
         sum(row.duration_ms for row in session.step_rows)
     )
-
-
-def test_tables_of_a_session_without_measurements_are_empty() -> None:
-    pytest.importorskip("pandas")
-    result = Result(sessions.nothing_measured(), None)
-    assert result.steps.empty
-    assert result.operations.empty
-
-
-def test_there_is_no_other_table(session: Session) -> None:
-    pytest.importorskip("pandas")
-    with pytest.raises(pipediag.PipediagError, match="there is no table 'nothing'; the tables are"):
-        Result(session, None).table("nothing")
 
 
 def test_without_pandas_it_is_told(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,13 +152,6 @@ def test_a_forked_child_leaves_it_to_whose_it_is() -> None:
     directory.cleanup()
 
 
-def test_it_may_be_removed_before_and_may_be_gone() -> None:
-    directory = OwnDirectory()
-    directory.cleanup()
-    directory.cleanup()
-    assert not Path(directory.name).exists()
-
-
 LOADED = """
 import sys
 before = set(sys.modules)
@@ -206,8 +172,3 @@ def test_the_package_brings_nothing_along() -> None:
 def test_each_name_is_there_and_listed(name: str) -> None:
     assert getattr(pipediag, name).__name__ == name
     assert name in dir(pipediag)
-
-
-def test_another_name_is_told_as_python_tells_it() -> None:
-    with pytest.raises(AttributeError, match="module 'pipediag' has no attribute 'nothing'"):
-        pipediag.nothing  # type: ignore[attr-defined]  # noqa: B018

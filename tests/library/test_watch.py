@@ -47,24 +47,6 @@ def test_an_error_of_ours_is_one_line_and_not_the_trainings(
     assert capsys.readouterr() == ("", f"pipediag: {watch.result_missing}\n")
 
 
-def test_a_session_that_can_not_be_made_is_no_error_either(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Ends:
-        def __init__(self, *_: object) -> None: ...
-
-        def leave(self, *_: object, **__: object) -> None: ...
-
-        def finish(self) -> None:
-            raise PipediagError("no session could be made of what was measured.")
-
-    monkeypatch.setattr(watching, "Measurement", Ends)
-    with pytest.raises(ZeroDivisionError), pipediag.watch() as watch:
-        raise ZeroDivisionError
-    assert watch.result_missing == "no session could be made of what was measured."
-    assert len(capsys.readouterr().err.splitlines()) == 1
-
-
 def test_what_the_command_runs_is_measured_by_the_command_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -277,18 +259,3 @@ def test_the_program_counts_its_own_threads_alone() -> None:
     assert threading.enumerate() == before
     go.set()
     thread.join()
-
-
-def test_it_does_not_wait_for_itself() -> None:
-    threads: list[OwnThread] = []
-    made, joined = threading.Event(), threading.Event()
-
-    def joins() -> None:
-        made.wait(10)
-        threads[0].join()
-        joined.set()
-
-    threads.append(OwnThread(joins))
-    made.set()
-    assert joined.wait(10)
-    threads[0].join()

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from pipediag.errors import PipediagError
-from pipediag.session.run import Script
 from pipediag.session.source import SourceExcerpt
 from pipediag.session.store import save_session
 from tests.factories import make_compute_bound_session, make_finding, make_session, make_verdict
@@ -74,10 +73,6 @@ def test_a_failure_shows_the_test_and_nothing_of_ours(
     assert "test_it.py:2: Failed" in said
 
 
-def test_without_source_the_place_is_said(pytester: pytest.Pytester, library: Library) -> None:
-    assert "E       train.py:12" in output(pytester, NOT_INPUT_BOUND).splitlines()
-
-
 @pytest.mark.parametrize(("percent", "outcome"), [(60, "failed"), (70, "skipped"), (71, "passed")])
 def test_the_interval_decides(
     pytester: pytest.Pytester, library: Library, percent: int, outcome: str
@@ -97,19 +92,6 @@ def test_what_is_too_close_to_call_says_so(pytester: pytest.Pytester, library: L
     assert "More steps (`steps=`) make the interval narrower. Report: reports/pytest/" in line
 
 
-def test_what_was_not_measured_is_no_pass(pytester: pytest.Pytester, library: Library) -> None:
-    library.session = make_session(breakdown=None, breakdown_missing="Only 3 steps were seen.")
-    said = output(pytester, NOT_INPUT_BOUND)
-    assert "Input wait was not measured: Only 3 steps were seen." in " ".join(said.split())
-    assert "1 skipped" in said
-
-
-def test_inconclusive_may_be_allowed(pytester: pytest.Pytester, library: Library) -> None:
-    limits = "max_input_wait_percent=70, allow_inconclusive=True"
-    pytester.makepyfile(test_it=judging(f"pipediag.assert_within(result, {limits})"))
-    pytester.runpytest_inprocess().assert_outcomes(passed=1)
-
-
 @pytest.mark.parametrize("limit", [20, 90])
 def test_beside_other_programs_nothing_is_decided(
     pytester: pytest.Pytester,
@@ -122,18 +104,6 @@ def test_beside_other_programs_nothing_is_decided(
     assert "1 skipped" in said
     assert "Other programs used 26 % of the CPUs; more than 25 % spoils a measurement." in said
     assert "Input wait: 70.0 % of the step" in said
-
-
-@pytest.mark.parametrize("percent", [None, 25.0])
-def test_a_little_of_others_does_not_matter(
-    pytester: pytest.Pytester,
-    library: Library,
-    quiet: Callable[[float | None], None],
-    percent: float | None,
-) -> None:
-    quiet(percent)
-    pytester.makepyfile(test_it=NOT_INPUT_BOUND)
-    pytester.runpytest_inprocess().assert_outcomes(failed=1)
 
 
 def test_the_marker_says_how_much(
@@ -151,19 +121,6 @@ def test_a_refusal_is_its_sentence(pytester: pytest.Pytester, library: Library) 
     assert "Failed: the model is not compiled, so it can't train." in said
     assert "During handling" not in said
     assert "measurements.py" not in said
-
-
-def test_what_the_training_raises_comes_through(
-    pytester: pytest.Pytester, library: Library
-) -> None:
-    library.session = ZeroDivisionError("of the step")
-    assert "ZeroDivisionError: of the step" in output(pytester, NOT_INPUT_BOUND)
-
-
-def test_only_what_is_named_is_judged(pytester: pytest.Pytester, library: Library) -> None:
-    """The session's verdict is high, and a rule of it fails."""
-    pytester.makepyfile(test_it=judging("pipediag.assert_within(result, max_overhead_percent=50)"))
-    pytester.runpytest_inprocess().assert_outcomes(passed=1)
 
 
 def test_a_rule_may_be_named(pytester: pytest.Pytester, library: Library) -> None:
@@ -242,13 +199,6 @@ def test_it(pipediag):
     assert not (pytester.path / "reports").exists()
 
 
-def test_a_script_that_failed_is_no_pass(pytester: pytest.Pytester, library: Library) -> None:
-    script = Script(path="train.py", args=[], outcome="raised", status=1, detail="It raised.")
-    library.session = make_session(script=script, steps=None)
-    said = output(pytester, NOT_INPUT_BOUND)
-    assert "Failed: The script ended before enough steps were seen: It raised" in said
-
-
 def test_each_measurement_of_a_test_has_its_report(
     pytester: pytest.Pytester, library: Library
 ) -> None:
@@ -269,27 +219,12 @@ def test_speed(pipediag, name):
     assert sum(path.parent.name == "2" for path in found) == 2
 
 
-def test_a_report_that_can_not_be_written_is_said(
-    pytester: pytest.Pytester, library: Library
-) -> None:
-    (pytester.path / "reports").write_text("a file")
-    said = output(pytester, NOT_INPUT_BOUND)
-    assert "Failed: Input wait: 70.0 %" in said
-    assert "cannot write to" in said
-
-
 def test_what_a_session_says_gives_no_command(pytester: pytest.Pytester, library: Library) -> None:
     verdict = make_verdict(summary="\x1b[2Jgone", next_steps=["x\n::error::all"])
     library.session = make_session(verdict=verdict)
     said = output(pytester, NOT_INPUT_BOUND)
     assert "\x1b[2J" not in said
     assert "\n::error" not in said.replace("E   ", "")
-
-
-def test_a_project_may_say_how_long_to_wait(pytester: pytest.Pytester, library: Library) -> None:
-    pytester.makeini("[pytest]\npipediag_wait_s = soon\n")
-    said = output(pytester, NOT_INPUT_BOUND)
-    assert "pipediag_wait_s is 'soon'; it is a number of seconds." in said
 
 
 def test_reports_are_where_the_project_is_not_where_pytest_was_called(

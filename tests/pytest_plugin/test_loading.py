@@ -1,8 +1,9 @@
-"""What the plugin costs those who do not ask for it, and how to be rid of it."""
+"""What the plugin costs those who do not ask for it, and the tests that pages show."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -12,9 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.factories import make_compute_bound_session, make_session
+from tests.pytest_plugin.conftest import Library
+
 pytest_plugins = ["pytester"]
 
+
 ROOT = Path(__file__).parents[2]
+
 
 LOADED = """
 import json, sys
@@ -98,3 +104,44 @@ def test_a_marker_has_one_argument(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_inprocess()
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*unexpected keyword argument 'most'*"])
+
+
+pytest_plugins = ["pytester"]
+
+
+ROOT = Path(__file__).parents[2]
+
+
+TRAINING = """
+def make_dataset():
+    return "data"
+
+def make_model():
+    return "model"
+"""
+
+
+def shown(page: str) -> str:
+    """The one block of Python in it that has tests."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    [block] = [
+        one for one in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "def te" in one
+    ]
+    return str(block)
+
+
+def test_the_tests_of_the_page_run(pytester: pytest.Pytester, library: Library) -> None:
+    library.session = make_compute_bound_session()
+    pytester.makepyfile(training=TRAINING, test_training_speed=shown("docs/ci.md"))
+    pytester.runpytest_inprocess("--strict-markers").assert_outcomes(passed=2)
+    assert [call[2] for call in library.calls] == [
+        {"epochs": 1000, "budget": 0.0},
+        {"epochs": 5, "budget": 30},
+    ]
+
+
+def test_the_test_of_the_readme_runs(pytester: pytest.Pytester, library: Library) -> None:
+    library.session = make_session()
+    names = "from training import make_dataset, make_model\n\n"
+    pytester.makepyfile(training=TRAINING, test_it=names + shown("README.md"))
+    pytester.runpytest_inprocess().assert_outcomes(failed=1)

@@ -56,13 +56,6 @@ def test_it_is_free_again_after_the_block(tmp_path: Path) -> None:
             pass
 
 
-def test_it_is_free_again_after_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), machine_lock(0.0, tmp_path / "lock"):
-        raise ZeroDivisionError
-    with machine_lock(0.0, tmp_path / "lock"):
-        pass
-
-
 def test_who_waited_long_enough_goes_without(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with (
