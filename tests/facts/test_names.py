@@ -127,10 +127,3 @@ def test_without_git_the_service_says_where_the_root_is(
     monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.chdir(tmp_path / "sub")
     assert in_checkout("train.py") == "sub/train.py"
-
-
-def test_a_repository_within_the_workspace_is_the_root(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GITHUB_WORKSPACE", str(repository.parent))
-    assert in_checkout("train.py") == "models/ranking/train.py"

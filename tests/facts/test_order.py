@@ -257,17 +257,6 @@ def test_the_same_advice_is_given_once() -> None:
     assert steps_of([made("a", advice="Do."), made("b", advice="Do."), made("c")]) == ["Do.", "c"]
 
 
-def test_what_a_finding_comes_to_in_the_run_is_written_with_it_and_decides_the_order() -> None:
-    """Twice as fast in a tenth of the run is less than by a third faster in most of it."""
-    run = make_run(make_part("compile", 10.0, file="train.py", line=20))
-    rare = made("rare", part="compile", line=20, speedup_at_most=2.0)
-    usual = made("usual", speedup_at_most=1.3)
-    first, second = concluded(make_session(run=run), [rare, usual]).findings
-    assert (first.rule, second.rule) == ("usual", "rare")
-    assert second.for_run is not None
-    assert second.for_run.after_s == 95.0
-
-
 def _by_the_ledger(where: RunPartName, evaluation_s: float, of: RunPartName = "steps") -> list[str]:
     """A confirmed gain of a part, and advice on an evaluation; which is named first."""
     run = make_run(make_part("evaluation", evaluation_s), make_part("steps", 20.0))

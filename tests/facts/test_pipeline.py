@@ -9,7 +9,6 @@ import pytest
 
 from pipediag.facts.pipeline import (
     between,
-    bottleneck,
     by_hand,
     calls_python,
     costlier,
@@ -47,17 +46,6 @@ def test_upstream_is_nearest_first_and_downstream_in_order() -> None:
     first, second, third, last = session.pipeline.ops
     assert upstream(session, last) == [third, second, first]
     assert downstream(session, first) == [second, third, last]
-
-
-def test_zip_has_both_branches_upstream() -> None:
-    left, right = source(), make_operation("range", "range")
-    session = session_of(left)
-    zipped = make_operation("zip", "zip", parent_ids=["source", "range"])
-    assert session.pipeline is not None
-    pipeline = session.pipeline.model_copy(update={"ops": [left, right, zipped]})
-    session = session.model_copy(update={"pipeline": pipeline})
-    assert [op.id for op in upstream(session, zipped)] == ["source", "range"]
-    assert following_batch(session, right) is None
 
 
 @pytest.mark.parametrize(
@@ -194,14 +182,6 @@ def test_a_cost_within_a_function_is_read_where_it_is_greater(
 
     assert costlier(session, inner, outer).id == read_at
     assert costlier(session, inner, None) is inner
-
-
-def test_the_bottleneck_is_the_operation_that_limits() -> None:
-    found = bottleneck(make_pipeline(bottleneck_op_id="batch_0"))
-    assert found is not None
-    assert found.id == "batch_0"
-    assert bottleneck(make_pipeline(bottleneck_op_id=None)) is None
-    assert bottleneck(None) is None
 
 
 def test_an_option_is_found_in_whatever_holds_it() -> None:

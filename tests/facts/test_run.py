@@ -119,22 +119,6 @@ def test_an_interval_that_holds_the_limit_leaves_the_steps_their_verdict() -> No
     assert found.about_as_much.part == "epoch_start"
 
 
-def test_of_the_places_of_a_part_the_one_that_takes_most_is_its_row() -> None:
-    parts = [
-        factories.make_part("compile", 1.0, line=5),
-        factories.make_part("compile", 3.0, line=7),
-        factories.make_part("compile", 2.0, line=6),
-        factories.make_part("epoch_end", 8.0, line=9),
-    ]
-    run = factories.make_run(parts=parts)
-
-    row = facts.costliest_row(run, "compile")
-
-    assert row is not None
-    assert row.line == 7
-    assert facts.costliest_row(run, "evaluation") is None
-
-
 def test_a_loops_time_is_seen_from_the_first_end_of_an_epoch_on() -> None:
     time = make_loop_time(epoch_ends_seen=1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
@@ -57,14 +56,6 @@ def test_without_a_part_the_run_is_what_remains_with_what_both_are_off_by() -> N
     assert below == pytest.approx(((4 / 60) ** 2 + (40 / 60 - 40 / 66) ** 2) ** 0.5)
     assert above == pytest.approx(((4 / 60) ** 2 + (40 / 54 - 40 / 60) ** 2) ** 0.5)
     assert gain_without(run, run.parts) is None
-
-
-def test_a_trial_knows_better() -> None:
-    trial = Trial(state="confirmed", reason=None, speedup=2.0)
-    tried = make_finding(saved_s=1.0, trial=trial)
-    gain = gain_for_run(session_with(), tried)
-    assert gain is not None
-    assert (gain.after_s, gain.basis) == (75.0, "measured")
 
 
 @pytest.mark.parametrize("saved_s", [0.0, -1.0, 100.0, 1e9, float("nan")])
@@ -323,18 +314,3 @@ def test_what_makes_the_steps_faster_leaves_the_rest_as_it_is() -> None:
     assert (gain.before_s, gain.after_s, gain.basis) == (20.0, 17.5, "measured")
     assert gain.speedup == pytest.approx(20.0 / 17.5)
     assert gain.ci95 == pytest.approx((1.0, 20.0 / 16.0))
-
-
-def test_how_long_the_part_is_may_be_off_as_well_as_its_trial() -> None:
-    trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(1.6, 2.5))
-    parts = [
-        factories.make_part("startup", 10.0, ci95=(50.0, 50.0)),
-        factories.make_part("steps", 10.0, loop_id="loop_0", ci95=(40.0, 60.0)),
-    ]
-
-    gain = facts.gain_for_run(session(run=factories.make_run(parts=parts)), finding(trial=trial))
-
-    assert gain is not None
-    below = math.hypot(20 / 15 - 20 / 16.25, 20 / 15 - 18 / 14)
-    above = math.hypot(20 / 14 - 20 / 15, 22 / 16 - 20 / 15)
-    assert gain.ci95 == pytest.approx((20 / 15 - below, 20 / 15 + above))

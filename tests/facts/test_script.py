@@ -20,7 +20,7 @@ from pipediag.session.trials import NO_BUDGET
 from pipediag.vocabulary import ScriptOutcome
 from tests import factories
 from tests.factories import make_finding, make_loop, make_session
-from tests.records import SCRIPT, make_function, make_operation, make_pipeline
+from tests.records import SCRIPT
 from tests.trials.bench import make_edit
 
 
@@ -122,15 +122,6 @@ def test_only_a_script_that_ended_well_and_once_is_run_again(script: Script) -> 
 )
 def test_where_it_would_show_nothing_it_is_not_made(changed: dict[str, Any]) -> None:
     assert not edits_for_second_run(over(**changed))
-
-
-def test_a_pipeline_of_which_no_arm_is_built_is_not_held_either() -> None:
-    def session(side_effect: str | None) -> Session:
-        function = make_function(side_effect=side_effect)
-        return over(pipeline=make_pipeline(ops=[make_operation("op1", "map", function=function)]))
-
-    assert edits_for_second_run(session(None))
-    assert not edits_for_second_run(session("it appends to `seen`"))
 
 
 def test_the_same_change_counts_once() -> None:

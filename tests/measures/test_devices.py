@@ -83,17 +83,6 @@ def test_of_very_many_gaps_the_longest_are_kept_in_order_of_time() -> None:
     assert starts[0] == 50_000 / 1e6
 
 
-def test_all_gaps_are_in_the_histogram_also_those_under_the_floor() -> None:
-    trace = make_trace(devices=(device([(0, 50_000), (0, 20 * MS), (0, 200 * MS)]),))
-    (found,) = describe_devices(trace, None, {})
-    assert [(bucket.from_us, bucket.to_us, bucket.count) for bucket in found.gap_histogram] == [
-        (0.0, 5.0, 1),
-        (10.0, 100.0, 1),
-        (10_000.0, 100_000.0, 1),
-        (100_000.0, None, 1),
-    ]
-
-
 def test_a_device_is_told_in_all_that_was_traced_of_it() -> None:
     traced = device(
         [(27 * MS, 36 * MS)],
@@ -199,21 +188,6 @@ def device_gap_columns(
 
 def columns(traced: DeviceTrace, trace: TraceSummary | None = None) -> GapColumns:
     return gap_columns(traced, trace or make_trace(), np.arange(len(traced.gaps)))
-
-
-def test_the_cause_is_that_of_the_largest_part() -> None:
-    (found,) = columns(
-        device_gap_columns((0, 10, {"input": 3, "launch": 5, "unknown": 2}))
-    ).causes_ms
-    assert dict(zip(GAP_CAUSES, found, strict=True)) == {
-        **dict.fromkeys(GAP_CAUSES, 0.0),
-        "input": 3.0,
-        "launch": 5.0,
-        "unknown": 2.0,
-    }
-    assert columns(device_gap_columns((0, 10, {"input": 3, "launch": 5, "unknown": 2}))).cause == [
-        "launch"
-    ]
 
 
 def test_only_input_has_an_iterator_and_a_buffer() -> None:

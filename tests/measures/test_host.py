@@ -12,7 +12,6 @@ from pipediag.measures.host import (
     host_samples,
     hot_lines,
     measure_host,
-    python_threads,
     thread_pools,
 )
 from pipediag.measures.recorded_windows import Missing
@@ -57,15 +56,6 @@ def test_pools_are_percents_of_one_core() -> None:
     assert measured(make_track()).threads == pytest.approx(
         {"tf_data": 30, "eigen": 10, "python_main": 60, "python_other": 20, "others": 0}
     )
-
-
-def test_children_and_brief_threads_are_others() -> None:
-    readings = [
-        make_reading(i, cpu_ns=i * 125 * MS, children_cpu_ns=i * 50 * MS) for i in range(21)
-    ]
-    host = measured(make_track(readings=tuple(readings)))
-    assert host.threads["others"] == pytest.approx(55)
-    assert host.cores_busy == pytest.approx(1.75)
 
 
 def test_what_happens_between_two_runs_of_steps_is_none_of_their_cost() -> None:
@@ -126,14 +116,6 @@ def test_counters_that_were_never_read_are_none() -> None:
     assert host.io_wait_percent is None
     assert host.available_bytes is None
     assert host.cores_of_others is host.cores_idle is None
-
-
-def test_ticks_that_lag_behind_make_no_negative_others() -> None:
-    readings = tuple(
-        make_reading(i, **({"allowed_busy_ns": i * 110 * MS} if i % 5 == 0 else {}))
-        for i in range(21)
-    )
-    assert measured(make_track(readings=readings)).cores_of_others == 0
 
 
 def test_python_beside_the_loop_costs_cpu_per_step() -> None:
@@ -232,18 +214,6 @@ def test_samples_a_thread_that_nobody_knows_is_among_the_others() -> None:
     )
 
 
-def test_the_disk_is_not_waited_for_backwards_nor_in_no_time() -> None:
-    def waited(**later: int | None) -> float | None:
-        first = make_reading(0, machine_ticks=100, io_wait_ticks=50)
-        track = make_track(readings=(first, make_reading(1, **later)))
-        return host_samples(track, [], 0, 2.0)[0].io_wait_percent
-
-    assert waited(machine_ticks=120, io_wait_ticks=55) == 25
-    assert waited(machine_ticks=120, io_wait_ticks=45) == 0
-    assert waited(machine_ticks=100, io_wait_ticks=50) is None
-    assert waited(machine_ticks=None, io_wait_ticks=None) is None
-
-
 def test_threads_are_told_by_name_record_and_age() -> None:
     assert thread_pools(make_track(), {PID, SOURCE}) == {
         PID: "python_main",
@@ -271,13 +241,6 @@ def test_without_a_graph_runner_the_start_is_taken_to_last_a_tenth_of_a_second()
     pools = thread_pools(make_track(threads=threads), {PID, SOURCE})
     assert pools[200] == "eigen"
     assert pools[MAP] == "tf_data"
-
-
-def test_python_threads_are_those_that_python_made() -> None:
-    window = make_stacks_window(0, 1, 1)
-    window.python_thread_cpu_ns["Dummy-3#900"] = 1
-    window.python_thread_cpu_ns["a#b#77"] = 1
-    assert python_threads([make_host_window("baseline", 0, 1), window]) == {PID, SOURCE, 77}
 
 
 def test_a_graph_runner_that_came_before_the_pools_does_not_end_the_start() -> None:

@@ -189,14 +189,6 @@ def filled(
     return op.id if op is not None else None
 
 
-@pytest.mark.parametrize(("rounds", "fills"), [(20, "cache"), (1, None), (None, None)])
-def test_a_fit_of_one_epoch_that_comes_again_reads_what_the_first_one_filled(
-    rounds: int | None, fills: str | None
-) -> None:
-    keras = replace(make_recorded_loop().keras, epochs=1)  # type: ignore[type-var]
-    assert filled(keras=keras, planned_rounds=rounds) == fills
-
-
 def ended(at_ms: int) -> dict[str, Any]:
     seam = RecordedSeam(start_ns=at_ms * MS, asked_ns=at_ms * MS, handed_ns=None)
     return {"seams": 1, "epoch_seams": [seam]}

@@ -164,15 +164,6 @@ def test_without_a_profile_kinds_tie_them() -> None:
     assert joined.fused == {"op2": ["op3"]}
 
 
-def test_one_name_for_two_operations_goes_round() -> None:
-    plan = [
-        make_recorded_operation("op1", "map", name="same"),
-        make_recorded_operation("op2", "map", name="same", parent_ids=["op1"]),
-    ]
-    outer, inner = ran("Root::Map", "same"), ran("Root::Map::Map", "same")
-    assert join(plan, [outer, inner]).operation_of == {outer.key: "op2", inner.key: "op1"}
-
-
 @pytest.mark.parametrize(
     ("operation", "iterator", "fits"),
     [
@@ -270,24 +261,3 @@ def test_branches_of_one_path_are_summed() -> None:
 def test_no_batches_no_rates() -> None:
     assert node_rates([]) == []
     assert node_rates([make_snapshot(0)]) == []
-
-
-@pytest.mark.parametrize(
-    ("parallelism", "buffer", "tunable"),
-    [(None, None, None), (False, None, False), (False, True, True), (True, False, True)],
-)
-def test_what_has_nothing_to_tune_is_not_said_to_be_fixed(
-    parallelism: bool | None, buffer: bool | None, tunable: bool | None
-) -> None:
-    node = make_node(1, "Map", [], parallelism_tunable=parallelism, buffer_size_tunable=buffer)
-    (rate,) = node_rates([make_snapshot(10, nodes=[node])])
-    assert rate.tunable is tunable
-
-
-def test_a_buffer_is_as_full_as_in_the_mean_of_the_two_snapshots() -> None:
-    def read(batches: int, **counted: int) -> ModelSnapshot:
-        return make_snapshot(batches, nodes=[make_node(1, "Prefetch", [], **counted)])
-
-    first, last = read(10, buffered_elements=1), read(20, buffered_elements=4)
-    assert node_rates([first, last])[0].buffered_elements == 2.5
-    assert node_rates([last])[0].buffered_elements == 4.0

@@ -86,21 +86,6 @@ def test_too_few_repeats_are_none_with_a_reason() -> None:
     assert "4 steps only" in differential_missing(recording, recording.loops[0])
 
 
-def test_five_steps_of_each_are_enough() -> None:
-    def share(baseline: int, repeated: int) -> float | None:
-        windows = [
-            make_window("baseline", make_block(baseline)),
-            make_window("repeat", make_block(repeated, 3.0, None)),
-        ]
-        recording = make_recording(windows=windows)
-        alone = measure_differential(recording, recording.loops[0])
-        return alone.differential.input_share_percent if alone else None
-
-    assert share(5, 5) == pytest.approx(70.0)
-    assert share(4, 5) is None
-    assert share(5, 4) is None
-
-
 LENGTHS = "TensorSpec(shape=(None, None, 12))"
 NEW = [2, 2, 600, 2, 2, 2, 2, 2, 700, 2]
 """Milliseconds; two lengths are new."""
@@ -176,12 +161,3 @@ def test_what_slows_all_steps_is_none_of_it() -> None:
 )
 def test_only_xla_compiles_for_each_length(otherwise: dict[str, Any]) -> None:
     assert found(**otherwise) is None
-
-
-def test_it_needs_both_clocks() -> None:
-    loop = make_recorded_loop(element_spec=LENGTHS)
-    recording = make_recording(loops=[loop])
-    alone = measure_differential(recording, loop)
-    assert compiled_for_lengths(Timeline(), recording, loop, None, alone) is None
-    native = native_input_wait(recording, loop)
-    assert compiled_for_lengths(Timeline(), recording, loop, native, None) is None

@@ -61,23 +61,6 @@ def test_says_why_there_are_no_steps(tmp_path: Path) -> None:
     assert host.steps_missing
 
 
-def test_the_mean_step_by_class_adds_up() -> None:
-    windows = np.array([[0, 10 * US], [10 * US, 40 * US]], np.int64)
-    ns = np.zeros((2, 9), np.int64)
-    ns[:, 0], ns[:, -1] = [4 * US, 20 * US], [6 * US, 10 * US]
-    split = StepSplit(StepWindows(windows, (0, 1), "annotations"), ns, np.zeros(2, np.int64))
-
-    steps = trace_steps(split)
-
-    assert (steps.count, steps.basis) == (2, "annotations")
-    assert (steps.mean_ms, steps.median_ms) == (0.02, 0.02)
-    assert steps.p95_ms == pytest.approx(0.029)
-    assert steps.breakdown["device_compute"].ms == pytest.approx(0.012)
-    assert steps.breakdown["device_compute"].percent == 60.0
-    assert steps.breakdown["unattributed"].percent == 40.0
-    assert sum(share.percent for share in steps.breakdown.values()) == pytest.approx(100.0)
-
-
 def test_a_host_is_told_with_its_steps_its_time_and_what_was_noted() -> None:
     summary = make_trace(window_ns=(5 * MS, 105 * MS), epoch_ns=2_000 * MS)
     host = HostSummary(Path("a.pb"), "vm", "xplane", 70, summary, warnings=("Events were lost.",))

@@ -90,33 +90,6 @@ def test_a_first_call_has_waited_traced_and_made_a_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "fill", "step", "waited"), [(120, 30, 90, 30), (20, 30, 0, 20), (60, None, 60, 0)]
-)
-def test_a_first_call_gives_no_more_than_it_took(
-    call: int, fill: int | None, step: int, waited: int
-) -> None:
-    loop = own_loop(fill_ns=fill)
-    stretches = Stretches()
-    stretches.add(COMPILE, call, "first_call", loop_id="loop1")
-    known = amounts(stretches, loop)
-
-    assert known.ns.get(COMPILE, 0) == 0
-    assert known.ns.get(steps_of(loop), 0) == step
-    assert known.ns.get(starts_of(loop), 0) == waited
-
-
-def test_a_wait_that_was_seen_is_in_no_call() -> None:
-    loop = own_loop(fill_ns=30, epoch_seams=[seam(500)])
-    stretches = Stretches()
-    stretches.add(starts_of(loop), 40, "first_batch")
-    stretches.add(COMPILE, 1000, "first_call", loop_id="loop1")
-
-    known = amounts(stretches, loop)
-    assert known.ns == {starts_of(loop): 40, COMPILE: 900, steps_of(loop): 100}
-    assert known.count[starts_of(loop)] == 1
-
-
-@pytest.mark.parametrize(
     ("kind", "loop_id"), [("tracing", "loop1"), ("first_call", "loop2"), ("first_call", None)]
 )
 def test_tracing_alone_and_calls_elsewhere_give_no_step(kind: SpanKind, loop_id: str) -> None:
@@ -335,23 +308,3 @@ def test_without_one_only_the_tracing_is_taken_off(repeats: int) -> None:
         windows.append(make_window("repeat", make_block(repeats, 8.0, None, start_ms=9000.0)))
     spans = built_in(0, 1, durations_ms=durations)
     assert steady_ms(spans, *windows) == pytest.approx(100.0 - 45.0)
-
-
-@pytest.mark.parametrize("free", [4, 5])
-def test_a_repeated_batch_tells_only_where_it_builds_nothing(free: int) -> None:
-    """As a function that is given another Python number each time, or is made anew."""
-    durations = [100, 100]
-    spans = built_in(0, 1, durations_ms=durations)
-    repeated_ms = 9000
-    spans += [
-        Span(10 + number, "tracing", ns, ns + 45 * MS)
-        for number in range(6)
-        for ns in [(repeated_ms + 100 * number + 1) * MS]
-    ]
-    block = make_block(
-        starts_ns=[(repeated_ms + 100 * number) * MS for number in range(6 + free)],
-        durations_ns=[100 * MS] * 6 + [50 * MS] * free,
-        gaps_us=[],
-    )
-    windows = [baseline(*durations, waits_ns=[2 * MS] * 2), make_window("repeat", block)]
-    assert steady_ms(spans, *windows) == pytest.approx(52.0 if free == 5 else 100.0 - 45.0)

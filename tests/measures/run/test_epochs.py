@@ -86,18 +86,6 @@ def test_epochs_are_runs_of_steps_and_what_lies_between_them() -> None:
     assert epochs.ends_seen == 2
 
 
-def test_what_is_of_another_loop_or_before_the_first_epoch_is_no_end() -> None:
-    passing = Passing()
-    passing.place(END, 50)
-    passing.at("steps", 10)
-    passing.at("steps", 10, loop_id="loop2")
-    passing.place(Place("epoch_end", loop_id="loop2"), 60)
-    passing.at("epoch_start", 7, loop_id="loop2")
-    passing.at("steps", 10)
-
-    assert epochs_of(passing.spent, "loop1") == Epochs([10, 10], [], {}, first_count=2)
-
-
 def test_only_the_last_training_has_epochs_and_the_others_are_before_it() -> None:
     passing = Passing(fit=1)
     passing.at("epoch_start", 9)
@@ -577,12 +565,6 @@ def test_with_steps_interrupted_they_are_counted_where_the_first_epoch_was_slow(
     loop = fit_loop(epochs=100, steps=12 * 200)
 
     assert epochs_taken(Epochs(stretches, [], {}), loop, SteadyStep(ns(0.3))) == 12.0
-
-
-def test_what_was_counted_long_before_a_kill_interrupts_no_steps() -> None:
-    loop = fit_loop(epochs=100, steps=200)
-
-    assert epochs_taken(Epochs([ns(2.0)] * 50, [], {}), loop, SteadyStep(ns(0.01))) == 50.0
 
 
 def test_a_loop_of_its_own_has_as_many_as_were_seen() -> None:

@@ -23,7 +23,7 @@ from pipediag.measures.run.ledger import (
     without_the_smallest,
 )
 from pipediag.measures.run.places import Place
-from pipediag.session.ledger import MAKING, Run, RunPart
+from pipediag.session.ledger import Run, RunPart
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import Timeline
@@ -114,20 +114,6 @@ def test_rows_say_where_and_how_often() -> None:
     assert row(run, "compile", "the step of `fit`").line == FIT_LINE
     assert row(run, "epoch_end").count is None
     assert row(run, "before_training").count is None
-
-
-def test_a_function_that_is_traced_once_more_gives_a_step_back_each_time() -> None:
-    run = Written()
-    run.span("script", 0.0, 10.0)
-    run.epoch(0.0, 1.0, 10.0)
-    run.span("first_call", 1.0, 2.0, "step", 40)
-    run.span("first_call", 5.0, 6.0, "step", 40)
-
-    assert rows(ledger(run, recording_of(own_loop()), 10.0)) == {
-        ("compile", "step"): 1.98,
-        ("epoch_start", None): 1.0,
-        ("steps", None): 7.02,
-    }
 
 
 def test_what_pipediag_took_in_the_middle_of_a_first_call_makes_it_no_two_steps() -> None:
@@ -374,20 +360,6 @@ def test_a_wait_is_told_by_what_has_to_start(
     assert told(*ops) == [(words, line), (None, None)]
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        make_part("epoch_start", 20.0, loop_id="loop_1", line=20),
-        make_part("epoch_start", 20.0, loop_id="loop_0", line=20, what=MAKING),
-        make_part("epoch_start", 20.0, loop_id="loop_0"),
-        make_part("epoch_end", 20.0, loop_id="loop_0", line=20),
-    ],
-    ids=["another loop", "iterators", "what is left", "another part"],
-)
-def test_other_rows_stay_as_they_are(row: RunPart) -> None:
-    assert told(GENERATOR, batch(), row=row) == [(None, None)] * 2
-
-
 GIVEN = 20
 
 
@@ -433,8 +405,3 @@ def test_without_the_length_of_an_epoch_nothing_follows() -> None:
 
     assert (run.scope, run.epochs_given) == ("1000_steps", False)
     assert note is not None
-
-
-def test_where_python_feeds_the_steps_a_round_is_no_epoch() -> None:
-    fed = own_loop(from_python=True)
-    assert with_given_epochs(recording_of(fed), GIVEN).loops == [fed]

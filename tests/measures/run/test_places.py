@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.measures.run import places as spans
 from pipediag.measures.run.places import PIPEDIAG, Place, Segment, Spent, segments_of, spent_on
 from pipediag.session.ledger import RunSpan
 from pipediag.session.recorded_loops import RecordedLoop
@@ -82,14 +81,6 @@ def test_what_lies_outside_of_the_run_is_cut_off() -> None:
     spans = [Span(1, "script", 0, 50), Span(2, "fit", 60, 70), Span(3, "fit", 0, 10)]
 
     assert owners(spans, 10, 40) == [(10, 40, 1)]
-
-
-def test_what_never_ended_lasts_to_the_end_of_the_run() -> None:
-    assert owners([Span(1, "script", 10, None), Span(2, "fit", 20, None)], 0, 100) == [
-        (0, 10, None),
-        (10, 20, 1),
-        (20, 100, 2),
-    ]
 
 
 @pytest.mark.parametrize("call", ["script", "fit", "evaluation", "callback"])
@@ -187,17 +178,6 @@ def test_what_follows_epochs_of_one_loop_outside_of_fit_is_at_their_end() -> Non
     assert places(("steps", 0, 20, "loop1"), ("steps", 50, 100, "loop1")) == [STEPS, END, STEPS]
 
 
-def test_what_follows_another_loop_is_between_them() -> None:
-    other = loop("loop2", "training", 60)
-    steps = Place("steps", None, "train.py", 60, "loop2")
-
-    assert places(("steps", 0, 20, "loop1"), ("steps", 50, 100, "loop2"), loops=(other,)) == [
-        STEPS,
-        BETWEEN,
-        steps,
-    ]
-
-
 def test_all_of_a_fit_after_its_first_batch_is_at_ends_of_epochs() -> None:
     assert places(
         ("fit", 10, 90, "fit"), ("steps", 20, 40, "loop1"), ("steps", 50, 70, "loop1")
@@ -270,18 +250,6 @@ def test_looks_at_the_data_are_the_scripts_code_where_they_are(role: LoopRole) -
     ]
 
 
-def test_only_stretches_in_steps_that_train_know_their_loop() -> None:
-    eval_loop = loop("eval", "evaluate")
-    stretches = spent(
-        ("steps", 10, 40, "loop1"),
-        ("first_call", 10, 20, "step"),
-        ("steps", 50, 100, "eval"),
-        loops=(eval_loop,),
-    )
-
-    assert [one.loop_id for one in stretches] == [None, "loop1", "loop1", None, None]
-
-
 def test_the_outermost_function_with_a_name_is_what_was_compiled() -> None:
     assert places(("tracing", 0, 100, ""), ("first_call", 0, 100, "augment")) == [
         Place("compile", "augment", "train.py", 7)
@@ -308,20 +276,6 @@ def test_a_frameworks_function_is_the_step_of_the_call() -> None:
     assert places(("fit", 0, 100, "fit"), ("first_call", 0, 100, "metric")) == [
         Place("compile", "metric", "train.py", 7)
     ]
-
-
-def test_what_is_traced_within_one_call_is_one_time() -> None:
-    stretches = spent(
-        ("steps", 0, 90, "loop1"),
-        ("first_call", 10, 40, "step"),
-        ("tracing", 15, 20, ""),
-        ("tracing", 25, 30, ""),
-        ("first_call", 60, 70, "step"),
-    )
-    built = [one for one in stretches if one.place.part == "compile"]
-
-    assert len({one.place for one in built}) == 1
-    assert len({one.time for one in built}) == 2
 
 
 FED = make_recorded_loop(id="fed", line=30, from_python=True)
@@ -375,15 +329,3 @@ def test_what_was_seen_is_there_in_order_without_a_hole() -> None:
     assert [span.part for span in found].count("evaluation") == 3
     callback = next(span for span in found if span.what == "the callback Saves")
     assert callback.duration_ms == pytest.approx(200)
-
-
-def test_of_very_many_the_longest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    all_of_them = seen(three_epochs())
-    monkeypatch.setattr(spans, "MOST_SPANS", 3)
-    run = ledger(three_epochs(), recording_of(fit_loop(epochs=3, steps=501)), 20.4)
-
-    assert len(run.spans) == 3
-    shortest_kept = min(span.duration_ms for span in run.spans)
-    left_out = [span for span in all_of_them if span not in run.spans]
-    assert all(span.duration_ms <= shortest_kept for span in left_out)
-    assert run.spans == sorted(run.spans, key=lambda span: span.start_ms)

@@ -11,7 +11,7 @@ from pipediag.measures.run.epochs import Epochs, as_often, projected
 from pipediag.measures.run.ledger import UNMEASURED
 from pipediag.measures.run.projection import SteadyStep, project
 from pipediag.measures.run.rounds import Rounds
-from pipediag.session.ledger import COMES_ONCE, FURTHER_ROUNDS
+from pipediag.session.ledger import COMES_ONCE
 from pipediag.session.recorded_loops import RecordedSeam
 from tests.measures.run.runs import (
     FIT_LINE,
@@ -263,15 +263,6 @@ def test_epochs_that_the_script_gives_are_said_where_their_length_is_not_known()
     assert "trains for 5 epochs" in (report.projected_missing or "")
 
 
-@pytest.mark.parametrize(("cardinality", "seconds"), [(200, 0.5), (None, 2.5)])
-def test_an_epoch_and_a_thousand_steps_are_batches(cardinality: int | None, seconds: float) -> None:
-    root = make_recorded_operation("op3", "batch", cardinality=cardinality)
-    loop = own_loop(batches_per_call=4)
-    report = ledger(custom(1), recording_of(loop, operations=[root]), 60.0, "stopped")
-
-    assert row(report, "steps").seconds == pytest.approx(seconds)
-
-
 def test_a_length_without_epochs_is_taken_as_it_is() -> None:
     run = Written()
     run.span("script", 0.0, 4.0)
@@ -282,14 +273,6 @@ def test_a_length_without_epochs_is_taken_as_it_is() -> None:
         ("after_training", None): 1.0
     }
     assert (report.epochs_planned, report.epochs_seen) == (None, 0.0)
-
-
-def test_what_was_seen_to_its_end_is_not_carried_on() -> None:
-    report = ledger(epochs_of_a_fit(3), recording_of(fit_loop(epochs=10)), 22.0, "raised")
-
-    assert report.projected_total_s is None
-    assert report.not_seen == []
-    assert report.epochs_seen == 4.0
 
 
 def test_a_loop_without_a_measured_step_is_not_carried_on() -> None:
@@ -353,43 +336,6 @@ def test_epochs_that_take_longer_than_their_steady_steps_are_carried_on_as_they_
     assert row(report, "epoch_start").seconds == pytest.approx(1.0)
 
 
-def test_a_wait_within_the_first_step_is_not_carried_on_twice() -> None:
-    run = Written()
-    run.span("script", 0.0, 9.5)
-    run.span("fit", 0.0, 9.5, "fit", FIT_LINE)
-    seams = []
-    for epoch in range(4):
-        run.steps(3.0 * epoch, 3.0 * epoch + 2.4 if epoch < 3 else 9.5)
-        if epoch:
-            asked = ns(3.0 * epoch)
-            seams.append(RecordedSeam(asked - ns(0.6), asked, None, ns(0.31)))
-    loop = fit_loop(epochs=10, fill_ns=ns(0.3), epoch_seams=seams)
-    report = ledger(run, recording_of(loop), 9.5, "stopped")
-
-    assert row(report, "epoch_start").seconds == pytest.approx(3.0)
-    assert row(report, "steps").seconds == pytest.approx(21.0)
-
-
-def test_a_fold_that_was_stopped_in_its_first_epoch_goes_on_as_the_folds_before_it() -> None:
-    run = Written()
-    run.span("script", 0.0, 21.5)
-    for start in (0.0, 10.0, 20.0):
-        run.span("fit", start, min(start + 9.0, 21.5), "fit", FIT_LINE)
-        run.epoch(start, start + 0.5, min(start + 2.5, 21.5))
-        if start < 20.0:
-            run.epoch(start + 3.0, start + 3.2, start + 5.2)
-            run.epoch(start + 6.0, start + 6.2, start + 8.2)
-    loop = fit_loop(epochs=3)
-    report = ledger(run, recording_of(loop), 21.5, "stopped")
-
-    assert row(report, "steps").seconds == pytest.approx(18.0)
-    assert row(report, "epoch_start").seconds == pytest.approx(3 * 0.9)
-    # 0.5 and 0.8 s at the ends within a fold, and 0.8 s after its last epoch; the third's is not
-    # known.
-    assert row(report, "epoch_end").seconds == pytest.approx(2 * 2.1 + 3 * 0.65)
-    assert report.not_seen == [FURTHER_ROUNDS, AFTER]
-
-
 @pytest.mark.parametrize(("planned", "scope"), [(1000, "run"), (None, "epoch")])
 def test_what_interrupts_an_epoch_comes_as_often_as_it_came_in_its_steps(
     planned: int | None, scope: str
@@ -412,25 +358,6 @@ def test_what_interrupts_an_epoch_comes_as_often_as_it_came_in_its_steps(
     assert row(report, "evaluation", "`predict`").seconds == pytest.approx(3.0 * steps / 200)
     first = 0.1 if scope == "run" else 0.0
     assert row(report, "epoch_start").seconds == pytest.approx(first + 0.6 * steps / 200)
-
-
-def test_in_a_thousand_steps_what_earlier_trainings_took_is_not_counted() -> None:
-    run = Written()
-    run.span("script", 0.0, 20.0)
-    run.span("fit", 0.0, 9.0, "fit", FIT_LINE)
-    run.epoch(0.0, 1.0, 9.0)
-    run.span("fit", 10.0, 20.0, "fit", FIT_LINE)
-    for start in (10.0, 14.0):
-        run.epoch(start, start + 1.0, start + 3.0)
-    loop = fit_loop(planned_steps=None)
-    assert loop.keras is not None
-    loop.keras.epochs, loop.keras.steps_per_epoch = None, None
-    report = ledger(run, recording_of(loop), 20.0, "stopped")
-
-    assert report.scope == "1000_steps"
-    # Once in the 400 steps of the second training.
-    assert row(report, "epoch_start").seconds == pytest.approx(2.5)
-    assert row(report, "epoch_end").seconds == pytest.approx(2.5)
 
 
 def test_rounds_around_steps_that_python_feeds_are_steps() -> None:

@@ -99,42 +99,6 @@ def test_an_evaluation_that_was_stopped_is_in_each_round_for_no_less() -> None:
     assert found.not_seen[-2:] == [BETWEEN_ROUNDS, AFTER]
 
 
-def test_several_rounds_tell_how_far_those_to_come_may_be_off() -> None:
-    run = Written()
-    run.span("script", 0.0, 43.0)
-    for number, tested_s in enumerate((3.0, 2.0, 4.0, 6.0, None)):
-        begun = 10.0 * number
-        run.span("fit", begun, begun + 3.0, "fit", FIT_LINE)
-        run.epoch(begun + 0.5, begun + 1.0, begun + 3.0)
-        if tested_s is not None:
-            run.span("evaluation", begun + 3.0, begun + 3.0 + tested_s, "evaluate", TESTED)
-    loop = fit_loop(epochs=1, iterators=5, planned_rounds=14)
-    found = ledger(run, recording_of(loop), 43.0, "stopped")
-    tested = row(found, "evaluation", "`evaluate`")
-
-    # 15 s were seen; ten are to come, of 4 s on the average of the last three.
-    assert tested.seconds == pytest.approx(55.0)
-    assert tested.ci95_percent is not None
-    low, high = tested.ci95_percent
-    others = found.whole_s - 55.0
-    assert 100 * 35.0 / (35.0 + others) <= low < 100 * 50.0 / (50.0 + others)
-    assert 100 * 60.0 / (60.0 + others) < high <= 100 * 75.0 / (75.0 + others)
-
-
-def test_a_round_without_a_step_tells_that_the_one_before_it_was_whole() -> None:
-    run = Written()
-    run.span("script", 0.0, 10.0)
-    run.span("fit", 0.0, 3.0, "fit", FIT_LINE)
-    run.epoch(0.5, 1.0, 3.0)
-    run.span("evaluation", 3.0, 9.0, "evaluate", TESTED)
-    run.span("fit", 9.0, 10.0, "fit", FIT_LINE)
-    loop = fit_loop(epochs=1, iterators=2, planned_rounds=6)
-    found = rows(ledger(run, recording_of(loop), 10.0, "stopped"))
-
-    assert found["evaluation", "`evaluate`"] == pytest.approx(6 * 6.0)
-    assert found["steps", None] == pytest.approx(6 * 2.0)
-
-
 @pytest.mark.parametrize(("tested_s", "whole_s"), [(1.0, 9.0), (3.0, 9.0), (4.0, 10.0)])
 def test_what_a_round_has_begun_is_not_all_to_come(tested_s: float, whole_s: float) -> None:
     run = Written()
@@ -248,12 +212,6 @@ def test_one_that_failed_took_what_it_took(outcome: ScriptOutcome, status: int) 
 def test_one_that_ended_by_itself_lacks_nothing(outcome: ScriptOutcome) -> None:
     found = outcome_of(training(6.5), fit_loop(epochs=100), 6.5, outcome, 0)
     assert (found.projected_total_s, found.projected_missing) == (None, None)
-
-
-def test_without_a_measured_step_it_is_what_was_seen() -> None:
-    recording = recording_of(fit_loop(elapsed_ns=0, steps=1), windows=[])
-    found = ledger(training(None), recording, 6.5, "timed-out")
-    assert (found.projected_total_s, found.projected_missing) == (None, NOT_TO_ITS_END)
 
 
 @pytest.mark.parametrize(("script_s", "carried_on"), [(8.0, True), (8.1, False), (None, False)])

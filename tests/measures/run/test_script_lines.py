@@ -70,15 +70,6 @@ def test_what_a_loop_that_evaluates_lets_go_of_is_a_part_of_the_evaluation() -> 
     assert line_shares(spent, groups, NS_AT) == {END: {evaluation: 0.6, own(END, 8): 0.2}}
 
 
-def test_an_import_is_all_that_was_seen_of_its_line() -> None:
-    """In its own code and in a framework's, whichever was seen last."""
-    frameworks = replace(a_line(1, 700, importing=True), in_framework=True)
-    own_code = a_line(1, 50, importing=True)
-
-    for lines in ((frameworks, own_code), (own_code, frameworks)):
-        assert line_shares(SPENT, [seen(0, 900, *lines)], NS_AT) == {BEFORE: {IMPORTS: 0.75}}
-
-
 @pytest.mark.parametrize(("ms", "told"), [(49.9, False), (50, True)])
 def test_a_line_that_was_met_by_chance_is_none_but_an_import_is_one(ms: float, told: bool) -> None:
     (shares,) = line_shares(
