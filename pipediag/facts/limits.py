@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipediag.session.record import Interval
+
 MOST_FREED = 0.99
 """Part of a time that can go at most: what would remain of less is not known well enough to divide
 by."""
@@ -26,6 +28,20 @@ INPUT_FINE_PERCENT = 5.0
 
 INPUT_BOUND_PERCENT = 20.0
 """Of the step; from it on, input is the bottleneck (XProf's input-pipeline analysis)."""
+
+_OF_INPUT = (INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT)
+
+
+def limits_within(interval: Interval) -> list[float]:
+    """Return the limits on the input wait that its 95 % interval straddles."""
+    low, high = interval
+    return [limit for limit in _OF_INPUT if low < limit <= high]
+
+
+def on_other_sides(one: float, other: float) -> bool:
+    """Return True if a limit on the input wait lies between two shares of the step."""
+    return any((one < limit) != (other < limit) for limit in _OF_INPUT)
+
 
 PERTURBED_RATIO = 1.5
 """Profiled step over a step without the profiler. Own choice: the proportions of a profile that

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from pipediag.encoding.visible import clipped
 from pipediag.session.model import Session
 from pipediag.vocabulary import RunPartName
 
 _KIB = 1024.0
+_FOUR_DIGITS = 999.5
+"""From here on three digits would be a power of ten."""
 
 
 def time_taken(ms: float) -> str:
@@ -25,6 +27,22 @@ def time_taken(ms: float) -> str:
 def exact_time(ms: float) -> str:
     """`0.31 ms`, `17.7 ms`, `1.07 s`, which would be a power of ten in milliseconds."""
     return f"{ms:.3g} ms" if ms < 999.5 else f"{ms / 1000:.3g} s"
+
+
+def length(seconds: float) -> str:
+    """Return a duration with three digits that mean something: `42 s`, `16.7 min`, `2.0 h`."""
+    if seconds < _FOUR_DIGITS:
+        return f"{seconds:.3g} s"
+    minutes = seconds / 60
+    return f"{minutes:.3g} min" if minutes < _FOUR_DIGITS else f"{minutes / 60:,.1f} h"
+
+
+def place(file: str | None, line: int | None) -> str:
+    """Return ` at train.py:12`, or nothing where the file is not known."""
+    if file is None:
+        return ""
+    name = PurePath(file).name
+    return f" at {name}:{line}" if line else f" in {name}"
 
 
 def share(percent: float) -> str:

@@ -37,10 +37,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from pipediag.facts.limits import WORTH_DOING, bound
-from pipediag.facts.names import exact_time
+from pipediag.facts.names import exact_time, length, place
 from pipediag.facts.pipeline import bottleneck, delay_ms, kind_name
 from pipediag.facts.run import rows_to_have_back, whole_in_words
 from pipediag.facts.run_gain import gain_for_run
@@ -48,7 +47,7 @@ from pipediag.facts.script import failed_by_itself
 from pipediag.facts.step import GROUPS, class_ms
 from pipediag.session.edits import Insert
 from pipediag.session.findings import Finding
-from pipediag.session.host import HotLine, hot_line
+from pipediag.session.host import hot_line
 from pipediag.session.model import Session
 from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, FindingSubject, Group, RunPartName
 
@@ -362,10 +361,10 @@ def _in_the_run(session: Session) -> Iterator[str]:
         return
     name, hint = _PARTS[verdict.where]
     taken_s = sum(row.seconds for row in rows_to_have_back(run, verdict.where))
-    place = _at(verdict.where_file, verdict.where_line)
+    at = place(verdict.where_file, verdict.where_line)
     yield (
-        f"What remains is {name}: {exact_time(taken_s * 1e3)} of {whole_in_words(run)} "
-        f"({exact_time(run.whole_s * 1e3)}){f', most of it{place}' if place else ''}"
+        f"What remains is {name}: {length(taken_s)} of {whole_in_words(run)} "
+        f"({length(run.whole_s)}){f', most of it{at}' if at else ''}"
         f"{_at_most(bound(run.whole_s, taken_s))}. {hint}"
     )
 
@@ -400,7 +399,7 @@ def _input(session: Session) -> Iterator[str]:
     delay = delay_ms(session, op)
     own_ms = wait_ms if delay is None else min(delay, wait_ms)
     yield (
-        f"What remains is {kind_name(op)}{_at(op.file, op.line)}, which sets the pace of the "
+        f"What remains is {kind_name(op)}{place(op.file, op.line)}, which sets the pace of the "
         f"input: {exact_time(own_ms)} of waiting in a step of {exact_time(step_ms)}"
         f"{_at_most(bound(step_ms, own_ms))}. Shorten what it does for each element, or do that "
         "once, before training, and read the results."
@@ -408,7 +407,8 @@ def _input(session: Session) -> Iterator[str]:
     hot = hot_line(session.host, "source")
     if hot is not None:
         yield (
-            f"Begin {_line_place(hot)}, where its Python was in {hot.percent:.0f} % of the samples."
+            f"Begin {place(hot.file, hot.line).strip()}, where its Python was in "
+            f"{hot.percent:.0f} % of the samples."
         )
 
 
@@ -435,19 +435,9 @@ def _of_overhead(session: Session) -> str:
     if hot is None:
         return "`pipediag show --format perfetto` writes a timeline of what each call does."
     return (
-        f"Begin {_line_place(hot)}, where the training loop's Python was in "
+        f"Begin {place(hot.file, hot.line).strip()}, where the training loop's Python was in "
         f"{hot.percent:.0f} % of the samples."
     )
-
-
-def _line_place(line: HotLine) -> str:
-    return _at(line.file, line.line).strip()
-
-
-def _at(file: str | None, line: int | None) -> str:
-    if file is None:
-        return ""
-    return f" at {PurePath(file).name}:{line}" if line else f" in {PurePath(file).name}"
 
 
 def _at_most(factor: float | None) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
+from pipediag.facts.limits import limits_within
 from pipediag.facts.machine import on_accelerator
 from pipediag.session.loops import KerasUse, Loop
 from pipediag.session.model import Session
-from pipediag.session.record import Interval
 from pipediag.session.steps import Share, Steps
 from pipediag.vocabulary import Group, StepClass
 
@@ -142,12 +141,6 @@ def uneven(steps: Steps) -> str | None:
 def on_torch(session: Session) -> bool:
     """Return True if Keras runs on PyTorch, which has no XLA and no calls of several steps."""
     return session.environment.keras_backend == "torch"
-
-
-def limits_within(interval: Interval) -> list[float]:
-    """The limits on the input wait that its 95 % interval straddles, in percent of the step."""
-    low, high = interval
-    return [limit for limit in (INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT) if low < limit <= high]
 
 
 def only_input_is_told(session: Session) -> bool:

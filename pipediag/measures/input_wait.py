@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT, SLOWED_RATIO
+from pipediag.facts.limits import INPUT_FINE_PERCENT, SLOWED_RATIO, on_other_sides
 from pipediag.facts.machine import missed_cores
 from pipediag.facts.python_callables import data_cores
 from pipediag.measures.bootstrap import (
@@ -45,8 +45,6 @@ from pipediag.session.recording import Recording
 from pipediag.session.steps import InputWait, Perturbation
 from pipediag.trace.steps.splitting import StepSplit
 from pipediag.vocabulary import Contention, InputMethod
-
-_LIMITS = (INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT)
 
 WARM_ROWS_PERCENT = 28.0
 """How much shorter the step may be on a repeated batch because its rows stay in the caches, as
@@ -180,7 +178,7 @@ def without_gap_times(
     """
     if trace is None or contention is not None or not clearly_apart(repeated, trace):
         return repeated, "differential", None
-    if all((repeated.percent < limit) == (trace.percent < limit) for limit in _LIMITS):
+    if not on_other_sides(repeated.percent, trace.percent):
         return repeated, "differential", None
     apart = (
         f"On a repeated batch the step is {repeated.percent:.0f} % shorter, but in the profile the "

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pipediag.facts.limits import limits_within
 from pipediag.facts.step import (
     CALL_CLASSES,
     class_ms,
@@ -13,7 +14,6 @@ from pipediag.facts.step import (
     consumer_ms,
     group_percents,
     lengths_vary,
-    limits_within,
     most_of_free_input,
     on_a_repeated_batch,
     only_input_is_told,

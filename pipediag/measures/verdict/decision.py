@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
-from pipediag.facts.names import exact_time
+from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT, limits_within
+from pipediag.facts.names import exact_time, length, place
 from pipediag.facts.run import (
     Where,
     first_batch_percent,
@@ -28,7 +28,6 @@ from pipediag.facts.script import failed_by_itself
 from pipediag.facts.step import (
     group_percents,
     group_range,
-    limits_within,
     most_of_free_input,
     only_input_is_told,
     uneven,
@@ -58,11 +57,9 @@ from pipediag.measures.verdict.sentences import (
     epoch_ends_sentence,
     first_batches_sentence,
     input_sentence,
-    length,
     no_loop_sentence,
     no_verdict_sentence,
     other_sentence,
-    place,
 )
 from pipediag.session.findings import Verdict
 from pipediag.session.ledger import Run, RunPart

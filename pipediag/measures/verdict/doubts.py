@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipediag.facts.limits import (
-    INPUT_BOUND_PERCENT,
-    INPUT_FINE_PERCENT,
     PERTURBED_RATIO,
     SLOWED_RATIO,
+    on_other_sides,
 )
 from pipediag.facts.machine import missed_cores
+from pipediag.facts.names import length, place
 from pipediag.facts.run import EXPLAINED_PERCENT, steps_percent
-from pipediag.measures.verdict.sentences import elsewhere, length, place
+from pipediag.measures.verdict.sentences import elsewhere
 from pipediag.session.host import Host
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
@@ -158,9 +158,7 @@ def _is_another_verdict(wait: InputWait) -> bool:
     believed, other = wait.native_percent, wait.contested_by_percent
     if believed is None or other is None:
         return False
-    return any(
-        (believed < limit) != (other < limit) for limit in (INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT)
-    )
+    return on_other_sides(believed, other)
 
 
 def _about_trace(perturbation: Perturbation | None) -> Doubt:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePath
 
 from pipediag.facts.limits import INPUT_FINE_PERCENT
-from pipediag.facts.names import exact_time
+from pipediag.facts.names import exact_time, length, place
 from pipediag.facts.script import cut_short, ending
 from pipediag.facts.step import GROUPS
 from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
@@ -26,14 +25,6 @@ _CLASS_WORDS: dict[StepClass, str] = {
     "python": "Python",
     "device_wait": "waiting for a result",
 }
-
-
-def place(file: str | None, line: int | None) -> str:
-    """` at train.py:12`, or nothing where it is not known."""
-    if file is None:
-        return ""
-    name = PurePath(file).name
-    return f" at {name}:{line}" if line else f" in {name}"
 
 
 def costs_most(culprit: Culprit) -> str:
@@ -107,18 +98,6 @@ def beside_tensorflow_sentence(wait: Share) -> str:
 def no_verdict_sentence(reason: str | None) -> str:
     """Return why there is no verdict."""
     return f"No verdict: {reason or 'the step was not measured.'}"
-
-
-_FOUR_DIGITS = 999.5
-"""From here on three digits would be a power of ten."""
-
-
-def length(seconds: float) -> str:
-    """A duration, with two or three digits that mean something."""
-    if seconds < _FOUR_DIGITS:
-        return f"{seconds:.3g} s"
-    minutes = seconds / 60
-    return f"{minutes:.3g} min" if minutes < _FOUR_DIGITS else f"{minutes / 60:,.1f} h"
 
 
 def elsewhere(time: LoopTime) -> str:

@@ -5,8 +5,9 @@ The mean leads, as it is what the breakdown adds up to; the median stands beside
 
 from __future__ import annotations
 
+from pipediag.facts.names import length
 from pipediag.facts.step import most_of_free_input
-from pipediag.measures.verdict.sentences import elsewhere, length
+from pipediag.measures.verdict.sentences import elsewhere
 from pipediag.reporters.words.labels import STEP_CLASS, in_sentence
 from pipediag.reporters.words.quantities import milliseconds, percent, speedup
 from pipediag.session.loops import Loop
