@@ -85,7 +85,7 @@ def _part(gap: DeviceGap, cause: GapCause) -> float:
 
 
 _TOLERANCE_MS = 5.0
-"""Of a marker against the step that it marks: what ends one and begins the next runs in between."""
+"""Tolerance of a marker against its step: the end of one and the start of the next lie between."""
 _FEWEST_AGREE = 0.9
 """Own choice, of the gaps that have a step: else the two do not count the same steps."""
 
@@ -95,7 +95,7 @@ class ProfileClock:
     """Times and steps of a profile, as windows, steps and host samples have them."""
 
     rows: tuple[StepRow, ...]
-    """Of the profile's window: the profile numbers its steps by their place among them."""
+    """Rows of the profile's window: the profile numbers its steps by their place among them."""
 
     def run_ms(self, profile_ms: float) -> float:
         """A time of the profile, which counts from its first step, by the session's clock."""

@@ -164,7 +164,7 @@ class TableMemory:
     table_bytes: int
     slot_bytes: int
     temporary_bytes: int
-    """What the update makes of the table's size and holds at one time."""
+    """Temporaries of the table's size that the update keeps at one time."""
     copy_bytes: int
     """A copy of the table that its lookup makes; it is gone when the update begins."""
 
@@ -180,7 +180,7 @@ class Alternative:
 
     what: str
     device_bytes: int
-    """What is left on the device at the peak."""
+    """Bytes left on the device at the peak."""
     saved_bytes: int
     note: str
 
@@ -199,7 +199,7 @@ class MemoryPlan:
     """As given by `--device-memory`, or as measured of the GPU; None without either."""
     given: bool
     alternatives: list[Alternative]
-    """Of the largest table."""
+    """Alternatives for the largest table."""
 
     @property
     def lacking_bytes(self) -> int:

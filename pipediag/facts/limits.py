@@ -24,10 +24,10 @@ def bound(whole: float, removable: float, calls: float | None = None) -> float |
 
 
 INPUT_FINE_PERCENT = 5.0
-"""Of the step; below it, input is fine (XProf's input-pipeline analysis)."""
+"""Percent of the step below which input is fine (XProf's input-pipeline analysis)."""
 
 INPUT_BOUND_PERCENT = 20.0
-"""Of the step; from it on, input is the bottleneck (XProf's input-pipeline analysis)."""
+"""Percent of the step from which input is the bottleneck (XProf's input-pipeline analysis)."""
 
 _OF_INPUT = (INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT)
 

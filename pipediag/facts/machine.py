@@ -1,4 +1,4 @@
-"""What the machine gave the process: CPUs, threads for tf.data, and whether a device computed."""
+"""The resources of the process: CPUs, threads for tf.data, memory, and accelerators."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pipediag.session.pipeline import Operation
 from pipediag.session.run import Environment
 
 _OTHERS_RATIO = 0.15
-"""Of the CPUs. Own choice: pipediag's own process and a system's housekeeping take some percent."""
+"""Part of the CPUs. Own choice: pipediag and a system's housekeeping take some percent."""
 _IDLE_RATIO = 0.1
-"""Of the CPUs. Own choice: where more are idle, what others take is nothing that is missed."""
+"""Part of the CPUs. Own choice: where more are idle, what others take is not missed."""
 
 
 class OfAKind(Protocol):

@@ -1,4 +1,4 @@
-"""How reports name times, sizes, parts of a run, runs, and files."""
+"""Names of times, sizes, parts of a run, runs, and files in reports."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _resolved(path: Path) -> Path:
 
 
 _ROOTS = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
-"""What GitHub Actions and GitLab call the root: a checkout made without git has no `.git`."""
+"""Variables of GitHub Actions and GitLab for the root: a checkout without git has no `.git`."""
 _LONGEST_PATH = 4_096
 """Characters: Linux opens no file of a longer one."""
 

@@ -1,4 +1,4 @@
-"""What to deal with first: the one order of findings, decided where a session is concluded.
+"""The one order of findings, decided where a session is concluded.
 
 The findings are stored in this order, and whoever reads them (terminal, page, tables, gate, the
 verdict's next steps, the trials that spend a budget on them) takes them as they stand, so that no
@@ -65,7 +65,7 @@ class SourcePlace:
 
 
 def culprit_place(session: Session) -> SourcePlace | None:
-    """What the verdict names; else what the first advice is about; else the loop that is slow.
+    """Return what the verdict names; else what the first advice is about; else the slow loop.
 
     None where nothing is slow and nothing is advised, and where no place is known. What another
     part of the run takes is behind the operation that makes the step or an epoch's start wait: that
@@ -98,7 +98,7 @@ MOST_NEXT_STEPS = 5
 SELDOM_CONFIRMED = frozenset({"tf-data-defaults", "sequential-files"})
 """Rules whose edits were confirmed in at most half of their trials on the labelled scripts."""
 SELDOM_PART = 0.3
-"""Of their bounds, which are those of all input, this part counts in the order. Own choice."""
+"""Part of their bounds, which are those of all input, that counts in the order. Own choice."""
 
 _OF_A_CONDITION = 0.5
 """The power of its gain by which a change that only the user can decide counts against one that

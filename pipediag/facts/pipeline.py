@@ -355,7 +355,7 @@ _BATCHES_ALONE = frozenset({"make_batched_features_dataset", "make_csv_dataset"}
 TENSORFLOW_DATASETS = frozenset({"tfds.load", "as_dataset"})
 """They give single examples, for operations of one's own, where they are given no batch size."""
 READ_CONFIG = "read_config."
-"""How an argument of the `tfds.ReadConfig` begins that they are given."""
+"""Prefix of arguments of the `tfds.ReadConfig` that they are given."""
 
 _ARGUMENTS: Mapping[str, Mapping[tuple[str, str], str]] = {
     "make_csv_dataset": {
@@ -385,7 +385,7 @@ _ARGUMENTS: Mapping[str, Mapping[tuple[str, str], str]] = {
     },
 }
 _CALLS = {"make_csv_dataset": "`tf.data.experimental.CsvDataset`"}
-"""What to begin with where a helper's call can't say it."""
+"""The call to begin with where the helper has no such argument."""
 
 
 def argument_of(op: Operation, parameter: str) -> str | None:

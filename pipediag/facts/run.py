@@ -1,4 +1,4 @@
-"""What the ledger says of the run: its largest part, and waits for the first batch of an epoch."""
+"""The ledger's answers: the largest part of the run, and waits for the first batch of an epoch."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Where:
     percent: float
     row: RunPart | None
     about_as_much: Where | None = None
-    """With the steps: another part that takes more by its mean, but not by its interval."""
+    """Another part that takes more than the steps by its mean, but not by its interval."""
 
 
 def rows_to_have_back(run: Run, part: RunPartName) -> list[RunPart]:

@@ -1,4 +1,4 @@
-"""What a change gains in all of the run, where only a part of it gets faster."""
+"""The gain of the whole run where only a part of it gets faster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the script ended, and what a second run of it could try.
+"""The end of the script, and edits that a second run of it could try.
 
 A second run repeats whatever the script does, so it is made only where `--rerun` asks for it.
 """

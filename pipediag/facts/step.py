@@ -1,4 +1,4 @@
-"""What the step consists of, and the most that training would gain if input took no time."""
+"""The parts of the step, and the most that training would gain if input took no time."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ GROUPS: dict[Group, tuple[StepClass, ...]] = {
 launch and host compute, tracing and compiling again at every step, and synchronisation."""
 
 CALL_CLASSES: tuple[StepClass, ...] = ("dispatch", "python")
-"""What the host does for each call of the step, whatever the size of its batch."""
+"""Work of the host for each call of the step, whatever the size of its batch."""
 
 FREED_BY_FEWER_CALLS: tuple[StepClass, ...] = (*CALL_CLASSES, "device_wait")
-"""What becomes less with fewer calls, as results are then read less often, too."""
+"""Classes that shrink with fewer calls, as results are then read less often, too."""
 
 UNEVEN = 1.2
 """Mean over median, or the other way round, from which they speak of different steps. Own choice:

@@ -1,4 +1,4 @@
-"""What each device did in the profile, and its idle gaps."""
+"""The activity of each device in the profile, and its idle gaps."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class GapColumns:
     """Some gaps of one device, a value for each; None where nothing is known."""
 
     start_ms: list[float]
-    """From the window's start."""
+    """Counted from the window's start."""
     duration_ms: list[float]
     cause: list[GapCause]
     causes_ms: list[list[float]]
-    """Of each gap all of its time, in the order of `GAP_CAUSES`."""
+    """All time of each gap, in the order of `GAP_CAUSES`."""
     iterator: list[IteratorKey | None]
-    """Of gaps whose cause is input, like the next."""
+    """Known for gaps whose cause is input, like the next."""
     buffered_elements: list[float | None]
     doing: list[str | None]
     step: list[int | None]

@@ -31,7 +31,7 @@ _OTHER_TYPES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
 
 _FLOAT32 = 4
 _READS = {"Cast"}
-"""What a lookup makes of a whole table, which is no part of its update."""
+"""Operations of a lookup on the whole table, which are no part of its update."""
 _NOT_READ = "The step was not read: its loop ended before, or was not measured."
 _NOT_WRITTEN = "The step does not write it."
 
@@ -155,7 +155,7 @@ _NO_COMPUTE = "The profile shows no compute in its steps."
 _BY_RESULT = "XLA fuses operations: what it fused counts as the part that its result is of."
 
 _IN_A_BODY = re.compile(r"/(body|cond|then|else|branch\d*)/_\d+(?=/)")
-"""What TensorFlow puts into the names of operations in a loop or a branch."""
+"""The part of operation names in a loop or a branch that TensorFlow adds."""
 _Part = tuple[StepPart, str | None, str | None]
 _REST: _Part = ("rest", None, None)
 _NOT_TOLD: _Part = ("not_told", None, None)

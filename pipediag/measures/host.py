@@ -1,4 +1,4 @@
-"""What the host sampler saw: CPU time by thread pool, memory, disk, GPUs, and Python's hot lines.
+"""The host while a loop ran: CPU by thread pool, memory, disk, GPUs, and Python's hot lines.
 
 TensorFlow names its threads, but Linux refuses names of more than 15 characters, and a thread whose
 name was refused keeps that of the thread that made it: `python` or `tf_Compute`. So most threads of

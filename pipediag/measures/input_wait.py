@@ -26,12 +26,7 @@ import numpy as np
 from pipediag.facts.limits import INPUT_FINE_PERCENT, SLOWED_RATIO, on_other_sides
 from pipediag.facts.machine import missed_cores
 from pipediag.facts.python_callables import data_cores
-from pipediag.measures.bootstrap import (
-    Floats,
-    Measured,
-    clearly_apart,
-    resampled_means,
-)
+from pipediag.measures.bootstrap import Floats, Measured, clearly_apart, resampled_means
 from pipediag.measures.recorded_windows import (
     blocks_of,
     gap_waits_ms,
@@ -47,7 +42,7 @@ from pipediag.trace.steps.splitting import StepSplit
 from pipediag.vocabulary import Contention, InputMethod
 
 WARM_ROWS_PERCENT = 28.0
-"""How much shorter the step may be on a repeated batch because its rows stay in the caches, as
+"""The most that a step gets shorter on a repeated batch as its rows stay in the caches, as
 measured on this project's labelled scripts where the threads that make the input are all but
 idle."""
 

@@ -1,4 +1,4 @@
-"""Where the time of a loop goes from its first step on, and the cost of creating its iterators."""
+"""The time of a loop from its first step on, and the cost of creating its iterators."""
 
 from __future__ import annotations
 

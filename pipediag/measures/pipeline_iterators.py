@@ -178,7 +178,7 @@ class RanIterator:
     buffer_size: int | None
     buffered_elements: float | None
     of_replica: bool = False
-    """Whether each replica has one of its own, which reads from the host's last."""
+    """True if each replica has one of its own, which reads from the host's last."""
 
     @property
     def kind(self) -> str:
@@ -350,7 +350,7 @@ class Joined:
     inserted: list[tuple[RanIterator, str | None]] = field(default_factory=list)
     """Iterators of no recorded operation, with the operation that they read from."""
     of_replicas: list[RanIterator] = field(default_factory=list)
-    """What each replica has of its own behind all of these, nearest to the consumer first."""
+    """Iterators of each replica behind all of these, nearest to the consumer first."""
     operation_of: dict[IteratorKey, str] = field(default_factory=dict)
 
 

@@ -18,7 +18,7 @@ from pipediag.vocabulary import SpanKind, WindowKind
 Floats = NDArray[np.float64]
 WindowNs = tuple[int, int]
 _NANOSECOND_DIGITS = 6
-"""Of milliseconds; what stands behind them comes from the arithmetic and not from a clock."""
+"""Digits of milliseconds; further ones come from the arithmetic and not from a clock."""
 
 
 def windows_of(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> list[RecordedWindow]:

@@ -13,12 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipediag.facts.step import lengths_vary
-from pipediag.measures.bootstrap import (
-    Measured,
-    interval,
-    resampled_means,
-    resampled_medians,
-)
+from pipediag.measures.bootstrap import Measured, interval, resampled_means, resampled_medians
 from pipediag.measures.recorded_windows import Building, step_ms, steps_ns, windows_of
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
@@ -159,7 +154,7 @@ ALIKE = 1.5
 them, as a fight for CPUs or for the interpreter lock does. Own choices."""
 
 TRACED_PART = 0.75
-"""Where at least that part of the measured steps has traced a function, each does. Own choice."""
+"""Part of the measured steps that traced, from which each one counts as tracing. Own choice."""
 
 
 def compiled_for_lengths(

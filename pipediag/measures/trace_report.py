@@ -24,7 +24,7 @@ from pipediag.trace.steps.splitting import StepSplit
 from pipediag.trace.summary import TraceSummary
 
 _NUMBERED = frozenset({"markers", "annotations"})
-"""What tells steps by numbers that are the same on all hosts."""
+"""Sources of step numbers that are the same on all hosts."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Lateness:
     """For each host the median over the steps that all recorded of how much later than the first
     one it began; None where that is not known."""
     missing: str | None = None
-    """Why it is not known, as a sentence."""
+    """The reason why it is not known, as a sentence."""
 
 
 def step_lateness(hosts: Sequence[tuple[str, TraceSummary]]) -> Lateness:
@@ -86,7 +86,7 @@ def _starts(summary: TraceSummary) -> dict[int, int]:
 
 
 def trace_report(path: str, hosts: Sequence[HostSummary], created_at: str) -> TraceReport:
-    """What the profiles say; without findings, which rules add.
+    """Return the report of the profiles; without findings, which rules add.
 
     Args:
         path: what the user named.

@@ -6,12 +6,7 @@ import tracemalloc
 
 import numpy as np
 
-from pipediag.measures.bootstrap import (
-    interval,
-    resampled_means,
-    resampled_medians,
-    resampled_rows,
-)
+from pipediag.measures.bootstrap import interval, resampled_means, resampled_medians, resampled_rows
 
 
 def test_rows_are_runs_of_neighbours_that_wrap_at_the_end() -> None:

@@ -1,1 +1,1 @@
-"""Where all of the run's time goes."""
+"""The ledger: all of the run's time."""

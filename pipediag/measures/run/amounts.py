@@ -1,4 +1,4 @@
-"""How much time each place of the run took, and the steady step of each training loop."""
+"""The time of each place of the run, and the steady step of each training loop."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ def _traced_ns(built: list[Span], steps: dict[int, int]) -> float:
 
 
 _LONG: frozenset[SpanKind] = frozenset({"script", "fit"})
-"""What lies in these and in nothing else is not one thing that comes again."""
+"""Spans of which the rest is no one thing that comes again."""
 _EVALUATED_BY: Mapping[LoopRole, str] = {
     "validation": "the step of `evaluate`",
     "evaluate": "the step of `evaluate`",
     "predict": "the step of `predict`",
 }
-"""What is built where such a loop begins."""
+"""The name of the function that is traced where such a loop begins."""
 
 
 @dataclass

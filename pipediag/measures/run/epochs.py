@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from pipediag.facts.run_gain import ONCE_OFF
 from pipediag.measures.bootstrap import interval, resampled_means
-from pipediag.measures.loop_time import (
-    pause_among,
-)
+from pipediag.measures.loop_time import pause_among
 from pipediag.measures.run.amounts import Amounts
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.ledger import MAKING, PAUSE
@@ -105,7 +103,7 @@ class Epochs:
     starts_ns: list[int]
     """Waits for first batches."""
     ends_ns: dict[Place, list[int]]
-    """What lay between one epoch's steps and the next one's, by place; one entry an end seen."""
+    """Time between one epoch's steps and the next one's, by place; one entry an end seen."""
     before_ns: dict[Place, int] = field(default_factory=dict)
     """In other trainings, by place."""
     before_count: int = 0
@@ -123,9 +121,9 @@ class Epochs:
     usual_ends_ns: dict[Place, list[int]] = field(default_factory=dict)
     """Ends that stand for those to come."""
     let_go: frozenset[Place] = frozenset()
-    """Of the places of ends, those where the loop's own line runs, which lets its iterator go."""
+    """Places of ends where the loop's own line runs, which destroys its iterator."""
     paused: bool = False
-    """Whether a pause that came once was taken out of the ends."""
+    """True if a pause that came once was taken out of the ends."""
     built_again: dict[Place, float] = field(default_factory=dict)
     """By place of compiling, the part of it that comes again and again among the steps."""
 

@@ -37,12 +37,7 @@ from pipediag.measures.run.script_lines import (
     hottest_lines,
     line_shares,
 )
-from pipediag.session.ledger import (
-    MAKING,
-    PAUSE,
-    Run,
-    RunPart,
-)
+from pipediag.session.ledger import MAKING, PAUSE, Run, RunPart
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import RecordedLoop

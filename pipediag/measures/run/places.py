@@ -1,4 +1,4 @@
-"""Where each moment of the run belongs: the innermost span, and its place in the ledger."""
+"""The span that each moment of the run belongs to, and its place in the ledger."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _RANK: dict[SpanKind, int] = {
     "tracing": _COMPILING,
     "evaluation": _EVALUATING,
 }
-"""What goes before what began later within it. All other spans give way to what they hold."""
+"""Spans that go before those that began later within them. All others give way."""
 
 _CALLS: frozenset[SpanKind] = frozenset({"script", "fit", "evaluation", "callback"})
-"""What ends after all that began in it."""
+"""Spans that end after all that began in them."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _owner(active: Sequence[Span]) -> Span | None:
 
 
 _READING_ROLES: frozenset[LoopRole] = frozenset({"preview", "preparation", "reading", "adapt"})
-"""What such a loop takes is the script's code there."""
+"""Roles of loops that count as the script's own code."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Spent:
     loop_id: str | None = None
     """The training loop whose steps it lies in."""
     time: int | None = None
-    """Which time that it came: all that is traced within one call is one."""
+    """Identifies one occurrence: all tracing within one call is one."""
 
     @property
     def ns(self) -> int:

@@ -37,11 +37,11 @@ class Projection:
     """Other than of `run`, the whole holds these places alone."""
     places: dict[Place, Projected] = field(default_factory=dict)
     missing: str | None = None
-    """Why it is not the whole run, where it is not."""
+    """The reason where it is not the whole run."""
     not_seen: list[str] = field(default_factory=list)
     epochs_planned: int | None = None
     epochs_before: int = 0
-    """Of those planned, in rounds that were over."""
+    """Epochs in rounds that were over."""
     epoch_ns: float | None = None
     """The steps of an epoch, where the number of epochs is known."""
 

@@ -20,14 +20,14 @@ class Again:
     """One place in each round."""
 
     share: float
-    """Of all that was seen there."""
+    """Part of all that was seen there."""
     count: float
     times: int
     """Rounds to come that hold it, among them one that was stopped before it was over there."""
     begun: float = 0.0
-    """Of that one, the part of it that was seen."""
+    """The part of that one that was seen."""
     rounds_ns: tuple[int, ...] = ()
-    """What it took in each of those that tell of them."""
+    """Time in each of the rounds that stand for them."""
 
     @property
     def to_come(self) -> float:
@@ -40,15 +40,15 @@ class Rounds:
     """Rounds of the loop around the training that was stopped."""
 
     calls: int = 1
-    """Of its `fit` in the whole run, as planned; 1 where that is not known."""
+    """Calls of its `fit` in the whole run, as planned; 1 where that is not known."""
     left: int = 0
-    """Of them, after the one that was stopped."""
+    """Calls after the one that was stopped."""
     others: dict[Place, Again] = field(default_factory=dict)
     not_seen: list[str] = field(default_factory=list)
     between_ns: tuple[int, ...] = ()
-    """What lay between the end of each `fit` and the next one."""
+    """Time between the end of each `fit` and the next one."""
     behind_ns: int = 0
-    """What followed the last one that was seen."""
+    """Time behind the last one that was seen."""
 
 
 def rounds_of(spent: Sequence[Spent], loop: RecordedLoop) -> Rounds:

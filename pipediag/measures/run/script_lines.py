@@ -7,15 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pipediag.measures.run.epochs import Projected
-from pipediag.measures.run.places import (
-    Place,
-    Spent,
-)
-from pipediag.session.ledger import (
-    EVALUATING_LOOP,
-    IN_FRAMEWORK,
-    OWN_LINE,
-)
+from pipediag.measures.run.places import Place, Spent
+from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import SeenLine, SeenLines
 

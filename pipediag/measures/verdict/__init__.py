@@ -1,1 +1,1 @@
-"""What limits the run, how sure that is, and the words for it."""
+"""The verdict: the bottleneck, how sure it is, and the words for it."""

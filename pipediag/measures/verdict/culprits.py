@@ -1,4 +1,4 @@
-"""Which line of the user's code stands behind a bottleneck."""
+"""The line of the user's code behind a bottleneck."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Culprit:
     line: int | None
     op_id: str | None = None
     tied: tuple[Culprit, ...] = ()
-    """What costs about as much."""
+    """Operations that cost about as much."""
 
 
 @dataclass(frozen=True)

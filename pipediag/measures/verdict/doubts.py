@@ -1,15 +1,11 @@
-"""What weakens a verdict, and how sure it is after all of that."""
+"""Doubts that weaken a verdict, and how sure it is after all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipediag.facts.limits import (
-    PERTURBED_RATIO,
-    SLOWED_RATIO,
-    on_other_sides,
-)
+from pipediag.facts.limits import PERTURBED_RATIO, SLOWED_RATIO, on_other_sides
 from pipediag.facts.machine import missed_cores
 from pipediag.facts.names import length, place
 from pipediag.facts.run import EXPLAINED_PERCENT, steps_percent

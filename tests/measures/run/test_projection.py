@@ -25,9 +25,7 @@ from tests.measures.run.runs import (
     rows,
     seen,
 )
-from tests.recordings import (
-    make_recorded_operation,
-)
+from tests.recordings import make_recorded_operation
 
 AFTER = "what the script does after this training"
 NO_END = "the end of an epoch, with its validation and callbacks"
