@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from statistics import median, median_low
+from statistics import median
 from typing import Any
 
 from pipediag.comparison import quantities
@@ -53,13 +53,14 @@ def compare(
         return Comparison(*labels, quantities=(), script_failure=failure)
     if not ratios_only:
         refuse_other_machines(base, head)
+    middle = quantities.run_in_the_middle(base), quantities.run_in_the_middle(head)
     return Comparison(
         *labels,
         quantities=quantities.quantities(sides),
-        new=only_in(head, base),
-        gone=only_in(base, head),
+        new=only_in(*middle[::-1]),
+        gone=only_in(*middle),
         grown=grown(sides),
-        bottlenecks=(_bottleneck(base), _bottleneck(head)),
+        bottlenecks=(middle[0].verdict.bottleneck, middle[1].verdict.bottleneck),
         notes=tuple(_notes(sides)),
     )
 
@@ -174,46 +175,24 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def only_in(sessions: Sequence[Session], other: Sequence[Session]) -> tuple[OneSidedFinding, ...]:
-    """Return findings of rules that fail more often here than there, in the session's order.
+def only_in(session: Session, other: Session) -> tuple[OneSidedFinding, ...]:
+    """Return findings of rules that fail more often here than there.
 
-    The median of several sessions counts: a finding of one run in three is no change of the code.
-    Findings at places that the other side does not have come first.
+    Those at places that the other session does not have come first.
     """
-    told: list[OneSidedFinding] = []
-    here, there = [_failed(one) for one in sessions], [_failed(one) for one in other]
-    for rule in dict.fromkeys(rule for failed in here for rule in failed):
-        more = _count(here, rule) - _count(there, rule)
-        if more > 0:
-            known = {_place(one) for failed in there for one in failed.get(rule, ())}
-            fullest = max((failed.get(rule, []) for failed in here), key=len)
-            found = sorted(fullest, key=lambda one: _place(one) in known)
-            told += [OneSidedFinding(rule, one.title, one.file, one.line) for one in found[:more]]
-    return tuple(told)
+    here, there = _failed(session), _failed(other)
+    more = Counter(one.rule for one in here) - Counter(one.rule for one in there)
+    known = {(one.rule, one.file, one.line) for one in there}
+    found = []
+    for one in sorted(here, key=lambda one: (one.rule, one.file, one.line) in known):
+        if more[one.rule] > 0:
+            more[one.rule] -= 1
+            found.append(OneSidedFinding(one.rule, one.title, one.file, one.line))
+    return tuple(found)
 
 
-_Failed = dict[str, list[Finding]]
-"""The failed findings of a session, by rule."""
-
-
-def _count(side: Sequence[_Failed], rule: str) -> int:
-    return median_low([len(failed.get(rule, ())) for failed in side])
-
-
-def _failed(session: Session) -> _Failed:
-    failed: _Failed = {}
-    for one in session.findings:
-        if one.status == "fail" and not one.dropped:
-            failed.setdefault(one.rule, []).append(one)
-    return failed
-
-
-def _place(finding: Finding) -> tuple[str | None, int | None]:
-    return finding.file, finding.line
-
-
-def _bottleneck(sessions: Sequence[Session]) -> str:
-    return Counter(session.verdict.bottleneck for session in sessions).most_common(1)[0][0]
+def _failed(session: Session) -> list[Finding]:
+    return [one for one in session.findings if one.status == "fail" and not one.dropped]
 
 
 def _notes(sides: Sides) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -252,6 +253,12 @@ def _parts(sides: Sides) -> Iterator[Quantity]:
             if not sides.ratios_only:
                 percents = _quantity(sides, name, label, part_s(part), "s")
             yield replace(percents, missing=None)
+
+
+def run_in_the_middle(runs: Sequence[Session]) -> Session:
+    """Return the run with the median step; runs without steps count as slowest."""
+    slowest_last = sorted(runs, key=lambda run: run.steps.mean_ms if run.steps else math.inf)
+    return slowest_last[(len(runs) - 1) // 2]
 
 
 def step_ms(session: Session) -> float | str:

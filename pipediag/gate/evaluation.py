@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from pipediag.comparison.quantities import run_in_the_middle
 from pipediag.facts.order import culprit_place
 from pipediag.facts.script import script_failure
 from pipediag.facts.step import class_percent
@@ -53,12 +53,6 @@ def evaluate_named(session: Session, config: GateConfig) -> GateResult:
         checks += limit_checks([session], config)
         checks += [one for one in finding_checks(session, config) if one.name in config.rules]
     return _result([session], config, checks, failure)
-
-
-def run_in_the_middle(runs: Sequence[Session]) -> Session:
-    """Return the run with the median step; runs without steps count as slowest."""
-    slowest_last = sorted(runs, key=lambda run: run.steps.mean_ms if run.steps else math.inf)
-    return slowest_last[(len(runs) - 1) // 2]
 
 
 def figures(runs: Sequence[Session]) -> dict[str, object]:

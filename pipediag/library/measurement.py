@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from pipediag.capture import Capture
@@ -116,24 +117,36 @@ class Measurement:
             PipediagError: nothing can be measured here.
         """
         began_ns = time.monotonic_ns()
-        acquire(end_if_over)
-        try:
+        self._kept = out is not None
+        with ExitStack() as undo:
+            acquire(end_if_over)
+            undo.callback(release)
             self._temporary = OwnDirectory()
-            self._kept = out is not None
-            try:
-                place = out or Path(self._temporary.name)
-                self._output = prepare_output(place, force=False, refusal=_REFUSAL)
-                try:
-                    self._begin(steps, call, site, began_ns)
-                except BaseException:
-                    self._output.abandon()
-                    raise
-            except BaseException:
-                self._temporary.cleanup()
-                raise
-        except BaseException:
-            release()
-            raise
+            undo.callback(self._temporary.cleanup)
+            place = out or Path(self._temporary.name)
+            self._output = prepare_output(place, force=False, refusal=_REFUSAL)
+            undo.callback(self._output.abandon)
+            settings = RunSettings(
+                script=site.file if site is not None else NO_FILE,
+                args=(),
+                module=False,
+                capture_directory=str(self._output.capture),
+                steps=steps,
+                run_to_end=True,
+                budget_s=0.0,
+                call=call,
+            )
+            self._companion = CompanionProcess(
+                settings, self._output.path, budget_s=0.0, kept=self._kept
+            )
+            undo.callback(self._companion.kill)
+            teller = self._companion.teller
+            self._capture = Capture(self._companion.settings, teller, program_goes_on=True)
+            undo.callback(self._capture.leave_alone, stopped=False)
+            self._capture.install_in()
+            teller.tell(Started())
+            self._capture.script_begins(began_ns)
+            undo.pop_all()
 
     def fit_goes_on(self) -> None:
         """Measure a `fit` of Keras that has begun."""
@@ -192,31 +205,3 @@ class Measurement:
         self._companion.kill()
         self._output.abandon()
         self._temporary.cleanup()
-
-    def _begin(self, steps: int | None, call: Call, site: CallSite | None, began_ns: int) -> None:
-        settings = RunSettings(
-            script=site.file if site is not None else NO_FILE,
-            args=(),
-            module=False,
-            capture_directory=str(self._output.capture),
-            steps=steps,
-            run_to_end=True,
-            budget_s=0.0,
-            call=call,
-        )
-        self._companion = CompanionProcess(
-            settings, self._output.path, budget_s=0.0, kept=self._kept
-        )
-        try:
-            teller = self._companion.teller
-            self._capture = Capture(self._companion.settings, teller, program_goes_on=True)
-            try:
-                self._capture.install_in()
-                teller.tell(Started())
-                self._capture.script_begins(began_ns)
-            except BaseException:
-                self._capture.leave_alone(stopped=False)
-                raise
-        except BaseException:
-            self._companion.kill()
-            raise

@@ -213,9 +213,9 @@ def test_findings_come_and_go() -> None:
 
 
 def test_a_finding_of_one_run_in_three_is_no_new_one() -> None:
-    head = [run_of(findings=[make_finding()]), run_of(), run_of()]
-    assert compare([run_of()], head).new == ()
-    assert compare([run_of()], [head[0], head[0], head[1]]).new != ()
+    finds, other = run_of(11.0, findings=[make_finding()]), run_of(10.0)
+    assert compare([run_of()], [finds, other, other]).new == ()
+    assert compare([run_of()], [other, finds, finds]).new != ()
 
 
 def mapped(cost: float | None, *, name: str = "parse", line: int = 12) -> Operation:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pipediag.comparison.quantities import run_in_the_middle
 from pipediag.errors import ExitStatus
 from pipediag.gate.config import GateConfig, RuleLevel
 from pipediag.gate.evaluation import (
@@ -14,7 +15,6 @@ from pipediag.gate.evaluation import (
     evaluate_runs,
     figures,
     finding_checks,
-    run_in_the_middle,
     verdict_checks,
 )
 from pipediag.gate.limits import Measured, of_runs
