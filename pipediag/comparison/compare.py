@@ -158,12 +158,12 @@ def _difference(one: Environment, other: Environment) -> str:
         "CPU quota": (one.cpu_quota, other.cpu_quota),
         "devices": (_names(one), _names(other)),
     }
-    told = [
+    differing = [
         f"{name}: {_shown(before)} and {_shown(after)}"
         for name, (before, after) in facts.items()
         if before != after
     ]
-    return "; ".join(told) or "their fingerprints differ"
+    return "; ".join(differing) or "their fingerprints differ"
 
 
 def _names(environment: Environment) -> str:

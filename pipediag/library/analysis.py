@@ -167,7 +167,7 @@ def _measure_in(
         call=call,
     )
     companion = CompanionProcess(
-        settings, Path(directory.name), budget_s=budget, aloud=in_notebook()
+        settings, Path(directory.name), budget_s=budget, printed=in_notebook()
     )
     try:
         _run(work, companion, settings.input_only)

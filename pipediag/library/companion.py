@@ -115,7 +115,7 @@ def _follow(
     commands = None if request.writing is None else CommandPipe(request.writing)
     ended: Ended | None = None
 
-    def told(message: Shown) -> None:
+    def note(message: Shown) -> None:
         nonlocal ended
         if isinstance(message, Closing):
             program.cells = read_cells(Path(request.capture))
@@ -131,7 +131,7 @@ def _follow(
             _NoSignals(),
             commands,
             on_started=on_started,
-            on_progress=told,
+            on_progress=note,
             on_trials=on_trials,
         )
     finally:

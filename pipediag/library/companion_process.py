@@ -109,7 +109,7 @@ class CompanionProcess:
         *,
         budget_s: float,
         kept: bool = False,
-        aloud: bool = False,
+        printed: bool = False,
     ) -> None:
         """Start it.
 
@@ -118,23 +118,23 @@ class CompanionProcess:
             directory: the directory of the session, and of the reports if it is to be kept.
             budget_s: seconds for trials.
             kept: True if the directory is the user's.
-            aloud: True if progress is printed on standard error, too.
+            printed: True if progress is printed on standard error, too.
         """
         capture = Path(settings.capture_directory)
-        told, telling = os.pipe()
-        asked, asking = os.pipe() if budget_s > 0 else (None, None)
-        self._open = [one for one in (telling, asked) if one is not None]
-        theirs = [one for one in (told, asking) if one is not None]
+        messages_in, messages_out = os.pipe()
+        commands_in, commands_out = os.pipe() if budget_s > 0 else (None, None)
+        self._open = [one for one in (messages_out, commands_in) if one is not None]
+        theirs = [one for one in (messages_in, commands_out) if one is not None]
         self._log = (capture / _LOG).open("w+b")
-        self.settings = replace(settings, progress_fd=telling, command_fd=asked)
+        self.settings = replace(settings, progress_fd=messages_out, command_fd=commands_in)
         self.settings.write(capture / SETTINGS_FILE)
         request = capture / "request.json"
         CompanionRequest(
             pid=os.getpid(),
             capture=settings.capture_directory,
             directory=str(directory),
-            reading=told,
-            writing=asking,
+            reading=messages_in,
+            writing=commands_out,
             budget_s=budget_s,
             began_ns=time.monotonic_ns(),
             kept=kept,
@@ -155,7 +155,7 @@ class CompanionProcess:
         finally:
             for descriptor in theirs:
                 os.close(descriptor)
-        self.teller = NotebookTeller(telling, budget_s) if aloud else Teller(telling)
+        self.teller = NotebookTeller(messages_out, budget_s) if printed else Teller(messages_out)
 
     def finish(self) -> None:
         """Wait for the session, when nothing more is measured.

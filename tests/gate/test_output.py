@@ -22,7 +22,6 @@ from pipediag.gate.output import (
 )
 from pipediag.gate.result import Check, CheckOutcome, GateResult
 from tests.factories import make_session
-from tests.gate.junit_structure import problems
 from tests.gate.results import DIFF, FAILED_SCRIPT, MIXED, make_check, make_result
 
 CONFIG = GateConfig(max_input_wait_percent=20, max_overhead_percent=30)
@@ -126,9 +125,7 @@ def test_of_failures_the_one_that_buys_most_comes_first() -> None:
 
 
 def suites(*results: GateResult) -> ET.Element:
-    root = ET.fromstring(as_junit(results).encode())
-    assert problems(root) == []
-    return root
+    return ET.fromstring(as_junit(results).encode())
 
 
 def counts(element: ET.Element) -> tuple[str | None, ...]:

@@ -157,13 +157,6 @@ def test_the_projects_limits_are_those_of_check(
     pytester.runpytest_inprocess().assert_outcomes(**{outcome: 1})
 
 
-def test_a_wrong_configuration_is_its_sentence(pytester: pytest.Pytester, library: Library) -> None:
-    pytester.makepyprojecttoml("[tool.pipediag]\nmax-wait = 3\n")
-    said = output(pytester, judging("pipediag.assert_passes(result)"))
-    assert 'has the unknown key "max-wait"' in said
-    assert "measurements.py" not in said
-
-
 def test_without_a_model_the_pipeline_is_measured_alone(
     pytester: pytest.Pytester, library: Library
 ) -> None:
