@@ -121,7 +121,6 @@ def make_operation(id: str = "map_0", kind: str = "map", **overrides: Any) -> Op
         "parent_ids": [],
         "elements": 1.0,
         "self_ms_per_step": 0.1,
-        "cpu_ms_per_step": None,
         "bytes_per_element": 128.0,
         "parallelism": None,
         "autotuned": None,

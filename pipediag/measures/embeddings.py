@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from pipediag.session.embedding_cost import (
     PartName,
 )
 from pipediag.session.embeddings import Embedding, EmbeddingIds
+from pipediag.session.record import shared_fields
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recorded_tables import RecordedIds, RecordedTableUse, RecordedVariable
 from pipediag.session.recording import Recording
@@ -49,37 +51,20 @@ def _describe(variable: RecordedVariable) -> Embedding:
     use, ids = variable.use, variable.ids
     table = variable.rows * variable.dim * item_bytes(variable.dtype)
     measured = _ids(ids) if ids is not None else None
-    return Embedding(
-        layer=variable.layer,
-        rows=variable.rows,
-        dim=variable.dim,
-        dtype=variable.dtype,
-        table_bytes=table,
-        slot_bytes=use.slot_bytes if use else table * variable.slots,
-        gradient=use.gradient if use else None,
-        update=_update(use) if use else None,
-        rows_touched_per_step=_rows_touched(measured),
-        trainable=variable.trainable,
-        missing=_missing(variable),
-        mask_zero=variable.mask_zero,
-        variable=variable.variable if use else None,
-        device=use.device if use else None,
-        lookups=use.lookups if use else None,
-        slots=use.slots if use else variable.slots,
-        temporary_bytes=use.temporary_bytes if use else None,
-        temporary_peak_bytes=use.temporary_peak_bytes if use else None,
-        whole_table_operations=use.whole_table_operations if use else {},
-        gradient_spread=use.gradient_spread if use else None,
-        copied_on_lookup=use.copied_on_lookup if use else None,
-        copied_bytes_per_step=table * use.copies if use else None,
-        regularizer=variable.regularizer,
-        constraint=variable.constraint,
-        idle_slot_bytes=variable.idle_slot_bytes,
-        file=variable.file,
-        line=variable.line,
-        ids=measured,
-        ids_missing=None if measured else variable.ids_missing or _NOT_READ,
-    )
+    own: dict[str, Any] = {
+        "table_bytes": table,
+        "slot_bytes": use.slot_bytes if use else table * variable.slots,
+        "gradient": use.gradient if use else None,
+        "update": _update(use) if use else None,
+        "rows_touched_per_step": _rows_touched(measured),
+        "missing": _missing(variable),
+        "variable": use.variable if use else None,
+        "copied_bytes_per_step": table * use.copies if use else None,
+        "ids": measured,
+        "ids_missing": None if measured else variable.ids_missing or _NOT_READ,
+    }
+    of_use = shared_fields(Embedding, use) if use else {}
+    return Embedding.model_validate({**shared_fields(Embedding, variable), **of_use, **own})
 
 
 def _rows_touched(ids: EmbeddingIds | None) -> int | None:
@@ -102,33 +87,19 @@ def _missing(variable: RecordedVariable) -> str | None:
 
 def _ids(ids: RecordedIds) -> EmbeddingIds:
     count = len(ids.batches)
-    return EmbeddingIds(
-        batches=count,
-        first_batch=min(ids.batches),
-        last_batch=max(ids.batches),
-        dtype=ids.dtype,
-        lookups=ids.lookups,
-        lookups_per_step=ids.lookups / count,
-        unique=ids.unique,
-        unique_per_step=ids.unique_per_batch,
-        smallest=ids.smallest,
-        largest=ids.largest,
-        out_of_vocabulary_percent=_percent(ids.out_of_vocabulary, ids.lookups),
-        hot_rows=ids.top_rows,
-        hot_percent=100 * ids.top_lookups / ids.lookups,
-        hot_percent_ahead=_percent(ids.top_lookups_ahead, ids.lookups_ahead or 0),
-        incomplete=ids.incomplete,
-        outside=ids.outside,
-        outside_examples=ids.outside_examples,
-        zero_percent=_percent(ids.zero_lookups, ids.lookups),
-        zeros_within=ids.zeros_within,
-        zero_is_a_token=ids.zero_is_a_token,
-        cast_through=ids.cast_through,
-        cast_from=ids.cast_from,
-        changed=ids.changed,
-        changed_examples=ids.changed_examples,
-        collided=ids.collided,
-    )
+    own: dict[str, Any] = {
+        "batches": count,
+        "first_batch": min(ids.batches),
+        "last_batch": max(ids.batches),
+        "lookups_per_step": ids.lookups / count,
+        "unique_per_step": ids.unique_per_batch,
+        "out_of_vocabulary_percent": _percent(ids.out_of_vocabulary, ids.lookups),
+        "hot_rows": ids.top_rows,
+        "hot_percent": 100 * ids.top_lookups / ids.lookups,
+        "hot_percent_ahead": _percent(ids.top_lookups_ahead, ids.lookups_ahead or 0),
+        "zero_percent": _percent(ids.zero_lookups, ids.lookups),
+    }
+    return EmbeddingIds.model_validate({**shared_fields(EmbeddingIds, ids), **own})
 
 
 def _percent(part: int | None, whole: int) -> float | None:

@@ -14,8 +14,8 @@ from pipediag.measures.pipeline import written_pipeline
 from pipediag.measures.recorded_windows import step_ms
 from pipediag.measures.steps import FEWEST_STEPS
 from pipediag.session.loops import Evaluation, KerasUse, Loop, NestedCall, Softmax
+from pipediag.session.record import shared_fields
 from pipediag.session.recorded_loops import RecordedEvaluation, RecordedLoop
-from pipediag.session.recorded_tables import RecordedSoftmax
 from pipediag.session.recording import Recording
 from pipediag.session.settings import WantedLoop
 from pipediag.vocabulary import EVALUATING
@@ -93,12 +93,6 @@ def loop_rows(recording: Recording, diagnosed: RecordedLoop | None) -> list[Loop
     return [_row(recording, loop, loop is diagnosed) for loop in recording.loops]
 
 
-def _softmax(loss: RecordedSoftmax) -> Softmax:
-    return Softmax.model_validate(
-        {name: value for name, value in asdict(loss).items() if name in Softmax.model_fields}
-    )
-
-
 def _keras(recording: Recording, loop: RecordedLoop) -> KerasUse | None:
     if loop.keras is None:
         return None
@@ -121,42 +115,21 @@ def _keras(recording: Recording, loop: RecordedLoop) -> KerasUse | None:
 def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
     time = time_of(recording, loop) if loop.role == "training" else None
     filled = cache_filled_meanwhile(recording, loop)
-    return Loop(
-        id=loop.id,
-        kind=loop.kind,
-        role=loop.role,
-        role_reason=loop.role_reason,
-        diagnosed=diagnosed,
-        file=loop.file,
-        line=loop.line,
-        function=loop.function,
-        steps=loop.steps,
-        elapsed_s=seen_s(loop),
-        median_step_ms=median_step_ms(recording, loop),
-        projected_s=projected_s(recording, loop),
-        time=time,
-        time_missing=time_missing(loop) if time is None and loop.role == "training" else None,
-        batch_size=loop.batch_size,
-        planned_steps=loop.planned_steps,
-        planned_rounds=loop.planned_rounds,
-        shapes_vary=loop.shapes_vary,
-        updates_variables=loop.updates_variables,
-        iterators=loop.iterators,
-        replicas=loop.replicas,
-        keras=_keras(recording, loop),
-        step_functions=loop.step_functions,
-        nested=_nested(loop),
-        from_python=loop.from_python,
-        beside=loop.beside,
-        element_spec=loop.element_spec,
-        softmaxes=[_softmax(one) for one in loop.softmaxes],
-        constant_bytes=loop.constant_bytes,
-        untried=loop.untried,
-        filled_cache_op_id=filled.id if filled is not None else None,
-        root_op_id=loop.root_op_id,
-        pipeline=written_pipeline(recording, loop) if loop.role in EVALUATING else None,
-        evaluation=_evaluation(loop.evaluation),
-    )
+    own = {
+        "diagnosed": diagnosed,
+        "elapsed_s": seen_s(loop),
+        "median_step_ms": median_step_ms(recording, loop),
+        "projected_s": projected_s(recording, loop),
+        "time": time,
+        "time_missing": time_missing(loop) if time is None and loop.role == "training" else None,
+        "keras": _keras(recording, loop),
+        "nested": _nested(loop),
+        "softmaxes": [shared_fields(Softmax, one) for one in loop.softmaxes],
+        "filled_cache_op_id": filled.id if filled is not None else None,
+        "pipeline": written_pipeline(recording, loop) if loop.role in EVALUATING else None,
+        "evaluation": _evaluation(loop.evaluation),
+    }
+    return Loop.model_validate({**shared_fields(Loop, loop), **own})
 
 
 def _nested(loop: RecordedLoop) -> list[NestedCall]:

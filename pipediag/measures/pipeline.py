@@ -18,7 +18,8 @@ from pipediag.measures.pipeline_iterators import (
 )
 from pipediag.measures.recorded_windows import windows_of
 from pipediag.measures.steps import measure_perturbation
-from pipediag.session.pipeline import Operation, OperationFunction, Pipeline
+from pipediag.session.pipeline import Operation, Pipeline
+from pipediag.session.record import shared_fields
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.session.recording import Recording
@@ -247,48 +248,28 @@ def _row(operation: RecordedOperation, iterators: list[RanIterator]) -> dict[str
     tunable = (i.tunable for i in iterators if i.tunable is not None)
     buffers = (i.buffer_size for i in iterators if i.buffer_size)
     buffered = (i.buffered_elements for i in iterators if i.buffered_elements is not None)
+    # An operation with a function that ran without parallel calls has one in flight.
+    serial = 1 if first is not None and operation.function is not None else None
     return {
-        "id": operation.id,
-        "kind": operation.kind,
+        **shared_fields(Operation, operation),
         "name": operation.name or None,
-        "file": operation.file,
-        "line": operation.line,
         "code": source_line(operation.file, operation.line),
-        "parent_ids": operation.parent_ids,
         "elements": first.elements if first else None,
         "self_ms_per_step": sum(spent) if spent else None,
-        "cpu_ms_per_step": None,
         "bytes_per_element": first.bytes_per_element if first else None,
-        "parallelism": next(parallel, _serial(operation, first)),
+        "parallelism": next(parallel, serial),
         "autotuned": next(tunable, None),
         "buffered_elements": next(buffered, None),
         "buffer_size": next(buffers, _asked_buffer(operation)),
         "inserted_by_tensorflow": False,
-        "parameters": operation.parameters,
-        "function": _function(operation),
-        "cardinality": operation.cardinality,
-        "element_bytes": operation.element_bytes,
-        "made_by_framework": operation.made_by_framework,
-        "helper": operation.helper,
-        "inside_function_of": operation.inside_function_of,
+        "function": asdict(operation.function) if operation.function is not None else None,
         "iterator_name": first.kind if first else None,
     }
-
-
-def _serial(operation: RecordedOperation, first: RanIterator | None) -> int | None:
-    """An operation with a function that ran without parallel calls has one in flight."""
-    return 1 if first is not None and operation.function is not None else None
 
 
 def _asked_buffer(operation: RecordedOperation) -> int | None:
     asked = operation.parameters.get("buffer_size")
     return asked if isinstance(asked, int) and asked > 0 else None
-
-
-def _function(operation: RecordedOperation) -> OperationFunction | None:
-    if operation.function is None:
-        return None
-    return OperationFunction.model_validate(asdict(operation.function))
 
 
 def _per_single_element(row: dict[str, Any], batch_size: int | None) -> dict[str, Any]:
@@ -377,7 +358,6 @@ def _inserted(op_id: str, iterator: RanIterator, below: str | None) -> Operation
         parent_ids=[below] if below else [],
         elements=iterator.elements,
         self_ms_per_step=iterator.self_ms,
-        cpu_ms_per_step=None,
         bytes_per_element=iterator.bytes_per_element,
         parallelism=iterator.parallelism,
         autotuned=iterator.tunable,
