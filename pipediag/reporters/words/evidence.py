@@ -110,6 +110,7 @@ LABELS: Mapping[str, _Shown] = {
     "gpu_installed": _Shown("installed"),
     "gpus_used": _Shown("GPUs in use"),
     "host_begins_steps_late_ms": _Shown("its host begins steps late by", "ms"),
+    "hours_to_fill_memory": _Shown("filling the free memory takes", "hours"),
     "id": _Shown("id"),
     "idle_percent": _Shown("device idle", "%"),
     "input_idle_ms": _Shown("idle for input", "ms"),
