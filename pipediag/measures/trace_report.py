@@ -126,6 +126,7 @@ def _host(host: HostSummary, summary: TraceSummary, late_ms: float | None) -> Tr
         span_ms=(end - start) / 1e6,
         steps=None if summary.steps is None else trace_steps(summary.steps),
         steps_missing=summary.missing.get("steps"),
+        starts_unix_ms=None if summary.epoch_ns is None else (summary.epoch_ns + start) / 1e6,
         steps_late_ms=late_ms,
         warnings=list(host.warnings),
     )

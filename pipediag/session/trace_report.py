@@ -39,6 +39,9 @@ class TraceHost(Record):
     span_ms: float
     steps: TraceSteps | None
     steps_missing: str | None = None
+    starts_unix_ms: float | None = None
+    """Where `start_ms` 0 of its devices lies since 1970, by the host's clock; None where the file
+    does not say."""
     steps_late_ms: float | None = None
     """Of several hosts: the median over the steps that all recorded of how much later than the
     first one it began, by their own clocks."""

@@ -48,6 +48,7 @@ def test_hosts_whose_files_say_when_are_compared_step_by_step(tmp_path: Path) ->
 
     assert [host.steps_late_ms for host in report.hosts] == [0.0, 0.03]
     assert [device.host_late_ms for device in report.devices] == [0.0, 0.03]
+    assert report.hosts[0].starts_unix_ms == 1_700_000_000_000.0
     assert report.steps_late_missing is None
 
 
@@ -75,6 +76,7 @@ def test_a_host_is_told_with_its_steps_its_time_and_what_was_noted() -> None:
         span_ms=100.0,
         steps=trace_steps(make_split(input_wait=7.0, device_compute=2.0, dispatch=1.0)),
         steps_missing=None,
+        starts_unix_ms=2_005.0,
         steps_late_ms=None,
         warnings=["Events were lost."],
     )

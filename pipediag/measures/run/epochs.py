@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from pipediag.facts.run_gain import ONCE_OFF
@@ -120,8 +120,6 @@ class Epochs:
     """Waits for first batches, but the first of a training."""
     usual_ends_ns: dict[Place, list[int]] = field(default_factory=dict)
     """Ends that stand for those to come."""
-    let_go: frozenset[Place] = frozenset()
-    """Places of ends where the loop's own line runs, which destroys its iterator."""
     paused: bool = False
     """True if a pause that came once was taken out of the ends."""
     built_again: dict[Place, float] = field(default_factory=dict)
@@ -302,14 +300,19 @@ def first_iterator_ns(place: Place, epochs: Epochs, amounts: Amounts) -> int:
     return max(0, amounts.ns.get(place, 0) - epochs.before_ns.get(place, 0) - sum(seen))
 
 
-def without_pauses(amounts: Amounts, loop: RecordedLoop, epochs: Epochs) -> Epochs:
-    """Move a pause that came once to a row of its own, so that it stands for no other epoch."""
+def without_pauses(
+    amounts: Amounts, loop: RecordedLoop, epochs: Epochs, at_line: Set[Place]
+) -> Epochs:
+    """Move a pause that came once to a row of its own, so that it stands for no other epoch.
+
+    `at_line`: places of ends where the loop's own line runs, which destroys its iterator.
+    """
     ends, before = dict(epochs.usual_ends_ns), dict(epochs.before_ns)
     for place, times in epochs.usual_ends_ns.items():
         if place.what == MAKING:
             number = pause_among(times, first_iterator_ns(place, epochs, amounts))
         else:
-            number = pause_among(times) if place in epochs.let_go else None
+            number = pause_among(times) if place in at_line else None
         if number is None:
             continue
         pause = Place(place.part, PAUSE, loop.file, loop.line, loop.id)

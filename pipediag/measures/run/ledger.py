@@ -296,7 +296,7 @@ def measure_run(
         settle_cache_fill(amounts, recording, last, epochs, steady[last.id].ns)
     shares = line_shares(spent, timeline.seen, amounts.ns)
     if last is not None:
-        epochs = without_pauses(amounts, last, replace(epochs, let_go=at_line_of(last, shares)))
+        epochs = without_pauses(amounts, last, epochs, at_line_of(last, shares))
     projection = None
     cut_off = ended_from_outside(bounds.outcome, bounds.status)
     if (stopped or cut_off) and last is not None and last.id in steady:
