@@ -69,9 +69,8 @@ def wanted_loop(given: str | None) -> WantedLoop | None:
     "--budget",
     type=click.FloatRange(min=0),
     default=60.0,
-    show_default="60",
     metavar="SECONDS",
-    help="Time for trials of changes; 0 tries nothing.",
+    help="Time for trials of changes; 0 tries nothing.  [default: 60]",
 )
 @click.option(
     "--steps", type=click.IntRange(1), metavar="N", help="Measured steps.  [default: adapts]"

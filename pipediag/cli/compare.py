@@ -38,8 +38,7 @@ _Side = Literal["base", "head"]
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     default=Path("reports/compare"),
-    show_default="reports/compare",
-    help="With SCRIPT: directory of the sessions.",
+    help="With SCRIPT: directory of the sessions.  [default: reports/compare]",
 )
 @click.option(
     "--rounds",

@@ -235,6 +235,7 @@ def _json_line(result: GateResult) -> str:
         "status": result.status_word,
         "exit_status": result.status.value,
         "script_failure": result.script_failure,
+        "compared": result.compared,
         **result.figures,
         "notes": list(result.notes),
         "checks": [asdict(check) for check in result.worst_checks_first],

@@ -14,7 +14,7 @@ CHILD = ("capture", "child", "doctor/framework.py")
 """They run in the user's process, or are a program in a text."""
 
 ONLY_IN = {
-    ("click", "echo"): {"cli/say.py"},
+    ("click", "echo"): {"cli/common.py"},
     ("csv", "writer"): {"encoding/csv.py"},
     ("csv", "DictWriter"): set[str](),
     ("ET", "tostring"): {"encoding/xml.py"},
