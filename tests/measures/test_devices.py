@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -25,28 +27,26 @@ from pipediag.vocabulary import GAP_CAUSES, GapCause
 from tests.measures.traces import make_split, make_trace
 from tests.records import make_pipeline
 
-KEY = ("Root::Map", ("m",))
+MAP: IteratorKey = ("Root::Map", ("m",))
+PREFETCH: IteratorKey = ("Root::Prefetch", ("p",))
 MS = 1_000_000
 
 
-def device(
-    spans: list[tuple[int, int]],
-    cause: GapCause = "input",
-    iterator: IteratorKey | None = None,
-    **overrides: object,
-) -> DeviceTrace:
-    lengths = np.array([end - start for start, end in spans])
-    split = np.zeros((len(spans), len(GAP_CAUSES)), np.int64)
-    split[:, GAP_CAUSES.index(cause)] = lengths
-    details = GapDetails(
-        iterator_ids=np.full(len(spans), -1 if iterator is None else 0),
-        iterators=() if iterator is None else (iterator,),
-        buffered_elements=np.full(len(spans), 2.0 if iterator else np.nan),
-        doing_ids=np.where(np.arange(len(spans)) == 0, 0, -1).astype(np.int32),
-        doing_names=("$train_step",),
-        launch_ids=np.full(len(spans), -1),
-    )
-    values = {
+def device(*gaps: tuple[int, int, dict[GapCause, int]], **overrides: Any) -> DeviceTrace:
+    """Gaps as start, end and causes, all in milliseconds."""
+    count = len(gaps)
+    split = np.array([[causes.get(cause, 0) for cause in GAP_CAUSES] for _, _, causes in gaps]) * MS
+    spans = np.array([(start, end) for start, end, _ in gaps]) * MS
+    details: dict[str, Any] = {
+        "iterator_ids": np.full(count, -1),
+        "iterators": (MAP, PREFETCH),
+        "buffered_elements": np.full(count, np.nan),
+        "doing_ids": np.full(count, -1, np.int32),
+        "doing_names": ("$train_step", "save$"),
+        "launch_ids": np.full(count, -1),
+    }
+    details |= {name: overrides.pop(name) for name in tuple(overrides) if name in details}
+    values: dict[str, Any] = {
         "name": "GPU:0",
         "kind": "gpu",
         "window": (5 * MS, 105 * MS),
@@ -55,16 +55,21 @@ def device(
         "longest_gap_ns": 9 * MS,
         "noise_ns": MS,
         "gap_floor_ns": 5_000,
-        "gap_histogram": gap_histogram(np.append(lengths, 4_000), 5_000),
-        "gaps": DeviceGaps(np.array(spans, np.int64).reshape(-1, 2), split, details),
+        "gap_histogram": gap_histogram(spans[:, 1] - spans[:, 0], 5_000),
+        "gaps": DeviceGaps(spans.astype(np.int64), split, GapDetails(**details)),
     }
-    return DeviceTrace(**{**values, **overrides})  # type: ignore[arg-type]
+    return DeviceTrace(**{**values, **overrides})
 
 
 def test_a_gap_names_the_operation_behind_it() -> None:
-    traced = device([(7 * MS, 16 * MS)], iterator=KEY)
+    traced = device(
+        (7, 16, {"input": 9}),
+        iterator_ids=np.array([0]),
+        buffered_elements=np.array([2.0]),
+        doing_ids=np.array([0], np.int32),
+    )
     trace = make_trace(window_ns=(5 * MS, 105 * MS), devices=(traced,))
-    (found,) = describe_devices(trace, make_pipeline(), {KEY: "map_0"})
+    (found,) = describe_devices(trace, make_pipeline(), {MAP: "map_0"})
     assert (found.busy_percent, found.idle_percent, found.noise_ms) == (40.0, 60.0, 1.0)
     assert found.causes_ms == {"input": 9.0}
     (described,) = found.gaps
@@ -74,19 +79,20 @@ def test_a_gap_names_the_operation_behind_it() -> None:
 
 
 def test_of_very_many_gaps_the_longest_are_kept_in_order_of_time() -> None:
-    spans = [(index * 10_000, index * 10_000 + index + 1) for index in range(MOST_GAPS + 5)]
-    (found,) = describe_devices(make_trace(devices=(device(spans),), window_ns=(0, 1)), None, {})
+    gaps = [(10_000 * n, 10_000 * n + n + 1, {"sync": n + 1}) for n in range(MOST_GAPS + 5)]
+    traced = device(*gaps)
+    (found,) = describe_devices(make_trace(devices=(traced,), window_ns=(0, 1)), None, {})
     assert len(found.gaps) == MOST_GAPS
     assert (found.gap_count, len(found.gaps)) == (MOST_GAPS + 5, MOST_GAPS)
     starts = [gap.start_ms for gap in found.gaps]
     assert starts == sorted(starts)
-    assert starts[0] == 50_000 / 1e6
+    assert starts[0] == 50_000
 
 
 def test_a_device_is_told_in_all_that_was_traced_of_it() -> None:
     traced = device(
-        [(27 * MS, 36 * MS)],
-        "sync",
+        (27, 36, {"sync": 9}),
+        doing_ids=np.array([0], np.int32),
         model="NVIDIA H200",
         gap_histogram=(),
         overlap=Overlap(30 * MS, 8 * MS, 2 * MS, 4 * MS, 1 * MS),
@@ -153,45 +159,12 @@ def copied(direction: str, **known: object) -> DeviceCopies:
     return DeviceCopies(**{"direction": direction, **known})
 
 
-MAP: IteratorKey = ("Root::Map", ("m",))
-PREFETCH: IteratorKey = ("Root::Prefetch", ("p",))
-
-
-def device_gap_columns(
-    *gaps: tuple[int, int, dict[GapCause, int]], **details: object
-) -> DeviceTrace:
-    """Gaps as start, end and causes, all in milliseconds."""
-    count = len(gaps)
-    split = np.array([[causes.get(cause, 0) for cause in GAP_CAUSES] for _, _, causes in gaps]) * MS
-    spans = np.array([(start, end) for start, end, _ in gaps]) * MS
-    values = {
-        "iterator_ids": np.full(count, -1),
-        "iterators": (MAP, PREFETCH),
-        "buffered_elements": np.full(count, np.nan),
-        "doing_ids": np.full(count, -1, np.int32),
-        "doing_names": ("$train_step", "save$"),
-        "launch_ids": np.full(count, -1),
-    }
-    return DeviceTrace(
-        name="GPU:0",
-        kind="gpu",
-        window=(0, 100 * MS),
-        busy_ns=0,
-        idle_ns=100 * MS,
-        longest_gap_ns=0,
-        noise_ns=0,
-        gap_floor_ns=0,
-        gap_histogram=gap_histogram(spans[:, 1] - spans[:, 0], 0),
-        gaps=DeviceGaps(spans, split, GapDetails(**{**values, **details})),  # type: ignore[arg-type]
-    )
-
-
 def columns(traced: DeviceTrace, trace: TraceSummary | None = None) -> GapColumns:
     return gap_columns(traced, trace or make_trace(), np.arange(len(traced.gaps)))
 
 
 def test_only_input_has_an_iterator_and_a_buffer() -> None:
-    traced = device_gap_columns(
+    traced = device(
         (0, 10, {"input": 6, "sync": 4}),
         (20, 30, {"input": 4, "sync": 6}),
         (40, 50, {"input": 10}),
@@ -207,9 +180,7 @@ def test_only_input_has_an_iterator_and_a_buffer() -> None:
 def test_the_step_is_that_in_which_the_gap_begins() -> None:
     # Steps of 10 ms from 0 to 30.
     trace = make_trace(steps=make_split(3, python=10.0))
-    traced = device_gap_columns(
-        *[(start, start + 5, {"python": 5}) for start in (0, 9, 10, 29, 30)]
-    )  # type: ignore[list-item]
+    traced = device(*[(start, start + 5, {"python": 5}) for start in (0, 9, 10, 29, 30)])  # type: ignore[list-item]
     assert columns(traced, trace).step == [0, 0, 1, 2, None]
     assert columns(traced, make_trace(steps=None)).step == [None] * 5
 
@@ -219,7 +190,7 @@ def test_all_gaps_come_once_each_a_few_at_a_time(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gaps_module, "_AT_ONCE", 2)
-    traced = device_gap_columns(*[(start, start + 1, {"python": 1}) for start in range(count)])  # type: ignore[list-item]
+    traced = device(*[(start, start + 1, {"python": 1}) for start in range(count)])  # type: ignore[list-item]
     parts = list(all_gaps(traced, make_trace()))
     assert max(len(places) for places, _ in parts) <= 2
     assert [place for places, _ in parts for place in places.tolist()] == list(range(count))
