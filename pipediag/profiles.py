@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
-from pipediag.measures.trace_report import trace_report
+from pipediag.measures.profile import trace_report
 from pipediag.rules.registry import run_device_rules
 from pipediag.session.files import write_text
 from pipediag.session.record import build_validators, to_json

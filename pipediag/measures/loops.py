@@ -1,24 +1,222 @@
-"""The loops of the script, and which of them is diagnosed."""
+"""The loops of the script, where their time goes, and which of them is diagnosed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import takewhile
 from pathlib import PurePath
 from statistics import fmean
 
 import numpy as np
 
-from pipediag.measures.loop_time import cache_filled_meanwhile, seen_s, time_missing, time_of
 from pipediag.measures.pipeline import written_pipeline
-from pipediag.measures.recorded_windows import step_ms
+from pipediag.measures.pipeline_iterators import reads_a_cache
+from pipediag.measures.recorded_windows import Floats, blocks_of, step_ms, steps_ns
 from pipediag.measures.steps import FEWEST_STEPS
-from pipediag.session.loops import Evaluation, KerasUse, Loop, NestedCall, Softmax
+from pipediag.session.loops import Evaluation, KerasUse, Loop, LoopTime, NestedCall, Softmax
 from pipediag.session.record import shared_fields
-from pipediag.session.recorded_loops import RecordedEvaluation, RecordedLoop
+from pipediag.session.recorded_loops import RecordedEvaluation, RecordedLoop, RecordedSeam
+from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.session.recording import Recording
 from pipediag.session.settings import WantedLoop
-from pipediag.vocabulary import EVALUATING
+from pipediag.vocabulary import EVALUATING, WindowKind
+
+_SLOW_NS = 100_000_000
+"""Own choice: from here on a time that was seen alone is slow. To destroy an iterator, TensorFlow
+waits for the thread that tunes it, and now and then until that wakes by itself. Own measurement
+(TensorFlow 2.21, without pipediag): at 7 of 24 epoch boundaries of one `fit` this took 1.7 to
+2.0 s, at the others 5 to 27 ms; with `autotune.enabled = False` it came at none of 20."""
+_PAUSE_FACTOR = 3
+"""Own choice: a time that is so many times as long as the next longest one is an outlier. Two such
+times are a rate, and none of them is an outlier."""
+
+PAUSES = "pauses as an epoch's iterator is destroyed, of which one was seen"
+
+
+def pause_among(times_ns: Sequence[int], first_ns: int = 0) -> int | None:
+    """Return the index of the one time that is an outlier, or is slow and the only one.
+
+    `first_ns`: what the first iterator took to create, where that is known.
+    """
+    if not times_ns:
+        return None
+    *others, longest = sorted(times_ns)
+    others = sorted([*others, first_ns] if first_ns else others)
+    if longest < _SLOW_NS or (others and longest < _PAUSE_FACTOR * others[-1]):
+        return None
+    return list(times_ns).index(longest)
+
+
+def cache_filled_meanwhile(recording: Recording, loop: RecordedLoop) -> RecordedOperation | None:
+    """Return the cache that measured steps filled, and that any later epoch reads.
+
+    None where an epoch had ended before they were over, where no other one follows, and where
+    tf.data's model shows a cache that was full already. A `snapshot` is none: another run may have
+    written it. Behind a `repeat` no epoch is seen to end.
+    """
+    blocks = blocks_of(recording, loop, "baseline")
+    if loop.role != "training" or not blocks or _epochs(loop) == 1:
+        return None
+    ended_ns = min((seam.start_ns for seam in loop.epoch_seams), default=None)
+    if loop.seams and (ended_ns is None or ended_ns < blocks[-1].starts_ns[-1]):
+        return None
+    snapshots = [one for one in recording.snapshots if one.loop_id == loop.id]
+    if any(map(reads_a_cache, snapshots)):
+        return None
+    above = recording.upstream(loop.root_op_id)
+    unrepeated = takewhile(lambda op: op.kind != "repeat", above)
+    return next((op for op in unrepeated if op.kind == "cache"), None)
+
+
+def _epochs(loop: RecordedLoop) -> int | None:
+    """Return the planned epochs, where they are known; Keras trains for one by default."""
+    if loop.keras is None:
+        return loop.planned_rounds
+    return (loop.keras.epochs or 1) * (loop.planned_rounds or 1)
+
+
+IN_GRAPH = "The loop runs inside a tf.function, where no clock sees what lies between its epochs."
+TOO_SHORT = "No step followed the first one, or none was measured without a profiler."
+
+_DISTURBED: tuple[WindowKind, ...] = ("profile", "repeat")
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Milliseconds of a loop: in steps, and at all the ends of its epochs together."""
+
+    steps_ms: float
+    waits_ms: float
+    """Waits for first batches."""
+    making_ms: float
+    """Destroying one epoch's iterator and creating the next one."""
+    between_ms: float
+
+    @property
+    def all_ms(self) -> float:
+        return self.steps_ms + self.waits_ms + self.making_ms + self.between_ms
+
+
+def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
+    """Return where the time goes of the loop as planned, or else as far as it was seen.
+
+    As far as it was seen where the script does not say how long it runs, and where only the epoch
+    was seen that fills a cache. The steps count with the mean of the baseline, in which no first
+    batch of an epoch is waited for: where a call asks for its batch itself, what the first call
+    takes longer is that wait. Steps under the profiler and on a repeated batch are left out. None
+    where nothing can be said.
+    """
+    step_ms = steady_step_ms(recording, loop)
+    if step_ms is None or loop.warm_ns is None or loop.last_ns is None:
+        return None
+    disturbed = steps_ns(recording, loop, *_DISTURBED)
+    waits = [
+        wait
+        for seam in loop.epoch_seams
+        if seam.asked_ns not in disturbed and (wait := _wait_ms(seam, step_ms)) is not None
+    ]
+    # From the last step to the request for the next batch.
+    ahead = [max(0, seam.asked_ns - seam.start_ns) for seam in loop.epoch_seams]
+    making = [min(seam.making_ns, ns) for seam, ns in zip(loop.epoch_seams, ahead, strict=True)]
+    between_ms = (sum(ahead) - sum(making)) / 1e6
+    number = pause_among(making)
+    pause_ns = making.pop(number) if number is not None else 0
+    total_ns = loop.last_ns - loop.warm_ns - loop.set_aside_ns - sum(disturbed.values()) - pause_ns
+    steps = loop.warm_steps - len(disturbed) * loop.batches_per_call
+    if steps <= 0 or total_ns <= 0:
+        return None
+    parts = _Parts(steps * step_ms, sum(waits), sum(making) / 1e6, between_ms)
+    count = len(ahead)
+    wait_ms = _mean(waits)
+
+    def account(basis: str, total_ms: float, parts: _Parts) -> LoopTime:
+        return _account(basis, total_ms, parts, step_ms, count, wait_ms if count else None)
+
+    seen = account("measured", total_ns / 1e6, parts)
+    ends = _planned_ends(loop, count)
+    if ends is None or cache_filled_meanwhile(recording, loop) is not None:
+        return seen
+    steps_ms = max(0, (loop.planned_steps or 0) - loop.batches_per_call) * step_ms
+    mean_between_ms = between_ms / count if count else 0.0
+    planned = _Parts(steps_ms, ends * wait_ms, ends * _mean(making) / 1e6, ends * mean_between_ms)
+    total_ms = planned.all_ms + 1000.0 * seen.unexplained_s
+    return seen if total_ms <= 1000.0 * seen.total_s else account("projected", total_ms, planned)
+
+
+def _planned_ends(loop: RecordedLoop, seen: int) -> int | None:
+    """Return how many epochs end in the loop as planned, 0 where none was seen to end.
+
+    None where the plan is not known, or more steps came than it has.
+    """
+    epoch_steps = loop.keras.steps_per_epoch if loop.keras is not None else None
+    if not epoch_steps or loop.planned_steps is None or loop.steps > loop.planned_steps:
+        return None
+    # A training that resumes plans fewer epochs than it is given.
+    return max(loop.planned_steps // epoch_steps - 1, seen) if seen else 0
+
+
+def _account(
+    basis: str, total_ms: float, parts: _Parts, step_ms: float, ends: int, wait_ms: float | None
+) -> LoopTime:
+    """Return parts that add up to the whole; steps that would be more than is left are cut."""
+    waits_ms = min(parts.waits_ms, total_ms)
+    making_ms = min(parts.making_ms, total_ms - waits_ms)
+    between_ms = min(parts.between_ms, total_ms - waits_ms - making_ms)
+    steps_ms = min(parts.steps_ms, total_ms - waits_ms - making_ms - between_ms)
+    unexplained_ms = total_ms - steps_ms - waits_ms - making_ms - between_ms
+    return LoopTime.model_validate(
+        {
+            "basis": basis,
+            "total_s": total_ms / 1000.0,
+            "steps_s": steps_ms / 1000.0,
+            "step_ms": step_ms,
+            "first_batches_s": waits_ms / 1000.0,
+            "making_s": making_ms / 1000.0,
+            "between_epochs_s": between_ms / 1000.0,
+            "unexplained_s": max(0.0, round(unexplained_ms, 6)) / 1000.0,
+            "epoch_ends_seen": ends,
+            "first_batch_ms": wait_ms,
+        }
+    )
+
+
+def time_missing(loop: RecordedLoop) -> str:
+    """Return why a training loop's time is not known."""
+    return IN_GRAPH if loop.kind == "in_graph" else TOO_SHORT
+
+
+def seen_s(loop: RecordedLoop) -> float:
+    """Return the seconds from the first request to the last batch, without pipediag's own work."""
+    if loop.asked_ns is None or loop.last_ns is None:
+        return loop.elapsed_ns / 1e9
+    return max(loop.elapsed_ns, loop.last_ns - loop.asked_ns - loop.set_aside_ns) / 1e9
+
+
+def steady_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
+    """Return the mean per batch in the baseline, without steps that wait for a first batch."""
+    steady: Floats = np.array(list(steady_steps_ns(recording, loop).values()), dtype=float)
+    return float(steady.mean()) / 1e6 / loop.batches_per_call if len(steady) else None
+
+
+def steady_steps_ns(recording: Recording, loop: RecordedLoop) -> dict[int, int]:
+    """Return the nanoseconds of these steps by their start; one may be several batches."""
+    first = {seam.asked_ns for seam in loop.epoch_seams if seam.handed_ns is None}
+    measured = steps_ns(recording, loop, "baseline")
+    return {start: ns for start, ns in measured.items() if start not in first}
+
+
+def _wait_ms(seam: RecordedSeam, step_ms: float) -> float | None:
+    if seam.handed_ns is not None:
+        return (seam.handed_ns - seam.asked_ns) / 1e6
+    if seam.first_step_ns is None:
+        return None
+    return max(0.0, seam.first_step_ns / 1e6 - step_ms)
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return sum(listed) / len(listed) if listed else 0.0
 
 
 def diagnosed_loop(

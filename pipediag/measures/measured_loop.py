@@ -11,7 +11,6 @@ from pipediag.errors import PipediagError
 from pipediag.facts.machine import on_accelerator
 from pipediag.measures.bootstrap import Measured
 from pipediag.measures.breakdown import break_down, measure_ceiling
-from pipediag.measures.devices import describe_devices
 from pipediag.measures.embeddings import has_parts, measure_embedding_cost
 from pipediag.measures.input_wait import (
     SettledInputWait,
@@ -19,8 +18,9 @@ from pipediag.measures.input_wait import (
     native_input_wait,
     settle_input_wait,
 )
-from pipediag.measures.loop_time import cache_filled_meanwhile, time_of
+from pipediag.measures.loops import cache_filled_meanwhile, time_of
 from pipediag.measures.pipeline import measure_pipeline
+from pipediag.measures.profile import describe_devices
 from pipediag.measures.recorded_windows import Missing, step_rows
 from pipediag.measures.steps import (
     FEWEST_STEPS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.measures.loop_time import time_of
+from pipediag.measures.loops import time_of
 from pipediag.session.recorded_loops import RecordedLoop
 from tests.capture.captured import SHORT_WINDOWS, Captured
 from tests.capture.conftest import Capturing

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from pipediag.facts.run_gain import ONCE_OFF
 from pipediag.measures.bootstrap import interval, resampled_means
-from pipediag.measures.loop_time import pause_among
+from pipediag.measures.loops import pause_among
 from pipediag.measures.run.amounts import Amounts
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.ledger import MAKING, PAUSE

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 from pipediag.facts.step import lengths_vary
-from pipediag.measures.loop_time import PAUSES, cache_filled_meanwhile
+from pipediag.measures.loops import PAUSES, cache_filled_meanwhile
 from pipediag.measures.run.amounts import Amounts, SteadyStep, starts_of, steps_of
 from pipediag.measures.run.epochs import (
     FEWEST_FOR_INTERVAL,

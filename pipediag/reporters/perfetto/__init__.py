@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipediag import __version__
-from pipediag.measures.trace_report import at_one_time
+from pipediag.measures.profile import at_one_time
 from pipediag.reporters.perfetto.compressed import compressed
 from pipediag.reporters.perfetto.originals import LeftOut, write_originals
 from pipediag.reporters.perfetto.own_tracks import write_own_tracks

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pipediag.measures.devices import GapColumns, all_gaps
+from pipediag.measures.profile import GapColumns, all_gaps
 from pipediag.reporters.perfetto.writer import TraceWriter, Track, arguments_of, encoded
 from pipediag.reporters.words import labels
 from pipediag.session.findings import Finding

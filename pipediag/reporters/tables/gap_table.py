@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipediag.encoding.csv import TableWriter
-from pipediag.measures.devices import all_gaps
+from pipediag.measures.profile import all_gaps
 from pipediag.reporters.tables.device_rows import GAP_COLUMNS
 from pipediag.session.files import replacing
 from pipediag.trace.device.traces import DeviceTrace

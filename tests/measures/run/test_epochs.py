@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipediag.facts.run import where
-from pipediag.measures.loop_time import PAUSES
+from pipediag.measures.loops import PAUSES
 from pipediag.measures.run.amounts import SteadyStep, steps_of
 from pipediag.measures.run.epochs import Epochs, epochs_of
 from pipediag.measures.run.ledger import WHAT, RunBounds, epochs_taken, measure_run

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipediag.measures.loop_time import PAUSES
+from pipediag.measures.loops import PAUSES
 from pipediag.measures.run.epochs import Projected
 from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.measures.run.places import Place, Spent

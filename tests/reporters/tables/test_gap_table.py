@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipediag.errors import PipediagError
-from pipediag.measures import devices as measured
-from pipediag.measures.devices import describe_devices
+from pipediag.measures import profile as measured
+from pipediag.measures.profile import describe_devices
 from pipediag.reporters.tables.device_rows import GAP_COLUMNS, gap_rows
 from pipediag.reporters.tables.gap_table import write_gap_table
 from pipediag.trace.summary import TraceSummary, summarise
@@ -50,7 +50,7 @@ def test_a_gap_tells_when_why_and_what(tmp_path: Path) -> None:
 
 def test_no_gap_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured, "MOST_GAPS", 10)
-    monkeypatch.setattr("pipediag.measures.devices._AT_ONCE", 7)
+    monkeypatch.setattr("pipediag.measures.profile._AT_ONCE", 7)
     profile = CudaProfile()
     profile.steps(0, 5_000)
     for start in range(0, 5_000, 100):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipediag.measures.devices import describe_devices
+from pipediag.measures.profile import describe_devices
 from pipediag.rules.device_idle import devices_input_gap
 from pipediag.rules.registry import run_device_rules
 from pipediag.session.findings import Finding
