@@ -158,24 +158,13 @@ class Watch:
         does nothing."""
         measurement = self._taken()
         if measurement is not None:
-            self._end(measurement, ended)
+            self._close(measurement, ended)
 
     def end_by(self, error: BaseException) -> None:
         """Take the hooks off, and have the session made while the program handles the error."""
         measurement = self._taken()
-        if measurement is None:
-            return
-        finish = partial(self._try, "making a session", partial(self._finish, measurement))
-
-        def end() -> None:
-            self._leave(measurement, how_it_ended(error), when_wanted=self._wait)
-            try:
-                self._meanwhile = OwnThread(finish)
-            except BaseException:
-                self._drop(measurement)
-                raise
-
-        self._try("making a session", end)
+        if measurement is not None:
+            self._close(measurement, how_it_ended(error), meanwhile=True)
 
     def _gone(self) -> None:
         """End the measurement of a `fit` that raised.
@@ -187,7 +176,7 @@ class Watch:
         if measurement is not None:
             measurement.step_aside()
             try:
-                self._meanwhile = OwnThread(partial(self._end, measurement, CUT_OFF))
+                self._meanwhile = OwnThread(partial(self._close, measurement, CUT_OFF))
             except BaseException:
                 self._measurement = measurement  # the program's exit ends it
                 raise
@@ -201,35 +190,28 @@ class Watch:
         measurement, self._measurement = self._measurement, None
         return measurement if os.getpid() == self._pid else None
 
-    def _end(self, measurement: Measurement, ended: Ended) -> None:
-        def end() -> None:
-            self._leave(measurement, ended)
-            self._finish(measurement)
+    def _close(self, measurement: Measurement, ended: Ended, *, meanwhile: bool = False) -> None:
+        """Take the hooks off, and make the session; `meanwhile` has a thread do the latter."""
 
-        self._try("making a session", end)
+        def finish() -> None:
+            try:
+                self._result, self._result_missing = measurement.finish(), None
+            finally:
+                nothing_at_exit(self)
 
-    def _leave(
-        self,
-        measurement: Measurement,
-        ended: Ended,
-        *,
-        when_wanted: Callable[[], None] | None = None,
-    ) -> None:
-        try:
-            measurement.leave(ended, when_wanted=when_wanted)
-        except BaseException:
-            self._drop(measurement)
-            raise
+        def close() -> None:
+            try:
+                measurement.leave(ended, when_wanted=self._wait if meanwhile else None)
+                if meanwhile:
+                    self._meanwhile = OwnThread(partial(self._try, "making a session", finish))
+            except BaseException:
+                measurement.give_up()
+                nothing_at_exit(self)
+                raise
+            if not meanwhile:
+                finish()
 
-    def _drop(self, measurement: Measurement) -> None:
-        measurement.give_up()
-        nothing_at_exit(self)
-
-    def _finish(self, measurement: Measurement) -> None:
-        try:
-            self._result, self._result_missing = measurement.finish(), None
-        finally:
-            nothing_at_exit(self)
+        self._try("making a session", close)
 
     def _wait(self) -> None:
         """Wait for a session that is made in a thread."""

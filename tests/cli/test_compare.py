@@ -158,7 +158,7 @@ def test_the_exit_status_of_two_directories(
     assert ("Gate: " in result.stdout) is (status in (0, 1, 4))
 
 
-def test_each_run_is_made_in_its_version_in_turn_and_without_trials(
+def test_each_run_is_made_in_its_version_alternately_and_without_trials(
     versions: Path, measuring: Any
 ) -> None:
     calls = measuring(steps(10.0, 13.0))

@@ -206,7 +206,7 @@ def test_a_rule_of_which_nothing_was_confirmed_is_refused(script: Path) -> None:
     assert "Rules that can be named: too-costly." in str(result.exception)
 
 
-def test_what_helps_alone_and_not_with_the_others_is_told_as_that(script: Path) -> None:
+def test_what_helps_alone_and_not_with_the_others_is_said_as_that(script: Path) -> None:
     path = costly(script, beside=True)
     made = load_session(path)
     alone = next(one for one in made.findings if one.rule == "too-costly")
@@ -256,7 +256,7 @@ def test_verifies_by_running_both(script: Path) -> None:
     assert sorted(each.name for each in script.parent.iterdir()) == ["session.json", "train.py"]
 
 
-def test_a_promise_for_1000_steps_is_held_to_the_whole_run(script: Path) -> None:
+def test_a_promise_for_1000_steps_is_checked_for_the_whole_run(script: Path) -> None:
     """All that the session saw comes once, so nothing of this run gets any faster."""
     made = session(script, Remove("cache"), speedup=20.0)
     (finding,) = made.findings

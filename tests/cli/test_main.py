@@ -120,7 +120,7 @@ def test_an_unforeseen_error_does_not_look_like_a_failed_gate(
     assert "error in pipediag itself" in shown
 
 
-def test_an_interrupt_is_told_by_the_usual_status(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_is_said_by_the_usual_status(monkeypatch: pytest.MonkeyPatch) -> None:
     _replace_check(monkeypatch, KeyboardInterrupt())
 
     assert _status(monkeypatch, "check") == 130
@@ -232,7 +232,9 @@ def test_a_reader_that_leaves_changes_no_status(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["analyze", "--json", "-o", "out", "train.py"], ["explain"]])
-def test_a_document_that_cannot_be_written_is_told(arguments: list[str], tmp_path: Path) -> None:
+def test_a_document_that_cannot_be_written_is_reported(
+    arguments: list[str], tmp_path: Path
+) -> None:
     (tmp_path / "train.py").write_text("")
 
     status, _, err = _shell([*PIPEDIAG, *arguments], ">/dev/full", tmp_path)

@@ -87,7 +87,7 @@ def test_a_configuration(here: Path, told: Told, table: str, said: list[str]) ->
 
 @pytest.mark.parametrize("kind", ["unknown rule", "unknown key", "a unit"])
 @pytest.mark.parametrize("repeats", [(), ("--repeats", "3")], ids=["one run", "repeats"])
-def test_a_configuration_is_told_before_the_script_runs(
+def test_a_configuration_is_said_before_the_script_runs(
     here: Path, told: Told, kind: str, repeats: tuple[str, ...]
 ) -> None:
     table, said = CONFIGURATIONS[kind]

@@ -176,7 +176,7 @@ def test_a_slow_down_beyond_the_drift_is_one() -> None:
     assert step.outcome == "regressed"
 
 
-def test_by_turns_a_machine_that_gets_slower_hides_nothing() -> None:
+def test_alternately_a_machine_that_gets_slower_hides_nothing() -> None:
     random = np.random.default_rng(5)
     found = 0
     for _ in range(100):

@@ -175,7 +175,7 @@ def test_rounds_have_in_common_what_the_machine_did() -> None:
     assert (low, high) == pytest.approx((0.5 - reach, 0.5 + reach))
 
 
-def test_by_turns_both_intervals_share_the_error() -> None:
+def test_alternately_both_intervals_share_the_error() -> None:
     base, head = [1.0, 2.0, 3.0, 4.0], [1.4, 2.6, 3.4, 4.6]
     assert interval_of(base, head, 0.02, TURNS) == (of_rounds(base, head, 0.01), False)
     apart = [1.0, 1.1, 0.9, 1.0], [1.5, 1.4, 1.6, 1.5]
@@ -241,7 +241,7 @@ def made_at(*minutes: int) -> list[Session]:
     ],
     ids=["a coin", "one after the other", "cut off", "more of one", "not by rounds"],
 )
-def test_turns_are_told_from_the_times(
+def test_turns_are_said_from_the_times(
     base: Sequence[int], head: Sequence[int], order: Order, alternates: bool
 ) -> None:
     found = order_of(made_at(*base), made_at(*head))

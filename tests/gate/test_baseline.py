@@ -43,7 +43,7 @@ def test_only_a_slow_down_that_is_no_chance_fails(
     assert result.status is status
 
 
-def test_the_operation_that_grew_is_named_once_and_new_findings_are_told() -> None:
+def test_the_operation_that_grew_is_named_once_and_new_findings_are_reported() -> None:
     slow = make_pipeline(ops=[make_operation(line=12, self_ms_per_step=9.0)])
     fast = make_pipeline(ops=[make_operation(line=12, self_ms_per_step=1.0)])
     head = runs_of(13.0, 13.1, 12.9, pipeline=slow, findings=[make_finding()])
@@ -56,7 +56,7 @@ def test_the_operation_that_grew_is_named_once_and_new_findings_are_told() -> No
     assert "  New finding: parallel-map at train.py:12: A stateful map runs one" in said
 
 
-def test_a_script_that_failed_is_told() -> None:
+def test_a_script_that_failed_is_reported() -> None:
     script = Script(path="train.py", args=[], outcome="killed", status=-9, detail="Out of memory")
     result = gate([run_of(script=script, steps=None)])
     assert result.status is ExitStatus.SCRIPT_FAILED

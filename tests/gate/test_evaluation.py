@@ -256,7 +256,7 @@ def test_a_configured_rule_without_a_result_is_inconclusive() -> None:
     assert RULE in check.sentence
 
 
-def test_what_makes_results_wrong_fails_whatever_it_costs_to_mend() -> None:
+def test_what_makes_results_wrong_fails_whatever_it_costs() -> None:
     trial = Trial(state="refuted", reason=None, speedup=0.8, ci95=(0.78, 0.82), blocks=8)
     wrong = make_finding(severity="error", subject="correctness", trial=trial)
     (check,) = finding_checks(make_session(findings=[wrong]), GateConfig())
@@ -337,7 +337,7 @@ def test_a_share_stays_one() -> None:
     assert check.interval == (0.0, 100.0)
 
 
-def test_a_run_that_failed_is_told() -> None:
+def test_a_run_that_failed_is_reported() -> None:
     script = Script(path="train.py", args=[], outcome="killed", status=-9, detail="Out of memory")
     failed = make_session(script=script, steps=None)
     result = evaluate_runs([make_session(), failed, make_session()], GateConfig())

@@ -249,7 +249,7 @@ def test_the_idlest_device_counts_and_a_gpu_before_the_cpus() -> None:
     assert idle_check(session_with(make_device(gaps=[])), most=70.0).value == 80.0
 
 
-def test_it_points_to_what_held_the_device_up_longest() -> None:
+def test_it_points_to_what_delayed_the_device_longest() -> None:
     gaps = [gap(9.0, 0, 7), gap(10.0, 1, 12), gap(11.0, 2), gap(10.0, 3, 9)]
     check = idle_check(session_with(gpu(gaps=gaps)), most=5.0)
     assert (check.outcome, check.file, check.line) == ("fail", "train.py", 12)
@@ -305,9 +305,7 @@ def together(speedup: float, low: float, high: float) -> Session:
     ("low", "high", "outcome"),
     [(1.3, 1.7, "fail"), (1.1, 1.7, "inconclusive"), (1.05, 1.2, "pass")],
 )
-def test_all_confirmed_edits_together_are_held_against_it(
-    low: float, high: float, outcome: str
-) -> None:
+def test_all_confirmed_edits_together_are_checked(low: float, high: float, outcome: str) -> None:
     check = speedup_check(together((low + high) / 2, low, high))
     assert (check.outcome, check.interval, check.limit) == (outcome, (low, high), 1.2)
 

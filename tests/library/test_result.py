@@ -44,7 +44,7 @@ def test_a_file_or_its_directory_is_loaded(stored: Path, session: Session, file:
     assert result.verdict == session.verdict.summary
 
 
-def test_what_is_no_session_is_told(tmp_path: Path) -> None:
+def test_what_is_no_session_is_reported(tmp_path: Path) -> None:
     with pytest.raises(pipediag.PipediagError, match="cannot read the session"):
         pipediag.load(tmp_path)
 
@@ -73,7 +73,7 @@ def test_the_profile_is_copied_along(stored: Path, tmp_path: Path) -> None:
     assert (target / "trace" / "deep" / "host.xplane.pb").read_bytes() == b"\x0a"
 
 
-def test_a_file_in_the_way_is_told(session: Session, tmp_path: Path) -> None:
+def test_a_file_in_the_way_is_reported(session: Session, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(pipediag.PipediagError, match="cannot write to"):
         Result(session, None).save(tmp_path / "taken")
@@ -104,7 +104,7 @@ def test_the_tables_have_names_of_their_own(session: Session) -> None:
     )
 
 
-def test_without_pandas_it_is_told(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pandas_it_is_reported(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(pipediag.PipediagError, match="pandas is not installed"):
         _ = Result(session, None).findings

@@ -89,7 +89,7 @@ def test_a_callback_measures_its_fit(report: dict[str, Any]) -> None:
     assert callback["directory"] == "callback"
 
 
-def test_what_the_block_raises_passes_and_is_told(report: dict[str, Any]) -> None:
+def test_what_the_block_raises_passes_and_is_reported(report: dict[str, Any]) -> None:
     assert report["error"] == "mine"
     raised = report["raised"]
     assert (raised["outcome"], raised["status"]) == ("raised", 1)
