@@ -47,6 +47,83 @@ from pipediag.session.timeline import Span, Timeline
 from pipediag.tensorflow_names import CACHES, READERS
 from pipediag.vocabulary import CUT_SHORT, RUN_PARTS, ScriptOutcome
 
+NO_TIMELINE = "Nothing was written down of where the script's time goes."
+UNMEASURED = (
+    "The script was stopped before a step of its training was measured: this is what was seen of "
+    "it."
+)
+NOT_TO_ITS_END = "The script did not come to its end: this is what it took until then."
+UNWRITTEN = "what the script did after pipediag had stopped writing down where its time goes"
+
+_OURS = ("profile", "repeat")
+
+
+ONLY_OURS = "All that was seen of the run is what pipediag itself took."
+
+
+@dataclass(frozen=True)
+class RunBounds:
+    """When the script's process was started, when it ended, and how."""
+
+    started_ns: int
+    ended_ns: int
+    outcome: ScriptOutcome
+    status: int | None = None
+    """The script's own, negative for a signal."""
+    held_ns: int | None = None
+    """Since when it had been held for trials, where it did not outlive them."""
+
+
+def measure_run(
+    timeline: Timeline, recording: Recording | None, bounds: RunBounds
+) -> Run | Missing:
+    """The run's ledger; whatever else is missing, it is there once the script had begun."""
+    if recording is None or not timeline.spans:
+        return Missing(NO_TIMELINE)
+    stopped = bounds.outcome == "stopped"
+    end_ns = _end_of(timeline, recording, bounds) if stopped else bounds.ended_ns
+    if timeline.until_ns is not None:
+        end_ns = max(bounds.started_ns + 1, min(end_ns, timeline.until_ns))
+    spans = [*timeline.spans, *_windows_of_ours(recording), *_last_trials(bounds)]
+    spent = spent_on(segments_of(spans, bounds.started_ns, end_ns), recording.loops)
+    spent = rejoined(_started_up(spent, timeline), recording.loops)
+    trainings = [loop for loop in recording.loops if loop.role == "training"]
+    steady = {
+        loop.id: step
+        for loop in trainings
+        if (step := steady_step(timeline, recording, loop)) is not None
+    }
+    amounts = amounts_of(spent, recording, {key: step.ns for key, step in steady.items()})
+    if all(place == PIPEDIAG for place in amounts.ns):
+        return Missing(ONLY_OURS)
+    last = _last_training(spent, trainings)
+    epochs = epochs_of(spent, last.id) if last else Epochs([], [], {})
+    if last is not None and last.id in steady:
+        settle_cache_fill(amounts, recording, last, epochs, steady[last.id].ns)
+    shares = line_shares(spent, timeline.seen, amounts.ns)
+    if last is not None:
+        epochs = without_pauses(amounts, last, epochs, at_line_of(last, shares))
+    projection = None
+    cut_off = ended_from_outside(bounds.outcome, bounds.status)
+    if (stopped or cut_off) and last is not None and last.id in steady:
+        rounds = rounds_of(spent, last)
+        goes_on = before_its_next_round(rounds) or in_its_training(timeline, spent, epochs)
+        if stopped or goes_on:
+            projection = project(recording, last, epochs, amounts, steady[last.id], rounds)
+    hottest = hottest_lines(spent, timeline.seen)
+    run = _run(amounts, projection, shares, hottest).model_copy(
+        update=_epoch_counts(projection, last, epochs, steady.get(last.id) if last else None)
+    )
+    missing = run.projected_missing if projection is not None else _missing(bounds)
+    unwritten = [UNWRITTEN] if timeline.until_ns is not None else []
+    return run.model_copy(
+        update={
+            "projected_missing": missing,
+            "not_seen": [*run.not_seen, *unwritten],
+            "spans": run_spans(spent, recording.started_ns),
+        }
+    )
+
 
 def with_first_waits(session: Session) -> Session:
     """Return the session whose ledger says what first batches wait for in the diagnosed loop."""
@@ -239,84 +316,6 @@ def without_the_smallest(whole: Mapping[Place, Projected]) -> dict[Place, Projec
         key = replace(place, what=None, file=None, line=None) if small else place
         joined[key] = joined[key].together(one) if key in joined else one
     return joined
-
-
-NO_TIMELINE = "Nothing was written down of where the script's time goes."
-UNMEASURED = (
-    "The script was stopped before a step of its training was measured: this is what was seen of "
-    "it."
-)
-NOT_TO_ITS_END = "The script did not come to its end: this is what it took until then."
-UNWRITTEN = "what the script did after pipediag had stopped writing down where its time goes"
-
-_OURS = ("profile", "repeat")
-
-
-ONLY_OURS = "All that was seen of the run is what pipediag itself took."
-
-
-@dataclass(frozen=True)
-class RunBounds:
-    """When the script's process was started, when it ended, and how."""
-
-    started_ns: int
-    ended_ns: int
-    outcome: ScriptOutcome
-    status: int | None = None
-    """The script's own, negative for a signal."""
-    held_ns: int | None = None
-    """Since when it had been held for trials, where it did not outlive them."""
-
-
-def measure_run(
-    timeline: Timeline, recording: Recording | None, bounds: RunBounds
-) -> Run | Missing:
-    """The run's ledger; whatever else is missing, it is there once the script had begun."""
-    if recording is None or not timeline.spans:
-        return Missing(NO_TIMELINE)
-    stopped = bounds.outcome == "stopped"
-    end_ns = _end_of(timeline, recording, bounds) if stopped else bounds.ended_ns
-    if timeline.until_ns is not None:
-        end_ns = max(bounds.started_ns + 1, min(end_ns, timeline.until_ns))
-    spans = [*timeline.spans, *_windows_of_ours(recording), *_last_trials(bounds)]
-    spent = spent_on(segments_of(spans, bounds.started_ns, end_ns), recording.loops)
-    spent = rejoined(_started_up(spent, timeline), recording.loops)
-    trainings = [loop for loop in recording.loops if loop.role == "training"]
-    steady = {
-        loop.id: step
-        for loop in trainings
-        if (step := steady_step(timeline, recording, loop)) is not None
-    }
-    amounts = amounts_of(spent, recording, {key: step.ns for key, step in steady.items()})
-    if all(place == PIPEDIAG for place in amounts.ns):
-        return Missing(ONLY_OURS)
-    last = _last_training(spent, trainings)
-    epochs = epochs_of(spent, last.id) if last else Epochs([], [], {})
-    if last is not None and last.id in steady:
-        settle_cache_fill(amounts, recording, last, epochs, steady[last.id].ns)
-    shares = line_shares(spent, timeline.seen, amounts.ns)
-    if last is not None:
-        epochs = without_pauses(amounts, last, epochs, at_line_of(last, shares))
-    projection = None
-    cut_off = ended_from_outside(bounds.outcome, bounds.status)
-    if (stopped or cut_off) and last is not None and last.id in steady:
-        rounds = rounds_of(spent, last)
-        goes_on = before_its_next_round(rounds) or in_its_training(timeline, spent, epochs)
-        if stopped or goes_on:
-            projection = project(recording, last, epochs, amounts, steady[last.id], rounds)
-    hottest = hottest_lines(spent, timeline.seen)
-    run = _run(amounts, projection, shares, hottest).model_copy(
-        update=_epoch_counts(projection, last, epochs, steady.get(last.id) if last else None)
-    )
-    missing = run.projected_missing if projection is not None else _missing(bounds)
-    unwritten = [UNWRITTEN] if timeline.until_ns is not None else []
-    return run.model_copy(
-        update={
-            "projected_missing": missing,
-            "not_seen": [*run.not_seen, *unwritten],
-            "spans": run_spans(spent, recording.started_ns),
-        }
-    )
 
 
 def _missing(bounds: RunBounds) -> str | None:

@@ -13,12 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT, limits_within
-from pipediag.facts.names import exact_time, length, place
+from pipediag.facts.names import exact_time, place
 from pipediag.facts.run import (
-    Where,
     first_batch_percent,
     later_starts_s,
-    rows_to_have_back,
     steps_beside_percent,
     time_of_epochs,
     where,
@@ -60,93 +58,13 @@ from pipediag.measures.verdict.sentences import (
     no_loop_sentence,
     no_verdict_sentence,
     other_sentence,
+    run_sentence,
 )
 from pipediag.session.findings import Verdict
-from pipediag.session.ledger import Run, RunPart
+from pipediag.session.ledger import Run
 from pipediag.session.model import Session
 from pipediag.session.steps import Share
-from pipediag.vocabulary import Bottleneck, Group, RunPartName, StepClass, VerdictSeverity
-
-_SPENT: dict[RunPartName, str] = {
-    "startup": "passes while Python and its modules start",
-    "before_training": "passes before the first training step",
-    "compile": "goes to tracing and compiling functions",
-    "epoch_start": "is spent waiting for the first batch of each epoch",
-    "steps": "is spent in steps",
-    "evaluation": "is evaluation",
-    "epoch_end": "lies between the epochs, in callbacks and other code",
-    "between_loops": "lies between the trainings",
-    "after_training": "comes after the training",
-}
-
-
-_STEPS: dict[Bottleneck, str] = {
-    "input": "Its steps are input-bound.",
-    "compute": "Its steps are compute-bound.",
-    "transfer": "Its steps are transfer-bound.",
-    "overhead": "Its steps are overhead-bound.",
-    "balanced": "Nothing by itself limits its steps.",
-    "inconclusive": "What limits its steps is not settled.",
-}
-
-
-def run_sentence(run: Run, where: Where, bottleneck: Bottleneck) -> str:
-    """Return the share of the run, in what, at which line, and what limits the steps."""
-    seconds = sum(row.seconds for row in rows_to_have_back(run, where.part))
-    text = (
-        f"{where.percent:.0f} % of {whole_in_words(run)} ({length(seconds)} of "
-        f"{length(run.whole_s)}) {_SPENT[where.part]}"
-    )
-    text += _most_of_it(where.row, seconds) + _meanwhile(where.row)
-    return f"{text}. {_STEPS[bottleneck]}"
-
-
-def _meanwhile(row: RunPart | None) -> str:
-    if row is None or row.waits_for is None:
-        return ""
-    at = place(row.waits_for_file, row.waits_for_line).strip().removeprefix("at ")
-    return f", while {row.waits_for}{f' ({at})' if at else ''}"
-
-
-def _most_of_it(row: RunPart | None, seconds: float) -> str:
-    if row is None or row.line is None or seconds <= 0:
-        return ""
-    what = row.what or ("a loop" if row.loop_id else "code")
-    often = f", {row.count:,} times" if row.count is not None and row.count > 1 else ""
-    share = 100.0 * row.seconds / seconds
-    most = "" if share > 99 else f"{share:.0f} % of it "
-    return f": {most}{what}{place(row.file, row.line)}{often}"
-
-
-def outweigh_the_steps(session: Session) -> bool:
-    """Return True if waits for an epoch's first batch take more of the loop than any part of its
-    steps.
-
-    The limit is XProf's for the input wait of a step.
-    """
-    waiting, steps = first_batch_percent(session), steps_beside_percent(session)
-    if steps is None or waiting < INPUT_BOUND_PERCENT:
-        return False
-    if session.breakdown is None:
-        return waiting > steps
-    return waiting > steps * _largest_percent(session.breakdown) / 100.0
-
-
-def behind_the_waits(session: Session) -> ShuffleFill | Culprit | None:
-    """A shuffle that fills, or else what costs most of the input; None where that is not known."""
-    return shuffle_fill(session) or input_culprit(
-        session.pipeline, session.diagnosed_loop(), session.host
-    )
-
-
-def _largest_percent(breakdown: Mapping[StepClass, Share]) -> float:
-    """Percent of the step that its largest part takes, be it known what that is or not."""
-    return max(
-        breakdown["input_wait"].percent,
-        breakdown["unattributed"].percent,
-        *group_percents(breakdown).values(),
-    )
-
+from pipediag.vocabulary import Bottleneck, Group, StepClass, VerdictSeverity
 
 OVERHEAD_MODERATE_PERCENT = 3.0
 OVERHEAD_HIGH_PERCENT = 15.0
@@ -171,24 +89,24 @@ def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
     if (failure := failed_by_itself(session)) is not None:
         reasons = [verdict.summary, *verdict.reasons]
         return verdict.model_copy(update={"summary": failure, "reasons": reasons})
-    looked: dict[str, object] = {"where": found.part, "where_percent": found.percent}
+    of_run: dict[str, object] = {"where": found.part, "where_percent": found.percent}
     if found.row is not None:
-        looked |= {"where_file": found.row.file, "where_line": found.row.line}
+        of_run |= {"where_file": found.row.file, "where_line": found.row.line}
     if found.part == "epoch_start" and outweigh_the_steps(session):
-        looked |= {
+        of_run |= {
             "summary": _first_batches_of_run(session, session.run),
             "reasons": [f"Of the loop: {verdict.summary}", *verdict.reasons],
         }
     elif found.about_as_much is not None:
         other = run_sentence(session.run, found.about_as_much, verdict.bottleneck)
-        looked |= {"reasons": [f"About as much as the steps: {other}", *verdict.reasons]}
+        of_run |= {"reasons": [f"About as much as the steps: {other}", *verdict.reasons]}
     elif found.part != "steps":
-        looked |= {
+        of_run |= {
             "summary": run_sentence(session.run, found, verdict.bottleneck),
             "severity": "high",
             "reasons": [f"Of a step: {verdict.summary}", *verdict.reasons],
         }
-    return verdict.model_copy(update=looked)
+    return verdict.model_copy(update=of_run)
 
 
 def _first_batches_of_run(session: Session, run: Run) -> str:
@@ -200,6 +118,36 @@ def _first_batches_of_run(session: Session, run: Run) -> str:
         behind_the_waits(session),
         saved_s=later_starts_s(session) or 0.0,
         saved="all but the first of these waits" if run.scope == "run" else "these waits",
+    )
+
+
+def outweigh_the_steps(session: Session) -> bool:
+    """Return True if waits for an epoch's first batch take more of the loop than any part of its
+    steps.
+
+    The limit is XProf's for the input wait of a step.
+    """
+    waiting, steps = first_batch_percent(session), steps_beside_percent(session)
+    if steps is None or waiting < INPUT_BOUND_PERCENT:
+        return False
+    if session.breakdown is None:
+        return waiting > steps
+    return waiting > steps * _largest_percent(session.breakdown) / 100.0
+
+
+def behind_the_waits(session: Session) -> ShuffleFill | Culprit | None:
+    """Return a shuffle that fills, or else what costs most of the input, where known."""
+    return shuffle_fill(session) or input_culprit(
+        session.pipeline, session.diagnosed_loop(), session.host
+    )
+
+
+def _largest_percent(breakdown: Mapping[StepClass, Share]) -> float:
+    """Return the percent of the step of its largest part, also of the unattributed one."""
+    return max(
+        breakdown["input_wait"].percent,
+        breakdown["unattributed"].percent,
+        *group_percents(breakdown).values(),
     )
 
 

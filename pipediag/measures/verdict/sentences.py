@@ -6,15 +6,17 @@ from collections.abc import Mapping
 
 from pipediag.facts.limits import INPUT_FINE_PERCENT
 from pipediag.facts.names import exact_time, length, place
+from pipediag.facts.run import Where, rows_to_have_back, whole_in_words
 from pipediag.facts.script import cut_short, ending
 from pipediag.facts.step import GROUPS
 from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
+from pipediag.session.ledger import Run, RunPart
 from pipediag.session.loops import Loop, LoopTime
 from pipediag.session.model import Session
 from pipediag.session.run import OtherProcesses, Script
 from pipediag.session.steps import Share
 from pipediag.tensorflow_versions import is_too_old, too_old_sentence
-from pipediag.vocabulary import Group, StepClass
+from pipediag.vocabulary import Bottleneck, Group, RunPartName, StepClass
 
 _CLASS_WORDS: dict[StepClass, str] = {
     "device_compute": "device compute",
@@ -25,6 +27,57 @@ _CLASS_WORDS: dict[StepClass, str] = {
     "python": "Python",
     "device_wait": "waiting for a result",
 }
+
+
+_SPENT: dict[RunPartName, str] = {
+    "startup": "passes while Python and its modules start",
+    "before_training": "passes before the first training step",
+    "compile": "goes to tracing and compiling functions",
+    "epoch_start": "is spent waiting for the first batch of each epoch",
+    "steps": "is spent in steps",
+    "evaluation": "is evaluation",
+    "epoch_end": "lies between the epochs, in callbacks and other code",
+    "between_loops": "lies between the trainings",
+    "after_training": "comes after the training",
+}
+
+
+_STEPS: dict[Bottleneck, str] = {
+    "input": "Its steps are input-bound.",
+    "compute": "Its steps are compute-bound.",
+    "transfer": "Its steps are transfer-bound.",
+    "overhead": "Its steps are overhead-bound.",
+    "balanced": "Nothing by itself limits its steps.",
+    "inconclusive": "What limits its steps is not settled.",
+}
+
+
+def run_sentence(run: Run, where: Where, bottleneck: Bottleneck) -> str:
+    """Return the share of the run, in what, at which line, and what limits the steps."""
+    seconds = sum(row.seconds for row in rows_to_have_back(run, where.part))
+    text = (
+        f"{where.percent:.0f} % of {whole_in_words(run)} ({length(seconds)} of "
+        f"{length(run.whole_s)}) {_SPENT[where.part]}"
+    )
+    text += _most_of_it(where.row, seconds) + _meanwhile(where.row)
+    return f"{text}. {_STEPS[bottleneck]}"
+
+
+def _meanwhile(row: RunPart | None) -> str:
+    if row is None or row.waits_for is None:
+        return ""
+    at = place(row.waits_for_file, row.waits_for_line).strip().removeprefix("at ")
+    return f", while {row.waits_for}{f' ({at})' if at else ''}"
+
+
+def _most_of_it(row: RunPart | None, seconds: float) -> str:
+    if row is None or row.line is None or seconds <= 0:
+        return ""
+    what = row.what or ("a loop" if row.loop_id else "code")
+    often = f", {row.count:,} times" if row.count is not None and row.count > 1 else ""
+    share = 100.0 * row.seconds / seconds
+    most = "" if share > 99 else f"{share:.0f} % of it "
+    return f": {most}{what}{place(row.file, row.line)}{often}"
 
 
 def costs_most(culprit: Culprit) -> str:
