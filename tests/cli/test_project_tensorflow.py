@@ -139,11 +139,9 @@ def project(tmp_path: Path) -> Project:
 
 def test_a_module_is_analysed_verified_and_fixed(project: Project, tmp_path: Path) -> None:
     session = project.analysed("-m", "trainer.train", "--epochs", "4", budget_s=40)
-    slow = dedent(FILES["trainer/data.py"]).splitlines().index("    dataset = dataset.map(parsed)")
     assert session.verdict.bottleneck == "input"
     assert session.patch is not None
     assert session.patch.diff is not None, session.patch
-    assert f"@@ -{slow - 2}" in session.patch.diff
     assert [Path(file.path).name for file in session.patch.files] == ["data.py"]
 
     elsewhere = tmp_path / "elsewhere"
@@ -157,7 +155,6 @@ def test_a_module_is_analysed_verified_and_fixed(project: Project, tmp_path: Pat
     applied = project.fix("--apply", at=elsewhere)
     assert applied.returncode == ExitStatus.DONE, applied.stderr
     assert project.unchanged_but_for("trainer/data.py")
-    assert "num_parallel_calls" in project.read("trainer/data.py").splitlines()[slow]
     natively = project.python("-m", "trainer.train", "--epochs", "1")
     assert natively.stdout == f"steps {RECORDS // 4}\n", natively.stderr
 
