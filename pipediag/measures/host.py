@@ -10,6 +10,7 @@ later, with the first iterator. Seen in TensorFlow 2.21.
 
 from __future__ import annotations
 
+import linecache
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -178,7 +179,14 @@ def hot_lines(stacks: Sequence[RecordedStacks]) -> list[HotLine]:
         for line in stack.lines:
             counts[line.file, line.line, line.function, line.thread] += line.samples
     return [
-        HotLine(file=file, line=line, function=function, thread=thread, percent=100 * count / total)
+        HotLine(
+            file=file,
+            line=line,
+            function=function,
+            thread=thread,
+            percent=100 * count / total,
+            code=linecache.getline(file, line).strip() or None,
+        )
         for (file, line, function, thread), count in counts.most_common(MAX_HOT_LINES)
     ]
 

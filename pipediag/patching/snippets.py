@@ -21,6 +21,7 @@ from pipediag.session.edits import (
     PredictOnBatch,
     Remove,
     Replace,
+    RewriteCall,
     SetModel,
     SetOptions,
     SetParameters,
@@ -272,6 +273,14 @@ def _predicted(_session: Session, _change: PredictOnBatch) -> list[str]:
     return ["model.predict_on_batch(x)  # in place of model.predict(x, ...)"]
 
 
+def _rewritten(_session: Session, _change: RewriteCall) -> list[str]:
+    return [
+        "cumulative = np.cumsum(weights, dtype=float)  # once, before the loop",
+        "cumulative /= cumulative[-1]",
+        'drawn = cumulative.searchsorted(rng.random(size), side="right")',
+    ]
+
+
 def _layers(session: Session, change: MoveLayers) -> list[str]:
     place = _place(session, change.after)
     kept = "" if change.kept is None else ", with a cache behind it"
@@ -384,5 +393,6 @@ _BY_KIND: tuple[tuple[type[Change], Callable[[Session, Any], list[str]]], ...] =
     (SetModel, _model),
     (SkipCallback, _skipped),
     (PredictOnBatch, _predicted),
+    (RewriteCall, _rewritten),
     (MoveLayers, _layers),
 )

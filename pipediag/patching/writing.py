@@ -17,6 +17,7 @@ from pipediag.patching.names import is_parameter, references, written
 from pipediag.patching.pydataset import with_workers
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.sites import Suits
+from pipediag.patching.slow_calls import drawn_from_cumulative
 from pipediag.patching.snippets import every
 from pipediag.patching.source import Change as SourceChange
 from pipediag.patching.source import Source, Span, called_name, replaced
@@ -30,6 +31,7 @@ from pipediag.session.edits import (
     PredictOnBatch,
     Remove,
     Replace,
+    RewriteCall,
     SetModel,
     SetOptions,
     SetParameters,
@@ -351,6 +353,11 @@ def _predict(workspace: Workspace, change: PredictOnBatch) -> None:
     workspace.change(source, [replaced(span, text)])
 
 
+def _rewrite(workspace: Workspace, change: RewriteCall) -> None:
+    source = workspace.source(change.file)
+    workspace.change(source, drawn_from_cumulative(source, change.line))
+
+
 def _layers(_workspace: Workspace, _change: MoveLayers) -> None:
     raise NotPatchableError("The model has to be built without these layers, and saved with them.")
 
@@ -370,6 +377,7 @@ def _is_other_insert(change: Change) -> bool:
 _PASSES: tuple[tuple[Callable[[Change], bool], Callable[[Workspace, Any], None]], ...] = (
     (_of(SkipCallback), _skip),
     (_of(PredictOnBatch), _predict),
+    (_of(RewriteCall), _rewrite),
     (_of(MoveLayers), _layers),
     (_of(SetParameters), _set),
     (_of(Replace), _replace),

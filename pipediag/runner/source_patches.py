@@ -122,7 +122,11 @@ def without_source(session: Session) -> Session:
         loop.model_copy(update={"pipeline": _without_code(loop.pipeline)}) for loop in session.loops
     ]
     pipeline = _without_code(session.pipeline)
-    return session.model_copy(update={"pipeline": pipeline, "loops": loops})
+    host = session.host
+    if host is not None:
+        lines = [line.model_copy(update={"code": None}) for line in host.hot_python]
+        host = host.model_copy(update={"hot_python": lines})
+    return session.model_copy(update={"pipeline": pipeline, "loops": loops, "host": host})
 
 
 def _without_code(pipeline: Pipeline | None) -> Pipeline | None:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypeVar
 
 from pipediag.facts.script import edits_for_held_loop
 from pipediag.facts.step import consumer_ms
+from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.slow_calls import drawn_from_cumulative
+from pipediag.patching.source import Source
 from pipediag.rules.search import beyond
 from pipediag.runner.child_connection import Ask, ChildGone
 from pipediag.runner.progress import Diagnosing, OnProgress
-from pipediag.session.edits import Change
+from pipediag.session.edits import Change, RewriteCall
 from pipediag.session.findings import Finding
 from pipediag.session.messages import (
     ArmRefused,
@@ -53,7 +57,7 @@ class ChildExecutor:
 
     def prepare(self, arm: Arm) -> Preparation:
         changes = (*self.common, *arm.changes)
-        asked = Prepare(arm.name, changes, arm.check)
+        asked = Prepare(arm.name, changes, arm.check, _rewritten_files(changes))
         answer = self._answer(asked, Prepared, PREPARE_LIMIT_S)
         return Preparation(list(self.caveats), answer.first_ns, answer.same_elements)
 
@@ -83,6 +87,25 @@ class ChildExecutor:
             raise ArmRefusedError(answer.reason)
         assert isinstance(answer, expected)
         return answer
+
+
+def _rewritten_files(changes: Iterable[Change]) -> dict[str, str]:
+    """Return the files in which calls are rewritten, as a patch would write them.
+
+    Raises:
+        ArmRefusedError: a call can't be rewritten.
+    """
+    files: dict[str, Source] = {}
+    for change in changes:
+        if isinstance(change, RewriteCall):
+            try:
+                read = files.get(change.file) or Source.of(
+                    change.file, Path(change.file).read_bytes()
+                )
+                files[change.file] = read.changed(drawn_from_cumulative(read, change.line))
+            except (NotPatchableError, OSError) as error:
+                raise ArmRefusedError(str(error)) from None
+    return {path: source.text for path, source in files.items()}
 
 
 Draft = Callable[[], Session]

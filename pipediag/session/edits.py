@@ -107,6 +107,18 @@ class PredictOnBatch:
 
 
 @dataclass(frozen=True)
+class RewriteCall:
+    """A known slow call in a function that makes elements is written another way."""
+
+    op_id: str
+    """The operation that calls the function."""
+    file: str
+    line: int
+    function: str
+    do: Literal["rewrite"] = "rewrite"
+
+
+@dataclass(frozen=True)
 class MoveLayers:
     """Layers behind a Keras model's inputs become a `map` of the pipeline, behind `after`."""
 
@@ -134,6 +146,7 @@ Change = (
     | SetModel
     | SkipCallback
     | PredictOnBatch
+    | RewriteCall
     | MoveLayers
 )
 
@@ -173,6 +186,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(SetModel, _MODEL),
     Kind(SkipCallback, _MODEL),
     Kind(PredictOnBatch, frozenset()),
+    Kind(RewriteCall, _ELEMENTS),
     Kind(MoveLayers, _ELEMENTS | _MODEL),
 )
 """All there are. A new one is applied in capture/replay/changes.py too, and

@@ -13,6 +13,8 @@ class HotLine(Record):
     percent: float
     """Share of the stack samples in which this line of the thread was running."""
     thread: str
+    code: str | None = None
+    """The source line, where it could be read."""
 
 
 class GpuUse(Record):

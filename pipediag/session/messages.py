@@ -171,6 +171,8 @@ class Prepare:
     arm: str
     changes: tuple[Change, ...]
     check: Check | None
+    files: dict[str, str] = field(default_factory=dict)
+    """Text of the files in which a change rewrites a call, as the patch would write them."""
 
 
 @dataclass(frozen=True)
@@ -208,8 +210,10 @@ Command = ArmCommand | EndTrials
 Message = TypeVar("Message")
 
 
-def _prepare(arm: str, changes: list[dict[str, Any]], check: Check | None) -> Prepare:
-    return Prepare(arm, changes_from_json(changes), check)
+def _prepare(
+    arm: str, changes: list[dict[str, Any]], check: Check | None, files: dict[str, str]
+) -> Prepare:
+    return Prepare(arm, changes_from_json(changes), check, files)
 
 
 FROM_CHILD: dict[str, Callable[..., FromChild]] = {

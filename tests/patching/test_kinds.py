@@ -16,6 +16,7 @@ from pipediag.session.edits import (
     PredictOnBatch,
     Remove,
     Replace,
+    RewriteCall,
     SetModel,
     SetOptions,
     SetParameters,
@@ -305,6 +306,7 @@ def test_an_option_joins_those_that_the_pipeline_has() -> None:
 UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
     ("a callback's hooks", (SkipCallback("Save", "t.py", 3),), "only you know"),
     ("a call that is not there", (PredictOnBatch(SCRIPT, 1),), "0 times"),
+    ("a draw that is not there", (RewriteCall("map", SCRIPT, 1, "f"),), "0 times"),
     ("layers of the model", (MoveLayers(("text",), "batch"),), "without these layers"),
     ("layers that are kept", (MoveLayers(("text",), "map", 8, 99),), "without these layers"),
     ("sixteen bits", (SetModel({"dtype_policy": "mixed_bfloat16"}),), "all layers but the last"),

@@ -27,6 +27,7 @@ from pipediag.session.edits import (
     PredictOnBatch,
     Remove,
     Replace,
+    RewriteCall,
     SetModel,
     SetOptions,
     SetParameters,
@@ -50,6 +51,7 @@ ONE_OF_EACH: tuple[Change, ...] = (
     SkipCallback("Logger", "train.py", 30),
     MoveLayers(("words",), "a"),
     PredictOnBatch("train.py", 30),
+    RewriteCall("a", "train.py", 30, "pairs"),
 )
 
 

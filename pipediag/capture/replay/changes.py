@@ -21,6 +21,7 @@ from pipediag.session.edits import (
     PredictOnBatch,
     Remove,
     Replace,
+    RewriteCall,
     SetModel,
     SetOptions,
     SetParameters,
@@ -380,6 +381,6 @@ _PASSES: tuple[tuple[type[Change], Callable[[Graph, list[Any]], None]], ...] = (
     (SetOptions, _set_options),
 )
 """In this order."""
-_MADE_ELSEWHERE = (SetModel, SkipCallback, PredictOnBatch)
-"""What is no part of the graph: see `model_settings`, `skipped_callbacks` and, for calls of
-`predict`, capture/frameworks/keras/predictions.py."""
+_MADE_ELSEWHERE = (SetModel, SkipCallback, PredictOnBatch, RewriteCall)
+"""What is no part of the graph: see `model_settings`, `skipped_callbacks`, rewriting.py and, for
+calls of `predict`, capture/frameworks/keras/predictions.py."""

@@ -37,6 +37,7 @@ from pipediag.session.edits import (
     PredictOnBatch,
     Remove,
     Replace,
+    RewriteCall,
     SetModel,
     SetOptions,
     SetParameters,
@@ -160,7 +161,7 @@ def _size_matters_to(change: Change) -> bool:
             return True
         case SetParameters() | Move() | SetOptions() | SetModel() | SkipCallback() | MoveLayers():
             return False
-        case PredictOnBatch():
+        case PredictOnBatch() | RewriteCall():
             return False
         case unknown:
             return unknown_change(unknown)

@@ -187,7 +187,7 @@ class Answering:
                 return self._run_block(command)
 
     def _prepare(self, command: Prepare) -> bool:
-        self._same = self._arms.build(command.arm, command.changes, command.check)
+        self._same = self._arms.build(command.arm, command.changes, command.check, command.files)
         if self._consumer is None:
             self._tell(Prepared(command.arm, same_elements=self._same))
             return False

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from pipediag.capture.guard import nothing
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.replay import (
     MOVED_LAYERS,
@@ -16,9 +18,10 @@ from pipediag.capture.replay import (
     skipped_callbacks,
     verify,
 )
+from pipediag.capture.replay.rewriting import Rewritten, verify_rewritten
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.trainer import Settings, Variants
-from pipediag.session.edits import Change
+from pipediag.session.edits import Change, RewriteCall
 from pipediag.vocabulary import BASE
 
 
@@ -59,6 +62,8 @@ class Arm:
     batches_per_step: int
     skipped: Sequence[Any] = ()
     """Callbacks of the script whose batch hooks are not called for its steps."""
+    enter: Callable[[], None] = nothing
+    """Lets the script's functions run the arm's code, or their own."""
 
     @property
     def moved(self) -> tuple[str, ...]:
@@ -67,6 +72,7 @@ class Arm:
 
     def iterator(self) -> Any:
         """A fresh one, which the hooks take for none of the script's."""
+        self.enter()
         return self.runtime.unobserved(self.dataset)
 
 
@@ -79,6 +85,7 @@ class Arms:
         self._model = model
         self._caches = FilledCaches()
         self._built: dict[str, Arm] = {}
+        self._rewritten: list[Rewritten] = []
 
     def __getitem__(self, name: str) -> Arm:
         return self._built[name]
@@ -88,7 +95,13 @@ class Arms:
         """Return the arm without changes, once it was built."""
         return self._built.get(BASE)
 
-    def build(self, name: str, changes: tuple[Change, ...], check: Any) -> int | None:
+    def build(
+        self,
+        name: str,
+        changes: tuple[Change, ...],
+        check: Any,
+        files: Mapping[str, str] | None = None,
+    ) -> int | None:
         """Make it ready to hand out batches, and compare its elements where `check` asks for that.
 
         Returns:
@@ -97,10 +110,17 @@ class Arms:
         Raises:
             NotReplayableError: it can't be made, or not without changing what the script does.
         """
+        self._run(None)
+        rewritten = Rewritten(changes, files or {})
+        verify_rewritten(self._dataset, changes, rewritten)
+        if rewritten:
+            changes = tuple(one for one in changes if not isinstance(one, RewriteCall))
+            self._rewritten.append(rewritten)
         settings: Settings = model_settings(changes)
         self._model.check(settings)
         skipped = self._skipped(changes)
         same = verify(self._dataset, changes, check) if check is not None else None
+        self._run(rewritten)
         # Endless, as blocks don't end where the elements do.
         dataset = rebuild(
             self._dataset,
@@ -115,11 +135,21 @@ class Arms:
         self._check_rows(rows)
         own = self._loop.record.batches_per_call
         batches_per_step = self._model.batches_per_step(settings, own)
-        self._built[name] = Arm(dataset, runtime, settings, rows, batches_per_step, skipped)
+        enter = partial(self._run, rewritten)
+        self._built[name] = Arm(dataset, runtime, settings, rows, batches_per_step, skipped, enter)
+        self._run(None)
         return same
+
+    def _run(self, rewritten: Rewritten | None) -> None:
+        """Let the script's functions run that code, and where there is none, their own."""
+        for other in self._rewritten:
+            other.use(patched=False)
+        if rewritten:
+            rewritten.use(patched=True)
 
     def clear(self) -> None:
         """Drop them, and the caches that were filled for them."""
+        self._run(None)
         self._built.clear()
         self._caches.clear()
 

@@ -133,6 +133,7 @@ LABELS: Mapping[str, _Shown] = {
     "layer": _Shown("layer"),
     "layers": _Shown("layers that prepare inputs"),
     "limit_bytes": _Shown("TensorFlow takes", "bytes"),
+    "line_percent_of_samples": _Shown("seen in the line", "% of the stack samples"),
     "longest_collective_gap_ms": _Shown("longest gap for another device", "ms"),
     "longest_copy_gap_ms": _Shown("longest gap for a copy", "ms"),
     "longest_input_gap_ms": _Shown("longest gap for input", "ms"),

@@ -1,0 +1,121 @@
+"""Functions of the script that run other code while an edit of it is tried.
+
+The code comes from the patched file, so that what is timed is what a patch would write.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import CodeType, FunctionType
+from typing import Any
+
+from pipediag.capture.replay.elements import difference_of, first_elements
+from pipediag.capture.replay.graph import Graph
+from pipediag.capture.replay.rebuilding import built, pass_caches_by
+from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.session.edits import Change, RewriteCall
+
+_ELEMENTS = 64
+_SECONDS = 2.0
+
+
+class Rewritten:
+    """Functions and the code that they run while `use` says so."""
+
+    def __init__(self, changes: Sequence[Change], files: Mapping[str, str]) -> None:
+        """Find the functions, and compile their other code.
+
+        Args:
+            changes: of which those that rewrite a call count.
+            files: the patched text of each file, by its path.
+
+        Raises:
+            NotReplayableError: a function is not found, or takes other variables along.
+        """
+        self._codes: list[tuple[FunctionType, CodeType, CodeType]] = []
+        for change in changes:
+            if isinstance(change, RewriteCall):
+                self._codes += _swaps(change, files)
+
+    def __bool__(self) -> bool:
+        return bool(self._codes)
+
+    def use(self, *, patched: bool) -> None:
+        """Let the functions run the patched code from their next call on, or their own."""
+        for function, own, other in self._codes:
+            function.__code__ = other if patched else own
+
+    @contextmanager
+    def patched(self) -> Iterator[None]:
+        """Run the patched code inside."""
+        self.use(patched=True)
+        try:
+            yield
+        finally:
+            self.use(patched=False)
+
+
+def _swaps(
+    change: RewriteCall, files: Mapping[str, str]
+) -> list[tuple[FunctionType, CodeType, CodeType]]:
+    functions = [
+        each
+        for each in gc.get_objects()
+        if type(each) is FunctionType
+        and each.__code__.co_filename == change.file
+        and each.__code__.co_name == change.function
+        and change.line in _lines(each.__code__)
+    ]
+    text = files.get(change.file)
+    if not functions or text is None:
+        raise NotReplayableError(f"The function `{change.function}` was not found.")
+    module = compile(text, change.file, "exec", dont_inherit=True)
+    others = {(code.co_name, code.co_firstlineno): code for code in _inside(module)}
+    found = []
+    for function in functions:
+        own = function.__code__
+        other = others.get((own.co_name, own.co_firstlineno))
+        if other is None or other.co_freevars != own.co_freevars:
+            raise NotReplayableError(f"The function `{change.function}` can't be exchanged.")
+        found.append((function, own, other))
+    return found
+
+
+def _lines(code: CodeType) -> set[int | None]:
+    return {line for _, _, line in code.co_lines()}
+
+
+def _inside(code: CodeType) -> Iterator[CodeType]:
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield each
+            yield from _inside(each)
+
+
+def verify_rewritten(dataset: Any, changes: Sequence[Change], rewritten: Rewritten) -> None:
+    """Compare the elements of the operation that calls the functions, with each code.
+
+    Where two passes with the script's own code differ, only structure and types are compared.
+
+    Raises:
+        NotReplayableError: they differ, or can't be read.
+    """
+    for change in changes:
+        if not isinstance(change, RewriteCall):
+            continue
+        graph = Graph(dataset)
+        pass_caches_by(graph)
+        ids = {node.operation.id: node for node in graph.nodes() if node.operation is not None}
+        if change.op_id not in ids:
+            raise NotReplayableError("The operation that calls the function was not found.")
+        part = built(graph, ids[change.op_id], {})
+        own = first_elements(part, _ELEMENTS, _SECONDS).elements
+        with rewritten.patched():
+            other = first_elements(part, _ELEMENTS, _SECONDS).elements
+        again = first_elements(part, _ELEMENTS, _SECONDS).elements
+        repeats = difference_of(own, again, values=True) is None
+        difference = difference_of(own, other, values=repeats)
+        if difference is not None:
+            raise NotReplayableError(f"The elements differ: {difference}.")

@@ -1,0 +1,121 @@
+"""Calls in the user's Python that are known to be slow, at the line that runs most."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
+from pipediag.facts.pipeline import delay_ms, operations
+from pipediag.rules.bounds import less_input
+from pipediag.rules.relevance import weigh
+from pipediag.rules.rule import Meta
+from pipediag.session.edits import Edit, RewriteCall
+from pipediag.session.findings import Finding
+from pipediag.session.host import HotLine
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+from pipediag.vocabulary import Scalar
+
+_DRAWS = re.compile(r"\bchoice\(.*\bp\s*=")
+KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        _DRAWS,
+        "`choice(..., p=weights)` adds up all weights in each call: add them up once, before the "
+        "loop, and search in the sums (`cumulative.searchsorted(rng.random(n), side='right')`), "
+        "which draws the same numbers",
+    ),
+    (
+        re.compile(r"\bjson\.loads?\("),
+        "`json.loads` reads a text for each row: parse the data once and store it, or use a faster "
+        "parser (orjson)",
+    ),
+    (
+        re.compile(r"\.iterrows\(|\.i?loc\[|\.iat\["),
+        "a row of a DataFrame is made anew at each access: take NumPy arrays of the columns once "
+        "(`frame['x'].to_numpy()`) and index those",
+    ),
+    (
+        re.compile(r"\bnp\.(append|concatenate|vstack|hstack)\("),
+        "an array is copied at each call: collect rows in a list, or write into an array that is "
+        "made once",
+    ),
+    (
+        re.compile(r"\bhashlib\.|\.hexdigest\(|\bmd5\("),
+        "each text is hashed anew: hash it once before training, or with "
+        "`tf.strings.to_hash_bucket_fast` in a map of batches",
+    ),
+    (
+        re.compile(r"\b(tf|keras|K)\.(?!data\b)\w+.*\(|\.numpy\(\)"),
+        "an eager TensorFlow call takes tens of microseconds: use NumPy here, or put it into a map "
+        "of batches",
+    ),
+)
+"""Lines that are known to be slow, and what to do instead."""
+
+LINE_SHARE = Threshold(
+    "share of the samples of that thread in its line",
+    5.0,
+    "% of the samples",
+    "own choice: what is seen less often may be anywhere",
+)
+SLOW_CALL = Meta(
+    id="slow-python-call",
+    name="Slow Python call",
+    title_failed="The Python that makes the data makes a call that is known to be slow",
+    title_passed="No line of the data's Python is known to be slow",
+    why="NumPy's `choice` with weights took 131 of 157 ms of a step of 512 words, and under 5 ms "
+    "once the sums of its weights were kept.",
+    edit="Replace the call, or make it once for many rows.",
+    cost="None where the numbers stay the same.",
+    needs=("loop", "pipeline", "steps", "breakdown", "host"),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, LINE_SHARE),
+    severity="warn",
+    effect_on_results="same results",
+    untried="The call is not rewritten by itself.",
+    frees=("input_wait",),
+)
+
+
+def check_slow_call(session: Session) -> list[Finding]:
+    """Return a finding for the line of a generator's Python that runs most, where it is known."""
+    generators = [op for op in operations(session, "from_generator") if not op.made_by_framework]
+    assert session.host is not None
+    lines = [
+        line
+        for line in session.host.hot_python
+        if line.thread == "source" and line.percent >= LINE_SHARE.value and line.code
+    ]
+    if len(generators) != 1 or not lines:
+        return [SLOW_CALL.finding("pass", "")]
+    (op,) = generators
+    line = max(lines, key=lambda one: one.percent)
+    advice = next((text for known, text in KNOWN if known.search(line.code or "")), None)
+    weight = weigh(session, op)
+    if advice is None or weight.status != "fail":
+        return [SLOW_CALL.finding("pass", "", op=op)]
+    return [_finding(session, op, line, advice, weight.evidence)]
+
+
+def _finding(
+    session: Session, op: Operation, line: HotLine, advice: str, evidence: Mapping[str, Scalar]
+) -> Finding:
+    name = Path(line.file).name
+    wait = delay_ms(session, op) or 0.0
+    edit = None
+    if _DRAWS.search(line.code or ""):
+        edit = Edit(
+            id=f"{SLOW_CALL.id}:{name}:{line.line}",
+            label=f"sums of the weights made once, for the choice in line {line.line} of {name}",
+            changes=(RewriteCall(op.id, line.file, line.line, line.function),),
+        )
+    return SLOW_CALL.finding(
+        "fail",
+        f"At {name}:{line.line} {advice}.",
+        op=op,
+        place=(line.file, line.line),
+        evidence={**evidence, "line_percent_of_samples": line.percent},
+        edit=edit,
+        speedup_at_most=less_input(session, wait, on_cpu=False),
+    )

@@ -1,0 +1,70 @@
+"""The rule on known slow calls in a generator: when it fails, and when its edit is tried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.rules.slow_calls import check_slow_call
+from pipediag.session.edits import RewriteCall
+from pipediag.session.findings import Finding
+from pipediag.session.host import HotLine
+from tests.factories import make_host
+from tests.records import make_operation
+from tests.rules.sessions import session_of
+
+DRAWS = "drawn = rng.choice(words, 5, p=weights)"
+
+
+def found(code: str | None, percent: float = 80.0, self_ms: float = 6.0, **line: Any) -> Finding:
+    op = make_operation("rows", "from_generator", elements=1.0, self_ms_per_step=self_ms)
+    values: dict[str, Any] = {"file": "data.py", "line": 7, "function": "rows", "thread": "source"}
+    hot = HotLine(percent=percent, code=code, **{**values, **line})
+    (finding,) = check_slow_call(session_of(op, host=make_host(hot_python=[hot])))
+    return finding
+
+
+def test_a_draw_with_weights_is_rewritten() -> None:
+    finding = found(DRAWS)
+
+    assert finding.status == "fail"
+    assert (finding.file, finding.line) == ("data.py", 7)
+    assert finding.edit is not None
+    assert finding.edit.changes == (RewriteCall("rows", "data.py", 7, "rows"),)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "row = json.loads(line)",
+        "row = frame.iloc[i]",
+        "for _, row in frame.iterrows():",
+        "seen = np.append(seen, row)",
+        "key = hashlib.md5(text).hexdigest()",
+        "yield tf.cast(row, tf.float32)",
+        "loss = float(value.numpy())",
+    ],
+)
+def test_other_known_calls_are_advice_without_an_edit(code: str) -> None:
+    finding = found(code)
+
+    assert finding.status == "fail"
+    assert finding.edit is None
+
+
+@pytest.mark.parametrize(
+    ("code", "overrides"),
+    [
+        ("drawn = rng.choice(words, 5)", {}),
+        ("ds = tf.data.Dataset.range(3)", {}),
+        (None, {}),
+        (DRAWS, {"percent": 2.0}),
+        (DRAWS, {"thread": "training"}),
+        (DRAWS, {"self_ms": 0.01}),
+    ],
+)
+def test_what_is_not_known_or_costs_little_passes(
+    code: str | None, overrides: dict[str, Any]
+) -> None:
+    assert found(code, **overrides).status != "fail"
