@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from pipediag.encoding.terminal import printable
+from pipediag.encoding.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipediag.cli.common import deliver, say, text_width
-from pipediag.encoding.terminal import one_line
+from pipediag.encoding.text import one_line
 
 if TYPE_CHECKING:
     from pipediag.doctor.check import Check

@@ -138,7 +138,7 @@ def _print(session: Session, path: Path, color: bool | None) -> None:
 
 def _shown(diff: str, color: bool | None) -> str:
     """Return the diff, in colours for a terminal."""
-    from pipediag.encoding.diff import applicable
+    from pipediag.encoding.text import applicable
 
     text = applicable(diff)
     if not (sys.stdout.isatty() if color is None else color):

@@ -6,7 +6,7 @@ import hashlib
 import os
 from pathlib import Path, PurePath
 
-from pipediag.encoding.visible import clipped
+from pipediag.encoding.text import clipped
 from pipediag.session.model import Session
 from pipediag.vocabulary import RunPartName
 

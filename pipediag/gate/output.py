@@ -8,9 +8,16 @@ from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from pipediag.encoding import github, markdown, xml
-from pipediag.encoding.json import dumped
-from pipediag.encoding.terminal import lines
+from pipediag.encoding.markup import (
+    markdown_code,
+    markdown_heading,
+    markdown_row,
+    markdown_text,
+    xml_code,
+    xml_document,
+    xml_text,
+)
+from pipediag.encoding.text import github_command, json_line, lines
 from pipediag.facts.names import in_checkout
 from pipediag.gate.result import (
     OUTCOMES_WORST_FIRST,
@@ -68,7 +75,7 @@ def as_github(results: Sequence[GateResult]) -> str:
     advice was confirmed to gain most.
     """
     annotations = [
-        github.command("error", {"title": "pipediag"}, result.script_failure)
+        github_command("error", {"title": "pipediag"}, result.script_failure)
         for result in results
         if result.script_failure is not None
     ]
@@ -92,7 +99,7 @@ def _annotation(check: Check) -> str:
             properties["line"] = str(check.line)
     properties["title"] = f"pipediag {check.name}"
     message = "\n".join([check.sentence, *check.diff_lines])
-    return github.command(_ANNOTATIONS[check.outcome], properties, message)
+    return github_command(_ANNOTATIONS[check.outcome], properties, message)
 
 
 def as_markdown(results: Sequence[GateResult]) -> str:
@@ -123,7 +130,7 @@ def _markdown_worst_first(results: Sequence[GateResult]) -> Iterator[tuple[int, 
     """Yield each row or sentence with the number of its result."""
     for at, result in enumerate(results):
         if result.script_failure is not None:
-            yield at, markdown.text(result.script_failure)
+            yield at, markdown_text(result.script_failure)
     for outcome in OUTCOMES_WORST_FIRST:
         for at, result in enumerate(results):
             checks = (check for check in result.checks if check.outcome == outcome)
@@ -131,16 +138,16 @@ def _markdown_worst_first(results: Sequence[GateResult]) -> Iterator[tuple[int, 
 
 
 def _markdown_head(result: GateResult) -> list[str]:
-    heading = markdown.heading(3, result.label, result.status_word)
+    heading = markdown_heading(3, result.label, result.status_word)
     return [heading, "", *([] if result.script_failure is not None else _MARKDOWN_HEADER)]
 
 
 def _markdown_below(result: GateResult) -> Iterator[list[str]]:
     """Yield notes and diffs, which are shown as far as they fit."""
-    yield from ([markdown.text(note), ""] for note in result.notes)
+    yield from ([markdown_text(note), ""] for note in result.notes)
     for check in result.checks:
         if found := check.diff_lines:
-            yield [f"{markdown.text(check.name)}:", "", *markdown.code("diff", found), ""]
+            yield [f"{markdown_text(check.name)}:", "", *markdown_code("diff", found), ""]
 
 
 def _length(block: Sequence[str]) -> int:
@@ -159,7 +166,7 @@ def _markdown_row(check: Check) -> str:
         check.location_in_checkout,
         check.sentence,
     )
-    return markdown.row(cells)
+    return markdown_row(cells)
 
 
 def as_junit(results: Sequence[GateResult]) -> str:
@@ -174,11 +181,11 @@ def as_junit(results: Sequence[GateResult]) -> str:
     # Not `skipped`: in the schema that Jenkins checks reports against, only a suite has it.
     for name in ("tests", "failures", "errors"):
         root.set(name, str(sum(int(suite.get(name, 0)) for suite in root)))
-    return xml.document(root)
+    return xml_document(root)
 
 
 def _junit_suite(result: GateResult) -> ET.Element:
-    suite = ET.Element("testsuite", name=xml.text(result.label))
+    suite = ET.Element("testsuite", name=xml_text(result.label))
     if result.script_failure is not None:
         case = _junit_case(suite, "script", result)
         _junit_problem(case, "error", "script failed", result.script_failure)
@@ -204,23 +211,23 @@ def _add_junit_check(suite: ET.Element, check: Check, result: GateResult) -> Non
         case "inconclusive" if check in result.undecided and not result.allow_inconclusive:
             _junit_problem(case, "error", "inconclusive", said)
         case "inconclusive":
-            ET.SubElement(case, "skipped", message=xml.text(said))
+            ET.SubElement(case, "skipped", message=xml_text(said))
         case "warn":
-            ET.SubElement(case, "system-out").text = xml.text(f"Warning: {said}")
+            ET.SubElement(case, "system-out").text = xml_text(f"Warning: {said}")
         case "pass":
-            ET.SubElement(case, "system-out").text = xml.text(said)
+            ET.SubElement(case, "system-out").text = xml_text(said)
 
 
 def _junit_case(suite: ET.Element, name: str, result: GateResult) -> ET.Element:
-    classname = xml.text(f"pipediag.{result.label}")
-    return ET.SubElement(suite, "testcase", classname=classname, name=xml.text(name))
+    classname = xml_text(f"pipediag.{result.label}")
+    return ET.SubElement(suite, "testcase", classname=classname, name=xml_text(name))
 
 
 def _junit_problem(
     case: ET.Element, tag: str, kind: str, sentence: str, more: Sequence[str] = ()
 ) -> None:
-    element = ET.SubElement(case, tag, message=xml.text(sentence), type=kind)
-    element.text = "\n".join([xml.text(sentence), *map(xml.code, more)])
+    element = ET.SubElement(case, tag, message=xml_text(sentence), type=kind)
+    element.text = "\n".join([xml_text(sentence), *map(xml_code, more)])
 
 
 def as_json(results: Sequence[GateResult]) -> str:
@@ -240,7 +247,7 @@ def _json_line(result: GateResult) -> str:
         "notes": list(result.notes),
         "checks": [asdict(check) for check in result.worst_checks_first],
     }
-    return dumped(_finite(content))
+    return json_line(_finite(content))
 
 
 def _finite(value: Any) -> Any:

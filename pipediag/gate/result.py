@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pipediag.encoding.diff import applicable
+from pipediag.encoding.text import applicable
 from pipediag.errors import ExitStatus
 from pipediag.facts.names import in_checkout
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipediag.encoding.terminal import one_line
+from pipediag.encoding.text import one_line
 from pipediag.runner.source_files import excerpts
 from pipediag.session.model import Session
 

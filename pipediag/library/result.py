@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipediag.encoding.visible import visible
+from pipediag.encoding.text import visible
 from pipediag.errors import PipediagError
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session

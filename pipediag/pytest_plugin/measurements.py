@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 import pytest
 
 from pipediag.doctor.cpu import BUSY_SHARE
-from pipediag.encoding.terminal import one_line, printable
+from pipediag.encoding.text import one_line, printable
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.sensors.other_programs import others_percent, read_cpus
 

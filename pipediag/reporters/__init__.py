@@ -74,7 +74,7 @@ def write_formats(session: Session, directory: Path, formats: Sequence[str]) -> 
 
 def failure_of(what: str, error: Exception) -> str:
     """Return the sentence for an error of our own in making a report, with where it was raised."""
-    from pipediag.encoding.terminal import one_line
+    from pipediag.encoding.text import one_line
 
     last = traceback.extract_tb(error.__traceback__)[-1:]
     where = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in last)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipediag.encoding import markdown
-from pipediag.encoding.visible import clipped
+from pipediag.encoding.markup import markdown_heading, markdown_row, markdown_text
+from pipediag.encoding.text import clipped
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.order import culprit_place
 from pipediag.reporters.words import labels, run_parts, step_parts, step_words, verdict_words
@@ -49,7 +49,7 @@ def _verdict(session: Session) -> list[str]:
     severity = verdict_words.shown(session)
     title = f"{verdict_words.label(session)}, {severity.text}"
     said = " ".join(filter(None, (verdict.summary, step_parts.largest(session))))
-    lines = [markdown.heading(2, "pipediag", title), "", _text(said)]
+    lines = [markdown_heading(2, "pipediag", title), "", _text(said)]
     tried = headline(session)
     if tried is not None:
         lines += ["", f"**{_text(str(tried))}**"]
@@ -60,26 +60,26 @@ def _verdict(session: Session) -> list[str]:
 
 def _first(session: Session) -> list[str]:
     first = first_advice(session)
-    title = markdown.heading(3, "What to do first")
+    title = markdown_heading(3, "What to do first")
     if first is None:
         nothing = nothing_worth_doing(session)
         return [] if nothing is None else [title, "", _text(nothing)]
     lines = [title, "", _text(first.finding.advice)]
     gains = [
-        f"- For {markdown.text(gain.of_what)}: {markdown.text(gain.text)}" for gain in first.gains
+        f"- For {markdown_text(gain.of_what)}: {markdown_text(gain.text)}" for gain in first.gains
     ]
     return [*lines, *(["", *gains] if gains else []), "", _text(first.proof)]
 
 
 def _text(value: str) -> str:
-    return markdown.text(clipped(value, _LONGEST_TEXT))
+    return markdown_text(clipped(value, _LONGEST_TEXT))
 
 
 def _run(session: Session) -> list[str]:
     if session.run is None:
         return []
     rows = [
-        markdown.row(
+        markdown_row(
             [
                 RUN_PART[part.name],
                 seconds(part.seconds),
@@ -89,8 +89,8 @@ def _run(session: Session) -> list[str]:
         )
         for part in run_parts.parts_of(session.run)
     ]
-    head = [markdown.heading(3, "Where the run's time goes"), ""]
-    said = f"{markdown.text(run_parts.whole(session.run))}."
+    head = [markdown_heading(3, "Where the run's time goes"), ""]
+    said = f"{markdown_text(run_parts.whole(session.run))}."
     return [*head, said, "", "| Part | Time | Share | Known by |", "|---|--:|--:|---|", *rows]
 
 
@@ -98,7 +98,7 @@ def _step(session: Session) -> list[str]:
     if session.breakdown is None or session.steps is None:
         return []
     rows = [
-        markdown.row(
+        markdown_row(
             [
                 labels.STEP_CLASS[name],
                 milliseconds(share.ms),
@@ -114,9 +114,9 @@ def _step(session: Session) -> list[str]:
     if session.ceiling is not None and session.ceiling.speedup_if_input_free is not None:
         said.append(f"With free input: {step_words.free_input(session)}.")
     return [
-        markdown.heading(3, "Where a step's time goes"),
+        markdown_heading(3, "Where a step's time goes"),
         "",
-        markdown.text(" ".join(said)),
+        markdown_text(" ".join(said)),
         "",
         "| Class | Per step | Share | 95 % interval |",
         "|---|--:|--:|--:|",
@@ -130,10 +130,10 @@ def _findings(session: Session) -> list[str]:
     if not shown:
         return []
     places = SourceNames(session)
-    rows = [markdown.row(_cells(finding, places)) for finding in shown[:MOST_FINDINGS]]
+    rows = [markdown_row(_cells(finding, places)) for finding in shown[:MOST_FINDINGS]]
     more = len(shown) - MOST_FINDINGS
     return [
-        markdown.heading(3, "Findings"),
+        markdown_heading(3, "Findings"),
         "",
         "| Rule | Finding | Where | Trial |",
         "|---|---|---|---|",
@@ -164,4 +164,4 @@ def _where_it_ran(session: Session) -> list[str]:
         "pipediag": session.pipediag_version,
     }
     rows = [f"- {name}: {_text(value)}" for name, value in facts.items() if value]
-    return [markdown.heading(3, "Where it ran"), "", *rows]
+    return [markdown_heading(3, "Where it ran"), "", *rows]

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
-from pipediag.encoding.visible import without_styles
+from pipediag.encoding.text import without_styles
 from pipediag.errors import PipediagError
 from pipediag.runner.child_connection import ChildGone, CommandPipe, MessageReader, OnTrials
 from pipediag.runner.progress import Busy, OnProgress

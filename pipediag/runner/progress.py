@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TextIO
 
-from pipediag.encoding.github import inert
-from pipediag.encoding.terminal import one_line
+from pipediag.encoding.text import inert, one_line
 from pipediag.session.messages import (
     Ended,
     FromChild,

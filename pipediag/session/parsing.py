@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from pipediag.encoding.visible import without_surrogates
+from pipediag.encoding.text import without_surrogates
 from pipediag.errors import PipediagError
 
 MOST_BYTES = 128 * 2**20

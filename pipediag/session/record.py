@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticSerializationError
 
-from pipediag.encoding.json import harmless
+from pipediag.encoding.text import harmless_json
 from pipediag.session.parsing import storable
 
 Interval = Annotated[tuple[float, float], Field(description="95 % interval: low, high")]
@@ -31,11 +31,11 @@ def shared_fields(record: type[Record], recorded: object) -> dict[str, Any]:
 def to_json(record: Record, indent: int | None = None) -> str:
     """The record as JSON: UTF-8 whatever a file may be called, and harmless where it is printed."""
     try:
-        return harmless(record.model_dump_json(indent=indent))
+        return harmless_json(record.model_dump_json(indent=indent))
     except PydanticSerializationError:
         # A name of a file that is no UTF-8 came in from a command line or an environment.
         valid = type(record).model_validate(storable(record.model_dump()))
-        return harmless(valid.model_dump_json(indent=indent))
+        return harmless_json(valid.model_dump_json(indent=indent))
 
 
 def build_validators(record: type[Record]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipediag.encoding.terminal import one_line
+from pipediag.encoding.text import one_line
 from pipediag.errors import PipediagError
 from pipediag.session.files import SESSION_FILE, write_text
 from pipediag.session.model import SCHEMA_VERSION, Session

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
+from collections.abc import Iterable, Iterator
+from itertools import groupby, zip_longest
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +25,11 @@ from pipediag.reporters.tables import csv as tables
 from pipediag.reporters.terminal import summary as terminal
 from pipediag.session.model import Session
 from pipediag.session.store import dump_session, load_session
-from tests.encoding import mutations
-from tests.encoding.mutations import Change, Place
-from tests.encoding.poisoned import CLEAN
+from tests.encoding.poisoned import CLEAN, session_content
+
+Place = tuple[str | int, ...]
+"""Keys and numbers of items, from outside in."""
+MISSING = object()
 
 LIMITED = GateConfig(
     max_input_wait_percent=1,
@@ -36,7 +42,7 @@ LIMITED = GateConfig(
 
 
 def read(folder: Path, content: dict[str, Any]) -> Session | None:
-    """The session, if it is taken for one."""
+    """Return the session, or nothing where it is refused."""
     file = folder / "session.json"
     file.write_text(json.dumps(content), encoding="utf-8")
     try:
@@ -46,7 +52,7 @@ def read(folder: Path, content: dict[str, Any]) -> Session | None:
 
 
 def show_everywhere(session: Session) -> None:
-    """In every medium."""
+    """Write the session in every medium."""
     for config in (GateConfig(), LIMITED):
         results = [evaluate(session, config), evaluate_runs([session] * 3, config)]
         for name in FORMATS:
@@ -64,45 +70,67 @@ def show_everywhere(session: Session) -> None:
     dump_session(session)
 
 
-def shown_everywhere(folder: Path, content: dict[str, Any]) -> bool:
-    """Whether the session was taken for one; then every medium shows it."""
-    session = read(folder, content)
-    if session is not None:
-        show_everywhere(session)
-    return session is not None
+def parts(content: Any, place: Place = ()) -> Iterator[Place]:
+    """Yield every key, and every item that is a list or an object."""
+    if not isinstance(content, dict | list):
+        return
+    for key, item in content.items() if isinstance(content, dict) else enumerate(content):
+        if isinstance(key, str) or isinstance(item, dict | list):
+            yield (*place, key)
+        yield from parts(item, (*place, key))
+
+
+def with_number(value: Any, number: float) -> Any:
+    """Return the value with this in the place of every number."""
+    match value:
+        case bool():
+            return value
+        case int() | float():
+            return number
+        case list():
+            return [with_number(item, number) for item in value]
+        case dict():
+            return {key: with_number(item, number) for key, item in value.items()}
+    return value
+
+
+def changed(places: Iterable[Place], other: Any) -> dict[str, Any]:
+    """Return a full session with something else at these places, none of them within another."""
+    content = session_content(CLEAN)
+    for place in places:
+        holder: Any = content
+        for key in place[:-1]:
+            holder = holder[key]
+        if other is MISSING:
+            del holder[place[-1]]
+        else:
+            holder[place[-1]] = copy.deepcopy(other)
+    return content
 
 
 @pytest.mark.parametrize("number", [0, -1, 1e19, -1e19, 5e-324])
 def test_numbers_that_no_measurement_gives(tmp_path: Path, number: float) -> None:
+    content = session_content(CLEAN)
     taken = {
         section: session
-        for section, content in mutations.with_every_number(number)
-        if (session := read(tmp_path, content)) is not None
+        for section, value in content.items()
+        if (session := read(tmp_path, {**content, section: with_number(value, number)}))
     }
     assert "breakdown" in taken
     for session in taken.values():
         show_everywhere(session)
 
 
-@pytest.mark.parametrize(
-    ("places", "change"),
-    [
-        (mutations.parts(), mutations.replaced_by([])),
-        (mutations.parts(), mutations.replaced_by({})),
-        (mutations.parts(), mutations.replaced_by(None)),
-        (mutations.keys(), mutations.removed),
-    ],
-    ids=["empty lists", "empty objects", "nothing", "without a key"],
-)
-def test_parts_that_are_missing_or_of_another_kind(
-    tmp_path: Path, places: list[Place], change: Change
-) -> None:
-    taken = [one for one in places if read(tmp_path, mutations.changed([one], change)) is not None]
+@pytest.mark.parametrize("other", [[], {}, None, MISSING], ids=["[]", "{}", "null", "missing"])
+def test_parts_that_are_missing_or_of_another_kind(tmp_path: Path, other: Any) -> None:
+    places = list(parts(session_content(CLEAN)))
+    if other is MISSING:
+        places = [place for place in places if isinstance(place[-1], str)]
+    taken = [place for place in places if read(tmp_path, changed([place], other)) is not None]
     assert 0 < len(taken) < len(places)
-    shown: list[Place] = []
-    for group in mutations.one_of_each_section(taken):
-        session = read(tmp_path, mutations.changed(group, change))
+    # One part of each section at once: as many sessions to show as the largest section has parts.
+    sections = groupby(taken, key=itemgetter(0))
+    for group in zip_longest(*(list(places) for _, places in sections)):
+        session = read(tmp_path, changed(filter(None, group), other))
         assert session is not None, group
         show_everywhere(session)
-        shown += group
-    assert sorted(shown, key=str) == sorted(taken, key=str)

@@ -6,19 +6,23 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from xml.etree import ElementTree as ET
 
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich.console import Console
 
+from pipediag.cli.common import FORMATS
+from pipediag.gate.baseline import compare_with_baseline
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
 from pipediag.gate.output import render
+from pipediag.gate.result import GateResult
 from pipediag.profiles import dump_trace_report
 from pipediag.reporters import json as json_reporter
 from pipediag.reporters import markdown
@@ -52,82 +56,94 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("sessions")
 
 
-class Pair:
-    """The poisoned session and the same one with harmless words."""
-
-    def __init__(self, folder: Path, variant: dict[str, Any]) -> None:
-        self.clean = stored(folder, session_content(CLEAN, **variant))
-        self.poisoned = stored(folder, session_content(POISON, **variant))
-
-
-def stored(folder: Path, content: dict[str, Any]) -> Session:
-    file = folder / "session.json"
-    file.write_text(json.dumps(content), encoding="utf-8")
-    return load_session(file)
+class Pair(NamedTuple):
+    clean: Session
+    poisoned: Session
 
 
 @pytest.fixture
 def pair(folder: Path, variant: dict[str, Any]) -> Pair:
-    return Pair(folder, variant)
+    """Return the session with harmless words, and the same one with poisoned texts."""
+
+    def stored(text: str) -> Session:
+        file = folder / "session.json"
+        file.write_text(json.dumps(session_content(text, **variant)), encoding="utf-8")
+        return load_session(file)
+
+    return Pair(stored(CLEAN), stored(POISON))
 
 
-def gate(session: Session, name: str, config: GateConfig) -> str:
-    return render(name, [evaluate(session, config)])
-
-
+FAIL_ON_WARN = GateConfig(fail_on="warn")
 LIMITED = GateConfig(max_input_wait_percent=1, max_overhead_percent=1, fail_on="warn")
-both_configs = pytest.mark.parametrize("config", [GateConfig(fail_on="warn"), LIMITED])
+MARKDOWN = MarkdownIt("commonmark").enable("table")
+
+
+def markdown_shape(text: str) -> list[str]:
+    """Return the types of the elements, and refuse markup of a stranger's."""
+
+    def nodes(tokens: Iterable[Token]) -> Iterator[Token]:
+        for token in tokens:
+            yield token
+            yield from nodes(token.children or [])
+
+    assert commands(text) == []
+    found = list(nodes(MARKDOWN.parse(text)))
+    spoken = [node for node in found if node.type in ("text", "text_special")]
+    assert not any(re.search(r"[@#]\w|GH-\d|://|www\.", node.content) for node in spoken)
+    assert {node.content for node in found if node.type == "html_inline"} <= {"<!-- -->"}
+    return [node.type for node in found if "text" not in node.type and node.type != "html_inline"]
+
+
+def json_shape(value: Any) -> Any:
+    """Return a JSON value without its texts."""
+    match value:
+        case dict():
+            return {key: json_shape(item) for key, item in value.items()}
+        case list():
+            return [json_shape(item) for item in value]
+        case str():
+            return "text"
+    return value
+
+
+def properties_of_annotations(text: str) -> list[list[str]]:
+    return [
+        re.findall(r"(?:\A::\w+ |,)(\w+)=", line.split("::", 2)[0] or line.rsplit("::", 1)[0])
+        for line in commands(text)
+    ]
+
+
+SHAPES: dict[str, Callable[[str], Any]] = {
+    "github": properties_of_annotations,
+    "json": lambda text: json_shape(json.loads(text.encode())),
+    "junit": lambda text: [(e.tag, sorted(e.attrib)) for e in ET.fromstring(text.encode()).iter()],
+    "markdown": markdown_shape,
+}
+
+
+def gate_results(session: Session, text: str) -> list[GateResult]:
+    results = [evaluate(session, config) for config in (FAIL_ON_WARN, LIMITED)]
+    for ratios_only in (False, True):
+        runs, labels = [session], (text, text)
+        results.append(
+            compare_with_baseline(runs, runs, GateConfig(), labels, ratios_only=ratios_only)
+        )
+    return results
 
 
 @every_variant
-@both_configs
-@pytest.mark.parametrize("name", ["text", "github"])
-def test_the_gate_gives_a_runner_no_other_commands(
-    pair: Pair, config: GateConfig, name: str
-) -> None:
-    clean, poisoned = gate(pair.clean, name, config), gate(pair.poisoned, name, config)
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_gates_result_has_the_shape_that_harmless_texts_give(pair: Pair, name: str) -> None:
+    results = gate_results(pair.clean, CLEAN), gate_results(pair.poisoned, POISON)
+    for of_clean, of_poisoned in zip(*results, strict=True):
+        clean, poisoned = render(name, [of_clean]), render(name, [of_poisoned])
 
-    assert len(commands(poisoned)) == len(commands(clean))
-    assert "##[" not in poisoned
-    assert poisoned.count("\n") == clean.count("\n")
-    assert not acting(poisoned)
-
-
-@every_variant
-@both_configs
-def test_an_annotation_has_the_properties_that_we_gave_it(pair: Pair, config: GateConfig) -> None:
-    clean, poisoned = (
-        [
-            re.findall(r"(?:\A::\w+ |,)(\w+)=", line.split("::", 2)[0] or line.rsplit("::", 1)[0])
-            for line in commands(gate(session, "github", config))
-        ]
-        for session in (pair.clean, pair.poisoned)
-    )
-    assert poisoned == clean
-
-
-def nodes(tokens: list[Token]) -> Iterator[Token]:
-    for token in tokens:
-        yield token
-        yield from nodes(token.children or [])
-
-
-@every_variant
-@both_configs
-def test_markdown_holds_the_same_elements(pair: Pair, config: GateConfig) -> None:
-    parser = MarkdownIt("commonmark").enable("table")
-    shapes = []
-    for session in (pair.clean, pair.poisoned):
-        text = gate(session, "markdown", config)
-        assert not acting(text)
-        assert commands(text) == []
-        found = list(nodes(parser.parse(text)))
-        spoken = [node for node in found if node.type in ("text", "text_special")]
-        assert not any(re.search(r"[@#]\w|GH-\d|://|www\.", node.content) for node in spoken)
-        markup = [node.content for node in found if node.type == "html_inline"]
-        assert set(markup) <= {"<!-- -->"}
-        shapes.append([n.type for n in found if "text" not in n.type and n.type != "html_inline"])
-    assert shapes[0] == shapes[1]
+        assert not acting(poisoned)
+        assert "##[" not in poisoned
+        assert len(commands(poisoned)) == len(commands(clean))
+        assert poisoned.count("\n") == clean.count("\n")
+        if shape := SHAPES.get(name):
+            assert shape(poisoned) == shape(clean)
 
 
 def printed(session: Session, *, width: int, verbose: bool = False, style: bool = False) -> str:
@@ -219,17 +235,10 @@ def test_a_page_has_the_same_kinds_of_elements(pair: Pair) -> None:
 
 @every_variant
 def test_the_report_as_markdown_holds_the_same_elements(pair: Pair) -> None:
-    parser = MarkdownIt("commonmark").enable("table")
-    shapes = []
-    for session in (pair.clean, pair.poisoned):
-        text = markdown.render(session)
-        assert not acting(text)
-        assert commands(text) == []
-        found = list(nodes(parser.parse(text)))
-        markup = [node.content for node in found if node.type == "html_inline"]
-        assert set(markup) <= {"<!-- -->"}
-        shapes.append([n.type for n in found if "text" not in n.type and n.type != "html_inline"])
-    assert shapes[0] == shapes[1]
+    clean, poisoned = markdown.render(pair.clean), markdown.render(pair.poisoned)
+
+    assert not acting(poisoned)
+    assert markdown_shape(poisoned) == markdown_shape(clean)
 
 
 @every_variant

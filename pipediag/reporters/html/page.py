@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipediag.encoding.html import shown
+from pipediag.encoding.markup import html_value
 from pipediag.facts.embeddings import plan_memory
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.order import culprit_place, to_act_on
@@ -163,7 +163,7 @@ def environment() -> Environment:
     templates = Environment(
         loader=PackageLoader("pipediag.reporters.html"),
         autoescape=True,
-        finalize=shown,
+        finalize=html_value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

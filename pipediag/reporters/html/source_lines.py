@@ -10,7 +10,7 @@ from typing import Literal
 
 from markupsafe import Markup, escape
 
-from pipediag.encoding.diff import applicable
+from pipediag.encoding.text import applicable
 from pipediag.facts.order import SourcePlace
 from pipediag.reporters.words.first_advice import FirstAdvice
 from pipediag.session.findings import Finding

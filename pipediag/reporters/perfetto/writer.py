@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count, repeat
 from typing import Any, TextIO
 
-from pipediag.encoding.json import harmless
+from pipediag.encoding.text import harmless_json
 from pipediag.trace.events import Times
 
 
@@ -123,7 +123,7 @@ class TraceWriter:
 
 def encoded(value: Any) -> str:
     """JSON without blanks; what is no UTF-8 in a profile comes as escapes."""
-    return harmless(json.dumps(value, separators=(",", ":"), default=str))
+    return harmless_json(json.dumps(value, separators=(",", ":"), default=str))
 
 
 def arguments_of(values: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pipediag.encoding.csv import TableWriter
+from pipediag.encoding.markup import write_csv
 from pipediag.facts.devices import block_start_ms, profile_clock
 from pipediag.facts.names import run_id
 from pipediag.reporters.tables.detail_rows import (
@@ -287,7 +287,7 @@ def _gap_rows(session: Session) -> Iterator[Row]:
 def as_text(columns: Sequence[str], rows: Iterable[Row]) -> str:
     """Return the table as CSV, with a header."""
     stream = io.StringIO()
-    TableWriter(stream, columns).writerows(_in_order(row, columns) for row in rows)
+    write_csv(stream, columns, (_in_order(row, columns) for row in rows))
     return stream.getvalue()
 
 

@@ -9,7 +9,7 @@ from codecs import getwriter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipediag.encoding.csv import TableWriter
+from pipediag.encoding.markup import write_csv
 from pipediag.measures.profile import all_gaps
 from pipediag.reporters.tables.device_rows import GAP_COLUMNS
 from pipediag.session.files import replacing
@@ -31,7 +31,7 @@ def write_gap_table(path: Path, summaries: Sequence[tuple[str, TraceSummary]]) -
         PipediagError: a file cannot be written.
     """
     with replacing(path) as file:
-        TableWriter(getwriter("utf-8")(file), GAP_COLUMNS).writerows(_all_rows(summaries))
+        write_csv(getwriter("utf-8")(file), GAP_COLUMNS, _all_rows(summaries))
 
 
 def _all_rows(summaries: Sequence[tuple[str, TraceSummary]]) -> Iterator[tuple[Scalar, ...]]:

@@ -7,8 +7,7 @@ import re
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 
-from pipediag.encoding.github import inert
-from pipediag.encoding.visible import visible
+from pipediag.encoding.text import inert, visible
 
 _ASCII = str.maketrans(
     {

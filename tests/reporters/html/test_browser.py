@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.encoding.visible import visible
+from pipediag.encoding.text import visible
 from pipediag.reporters.html.page import render
 from pipediag.session.model import Session
 from tests import browser, factories

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.encoding.visible import visible
+from pipediag.encoding.text import visible
 from pipediag.reporters.html import inline_script
 from pipediag.reporters.html import page as html
 from pipediag.reporters.words import labels
