@@ -1,6 +1,6 @@
 """Inside the user's process: the only room that touches TensorFlow and Keras."""
 
 from pipediag.capture.capture import Capture
-from pipediag.capture.stop_script import StopScript
+from pipediag.capture.guard import StopScript
 
 __all__ = ["Capture", "StopScript"]

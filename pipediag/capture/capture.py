@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.capture.callsites import call_site
-from pipediag.capture.environment import describe_environment
 from pipediag.capture.frameworks.hooking import hook_now, install_hooks
 from pipediag.capture.frameworks.registry import FRAMEWORKS
 from pipediag.capture.frameworks.replaced import Replaced
@@ -24,18 +23,18 @@ from pipediag.capture.frameworks.tensorflow.live_iterators import (
     park_python_functions,
 )
 from pipediag.capture.guard import Guard, nothing
-from pipediag.capture.interrupts import HeldInterrupts
 from pipediag.capture.link import CommandPipe, Teller
 from pipediag.capture.loops.registry import LoopRegistry
-from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
 from pipediag.capture.measuring.profiler import Profiler
-from pipediag.capture.measuring.stacks import SWITCH_INTERVAL
+from pipediag.capture.measuring.sampling import SWITCH_INTERVAL
+from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
-from pipediag.capture.recorder import Recorder, open_journal
+from pipediag.capture.recorder import Recorder, describe_environment, open_journal
 from pipediag.capture.replay.making_again import enter_as_it_is, made_again
-from pipediag.capture.timeline.timeline import Timeline
+from pipediag.capture.signals import HeldInterrupts
+from pipediag.capture.timeline import Timeline
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.in_graph import InGraphLoops

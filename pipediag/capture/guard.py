@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from pipediag.capture.signal_handlers import let_pass
+from pipediag.capture.signals import let_pass
 
 GUARD_FILE = __file__
 """Frames of this file lie between a hook and what it calls."""
@@ -204,3 +204,10 @@ def _text(error: Exception) -> str:
     except Exception:
         return "it can't be shown"
     return text[:300] or "without a message"
+
+
+class StopScript(BaseException):
+    """Raised in the script's training thread when enough was measured.
+
+    Not an Exception, so that the script's own handlers let it pass.
+    """

@@ -8,7 +8,7 @@ import select
 import time
 from contextlib import suppress
 
-from pipediag.capture.broken_pipes import broken_pipes_are_errors
+from pipediag.capture.signals import broken_pipes_are_errors
 from pipediag.session.messages import (
     COMMANDS,
     Answer,

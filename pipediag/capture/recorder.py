@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -137,3 +137,22 @@ class Recorder:
 
 def _call_python(operations: Iterable[RecordedOperation]) -> bool:
     return any(operation.calls_python for operation in operations)
+
+
+Description = Callable[[RecordedEnvironment], None]
+"""Fills in what one framework says of itself."""
+
+
+def describe_environment(
+    environment: RecordedEnvironment, descriptions: Iterable[Description]
+) -> None:
+    """Fill in what the modules that the script has imported say; nothing new is imported."""
+    environment.cuda_visible_devices = os.environ.get("CUDA_VISIBLE_DEVICES")
+    environment.numpy = version_of("numpy")
+    for describe in descriptions:
+        describe(environment)
+
+
+def version_of(module: str) -> str | None:
+    """The version of a module that the script has imported, if it has one."""
+    return getattr(sys.modules.get(module), "__version__", None)

@@ -1,18 +1,26 @@
-"""What runs the steps of a loop, and what it runs them on, as far as measuring and trying ask it.
+"""Interfaces through which measuring and trying use a framework, and what they exchange.
 
-Each loop has one, which its framework's hooks give it.
+`Runtime` runs the steps of a loop, `Trainer` runs a loop for the script as Keras's `fit` does, and
+`StepTables` tells of the embedding tables that a step trains. Frameworks' hooks implement them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, Protocol
 
-from pipediag.capture.step_tables import EagerSteps, KeptBatch, StepTables, Tokens
+from pipediag.session.edits import SkipCallback
+from pipediag.session.recorded_keras import RecordedKeras
 from pipediag.session.recorded_model import ModelNode
-from pipediag.vocabulary import Scalar
+from pipediag.session.recorded_tables import (
+    RecordedSoftmax,
+    RecordedTableUse,
+    RecordedVariable,
+)
+from pipediag.vocabulary import LoopRole, Scalar
 
 
 @dataclass(frozen=True)
@@ -144,3 +152,254 @@ class Runtime(Protocol):
 
     def clock(self) -> Clock:
         """For the devices that it has now."""
+
+
+Settings = dict[str, Any]
+"""How a model is compiled, where that is not as the user compiled it."""
+
+
+@dataclass
+class TrainersPhase:
+    """A method of the trainer's on the stack, with the frame that tells of its model."""
+
+    role: LoopRole
+    method: str
+    frame: FrameType
+
+
+class Variants(Protocol):
+    """One model, compiled otherwise in the middle of its training, and back again."""
+
+    def check(self, settings: Settings) -> None:
+        """See whether it can be compiled so.
+
+        Raises:
+            NotReplayableError: it can't.
+        """
+
+    def use(self, settings: Settings) -> None:
+        """Train with these settings from the next step on; none are the user's own."""
+
+    def batches_per_step(self, settings: Settings, own: int) -> int:
+        """Batches that one step takes, `own` without settings."""
+
+    def on_elements(self, settings: Settings) -> Callable[..., Any] | None:
+        """What the pipeline does in the model's place with these settings, as a function for its
+        `map`; None where that is nothing."""
+
+
+class Trainer(Protocol):
+    """One framework's way to train for the script."""
+
+    @property
+    def name(self) -> str:
+        """As the user knows it."""
+
+    def phase_of(self, frames: Iterable[FrameType]) -> TrainersPhase | None:
+        """What of it the frames (innermost first) run in, or None outside of it."""
+
+    def passes_a_batch_on(self, frames: Iterable[FrameType]) -> bool:
+        """Whether the iterator that the frames (innermost first) make is only how a batch of the
+        script's gets to a step."""
+
+    def fed_model(self, frames: Iterable[FrameType]) -> Any:
+        """What is trained on a batch that the script has, by a method of the trainer's that the
+        frames (innermost first) run in; None where that is none of its."""
+
+    def data_walker(self, frame: FrameType) -> Any:
+        """What walks over the data of a running `fit`, and of no other call; None if unknown."""
+
+    def planned_steps(self, frame: FrameType) -> int | None:
+        """Steps that a running `fit` was asked for; None where that is not known yet."""
+
+    def batches_per_call(self, frame: FrameType) -> int:
+        """Batches that each step of a running `fit` takes."""
+
+    def model_of(self, frame: FrameType) -> Any:
+        """What a running `fit` trains."""
+
+    def callbacks_of(self, frame: FrameType) -> Any:
+        """What a running `fit` calls beside its steps; None where that is not known."""
+
+    def callbacks_named(self, callbacks: Any, skipped: Sequence[SkipCallback]) -> list[Any]:
+        """Those of them that the changes name, which steps can be made without.
+
+        Raises:
+            NotReplayableError: there is none such, or it is not called where it could be left out.
+        """
+
+    def describe(self, frame: FrameType) -> RecordedKeras:
+        """What a running `fit` tells, once a first step has built its model."""
+
+    def known_tables(self, model: Any) -> list[KnownTable]:
+        """The embedding tables of a model that was built."""
+
+    def vocabularies(self, model: Any) -> list[Vocabulary]:
+        """The tables of tokens in its layers."""
+
+    def batch_size(self, frame: FrameType) -> int | None:
+        """Rows of a batch, where a running `fit` knows them."""
+
+    def variants(self, model: Any, failed: Callable[[BaseException], None]) -> Variants:
+        """The model as it is; `failed` is told of an error in a step that is compiled otherwise."""
+
+
+class UnreadableStepError(Exception):
+    """Why a step, or the ids in it, can't be read, as a sentence."""
+
+
+@dataclass(frozen=True)
+class KnownTable:
+    """What a trainer knows of a table that its model has."""
+
+    variable: Any
+    record: RecordedVariable
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """A table of tokens in front of an embedding, which gives the ids."""
+
+    handle: Any
+    """By which a traced step knows it."""
+    out_of_vocabulary: tuple[int, ...]
+    """The ids of tokens that are not in it."""
+    zero_is_a_token: bool
+    """Whether id 0 stands for a token, known or not, and not for padding."""
+
+
+class UntoldTokensError(Exception):
+    """Why a pipeline does not tell which ids stand for unknown tokens, as a sentence."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What a table of tokens in the pipeline makes of them."""
+
+    out_of_vocabulary: frozenset[int]
+    """The ids of tokens that are not in it, which no other token has."""
+    zero_is_a_token: bool | None
+    """As of `Vocabulary`; None where a token has that id which may stand for padding."""
+
+
+@dataclass(frozen=True)
+class LookedUp:
+    """The ids of one lookup in one batch, as NumPy has them."""
+
+    ids: Any
+    before: Any = None
+    """The same before they passed a float type; None where they pass none."""
+
+
+@dataclass(frozen=True)
+class KeptBatch:
+    """One that a loop inside a function has kept, to be read beside it."""
+
+    place: str
+    """Name of the variable that keeps it, by which the loop's graph knows it."""
+    number: int
+    """Which of the loop's, from 1."""
+    parts: list[Any]
+
+
+@dataclass(frozen=True)
+class Passage:
+    """How the ids of a table come to it."""
+
+    dtype: str
+    """Their type in the batch, or where the step makes them."""
+    through: str | None = None
+    """The narrowest float type that they pass on their way."""
+    vocabularies: tuple[Any, ...] = ()
+    """Handles of the tables of tokens that give them."""
+    parts: tuple[int, ...] = ()
+    """Of each lookup, which of the batch's tensors has its ids as they are; empty where those of
+    one come in another way."""
+
+
+class StepTable(Protocol):
+    """One table in a step."""
+
+    variable: Any
+    record: RecordedVariable
+    """As the variable itself has it."""
+    use: RecordedTableUse
+    softmax: RecordedSoftmax | None
+    """The loss that is taken over all of its rows, where it serves as output weights."""
+    ids_missing: str | None
+    """Why its ids can't be computed from a batch."""
+    ids_incomplete: str | None
+    """Why some of its lookups are not among those that are told."""
+    passage: Passage | None
+
+    def answers(self, given: Any) -> bool:
+        """Whether its ids can be computed from this."""
+
+    def looked_up(self, given: Any) -> list[LookedUp]:
+        """The ids of a batch, lookup by lookup; `given` is what `StepTables` made of the batch."""
+
+
+class EagerSteps(Protocol):
+    """Steps whose operations Python runs one by one, as they run on the thread that asks."""
+
+    def begin(self) -> None:
+        """A step begins."""
+
+    def end(self) -> None:
+        """It is over, or left; what was begun nowhere ends without an effect."""
+
+    def can_be_read(self) -> bool:
+        """Whether the step that is over ran what the one before it ran, or else why it can't be
+        read is known: between epochs lies what no step of the loop runs."""
+
+    def read(self) -> StepTables:
+        """The tables of the step that is over.
+
+        Raises:
+            UnreadableStepError: it tells nothing of them.
+        """
+
+    def given(self) -> Any:
+        """What to compute the ids from of a later step that is over; None where it ran otherwise
+        than the one that was read."""
+
+
+class StepTables(Protocol):
+    """All tables of a step."""
+
+    @property
+    def tables(self) -> Sequence[StepTable]:
+        """Each once."""
+
+    @property
+    def vocabulary_operations(self) -> Sequence[str]:
+        """Operations that compute a number for each of many classes, by name."""
+
+    @property
+    def softmaxes(self) -> Sequence[RecordedSoftmax]:
+        """Of its losses, those that are taken over all rows of a weight."""
+
+    @property
+    def constant_bytes(self) -> int:
+        """Of the constants in its graphs."""
+
+    def draws_as_counted(self, *, batches_per_call: int, replicas: int, distributed: bool) -> bool:
+        """Whether a call of a step that is given its iterator draws so many batches from it, of
+        which each replica gets a part, and from no other one."""
+
+    def of_batch(self, batch: Any) -> Any:
+        """What to compute ids from, where the step draws its batch itself.
+
+        Raises:
+            UnreadableStepError: the batch is none that the step was traced for.
+        """
+
+    def of_kept(self, batches: Sequence[KeptBatch]) -> Any:
+        """The same where a loop inside the step's function has kept them.
+
+        Raises:
+            UnreadableStepError: they are none of the loop's that the step was traced for.
+        """
+
+    def of_call(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Any:
+        """The same where the step is given its batch; None where another function is called."""

@@ -20,9 +20,9 @@ from types import ModuleType, TracebackType
 from typing import Any, Protocol
 
 from pipediag.capture.callsites import is_users, package_of
-from pipediag.capture.interrupts import HeldInterrupts
 from pipediag.capture.link import Teller
-from pipediag.capture.threads import frames_elsewhere
+from pipediag.capture.process import frames_elsewhere
+from pipediag.capture.signals import HeldInterrupts
 from pipediag.session.messages import Closing, Ended, Leaving, NotSaved
 from pipediag.vocabulary import OwnEnding
 

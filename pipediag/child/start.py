@@ -22,8 +22,8 @@ def main() -> None:
     from pathlib import Path
 
     from pipediag.capture import Capture, StopScript
-    from pipediag.capture.interrupts import HeldInterrupts
     from pipediag.capture.link import Teller
+    from pipediag.capture.signals import HeldInterrupts
     from pipediag.child.ending import Ending, contains
     from pipediag.child.execution import prepare, remove_shadowed_modules
     from pipediag.descriptors import occupy_closed

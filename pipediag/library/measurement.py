@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pipediag.capture import Capture
 from pipediag.capture.callsites import CallSite
-from pipediag.capture.signal_handlers import let_pass
+from pipediag.capture.signals import let_pass
 from pipediag.errors import PipediagError
 from pipediag.library.companion_process import CompanionProcess
 from pipediag.library.result import OwnDirectory, Result

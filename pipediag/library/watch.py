@@ -16,9 +16,8 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Literal
 
-from pipediag.capture.callsites import call_site
+from pipediag.capture.callsites import call_site, locals_of
 from pipediag.capture.guard import attempt
-from pipediag.capture.python_functions import locals_of
 from pipediag.errors import PipediagError
 from pipediag.library.cells import tell, when_cell_ends
 from pipediag.library.measurement import Measurement, at_exit, nothing_at_exit

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pipediag.capture.loops.loop import Consumer, Loop
-from pipediag.capture.measuring.instruments import Instruments
+from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.recorder import Recorder
 from pipediag.session.messages import FromChild
 from pipediag.session.recorded_loops import RecordedLoop

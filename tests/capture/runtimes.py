@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from pipediag.capture.runtime import DatasetFacts, IteratorModel
-from pipediag.capture.step_tables import (
+from pipediag.capture.runtime import (
+    DatasetFacts,
     EagerSteps,
+    IteratorModel,
     StepTables,
     Tokens,
     UnreadableStepError,

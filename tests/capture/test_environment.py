@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipediag.capture.environment import describe_environment
 from pipediag.capture.frameworks.registry import FRAMEWORKS as KNOWN
+from pipediag.capture.recorder import describe_environment
 from pipediag.session.recording import RecordedDevice, RecordedEnvironment
 
 DESCRIPTIONS = [framework.describe for framework in KNOWN]

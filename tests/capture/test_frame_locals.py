@@ -6,7 +6,7 @@ import inspect
 import weakref
 from types import FrameType
 
-from pipediag.capture.python_functions import locals_of
+from pipediag.capture.callsites import locals_of
 
 
 class Iterator:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.capture.memory import free_memory_bytes
+from pipediag.capture.process import free_memory_bytes
 
 MEMINFO = "MemTotal:       8000 kB\nMemFree:        100 kB\nMemAvailable:   3000 kB\n"
 

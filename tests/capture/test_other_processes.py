@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.other_processes import train_along
+from pipediag.capture.process import train_along
 from tests.capture.runtimes import ToyRuntime
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.python_functions import source_location, unwrap
+from pipediag.capture.callsites import source_location, unwrap
 
 
 def plain(x: int) -> int:

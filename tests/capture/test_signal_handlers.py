@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.signal_handlers import is_of_a_signal_handler, let_pass
+from pipediag.capture.signals import is_of_a_signal_handler, let_pass
 
 
 class TimeIsUpError(Exception):

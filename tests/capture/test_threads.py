@@ -15,8 +15,8 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
+from pipediag.capture.process import EachThread, runs_tf_data
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.threads import EachThread, runs_tf_data
 from pipediag.capture.watching.updates import UpdateWatch
 from tests.capture.runtimes import ToyRuntime
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.capture.interrupts import HeldInterrupts
+from pipediag.capture.signals import HeldInterrupts
 from pipediag.child.ending import exit_status_of
 from tests.probe import environment
 
@@ -127,7 +127,7 @@ def test_what_may_be_ended_is_ended_and_nothing_else(held: HeldInterrupts) -> No
 
 INTERRUPTED_AT_EACH_STEP = """
 import signal, sys
-from pipediag.capture.interrupts import HeldInterrupts
+from pipediag.capture.signals import HeldInterrupts
 from pipediag.child import ending as module
 from pipediag.child.ending import Ending
 class Told:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from pipediag.capture.trainer import Trainer
+from pipediag.capture.runtime import Trainer
 from pipediag.capture.watching.watchers import Watchers
 from pipediag.session.recording import RecordedEnvironment
 

@@ -16,9 +16,8 @@ from pipediag.capture.loops.loop import Consumer, DrawnPipeline, Loop
 from pipediag.capture.loops.source import only_reads, rounds_around
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.runtime import Runtime
-from pipediag.capture.signal_handlers import let_pass
-from pipediag.capture.trainer import Trainer, TrainersPhase
+from pipediag.capture.runtime import Runtime, Trainer, TrainersPhase
+from pipediag.capture.signals import let_pass
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.vocabulary import EVALUATING, LoopKind
 

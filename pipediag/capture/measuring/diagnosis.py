@@ -10,15 +10,17 @@ import time
 from enum import Enum
 from statistics import median
 
-from pipediag.capture.loops.loop import Consumer, Loop
-from pipediag.capture.loops.stand_in import Stage, StandIn
-from pipediag.capture.measuring.instruments import Instruments
-from pipediag.capture.measuring.looking import Looking
-from pipediag.capture.measuring.open_window import Blocks, OpenWindow
+from pipediag.capture.loops.loop import Consumer, Loop, Stage, StandIn
 from pipediag.capture.measuring.pace import CacheFill
-from pipediag.capture.measuring.python_clock import PYTHON_CLOCK
-from pipediag.capture.measuring.stacks import CALLBACK_CLOCK, StackSampler, ThreadCpu
-from pipediag.capture.other_processes import train_along
+from pipediag.capture.measuring.sampling import (
+    CALLBACK_CLOCK,
+    PYTHON_CLOCK,
+    StackSampler,
+    ThreadCpu,
+)
+from pipediag.capture.measuring.table_watch import Looking
+from pipediag.capture.measuring.windows import Blocks, Instruments, OpenWindow
+from pipediag.capture.process import train_along
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.vocabulary import WindowKind
 

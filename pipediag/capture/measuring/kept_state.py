@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.memory import free_memory_bytes
-from pipediag.capture.signal_handlers import let_pass
+from pipediag.capture.process import free_memory_bytes
+from pipediag.capture.signals import let_pass
 
 _PARTS = 64
 """Own choice: a table is written in so many parts where it does not fit a second time."""

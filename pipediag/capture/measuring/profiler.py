@@ -9,7 +9,7 @@ from typing import Any
 from pipediag.capture.callsites import call_site
 from pipediag.capture.guard import Guard
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.signal_handlers import let_pass
+from pipediag.capture.signals import let_pass
 from pipediag.session.recording import RecordedProfilerConflict
 from pipediag.trace.marker import START_UP, STEP_MARKER
 

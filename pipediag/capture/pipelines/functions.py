@@ -13,9 +13,7 @@ from textwrap import dedent
 from types import CodeType, MappingProxyType, ModuleType
 from typing import Any
 
-from pipediag.capture.callsites import is_users
-from pipediag.capture.graph_constants import constant_bytes
-from pipediag.capture.python_functions import source_location, unwrap
+from pipediag.capture.callsites import is_users, source_location, unwrap
 from pipediag.session.recorded_operations import RecordedFunction
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
@@ -275,3 +273,21 @@ def _python_functions(operations: list[Any]) -> Iterator[Callable[..., Any]]:
             function = function()  # the registry keeps weak references
         if function is not None:
             yield getattr(function, "_func", function)
+
+
+_CONSTANT = "Const"
+
+
+def constant_bytes(operations: Iterable[Any]) -> int:
+    """Bytes of all constants among these operations of a graph.
+
+    Reckoned from their shapes, as to read a constant copies it. One value for a whole shape, which
+    TensorFlow writes but once, counts as if each were written.
+    """
+    constants = (one.outputs[0] for one in operations if one.type == _CONSTANT)
+    return sum(_bytes(tensor) for tensor in constants)
+
+
+def _bytes(tensor: Any) -> int:
+    count = tensor.shape.num_elements()
+    return 0 if count is None else int(count) * int(tensor.dtype.size or 0)

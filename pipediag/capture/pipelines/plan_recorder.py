@@ -26,6 +26,7 @@ from pipediag.capture.callsites import (
     CallSite,
     is_pipediags,
     is_users,
+    name_of,
     package_of,
 )
 from pipediag.capture.guard import GUARD_FILE, Guard, attempt
@@ -46,10 +47,9 @@ from pipediag.capture.pipelines.calls import (
     user_site,
 )
 from pipediag.capture.pipelines.functions import describe_function, users_side_effect
-from pipediag.capture.python_functions import name_of
+from pipediag.capture.process import EachThread
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.signal_handlers import let_pass
-from pipediag.capture.threads import EachThread
+from pipediag.capture.signals import let_pass
 from pipediag.session.recorded_operations import NAME_BEGINS, RecordedOperation
 
 _TENSORFLOWS = "tensorflow/python/data/experimental/ops/"

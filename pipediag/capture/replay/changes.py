@@ -11,7 +11,7 @@ from pipediag.capture.replay.inserting import inserted
 from pipediag.capture.replay.preconditions import draws_random
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, first_line, said
 from pipediag.capture.replay.replacing import replacement
-from pipediag.capture.signal_handlers import let_pass
+from pipediag.capture.signals import let_pass
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,

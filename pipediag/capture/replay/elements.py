@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Any
 
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
-from pipediag.capture.signal_handlers import let_pass
+from pipediag.capture.signals import let_pass
 
 _TOLERANCE = {"bfloat16": 2e-2, "float16": 2e-3, "float32": 1e-5, "float64": 1e-8}
 """Relative, and absolute for values about 1: some units in the last place of each type."""

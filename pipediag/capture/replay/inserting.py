@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipediag.capture.memory import free_memory_bytes
+from pipediag.capture.process import free_memory_bytes
 from pipediag.capture.replay.elements import first_elements, read_through, tensor_bytes
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.vocabulary import Scalar

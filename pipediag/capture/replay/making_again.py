@@ -11,13 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipediag.capture.callsites import CallSite, is_users
+from pipediag.capture.callsites import CallSite, is_users, unwrap
 from pipediag.capture.pipelines.calls import MARK, MadeAgain, making_again
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
-from pipediag.capture.python_functions import unwrap
 from pipediag.capture.replay.rebuilding import random_state_kept
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
-from pipediag.capture.signal_handlers import let_pass
+from pipediag.capture.signals import let_pass
 
 _DEFAULT_GRAPH_SEED = 87654321
 """TensorFlow's, in the place of a global seed where an operation alone was given one."""

@@ -26,7 +26,7 @@ from pipediag.capture.replay.preconditions import (
     refuse_side_effects,
 )
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
-from pipediag.capture.signal_handlers import let_pass
+from pipediag.capture.signals import let_pass
 from pipediag.session.edits import Change
 
 

@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipediag.capture.link import CommandPipe, SilentParentError, UnknownCommandError
-from pipediag.capture.loops.end_of_data import is_end_of_data
-from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.loops.loop import Consumer, Loop, is_end_of_data
 from pipediag.capture.replay import NotReplayableError
-from pipediag.capture.signal_handlers import is_of_a_signal_handler, let_pass
-from pipediag.capture.trainer import Variants
+from pipediag.capture.runtime import Variants
+from pipediag.capture.signals import is_of_a_signal_handler, let_pass
 from pipediag.capture.trying.arms import Arm, Arms, AsItIs
 from pipediag.capture.trying.blocks import EpochWithin, MeasuredSteps, TimedBlock, Warmup
 from pipediag.session.messages import (

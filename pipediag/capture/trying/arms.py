@@ -19,8 +19,7 @@ from pipediag.capture.replay import (
     verify,
 )
 from pipediag.capture.replay.rewriting import Rewritten, verify_rewritten
-from pipediag.capture.runtime import Runtime
-from pipediag.capture.trainer import Settings, Variants
+from pipediag.capture.runtime import Runtime, Settings, Variants
 from pipediag.session.edits import Change, RewriteCall
 from pipediag.vocabulary import BASE
 

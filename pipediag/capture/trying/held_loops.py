@@ -11,8 +11,8 @@ from typing import Any
 
 from pipediag.capture.link import CommandPipe
 from pipediag.capture.loops.loop import Consumer, Loop
-from pipediag.capture.measuring.instruments import Instruments
-from pipediag.capture.other_processes import train_along
+from pipediag.capture.measuring.windows import Instruments
+from pipediag.capture.process import train_along
 from pipediag.capture.trying.answering import Answering
 from pipediag.session.messages import TrialsAwaited
 from pipediag.vocabulary import WindowKind

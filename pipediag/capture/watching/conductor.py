@@ -7,24 +7,18 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from pipediag.capture.callsites import call_site
+from pipediag.capture.callsites import call_site, source_location
 from pipediag.capture.guard import attempt
-from pipediag.capture.loops.end_of_data import is_end_of_data
-from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.loops.loop import Consumer, Loop, Stage, is_end_of_data
 from pipediag.capture.loops.registry import LoopRegistry
-from pipediag.capture.loops.stand_in import Stage
-from pipediag.capture.measuring.instruments import Instruments
-from pipediag.capture.python_functions import source_location
+from pipediag.capture.measuring.windows import Instruments
+from pipediag.capture.process import runs_tf_data
 from pipediag.capture.runtime import Runtime
-from pipediag.capture.signal_handlers import let_pass
-from pipediag.capture.threads import runs_tf_data
+from pipediag.capture.signals import let_pass
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.diagnosing import Diagnosing, Stopping
-from pipediag.capture.watching.fed_steps import FedSteps
-from pipediag.capture.watching.joining import Joining
-from pipediag.capture.watching.looking import look_at_next
+from pipediag.capture.watching.steps import FedSteps, Joining, ThreadState, ThreadStates
 from pipediag.capture.watching.streak import Streak
-from pipediag.capture.watching.thread_state import ThreadState, ThreadStates
 from pipediag.capture.watching.updates import (
     EarlySteps,
     UpdateWatch,
@@ -467,3 +461,40 @@ def _repeat_next(consumer: Consumer, iterator: Any, note: Callable[[str], None])
     if consumer.loop.record.batch_size is None:
         consumer.loop.record.batch_size = consumer.loop.runtime.rows(batch)
     _repeat(consumer, batch, note)
+
+
+class ScriptsOwnError(Exception):
+    """The script's data failed, which its call has to hear."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def look_at_next(consumer: Consumer, iterator: Any, note: Callable[[str], None]) -> Any:
+    """The iterator to call the step with: of the batches that the step would have drawn.
+
+    Args:
+        consumer: whose step it is.
+        iterator: the script's.
+        note: told of an error of ours, which must not cost the step what was drawn for it.
+
+    Raises:
+        ScriptsOwnError: the step would have failed to draw it.
+    """
+    consumer.stand_in.give_back()
+    runtime = consumer.loop.runtime
+    batches: list[Any] = []
+    try:
+        while len(batches) < consumer.loop.record.batches_per_call:
+            batches.append(runtime.pull(iterator))
+    except Exception as error:
+        if not is_end_of_data(error):
+            raise ScriptsOwnError(error) from error
+        if not batches:
+            return iterator  # the call finds that out itself
+    once = runtime.handed_once(batches, iterator, consumer.element_spec)
+    if consumer.loop.diagnosis is not None:
+        looking = consumer.loop.diagnosis.looking
+        attempt(note, "looking at batches", looking.batches_drawn, batches)
+    return once

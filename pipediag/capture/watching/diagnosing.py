@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipediag.capture.callsites import frames
-from pipediag.capture.environment import describe_environment
-from pipediag.capture.guard import attempt, nothing
+from pipediag.capture.guard import StopScript, attempt, nothing
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.source import trains_behind
 from pipediag.capture.measuring.diagnosis import Diagnosis
-from pipediag.capture.measuring.instruments import Instruments
-from pipediag.capture.signal_handlers import let_pass
-from pipediag.capture.stop_script import StopScript
+from pipediag.capture.measuring.windows import Instruments
+from pipediag.capture.recorder import describe_environment
+from pipediag.capture.signals import let_pass
 from pipediag.capture.trying.held_loops import HeldLoops
-from pipediag.capture.watching.thread_state import ThreadStates
+from pipediag.capture.watching.steps import ThreadStates
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session import messages
 from pipediag.session.messages import LoopFound

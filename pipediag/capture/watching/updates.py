@@ -17,8 +17,8 @@ from typing import Any
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
-from pipediag.capture.threads import EachThread, runs_tf_data, this_thread
-from pipediag.capture.timeline.timeline import Timeline
+from pipediag.capture.process import EachThread, runs_tf_data, this_thread
+from pipediag.capture.timeline import Timeline
 from pipediag.session.recorded_loops import RecordedLoop
 
 

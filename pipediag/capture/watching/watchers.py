@@ -10,7 +10,7 @@ from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.timeline.timeline import Timeline
+from pipediag.capture.timeline import Timeline
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.in_graph import InGraphLoops

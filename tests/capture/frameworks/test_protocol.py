@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.environment import describe_environment
 from pipediag.capture.frameworks.framework import Framework, Hook
 from pipediag.capture.frameworks.hooking import install_hooks
-from pipediag.capture.guard import Guard
+from pipediag.capture.guard import Guard, StopScript
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring import diagnosis
-from pipediag.capture.stop_script import StopScript
+from pipediag.capture.recorder import describe_environment
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch

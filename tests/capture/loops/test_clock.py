@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.capture.loops.clock import LoopClock
+from pipediag.capture.loops.loop import LoopClock
 from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
 from tests.recordings import make_recorded_loop
 

@@ -14,7 +14,7 @@ from pipediag.capture.loops import registry as module
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.trainer import TrainersPhase
+from pipediag.capture.runtime import TrainersPhase
 from pipediag.vocabulary import LoopRole
 from tests.capture.instruments import training_loop
 from tests.capture.runtimes import ToyRuntime

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pipediag.capture.loops.stand_in import Stage, StandIn
+from pipediag.capture.loops.loop import Stage, StandIn
 
 
 def fresh() -> StandIn:

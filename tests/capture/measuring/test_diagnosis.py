@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.loops.loop import Consumer, HandOver
-from pipediag.capture.loops.stand_in import Stage
+from pipediag.capture.loops.loop import Consumer, HandOver, Stage
 from pipediag.capture.measuring import diagnosis as module
 from pipediag.capture.measuring.diagnosis import Diagnosis, Phase
-from pipediag.capture.measuring.python_clock import PythonClock
+from pipediag.capture.measuring.sampling import PythonClock
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.session.recorded_operations import RecordedOperation
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop

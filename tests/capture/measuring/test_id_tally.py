@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipediag.capture.measuring.id_tally import IdTally
-from pipediag.capture.step_tables import LookedUp, Passage
+from pipediag.capture.measuring.ids import IdTally
+from pipediag.capture.runtime import LookedUp, Passage
 
 ROWS = 300
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipediag.capture.loops.stand_in import Stage
+from pipediag.capture.loops.loop import Stage
 from pipediag.capture.measuring import diagnosis as module
 from pipediag.capture.measuring.diagnosis import Phase
-from pipediag.capture.step_tables import LookedUp, Passage, Tokens, UnreadableStepError
-from pipediag.capture.watching.looking import ScriptsOwnError, look_at_next
+from pipediag.capture.runtime import LookedUp, Passage, Tokens, UnreadableStepError
+from pipediag.capture.watching.conductor import ScriptsOwnError, look_at_next
 from pipediag.session.recorded_tables import RecordedSoftmax, RecordedTableUse, RecordedVariable
 from tests.capture.instruments import FakeSampler
 from tests.capture.measuring.test_diagnosis import Measured

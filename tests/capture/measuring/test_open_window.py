@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.capture.measuring.open_window import OpenWindow, Stock
+from pipediag.capture.measuring.windows import OpenWindow, Stock
 from pipediag.capture.recorder import Recorder, open_journal
 from pipediag.capture.runtime import IteratorModel
 from pipediag.session.reading import read_journal

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.measuring.pipeline_tokens import TokensInFront
-from pipediag.capture.step_tables import Passage, Tokens, UntoldTokensError
+from pipediag.capture.measuring.ids import TokensInFront
+from pipediag.capture.runtime import Passage, Tokens, UntoldTokensError
 from tests.capture.runtimes import ToyRuntime
 
 SECOND_NS = 1_000_000_000

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.measuring.python_clock import PythonClock
+from pipediag.capture.measuring.sampling import PythonClock
 
 
 def make_registry() -> Any:

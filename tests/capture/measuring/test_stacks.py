@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipediag.capture.measuring import stacks as module
-from pipediag.capture.measuring.stacks import CallbackClock, StackSampler
+from pipediag.capture.measuring import sampling as module
+from pipediag.capture.measuring.sampling import CallbackClock, StackSampler
 from pipediag.session.recorded_windows import RecordedStacks, StackLine
 
 ENOUGH = 20

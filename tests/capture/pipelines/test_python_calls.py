@@ -11,8 +11,8 @@ import numpy as np
 import numpy.random  # NumPy itself loads it on first use
 import pytest
 
+from pipediag.capture.callsites import unwrap
 from pipediag.capture.pipelines.functions import module_functions
-from pipediag.capture.python_functions import unwrap
 
 
 def attributes(x: Any) -> Any:

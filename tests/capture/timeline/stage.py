@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.timeline import timeline as module
-from pipediag.capture.timeline.timeline import Timeline
+from pipediag.capture import timeline as module
+from pipediag.capture.timeline import Timeline
 from pipediag.session.reading import read_timeline
 from pipediag.session.timeline import SeenLine, SeenLines, Span
 

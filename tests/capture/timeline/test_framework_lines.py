@@ -8,7 +8,7 @@ from types import FrameType
 
 import pytest
 
-from pipediag.capture.timeline.line_sampler import in_framework
+from pipediag.capture.line_sampler import in_framework
 
 PACKAGES = "/env/lib/python3.11/site-packages"
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.timeline import line_sampler as module
-from pipediag.capture.timeline.line_sampler import LineSampler, running_line
+from pipediag.capture import line_sampler as module
+from pipediag.capture.line_sampler import LineSampler, running_line
 from pipediag.session.timeline import SeenLine, SeenLines
 
 FEW_S = 10.0

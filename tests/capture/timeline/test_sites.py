@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.callsites import CallSite
-from pipediag.capture.timeline import sites
-from pipediag.capture.timeline.sites import place_of
+from pipediag.capture import callsites as sites
+from pipediag.capture.callsites import CallSite, place_of
 
 HERE = __file__
 CALL = CallSite("train.py", 20, "<module>", by_framework=True)

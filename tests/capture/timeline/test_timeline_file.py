@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.timeline import timeline_file as module
-from pipediag.capture.timeline.timeline_file import DELETED, FULL, TimelineFile
+from pipediag.capture import timeline as module
+from pipediag.capture.timeline import DELETED, FULL, TimelineFile
 from pipediag.session.reading import read_timeline
 from tests.capture.timeline.stage import TimelineStage
 
@@ -19,7 +19,6 @@ def test_a_full_file_says_until_when_all_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_MOST_LINES", 3)
-    monkeypatch.setattr(module.time, "monotonic_ns", lambda: 77)
     stage = TimelineStage(tmp_path, monkeypatch)
     stage.at(10).begins("script")
     stage.at(20).passed("aside", 10, 20)
@@ -38,7 +37,7 @@ def test_a_full_file_says_until_when_all_is_known(
         ("aside", "", 10, 20),
         ("callback", "Costly", 30, None),
     ]
-    assert read_timeline(stage.path).until_ns == 77
+    assert read_timeline(stage.path).until_ns == 30
     assert len(stage.path.read_bytes().splitlines()) == 4
     assert stage.notes == [FULL]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.link import SilentParentError, UnknownCommandError
-from pipediag.capture.loops.stand_in import Stage as InPlace
+from pipediag.capture.loops.loop import Stage as InPlace
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import arms
 from pipediag.session.edits import MoveLayers, SetModel, SkipCallback

@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.capture.guard import Guard
 from pipediag.capture.link import SilentParentError, UnknownCommandError
-from pipediag.capture.loops.stand_in import StandIn
+from pipediag.capture.loops.loop import StandIn
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.held_loops import HeldLoops

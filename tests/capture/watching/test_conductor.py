@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.stop_script import StopScript
+from pipediag.capture.guard import StopScript
 from pipediag.capture.watching import diagnosing as module
 from tests.capture.preempted import PreemptedError, handles_signals, signal_arrives
 from tests.capture.runtimes import ToyRuntime

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pipediag.capture.guard import StopScript
 from pipediag.capture.loops.loop import Loop
-from pipediag.capture.stop_script import StopScript
 from tests.capture.watching.conductors import Stage
 
 

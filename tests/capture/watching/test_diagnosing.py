@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from pipediag.capture.guard import StopScript
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.runtime import IteratorModel
-from pipediag.capture.stop_script import StopScript
 from pipediag.capture.watching import diagnosing as module
 from pipediag.capture.watching.diagnosing import Evaluations, Stopping
 from pipediag.session import messages

@@ -11,7 +11,7 @@ import pytest
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.watching import conductor as module
-from pipediag.capture.watching.fed_steps import FedSteps
+from pipediag.capture.watching.steps import FedSteps
 from tests.capture.runtimes import ToyRuntime
 from tests.capture.watching.conductors import Stage
 

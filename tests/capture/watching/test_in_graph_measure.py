@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.step_tables import KeptBatch
-from pipediag.capture.watching import in_graph_measure as module
-from pipediag.capture.watching.in_graph_measure import InGraphMeasure
+from pipediag.capture.runtime import KeptBatch
+from pipediag.capture.watching import in_graph as module
+from pipediag.capture.watching.in_graph import InGraphMeasure
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from tests.capture.instruments import FakeInstruments, training_loop
 from tests.capture.measuring.test_looking import ToyTables

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from pipediag.capture.guard import StopScript
 from pipediag.capture.loops.loop import Consumer, Loop
-from pipediag.capture.stop_script import StopScript
 from pipediag.capture.trying import held_loops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch

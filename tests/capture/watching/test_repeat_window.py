@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from pipediag.capture.guard import StopScript
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring import diagnosis
-from pipediag.capture.stop_script import StopScript
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pipediag.capture.environment import version_of
 from pipediag.capture.frameworks.framework import Hook
+from pipediag.capture.recorder import version_of
 from pipediag.capture.watching.watchers import Watchers
 from pipediag.session.recording import RecordedEnvironment
 

@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pipediag.capture.callsites import CallSite, is_users
+from pipediag.capture.callsites import CallSite, is_users, unwrap
 from pipediag.capture.frameworks.keras.facts import describe_callback
-from pipediag.capture.measuring.stacks import CALLBACK_CLOCK
-from pipediag.capture.python_functions import unwrap
+from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
 from pipediag.capture.replay import NotReplayableError
 from pipediag.session.edits import SkipCallback
 

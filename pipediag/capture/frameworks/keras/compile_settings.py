@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from pipediag.capture.trainer import Settings
+from pipediag.capture.runtime import Settings
 
 NAMES = ("jit_compile", "run_eagerly", "steps_per_execution")
 

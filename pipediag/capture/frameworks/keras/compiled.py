@@ -16,8 +16,8 @@ from pipediag.capture.frameworks.keras.layer_policies import Keras2LayerPolicies
 from pipediag.capture.frameworks.keras.other_optimizers import OptimizerInPlace
 from pipediag.capture.frameworks.keras.without_input_layers import WithoutInputLayers
 from pipediag.capture.replay import MOVED_LAYERS, NotReplayableError
-from pipediag.capture.signal_handlers import let_pass
-from pipediag.capture.trainer import Settings
+from pipediag.capture.runtime import Settings
+from pipediag.capture.signals import let_pass
 from pipediag.session.edits import ANEW
 
 _POLICY = "dtype_policy"

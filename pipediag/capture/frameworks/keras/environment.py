@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from pipediag.capture.environment import version_of
+from pipediag.capture.recorder import version_of
 from pipediag.session.recording import RecordedEnvironment
 
 _POLICIES = (

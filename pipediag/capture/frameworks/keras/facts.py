@@ -12,11 +12,10 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from pipediag.capture.callsites import KERAS, is_pipediags, is_users, package_of
+from pipediag.capture.callsites import KERAS, is_pipediags, is_users, locals_of, package_of, unwrap
 from pipediag.capture.frameworks.keras.input_layers import input_layers, unsplit
 from pipediag.capture.frameworks.keras.made_at import compiled_at
-from pipediag.capture.python_functions import locals_of, unwrap
-from pipediag.capture.trainer import TrainersPhase
+from pipediag.capture.runtime import TrainersPhase
 from pipediag.session.recorded_keras import RecordedCallback, RecordedKeras
 from pipediag.vocabulary import LoopRole, Scalar
 

@@ -14,7 +14,7 @@ from pipediag.capture.frameworks.keras.callbacks import ListedCallbacks, Skipped
 from pipediag.capture.frameworks.keras.made_at import watch_compile, watch_layers
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
-from pipediag.capture.measuring.stacks import CALLBACK_CLOCK
+from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch

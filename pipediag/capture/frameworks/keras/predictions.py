@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipediag.capture.callsites import CallSite, call_site
-from pipediag.capture.timeline.timeline import Timeline
+from pipediag.capture.timeline import Timeline
 from pipediag.session.predictions import Prediction
 
 _SEEN = 5

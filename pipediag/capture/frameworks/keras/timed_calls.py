@@ -14,7 +14,7 @@ from pipediag.capture.frameworks.keras.callbacks import (
     does_something,
 )
 from pipediag.capture.guard import Guard, nothing
-from pipediag.capture.timeline.timeline import Timeline
+from pipediag.capture.timeline import Timeline
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import SpanKind
 

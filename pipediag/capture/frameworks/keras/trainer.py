@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
+from pipediag.capture.callsites import locals_of
 from pipediag.capture.frameworks.keras import facts, tables
 from pipediag.capture.frameworks.keras.callbacks import named
 from pipediag.capture.frameworks.keras.compiled import CompiledVariants
-from pipediag.capture.python_functions import locals_of
-from pipediag.capture.trainer import Variants
+from pipediag.capture.runtime import Variants
 from pipediag.session.edits import SkipCallback
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.repeat import one_after_the_other, plain
-from pipediag.capture.signal_handlers import let_pass
+from pipediag.capture.signals import let_pass
 
 _PER_REPLICA = "PerReplica"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from pipediag.capture.environment import version_of
+from pipediag.capture.recorder import version_of
 from pipediag.session.recording import RecordedDevice, RecordedEnvironment
 
 

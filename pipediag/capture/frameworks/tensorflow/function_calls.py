@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pipediag.capture.callsites import place_of
 from pipediag.capture.frameworks.tensorflow.traced_shapes import lengths_differ
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.runtime import Runtime
-from pipediag.capture.timeline.sites import place_of
+from pipediag.capture.watching.conductor import ScriptsOwnError
 from pipediag.capture.watching.in_graph import InGraphCall
-from pipediag.capture.watching.looking import ScriptsOwnError
 from pipediag.capture.watching.watchers import STEP_WITHOUT_DATASET, Watchers
 
 ConsumerAmong = Callable[[tuple[Any, ...]], tuple[Consumer | None, Any]]

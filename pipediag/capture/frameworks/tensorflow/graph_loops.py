@@ -11,7 +11,7 @@ from typing import Any
 from pipediag.capture.frameworks.tensorflow.beside_graphs import CountBeside
 from pipediag.capture.frameworks.tensorflow.kept_batches import BatchKeeper, not_kept
 from pipediag.capture.runtime import Runtime
-from pipediag.capture.watching.in_graph_measure import InGraphMeasure
+from pipediag.capture.watching.in_graph import InGraphMeasure
 from pipediag.capture.watching.watchers import Watchers
 
 _WHAT = "counting the steps of loops inside a tf.function"

@@ -16,7 +16,7 @@ from pipediag.capture.frameworks.tensorflow.saved_models import watch_saving
 from pipediag.capture.frameworks.tensorflow.tables.listening import hear_cancellable_calls
 from pipediag.capture.frameworks.tensorflow.traced_earlier import functions_that_train
 from pipediag.capture.frameworks.tensorflow.variables import watch_writes
-from pipediag.capture.measuring.python_clock import PYTHON_CLOCK
+from pipediag.capture.measuring.sampling import PYTHON_CLOCK
 from pipediag.capture.watching.watchers import SESSION_RUN, Watchers
 from pipediag.tensorflow_versions import is_too_old
 

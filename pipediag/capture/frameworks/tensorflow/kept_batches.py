@@ -10,7 +10,7 @@ from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.beside_graphs import VariantBeside, our_operations
 from pipediag.capture.frameworks.tensorflow.datasets import batch_bytes
-from pipediag.capture.step_tables import KeptBatch
+from pipediag.capture.runtime import KeptBatch
 
 _MOST_HELD = 8_000_000
 """Bytes of a batch that outlives its step by one, and that the step can't write over meanwhile, in

@@ -9,7 +9,7 @@ import time
 from types import CodeType
 from typing import Any
 
-from pipediag.capture.threads import frames_elsewhere
+from pipediag.capture.process import frames_elsewhere
 
 IN_FLIGHT_LIMIT_S = 2.0
 """How long a Python function that a pipeline has called may take to return, before we go on."""

@@ -12,8 +12,7 @@ from pipediag.capture.frameworks.tensorflow.distributed import DistributedIterat
 from pipediag.capture.frameworks.tensorflow.tables.eager_steps import EagerSteps
 from pipediag.capture.frameworks.tensorflow.tables.pipeline_tokens import PipelineTokens
 from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
-from pipediag.capture.runtime import Cancellation, Clock
-from pipediag.capture.step_tables import StepTables
+from pipediag.capture.runtime import Cancellation, Clock, StepTables
 
 _MOST_HELD = 256_000_000
 """Bytes of batches that are drawn ahead of one call. Own choice: about what a pipeline that draws

@@ -15,7 +15,7 @@ from pipediag.capture.frameworks.keras.facts import describe_callback
 from pipediag.capture.frameworks.keras.hooks import KerasHooks
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
-from pipediag.capture.measuring.stacks import CALLBACK_CLOCK
+from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
 from pipediag.capture.replay import NotReplayableError
 from pipediag.session.edits import SkipCallback
 from tests.capture.frameworks.keras.toy_keras import toy_keras

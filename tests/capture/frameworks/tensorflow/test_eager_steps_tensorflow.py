@@ -20,7 +20,7 @@ import tensorflow as tf
 from tensorflow.python.framework import op_callbacks
 from pipediag.capture.frameworks.tensorflow.tables.eager_steps import EagerSteps
 from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
-from pipediag.capture.step_tables import UnreadableStepError
+from pipediag.capture.runtime import UnreadableStepError
 
 users = np.random.default_rng(0).zipf(1.5, (6, 8)) % 40
 items = np.random.default_rng(1).integers(0, 30, (6, 8, 3))

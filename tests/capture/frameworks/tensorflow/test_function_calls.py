@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
-from pipediag.capture.guard import Guard
-from pipediag.capture.loops.stand_in import StandIn
-from pipediag.capture.stop_script import StopScript
-from pipediag.capture.watching.looking import ScriptsOwnError
+from pipediag.capture.guard import Guard, StopScript
+from pipediag.capture.loops.loop import StandIn
+from pipediag.capture.watching.conductor import ScriptsOwnError
 from pipediag.capture.watching.streak import Streak
 from pipediag.capture.watching.updates import UpdateWatch
 from tests.capture.instruments import FakeTimeline

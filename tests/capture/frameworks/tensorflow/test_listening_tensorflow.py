@@ -25,7 +25,7 @@ import pipediag.capture.frameworks.tensorflow.tables.eager_operations as kept
 from pipediag.capture.frameworks.tensorflow.tables.eager_operations import Place, SomeTensors
 from pipediag.capture.frameworks.tensorflow.tables.eager_steps import EagerSteps
 from pipediag.capture.guard import Guard
-from pipediag.capture.step_tables import UnreadableStepError
+from pipediag.capture.runtime import UnreadableStepError
 
 def say(name, **facts):
     print(json.dumps({"name": name, **facts}))

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 from pipediag.capture.frameworks.tensorflow.tables.pipeline_tokens import PipelineTokens
 from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
-from pipediag.capture.step_tables import UntoldTokensError
+from pipediag.capture.runtime import UntoldTokensError
 
 random, words = np.random.default_rng(0), ["a", "b", "c", "d"]
 tokens = random.choice(["a", "b", "c", "d", "x", "y", "z"], (64, 5))

@@ -10,7 +10,7 @@ import pytest
 from pipediag.capture.frameworks.tensorflow.tables.mapped_tokens import TokenIds
 from pipediag.capture.frameworks.tensorflow.tables.read_tables import ReadTables
 from pipediag.capture.frameworks.tensorflow.tables.token_tables import TokenTable
-from pipediag.capture.step_tables import UntoldTokensError
+from pipediag.capture.runtime import UntoldTokensError
 
 
 class Handle:

@@ -27,7 +27,7 @@ from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
     Unfolded,
     UnreadableGraphError,
 )
-from pipediag.capture.step_tables import KeptBatch, UnreadableStepError
+from pipediag.capture.runtime import KeptBatch, UnreadableStepError
 from pipediag.session.recorded_tables import RecordedSoftmax
 
 _NO_VARIABLE = "No operation of TensorFlow that ran in the step has to do with a variable."

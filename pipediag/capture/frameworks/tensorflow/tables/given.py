@@ -13,7 +13,7 @@ from pipediag.capture.frameworks.tensorflow.tables.draws import (
 from pipediag.capture.frameworks.tensorflow.tables.table import Given
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Frame, Unfolded
 from pipediag.capture.frameworks.tensorflow.traced_shapes import called_with
-from pipediag.capture.step_tables import KeptBatch, UnreadableStepError
+from pipediag.capture.runtime import KeptBatch, UnreadableStepError
 
 _ASSIGNS, _NAMED = "AssignVariableOp", "VarHandleOp"
 _NO_MATCH = "A batch has another structure than the step was traced for."

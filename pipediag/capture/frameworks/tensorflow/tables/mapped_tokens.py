@@ -17,7 +17,7 @@ from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
     Unfolded,
     UnreadableGraphError,
 )
-from pipediag.capture.step_tables import UntoldTokensError
+from pipediag.capture.runtime import UntoldTokensError
 from pipediag.tensorflow_names import LOOKUP
 
 _MOST_BUCKETS = 100_000

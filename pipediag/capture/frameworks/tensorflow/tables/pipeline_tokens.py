@@ -10,7 +10,7 @@ from pipediag.capture.frameworks.tensorflow.tables.mapped_tokens import (
     not_followed,
 )
 from pipediag.capture.frameworks.tensorflow.tables.read_tables import ReadTables
-from pipediag.capture.step_tables import Tokens, UntoldTokensError
+from pipediag.capture.runtime import Tokens, UntoldTokensError
 
 _SAME_PARTS = frozenset(
     "_BatchDataset _ParallelBatchDataset _RebatchDataset _UnbatchDataset _DenseToRaggedDataset "

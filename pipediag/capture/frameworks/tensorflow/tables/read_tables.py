@@ -13,7 +13,7 @@ from pipediag.capture.frameworks.tensorflow.tables.token_tables import (
     stands_for_unknown,
     table_size,
 )
-from pipediag.capture.step_tables import Tokens, UntoldTokensError
+from pipediag.capture.runtime import Tokens, UntoldTokensError
 
 _MOST_TOKENS = 1_000_000
 """Own choice: to read a table of as many takes about half a second."""

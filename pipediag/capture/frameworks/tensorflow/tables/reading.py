@@ -17,7 +17,7 @@ from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
     of_function,
 )
 from pipediag.capture.frameworks.tensorflow.traced_shapes import called_with
-from pipediag.capture.step_tables import KeptBatch, UnreadableStepError
+from pipediag.capture.runtime import KeptBatch, UnreadableStepError
 from pipediag.session.recorded_tables import RecordedSoftmax
 from pipediag.vocabulary import TablePart
 

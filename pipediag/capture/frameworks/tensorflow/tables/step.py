@@ -22,7 +22,7 @@ from pipediag.capture.frameworks.tensorflow.tables.table import (
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import Unfolded
 from pipediag.capture.frameworks.tensorflow.tables.vocabulary import over_a_vocabulary
 from pipediag.capture.frameworks.tensorflow.tables.work import WholeTables, writes_of
-from pipediag.capture.graph_constants import constant_bytes
+from pipediag.capture.pipelines.functions import constant_bytes
 from pipediag.vocabulary import TablePart
 
 Label = tuple[int, TablePart]

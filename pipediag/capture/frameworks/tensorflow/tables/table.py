@@ -25,7 +25,7 @@ from pipediag.capture.frameworks.tensorflow.tables.work import (
     Writes,
     bytes_behind,
 )
-from pipediag.capture.step_tables import LookedUp, Passage
+from pipediag.capture.runtime import LookedUp, Passage
 from pipediag.session.recorded_tables import RecordedSoftmax, RecordedTableUse, RecordedVariable
 from pipediag.tensorflow_names import LOOKUP
 from pipediag.vocabulary import SparseOrDense, TablePart

@@ -1,20 +1,102 @@
-"""State of each thread of the script: its running step, and what is a part of that.
+"""Steps of each thread: which hand-over begins one, and what belongs to the one that runs.
 
-Evaluations and predictions within each step are, as of a GAN's generator; and so are batches of
-iterators that a loop draws from beside its own, as of `zip(one, other)` or by `next(other)`: where
+Evaluations and predictions within each step belong to it, as of a GAN's generator. So do batches of
+iterators that a loop draws from beside its own, as of `zip(one, other)` or `next(other)`: where
 each step takes a batch of both, the one that hands over first leads. Between two epochs both
-interrupt the steps.
+interrupt the steps. Steps that Python feeds have no iterator: one begins where the line that began
+the last one calls again, and what other lines train in between is a part of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
+from pipediag.capture.callsites import CallSite
+from pipediag.capture.guard import attempt
 from pipediag.capture.loops.loop import Consumer, Loop
-from pipediag.capture.threads import EachThread
+from pipediag.capture.loops.registry import LoopRegistry
+from pipediag.capture.measuring.windows import Instruments
+from pipediag.capture.process import EachThread
+from pipediag.capture.runtime import Runtime
+from pipediag.capture.watching.updates import join_role
 from pipediag.session.recorded_loops import RecordedNestedCall
 from pipediag.session.timeline import Span
+
+_CALLS_BESIDE_BATCHES = 200
+"""Own choice: a step may train so often on one batch before it is known that its loop trains."""
+
+_Place = tuple[str, int]
+
+
+@dataclass(eq=False)
+class _Cycle:
+    """The line at which the steps of one thread begin, and what else has trained since."""
+
+    place: _Place | None = None
+    since: set[_Place] = field(default_factory=set)
+    consumers: dict[_Place, Consumer] = field(default_factory=dict)
+    beside: int = 0
+    """Calls since a batch was handed over to the loop that may be behind them."""
+
+
+class FedSteps:
+    """Each thread has steps of its own."""
+
+    def __init__(self, loops: LoopRegistry) -> None:
+        self._loops = loops
+        self._cycles = EachThread(_Cycle)
+
+    def begins(
+        self,
+        find_site: Callable[[], CallSite | None],
+        last: Consumer | None,
+        runtime: Runtime,
+        *,
+        eager: bool,
+    ) -> Consumer | None:
+        """Return the consumer of the step that the call begins; None within another step.
+
+        The first call alone tells of no loop: a model is built so, too.
+
+        Args:
+            find_site: finds where the script calls; not asked in vain, as that takes a while.
+            last: the iterator of this thread that handed over a batch last.
+            runtime: of the call.
+            eager: whether no function runs the step.
+        """
+        cycle = self._cycles.here
+        if self._is_read(last, cycle) or (site := find_site()) is None:
+            return None
+        place = (site.file, site.line)
+        if place != cycle.place:
+            if cycle.place is None or place in cycle.since:
+                cycle.place = place
+                cycle.since.clear()
+            else:
+                cycle.since.add(place)
+            return cycle.consumers.get(place) if place == cycle.place else None
+        cycle.since.clear()
+        if place not in cycle.consumers:
+            cycle.consumers[place] = self._loops.fed_consumer(site, runtime, eager=eager)
+        return cycle.consumers[place]
+
+    def batch_handed_over(self) -> None:
+        """Note that an iterator has handed over a batch on this thread."""
+        self._cycles.here.beside = 0
+
+    def let_go(self) -> None:
+        """Drop what is known of the script's loops."""
+        for cycle in self._cycles.all():
+            cycle.consumers.clear()
+
+    def _is_read(self, last: Consumer | None, cycle: _Cycle) -> bool:
+        """Return True if the batch of the call comes from an iterator after all."""
+        if last is None or last.hand_over == "fed" or last.iterator() is None:
+            return False
+        cycle.beside += 1
+        return last.loop.trains or cycle.beside < _CALLS_BESIDE_BATCHES
+
 
 _MOST_PLACES = 16
 """Own choice: a step of more different calls is not told apart any further."""
@@ -193,3 +275,69 @@ class ThreadState:
 
 
 ThreadStates = EachThread[ThreadState]
+
+
+_JOINED = (
+    "Each step draws from several iterators, and trials would use up the others' batches, so "
+    "nothing was tried in the running loop."
+)
+
+
+class Joining:
+    """Joins iterators to loops; `JoinedIterators` knows which ones a step draws from."""
+
+    def __init__(self, loops: LoopRegistry, instruments: Instruments) -> None:
+        self._loops = loops
+        self._with = instruments
+
+    def joins(
+        self, joined: JoinedIterators, consumer: Consumer, now_ns: int, wait_ns: int | None
+    ) -> bool:
+        """Return True if the step that is running takes a batch of this iterator, too."""
+        if not joined.joins(consumer, now_ns, wait_ns):
+            return False
+        lead = joined.lead
+        assert lead is not None
+        if lead.loop.joins(consumer):
+            self._join(lead.loop, consumer)
+        if consumer.batches == lead.batches == 1:
+            self._begins_later(joined, lead, now_ns, wait_ns)
+        else:
+            consumer.waited_in_all_ns += wait_ns or 0
+        return True
+
+    def waited_for_all(
+        self, joined: JoinedIterators, lead: Consumer, wait_ns: int | None, continuous: bool
+    ) -> int | None:
+        """Return what the last step has waited for batches of all its iterators; None where that
+        is not known."""
+        joined_ns = joined.take_waited()
+        if wait_ns is None or joined_ns is None:
+            return None
+        if continuous:
+            lead.waited_in_all_ns += wait_ns
+        return wait_ns + joined_ns
+
+    def _join(self, loop: Loop, consumer: Consumer) -> None:
+        """The loop's steps draw from another iterator as well, which was not known until now."""
+        record = loop.record
+        record.untried = _JOINED
+        if consumer.loop is loop:
+            record.steps -= (consumer.batches - 1) * record.batches_per_call
+        else:
+            join_role(loop, consumer.loop)
+        note = self._with.recorder.note
+        attempt(note, "describing a second pipeline", self._loops.describe_joined, consumer)
+
+    def _begins_later(
+        self, joined: JoinedIterators, lead: Consumer, now_ns: int, wait_ns: int | None
+    ) -> None:
+        """Begin an epoch's steps with the first batch that the last of its iterators hands over."""
+        loop, asked_ns = lead.loop, now_ns - (wait_ns or 0)
+        joined.take_waited()
+        self._with.timeline.steps_ended(asked_ns)
+        self._with.timeline.steps_begin(loop.record.id, now_ns, wait_ns)
+        loop.clock.began_later(now_ns)
+        loop.last_ns = now_ns
+        if loop.diagnosis is not None:
+            loop.diagnosis.boundary(lead, now_ns, wait_ns, continuous=False)

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pipediag.capture.loops.loop import Consumer, Loop
-from pipediag.capture.recorder import Recorder, StepJournal
+from pipediag.capture.measuring.kept_state import KeptState
+from pipediag.capture.measuring.pace import Pace
+from pipediag.capture.measuring.profiler import Profiler
+from pipediag.capture.recorder import Description, Recorder, StepJournal
 from pipediag.capture.runtime import IteratorModel
+from pipediag.capture.timeline import Timeline
+from pipediag.session.messages import FromChild
 from pipediag.session.recorded_model import ModelNode, ModelSnapshot
 from pipediag.session.recorded_windows import RecordedBlock, RecordedWindow
 from pipediag.session.recording import Recording
 from pipediag.vocabulary import WindowKind
+
+
+@dataclass
+class Instruments:
+    """Shared by all loops of the run."""
+
+    recorder: Recorder
+    journal: StepJournal
+    profiler: Profiler
+    pace: Pace
+    state: KeptState
+    timeline: Timeline
+    tell: Callable[[FromChild], None]
+    running_pipelines: Callable[[], list[Any]] = list
+    """What pipelines that run now live by, to be kept until the process is gone."""
+    descriptions: Sequence[Description] = ()
+    """What each framework says of itself."""
 
 
 @dataclass

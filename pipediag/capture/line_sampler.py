@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from pipediag.capture.callsites import FRAMEWORKS, is_users, package_of
-from pipediag.capture.python_functions import line_of, name_of
+from pipediag.capture.callsites import FRAMEWORKS, is_users, line_of, name_of, package_of
 from pipediag.session.timeline import SeenLine, SeenLines
 
 # Own choices: a look takes some 20 microseconds of the interpreter lock.

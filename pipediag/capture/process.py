@@ -1,0 +1,144 @@
+"""This process: its threads, the memory it may still take, and processes that train along."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Generic, TypeVar
+
+from pipediag.capture.runtime import Runtime
+
+State = TypeVar("State")
+
+
+class EachThread(Generic[State]):
+    """A state for each thread, made when the thread first asks for it, gone with the thread."""
+
+    def __init__(self, new: Callable[[], State]) -> None:
+        self._new = new
+        self._own = threading.local()
+        self._lock = threading.RLock()
+        self._known: weakref.WeakSet[State] = weakref.WeakSet()
+
+    @property
+    def here(self) -> State:
+        """That of the thread that asks."""
+        try:
+            state: State = self._own.state
+        except AttributeError:
+            state = self._own.state = self._new()
+            with self._lock:
+                self._known.add(state)
+        return state
+
+    def all(self) -> list[State]:
+        """Those of all threads that live."""
+        with self._lock:
+            return list(self._known)
+
+
+def runs_tf_data() -> bool:
+    """Whether this is a native thread, such as those of tf.data's, that calls into Python."""
+    thread = this_thread()
+    return thread is None or isinstance(thread, threading._DummyThread)
+
+
+def this_thread() -> threading.Thread | None:
+    """Return the thread that asks; None for a native one that Python does not know.
+
+    `threading.current_thread` would make such a thread one of Python's for ever.
+    """
+    thread: threading.Thread | None = threading._active.get(  # type: ignore[attr-defined]
+        threading.get_ident()
+    )
+    return thread
+
+
+def frames_elsewhere() -> Iterator[FrameType]:
+    """What all other threads are running, innermost first."""
+    current = threading.get_ident()
+    for thread, innermost in sys._current_frames().items():
+        frame: FrameType | None = innermost if thread != current else None
+        while frame is not None:
+            yield frame
+            frame = frame.f_back
+
+
+_MEMINFO = Path("/proc/meminfo")
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+def free_memory_bytes(meminfo: Path = _MEMINFO, cgroup: Path = _CGROUP) -> int | None:
+    """The machine's available memory or what the control group leaves, or None where unknown."""
+    known = [b for b in (_available(meminfo), _left_in_group(cgroup)) if b is not None]
+    return min(known) if known else None
+
+
+def _available(meminfo: Path) -> int | None:
+    try:
+        lines = meminfo.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _left_in_group(cgroup: Path) -> int | None:
+    try:
+        limit = int((cgroup / "memory.max").read_text(encoding="ascii"))
+        used = int((cgroup / "memory.current").read_text(encoding="ascii"))
+        statistics = (cgroup / "memory.stat").read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return None  # no group, or no limit: `max`
+    # Files that were read and are not in use give way.
+    evictable = int(dict(zip(statistics[::2], statistics[1::2], strict=True))["inactive_file"])
+    return max(0, limit - used + evictable)
+
+
+_EXCHANGING = ("horovod", "mpi4py")
+"""Through these they talk in their steps; a launcher alone may start what is independent."""
+_LAUNCHED = ("HOROVOD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
+"""Where a launcher says how many processes it has started."""
+
+
+def train_along(runtime: Runtime) -> str | None:
+    """Why no step may be made beside the script's own, as the end of a sentence; None where the
+    process trains for itself.
+
+    By what a script has imported or set up: operations that add up what several devices have are
+    the same whether these belong to one process or to several.
+    """
+    found = runtime.other_processes() or _launched_together() or _in_a_group()
+    return found and (
+        f"other processes train along ({found}) and would wait for steps that this one makes alone"
+    )
+
+
+def _launched_together() -> str | None:
+    package = next((name for name in _EXCHANGING if name in sys.modules), None)
+    if package is None:
+        return None
+    for variable in _LAUNCHED:
+        size = os.environ.get(variable, "")
+        if size.isdecimal() and int(size) > 1:
+            return f"{package} in one of {size} processes, by {variable}"
+    return None
+
+
+def _in_a_group() -> str | None:
+    """Of those that Keras's other backends join."""
+    torch = sys.modules.get("torch.distributed")
+    if torch is not None and torch.is_available() and torch.is_initialized():
+        size = torch.get_world_size()
+        if size > 1:
+            return f"torch.distributed has {size} processes"
+    jax = sys.modules.get("jax._src.distributed")
+    size = getattr(getattr(jax, "global_state", None), "num_processes", None) or 1
+    return f"jax.distributed has {size} processes" if size > 1 else None

@@ -1,0 +1,144 @@
+"""Signals that arrive while pipediag's code runs: errors of handlers, Ctrl-C, broken pipes."""
+
+from __future__ import annotations
+
+import inspect
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from pipediag.capture.callsites import locals_of, unwrap
+
+
+def let_pass(error: BaseException) -> None:
+    """Where a handler of the script's raised it, raise it on, as natively; else do nothing."""
+    if is_of_a_signal_handler(error):
+        raise error
+
+
+def is_of_a_signal_handler(error: BaseException) -> bool:
+    """Whether a handler of the script's raised it, which ran while our code was running."""
+    codes = {
+        code
+        for number in signal.valid_signals()
+        if (code := getattr(unwrap(signal.getsignal(number)), "__code__", None)) is not None
+    }
+    traceback = error.__traceback__
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_code in codes or _was_given_what_it_interrupts(frame):
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+def _was_given_what_it_interrupts(frame: FrameType) -> bool:
+    """Whether it was called as a handler is: one that has put another in its place is none now."""
+    interrupted = frame.f_back
+    if interrupted is None:
+        return False
+    given = list(_arguments(frame))
+    return any(one is interrupted for one in given) and any(
+        isinstance(one, int) and one in signal.valid_signals() for one in given
+    )
+
+
+def _arguments(frame: FrameType) -> Iterator[Any]:
+    code = frame.f_code
+    named = code.co_argcount + code.co_kwonlyargcount
+    listed = bool(code.co_flags & inspect.CO_VARARGS)
+    if not named and not listed:
+        return
+    found = locals_of(frame)
+    for name in code.co_varnames[:named]:
+        yield found.get(name)
+    if listed:
+        yield from found.get(code.co_varnames[named], ())
+
+
+_Handler = Callable[[int, FrameType | None], object]
+
+
+class HeldInterrupts:
+    """Holds SIGINT back from the handler that the script has, in the main thread alone.
+
+    The handler of the script's own hears of it afterwards. That of Python does not: the script is
+    over, so nothing would be interrupted but code of ours.
+    """
+
+    def __init__(self) -> None:
+        self._handler: _Handler | None = None
+        """The one that is held off; None while nothing is held."""
+        self._came = False
+
+    def unblock(self) -> None:
+        """Let those through that whoever started this process had blocked until the script begins.
+
+        Raises:
+            KeyboardInterrupt: one had come; it is shown as one before the script's first line.
+        """
+        try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt from None
+
+    def hold(self) -> None:
+        """From here on; a second call does nothing."""
+        handler = signal.getsignal(signal.SIGINT)
+        in_main = threading.current_thread() is threading.main_thread()
+        if self._handler is None and in_main and callable(handler):
+            self._handler = handler
+            signal.signal(signal.SIGINT, self._note)
+
+    def release(self) -> None:
+        """Put the handler back, and call it for what came."""
+        handler, self._handler = self._handler, None
+        came, self._came = self._came, False
+        if handler is None:
+            return
+        signal.signal(signal.SIGINT, handler)
+        if came and handler is not signal.default_int_handler:
+            signal.raise_signal(signal.SIGINT)
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """Let Ctrl-C end the block, and no more than that, where it is held around the block."""
+        if self._handler is None:
+            yield
+            return
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._came = True
+        finally:
+            signal.signal(signal.SIGINT, self._note)
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        self._came = True
+
+
+_SIGNAL = {signal.SIGPIPE}
+
+
+@contextmanager
+def broken_pipes_are_errors() -> Iterator[None]:
+    """Have a write of this thread raise BrokenPipeError there, whatever the program does about it.
+
+    Python ignores SIGPIPE, but programs may take its default action back, which ends the process,
+    or have a handler of their own: that pipe is none of theirs.
+    """
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNAL)
+        theirs = signal.sigpending() & _SIGNAL
+        try:
+            yield
+        finally:
+            if not theirs and signal.sigpending() & _SIGNAL:
+                signal.sigwait(_SIGNAL)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)

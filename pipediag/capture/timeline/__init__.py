@@ -1,1 +1,0 @@
-"""Where the script's time goes, written down as it passes."""
