@@ -14,7 +14,7 @@ from pipediag.rules.registry import run_device_rules
 from pipediag.session.files import write_text
 from pipediag.session.record import build_validators, to_json
 from pipediag.session.trace_report import TraceReport
-from pipediag.trace.hosts import HostReading, HostSummary
+from pipediag.trace.hosts import HostSummary, ProfileReading
 
 if TYPE_CHECKING:
     from pipediag.reporters.perfetto import Exported
@@ -45,7 +45,7 @@ def prepare() -> None:
     build_validators(TraceReport)
 
 
-def analyse_profiles(named: Sequence[Path], reading: HostReading) -> TraceResult:
+def analyse_profiles(named: Sequence[Path], reading: ProfileReading) -> TraceResult:
     """Return what the profiles show, once they are read.
 
     Args:

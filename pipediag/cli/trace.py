@@ -12,8 +12,8 @@ import click
 
 from pipediag.cli.common import deliver, say
 from pipediag.errors import PipediagError
-from pipediag.trace.gap_floor import GAP_FLOOR_NS
-from pipediag.trace.profile_files import RUNS, find_profiles
+from pipediag.trace import GAP_FLOOR_NS
+from pipediag.trace.files import RUNS, find_profiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,9 +73,9 @@ def command(
     """
     # Without numpy's own threads, which nothing here needs, a process can be forked.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from pipediag.trace.hosts import reading_hosts
+    from pipediag.trace.hosts import ProfileReading
 
-    with reading_hosts(profile_files(paths, run), gap_floor_ns=gap_floor_us * 1000) as reading:
+    with ProfileReading(profile_files(paths, run), gap_floor_ns=gap_floor_us * 1000) as reading:
         # In a thread of its own, as a lowered priority cannot be raised again.
         preparing = Thread(target=_prepare, kwargs={"give_way": reading.apart})
         preparing.start()

@@ -1,40 +1,32 @@
-"""One profile, summarised: what the measures take from it."""
+"""Summary of one profile: its steps, its input pipeline and its devices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 from pipediag.tensorflow_names import DEVICE_PREFETCH
+from pipediag.trace import GAP_FLOOR_NS
 from pipediag.trace.device.traces import DeviceTrace, device_traces
 from pipediag.trace.events import TraceEvents
-from pipediag.trace.gap_floor import GAP_FLOOR_NS
+from pipediag.trace.files import read
 from pipediag.trace.host.classes import Activity, classify
 from pipediag.trace.host.compute import ComputeTimes, compute_times
 from pipediag.trace.host.text_work import TextTimes, text_times
 from pipediag.trace.host.threads import executor_work
 from pipediag.trace.pipeline.iterators import IteratorActivity, iterator_activity
 from pipediag.trace.pipeline.records import pipeline_records
-from pipediag.trace.reader import read
 from pipediag.trace.steps.splitting import StepSplit, StepWindows, find_steps, split_steps
 
-_Part = TypeVar("_Part")
-
-MOST_AT_ONCE = 10_000_000
-"""Events up to which the parts of a summary are made at the same time, which takes more memory."""
-
 _OWN_WINDOWS = frozenset({"markers", "scan", "get_next"})
-"""Steps in whose window the devices are looked at. Annotations of others, and steps that were only
-inferred, don't say that what lies outside them is no training: then the whole recording counts."""
+"""Steps that limit the devices' window. Annotations of others, and inferred steps, may leave out a
+part of the training: then the whole recording counts."""
 
 
 @dataclass(frozen=True)
 class TraceSummary:
-    """What a profile says; `missing` has a sentence for whatever it does not."""
+    """Contents of a profile; `missing` has a sentence for each part that it lacks."""
 
     path: Path
     window_ns: tuple[int, int]
@@ -52,20 +44,22 @@ class TraceSummary:
     epoch_ns: int | None = None
     """Time 0 since 1970 by the host's clock; None where the file does not say."""
     compute: ComputeTimes | None = None
-    """Which operations the steps' compute was, where that was asked for and there are steps."""
+    """Operations of the steps' compute, where they were asked for and there are steps."""
     text: TextTimes | None = None
-    """What of the steps was work on text, where there are steps."""
+    """Work on text within the steps, where there are steps."""
     missing: dict[str, str] = field(default_factory=dict)
     """Keys: `steps`, `iterators`, `devices`."""
 
 
 def summarise(path: Path, *, by_operation: bool = False) -> TraceSummary:
-    """Reads a profile (a file, or a log directory's newest) and says where its steps' time went.
+    """Read a profile (a file, or a log directory's newest) and tell where its steps' time went.
 
     Args:
+        path: a file or a directory.
         by_operation: whether to tell which operations their compute was, too.
 
-    Raises PipediagError where it cannot be read.
+    Raises:
+        PipediagError: it cannot be read.
     """
     return summarise_events(read(path), by_operation=by_operation)
 
@@ -73,32 +67,22 @@ def summarise(path: Path, *, by_operation: bool = False) -> TraceSummary:
 def summarise_events(
     events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS, *, by_operation: bool = False
 ) -> TraceSummary:
-    """Says where the steps' time of a profile went; gaps under the floor are summed apart."""
-    # Most of the work is numpy's, which lets other threads run meanwhile.
+    """Tell where the steps' time of a profile went; shorter gaps than the floor are added up."""
+    # numpy does most of the work, and lets other threads run meanwhile.
     with ThreadPoolExecutor(2) as threads:
-        # What several of the parts need.
+        # Several of the parts need it.
         list(threads.map(executor_work, events.host_lines))
-        at_once = events.event_count <= MOST_AT_ONCE
-        begin = _beside(threads) if at_once else _when_asked
-        return _summary(events, gap_floor_ns, begin, by_operation)
-
-
-def _summary(
-    events: TraceEvents, gap_floor_ns: int, begin: _Begin, by_operation: bool
-) -> TraceSummary:
-    """Made one part after the other, or some beside others, as `begin` has it. What is asked for
-    last is begun as early as it can be."""
-    reading = begin(lambda: pipeline_records(events))
-    activity = classify(events)
-    if (loop := activity.loop) is not None:
-        reading = begin(lambda: pipeline_records(events, loop.scan_names))
-    steps = find_steps(events, activity)
-    window = _window(events, steps)
-    describing = begin(lambda: iterator_activity(events, reading(), window))
-    split = split_steps(activity, steps) if steps else None
-    measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
-    devices = device_traces(events, activity, reading(), measured, gap_floor_ns)
-    iterators = describing()
+        records = threads.submit(pipeline_records, events)
+        activity = classify(events)
+        if activity.loop is not None:
+            records = threads.submit(pipeline_records, events, activity.loop.scan_names)
+        steps = find_steps(events, activity)
+        window = _window(events, steps)
+        described = threads.submit(lambda: iterator_activity(events, records.result(), window))
+        split = split_steps(activity, steps) if steps else None
+        measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
+        devices = device_traces(events, activity, records.result(), measured, gap_floor_ns)
+        iterators = described.result()
     return TraceSummary(
         path=events.path,
         window_ns=window,
@@ -115,23 +99,6 @@ def _summary(
     )
 
 
-class _Begin(Protocol):
-    """Has a part made, now or later; gives what waits for it."""
-
-    def __call__(self, make: Callable[[], _Part], /) -> Callable[[], _Part]: ...
-
-
-def _beside(threads: ThreadPoolExecutor) -> _Begin:
-    def begin(make: Callable[[], _Part], /) -> Callable[[], _Part]:
-        return threads.submit(make).result
-
-    return begin
-
-
-def _when_asked(make: Callable[[], _Part], /) -> Callable[[], _Part]:
-    return cache(make)
-
-
 def _compute(
     events: TraceEvents, activity: Activity, split: StepSplit | None
 ) -> ComputeTimes | None:
@@ -142,9 +109,10 @@ def _compute(
 
 
 def _batches(steps: StepWindows | None, iterators: list[IteratorActivity]) -> int:
-    """The root's calls; a scan has none above the input pipeline, but a step for every batch.
+    """Return the root's calls; a scan has no root, but a step for every batch.
 
-    What replicas draw from reads in turn from the host's root, whose calls are of the same batches.
+    Replicas draw from a prefetch that reads from the host's root, whose calls are for the same
+    batches.
     """
     if steps is not None and steps.basis == "scan":
         return len(steps.windows)

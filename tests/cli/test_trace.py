@@ -19,7 +19,7 @@ from pipediag.errors import PipediagError
 from pipediag.profiles import TraceResult, analyse_profiles
 from pipediag.session.trace_report import TraceReport
 from pipediag.trace import hosts
-from pipediag.trace.hosts import reading_hosts
+from pipediag.trace.hosts import ProfileReading
 from tests.probe import environment
 from tests.reporters.perfetto.profiles import gpu_profile
 
@@ -147,7 +147,7 @@ def test_tensorflow_is_not_imported(profile: Path, tmp_path: Path) -> None:
 
 
 def analysed(*paths: Path) -> TraceResult:
-    with reading_hosts(paths) as reading:
+    with ProfileReading(paths) as reading:
         return analyse_profiles(paths, reading)
 
 

@@ -33,7 +33,7 @@ from pipediag.trace.device.gap_details import GapDetails
 from pipediag.trace.device.gap_histogram import gap_histogram
 from pipediag.trace.device.kernels import Kernel, KernelLaunches
 from pipediag.trace.device.traces import DeviceGaps, DeviceTrace, Overlap
-from pipediag.trace.hosts import HostSummary, summarise_hosts
+from pipediag.trace.hosts import HostSummary, ProfileReading
 from pipediag.trace.pipeline.records import IteratorKey
 from pipediag.trace.steps.splitting import StepSplit, StepWindows
 from pipediag.trace.summary import TraceSummary
@@ -221,7 +221,7 @@ def test_several_hosts_are_on_their_devices_and_an_unread_file_is_none(tmp_path:
     damaged = tmp_path / "c.xplane.pb"
     damaged.write_bytes(b"\xff" * 50)
 
-    report = trace_report("logs", summarise_hosts([*files, damaged]), CREATED_AT)
+    report = trace_report("logs", ProfileReading([*files, damaged]).summaries(), CREATED_AT)
 
     assert [host.host for host in report.hosts] == ["a", "b"]
     assert [device.host for device in report.devices] == ["a", "b"]
@@ -238,7 +238,7 @@ def test_hosts_whose_files_say_when_are_compared_step_by_step(tmp_path: Path) ->
         builder.plane("Task Environment").stat("profile_start_time", began)
         files.append(builder.save(tmp_path, f"{host}.xplane.pb"))
 
-    report = trace_report("logs", summarise_hosts(files), CREATED_AT)
+    report = trace_report("logs", ProfileReading(files).summaries(), CREATED_AT)
 
     assert [host.steps_late_ms for host in report.hosts] == [0.0, 0.03]
     assert [device.host_late_ms for device in report.devices] == [0.0, 0.03]
@@ -250,7 +250,9 @@ def test_says_why_there_are_no_steps(tmp_path: Path) -> None:
     builder = TraceBuilder()
     builder.host().line("python").event("TFE_Py_Execute", 0, 10)
 
-    [host] = trace_report("x", summarise_hosts([builder.save(tmp_path)]), CREATED_AT).hosts
+    [host] = trace_report(
+        "x", ProfileReading([builder.save(tmp_path)]).summaries(), CREATED_AT
+    ).hosts
 
     assert host.steps is None
     assert host.steps_missing

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.trace.events import TraceEvents
-from pipediag.trace.reader import read
+from pipediag.trace.files import read
 from pipediag.trace.xplane.schema import message_class
 
 

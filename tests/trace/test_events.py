@@ -4,8 +4,105 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.trace.reader import read
+from pipediag.trace.files import read
+from pipediag.trace.xplane.schema import message_class
 from tests.trace.builder import TraceBuilder
+from tests.trace.kineto_builder import KinetoBuilder
+
+SINCE = 1_700_000_000_000_000_000
+
+
+def test_columns_are_absolute_nanoseconds_sorted_by_start(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python", timestamp_ns=1_000)
+    line.event("later", 50, 60)
+    line.event("inner", 10, 20)
+    line.event("outer", 10, 40)
+    read_line = builder.events(tmp_path).host_lines[0]
+    assert read_line.start_ns.tolist() == [1_010, 1_010, 1_050]
+    assert read_line.end_ns.tolist() == [1_040, 1_020, 1_060]
+    assert [read_line.event_name(i) for i in range(3)] == ["outer", "inner", "later"]
+
+
+def test_both_ends_round_down_to_a_nanosecond(tmp_path: Path) -> None:
+    space = message_class("XSpace")()
+    line = space.planes.add(name=b"/host:CPU").lines.add(timestamp_ns=7)
+    line.events.add(metadata_id=1, offset_ps=1_900, duration_ps=1_200)
+    path = tmp_path / "a.xplane.pb"
+    path.write_bytes(space.SerializeToString())
+    read_line = read(path).host_lines[0]
+    assert (int(read_line.start_ns[0]), int(read_line.end_ns[0])) == (8, 10)
+
+
+def test_statistics_of_every_kind(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    plane = builder.host()
+    plane.line("python").event("e", 0, 1, id=-5, name="fused(a,b)", ratio=0.5, zero=0)
+    plane.metadata_stat("e", "hlo_op", "fusion.1")
+    plane.metadata_stat("e", "zero", 9)
+    assert builder.events(tmp_path).host_lines[0].stats(0) == {
+        "id": -5,
+        "name": "fused(a,b)",
+        "ratio": 0.5,
+        "zero": 0,
+        "hlo_op": "fusion.1",
+    }
+
+
+def test_a_name_that_is_not_utf8_costs_one_character(tmp_path: Path) -> None:
+    space = message_class("XSpace")()
+    plane = space.planes.add(name=b"/host:CPU")
+    plane.event_metadata.add(key=1).value.name = b"kernel\xff"
+    plane.lines.add(name=b"l\xfe").events.add(metadata_id=1)
+    path = tmp_path / "a.xplane.pb"
+    path.write_bytes(space.SerializeToString())
+    line = read(path).host_lines[0]
+    assert (line.name, line.event_name(0)) == ("l\ufffd", "kernel\ufffd")
+
+
+def test_an_event_without_metadata_has_an_empty_name(tmp_path: Path) -> None:
+    space = message_class("XSpace")()
+    space.planes.add(name=b"/host:CPU").lines.add().events.add(metadata_id=4)
+    path = tmp_path / "a.xplane.pb"
+    path.write_bytes(space.SerializeToString())
+    assert read(path).host_lines[0].event_name(0) == ""
+
+
+def test_a_visible_gpu_on_which_nothing_ran_is_no_accelerator(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    builder.plane("/device:GPU:0")
+    builder.plane("/device:GPU:1").line("Stream #1(Compute)").event("kernel", 0, 1)
+    assert [plane.name for plane in builder.events(tmp_path).accelerators] == ["/device:GPU:1"]
+
+
+@pytest.mark.parametrize(
+    ("started", "line_ns", "epoch_ns"),
+    [(SINCE + 5, 7, SINCE + 5), (None, SINCE, 0), (None, 7, None), (12, 7, None)],
+)
+def test_when_time_0_was_is_what_the_profile_says(
+    started: int | None, line_ns: int, epoch_ns: int | None, tmp_path: Path
+) -> None:
+    builder = TraceBuilder()
+    builder.host().line("python", timestamp_ns=line_ns).event("event", 0, 1)
+    if started is not None:
+        builder.plane("Task Environment").stat("profile_start_time", started)
+    assert builder.events(tmp_path).epoch_ns == epoch_ns
+
+
+@pytest.mark.parametrize(
+    ("ts", "said", "epoch_ns"),
+    [
+        ("1712195495519689.015", {}, 1_712_195_495_519_689_015),
+        ("250.5", {"baseTimeNanoseconds": SINCE}, SINCE + 250_500),
+        ("250.5", {}, None),
+        ("250.5", {"baseTimeNanoseconds": "no number"}, None),
+    ],
+)
+def test_when_the_first_event_was_is_what_the_trace_says(
+    ts: str, said: dict[str, object], epoch_ns: int | None, tmp_path: Path
+) -> None:
+    events = KinetoBuilder().kernel("k", ts, 2).events(tmp_path, **said)
+    assert (events.first_ns, events.epoch_ns) == (0, epoch_ns)
 
 
 @pytest.mark.parametrize("late", [1, 4_095, 4_096, 40_000])

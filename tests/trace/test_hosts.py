@@ -3,20 +3,28 @@ from __future__ import annotations
 import faulthandler
 import os
 import pickle
+import platform
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from pipediag.trace import hosts
-from pipediag.trace.file_bytes import MAPPED_FROM_BYTES, file_bytes
-from pipediag.trace.hosts import HostSummary, reading_hosts, summarise_hosts
+from pipediag.trace.files import MAPPED_FROM_BYTES, file_bytes
+from pipediag.trace.hosts import HostSummary, ProfileReading, framework_of
 from tests.trace.builder import TraceBuilder, add_steps
 
 US = 1_000
+
+
+def summarise_hosts(paths: Sequence[Path], processes: int | None = None) -> list[HostSummary]:
+    with ProfileReading(paths, processes=processes) as reading:
+        return reading.summaries()
+
 
 # A forked reader has what a test puts in its place, too: this one stays what it is.
 _summary = hosts._summary
@@ -116,22 +124,26 @@ def test_a_large_file_that_is_cut_short_while_it_is_mapped_is_reported(
     assert "cut short" in str(found.reason)
 
 
-def test_small_files_start_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[tuple[Sequence[Path], int]] = []
+@pytest.mark.parametrize(
+    ("apart_from", "files", "processes"), [(1 << 24, 2, None), (100, 2, 2), (100, 1, 1)]
+)
+def test_small_files_start_no_process(
+    apart_from: int, files: int, processes: int | None,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    started: list[int] = []
 
-    class Noted:
-        def __init__(self, paths: Sequence[Path], gap_floor_ns: int, count: int) -> None:
-            started.append((paths, count))
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, processes: int) -> None:
+            super().__init__(processes)
+            started.append(processes)
 
-    monkeypatch.setattr(hosts, "_Readers", Noted)
+    monkeypatch.setattr(hosts, "_process_pool", Pool)
+    monkeypatch.setattr(hosts, "APART_FROM_BYTES", apart_from)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
-    paths = [profile(tmp_path, "a", 20), profile(tmp_path, "b", 20)]
-    reading_hosts(paths)
-    assert started == []
-    monkeypatch.setattr(hosts, "APART_FROM_BYTES", 100)
-    reading_hosts(paths)
-    reading_hosts(paths[:1])
-    assert started == [(paths, 2), (paths[:1], 1)]
+    with ProfileReading([profile(tmp_path, str(number), 20) for number in range(files)]) as reading:
+        assert reading.apart == (processes is not None)
+    assert started == ([] if processes is None else [processes])
 
 
 def test_processes_are_forked_while_there_is_one_thread() -> None:
@@ -168,3 +180,50 @@ def test_a_summary_leaves_the_profile_behind(tmp_path: Path) -> None:
     [found] = summarise_hosts([path])
     assert path.stat().st_size > 200_000
     assert len(pickle.dumps(found)) < 20_000
+
+
+@pytest.mark.parametrize(
+    ("names", "framework"),
+    [
+        (["EagerExecute", "Iterator::Root"], "tensorflow"),
+        (["Iterator::Root", "PjitFunction(train_step)"], "jax"),
+        (["ProfilerStep#3", "aten::mm"], "pytorch"),
+        ([], "tensorflow"),
+    ],
+)
+def test_the_framework_shows_in_what_the_host_did(
+    tmp_path: Path, names: list[str], framework: str
+) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    for start, name in enumerate(names):
+        line.event(name, start, start + 1)
+    assert framework_of(builder.events(tmp_path)) == framework
+
+
+PROGRAM = """
+import numpy as np
+from pathlib import Path
+from pipediag.trace.hosts import give_back_freed_memory, keep_freed_memory
+
+def resident_mb():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20
+
+keep_freed_memory()
+before = resident_mb()
+columns = [np.ones(1 << 17) for _ in range(24)]
+del columns
+kept = resident_mb() - before
+give_back_freed_memory()
+print(kept, resident_mb() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told so")
+def test_freed_memory_is_kept_until_it_is_given_back() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
+    kept, left = map(int, said.stdout.split())
+    assert kept >= 15
+    assert left <= 8

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pipediag.errors import PipediagError
+from pipediag.trace.files import read
 from pipediag.trace.host.threads import events_named
-from pipediag.trace.reader import read
 from pipediag.trace.summary import TraceSummary, summarise
 from tests.trace.builder import TraceBuilder, add_graph_call
 from tests.trace.steps.test_splitting import fit_profile

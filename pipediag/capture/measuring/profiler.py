@@ -11,7 +11,7 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.signals import let_pass
 from pipediag.session.recording import RecordedProfilerConflict
-from pipediag.trace.marker import START_UP, STEP_MARKER
+from pipediag.trace import START_UP, STEP_MARKER
 
 
 class Profiler:

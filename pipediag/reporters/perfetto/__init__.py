@@ -14,7 +14,7 @@ from pipediag.reporters.perfetto.own_tracks import write_own_tracks
 from pipediag.reporters.perfetto.writer import TraceWriter
 from pipediag.session.findings import Finding
 from pipediag.trace.events import TraceEvents
-from pipediag.trace.reader import read_file
+from pipediag.trace.files import read_profile
 from pipediag.trace.summary import TraceSummary
 
 MOST_HOST_EVENTS = 1_000_000
@@ -69,7 +69,7 @@ def write_perfetto(
     with compressed(path) as stream:
         writer = TraceWriter(stream)
         for place, (host, summary) in enumerate(summaries):
-            events = read_file(summary.path)
+            events = read_profile(summary.path).events
             writer.origin_ns = origins[host] = (
                 _origin(events) if began_ns is None else began_ns - (summary.epoch_ns or 0)
             )

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pipediag.trace import STEP_MARKER
 from pipediag.trace.device.gaps import NextLaunches
 from pipediag.trace.device.launches import LaunchCalls
 from pipediag.trace.events import Indices, Line, Times
 from pipediag.trace.intervals import Intervals, covered, normalise
-from pipediag.trace.marker import STEP_MARKER
 from pipediag.trace.pipeline.records import IteratorKey, Records
 
 _NONE = -1

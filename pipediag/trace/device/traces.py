@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pipediag.trace import GAP_FLOOR_NS
 from pipediag.trace.device.copies import Copies, device_copies
 from pipediag.trace.device.gap_details import GapDetails, gap_details
 from pipediag.trace.device.gap_histogram import LengthBucket, gap_histogram
@@ -20,7 +21,6 @@ from pipediag.trace.device.kernels import Kernel, KernelLaunches, device_kernels
 from pipediag.trace.device.launches import LaunchCalls, host_lead_ns, launch_calls
 from pipediag.trace.device.streams import DeviceEvents, device_events
 from pipediag.trace.events import Plane, TraceEvents
-from pipediag.trace.gap_floor import GAP_FLOOR_NS
 from pipediag.trace.host.classes import Activity
 from pipediag.trace.intervals import EMPTY, Intervals, clip, gaps, subtract, total, union
 from pipediag.trace.pipeline.records import Records

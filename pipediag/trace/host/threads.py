@@ -18,9 +18,9 @@ from collections.abc import Set
 import numpy as np
 from numpy.typing import NDArray
 
+from pipediag.trace import STEP_MARKER
 from pipediag.trace.events import Indices, Line, TraceEvents
 from pipediag.trace.intervals import EMPTY, Intervals, covered, normalise, subtract, total
-from pipediag.trace.marker import STEP_MARKER
 
 CAPTURED_FUNCTION = "InstantiatedCapturedFunction::"
 _PROCESS = "ExecutorState::Process"

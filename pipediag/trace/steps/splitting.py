@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pipediag.trace import START_UP, STEP_MARKER
 from pipediag.trace.device.streams import device_class, stream_lines
 from pipediag.trace.events import Indices, Line, Times, TraceEvents
 from pipediag.trace.host.classes import STEP_CLASSES, Activity, sweep
@@ -16,7 +17,6 @@ from pipediag.trace.host.graph_loop import FEWEST_BATCHES
 from pipediag.trace.host.threads import events_named
 from pipediag.trace.host.training_graph import names_with
 from pipediag.trace.intervals import covered
-from pipediag.trace.marker import START_UP, STEP_MARKER
 from pipediag.trace.steps.outermost import outermost
 from pipediag.trace.steps.repetition import FEWEST_REPEATS, Repeat, name_kinds, repeats
 from pipediag.trace.steps.roots import root_windows

@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pipediag.trace.malformed import MalformedError
+from pipediag.trace.files import MalformedError
 from pipediag.trace.xplane.event_names import EventNames
 from pipediag.trace.xplane.fields import Field, field_at, varint_at
 from pipediag.trace.xplane.messages import parsed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipediag.trace.malformed import MalformedError, TooLargeError
+from pipediag.trace.files import MalformedError, TooLargeError
 
 LENGTH_DELIMITED = 2
 MOST_FIELDS = 1 << 22

@@ -30,8 +30,7 @@ from pipediag.trace.events import (
     Times,
     TraceEvents,
 )
-from pipediag.trace.file_bytes import Release
-from pipediag.trace.malformed import MalformedError, TooLargeError
+from pipediag.trace.files import MalformedError, Release, TooLargeError
 from pipediag.trace.xplane.columns import (
     EVENT_TAG,
     EVENTS,

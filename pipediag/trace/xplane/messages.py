@@ -7,7 +7,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from pipediag.trace.malformed import MalformedError
+from pipediag.trace.files import MalformedError
 from pipediag.trace.xplane.fields import Span
 from pipediag.trace.xplane.schema import message_class
 

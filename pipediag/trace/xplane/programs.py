@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from pipediag.trace.events import CompiledWork, Program
-from pipediag.trace.malformed import MalformedError
+from pipediag.trace.files import MalformedError
 from pipediag.trace.xplane.event_names import EventNames
 from pipediag.trace.xplane.messages import parsed, text
 

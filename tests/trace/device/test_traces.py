@@ -6,9 +6,9 @@ import pytest
 
 from pipediag.trace.device.gap_histogram import LengthBucket
 from pipediag.trace.device.traces import DeviceTrace, device_traces
+from pipediag.trace.files import read
 from pipediag.trace.host.classes import classify
 from pipediag.trace.pipeline.records import pipeline_records
-from pipediag.trace.reader import read
 from tests.trace.builder import LineBuilder, TraceBuilder, add_graph_call
 
 TRACES = Path(__file__).parents[4] / "shared" / "traces"

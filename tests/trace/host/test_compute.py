@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.trace.events import CompiledWork, TraceEvents
+from pipediag.trace.files import read
 from pipediag.trace.host.compute import ComputeTimes, shares
 from pipediag.trace.intervals import intersect, normalise, total
-from pipediag.trace.reader import read
 from pipediag.trace.summary import summarise_events
 from tests.trace.builder import LineBuilder, PlaneBuilder, TraceBuilder, add_graph_call, add_steps
 from tests.trace.cuda import CudaProfile

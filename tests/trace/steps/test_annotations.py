@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.trace.reader import read_file
+from pipediag.trace.files import read
 from pipediag.trace.steps.splitting import AnnotatedSteps, annotated_steps
 from tests.trace.builder import TraceBuilder
 from tests.trace.step_profiles import add_annotations
@@ -98,7 +98,7 @@ def test_kinetos_steps_are_numbered_by_name(tmp_path: Path) -> None:
         event("ProfilerStep#10", 42, 30),
     ]
     path.write_text(json.dumps({"traceEvents": events}))
-    steps = annotated_steps(read_file(path))
+    steps = annotated_steps(read(path))
     assert steps is not None
     assert steps.windows.tolist() == [[10_000, 40_000], [42_000, 72_000]]
     assert steps.numbers == (9, 10)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipediag.trace.files import read
 from pipediag.trace.host.classes import STEP_CLASSES, Activity, classify
 from pipediag.trace.intervals import normalise
-from pipediag.trace.reader import read_file
 from pipediag.trace.steps.splitting import StepSplit, StepWindows, find_steps, split_steps
 from tests.trace.builder import TraceBuilder, add_graph_call, add_steps
 
@@ -192,7 +192,7 @@ SHARED = Path(__file__).parents[4] / "shared" / "traces"
     ],
 )
 def test_real_traces(name: str, basis: str | None, count: int, median_ms: float) -> None:
-    events = read_file(SHARED / name)
+    events = read(SHARED / name)
     steps = find_steps(events, classify(events))
     if basis is None:
         assert steps is None

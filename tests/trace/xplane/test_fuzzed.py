@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipediag.trace.malformed import MalformedError
+from pipediag.trace.files import MalformedError
 from pipediag.trace.xplane import columns
 from pipediag.trace.xplane.fields import varint_at
 from pipediag.trace.xplane.file import parse

@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipediag.errors import PipediagError
+from pipediag.trace import kineto
 from pipediag.trace.events import Plane, TraceEvents
-from pipediag.trace.kineto import document
-from pipediag.trace.kineto.document import parse
-from pipediag.trace.malformed import MalformedError, TooLargeError
-from tests.trace.kineto.builder import HOST_PID, KinetoBuilder
+from pipediag.trace.files import MalformedError, TooLargeError
+from pipediag.trace.kineto import parse
+from tests.trace.kineto_builder import HOST_PID, KinetoBuilder
 
 
 def accelerator(events: TraceEvents) -> Plane:
@@ -173,10 +173,10 @@ def test_more_parts_or_threads_than_any_trace_has(monkeypatch: pytest.MonkeyPatc
     builder = KinetoBuilder()
     for tid in range(4):
         builder.host("op", 1, 2, tid=tid)
-    monkeypatch.setattr(document, "MOST_THREADS", 3)
+    monkeypatch.setattr(kineto, "MOST_THREADS", 3)
     with pytest.raises(TooLargeError, match="more than 3 threads"):
         parse_text(builder.text())
-    monkeypatch.setattr(document, "MOST_COMMAS", 10)
+    monkeypatch.setattr(kineto, "MOST_COMMAS", 10)
     with pytest.raises(TooLargeError, match="more than 10 parts"):
         parse_text(builder.text())
 

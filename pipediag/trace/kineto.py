@@ -27,15 +27,35 @@ from pipediag.trace.events import (
     StatValue,
     TraceEvents,
 )
-from pipediag.trace.malformed import MalformedError, TooLargeError
+from pipediag.trace.files import MalformedError, TooLargeError
 
-# The parts of a Kineto trace that pipediag reads; msgspec skips all others without storing them.
-#
-# Values are taken as they come: who reads them looks at their type.
+LARGEST_NS = 1 << 62
+"""1970 to 2116; a later time is damage."""
+
+MOST_COMMAS = 1 << 26
+"""In the whole text; a trace of a gigabyte has fifty million. Each may cost 60 bytes of memory
+before it is known what it separates."""
+
+MOST_THREADS = 1 << 16
+_DIGITS = 18
+_PEEKED_BYTES = 1024
+_COUNTED_BYTES = 1 << 24
+_DEVICE_ACTIVITY = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
+"""Categories in lower case: older traces write them with a capital."""
+_NO_ACTIVITY = frozenset({"gpu_user_annotation", "cuda_sync", "trace"})
+_COMPLETE, _METADATA = "X", "M"
+_ARGUMENTS = ("correlation_id", "bytes", "external_id")
+_VALUES = 4 + len(_ARGUMENTS)
+_ABSENT = -(1 << 63)
+"""Stands for an argument that an event does not have."""
+
+_Key = tuple[str, str]
+"""A process and a thread; or a device and a stream. They may be numbers or text in the file."""
 
 
+# msgspec skips the parts of a trace that are not named here. Their values may have any type.
 class Arguments(msgspec.Struct):
-    """What an event says of itself; each may be missing."""
+    """Details of an event; each may be missing."""
 
     name: Any = None
     device: Any = None
@@ -65,16 +85,14 @@ class Document(msgspec.Struct):
     """Since 1970; times count from it. Older traces have none and count from 1970."""
 
 
-LARGEST_NS = 1 << 62
-"""1970 to 2116; what lies beyond is damage."""
-
-_DIGITS = 18
+_NO_ARGUMENTS = Arguments()
 
 
 def start_and_end(ts: Decimal, dur: Decimal | None) -> tuple[int, int]:
-    """Both ends in nanoseconds, rounded towards zero; a duration below zero counts as none.
+    """Return both ends in nanoseconds, rounded towards zero; a negative duration counts as none.
 
-    Raises MalformedError where a time is too large for a clock.
+    Raises:
+        MalformedError: a time is too large for a clock.
     """
     if dur is None or not dur.is_finite() or dur <= 0:
         start = nanoseconds(ts)
@@ -84,7 +102,7 @@ def start_and_end(ts: Decimal, dur: Decimal | None) -> tuple[int, int]:
 
 
 def nanoseconds(microseconds: Decimal) -> int:
-    """A time. Raises MalformedError."""
+    """Convert a time. Raises MalformedError."""
     # Before it is multiplied out: "1e999999999" is a number too.
     within = microseconds.is_finite() and microseconds.adjusted() < _DIGITS
     found = int(microseconds * 1000) if within else LARGEST_NS
@@ -95,15 +113,14 @@ def nanoseconds(microseconds: Decimal) -> int:
 
 @dataclass(frozen=True)
 class ArgumentStatistics:
-    """Each event's category, and those of its arguments that are integers, as columns."""
+    """Category of each event, and those of its arguments that are integers, as columns."""
 
-    category_ids: NDArray[np.int32] = field(repr=False)
+    category_ids: NDArray[np.intp] = field(repr=False)
     categories: list[str] = field(repr=False)
     columns: dict[str, tuple[NDArray[np.int64], NDArray[np.bool_]]] = field(repr=False)
     """Values, and which events have one."""
 
     def of(self, index: int) -> dict[str, StatValue]:
-        """All statistics of one event."""
         found: dict[str, StatValue] = {"category": self.categories[self.category_ids[index]]}
         for name, (values, present) in self.columns.items():
             if present[index]:
@@ -111,85 +128,60 @@ class ArgumentStatistics:
         return found
 
     def integers(self, name: str, indices: Indices) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """One statistic of many events."""
         if name not in self.columns:
             return np.zeros(len(indices), np.int64), np.zeros(len(indices), np.bool_)
         values, present = self.columns[name]
         return values[indices], present[indices]
 
     def texts(self, name: str, indices: Indices) -> tuple[list[str], Indices]:
-        """The category of many events; arguments that are texts are not kept."""
+        """Return the category of many events; arguments that are texts are not kept."""
         if name != "category":
             return [""], np.zeros(len(indices), np.intp)
-        return self.categories, self.category_ids[indices].astype(np.intp)
-
-
-_ABSENT = -(1 << 63)
-"""Stands for an argument that an event does not have."""
-
-_NO_ARGUMENTS = Arguments()
+        return self.categories, self.category_ids[indices]
 
 
 class Thread:
-    """A column each for times, names, categories and those arguments that are integers."""
+    """Events of one thread or stream, while they are read."""
 
     def __init__(self) -> None:
         self.name = ""
-        self._start_ns = array("q")
-        self._end_ns = array("q")
-        self._names = array("i")
-        self._categories = array("i")
-        self._correlations = array("q")
-        self._sizes = array("q")
-        self._external_ids = array("q")
+        self._values = array("q")
+        """Seven of each event: start, end, name, category, and the integers of `_ARGUMENTS`."""
 
     def __len__(self) -> int:
-        return len(self._start_ns)
+        return len(self._values) // _VALUES
 
     @property
     def first_ns(self) -> int:
         """The earliest start."""
-        return min(self._start_ns)
+        return min(self._values[::_VALUES])
 
     def add(
         self, times: tuple[int, int], name: int, category: int, arguments: Arguments | None
     ) -> None:
-        """Takes an event: nanoseconds, and the places of its name and its category."""
-        said = arguments or _NO_ARGUMENTS
-        self._start_ns.append(times[0])
-        self._end_ns.append(times[1])
-        self._names.append(name)
-        self._categories.append(category)
-        self._correlations.append(_integer(said.correlation))
-        self._sizes.append(_integer(said.bytes))
-        external_id = said.external_id
-        self._external_ids.append(
-            _integer(said.old_external_id if external_id is None else external_id)
-        )
+        """Take an event: nanoseconds, and the places of its name and its category."""
+        found = arguments or _NO_ARGUMENTS
+        external_id = found.old_external_id if found.external_id is None else found.external_id
+        integers = map(_integer, (found.correlation, found.bytes, external_id))
+        self._values.extend((*times, name, category, *integers))
 
     def line(self, plane: Plane, number: int, name: str, first_ns: int, kinds: list[str]) -> Line:
-        """The thread as a line of the plane, times from `first_ns` on."""
-        start_ns = np.array(self._start_ns, np.int64) - first_ns
-        end_ns = np.array(self._end_ns, np.int64) - first_ns
-        order = np.lexsort((-end_ns, start_ns))
+        """Return the thread as a line of the plane, times from `first_ns` on."""
+        values = np.array(self._values, np.int64).reshape(-1, _VALUES)
+        values = values[np.lexsort((-values[:, 1], values[:, 0]))]
+        start_ns, end_ns, names, categories, *integers = values.T
         columns = {}
-        for stat, column in (
-            ("correlation_id", self._correlations),
-            ("bytes", self._sizes),
-            ("external_id", self._external_ids),
-        ):
-            values = np.array(column, np.int64)[order]
-            present = values != _ABSENT
+        for stat, column in zip(_ARGUMENTS, integers, strict=True):
+            present = column != _ABSENT
             if present.any():
-                columns[stat] = np.where(present, values, 0), present
-        category_ids = np.array(self._categories, np.int32)[order]
+                columns[stat] = np.where(present, column, 0), present
         return Line(
             id=number,
             name=name,
-            start_ns=start_ns[order],
-            end_ns=end_ns[order],
-            name_ids=np.array(self._names, np.int32)[order],
-            statistics=ArgumentStatistics(category_ids, kinds, columns),
+            start_ns=start_ns - first_ns,
+            end_ns=end_ns - first_ns,
+            name_ids=names.astype(np.int32),
+            statistics=ArgumentStatistics(categories.astype(np.intp), kinds, columns),
             plane=plane,
         )
 
@@ -198,25 +190,6 @@ def _integer(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_NS:
         return value
     return _ABSENT
-
-
-DEVICE_ACTIVITY = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
-"""Categories of what a device does, in lower case: older traces write them with a capital."""
-
-MOST_COMMAS = 1 << 26
-"""In the whole text; a trace of a gigabyte has fifty million. Each may cost 60 bytes of memory
-before it turns out what it separates."""
-
-MOST_THREADS = 1 << 16
-
-_NO_ACTIVITY = frozenset({"gpu_user_annotation", "cuda_sync", "trace"})
-_COMPLETE = "X"
-_METADATA = "M"
-_PEEKED_BYTES = 1024
-_COUNTED_BYTES = 1 << 24
-
-_Key = tuple[str, str]
-"""A process and a thread; or a device and a stream. They may be numbers or text in the file."""
 
 
 class _Gatherer:
@@ -235,7 +208,7 @@ class _Gatherer:
             self._add_metadata(event)
 
     def planes(self, properties: Any) -> tuple[list[Plane], int]:
-        """What was gathered, the host first, times from the earliest event on; and when that is."""
+        """Return the planes, host first, times from the earliest event on; and when that was."""
         filled = {
             plane: {key: thread for key, thread in threads.items() if len(thread)}
             for plane, threads in self._threads.items()
@@ -255,7 +228,7 @@ class _Gatherer:
         category = (event.cat or "").lower()
         if event.ts is None or not event.ts.is_finite() or category in _NO_ACTIVITY:
             return
-        if category in DEVICE_ACTIVITY:
+        if category in _DEVICE_ACTIVITY:
             plane, key = _place_on_device(event)
         else:
             plane, key = HOST_PLANE, (str(event.pid), str(event.tid))
@@ -291,13 +264,15 @@ class _Gatherer:
 
 
 def parse(data: memoryview, path: Path) -> TraceEvents:
-    """The trace in `data`.
+    """Read the trace in `data`.
 
     Raises:
-        MalformedError: it is none, or was cut short.
-        TooLargeError: it has more parts than any trace has.
+        MalformedError: it is no trace, or was cut short.
+        TooLargeError: it has more parts than any trace.
     """
-    if _commas(data) > MOST_COMMAS:
+    text = np.frombuffer(data, np.uint8)
+    pieces = (text[at : at + _COUNTED_BYTES] for at in range(0, len(text), _COUNTED_BYTES))
+    if sum(np.count_nonzero(piece == ord(",")) for piece in pieces) > MOST_COMMAS:
         raise TooLargeError(f"its JSON has more than {MOST_COMMAS} parts")
     decoder = msgspec.json.Decoder(Event)
     gatherer = _Gatherer()
@@ -324,16 +299,9 @@ def parse(data: memoryview, path: Path) -> TraceEvents:
 
 
 def _epoch_ns(base_ns: Any, first_ns: int) -> int | None:
-    """The first event's time since 1970, where the file says it."""
+    """Return the first event's time since 1970, where the file says it."""
     since = first_ns + (base_ns if isinstance(base_ns, int) else 0)
     return since if SINCE_1970_NS <= since < LARGEST_NS else None
-
-
-def _commas(data: memoryview) -> int:
-    comma = ord(",")
-    pieces = range(0, len(data), _COUNTED_BYTES)
-    text = np.frombuffer(data, np.uint8)
-    return sum(int(np.count_nonzero(text[at : at + _COUNTED_BYTES] == comma)) for at in pieces)
 
 
 def _document(data: memoryview) -> Document:
@@ -347,14 +315,14 @@ def _event(decoder: msgspec.json.Decoder[Event], raw: msgspec.Raw) -> Event:
     try:
         return decoder.decode(raw)
     except UnicodeDecodeError:
-        # What is not UTF-8 costs a replacement character, not the event.
+        # Bytes that are not UTF-8 cost a replacement character, not the event.
         return decoder.decode(bytes(raw).decode("utf-8", errors="replace"))
 
 
 def _place_on_device(event: Event) -> tuple[str, _Key]:
-    said = event.args or Arguments()
-    device = said.device if isinstance(said.device, int | str) else event.pid
-    stream = said.stream if isinstance(said.stream, int | str) else event.tid
+    found = event.args or _NO_ARGUMENTS
+    device = found.device if isinstance(found.device, int | str) else event.pid
+    stream = found.stream if isinstance(found.stream, int | str) else event.tid
     return f"{ACCELERATOR_PREFIX}{device}", (str(device), str(stream))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.trace.events import TraceEvents
-from pipediag.trace.reader import read_file
+from pipediag.trace.files import read
 
 HOST_PID = 4242
 
@@ -73,4 +73,4 @@ class KinetoBuilder:
         return path
 
     def events(self, directory: Path, **document: Any) -> TraceEvents:
-        return read_file(self.save(directory, **document))
+        return read(self.save(directory, **document))

@@ -1,0 +1,234 @@
+"""Profile files: which ones a path means, their bytes, and their events."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import mmap
+import os
+import re
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipediag.errors import PipediagError
+from pipediag.vocabulary import TraceFormat
+
+if TYPE_CHECKING:
+    from pipediag.trace.events import TraceEvents
+
+RUNS = "plugins/profile"
+"""Where TensorBoard keeps the runs under a log directory."""
+
+LARGEST_FILE_BYTES = 1 << 31
+"""Protobuf's own limit for one message."""
+
+LARGEST_UNPACKED_BYTES = 1 << 30
+"""Traces of some minutes unpack to a few hundred megabytes; a bomb unpacks to anything."""
+
+MAPPED_FROM_BYTES = 1 << 24
+"""Smaller files are read into memory at once, and so is text, all of which is needed. Reading a
+mapped file that was truncated raises SIGBUS."""
+
+_SUFFIXES = re.compile(r"(\.xplane\.pb|\.pt\.trace\.json|\.json)?(\.gz)?$")
+_PATTERNS = ("*.xplane.pb", "*.pt.trace.json", "*.pt.trace.json.gz")
+# PyTorch's handler for TensorBoard writes one `<worker>.<time>.pt.trace.json` per window.
+_WINDOW = re.compile(r"(?P<worker>.+)\.(?P<time>\d{10,})$")
+
+_GZIP = b"\x1f\x8b"
+_PIECE_BYTES = 1 << 20
+_PEEKED_BYTES = 64
+# An XPlane file begins with a line feed too, and a length that may be a brace.
+_JSON = re.compile(rb'\s*(\{\s*"|\[\s*\{)')
+
+Release = Callable[[], None]
+"""Gives back the memory of all mapped pages that were read; they can be read again.
+
+Raises PipediagError where the file has become shorter. It is called every few megabytes: a file
+that is truncated in between is noticed too late.
+"""
+
+
+class MalformedError(PipediagError):
+    """The bytes are no profile of the kind, are damaged, or were cut short.
+
+    Parsers say only what is wrong; `read_profile` makes it a sentence that names the file.
+    """
+
+
+class TooLargeError(PipediagError):
+    """The profile needs more than bounded memory and time."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The events of one file, and its format."""
+
+    format: TraceFormat
+    events: TraceEvents
+
+
+def read(path: Path) -> TraceEvents:
+    """Read a file, or the newest profile of a log directory. Raises PipediagError."""
+    return read_profile(find_profiles(path)[-1]).events
+
+
+def read_profile(file: Path) -> Profile:
+    """Read an XPlane file or a Kineto trace, either of them packed by gzip or not.
+
+    Raises:
+        PipediagError: the file is missing, empty, cut short, damaged, too large or of another kind.
+    """
+    try:
+        return _parse(*file_bytes(file), file)
+    except TooLargeError as error:
+        raise PipediagError(f"{file} is not read: {error}.") from error
+    except MalformedError as error:
+        raise PipediagError(
+            f"{file} is not a profile that pipediag reads (XPlane or Kineto), or it was cut short: "
+            f"{error}. Record it again."
+        ) from error
+
+
+def _parse(data: memoryview, release: Release, file: Path) -> Profile:
+    # Looking for profiles needs no parser, and each of them takes long to import.
+    if _JSON.match(data):
+        from pipediag.trace import kineto
+
+        return Profile("kineto", kineto.parse(data, file))
+    from pipediag.trace.xplane import file as xplane
+
+    events = xplane.parse(data, file, release)
+    if not events.planes:
+        raise MalformedError("it holds no planes")
+    # Other protobuf messages parse as well; the text of a graph then is a plane's name.
+    if not events.event_count and not any(plane.name.startswith("/") for plane in events.planes):
+        raise MalformedError("it holds no plane of a host or a device")
+    return Profile("xplane", events)
+
+
+def find_profiles(path: Path) -> list[Path]:
+    """Return the file itself, or the files of the newest run in a directory, one for each host.
+
+    A run is a directory that holds profiles; the path may be the run. PyTorch writes several
+    windows of one worker, of which the newest is taken.
+
+    Raises:
+        PipediagError: there is no profile.
+    """
+    try:
+        if not path.is_dir():
+            if not path.exists():
+                raise PipediagError(f"There is no profile at {path}.")
+            return [path]
+        runs = {run: found for run in _runs(path) if (found := _profiles(run))}
+        changed = {run: max(file.stat().st_mtime_ns for file in runs[run]) for run in runs}
+    except OSError as error:
+        raise PipediagError(f"Cannot look for profiles at {path}: {error.strerror}.") from error
+    if not runs:
+        raise PipediagError(
+            f"There is no profile in {path}: no {', '.join(_PATTERNS)} there or in {RUNS}/<run>/."
+        )
+    newest = runs[max(runs, key=lambda run: (run.name, changed[run]))]
+    windows = {host_of(file): file for file in sorted(newest, key=_worker_and_time)}
+    return sorted(windows.values())
+
+
+def host_of(file: Path) -> str:
+    """Return the host that wrote the profile: the file's name without its suffixes."""
+    return _worker_and_time(file)[0]
+
+
+def _worker_and_time(file: Path) -> tuple[str, int]:
+    name = _SUFFIXES.sub("", file.name, count=1)
+    window = _WINDOW.match(name)
+    return (window["worker"], int(window["time"])) if window else (name, 0)
+
+
+def _runs(path: Path) -> Iterator[Path]:
+    """Yield the directory itself, and every run of TensorBoard's plugin below it."""
+    yield path
+    if path.name == "profile":
+        yield from path.glob("*/")
+    elif path.name == "plugins":
+        yield from path.glob("profile/*/")
+    yield from path.glob(f"**/{RUNS}/*/")
+
+
+def _profiles(run: Path) -> list[Path]:
+    found = {file for pattern in _PATTERNS for file in run.glob(pattern)}
+    return sorted(file for file in found if file.is_file())
+
+
+def file_bytes(file: Path) -> tuple[memoryview, Release]:
+    """Return the content, unpacked where gzip packed it, and how to give back its memory.
+
+    Raises:
+        PipediagError: the file cannot be read, is empty, or is no regular file.
+        MalformedError, TooLargeError: its gzip stream is damaged or too large.
+    """
+    try:
+        content = _content(file)
+    except OSError as error:
+        raise PipediagError(f"Cannot read the profile {file}: {error.strerror}.") from error
+    if isinstance(content, mmap.mmap):
+        mapped = content
+
+        def release() -> None:
+            if mapped.size() < len(mapped):
+                raise _changed(file)
+            mapped.madvise(mmap.MADV_DONTNEED)
+
+        return memoryview(mapped), release
+    data = _unpacked(content) if content.startswith(_GZIP) else content
+    return memoryview(data).toreadonly(), lambda: None
+
+
+def _content(file: Path) -> bytes | mmap.mmap:
+    # Opening a FIFO would wait for a writer.
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb", buffering=0) as stream:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(status.st_mode):
+            raise PipediagError(
+                f"The profile {file} is no regular file; save its content, and name that file."
+            )
+        if status.st_size > LARGEST_FILE_BYTES:
+            raise TooLargeError(f"{status.st_size / 1e9:.1f} GB are more than a profile can hold")
+        begins = os.pread(descriptor, _PEEKED_BYTES, 0).lstrip()
+        if status.st_size >= MAPPED_FROM_BYTES and not begins.startswith((_GZIP, b"{", b"[")):
+            try:
+                return mmap.mmap(descriptor, status.st_size, access=mmap.ACCESS_READ)
+            except ValueError as error:
+                raise _changed(file) from error
+        content = stream.read(max(status.st_size, MAPPED_FROM_BYTES))
+    if not content:
+        raise PipediagError(f"The profile {file} is empty; record it again.")
+    return content
+
+
+def _changed(file: Path) -> PipediagError:
+    return PipediagError(f"The profile {file} changed while it was read; try again.")
+
+
+def _unpacked(packed: bytes) -> bytearray:
+    content = bytearray()
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
+            while piece := stream.read(_PIECE_BYTES):
+                content += piece
+                if len(content) > LARGEST_UNPACKED_BYTES:
+                    raise TooLargeError(
+                        f"it unpacks to more than {LARGEST_UNPACKED_BYTES >> 20} MiB"
+                    )
+    except EOFError as error:
+        raise MalformedError("its gzip stream was cut short") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise MalformedError("its gzip stream is damaged") from error
+    return content

@@ -1,1 +1,0 @@
-"""Kineto traces: the Chrome-trace JSON that PyTorch's profiler writes."""

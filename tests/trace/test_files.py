@@ -1,0 +1,282 @@
+"""What is a profile is found and read; all else ends with one clear line, in bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipediag.errors import ExitStatus, PipediagError
+from pipediag.trace import files
+from pipediag.trace.files import file_bytes, find_profiles, host_of, read, read_profile
+from pipediag.trace.xplane import columns, fields
+from pipediag.trace.xplane import file as xplane_file
+from pipediag.trace.xplane.columns import EventColumns, event_columns
+from pipediag.trace.xplane.event_names import EventNames
+from tests.trace.builder import TraceBuilder
+from tests.trace.kineto_builder import KinetoBuilder
+
+NEW, OLD = "2026_01_02_00_00_00", "2026_01_01_00_00_00"
+BOTH = [f"{NEW}/a.xplane.pb", f"{NEW}/b.xplane.pb"]
+NOISE = random.Random(7).randbytes(200_000)
+
+
+@pytest.fixture
+def log_directory(tmp_path: Path) -> Path:
+    for run, hosts in ((NEW, "ba"), (OLD, "a")):
+        folder = tmp_path / "logs" / "train" / "plugins" / "profile" / run
+        folder.mkdir(parents=True)
+        for host in hosts:
+            (folder / f"{host}.xplane.pb").touch()
+        (folder / "a.trace.json.gz").touch()
+    return tmp_path / "logs"
+
+
+@pytest.mark.parametrize(
+    ("inside", "expected"),
+    [
+        (".", BOTH),
+        ("train", BOTH),
+        ("train/plugins", BOTH),
+        ("train/plugins/profile", BOTH),
+        (f"train/plugins/profile/{NEW}", BOTH),
+        (f"train/plugins/profile/{OLD}", [f"{OLD}/a.xplane.pb"]),
+    ],
+)
+def test_the_newest_run_from_anywhere_above_it(
+    log_directory: Path, inside: str, expected: list[str]
+) -> None:
+    found = find_profiles(log_directory / inside)
+    assert [f"{file.parent.name}/{file.name}" for file in found] == expected
+
+
+def test_the_newest_window_of_each_worker(tmp_path: Path) -> None:
+    for name in ("a_1.1700000000500", "a_1.1700000001000", "b_2.1700000000000"):
+        (tmp_path / f"{name}.pt.trace.json").touch()
+    (tmp_path / "a_1.1700000002000.pt.trace.json.gz").touch()
+    assert [file.name for file in find_profiles(tmp_path)] == [
+        "a_1.1700000002000.pt.trace.json.gz",
+        "b_2.1700000000000.pt.trace.json",
+    ]
+
+
+def test_what_is_no_file_is_no_profile(tmp_path: Path) -> None:
+    (tmp_path / "directory.xplane.pb").mkdir()
+    (tmp_path / "loop.xplane.pb").symlink_to("loop.xplane.pb")
+    (tmp_path / "nowhere.xplane.pb").symlink_to("missing")
+    (tmp_path / "itself").symlink_to(tmp_path)
+    with pytest.raises(PipediagError, match=r"no \*\.xplane\.pb"):
+        find_profiles(tmp_path)
+    (tmp_path / "a.xplane.pb").touch()
+    assert [file.name for file in find_profiles(tmp_path)] == ["a.xplane.pb"]
+
+
+@pytest.mark.parametrize("name", ["missing", "loop", "x" * 5_000])
+def test_nothing_there(tmp_path: Path, name: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(PipediagError, match=r"There is no profile at|Cannot look for profiles at"):
+        find_profiles(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "host"),
+    [
+        ("vm-1.example.org.xplane.pb", "vm-1.example.org"),
+        ("34.83.195.180_6003.xplane.pb", "34.83.195.180_6003"),
+        ("vm.xplane.pb.gz", "vm"),
+        ("gpu7_4242.1712195495519.pt.trace.json.gz", "gpu7_4242"),
+        ("rank0.pt.trace.json", "rank0"),
+        ("rank-3.json.gz", "rank-3"),
+        ("trace", "trace"),
+    ],
+)
+def test_the_host_is_in_the_name(name: str, host: str) -> None:
+    assert host_of(Path("runs") / name) == host
+
+
+def test_a_packed_profile_is_the_profile_whatever_its_name(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    builder.host().line("python").event("event", 0, 1)
+    path = tmp_path / "trace.txt"
+    path.write_bytes(gzip.compress(builder.serialised()))
+    profile = read_profile(path)
+    assert (profile.format, profile.events.event_count) == ("xplane", 1)
+    assert read(path).event_count == 1
+
+
+def test_json_is_a_kineto_trace_whatever_its_name(tmp_path: Path) -> None:
+    path = KinetoBuilder().kernel("k", 1, 2).save(tmp_path, "trace.xplane.pb")
+    assert read_profile(path).format == "kineto"
+
+
+def test_members_of_gzip_follow_one_another_and_zeros_may_follow_them(tmp_path: Path) -> None:
+    packed = gzip.compress(b"one ") + gzip.compress(b"") + gzip.compress(NOISE) + bytes(20_000)
+    path = tmp_path / "packed"
+    path.write_bytes(packed)
+    assert bytes(file_bytes(path)[0]) == b"one " + NOISE
+
+
+PACKED = gzip.compress(NOISE)
+PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489")
+# A schema version, and a MetaGraphDef with a tag; and a node of a name and an operation.
+SAVED_MODEL = bytes.fromhex("080112090a0722057365727665")
+GRAPH = bytes.fromhex("0a0a0a01781205436f6e7374")
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", "is empty"),
+        (b"not a profile at all", "is not a profile"),
+        (b"\x12\x03abc", "holds no planes"),
+        (PNG, "is not a profile"),
+        (SAVED_MODEL, "is not a profile"),
+        (GRAPH, "no plane of a host or a device"),
+        (b"<!DOCTYPE html><html><body>404</body></html>", "is not a profile"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n", "is not a profile"),
+        (b'{"cells": [], "nbformat": 4}', "is not a profile"),
+        (b"[1, 2, 3]", "is not a profile"),
+        (b"\x1f\x8b", "cut short"),
+        (b"\x1f\x8b" + b"\xff" * 40, "damaged"),
+        (PACKED[:-12], "cut short"),
+        (PACKED[:50_000] + bytes(9) + PACKED[50_009:], "damaged"),
+        (gzip.compress(b"content") + bytes(9) + b"more", "damaged"),
+        (gzip.compress(b""), "is not a profile"),
+        (bytes(100), "is not a profile"),
+        (b"\x0a\xff\xff\xff\xff\x07", "is not a profile"),
+        (b'{"traceEvents": ' + b"[" * 100_000, "is not a profile"),
+        ('{"traceEvents": [{"name": "\u00e9"}]}'.encode("utf-16"), "is not a profile"),
+    ],
+    ids=lambda value: value[:12] if isinstance(value, bytes) else None,
+)
+def test_other_files_are_an_error_of_one_line(tmp_path: Path, data: bytes, expected: str) -> None:
+    path = tmp_path / "x.xplane.pb"
+    path.write_bytes(data)
+    with pytest.raises(PipediagError, match=expected) as caught:
+        read(path)
+    message = str(caught.value)
+    assert str(path) in message
+    assert "\n" not in message
+    assert len(message) < len(str(path)) + 300
+    assert caught.value.status is ExitStatus.USAGE
+
+
+@settings(max_examples=60)
+@given(st.binary(min_size=1, max_size=80))
+def test_any_bytes_give_a_profile_or_a_message(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "x.xplane.pb"
+    path.write_bytes(data)
+    try:
+        planes, message = len(read(path).planes), ""
+    except PipediagError as error:
+        planes, message = 0, str(error)
+    assert planes or str(path) in message
+
+
+def test_what_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "huge.xplane.pb"
+    with path.open("wb") as stream:
+        stream.truncate((1 << 31) + 1)
+    with pytest.raises(PipediagError, match=r"2\.1 GB are more"):
+        read(path)
+    monkeypatch.setattr(files, "LARGEST_UNPACKED_BYTES", 1 << 22)
+    path.write_bytes(gzip.compress(bytes(1 << 23)))
+    with pytest.raises(PipediagError, match="unpacks to more than 4 MiB"):
+        read(path)
+    monkeypatch.setattr(fields, "MOST_FIELDS", 100)
+    path.write_bytes(b"\x08\x00" * 101)
+    with pytest.raises(PipediagError, match="more than 100 fields"):
+        read(path)
+    monkeypatch.setattr(xplane_file, "MOST_LINES", 3)
+    builder = TraceBuilder()
+    host = builder.host()
+    for number in range(4):
+        host.line(f"thread {number}")
+    with pytest.raises(PipediagError, match="4 lines"):
+        read(builder.save(tmp_path))
+
+
+def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(PipediagError, match="no regular file"):
+            read_profile(path)
+    with pytest.raises(PipediagError, match="Is a directory"):
+        read_profile(tmp_path)
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = TraceBuilder().save(tmp_path)
+
+    def refuse(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(PipediagError, match="Permission denied"):
+        read(path)
+
+
+def test_a_mapped_file_is_read_like_a_small_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    for start in range(3_000):
+        line.event("event", start, start + 1, id=start)
+    path = builder.save(tmp_path)
+    small = read(path).host_lines[0]
+    monkeypatch.setattr(files, "MAPPED_FROM_BYTES", 5_000)
+    mapped = read(path).host_lines[0]
+    assert mapped.start_ns.tolist() == small.start_ns.tolist() == list(range(3_000))
+    # Its pages were given back, and a new file took its name.
+    (tmp_path / "new").write_bytes(b"new")
+    (tmp_path / "new").replace(path)
+    assert mapped.integers("id", np.arange(3_000)).tolist() == list(range(3_000))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_text_survives_that_its_file_is_cut_short(
+    packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MAPPED_FROM_BYTES", 1)
+    text = KinetoBuilder().kernel("k", 1, 2).text().encode()
+    path = tmp_path / "a.json"
+    path.write_bytes(gzip.compress(text) if packed else text)
+    data, _ = file_bytes(path)
+    path.write_bytes(b"")
+    assert bytes(data) == text
+
+
+def test_a_mapped_file_that_is_cut_short_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MAPPED_FROM_BYTES", 1)
+    monkeypatch.setattr(columns, "_CHUNK_BYTES", 1 << 12)
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    for start in range(5_000):
+        line.event("event", start, start + 1)
+    path = builder.save(tmp_path)
+    cuts: list[int] = []
+
+    def cut_behind(
+        data: memoryview, start: int, end: int, names: EventNames
+    ) -> Iterator[tuple[EventColumns, int]]:
+        for piece, place in event_columns(data, start, end, names):
+            os.truncate(path, place)
+            cuts.append(place)
+            yield piece, place
+
+    monkeypatch.setattr(xplane_file, "event_columns", cut_behind)
+    with pytest.raises(PipediagError, match="changed while it was read"):
+        read(path)
+    assert len(cuts) == 1
