@@ -22,11 +22,10 @@ from benchmarks.noise import MODELS, Scatter
 from pipediag.session.edits import Edit, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.trials import Trial
-from pipediag.trials.arms import Arm, Block, Preparation
-from pipediag.trials.bench import Bench
+from pipediag.trials.bench import Bench, TakenBy
 from pipediag.trials.candidates import candidates
-from pipediag.trials.consumers import TrainingLoop
 from pipediag.trials.contest import Contest
+from pipediag.trials.executor import Block, Preparation, Variant
 
 STEP_S = 0.002
 BATCH = 32
@@ -36,7 +35,7 @@ SPEEDUPS = (1.0, 1.03, 1.1, 1.5)
 
 
 class SimulatedExecutor:
-    """Blocks whose throughput scatters; every arm but the base is `speedup` times as fast."""
+    """Blocks whose throughput scatters; every variant but the base is `speedup` times as fast."""
 
     def __init__(self, scatter: Scatter, speedup: float, seed: int) -> None:
         self.now = 0.0
@@ -47,23 +46,23 @@ class SimulatedExecutor:
         """Seconds since the start."""
         return self.now
 
-    def prepare(self, arm: Arm) -> Preparation:
+    def prepare(self, variant: Variant) -> Preparation:
         """Nothing to build."""
-        del arm
+        del variant
         return Preparation([])
 
-    def block(self, arm: Arm, seconds: float) -> Block:
+    def block(self, variant: Variant, seconds: float) -> Block:
         """A block of that many seconds."""
         step_s = STEP_S * math.exp(-next(self._levels))
-        if arm.changes:
+        if variant.changes:
             step_s /= self._speedup
         batches = max(5, round(seconds / step_s))
         self.now += WARMUP_S + batches * step_s
         return Block(batches * BATCH, batches, round(batches * step_s * 1e9))
 
-    def pull(self, arm: Arm, seconds: float) -> Block:
+    def pull(self, variant: Variant, seconds: float) -> Block:
         """The same as a block."""
-        return self.block(arm, seconds)
+        return self.block(variant, seconds)
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def _edit(number: int) -> Finding:
 
 def run_once(executor: SimulatedExecutor, edits: int, budget_s: float, seed: int) -> list[Trial]:
     """The contest of so many edits against base, with the schedule's own rules."""
-    bench = Bench(executor, TrainingLoop(), budget_s, executor.clock, lambda _event: None, seed)
+    bench = Bench(executor, TakenBy(), budget_s, executor.clock, lambda _event: None, seed)
     contest = Contest(bench)
     contest.enter(candidates([_edit(number) for number in range(edits)]))
     bench.prepare_base()

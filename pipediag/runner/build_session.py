@@ -55,13 +55,13 @@ from pipediag.session.steps import Window
 from pipediag.session.store import save_session
 from pipediag.session.timeline import Timeline
 from pipediag.session.trials import NO_BUDGET, Trial
-from pipediag.trials.outcome import TrialOutcome
-from pipediag.trials.predictions import is_of_prediction, with_prediction_trial
+from pipediag.trials.candidates import is_of_prediction, with_prediction_trial
+from pipediag.trials.schedule import TrialOutcome
 
 if TYPE_CHECKING:
     from pipediag.runner.second_run import SecondRun
     from pipediag.runner.trials_of_run import TrialsOfRun
-    from pipediag.trials.outcome import TrialOutcome
+    from pipediag.trials.schedule import TrialOutcome
 
 NO_RECORDING = "The script ended before TensorFlow was seen, so nothing was recorded."
 NO_LOOP = "No training loop was seen."

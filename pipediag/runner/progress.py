@@ -18,7 +18,7 @@ from pipediag.session.messages import (
     TrialsAwaited,
     WindowBegun,
 )
-from pipediag.trials.events import Decided, TrialEvent, Trying
+from pipediag.trials.executor import Decided, TrialEvent, Trying
 from pipediag.vocabulary import WindowKind
 
 COLUMNS = 80

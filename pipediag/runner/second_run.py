@@ -25,7 +25,7 @@ from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.session.recording import Recording
 from pipediag.session.settings import RunSettings
-from pipediag.trials.outcome import TrialOutcome
+from pipediag.trials.schedule import TrialOutcome
 from pipediag.vocabulary import BY_ITSELF
 
 Ids = Mapping[str, str]

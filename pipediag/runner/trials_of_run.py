@@ -32,11 +32,15 @@ from pipediag.session.messages import (
     TrialsAwaited,
 )
 from pipediag.session.model import Session
-from pipediag.trials.arms import Arm, ArmRefusedError, Block, ExecutorLostError, Preparation
-from pipediag.trials.epochs import epoch_to_try, epoch_worth_trying
-from pipediag.trials.outcome import TrialOutcome
-from pipediag.trials.schedule import run_trials
-from pipediag.trials.shorter_shuffles import SharedChanges, shorter_shuffles
+from pipediag.trials.epochs import SharedChanges, epoch_to_try, epoch_worth_trying, shorter_shuffles
+from pipediag.trials.executor import (
+    Block,
+    ExecutorLostError,
+    Preparation,
+    Variant,
+    VariantRefusedError,
+)
+from pipediag.trials.schedule import TrialOutcome, run_trials
 
 PREPARE_LIMIT_S = 120.0
 """A first step may trace and compile a large model, and a cache is filled before it."""
@@ -48,25 +52,25 @@ Expected = TypeVar("Expected", Prepared, BlockRun)
 
 @dataclass
 class ChildExecutor:
-    """Asks the child for arms and blocks."""
+    """Asks the child for variants and blocks."""
 
     ask: Ask
     common: tuple[Change, ...] = ()
-    """Changes that all arms share, the base too."""
+    """Changes that all variants share, the base too."""
     caveats: Sequence[str] = ()
 
-    def prepare(self, arm: Arm) -> Preparation:
-        changes = (*self.common, *arm.changes)
-        asked = Prepare(arm.name, changes, arm.check, _rewritten_files(changes))
+    def prepare(self, variant: Variant) -> Preparation:
+        changes = (*self.common, *variant.changes)
+        asked = Prepare(variant.name, changes, variant.check, _rewritten_files(changes))
         answer = self._answer(asked, Prepared, PREPARE_LIMIT_S)
         return Preparation(list(self.caveats), answer.first_ns, answer.same_elements)
 
-    def block(self, arm: Arm, seconds: float, epoch_examples: float | None = None) -> Block:
-        through = epoch_examples is not None and arm.runs_through
-        return self._block(RunBlock(arm.name, seconds, epoch_examples, through))
+    def block(self, variant: Variant, seconds: float, epoch_examples: float | None = None) -> Block:
+        through = epoch_examples is not None and variant.runs_through
+        return self._block(RunBlock(variant.name, seconds, epoch_examples, through))
 
-    def pull(self, arm: Arm, seconds: float) -> Block:
-        return self._block(Pull(arm.name, seconds))
+    def pull(self, variant: Variant, seconds: float) -> Block:
+        return self._block(Pull(variant.name, seconds))
 
     def _block(self, command: RunBlock | Pull) -> Block:
         answer = self._answer(command, BlockRun, BLOCK_LIMIT_S + 10 * command.seconds)
@@ -84,7 +88,7 @@ class ChildExecutor:
         except ChildGone as gone:
             raise ExecutorLostError(str(gone)) from None
         if isinstance(answer, ArmRefused):
-            raise ArmRefusedError(answer.reason)
+            raise VariantRefusedError(answer.reason)
         assert isinstance(answer, expected)
         return answer
 
@@ -93,7 +97,7 @@ def _rewritten_files(changes: Iterable[Change]) -> dict[str, str]:
     """Return the files in which calls are rewritten, as a patch would write them.
 
     Raises:
-        ArmRefusedError: a call can't be rewritten.
+        VariantRefusedError: a call can't be rewritten.
     """
     files: dict[str, Source] = {}
     for change in changes:
@@ -104,7 +108,7 @@ def _rewritten_files(changes: Iterable[Change]) -> dict[str, str]:
                 )
                 files[change.file] = read.changed(drawn_from_cumulative(read, change.line))
             except (NotPatchableError, OSError) as error:
-                raise ArmRefusedError(str(error)) from None
+                raise VariantRefusedError(str(error)) from None
     return {path: source.text for path, source in files.items()}
 
 

@@ -1,33 +1,45 @@
-"""Runs blocks in rounds, keeps what they gave, and knows what a round costs in time."""
+"""Blocks of steps in rounds: their throughput, their ratios, and what they cost in time."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import TypedDict, TypeVar
 
-from pipediag.session.trials import TrialBlock
-from pipediag.trials.arms import (
-    Arm,
-    ArmRefusedError,
+from pipediag.facts.run_gain import ONCE_OFF, Taken
+from pipediag.session.edits import ANEW, Change, SetModel, traces_otherwise
+from pipediag.session.record import Interval
+from pipediag.session.trials import Basis, Consumer, TrialBlock
+from pipediag.trials.executor import (
     Block,
     Executor,
     ExecutorLostError,
+    OnEvent,
     Preparation,
+    Trying,
+    Variant,
+    VariantRefusedError,
 )
-from pipediag.trials.consumers import TakenBy
-from pipediag.trials.events import OnEvent, TrialEvent, Trying
-from pipediag.trials.first_calls import ANEW_ARM, ANEW_LABEL, FirstCalls, Once
+from pipediag.trials.statistics import Decision, Estimate, estimate, look
 from pipediag.vocabulary import BASE
 
 BLOCK_S = 0.4
 """Measured part of a block: long against a step, short against the drift of a machine. The process
 that runs it makes it longer where that would be fewer than five steps."""
 
-BASE_ARM = Arm(BASE)
+BASE_VARIANT = Variant(BASE)
 BASE_LABEL = "the pipeline as written"
+RETRACED = Variant("base made anew", (SetModel({ANEW: True}),))
+RETRACED_LABEL = "the step as written, traced once more"
+
+FIRST_TRACE_S = 0.4
+"""How much longer the first trace of a process takes than a later one of the same step: up to 0.4 s
+on two cores of a small machine, 0.6 s instead of 0.2 to 0.3 s. An edit that traces a model which
+ran eagerly makes the run pay for that too."""
+
 _Answer = TypeVar("_Answer")
 
 
@@ -39,40 +51,194 @@ class BaseRefusedError(Exception):
 
 
 class LostError(Exception):
-    """The executor is gone; says in which arm, and with what reason."""
+    """The executor was lost while it ran this variant."""
 
-    def __init__(self, arm: str, label: str, reason: str) -> None:
-        self.arm = arm
-        self.sentence = f"The trials ended while trying {label}: {reason}"
-        super().__init__(self.sentence)
+    def __init__(self, variant: str, label: str, reason: str) -> None:
+        self.variant = variant
+        super().__init__(f"The trials ended while trying {label}: {reason}")
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """What one round says of two arms."""
+class TakenBy:
+    """What takes the batches of a block, which decides how its throughput is computed."""
 
-    step: float
-    pulled: float
-    """The same as `step` where steps were measured."""
+    basis: Basis = "step"
+    epoch_examples: float | None = None
+    """Examples of one epoch, where whole epochs are compared."""
+    consumer_ms: float = 0.0
+    """Without a loop: time that the rest of a step takes; 0 where that is not known. Input and
+    consumer overlap, so a step takes as long as the slower of the two."""
+    why: str = "The training loop can't be run by itself"
+    """Without a loop: why no step was made, as the start of a sentence."""
+
+    @property
+    def consumer(self) -> Consumer:
+        return "pipeline alone" if self.basis == "pipeline" else "training"
+
+    @property
+    def caveat(self) -> str | None:
+        """Return what the measurement leaves out, or None."""
+        if self.basis != "pipeline":
+            return None
+        if not self.consumer_ms:
+            return (
+                f"{self.why}: the pipeline was measured alone, and what the rest of a step takes "
+                "is not known."
+            )
+        return (
+            f"{self.why}: the pipeline was measured alone, and a step taken as the longer of a "
+            f"batch and the {self.consumer_ms:.1f} ms that the rest of the step took."
+        )
+
+    def run(self, executor: Executor, variant: Variant, seconds: float) -> Block:
+        if self.basis == "pipeline":
+            return executor.pull(variant, seconds)
+        if self.epoch_examples is None:
+            return executor.block(variant, seconds)
+        return executor.block(variant, seconds, self.epoch_examples)
+
+    def step_ms(self, block: Block) -> float:
+        """Return the mean step, without the wait for an epoch's first batch."""
+        return max(self.consumer_ms, block.step_ms)
+
+    def examples_per_s(self, block: Block) -> float:
+        """Return the throughput of steps, or of an epoch with the wait for its first batch."""
+        if self.basis == "pipeline":
+            return block.examples / block.batches / self.step_ms(block) * 1e3
+        if self.epoch_examples is None:
+            return block.examples_per_s
+        first = block.first_batches * block.examples / block.batches
+        left_s = max(0.0, self.epoch_examples - first) / block.examples_per_s
+        return self.epoch_examples / ((block.first_ns or 0) / 1e9 + left_s)
 
 
 @dataclass(frozen=True)
 class Round:
-    """Examples per second by arm; arms that failed on the way have a reason instead."""
+    """One block of each variant."""
 
     rates: dict[str, float]
-    """Of a step or an epoch, as what takes the batches reads it."""
+    """Examples per second by variant, of steps or epochs."""
     pulled: dict[str, float]
-    """As they came, whatever a step leaves of that."""
+    """Examples per second by variant, as the batches came."""
     refused: dict[str, str]
+    """Reasons of the variants that failed."""
 
-    def ratio(self, arm: str, to: str) -> Ratio:
-        """Throughput of one arm divided by that of another."""
-        return Ratio(self.rates[arm] / self.rates[to], self.pulled[arm] / self.pulled[to])
+
+class Figures(TypedDict):
+    """Fields that a trial and a combination share."""
+
+    speedup: float
+    ci95: Interval
+    blocks: int
+    basis: Basis
+    pipeline_speedup: float | None
+    pipeline_ci95: Interval | None
+
+
+@dataclass
+class Ratios:
+    """Throughput of one variant over that of another, one ratio for each round."""
+
+    steps: list[float] = field(default_factory=list)
+    pulled: list[float] = field(default_factory=list)
+    """Ratios of the batches as they came; the same as `steps` where steps were measured."""
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def add(self, found: Round, variant: Variant, to: Variant) -> None:
+        self.steps.append(found.rates[variant.name] / found.rates[to.name])
+        self.pulled.append(found.pulled[variant.name] / found.pulled[to.name])
+
+    def look(self, *, last: bool = False) -> Decision | None:
+        """Return the decision after these rounds; see `statistics.look`."""
+        return look(self.steps, last=last)
+
+    def figures(self, taken_by: TakenBy, step: Estimate) -> Figures:
+        """Return the estimate as fields; the pipeline's own where nothing else was measured."""
+        alone = estimate(self.pulled) if taken_by.basis == "pipeline" else None
+        return Figures(
+            speedup=round(step.value, 4),
+            ci95=step.interval,
+            blocks=step.rounds,
+            basis=taken_by.basis,
+            pipeline_speedup=round(alone.value, 4) if alone else None,
+            pipeline_ci95=alone.interval if alone else None,
+        )
+
+
+class Once(TypedDict):
+    """Fields that a trial and a combination share; None where nothing is traced otherwise, or that
+    was not measured."""
+
+    once_s: float | None
+    once_ci95_s: Interval | None
+
+
+NOT_KNOWN = Once(once_s=None, once_ci95_s=None)
+
+
+@dataclass
+class FirstCalls:
+    """Time that an edit costs a run once: its training step is traced and compiled otherwise.
+
+    It is the first step of a variant less what the first steps of its later blocks take, which is
+    the wait for a batch and the step itself. The same of the script's own step, traced once more,
+    is what the run takes already. Both are later traces of one process, so neither holds what the
+    first trace of a process takes beside.
+    """
+
+    one_length: bool = True
+    """True if all batches have one length: XLA compiles for each, and the first step shows one."""
+    _first_s: dict[str, float] = field(default_factory=dict)
+
+    def note(self, variant: Variant, preparation: Preparation) -> None:
+        if preparation.first_ns is not None:
+            self._first_s[variant.name] = preparation.first_ns / 1e9
+
+    def once(self, variant: Variant, blocks: Sequence[TrialBlock]) -> Once:
+        """Return what the run takes once more with the variant; negative where it takes less."""
+        if not (self.one_length and traces_otherwise(variant.changes)) or variant.runs_through:
+            return NOT_KNOWN
+        taken = self._traced(variant.name, variant.name, blocks)
+        as_it_is = (
+            Taken(-FIRST_TRACE_S / 2, FIRST_TRACE_S / 2)
+            if makes_graph(variant.changes)
+            else self._traced(RETRACED.name, BASE, blocks)
+        )
+        if taken is None or as_it_is is None:
+            return NOT_KNOWN
+        more = taken + as_it_is.share(-1.0)
+        low, high = more.seconds - more.off_s, more.seconds + more.off_s
+        return Once(once_s=round(more.seconds, 4), once_ci95_s=(round(low, 4), round(high, 4)))
+
+    def _traced(self, name: str, like: str, blocks: Iterable[TrialBlock]) -> Taken | None:
+        """Return the part of its first step that the first steps of later blocks don't take."""
+        later_s = [
+            block.first_step_ms / 1e3
+            for block in blocks
+            if block.arm == like and block.first_step_ms is not None
+        ]
+        if name not in self._first_s or not later_s:
+            return None
+        traced = Taken(self._first_s[name], ONCE_OFF * self._first_s[name])
+        return traced + Taken(-fmean(later_s), (max(later_s) - min(later_s)) / 2.0)
+
+
+def makes_graph(changes: Iterable[Change]) -> bool:
+    """Return True if a step that ran eagerly is traced."""
+    return any(
+        isinstance(change, SetModel) and change.settings.get("run_eagerly") is False
+        for change in changes
+    )
 
 
 class Bench:
-    """One executor, one clock, one budget."""
+    """Runs blocks on one executor within one budget of time, and keeps them.
+
+    Methods that run something raise VariantRefusedError where the variant fails, and LostError
+    where the executor is gone.
+    """
 
     def __init__(
         self,
@@ -88,66 +254,53 @@ class Bench:
         self.executor = executor
         self.taken_by = taken_by
         self.budget_s = budget_s
+        self.on_event = on_event
         self.blocks: list[TrialBlock] = []
         self.base_blocks: list[Block] = []
+        self.building_s = 0.0
+        """Time that building a variant takes: as long as the base took, whose caches are filled
+        too."""
+        self.lost: LostError | None = None
         self._clock = clock
-        self._on_event = on_event
         self._order = random.Random(seed)
         self._started = clock() if began_s is None else began_s
         self._rounds = 0
         self._walls: dict[str, float] = {}
-        self._base_built_s = 0.0
         self._first_calls = first_calls or FirstCalls()
-        self._made_anew = False
         self._labels: dict[str, str] = {BASE: BASE_LABEL}
-        self.lost: LostError | None = None
 
     def used_s(self) -> float:
-        """Time since the budget began to count."""
+        """Return the time since the budget began to count."""
         return self._clock() - self._started
 
     def left_s(self) -> float:
-        """Time until the budget ends; negative when it is overdrawn."""
+        """Return the time until the budget ends; negative when it is overdrawn."""
         return self.budget_s - self.used_s()
 
-    def tell(self, event: TrialEvent) -> None:
-        """Pass an event on."""
-        self._on_event(event)
-
-    def prepare(self, arm: Arm, label: str) -> Preparation:
-        """Have an arm built and checked.
-
-        Raises:
-            ArmRefusedError: it can't be tried.
-            LostError: the executor is gone.
-        """
-        self._labels[arm.name] = label
-        self._announce(arm)
-        preparation = self._guarded(arm, lambda: self.executor.prepare(arm))
-        self._first_calls.note(arm, preparation)
+    def prepare(self, variant: Variant, label: str) -> Preparation:
+        """Have a variant built and checked."""
+        self._labels[variant.name] = label
+        self._announce(variant)
+        preparation = self._guarded(variant, lambda: self.executor.prepare(variant))
+        self._first_calls.note(variant, preparation)
         return preparation
 
-    def make_base_anew(self) -> None:
-        """Have the step as written traced once more, for what that takes; once, and no more where
-        it is refused.
+    def retrace_base(self) -> None:
+        """Have the step as written traced once more, for what that takes; once at most, and not
+        again where it is refused."""
+        if RETRACED.name not in self._labels:
+            with suppress(VariantRefusedError):
+                self.prepare(RETRACED, RETRACED_LABEL)
 
-        Raises:
-            LostError: the executor is gone.
-        """
-        if self._made_anew:
-            return
-        self._made_anew = True
-        with suppress(ArmRefusedError):
-            self.prepare(ANEW_ARM, ANEW_LABEL)
-
-    def once(self, arm: Arm) -> Once:
-        """What the run takes once more with the arm, as far as that was measured."""
-        return self._first_calls.once(arm, self.blocks)
+    def once(self, variant: Variant) -> Once:
+        """Return what the run takes once more with the variant, as far as that was measured."""
+        return self._first_calls.once(variant, self.blocks)
 
     def prepare_base(self) -> list[str]:
-        """Have the pipeline as written built, and run one block of it that enters no ratio.
+        """Have the pipeline as written built, and run one block that tells what a round will cost.
 
-        The block tells what a round will cost. Returns what the replay leaves out.
+        Returns:
+            What the replay leaves out.
 
         Raises:
             BaseRefusedError: it can't be run.
@@ -155,58 +308,52 @@ class Bench:
         """
         try:
             begin = self._clock()
-            left_out = self.prepare(BASE_ARM, BASE_LABEL).left_out
-            self._base_built_s = self._clock() - begin
-            self.block(BASE_ARM)
-        except ArmRefusedError as error:
+            left_out = self.prepare(BASE_VARIANT, BASE_LABEL).left_out
+            self.building_s = self._clock() - begin
+            self.block(BASE_VARIANT)
+        except VariantRefusedError as error:
             raise BaseRefusedError(error) from error
         return left_out
 
-    def round(self, arms: Sequence[Arm], seconds: float = BLOCK_S) -> Round:
-        """One block of so many seconds of each arm, in random order.
+    def round(self, variants: Sequence[Variant], seconds: float = BLOCK_S) -> Round:
+        """Run one block of each variant, in random order.
 
         Raises:
             BaseRefusedError: the base failed.
             LostError: the executor is gone; the round is lost with it.
         """
         self._rounds += 1
-        rates: dict[str, float] = {}
-        pulled: dict[str, float] = {}
-        refused: dict[str, str] = {}
-        for arm in self._order.sample(list(arms), len(arms)):
+        found = Round({}, {}, {})
+        for variant in self._order.sample(list(variants), len(variants)):
             try:
-                block = self.block(arm, seconds)
-            except ArmRefusedError as error:
-                if arm.name == BASE:
+                block = self.block(variant, seconds)
+            except VariantRefusedError as error:
+                if variant.name == BASE:
                     raise BaseRefusedError(error) from error
-                refused[arm.name] = str(error)
+                found.refused[variant.name] = str(error)
             else:
-                rates[arm.name] = self.taken_by.examples_per_s(block)
-                pulled[arm.name] = block.examples_per_s
-        return Round(rates, pulled, refused)
+                found.rates[variant.name] = self.taken_by.examples_per_s(block)
+                found.pulled[variant.name] = block.examples_per_s
+        return found
 
-    def block(self, arm: Arm, seconds: float = BLOCK_S) -> Block:
-        """One block, kept in the record; its whole duration, warm-up and all, is the arm's cost.
-
-        Raises:
-            ArmRefusedError: the arm failed on the way.
-            LostError: the executor is gone.
-        """
-        self._announce(arm)
+    def block(self, variant: Variant, seconds: float = BLOCK_S) -> Block:
+        """Run one block; its whole duration, warm-up included, is what the variant costs."""
+        self._announce(variant)
         begin = self._clock()
-        block = self._guarded(arm, lambda: self.taken_by.run(self.executor, arm, seconds))
-        self._walls[arm.name] = self._clock() - begin
-        since_began_ms = self.used_s() * 1e3 - block.elapsed_ns / 1e6
+        block = self._guarded(variant, lambda: self.taken_by.run(self.executor, variant, seconds))
+        self._walls[variant.name] = self._clock() - begin
+        duration_ms = block.elapsed_ns / 1e6
+        since_began_ms = self.used_s() * 1e3 - duration_ms
         _refuse_empty(block)
-        if arm.name == BASE:
+        if variant.name == BASE:
             self.base_blocks.append(block)
         self.blocks.append(
             TrialBlock(
-                arm=arm.name,
+                arm=variant.name,
                 round=self._rounds,
                 examples_per_s=round(block.examples_per_s, 3),
                 batches=block.batches,
-                duration_ms=round(block.elapsed_ns / 1e6, 3),
+                duration_ms=round(duration_ms, 3),
                 first_step_ms=None if block.first_ns is None else round(block.first_ns / 1e6, 3),
                 since_began_ms=round(since_began_ms, 3),
             )
@@ -214,35 +361,27 @@ class Bench:
         return block
 
     def pull_base(self, seconds: float) -> Block:
-        """A block of the base without its consumer; it is no part of a round.
-
-        Raises:
-            ArmRefusedError: it failed on the way.
-            LostError: the executor is gone.
-        """
-        block = self._guarded(BASE_ARM, lambda: self.executor.pull(BASE_ARM, seconds))
+        """Run a block of the base without its consumer; it is no part of a round."""
+        block = self._guarded(BASE_VARIANT, lambda: self.executor.pull(BASE_VARIANT, seconds))
         _refuse_empty(block)
         return block
 
-    def cost_s(self, arms: Iterable[Arm]) -> float:
-        """What a round of these arms takes, by their last blocks; an unknown one as the base."""
-        return sum(self._walls.get(arm.name, self._walls.get(BASE, BLOCK_S)) for arm in arms)
+    def cost_s(self, variants: Iterable[Variant]) -> float:
+        """Return what a round of these takes, by their last blocks; an unknown one as the base."""
+        base_s = self._walls.get(BASE, BLOCK_S)
+        return sum(self._walls.get(variant.name, base_s) for variant in variants)
 
-    def building_s(self) -> float:
-        """What it takes to build an arm: as long as the base took, whose caches were filled too."""
-        return self._base_built_s
+    def _announce(self, variant: Variant) -> None:
+        self.on_event(Trying(self._labels[variant.name], left_s=max(0.0, self.left_s())))
 
-    def _announce(self, arm: Arm) -> None:
-        self.tell(Trying(self._labels[arm.name], left_s=max(0.0, self.left_s())))
-
-    def _guarded(self, arm: Arm, call: Callable[[], _Answer]) -> _Answer:
+    def _guarded(self, variant: Variant, call: Callable[[], _Answer]) -> _Answer:
         try:
             return call()
         except ExecutorLostError as error:
-            self.lost = LostError(arm.name, self._labels[arm.name], str(error))
+            self.lost = LostError(variant.name, self._labels[variant.name], str(error))
             raise self.lost from error
 
 
 def _refuse_empty(block: Block) -> None:
     if block.batches <= 0 or block.examples <= 0 or block.elapsed_ns <= 0:
-        raise ArmRefusedError("It delivered no batch while it was timed.")
+        raise VariantRefusedError("It delivered no batch while it was timed.")

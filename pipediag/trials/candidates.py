@@ -1,23 +1,23 @@
-"""Which edits are tried, and in which order."""
+"""Edits that are tried, in which order, and how several become one variant."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from pipediag.session.edits import Check, Edit, touched
+from pipediag.session.edits import Check, Edit, PredictOnBatch, touched
 from pipediag.session.findings import Finding
-from pipediag.trials.arms import Arm
-from pipediag.trials.predictions import is_of_prediction
-from pipediag.vocabulary import FindingStatus
+from pipediag.session.model import Session
+from pipediag.session.trials import Trial
+from pipediag.trials.executor import Variant
+from pipediag.trials.statistics import estimate, judge
 
 RETUNE = "Changes a hyper-parameter: retune it yourself."
-_WORTH_TRYING: tuple[FindingStatus, ...] = ("fail", "informative")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An edit that may be tried, with what the finding says of it."""
+    """An edit that may be tried, with what its finding says of it."""
 
     edit: Edit
     changes_hyper_parameter: bool
@@ -28,12 +28,12 @@ class Candidate:
     """Ids of other findings' edits that make the same changes."""
 
     @property
-    def arm(self) -> Arm:
-        return Arm(self.edit.id, self.edit.changes, self.edit.check, self.edit.runs_through)
+    def variant(self) -> Variant:
+        return Variant(self.edit.id, self.edit.changes, self.edit.check, self.edit.runs_through)
 
     @property
     def left_out_of_combination(self) -> str | None:
-        """Why it is not combined with others without the user's decision; None where it is."""
+        """Return why it needs the user's decision before it is combined with others, or None."""
         if self.changes_hyper_parameter:
             return RETUNE
         if self.condition is not None:
@@ -42,66 +42,45 @@ class Candidate:
 
     @property
     def changes_model(self) -> bool:
-        """Whether something is tried that the pipeline alone can't show."""
+        """Return True if it has an effect that the pipeline alone can't show."""
         return "model" in touched(self.edit.changes)
 
 
 def candidates(findings: Iterable[Finding]) -> list[Candidate]:
-    """The edits of what fails or informs, each once, in the order in which the findings stand.
+    """Return the edits of what fails or informs, each once, in the order of the findings.
 
-    That is the order in which to deal with them, so the budget goes to what is worth knowing first.
+    Findings stand in the order in which to deal with them, so the budget goes first to what is
+    worth knowing first.
     """
-    return _without_twins(
-        [
-            _candidate(finding, finding.edit)
-            for finding in findings
-            if finding.edit is not None
-            and finding.status in _WORTH_TRYING
-            and not is_of_prediction(finding)
-        ]
+    found: dict[str, Candidate] = {}
+    for finding in findings:
+        edit = finding.edit
+        if edit is None or finding.status not in ("fail", "informative"):
+            continue
+        if is_of_prediction(finding) or edit.id in found:
+            continue
+        first = next((one for one in found.values() if one.edit.changes == edit.changes), None)
+        if first is not None:
+            twins = dict.fromkeys((*first.same_as, edit.id))
+            found[first.edit.id] = replace(first, same_as=tuple(twins))
+            continue
+        found[edit.id] = Candidate(
+            edit=edit,
+            changes_hyper_parameter=finding.effect_on_results == "changes a hyper-parameter",
+            safe=finding.effect_on_results != "not safe here",
+            condition=finding.condition,
+        )
+    return list(found.values())
+
+
+def together(chosen: list[Candidate]) -> Variant:
+    """Return one variant with the changes of several edits, in the order given."""
+    return Variant(
+        " + ".join(one.edit.id for one in chosen),
+        tuple(change for one in chosen for change in one.edit.changes),
+        chosen[0].edit.check if len(chosen) == 1 else _check_for(chosen),
+        any(one.edit.runs_through for one in chosen),
     )
-
-
-def together(chosen: Iterable[Candidate]) -> Arm:
-    """One arm with the changes of several edits, in the order given; of one alone, its own."""
-    listed = list(chosen)
-    if len(listed) == 1:
-        return listed[0].arm
-    return Arm(
-        " + ".join(one.edit.id for one in listed),
-        tuple(change for one in listed for change in one.edit.changes),
-        _check_for(listed),
-        any(one.edit.runs_through for one in listed),
-    )
-
-
-def _candidate(finding: Finding, edit: Edit) -> Candidate:
-    return Candidate(
-        edit=edit,
-        changes_hyper_parameter=finding.effect_on_results == "changes a hyper-parameter",
-        safe=finding.effect_on_results != "not safe here",
-        condition=finding.condition,
-    )
-
-
-def _without_twins(found: list[Candidate]) -> list[Candidate]:
-    kept: list[Candidate] = []
-    twins: dict[str, list[str]] = {}
-    for one in found:
-        first = next((other for other in kept if _same(one.edit, other.edit)), None)
-        if first is None:
-            kept.append(one)
-        elif one.edit.id != first.edit.id:
-            twins.setdefault(first.edit.id, []).append(one.edit.id)
-    return [_with_twins(one, twins.get(one.edit.id, [])) for one in kept]
-
-
-def _same(one: Edit, other: Edit) -> bool:
-    return one.id == other.id or one.changes == other.changes
-
-
-def _with_twins(one: Candidate, twins: list[str]) -> Candidate:
-    return replace(one, same_as=tuple(dict.fromkeys(twins)))
 
 
 def _check_for(chosen: list[Candidate]) -> Check | None:
@@ -111,3 +90,34 @@ def _check_for(chosen: list[Candidate]) -> Check | None:
     if not promised or None in promised:
         return None
     return "shape" if "shape" in promised else "equal"
+
+
+def is_of_prediction(finding: Finding) -> bool:
+    """Return True if its edit is tried at calls of `predict`, and not in the training loop."""
+    return _prediction(finding) is not None
+
+
+def with_prediction_trial(session: Session, finding: Finding) -> Finding:
+    """Return the finding with its trial, if pairs of calls were timed in the running script."""
+    change = _prediction(finding)
+    if change is None:
+        return finding
+    place = (change.file, change.line)
+    found = next((one for one in session.predictions if (one.file, one.line) == place), None)
+    if found is None or not found.is_timed:
+        return finding
+    pairs = zip(found.predict_ms, found.on_batch_ms, strict=True)
+    ratio = estimate([predict / max(on_batch, 1e-3) for predict, on_batch in pairs])
+    trial = Trial(
+        state=judge(ratio.low, ratio.high),
+        reason=None,
+        speedup=round(ratio.value, 4),
+        ci95=ratio.interval,
+        blocks=ratio.rounds,
+    )
+    return finding.model_copy(update={"trial": trial})
+
+
+def _prediction(finding: Finding) -> PredictOnBatch | None:
+    changes = finding.edit.changes if finding.edit is not None else ()
+    return next((one for one in changes if isinstance(one, PredictOnBatch)), None)

@@ -1,4 +1,4 @@
-"""Each edit against the pipeline as written, a few at a time."""
+"""Each edit against the pipeline as written, a few at a time; then the confirmed ones together."""
 
 from __future__ import annotations
 
@@ -8,19 +8,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from pipediag.session.edits import ENOUGH_THE_SAME, traces_otherwise
-from pipediag.session.trials import WORTHWHILE, Trial
-from pipediag.trials.arms import ArmRefusedError
-from pipediag.trials.bench import BASE_ARM, BLOCK_S, Bench, Round
-from pipediag.trials.candidates import Candidate
-from pipediag.trials.events import Decided
-from pipediag.trials.first_calls import made_graph
-from pipediag.trials.ratios import Ratios
+from pipediag.session.trials import WORTHWHILE, Combined, DroppedEdit, Trial
+from pipediag.trials.bench import (
+    BASE_VARIANT,
+    BLOCK_S,
+    BaseRefusedError,
+    Bench,
+    LostError,
+    Ratios,
+    Round,
+    makes_graph,
+)
+from pipediag.trials.candidates import Candidate, together
+from pipediag.trials.executor import Decided, Variant, VariantRefusedError
 from pipediag.trials.statistics import (
     FEWEST_ROUNDS,
+    LOOK_ALPHA,
     LOOKS,
     MOST_ROUNDS,
     Decision,
     Estimate,
+    estimate,
 )
 
 MOST_AT_ONCE = 4
@@ -33,23 +41,26 @@ choice."""
 
 RESERVE = 0.25
 """Share of the budget that two confirmed edits keep for being measured together, and more of a
-small one: a first look at three arms, up to half of it."""
+small one: a first look at three variants, up to half of it."""
 
-
-_MARGIN = 1.1
-"""Times what was lacking. Own choice: the next run's waits are not those of this one."""
 MADE_ANEW = 0.1
-"""Of the time left, what it may take to trace the step as written once more, judged by what the
-first edit's took. Own choice."""
+"""Share of the time left that tracing the step as written once more may take, judged by what the
+first edit's trace took. Own choice."""
 
 LONGEST_BLOCK_S = 4 * BLOCK_S
 SPENT = 0.8
-"""Of the time that is left, by blocks that are longer than the shortest: the rest is for whatever
+"""Share of the time left for blocks that are longer than the shortest: the rest is for whatever
 takes longer than it did."""
 
 KEPT_FOR_MORE = 0.5
 """Share of the budget into which no block grows longer while edits may follow that wait for what
 comes of these. Own choice."""
+
+FINAL_ROUNDS = 10
+"""Rounds of all that are in against base. Their number is fixed beforehand, so 95 % means 95 %."""
+
+_MARGIN = 1.1
+"""Factor on the lacking time: the next run's waits are not those of this one. Own choice."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +74,12 @@ class Confirmed:
 
 @dataclass
 class _Live:
+    """An edit whose rounds are being run."""
+
     candidate: Candidate
-    caveats: list[str]
+    caveats: list[str] = field(default_factory=list)
     ratios: Ratios = field(default_factory=Ratios)
     same_elements: int | None = None
-
-    def learn(self, same_elements: int | None) -> None:
-        """Drop the condition of a cache whose elements were the same in two passes."""
-        self.same_elements = same_elements
-        if same_elements is not None and same_elements >= ENOUGH_THE_SAME:
-            self.candidate = replace(self.candidate, condition=None)
 
 
 class Contest:
@@ -81,10 +88,10 @@ class Contest:
     def __init__(self, bench: Bench, share: float = 1.0) -> None:
         self.trials: dict[str, Trial] = {}
         self.epochs_need_s: float | None = None
-        """Seconds with which edits of whole epochs would not have been turned away."""
+        """Budget in seconds with which edits of whole epochs would have been tried."""
         self.confirmed: list[Confirmed] = []
         self.more_to_come = False
-        """Whether edits may enter once these are decided, which need time as well."""
+        """True if edits may enter once these are decided, which need time as well."""
         self._bench = bench
         self._share = share
         self._waiting: deque[Candidate] = deque()
@@ -92,7 +99,7 @@ class Contest:
         self._last_block_s = BLOCK_S
 
     def enter(self, candidates: Iterable[Candidate]) -> None:
-        """Edits that wait for their turn, behind those that wait already."""
+        """Append edits to those that wait."""
         self._waiting.extend(candidates)
 
     def step(self) -> bool:
@@ -103,24 +110,29 @@ class Contest:
             LostError: the executor is gone.
         """
         self._admit()
-        self._give_up_what_no_longer_fits()
+        while self._live and self._cost_with() > self._time_s():
+            slowest = max(self._live, key=lambda one: self._bench.cost_s([one.candidate.variant]))
+            self._live.remove(slowest)
+            self._give_up(slowest)
         if not self._live:
-            self._turn_away_the_waiting()
+            for candidate in self._waiting:
+                self.refuse(candidate, self._no_time(candidate))
+            self._waiting.clear()
             return False
-        arms = [BASE_ARM, *(one.candidate.arm for one in self._live)]
-        self._judge(self._bench.round(arms, self._block_s()))
+        variants = [BASE_VARIANT, *(one.candidate.variant for one in self._live)]
+        self._judge(self._bench.round(variants, self._block_s()))
         return True
 
     def any_measured(self) -> bool:
-        """Whether a speed-up is known of at least one edit."""
+        """Return True if the speed-up of at least one edit is known."""
         return any(trial.speedup is not None for trial in self.trials.values())
 
     def refuse(self, candidate: Candidate, reason: str) -> None:
-        """An edit that is not tried at all."""
+        """Record that an edit is not tried at all."""
         self._settle(candidate, Trial(state="not_tried", reason=reason))
 
     def end(self, reason: str, culprit: str | None = None) -> None:
-        """No further block can run: judge what has enough rounds, but not the arm that ended it."""
+        """Judge what has enough rounds, except the variant that ended the trials."""
         for one in self._live:
             decision = one.ratios.look(last=True)
             if decision is None or one.candidate.edit.id == culprit:
@@ -133,8 +145,9 @@ class Contest:
         self._waiting.clear()
 
     def _block_s(self) -> float:
-        """Longer where first looks left it open and time is left: what scatters from step to step
-        averages out within a block. The time is spread over the rounds that may still come."""
+        """Return the length of the next blocks: longer where first looks decided nothing and time
+        is left, as what scatters from step to step averages out within a block. The time is spread
+        over the rounds that may still come."""
         rounds = min(len(one.ratios) for one in self._live)
         if self._waiting or rounds < LOOKS[0]:
             return BLOCK_S
@@ -152,7 +165,7 @@ class Contest:
         if sum(one.candidate.left_out_of_combination is None for one in self.confirmed) < 2:
             return 0.0
         budget_s = self._bench.budget_s
-        first_look_s = LOOKS[0] * self._bench.cost_s([BASE_ARM] * 3)
+        first_look_s = LOOKS[0] * self._bench.cost_s([BASE_VARIANT] * 3)
         return min(max(RESERVE * budget_s, first_look_s), budget_s / 2)
 
     def _admit(self) -> None:
@@ -164,48 +177,45 @@ class Contest:
                 return
             candidate = self._waiting.popleft()
             # Before it is built: if that ends the process, it is known which edit it was.
-            entering = _Live(candidate, caveats=[])
+            entering = _Live(candidate)
             self._live.append(entering)
             began_s = self._bench.used_s()
             try:
-                preparation = self._bench.prepare(candidate.arm, candidate.edit.label)
-            except ArmRefusedError as error:
+                preparation = self._bench.prepare(candidate.variant, candidate.edit.label)
+            except VariantRefusedError as error:
                 self._live.remove(entering)
                 self.refuse(candidate, str(error))
-            else:
-                entering.caveats = self._caveats(candidate, preparation.left_out)
-                entering.learn(preparation.same_elements)
-                self._trace_as_it_is(candidate, self._bench.used_s() - began_s)
+                continue
+            caveats = [candidate.edit.caveat, self._bench.taken_by.caveat, *preparation.left_out]
+            entering.caveats = list(dict.fromkeys(one for one in caveats if one))
+            entering.same_elements = same = preparation.same_elements
+            if same is not None and same >= ENOUGH_THE_SAME:
+                # The condition of a cache holds: two passes gave the same elements.
+                entering.candidate = replace(candidate, condition=None)
+            self._retrace_base(candidate, self._bench.used_s() - began_s)
 
-    def _trace_as_it_is(self, candidate: Candidate, took_s: float) -> None:
-        """For what the edit's own trace is more than; where that leaves the rounds their time."""
+    def _retrace_base(self, candidate: Candidate, took_s: float) -> None:
+        """Measure what the edit's own trace is compared with, where rounds keep enough time."""
         changes = candidate.edit.changes
-        if not traces_otherwise(changes) or made_graph(changes):
+        if not traces_otherwise(changes) or makes_graph(changes):
             return
         if took_s <= MADE_ANEW * self._time_s():
-            self._bench.make_base_anew()
+            self._bench.retrace_base()
 
     def _needed_s(self, candidate: Candidate, rounds: int) -> float:
-        """To build it and so many rounds. What is to shorten the waits of whole epochs is taken to
-        have a long one in its first block alone: if it has not, that is known from then on."""
-        building_s = self._bench.building_s()
+        """Return the time to build it and to run so many rounds.
+
+        An edit that shortens the waits of whole epochs is taken to have a long wait in its first
+        block alone: if it has not, that is known from then on.
+        """
+        building_s = self._bench.building_s
         if not candidate.edit.whole_epoch:
             return building_s + rounds * self._cost_with(candidate)
-        return building_s + rounds * self._cost_with() + self._bench.cost_s([candidate.arm])
+        return building_s + rounds * self._cost_with() + self._bench.cost_s([candidate.variant])
 
     def _cost_with(self, *more: Candidate) -> float:
-        arms = [one.candidate.arm for one in self._live] + [one.arm for one in more]
-        return self._bench.cost_s([BASE_ARM, *arms])
-
-    def _caveats(self, candidate: Candidate, left_out: list[str]) -> list[str]:
-        of_all = [candidate.edit.caveat, self._bench.taken_by.caveat]
-        return list(dict.fromkeys([*(said for said in of_all if said), *left_out]))
-
-    def _give_up_what_no_longer_fits(self) -> None:
-        while self._live and self._cost_with() > self._time_s():
-            slowest = max(self._live, key=lambda one: self._bench.cost_s([one.candidate.arm]))
-            self._live.remove(slowest)
-            self._give_up(slowest)
+        listed = [*(one.candidate for one in self._live), *more]
+        return self._bench.cost_s([BASE_VARIANT, *(one.variant for one in listed)])
 
     def _give_up(self, one: _Live) -> None:
         rounds = len(one.ratios)
@@ -227,11 +237,6 @@ class Contest:
                 ),
             )
 
-    def _turn_away_the_waiting(self) -> None:
-        for candidate in self._waiting:
-            self.refuse(candidate, self._no_time(candidate))
-        self._waiting.clear()
-
     def _no_time(self, candidate: Candidate) -> str:
         needed_s = self._needed_s(candidate, FEWEST_ROUNDS)
         reason = (
@@ -242,7 +247,7 @@ class Contest:
         if not candidate.edit.whole_epoch:
             return reason
         kept_s = self._kept_for_the_combination_s()
-        used_s = self._bench.budget_s - self._bench.left_s()
+        used_s = self._bench.used_s()
         # What is kept grows with the budget.
         grows = 1.0 - RESERVE if kept_s else 1.0
         lacking_s = _MARGIN * max((used_s + needed_s) / grows, used_s + needed_s + kept_s)
@@ -256,15 +261,12 @@ class Contest:
                 self._live.remove(one)
                 self.refuse(one.candidate, found.refused[edit])
                 continue
-            one.ratios = one.ratios.with_round(found.ratio(edit, BASE_ARM.name))
+            one.ratios.add(found, one.candidate.variant, BASE_VARIANT)
             decision = one.ratios.look()
             if decision is not None:
                 self._live.remove(one)
-                self._decide(
-                    one,
-                    decision,
-                    unclear=f"After {_rounds(MOST_ROUNDS)} the interval still holds {WORTHWHILE}.",
-                )
+                unclear = f"After {_rounds(MOST_ROUNDS)} the interval still holds {WORTHWHILE}."
+                self._decide(one, decision, unclear)
 
     def _decide(self, one: _Live, decision: Decision, unclear: str) -> None:
         if decision.state == "confirmed":
@@ -278,14 +280,14 @@ class Contest:
                 caveats=one.caveats,
                 same_elements=one.same_elements,
                 **one.ratios.figures(self._bench.taken_by, decision.estimate),
-                **self._bench.once(one.candidate.arm),
+                **self._bench.once(one.candidate.variant),
             ),
         )
 
     def _settle(self, candidate: Candidate, trial: Trial) -> None:
         for edit in (candidate.edit.id, *candidate.same_as):
             self.trials[edit] = trial
-        self._bench.tell(
+        self._bench.on_event(
             Decided(
                 edit=candidate.edit.id,
                 label=candidate.edit.label,
@@ -299,3 +301,125 @@ class Contest:
 
 def _rounds(count: int) -> str:
     return "1 round" if count == 1 else f"{count} rounds"
+
+
+def combine(
+    bench: Bench, confirmed: Iterable[Confirmed], ended: str | None = None
+) -> Combined | None:
+    """Start from the best edit, add the others in the order of their gain, measure what is in.
+
+    What the user has to decide on first (hyper-parameters, conditions) is left out; None where
+    nothing else is confirmed. `ended` says why no further block can run; a process that is lost
+    here ends the combination likewise, and what was measured until then counts.
+    """
+    ranked = sorted(confirmed, key=lambda one: -one.estimate.value)
+    able = [one for one in ranked if one.candidate.left_out_of_combination is None]
+    if not able:
+        return None
+    combination = _Combination(bench, able[0])
+    for one in ranked:
+        reason = one.candidate.left_out_of_combination
+        if reason is not None:
+            combination.drop(one.candidate, reason)
+    waiting = deque(one.candidate for one in able[1:])
+    try:
+        while waiting and not ended:
+            combination.try_adding(waiting[0])
+            waiting.popleft()
+        if not ended:
+            combination.measure()
+    except (LostError, BaseRefusedError) as error:
+        ended = str(error)
+    if ended:
+        for candidate in waiting:
+            combination.drop(candidate, ended)
+    return combination.result()
+
+
+class _Combination:
+    def __init__(self, bench: Bench, best: Confirmed) -> None:
+        self._bench = bench
+        self._members = [best.candidate]
+        self._ratios = best.ratios
+        self._estimate = best.estimate
+        self._dropped: list[DroppedEdit] = []
+
+    def drop(self, candidate: Candidate, reason: str) -> None:
+        self._dropped.append(DroppedEdit(edit=candidate.edit.id, reason=reason))
+
+    def try_adding(self, candidate: Candidate) -> None:
+        """Keep an edit if it makes what is in already faster by enough to be worth it."""
+        names = " and ".join(one.edit.label for one in self._members)
+        no_time = f"No time left to try it together with {names}."
+        current, with_it = together(self._members), together([*self._members, candidate])
+        rounds_s = FEWEST_ROUNDS * self._bench.cost_s([BASE_VARIANT, current, with_it])
+        if self._bench.building_s + rounds_s > self._bench.left_s():
+            self.drop(candidate, no_time)
+            return
+        try:
+            self._bench.prepare(with_it, f"{candidate.edit.label} on top of {names}")
+            decision, against_base = self._compare(current, with_it)
+        except VariantRefusedError as error:
+            self.drop(candidate, f"It can't be tried together with {names}: {error}")
+            return
+        if decision is None:
+            self.drop(candidate, no_time)
+        elif decision.state == "confirmed":
+            self._members.append(candidate)
+            # Stands until rounds of their own have been run.
+            self._ratios = against_base
+            self._estimate = estimate(against_base.steps, LOOK_ALPHA)
+        elif decision.state == "refuted":
+            adds = "Makes it slower" if decision.estimate.high < 1.0 else "Adds nothing"
+            self.drop(candidate, f"{adds} once {names} is in: {decision.estimate}.")
+        else:
+            self.drop(
+                candidate,
+                f"Whether it adds anything once {names} is in stayed open after "
+                f"{decision.estimate.rounds} rounds: {decision.estimate}.",
+            )
+
+    def measure(self) -> None:
+        """Measure all that are in against base; one alone has had its rounds."""
+        if len(self._members) == 1:
+            return
+        members = together(self._members)
+        variants = [BASE_VARIANT, members]
+        ratios = Ratios()
+        while len(ratios) < FINAL_ROUNDS and self._bench.cost_s(variants) <= self._bench.left_s():
+            found = self._bench.round(variants)
+            if found.refused:
+                break
+            ratios.add(found, members, BASE_VARIANT)
+        if len(ratios) >= FEWEST_ROUNDS:
+            self._ratios, self._estimate = ratios, estimate(ratios.steps)
+
+    def result(self) -> Combined:
+        return Combined(
+            findings=[one.edit.id for one in self._members],
+            dropped=self._dropped,
+            **self._ratios.figures(self._bench.taken_by, self._estimate),
+            **self._bench.once(together(self._members)),
+        )
+
+    def _compare(self, current: Variant, with_it: Variant) -> tuple[Decision | None, Ratios]:
+        """Return the decision on what is added, and all of it against base."""
+        variants = [BASE_VARIANT, current, with_it]
+        ratios, against_base = Ratios(), Ratios()
+        while self._fits(variants, len(ratios)):
+            found = self._bench.round(variants)
+            if found.refused:
+                raise VariantRefusedError(" ".join(found.refused.values()))
+            ratios.add(found, with_it, current)
+            against_base.add(found, with_it, BASE_VARIANT)
+            decision = ratios.look()
+            if decision is not None:
+                return decision, against_base
+        return ratios.look(last=True), against_base
+
+    def _fits(self, variants: list[Variant], rounds: int) -> bool:
+        # These rounds hold the base as well, so rounds of their own for all that are in matter less
+        # than a first look, and more than the later ones.
+        final = FEWEST_ROUNDS * self._bench.cost_s([BASE_VARIANT, variants[-1]])
+        kept = final if rounds >= LOOKS[0] else 0.0
+        return self._bench.cost_s(variants) + kept <= self._bench.left_s()

@@ -1,4 +1,4 @@
-"""How much faster an arm is, from rounds that held one block of it and one of what it is held to.
+"""Speed-up of a variant, from rounds with one block of it and one of what it is compared with.
 
 A round gives one ratio. Blocks are the unit: what happens to the steps inside a block happens to
 them together, so more steps in a block never narrow an interval. Drift of the machine that is
@@ -35,7 +35,7 @@ FEWEST_ROUNDS = 3
 """Fewer are not judged: with two rounds Student's t spans a factor of thirty standard errors."""
 
 LOOKS = (5, 7, 10, 15)
-"""Rounds after which an arm is judged. Whoever looks after every round stops on a lucky one."""
+"""Rounds after which a variant is judged: looking after every round would stop on a lucky one."""
 
 MOST_ROUNDS = LOOKS[-1]
 
@@ -77,7 +77,7 @@ class Decision:
 
 
 def estimate(positive: ArrayLike, alpha: float = 0.05) -> Estimate:
-    """Geometric mean of one positive number per round, with an interval of level 1 - alpha.
+    """Return the geometric mean of a positive number per round, and its interval.
 
     Raises:
         ValueError: fewer than two numbers, or one that is not positive.
@@ -97,14 +97,14 @@ def estimate(positive: ArrayLike, alpha: float = 0.05) -> Estimate:
 
 
 def judge(low: float, high: float) -> Judgement:
-    """What an interval of a speed-up says of the edit."""
+    """Return what an interval of a speed-up says of the edit."""
     if low > WORTHWHILE:
         return "confirmed"
     return "refuted" if high < WORTHWHILE else "inconclusive"
 
 
 def look(ratios: Sequence[float], *, last: bool = False) -> Decision | None:
-    """The decision after these rounds, or None where more are needed.
+    """Return the decision after these rounds, or None where more are needed.
 
     `last` says that no further round will come, for a reason that does not lie in the ratios; the
     look then stands in for the later ones. None of it may be asked more often than `LOOKS` allows.

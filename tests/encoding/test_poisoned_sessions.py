@@ -34,7 +34,7 @@ from pipediag.reporters.terminal import trace as trace_terminal
 from pipediag.runner.progress import ProgressLine
 from pipediag.session.model import Session
 from pipediag.session.store import load_session
-from pipediag.trials.events import Decided, Trying
+from pipediag.trials.executor import Decided, Trying
 from tests.encoding.poisoned import (
     CLEAN,
     POISON,

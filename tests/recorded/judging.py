@@ -17,7 +17,7 @@ from pipediag.rules.registry import run_rules
 from pipediag.runner.build_session import with_trials
 from pipediag.session.model import Session
 from pipediag.session.trials import Trial
-from pipediag.trials.outcome import TrialOutcome
+from pipediag.trials.schedule import TrialOutcome
 
 SESSIONS = Path(__file__).parent / "sessions"
 _SEARCH = "search"

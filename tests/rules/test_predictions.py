@@ -10,8 +10,7 @@ from pipediag.rules.predictions import check_small_predict
 from pipediag.session.edits import Edit, PredictOnBatch
 from pipediag.session.model import Session
 from pipediag.session.predictions import Prediction
-from pipediag.trials.candidates import candidates
-from pipediag.trials.predictions import with_prediction_trial
+from pipediag.trials.candidates import candidates, with_prediction_trial
 from tests.factories import make_part, make_run, make_session
 
 FILE = "/work/callback.py"

@@ -40,7 +40,7 @@ from pipediag.session.settings import TIMELINE_FILE, RunSettings
 from pipediag.session.store import load_session
 from pipediag.session.timeline import Span, span_line
 from pipediag.session.trials import NO_BUDGET, Trial, TrialRun
-from pipediag.trials.outcome import TrialOutcome
+from pipediag.trials.schedule import TrialOutcome
 from tests.evaluations import validation
 from tests.factories import make_finding, make_loop, make_session, make_verdict
 from tests.measures.tracks import make_track

@@ -27,7 +27,7 @@ from pipediag.session.messages import (
     TrialsAwaited,
     WindowBegun,
 )
-from pipediag.trials.events import Decided, Trying
+from pipediag.trials.executor import Decided, Trying
 from pipediag.vocabulary import TrialState
 
 

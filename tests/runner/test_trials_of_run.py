@@ -22,7 +22,13 @@ from pipediag.session.messages import (
     TrialsAwaited,
 )
 from pipediag.session.model import Session
-from pipediag.trials.arms import Arm, ArmRefusedError, Block, ExecutorLostError, Preparation
+from pipediag.trials.executor import (
+    Block,
+    ExecutorLostError,
+    Preparation,
+    Variant,
+    VariantRefusedError,
+)
 from tests.evaluations import validation
 from tests.factories import (
     make_finding,
@@ -235,7 +241,7 @@ def test_epochs_whose_waits_are_too_long_name_the_budget_that_they_need(
     assert f"`--budget {needs_s}`" in str(outcome.trials["cache"].reason)
 
 
-ARM = Arm("without", (Remove("op2"),), "equal")
+ARM = Variant("without", (Remove("op2"),), "equal")
 
 
 class Child:
@@ -277,7 +283,7 @@ def test_a_pipeline_through_all_epochs_is_one_where_epochs_count(
     epoch: float | None, through: bool
 ) -> None:
     child = Child(BlockRun("through", 5, 160, 7))
-    ChildExecutor(child).block(Arm("through", runs_through=True), 0.4, epoch)
+    ChildExecutor(child).block(Variant("through", runs_through=True), 0.4, epoch)
     ((asked, _),) = child.asked
     assert asked == RunBlock("through", 0.4, epoch, runs_through=through)
 
@@ -285,9 +291,9 @@ def test_a_pipeline_through_all_epochs_is_one_where_epochs_count(
 def test_what_the_child_refuses_is_refused_with_its_reason() -> None:
     refusing = ChildExecutor(Child(ArmRefused("without", "It can't be cached.")))
 
-    with pytest.raises(ArmRefusedError, match="can't be cached"):
+    with pytest.raises(VariantRefusedError, match="can't be cached"):
         refusing.prepare(ARM)
-    with pytest.raises(ArmRefusedError, match="can't be cached"):
+    with pytest.raises(VariantRefusedError, match="can't be cached"):
         refusing.block(ARM, 0.4)
 
 

@@ -12,7 +12,7 @@ from pipediag.runner.progress import Shown
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.store import load_session
-from pipediag.trials.events import Decided
+from pipediag.trials.executor import Decided
 
 pytestmark = pytest.mark.tensorflow
 

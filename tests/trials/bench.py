@@ -1,17 +1,22 @@
-"""An executor whose arms run as fast as a test says, on a clock that only it moves."""
+"""An executor whose variants run as fast as a test says, on a clock that only it moves."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipediag.session.edits import Edit, SetModel, SetParameters
 from pipediag.session.findings import Finding
-from pipediag.trials.arms import Arm, ArmRefusedError, Block, ExecutorLostError, Preparation
-from pipediag.trials.outcome import TrialOutcome
-from pipediag.trials.schedule import run_trials
+from pipediag.trials.executor import (
+    Block,
+    ExecutorLostError,
+    Preparation,
+    Variant,
+    VariantRefusedError,
+)
+from pipediag.trials.schedule import TrialOutcome, run_trials
 from pipediag.vocabulary import EffectOnResults, FindingStatus
 from tests.factories import make_session
 
@@ -28,11 +33,11 @@ class Clock:
 
 @dataclass
 class FakeExecutor:
-    """Base steps take `step_ms`; an arm's speed is the product of those of its edits."""
+    """Base steps take `step_ms`; a variant's speed is the product of those of its edits."""
 
     speeds: dict[str, float] = field(default_factory=dict)
     together: dict[str, float] = field(default_factory=dict)
-    """Speeds of arms with several edits, where they are not the product."""
+    """Speeds of variants with several edits, where they are not the product."""
     step_ms: float = 2.0
     noise: float = 0.02
     drift: Callable[[float], float] = lambda _now: 1.0
@@ -41,72 +46,72 @@ class FakeExecutor:
     prepare_s: float = 0.5
     refuse_prepare: dict[str, str] = field(default_factory=dict)
     refuse_block: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """By arm: from which of its blocks on it fails, and why."""
+    """By variant: from which of its blocks on it fails, and why."""
     lose_block: dict[str, int] = field(default_factory=dict)
     lose_prepare: set[str] = field(default_factory=set)
     left_out: dict[str, list[str]] = field(default_factory=dict)
     pull_step_ms: float = 1.0
     first_call_ns: dict[str, int] = field(default_factory=dict)
-    """By arm: what its first step takes, when it is prepared."""
+    """By variant: what its first step takes, when it is prepared."""
     first_step_ns: int | None = None
-    """What a block's first step takes, of any arm."""
+    """What a block's first step takes, of any variant."""
     same_elements: dict[str, int] = field(default_factory=dict)
-    """By arm: elements that were the same in two passes."""
+    """By variant: elements that were the same in two passes."""
     clock: Clock = field(default_factory=Clock)
     seed: int = 7
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
         self.calls: list[tuple[str, str]] = []
-        self.prepared: list[Arm] = []
+        self.prepared: list[Variant] = []
         self._gone = False
 
-    def prepare(self, arm: Arm) -> Preparation:
-        self._enter("prepare", arm)
+    def prepare(self, variant: Variant) -> Preparation:
+        self._enter("prepare", variant)
         self.clock.now += self.prepare_s
-        if arm.name in self.lose_prepare:
+        if variant.name in self.lose_prepare:
             self._lose()
-        if arm.name in self.refuse_prepare:
-            raise ArmRefusedError(self.refuse_prepare[arm.name])
-        self.prepared.append(arm)
-        left_out = self.left_out.get(arm.name, [])
-        same = self.same_elements.get(arm.name)
-        return Preparation(left_out, self.first_call_ns.get(arm.name), same)
+        if variant.name in self.refuse_prepare:
+            raise VariantRefusedError(self.refuse_prepare[variant.name])
+        self.prepared.append(variant)
+        left_out = self.left_out.get(variant.name, [])
+        same = self.same_elements.get(variant.name)
+        return Preparation(left_out, self.first_call_ns.get(variant.name), same)
 
-    def block(self, arm: Arm, seconds: float, epoch_examples: float | None = None) -> Block:
-        return self._run("block", arm, seconds, self.step_ms)
+    def block(self, variant: Variant, seconds: float, epoch_examples: float | None = None) -> Block:
+        return self._run("block", variant, seconds, self.step_ms)
 
-    def pull(self, arm: Arm, seconds: float) -> Block:
-        return self._run("pull", arm, seconds, self.pull_step_ms)
+    def pull(self, variant: Variant, seconds: float) -> Block:
+        return self._run("pull", variant, seconds, self.pull_step_ms)
 
-    def count(self, kind: str, arm: str) -> int:
-        return self.calls.count((kind, arm))
+    def count(self, kind: str, variant: str) -> int:
+        return self.calls.count((kind, variant))
 
-    def _run(self, kind: str, arm: Arm, seconds: float, base_ms: float) -> Block:
-        self._enter(kind, arm)
-        assert arm.name in {one.name for one in self.prepared}, "a block before prepare"
-        if self.count(kind, arm.name) >= self.lose_block.get(arm.name, 10**9):
+    def _run(self, kind: str, variant: Variant, seconds: float, base_ms: float) -> Block:
+        self._enter(kind, variant)
+        assert variant.name in {one.name for one in self.prepared}, "a block before prepare"
+        if self.count(kind, variant.name) >= self.lose_block.get(variant.name, 10**9):
             self._lose()
-        fails_from, reason = self.refuse_block.get(arm.name, (10**9, ""))
-        if self.count(kind, arm.name) >= fails_from:
-            raise ArmRefusedError(reason)
-        step_s = base_ms / 1e3 / self.speed(arm) * self.drift(self.clock.now)
+        fails_from, reason = self.refuse_block.get(variant.name, (10**9, ""))
+        if self.count(kind, variant.name) >= fails_from:
+            raise VariantRefusedError(reason)
+        step_s = base_ms / 1e3 / self.speed(variant) * self.drift(self.clock.now)
         step_s *= 1.0 + abs(self._random.gauss(0.0, self.noise))
         batches = max(5, round(seconds / step_s))
         self.clock.now += self.warmup_s + batches * step_s
         elapsed_ns = int(batches * step_s * 1e9)
         return Block(batches * BATCH, batches, elapsed_ns, self.first_step_ns)
 
-    def speed(self, arm: Arm) -> float:
-        if arm.name in self.together:
-            return self.together[arm.name]
+    def speed(self, variant: Variant) -> float:
+        if variant.name in self.together:
+            return self.together[variant.name]
         product = 1.0
-        for name in arm.name.split(" + "):
+        for name in variant.name.split(" + "):
             product *= self.speeds.get(name, 1.0)
         return product
 
-    def _enter(self, kind: str, arm: Arm) -> None:
-        self.calls.append((kind, arm.name))
+    def _enter(self, kind: str, variant: Variant) -> None:
+        self.calls.append((kind, variant.name))
         if self._gone:
             raise ExecutorLostError("It is gone already.")
 
@@ -148,10 +153,21 @@ def make_finding(
     )
 
 
+def made(findings: Sequence[Finding | Edit | str]) -> list[Finding]:
+    """Return findings; a name stands for an edit of that name, so `"ab"` are two."""
+    return [one if isinstance(one, Finding) else make_finding(one) for one in findings]
+
+
 def try_edits(
-    executor: FakeExecutor, findings: list[Finding], budget_s: float = 60.0, **options: Any
+    executor: FakeExecutor,
+    findings: Sequence[Finding | Edit | str],
+    budget_s: float = 60.0,
+    *,
+    further: Sequence[Finding | Edit | str] = (),
+    **options: Any,
 ) -> TrialOutcome:
-    return run_trials(make_session(), findings, executor, budget_s, clock=executor.clock, **options)
+    options = {"clock": executor.clock, "further": made(further), **options}
+    return run_trials(make_session(), made(findings), executor, budget_s, **options)
 
 
 MODEL_CHANGE = (SetModel(settings={"jit_compile": True}),)

@@ -1,16 +1,26 @@
+"""How the time that is left is shared between adding edits and measuring what is in."""
+
 from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
 
 import pytest
 
+from pipediag.session.edits import SetParameters
 from pipediag.session.trials import Combined
-from pipediag.trials.candidates import RETUNE
-from pipediag.trials.combination import FINAL_ROUNDS
+from pipediag.trials.candidates import RETUNE, candidates, together
+from pipediag.trials.contest import FINAL_ROUNDS
+from pipediag.trials.executor import Preparation, Variant
+from pipediag.trials.schedule import TrialOutcome, run_trials
+from pipediag.trials.statistics import FEWEST_ROUNDS, LOOKS
 from pipediag.vocabulary import BASE
-from tests.trials.bench import FakeExecutor, make_finding, try_edits
+from tests.factories import make_session
+from tests.trials.bench import MODEL_CHANGE, FakeExecutor, made, make_edit, make_finding, try_edits
 
 
 def combined(executor: FakeExecutor, names: str = "ab", budget_s: float = 120.0) -> Combined:
-    found = try_edits(executor, [make_finding(name) for name in names], budget_s).combined
+    found = try_edits(executor, names, budget_s).combined
     assert found is not None
     return found
 
@@ -24,7 +34,6 @@ def test_edits_that_add_up_are_in_and_measured_in_rounds_of_their_own() -> None:
     found = combined(executor, "abc")
     assert found.findings == ["b", "a", "c"]
     assert found.speedup == pytest.approx(3.6, rel=0.05)
-    assert found.ci95 is not None
     assert found.ci95[0] < 3.6 < found.ci95[1]
     assert found.blocks == FINAL_ROUNDS
     assert found.dropped == []
@@ -36,13 +45,6 @@ def test_an_edit_that_adds_nothing_is_dropped_with_its_ratio() -> None:
     assert found.findings == ["a"]
     assert found.speedup == pytest.approx(2.0, rel=0.05)
     assert dropped(found)["b"].startswith("Adds nothing once try a is in: 1.0")
-
-
-def test_an_edit_that_gets_in_the_way_of_another_is_dropped_with_its_ratio() -> None:
-    executor = FakeExecutor({"a": 2.0, "b": 1.5}, together={"a + b": 1.6})
-    found = combined(executor)
-    assert found.findings == ["a"]
-    assert dropped(found)["b"].startswith("Makes it slower once try a is in: 0.8")
 
 
 def test_a_base_that_fails_while_combining_leaves_the_best_edit() -> None:
@@ -80,19 +82,11 @@ def test_edits_that_fail_together_on_the_way_are_dropped() -> None:
     assert dropped(found) == {"b": "It can't be tried together with try a: Out of memory."}
 
 
-def test_the_best_edit_alone_heads_the_report_when_time_is_short() -> None:
-    executor = FakeExecutor({"a": 3.0, "b": 2.0})
-    found = combined(executor, budget_s=11.0)
-    assert found.findings == ["a"]
-    assert dropped(found) == {"b": "No time left to try it together with try a."}
-
-
 def test_two_confirmed_edits_keep_time_for_each_other() -> None:
     names = "abcdefghij"
     executor = FakeExecutor({"a": 3.0, "b": 2.0} | dict.fromkeys(names[2:], 1.025))
-    findings = [make_finding(name) for name in names]
+    findings = names
     outcome = try_edits(executor, findings, 40.0)
-    assert outcome.combined is not None
     assert outcome.combined.findings == ["a", "b"]
     assert outcome.combined.speedup == pytest.approx(6.0, rel=0.05)
 
@@ -109,7 +103,6 @@ def test_a_hyper_parameter_is_measured_but_never_in() -> None:
         120.0,
     )
     assert outcome.trials["batch"].state == "confirmed"
-    assert outcome.combined is not None
     assert outcome.combined.findings == ["a", "b"]
     assert dropped(outcome.combined) == {"batch": RETUNE}
 
@@ -122,32 +115,20 @@ def test_a_hyper_parameter_alone_does_not_head_the_report() -> None:
     assert outcome.combined_missing is not None
 
 
-def test_what_holds_on_a_condition_is_left_to_the_user() -> None:
-    edits = [make_finding(name) for name in "ab"]
-    edits[0] = edits[0].model_copy(update={"condition": "if the data is the same"})
-    outcome = try_edits(FakeExecutor({"a": 5.0, "b": 2.0}), edits)
-    assert outcome.trials["a"].state == "confirmed"
-    assert outcome.combined is not None
-    assert outcome.combined.findings == ["b"]
-    assert [one.edit for one in outcome.combined.dropped] == ["a"]
-
-
 @pytest.mark.parametrize(("same", "combined"), [(5_000, ["a", "b"]), (20, ["b"])])
 def test_a_condition_that_was_seen_to_hold_is_none(same: int, combined: list[str]) -> None:
-    edits = [make_finding(name) for name in "ab"]
+    edits = made("ab")
     edits[0] = edits[0].model_copy(update={"condition": "if the data is the same"})
     executor = FakeExecutor({"a": 5.0, "b": 2.0}, same_elements={"a": same})
     outcome = try_edits(executor, edits, 120.0)
     assert outcome.trials["a"].same_elements == same
-    assert outcome.combined is not None
     assert outcome.combined.findings == combined
 
 
 def test_a_process_lost_while_combining_leaves_what_was_in() -> None:
     executor = FakeExecutor({"a": 3.0, "b": 2.0, "c": 1.5}, lose_block={"a + b + c": 2})
-    outcome = try_edits(executor, [make_finding(name) for name in "abc"], 120.0)
+    outcome = try_edits(executor, "abc", 120.0)
     found = outcome.combined
-    assert found is not None
     assert found.findings == ["a", "b"]
     # From the rounds in which it was compared with the best alone; base was in them.
     assert found.speedup == pytest.approx(6.0, rel=0.05)
@@ -157,3 +138,132 @@ def test_a_process_lost_while_combining_leaves_what_was_in() -> None:
     }
     assert outcome.run.notes == [dropped(found)["c"]]
     assert {trial.state for trial in outcome.trials.values()} == {"confirmed"}
+
+
+FIRST_TWO, ALL_THREE = "a + b", "a + b + c"
+
+
+def rounds_of(outcome: TrialOutcome, *variants: str) -> int:
+    """How many rounds were of these variants and no others."""
+    held: dict[int, set[str]] = {}
+    for block in outcome.run.blocks:
+        held.setdefault(block.round, set()).add(block.arm)
+    return Counter(map(frozenset, held.values()))[frozenset(variants)]
+
+
+def unclear(budget_s: float) -> TrialOutcome:
+    """Of three edits the third stays open for as long as it is looked at."""
+    executor = FakeExecutor({"a": 3.0, "b": 2.0, "c": 1.5}, {ALL_THREE: 6.0 * 1.03}, noise=0.05)
+    return try_edits(executor, "abc", budget_s)
+
+
+def test_a_first_look_goes_before_rounds_of_what_is_in() -> None:
+    """Base is in the rounds of the look as well."""
+    outcome = unclear(32.0)
+    assert rounds_of(outcome, BASE, FIRST_TWO, ALL_THREE) == LOOKS[0]
+    assert rounds_of(outcome, BASE, FIRST_TWO) < FEWEST_ROUNDS
+    assert outcome.combined.findings == ["a", "b"]
+    assert outcome.combined.blocks == LOOKS[0]
+
+
+@pytest.mark.parametrize("budget_s", [36.0, 40.0, 46.0])
+def test_later_looks_leave_the_time_for_these(budget_s: float) -> None:
+    outcome = unclear(budget_s)
+    assert rounds_of(outcome, BASE, FIRST_TWO, ALL_THREE) > LOOKS[0]
+    assert rounds_of(outcome, BASE, FIRST_TWO) == outcome.combined.blocks == FEWEST_ROUNDS
+
+
+def test_what_time_ended_early_is_decided_by_the_rounds_there_were() -> None:
+    executor = FakeExecutor({"a": 3.0, "b": 2.0})
+    outcome = try_edits(executor, "ab", 15.0)
+    rounds = rounds_of(outcome, BASE, "a", FIRST_TWO)
+    assert FEWEST_ROUNDS <= rounds < LOOKS[0]
+    assert outcome.combined.findings == ["a", "b"]
+    assert outcome.combined.blocks == rounds
+    assert outcome.run.used_s <= 15.0
+
+
+def test_where_no_three_rounds_fit_nothing_is_built() -> None:
+    executor = FakeExecutor({"a": 3.0, "b": 2.0})
+    outcome = try_edits(executor, "ab", 11.0)
+    assert outcome.combined.dropped[0].reason == "No time left to try it together with try a."
+    assert executor.count("prepare", FIRST_TWO) == 0
+
+
+def test_where_building_took_the_time_nothing_is_decided() -> None:
+    @dataclass
+    class SlowTogether(FakeExecutor):
+        def prepare(self, variant: Variant) -> Preparation:
+            self.clock.now += 100.0 if variant.name == FIRST_TWO else 0.0
+            return super().prepare(variant)
+
+    executor = SlowTogether({"a": 3.0, "b": 2.0})
+    outcome = try_edits(executor, "ab", 60.0)
+    assert executor.count("prepare", FIRST_TWO) == 1
+    assert executor.count("block", FIRST_TWO) == 0
+    assert [(one.edit, one.reason) for one in outcome.combined.dropped] == [
+        ("b", "No time left to try it together with try a.")
+    ]
+
+
+def test_what_fails_in_rounds_of_its_own_keeps_those_there_were() -> None:
+    begun = LOOKS[0] + FEWEST_ROUNDS + 1
+    executor = FakeExecutor({"a": 3.0, "b": 2.0}, refuse_block={FIRST_TWO: (begun, "Broken.")})
+    found = combined(executor)
+    assert (found.findings, found.blocks) == (["a", "b"], FEWEST_ROUNDS)
+    assert found.speedup == pytest.approx(6.0, rel=0.05)
+
+
+def test_a_session_without_a_training_loop_names_none() -> None:
+    executor = FakeExecutor()
+    outcome = run_trials(make_session(loops=[]), [], executor, 10.0, clock=executor.clock)
+    assert outcome.run.loop_id == ""
+
+
+def ids(*findings: object) -> list[str]:
+    return [one.edit.id for one in candidates(findings)]
+
+
+def test_in_the_order_of_the_findings() -> None:
+    assert ids(
+        make_finding("results", None), make_finding("small", 1.1), make_finding("large", 3.0)
+    ) == ["results", "small", "large"]
+
+
+def test_only_what_fails_or_informs_is_tried() -> None:
+    assert ids(
+        make_finding("fails", 1.1),
+        make_finding("informs", 9.0, status="informative"),
+        make_finding("passes", 9.0, status="pass"),
+    ) == ["fails", "informs"]
+
+
+def test_together_they_are_one_variant_with_all_changes() -> None:
+    found = candidates(made("ab"))
+    variant = together(found)
+    assert variant.name == "a + b"
+    assert [change.op_id for change in variant.changes if isinstance(change, SetParameters)] == [
+        "a",
+        "b",
+    ]
+    assert variant.check == "equal"
+
+
+def test_the_weakest_promise_holds_for_all_of_them() -> None:
+    def check(*edits: object) -> str | None:
+        return together(candidates(made(edits))).check
+
+    equal = make_edit("equal")
+    shape = make_edit("shape", check="shape")
+    unchecked = make_edit("unchecked", check=None)
+    model = make_edit("model", changes=MODEL_CHANGE, check=None)
+    assert check(equal, shape) == "shape"
+    assert check(equal, shape, unchecked) is None
+    assert check(equal, model) == "equal"
+
+
+def test_together_they_run_through_all_epochs_where_one_of_them_does() -> None:
+    through = make_edit("through", runs_through=True)
+    one, other = candidates([make_finding(through), make_finding("other")])
+    assert together([one, other]).runs_through
+    assert not together([other]).runs_through

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from pipediag.session.edits import SetParameters
 from pipediag.session.model import Session
-from pipediag.trials.arms import Arm, Block
-from pipediag.trials.consumers import TrainingEpochs
-from pipediag.trials.epochs import epoch_to_try, epoch_worth_trying
+from pipediag.trials.bench import TakenBy
+from pipediag.trials.epochs import SharedChanges, epoch_to_try, epoch_worth_trying, shorter_shuffles
+from pipediag.trials.executor import Block, Variant
 from tests.factories import make_keras, make_loop, make_loop_time, make_session
 from tests.ledgers import make_part, make_run
-from tests.records import make_steps
+from tests.records import make_operation, make_pipeline, make_steps
 from tests.trials.bench import BATCH, FakeExecutor, make_edit, make_finding, try_edits
 
 S = 1_000_000_000
@@ -55,7 +56,6 @@ def test_waits_that_are_most_of_an_epoch_may_take_most_of_the_budget(
 
 def test_waits_tell_the_budget_that_they_need() -> None:
     epoch = epoch_worth_trying(waiting(8_500.0))
-    assert epoch is not None
     assert (epoch.examples, epoch.budget_s) == (640.0, pytest.approx(100.0))
     assert epoch_worth_trying(waiting(10.0)) is None
 
@@ -99,7 +99,7 @@ def test_steps_are_compared_where_no_epoch_can_be(session: Session) -> None:
 
 
 def test_a_block_of_an_epoch_is_its_first_step_and_as_many_others() -> None:
-    epochs = TrainingEpochs(640.0)
+    epochs = TakenBy("epoch", 640.0)
     whole = Block(19 * 32, 19, S // 10, first_ns=S, first_batches=1)
     part = Block(8 * 32, 8, 8 * S // 190, first_ns=S, first_batches=1)
 
@@ -109,16 +109,16 @@ def test_a_block_of_an_epoch_is_its_first_step_and_as_many_others() -> None:
 
 def test_a_step_of_several_batches_takes_all_of_them_along() -> None:
     block = Block(15 * 32, 15, S // 10, first_ns=S, first_batches=5)
-    assert TrainingEpochs(640.0).examples_per_s(block) == pytest.approx(640.0 / 1.1)
+    assert TakenBy("epoch", 640.0).examples_per_s(block) == pytest.approx(640.0 / 1.1)
 
 
 class SlowStart(FakeExecutor):
-    """Each arm waits a second before its first step, but for that with the cache."""
+    """Each variant waits a second before its first step, but for that with the cache."""
 
-    def block(self, arm: Arm, seconds: float, epoch_examples: float | None = None) -> Block:
+    def block(self, variant: Variant, seconds: float, epoch_examples: float | None = None) -> Block:
         assert epoch_examples == 10 * BATCH
-        block = super().block(arm, seconds)
-        wait_s = 0.1 if arm.name == "cache" else 1.0
+        block = super().block(variant, seconds)
+        wait_s = 0.1 if variant.name == "cache" else 1.0
         self.clock.now += wait_s
         return replace(block, first_ns=int(wait_s * 1e9))
 
@@ -126,27 +126,26 @@ class SlowStart(FakeExecutor):
 def test_an_edit_that_only_shortens_the_wait_is_confirmed_over_epochs() -> None:
     executor = SlowStart(step_ms=10.0)
     edit = make_edit("cache", whole_epoch=True)
-    outcome = try_edits(executor, [make_finding(edit)], epoch_examples=10 * BATCH)
+    outcome = try_edits(executor, [edit], epoch_examples=10 * BATCH)
     trial = outcome.trials["cache"]
 
     assert (trial.state, trial.basis) == ("confirmed", "epoch")
     assert trial.speedup == pytest.approx(1.09 / 0.19, rel=0.05)
-    assert outcome.combined is not None
     assert outcome.combined.basis == "epoch"
     assert outcome.run.blocks[1].first_step_ms in (100.0, 1000.0)
 
 
 @dataclass
 class LongFill(FakeExecutor):
-    """To build an arm takes six seconds, and so do its first batches, but for those of the cache
+    """To build a variant takes six seconds, and so do its first batches, but for those of the cache
     that is full."""
 
     prepare_s: float = 6.0
     fill_s: float = 6.0
 
-    def block(self, arm: Arm, seconds: float, epoch_examples: float | None = None) -> Block:
-        block = super().block(arm, seconds)
-        wait_s = 0.1 if arm.name == "cache" else self.fill_s
+    def block(self, variant: Variant, seconds: float, epoch_examples: float | None = None) -> Block:
+        block = super().block(variant, seconds)
+        wait_s = 0.1 if variant.name == "cache" else self.fill_s
         self.clock.now += wait_s
         return replace(block, first_ns=int(wait_s * 1e9))
 
@@ -175,7 +174,7 @@ def test_what_shortens_a_wait_is_not_held_to_that_wait_in_each_of_its_blocks() -
 
 
 def test_an_edit_of_whole_epochs_is_not_tried_on_steps() -> None:
-    outcome = try_edits(FakeExecutor(), [make_finding(make_edit("cache", whole_epoch=True))])
+    outcome = try_edits(FakeExecutor(), [make_edit("cache", whole_epoch=True)])
 
     assert outcome.trials["cache"].state == "not_tried"
     assert "whole epochs were not tried" in str(outcome.trials["cache"].reason)
@@ -200,11 +199,67 @@ def test_an_edit_of_epochs_that_take_too_long_names_the_budget_that_is_enough() 
 def test_the_end_of_an_epoch_stands_for_its_start_where_a_pipeline_runs_through() -> None:
     """Twenty steps took 2 s in all, whichever of them waited."""
     block = Block(20 * 32, 20, 2 * S, first_ns=S // 10, first_batches=1)
-    assert TrainingEpochs(640.0).examples_per_s(block) == pytest.approx(320.0)
+    assert TakenBy("epoch", 640.0).examples_per_s(block) == pytest.approx(320.0)
 
 
 def test_an_edit_that_runs_through_is_asked_for_as_such() -> None:
     edit = make_edit("through", whole_epoch=True, runs_through=True)
     executor = SlowStart(step_ms=10.0)
-    try_edits(executor, [make_finding(edit)], epoch_examples=10 * BATCH)
-    assert {arm.name for arm in executor.prepared if arm.runs_through} == {"through"}
+    try_edits(executor, [edit], epoch_examples=10 * BATCH)
+    assert {variant.name for variant in executor.prepared if variant.runs_through} == {"through"}
+
+
+def session(size: object, elements: float | None = 32.0, step_ms: float = 10.0) -> Session:
+    """A shuffle with a buffer of that size, before a map that has one of the same name."""
+    ops = [
+        make_operation("shuffle", "shuffle", elements=elements, parameters={"buffer_size": size}),
+        make_operation("map", "map", elements=elements, parameters={"buffer_size": size}),
+    ]
+    return make_session(pipeline=make_pipeline(ops=ops), steps=make_steps(mean_ms=step_ms))
+
+
+def wanted(session: Session) -> int | None:
+    """The size that the only changed shuffle gets."""
+    changes = shorter_shuffles(session).changes
+    if not changes:
+        return None
+    (change,) = changes
+    assert isinstance(change, SetParameters)
+    assert (change.op_id, list(change.parameters)) == ("shuffle", ["buffer_size"])
+    size = change.parameters["buffer_size"]
+    assert isinstance(size, int)
+    return size
+
+
+def test_a_buffer_holds_what_comes_in_a_quarter_of_a_second() -> None:
+    # 32 elements in 10 ms are 3,200 in a second.
+    assert wanted(session(100_000)) == 800
+    assert wanted(session(801)) == 800
+
+
+@pytest.mark.parametrize("size", [800, 799, 1])
+def test_a_buffer_that_fills_as_quickly_stays(size: int) -> None:
+    assert shorter_shuffles(session(size)) == SharedChanges((), ())
+
+
+def test_where_steps_are_long_two_batches_are_kept() -> None:
+    assert wanted(session(100_000, step_ms=2_000.0)) == 64
+
+
+@pytest.mark.parametrize(
+    ("size", "elements"), [(None, 32.0), ("dataset.cardinality()", 32.0), (9999, None), (9999, 0.0)]
+)
+def test_what_is_not_known_is_not_changed(size: object, elements: float | None) -> None:
+    assert wanted(session(size, elements)) is None
+
+
+def test_each_shuffle_is_changed_by_what_passes_through_it() -> None:
+    ops = [
+        make_operation(f"of_{n}", "shuffle", elements=n, parameters={"buffer_size": 10**6})
+        for n in (1.0, 64.0)
+    ]
+    found = shorter_shuffles(make_session(pipeline=make_pipeline(ops=ops))).changes
+    assert found == (
+        SetParameters("of_1.0", {"buffer_size": 25}),
+        SetParameters("of_64.0", {"buffer_size": 1600}),
+    )

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from pipediag.session.edits import Change, Remove, SetModel
-from pipediag.session.trials import Combined, Trial, TrialBlock
-from pipediag.trials.arms import Arm, Preparation
-from pipediag.trials.first_calls import ANEW_ARM, FIRST_TRACE_S, NOT_KNOWN, FirstCalls
-from pipediag.trials.outcome import TrialOutcome
+from pipediag.session.trials import TrialBlock
+from pipediag.trials.bench import FIRST_TRACE_S, NOT_KNOWN, RETRACED, FirstCalls
+from pipediag.trials.executor import Preparation, Variant
+from pipediag.trials.schedule import TrialOutcome
 from pipediag.vocabulary import BASE
-from tests.trials.bench import MODEL_CHANGE, FakeExecutor, make_edit, make_finding, try_edits
+from tests.trials.bench import MODEL_CHANGE, FakeExecutor, make_edit, try_edits
 
 SECOND = 1_000_000_000
 XLA = SetModel({"jit_compile": True})
@@ -37,26 +37,26 @@ BLOCKS = [block("edit", 100.0), block("edit", 300.0), block(BASE, 500.0), block(
 def first_calls(**seconds: float) -> FirstCalls:
     found = FirstCalls()
     for name, taken_s in seconds.items():
-        arm = ANEW_ARM if name == "anew" else Arm(name)
-        found.note(arm, Preparation([], int(taken_s * SECOND)))
+        variant = RETRACED if name == "anew" else Variant(name)
+        found.note(variant, Preparation([], int(taken_s * SECOND)))
     return found
 
 
 def test_it_is_what_later_first_steps_and_the_step_as_written_do_not_take() -> None:
     """Of 2 s, 0.2 s are the first batch; the step as written takes 1 s, of which 0.5 s are."""
-    once = first_calls(edit=2.0, anew=1.0).once(Arm("edit", (XLA,)), BLOCKS)
+    once = first_calls(edit=2.0, anew=1.0).once(Variant("edit", (XLA,)), BLOCKS)
     assert once["once_s"] == pytest.approx(1.8 - 0.5)
     off_s = (0.2**2 + 0.1**2 + 0.1**2) ** 0.5  # a tenth of each, and half of what waits span
     assert once["once_ci95_s"] == pytest.approx((1.3 - off_s, 1.3 + off_s), abs=1e-4)
 
 
 def test_a_step_that_takes_less_to_compile_saves_that() -> None:
-    once = first_calls(edit=1.0, anew=6.5).once(Arm("edit", (XLA,)), BLOCKS)
+    once = first_calls(edit=1.0, anew=6.5).once(Variant("edit", (XLA,)), BLOCKS)
     assert once["once_s"] == pytest.approx(0.8 - 6.0)
 
 
 def test_a_step_that_was_not_traced_at_all_has_the_first_trace_of_its_process() -> None:
-    once = first_calls(edit=1.2).once(Arm("edit", (GRAPH,)), BLOCKS)
+    once = first_calls(edit=1.2).once(Variant("edit", (GRAPH,)), BLOCKS)
     assert once["once_s"] == pytest.approx(1.0 + FIRST_TRACE_S / 2)
     assert once["once_ci95_s"] is not None
     low, high = once["once_ci95_s"]
@@ -65,71 +65,68 @@ def test_a_step_that_was_not_traced_at_all_has_the_first_trace_of_its_process() 
 
 
 @pytest.mark.parametrize(
-    ("arm", "seconds", "blocks"),
+    ("variant", "seconds", "blocks"),
     [
-        (Arm("edit", (PREFETCHED,)), {"edit": 2.0, "anew": 1.0}, BLOCKS),
-        (Arm("edit", (XLA,), runs_through=True), {"edit": 2.0, "anew": 1.0}, BLOCKS),
-        (Arm("edit", (XLA,)), {"edit": 2.0}, BLOCKS),
-        (Arm("edit", (XLA,)), {"anew": 1.0}, BLOCKS),
-        (Arm("edit", (XLA,)), {"edit": 2.0, "anew": 1.0}, BLOCKS[2:]),
-        (Arm("edit", (XLA,)), {"edit": 2.0, "anew": 1.0}, [block("edit", None), *BLOCKS[2:]]),
+        (Variant("edit", (PREFETCHED,)), {"edit": 2.0, "anew": 1.0}, BLOCKS),
+        (Variant("edit", (XLA,), runs_through=True), {"edit": 2.0, "anew": 1.0}, BLOCKS),
+        (Variant("edit", (XLA,)), {"edit": 2.0}, BLOCKS),
+        (Variant("edit", (XLA,)), {"anew": 1.0}, BLOCKS),
+        (Variant("edit", (XLA,)), {"edit": 2.0, "anew": 1.0}, BLOCKS[2:]),
+        (Variant("edit", (XLA,)), {"edit": 2.0, "anew": 1.0}, [block("edit", None), *BLOCKS[2:]]),
     ],
 )
-def test_it_is_not_known(arm: Arm, seconds: dict[str, float], blocks: list[TrialBlock]) -> None:
-    assert first_calls(**seconds).once(arm, blocks) == NOT_KNOWN
+def test_it_is_not_known(
+    variant: Variant, seconds: dict[str, float], blocks: list[TrialBlock]
+) -> None:
+    assert first_calls(**seconds).once(variant, blocks) == NOT_KNOWN
 
 
 def test_of_batches_of_many_lengths_the_first_step_shows_too_little() -> None:
     found = FirstCalls(one_length=False)
-    found.note(Arm("edit"), Preparation([], 2 * SECOND))
-    found.note(ANEW_ARM, Preparation([], SECOND))
-    assert found.once(Arm("edit", (XLA,)), BLOCKS) == NOT_KNOWN
+    found.note(Variant("edit"), Preparation([], 2 * SECOND))
+    found.note(RETRACED, Preparation([], SECOND))
+    assert found.once(Variant("edit", (XLA,)), BLOCKS) == NOT_KNOWN
 
 
 def tried(executor: FakeExecutor, changes: tuple[Change, ...] = MODEL_CHANGE) -> TrialOutcome:
-    return try_edits(executor, [make_finding(make_edit("a", changes=changes))])
+    return try_edits(executor, [make_edit("a", changes=changes)])
 
 
 def executor(**overrides: Any) -> FakeExecutor:
-    made = {"a": 2 * SECOND, ANEW_ARM.name: SECOND}
+    made = {"a": 2 * SECOND, RETRACED.name: SECOND}
     values = {"speeds": {"a": 2.0}, "first_call_ns": made, "first_step_ns": SECOND // 4}
     return FakeExecutor(**{**values, **overrides})
 
 
-def once_of(found: Trial | Combined | None) -> float | None:
-    assert found is not None
-    return found.once_s
-
-
 def test_a_trial_and_what_heads_the_report_have_it() -> None:
     outcome = tried(executor())
-    assert once_of(outcome.trials["a"]) == once_of(outcome.combined) == pytest.approx(1.0)
+    assert outcome.trials["a"].once_s == outcome.combined.once_s == pytest.approx(1.0)
 
 
 def test_the_step_as_written_is_made_anew_once_for_all_edits() -> None:
     faster = executor(speeds={"a": 2.0, "b": 3.0})
     edits = [make_edit(name, changes=(SetModel({name: True}),)) for name in "ab"]
-    try_edits(faster, [make_finding(edit) for edit in edits])
-    assert faster.count("prepare", ANEW_ARM.name) == 1
-    assert faster.count("block", ANEW_ARM.name) == 0
+    try_edits(faster, edits)
+    assert faster.count("prepare", RETRACED.name) == 1
+    assert faster.count("block", RETRACED.name) == 0
 
 
 @pytest.mark.parametrize("changes", [(PREFETCHED,), (GRAPH,)])
 def test_it_is_left_as_it_is_where_nothing_is_held_against_it(changes: tuple[Change, ...]) -> None:
     found = executor()
     tried(found, changes)
-    assert found.count("prepare", ANEW_ARM.name) == 0
+    assert found.count("prepare", RETRACED.name) == 0
 
 
 def test_it_is_left_as_it_is_where_that_would_take_the_time_of_rounds() -> None:
     slow = executor(prepare_s=6.0)
     outcome = tried(slow)
-    assert slow.count("prepare", ANEW_ARM.name) == 0
+    assert slow.count("prepare", RETRACED.name) == 0
     assert outcome.trials["a"].state == "confirmed"
     assert outcome.trials["a"].once_s is None
 
 
 def test_where_it_is_refused_the_trial_goes_on_without() -> None:
-    outcome = tried(executor(refuse_prepare={ANEW_ARM.name: "It can't."}))
+    outcome = tried(executor(refuse_prepare={RETRACED.name: "It can't."}))
     assert outcome.trials["a"].state == "confirmed"
     assert outcome.trials["a"].once_s is None
