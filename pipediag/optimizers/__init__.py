@@ -9,10 +9,13 @@ For Keras 3 on TensorFlow. Results differ from those of Keras' own optimizers fo
 class says how, and docs/optimizers.md when it matters.
 """
 
-from pipediag.optimizers.adagrad import LazyAdagrad
-from pipediag.optimizers.adam import LazyAdam, LazyAdamW
-from pipediag.optimizers.adamax import LazyAdamax
-from pipediag.optimizers.rmsprop import LazyRMSprop
-from pipediag.optimizers.sgd import LazySGD
+from pipediag.optimizers.lazy import (
+    LazyAdagrad,
+    LazyAdam,
+    LazyAdamax,
+    LazyAdamW,
+    LazyRMSprop,
+    LazySGD,
+)
 
 __all__ = ["LazyAdagrad", "LazyAdam", "LazyAdamW", "LazyAdamax", "LazyRMSprop", "LazySGD"]

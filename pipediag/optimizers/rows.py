@@ -1,11 +1,44 @@
-"""Rows of tables: a sparse gradient with one value a row, and rows read and written alone."""
+"""What row-wise optimizers share: rows of tables read and written alone, and the step around it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from pipediag.optimizers.frameworks import tf
+
+def _keras_3_on_tensorflow() -> tuple[Any, Any]:
+    """Return both modules.
+
+    Raises:
+        ImportError: one is missing, Keras is older than 3, or has another backend.
+    """
+    try:
+        import keras
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            "pipediag.optimizers needs Keras 3 and TensorFlow, and Keras is not installed. "
+            "Install them with: pip install tensorflow"
+        ) from error
+    if int(keras.__version__.partition(".")[0]) < 3:
+        raise ImportError(
+            f"pipediag.optimizers needs Keras 3, and Keras {keras.__version__} is installed, whose "
+            "optimizers are built otherwise. Update to TensorFlow 2.16 or newer, or use the "
+            "LazyAdam of TensorFlow Addons."
+        )
+    if (backend := keras.backend.backend()) != "tensorflow":
+        raise ImportError(
+            f"pipediag.optimizers needs Keras on TensorFlow, and Keras runs on {backend}, where "
+            "gradients of embeddings are dense. Set KERAS_BACKEND=tensorflow, or use the "
+            "optimizers of Keras."
+        )
+    import tensorflow
+
+    return keras, tensorflow
+
+
+keras: Any
+tf: Any
+keras, tf = _keras_3_on_tensorflow()
 
 Tensor = Any
 Variable = Any
@@ -14,12 +47,12 @@ SparseGradient = Any
 
 
 def is_sparse(gradient: Any) -> bool:
-    """Whether it names the rows that it is of."""
+    """Return whether the gradient names the rows that it has values for."""
     return isinstance(gradient, tf.IndexedSlices)
 
 
 def sum_duplicates(gradient: SparseGradient) -> SparseGradient:
-    """The same gradient with each row named once: values of the same row are added.
+    """Return the gradient with each row named once: values of the same row are added.
 
     Under XLA, where shapes are fixed, it stays as long as it was: rows past the last one of the
     table fill it up, with zeros for values. XLA passes over writes to such rows.
@@ -34,7 +67,7 @@ def sum_duplicates(gradient: SparseGradient) -> SparseGradient:
 
 
 def _distinct_at_fixed_size(indices: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Distinct indices, filled up; for each value its position there; the values in that order.
+    """Return distinct indices, filled up, each value's position in them, and the ordered values.
 
     `tf.unique` compiles too, to a loop with a turn for each index.
     """
@@ -55,20 +88,20 @@ def _compiled_by_xla() -> bool:
 
 
 class Rows:
-    """The rows that a batch has looked up, each once: of the table, and of its slots."""
+    """Rows that a batch has looked up, each once, in a table and in its slots."""
 
     def __init__(self, indices: Tensor) -> None:
         self._indices = indices
 
     def of(self, variable: Variable) -> Tensor:
-        """Their values; the rest of the variable is not read."""
+        """Read the rows of the variable, and nothing else of it."""
         native = _native(variable)
         return tf.raw_ops.ResourceGather(
             resource=native.handle, indices=self._indices, dtype=native.dtype
         )
 
     def change(self, variable: Variable, changed: Callable[[Tensor], Tensor]) -> Tensor:
-        """Put what `changed` makes of their values in their place, and give that back."""
+        """Replace the rows by what `changed` makes of them, and return that."""
         values = changed(self.of(variable))
         tf.raw_ops.ResourceScatterUpdate(
             resource=_native(variable).handle, indices=self._indices, updates=values
@@ -76,7 +109,7 @@ class Rows:
         return values
 
     def subtract(self, variable: Variable, values: Tensor) -> None:
-        """Take a value from each."""
+        """Subtract a value from each row."""
         tf.raw_ops.ResourceScatterSub(
             resource=_native(variable).handle, indices=self._indices, updates=values
         )
@@ -86,3 +119,74 @@ def _native(variable: Variable) -> Variable:
     # Keras hands over the table as TensorFlow's own, and keeps slots as variables of Keras. Of a
     # variable with a copy on each replica, `handle` is that of the replica which is updated.
     return variable if isinstance(variable, tf.Variable) else variable.value
+
+
+class RowWise(keras.optimizers.Optimizer):
+    """Base class to put before one of Keras' optimizers, which then does what is dense.
+
+    A sparse gradient has its duplicates summed, and `row_step` computes the change of its rows.
+    Weight decay is applied to those rows alone, clipping to the sums, as if they were dense.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Take the arguments of Keras' own optimizer.
+
+        Raises:
+            ValueError: an argument would make sparse gradients dense or fail on them, or Keras
+                itself refuses it.
+        """
+        super().__init__(*args, **kwargs)
+        if self.gradient_accumulation_steps:
+            raise ValueError(
+                f"{type(self).__name__} does not support gradient_accumulation_steps: Keras adds "
+                "gradients up in a table of full size, so every update would be dense. Use larger "
+                "batches, or Keras' own optimizer."
+            )
+        if self.loss_scale_factor is not None:
+            raise ValueError(
+                f"{type(self).__name__} does not support loss_scale_factor: Keras cannot divide a "
+                "sparse gradient by it. Wrap the optimizer in keras.optimizers.LossScaleOptimizer, "
+                "as compile() does for mixed_float16."
+            )
+
+    def row_step(self, rows: Rows, gradient: Tensor, slot: int, learning_rate: Tensor) -> Tensor:
+        """Change rows of the `slot`-th slot of each kind; return what to subtract from the table.
+
+        The gradient has one value a row, in the dtype of the table, as the learning rate has.
+        """
+        raise NotImplementedError
+
+    def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
+        if not is_sparse(gradient):
+            super().update_step(gradient, variable, learning_rate)
+            return
+        summed = sum_duplicates(gradient)
+        rows = Rows(summed.indices)
+        rate = tf.cast(learning_rate, variable.dtype)
+        slot = self._get_variable_index(variable)
+        step = self.row_step(rows, tf.cast(summed.values, variable.dtype), slot, rate)
+        if self.weight_decay is not None and self._use_weight_decay(variable):
+            step += rows.of(variable) * tf.cast(self.weight_decay, variable.dtype) * rate
+        rows.subtract(variable, step)
+
+    def _clip_gradients(self, grads: Sequence[Any]) -> Sequence[Any]:
+        clips = any((self.clipnorm, self.clipvalue, self.global_clipnorm))
+        if not clips or not any(map(is_sparse, grads)):
+            return super()._clip_gradients(grads)  # type: ignore[no-any-return]
+        # The norm of a sum is not that of its terms.
+        grads = [sum_duplicates(grad) if is_sparse(grad) else grad for grad in grads]
+        if self.global_clipnorm:
+            # Keras' own would make sparse gradients dense.
+            clipped, _ = tf.clip_by_global_norm(grads, self.global_clipnorm)
+            return clipped  # type: ignore[no-any-return]
+        return super()._clip_gradients(grads)  # type: ignore[no-any-return]
+
+    def _apply_weight_decay(self, variables: Sequence[Variable]) -> None:
+        """Do nothing yet: only with the gradients is it known which variables decay by rows."""
+
+    def _backend_update_step(
+        self, grads: Sequence[Any], trainable_variables: Sequence[Variable], learning_rate: Any
+    ) -> None:
+        pairs = zip(grads, trainable_variables, strict=True)
+        super()._apply_weight_decay([variable for grad, variable in pairs if not is_sparse(grad)])
+        super()._backend_update_step(grads, trainable_variables, learning_rate)

@@ -1,0 +1,479 @@
+"""Row-wise optimizers: their steps, and what Keras does around a step."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.optimizers.cases import CASES, RATE, Case, Sparse, batches, trained
+
+pytestmark = pytest.mark.tensorflow
+
+each_case = pytest.mark.parametrize("case", CASES, ids=str)
+each_compiler = pytest.mark.parametrize("xla", [False, True], ids=["plain", "xla"])
+TABLES = ((10, 3), (14, 2))
+KERNEL = (4, 3)
+
+
+ADAM = CASES[0]
+
+
+@pytest.fixture(autouse=True)
+def _float32_afterwards() -> Iterator[None]:
+    """Policies hold for the whole process."""
+    yield
+    import keras
+
+    keras.config.set_dtype_policy("float32")
+
+
+def start(shape: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng(7).normal(size=shape).astype(np.float32)
+
+
+def slices(batch: Sparse, rows: int) -> Any:
+    import tensorflow as tf
+
+    indices, values = batch
+    return tf.IndexedSlices(
+        tf.constant(values, tf.float32), tf.constant(indices), tf.constant([rows, values.shape[1]])
+    )
+
+
+def apply_all(
+    optimizer: Any, variables: list[Any], steps: list[list[Any]], *, xla: bool = False
+) -> list[np.ndarray]:
+    """Return the variables' values after steps with these gradients."""
+    import tensorflow as tf
+
+    optimizer.build(variables)
+    apply = tf.function(lambda gradients: optimizer.apply(gradients, variables), jit_compile=xla)
+    for gradients in steps:
+        apply(gradients)
+    return [variable.numpy() for variable in variables]
+
+
+@each_compiler
+@each_case
+def test_tables_change_by_the_published_rule_and_dense_variables_as_by_keras(
+    case: Case, xla: bool
+) -> None:
+    import keras
+
+    sparse = [batches(*shape) for shape in TABLES]
+    dense = [start(KERNEL) * number for number in range(1, 6)]
+    tables = [keras.Variable(start(shape)) for shape in TABLES]
+    kernel, kernel_of_keras = keras.Variable(start(KERNEL)), keras.Variable(start(KERNEL))
+    steps = [
+        [*(slices(batch, rows) for batch, (rows, _) in zip(pair, TABLES, strict=True)), gradient]
+        for *pair, gradient in zip(*sparse, dense, strict=True)
+    ]
+
+    *after, kernel_after = apply_all(case.lazy(), [*tables, kernel], steps, xla=xla)
+    (expected_kernel,) = apply_all(
+        case.keras(), [kernel_of_keras], [[gradient] for gradient in dense], xla=xla
+    )
+
+    np.testing.assert_allclose(kernel_after, expected_kernel, rtol=2e-6)
+    for table, shape, its_batches in zip(after, TABLES, sparse, strict=True):
+        expected = trained(case.rule, start(shape), its_batches, [RATE] * 5)
+        np.testing.assert_allclose(table, expected, rtol=2e-4, atol=1e-6)
+        never = np.setdiff1d(np.arange(shape[0]), np.concatenate([ids for ids, _ in its_batches]))
+        assert len(never) >= shape[0] // 2
+        np.testing.assert_array_equal(table[never], start(shape)[never])
+
+
+@each_compiler
+def test_a_step_without_ids_changes_nothing(xla: bool) -> None:
+    import keras
+
+    table = keras.Variable(start((10, 3)))
+    nothing = (np.empty(0, np.int64), np.empty((0, 3)))
+    (after,) = apply_all(ADAM.lazy(), [table], [[slices(nothing, 10)]], xla=xla)
+    np.testing.assert_array_equal(after, start((10, 3)))
+
+
+@each_compiler
+def test_a_table_of_any_rank_and_narrow_ids_will_do(xla: bool) -> None:
+    import keras
+    import tensorflow as tf
+
+    table = keras.Variable(start((10, 3, 2)))
+    ids = np.array([4, 9, 4], np.int32)
+    gradient = tf.IndexedSlices(tf.ones((3, 3, 2)), tf.constant(ids), tf.constant([10, 3, 2]))
+    (after,) = apply_all(ADAM.lazy(), [table], [[gradient]], xla=xla)
+    changed = np.flatnonzero((after != start((10, 3, 2))).any(axis=(1, 2)))
+    assert changed.tolist() == [4, 9]
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"weight_decay": 0.1}, {"global_clipnorm": 1.0}], ids=str
+)
+@each_case
+def test_nothing_in_a_step_is_as_large_as_the_table(
+    case: Case, arguments: dict[str, float]
+) -> None:
+    assert full_size_operations(case.lazy(**arguments)) == []
+    if case is ADAM:
+        assert full_size_operations(case.keras(**arguments)) != []
+
+
+def full_size_operations(optimizer: Any) -> list[str]:
+    """Operations of an update whose result has as many rows as the table."""
+    import keras
+    import tensorflow as tf
+
+    rows = 1009
+    table = keras.Variable(np.zeros((rows, 2), np.float32))
+    optimizer.build([table])
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 2]), tf.TensorSpec([None], tf.int64)])
+    def apply(values: Any, indices: Any) -> None:
+        optimizer.apply([tf.IndexedSlices(values, indices, tf.constant([rows, 2]))], [table])
+
+    graph = apply.get_concrete_function().graph
+    return [
+        operation.name
+        for operation in graph.get_operations()
+        if any(result.shape[:1] == [rows] for result in operation.outputs)
+    ]
+
+
+def test_adagrad_gives_what_keras_gives_with_the_gradient_made_dense() -> None:
+    """Where a row is named twice, Keras' own squares its values one by one."""
+    import keras
+    import tensorflow as tf
+
+    case = next(case for case in CASES if case.keras_name == "Adagrad")
+    steps = [[slices(batch, 10)] for batch in batches(10, 3)]
+    dense = [[tf.convert_to_tensor(gradient)] for (gradient,) in steps]
+    (lazy,) = apply_all(case.lazy(), [keras.Variable(start((10, 3)))], steps)
+    (keras_own,) = apply_all(case.keras(), [keras.Variable(start((10, 3)))], dense)
+    np.testing.assert_allclose(lazy, keras_own, rtol=1e-5)
+
+
+@each_compiler
+@pytest.mark.parametrize("clip", ["clipnorm", "clipvalue", "global_clipnorm"])
+def test_clipping_is_that_of_the_summed_gradient(clip: str, xla: bool) -> None:
+    import keras
+    import tensorflow as tf
+
+    case = next(case for case in CASES if case.keras_name == "SGD")
+    steps = [[slices(batch, 10), start(KERNEL)] for batch in batches(10, 3)]
+    dense = [[tf.convert_to_tensor(gradient), other] for gradient, other in steps]
+
+    def after(optimizer: Any, gradients: list[list[Any]]) -> list[np.ndarray]:
+        variables = [keras.Variable(start((10, 3))), keras.Variable(start(KERNEL))]
+        return apply_all(optimizer, variables, gradients, xla=xla)
+
+    lazy, keras_own = (
+        after(case.lazy(**{clip: 0.5}), steps),
+        after(case.keras(**{clip: 0.5}), dense),
+    )
+    for ours, theirs in zip(lazy, keras_own, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7)
+
+
+def test_weight_decay_reaches_rows_of_the_batch_and_all_that_is_dense() -> None:
+    import keras
+
+    optimizer = CASES[7].lazy(weight_decay=0.2)
+    kept = keras.Variable(start((10, 3)))
+    optimizer.exclude_from_weight_decay([kept])
+    variables = [keras.Variable(start((10, 3))), kept, keras.Variable(start(KERNEL))]
+    zero = (np.array([2, 2, 5]), np.zeros((3, 3)))
+    step = [slices(zero, 10), slices(zero, 10), np.zeros(KERNEL, np.float32)]
+
+    table, kept_after, kernel = apply_all(optimizer, variables, [step])
+
+    expected = start((10, 3))
+    expected[[2, 5]] *= 1 - 0.2 * RATE
+    np.testing.assert_allclose(table, expected, rtol=1e-6)
+    np.testing.assert_array_equal(kept_after, start((10, 3)))
+    np.testing.assert_allclose(kernel, start(KERNEL) * (1 - 0.2 * RATE), rtol=1e-6)
+
+
+ROWS = 50
+
+
+def examples() -> tuple[np.ndarray, np.ndarray]:
+    """Ids of the lower half of a table, and whether most of them are even."""
+    ids = np.random.default_rng(1).integers(0, ROWS // 2, (64, 5))
+    return ids, (np.sum(ids % 2 == 0, axis=1) > 2).astype(np.float32)
+
+
+def model_with(optimizer: Any, **compiled: Any) -> Any:
+    import keras
+
+    keras.utils.set_random_seed(3)
+    ids = keras.Input((5,), dtype="int32")
+    words = keras.layers.Embedding(ROWS, 4, name="words")(ids)
+    result = keras.layers.Dense(1, dtype="float32")(keras.layers.Flatten()(words))
+    model = keras.Model(ids, result)
+    loss = keras.losses.BinaryCrossentropy(from_logits=True)
+    model.compile(optimizer, loss, **compiled)
+    return model
+
+
+def fit(model: Any, epochs: int = 3) -> list[float]:
+    fitted = model.fit(*examples(), batch_size=16, epochs=epochs, shuffle=False, verbose=0)
+    losses: list[float] = fitted.history["loss"]
+    return losses
+
+
+def table_of(model: Any) -> np.ndarray:
+    values: np.ndarray = model.get_layer("words").embeddings.numpy()
+    return values
+
+
+@pytest.mark.parametrize(
+    ("policy", "xla"),
+    [
+        ("float32", True),
+        ("mixed_float16", False),
+        ("mixed_float16", True),
+        ("mixed_bfloat16", False),
+    ],
+)
+def test_fit_learns_and_leaves_rows_alone_that_no_batch_has(policy: str, xla: bool) -> None:
+    import keras
+
+    keras.config.set_dtype_policy(policy)
+    model = model_with(ADAM.lazy(), jit_compile=xla)
+    before = table_of(model)
+    losses = fit(model, epochs=8)
+
+    wrapped = isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
+    assert wrapped == (policy == "mixed_float16")
+    assert losses[-1] < losses[0] / 2
+    np.testing.assert_array_equal(table_of(model)[ROWS // 2 :], before[ROWS // 2 :])
+
+
+def test_a_step_whose_scaled_loss_overflows_changes_nothing() -> None:
+    import keras
+    import tensorflow as tf
+
+    optimizer = keras.optimizers.LossScaleOptimizer(ADAM.lazy())
+    table = keras.Variable(start((10, 3)))
+    too_large = tf.IndexedSlices(tf.fill((2, 3), np.inf), tf.constant([1, 2]), tf.constant([10, 3]))
+    (after,) = apply_all(optimizer, [table], [[too_large]])
+    np.testing.assert_array_equal(after, start((10, 3)))
+    assert optimizer.dynamic_scale.numpy() == 2.0**14
+
+
+@each_case
+def test_its_config_makes_it_anew(case: Case) -> None:
+    import keras
+
+    schedule = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.5)
+    made = case.lazy(learning_rate=schedule, clipnorm=1.0)
+    again = keras.optimizers.deserialize(keras.optimizers.serialize(made))
+    assert type(again) is type(made)
+    assert again.get_config() == made.get_config()
+    assert case.arguments.items() <= again.get_config().items()
+
+
+def test_a_schedule_sets_the_rate_of_each_step() -> None:
+    import keras
+
+    schedule = keras.optimizers.schedules.ExponentialDecay(RATE, 1, 0.5)
+    sparse = batches(10, 3)
+    table = keras.Variable(start((10, 3)))
+    steps = [[slices(batch, 10)] for batch in sparse]
+    (after,) = apply_all(ADAM.lazy(learning_rate=schedule), [table], steps)
+    rates = [RATE * 0.5**step for step in range(5)]
+    np.testing.assert_allclose(after, trained(ADAM.rule, start((10, 3)), sparse, rates), rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras' own.
+def test_a_saved_model_goes_on_as_if_it_had_not_been_saved(tmp_path: Path) -> None:
+    import keras
+
+    model = model_with(ADAM.lazy())
+    fit(model)
+    model.save(tmp_path / "model.keras")
+    model.save_weights(tmp_path / "model.weights.h5")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    weighted = model_with(ADAM.lazy())
+    weighted.optimizer.build(weighted.trainable_variables)
+    weighted.load_weights(tmp_path / "model.weights.h5")
+
+    expected = fit(model)
+
+    assert type(loaded.optimizer) is type(model.optimizer)
+    np.testing.assert_allclose(fit(loaded), expected, rtol=1e-6)
+    np.testing.assert_allclose(fit(weighted), expected, rtol=1e-6)
+    np.testing.assert_allclose(table_of(loaded), table_of(model), rtol=1e-6)
+
+
+def test_it_takes_over_the_moments_of_keras_own_optimizer() -> None:
+    begun = model_with(ADAM.keras())
+    fit(begun)
+    model = model_with(ADAM.lazy())
+    model.optimizer.build(model.trainable_variables)
+    state: dict[str, np.ndarray] = {}
+    begun.optimizer.save_own_variables(state)
+    model.optimizer.load_own_variables(state)
+    for ours, theirs in zip(model.optimizer.variables, begun.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+
+
+SCRIPT = """
+import contextlib, json
+import numpy as np
+import tensorflow as tf
+
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+import keras
+from pipediag.optimizers import LazyAdamW
+
+ids = np.random.default_rng(1).integers(0, 20, (32, 5))
+labels = (ids % 2).mean(axis=1)
+data = tf.data.Dataset.from_tensor_slices((ids, labels)).batch(16)
+
+def trained(strategy, clipnorm):
+    keras.utils.set_random_seed(3)
+    with strategy.scope() if strategy else contextlib.nullcontext():
+        model = keras.Sequential([
+            keras.Input((5,), dtype="int32"),
+            keras.layers.Embedding(40, 4),
+            keras.layers.Flatten(),
+            keras.layers.Dense(1),
+        ])
+        optimizer = LazyAdamW(0.05, weight_decay=0.1, clipnorm=clipnorm)
+        model.compile(optimizer, "mse", jit_compile=False)
+    first = model.layers[0].embeddings.numpy()
+    model.fit(data, epochs=3, verbose=0)
+    copies = [model.layers[0].embeddings.value]
+    if strategy:
+        copies = strategy.experimental_local_results(copies[0])
+    return first, [copy.numpy() for copy in copies], model.layers[2].kernel.numpy()
+
+# Keras clips what a replica has of the gradient: a norm this large changes nothing.
+mirrored = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+first, (table, other), kernel = trained(mirrored, 1e6)
+_, (alone,), kernel_alone = trained(None, 1e6)
+print(json.dumps({
+    "copies_apart": float(abs(table - other).max()),
+    "table_apart": float(abs(table - alone).max()),
+    "kernel_apart": float(abs(kernel - kernel_alone).max()),
+    "moved": float(abs(table[:20] - first[:20]).min(axis=1).max()),
+    "rows_of_no_batch_moved": float(abs(table[20:] - first[20:]).max()),
+}))
+"""
+
+
+def test_replicas_have_the_tables_that_one_would_have() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["copies_apart"] == 0.0
+    assert told["table_apart"] < 1e-5
+    assert told["kernel_apart"] < 1e-5
+    assert told["moved"] > 0.01
+    assert told["rows_of_no_batch_moved"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"gradient_accumulation_steps": 4}, "Use larger batches"),
+        ({"loss_scale_factor": 8.0}, "LossScaleOptimizer"),
+    ],
+)
+def test_arguments_that_make_gradients_dense_are_refused(
+    arguments: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        ADAM.lazy(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("version", "backend", "words"),
+    [
+        ("2.15.0", "tensorflow", "TensorFlow 2.16"),
+        ("3.12.0", "jax", "KERAS_BACKEND=tensorflow"),
+        (None, None, "pip install tensorflow"),
+    ],
+)
+def test_an_import_that_cannot_work_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, version: str | None, backend: str | None, words: str
+) -> None:
+    named = SimpleNamespace(backend=lambda: backend)
+    keras = version and SimpleNamespace(__version__=version, backend=named)
+    monkeypatch.setitem(sys.modules, "keras", keras)  # type: ignore[arg-type]
+    for name in [name for name in sys.modules if name.startswith("pipediag.optimizers")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError, match=words):
+        importlib.import_module("pipediag.optimizers")
+
+
+def examples_of(page: str) -> list[str]:
+    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_examples_of_the_page_train_and_look_up_without_reading_the_table() -> None:
+    import keras
+    import tensorflow as tf
+
+    names: dict[str, Any] = {}
+    for example in examples_of("optimizers.md"):
+        exec(example, names)
+    assert len(names["model"].history.history["loss"]) == 2
+
+    def read_as_a_whole(model: Any) -> bool:
+        graph = tf.function(model.__call__).get_concrete_function(tf.constant(ids)).graph
+        return "ReadVariableOp" in [operation.type for operation in graph.get_operations()]
+
+    ids = np.array([[1, 5], [5, 0]])
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    ours, of_keras = (
+        keras.Sequential([keras.Input((2,), dtype="int32"), kind(1009, 3)])
+        for kind in (names["RowLookup"], keras.layers.Embedding)
+    )
+    ours.set_weights(of_keras.get_weights())
+    assert ours(ids).dtype == of_keras(ids).dtype
+    np.testing.assert_array_equal(tf.cast(ours(ids), "float32"), tf.cast(of_keras(ids), "float32"))
+    assert read_as_a_whole(of_keras)
+    assert not read_as_a_whole(ours)
+
+
+def test_the_sampled_softmax_of_the_page_learns_and_is_evaluated_with_all_classes() -> None:
+    import tensorflow as tf
+
+    names: dict[str, Any] = {}
+    for example in examples_of("embeddings.md"):
+        exec(example, names)
+    model = names["model"]
+    ids = np.random.default_rng(3).integers(0, 3_000, (512, 4)).astype("int32")
+    ids[:, 1:] = ids[:, :1]
+    labels = ids[:, 0]
+    before = model.evaluate(ids, labels, verbose=0)
+    model.fit(ids, labels, batch_size=64, epochs=40, verbose=0)
+    after = model.evaluate(ids, labels, verbose=0)
+
+    assert before == pytest.approx(np.log(3_000), abs=0.1)
+    assert after < before - 1
+    all_classes = tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels, model.predict(ids, verbose=0)
+    )
+    assert after == pytest.approx(float(tf.reduce_mean(all_classes)), rel=1e-4)
+
+    with tf.GradientTape() as tape:
+        loss = model.compute_loss(ids, labels, model(ids, training=True), training=True)
+    rows, _ = tape.gradient(loss, [model.rows.value, model.biases.value])
+    assert isinstance(rows, tf.IndexedSlices)
