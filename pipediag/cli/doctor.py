@@ -12,7 +12,7 @@ from pipediag.cli.common import deliver, say, text_width
 from pipediag.encoding.text import one_line
 
 if TYPE_CHECKING:
-    from pipediag.doctor.check import Check
+    from pipediag.doctor.machine import Check
 
 COLOURS = {"ok": "green", "warn": "yellow", "problem": "red"}
 STATE_WIDTH = 9
@@ -32,7 +32,7 @@ def command(no_tensorflow: bool) -> None:
     It looks at TensorFlow and its GPU libraries, CPU quota and load, memory and clocks. Exit
     status: 0, whatever is found.
     """
-    from pipediag.doctor.checks import all_checks
+    from pipediag.doctor import all_checks
 
     states: Counter[str] = Counter()
     for check in all_checks(ask_tensorflow=not no_tensorflow):

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
-from pipediag.doctor.cpu import BUSY_SHARE
+from pipediag.doctor.machine import BUSY_SHARE
 from pipediag.encoding.text import one_line, printable
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.sensors.other_programs import others_percent, read_cpus

@@ -18,8 +18,7 @@ from click.testing import CliRunner, Result
 from pipediag.cli import doctor, explain
 from pipediag.cli.common import NARROWEST, fitted, text_width
 from pipediag.cli.doctor import render
-from pipediag.doctor import checks
-from pipediag.doctor.check import Check
+from pipediag.doctor.machine import Check
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.rules.registry import RULES
 
@@ -136,7 +135,7 @@ def invoke(monkeypatch: pytest.MonkeyPatch, made: list[Check], *args: str) -> Re
         asked.append(ask_tensorflow)
         yield from made
 
-    monkeypatch.setattr(checks, "all_checks", all_checks)
+    monkeypatch.setattr("pipediag.doctor.all_checks", all_checks)
     result = CliRunner().invoke(doctor.command, args)
     if result.exit_code == 0:
         assert asked == ["--no-tensorflow" not in args]

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pipediag.doctor import all_checks, framework, machine
+from pipediag.doctor.framework import Imported, Installed, gpus
+from pipediag.doctor.machine import GIB
+from tests.fake_proc import add_cgroup_v2, write
+
+GPU_BUILD = Installed({"tensorflow": "2.21.0"}, ["nvidia-cudnn-cu12"])
+CPU_BUILD = Installed({"tensorflow-cpu": "2.21.0"})
+SEES_NONE = Imported("2.21.0", True, [])
+NVIDIA = ["NVIDIA Example"]
+
+
+@pytest.fixture(autouse=True)
+def this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = SimpleNamespace(total=16 * GIB, available=8 * GIB, cached=3 * GIB)
+    monkeypatch.setattr(machine.psutil, "virtual_memory", lambda: memory)
+    monkeypatch.setattr(machine, "usable_cores", lambda: 4)
+    monkeypatch.setattr(machine, "SLEEPS", 1)
+
+
+def test_every_check_has_a_sentence_and_a_warning_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(framework, "installed", lambda: CPU_BUILD)
+    made = list(all_checks(ask_tensorflow=False))
+    assert len({check.name for check in made}) == len(made)
+    assert all(check.found for check in made)
+    assert all(check.follows and check.do for check in made if check.state != "ok")
+    assert "Import" not in {check.name for check in made}
+
+
+@pytest.mark.parametrize(("builds", "asked"), [({"tensorflow-cpu": "2.21.0"}, True), ({}, False)])
+def test_tensorflow_is_asked_if_it_is_installed(
+    monkeypatch: pytest.MonkeyPatch, builds: dict[str, str], asked: bool
+) -> None:
+    monkeypatch.setattr(framework, "installed", lambda: Installed(builds))
+    monkeypatch.setattr(framework, "import_in_child", lambda: Imported("2.21.0", False, []))
+    assert ("Import" in {check.name for check in all_checks(ask_tensorflow=True)}) == asked
+
+
+@pytest.mark.parametrize(("quota", "state"), [("max", "ok"), ("400000", "ok"), ("250000", "warn")])
+def test_quota(tmp_path: Path, quota: str, state: str) -> None:
+    add_cgroup_v2(tmp_path, "", {"cpu.max": f"{quota} 100000\n"})
+    check = machine.quota(tmp_path)
+    assert check.state == state
+    assert ("2.5 CPUs" in check.found) == (state == "warn")
+
+
+@pytest.mark.parametrize(
+    ("periods", "throttled", "state"), [(1000, 0, "ok"), (1000, 40, "warn"), (0, 0, "ok")]
+)
+def test_throttling(tmp_path: Path, periods: int, throttled: int, state: str) -> None:
+    stat = f"nr_periods {periods}\nnr_throttled {throttled}\nthrottled_usec 5\n"
+    add_cgroup_v2(tmp_path, "", {"cpu.stat": stat})
+    assert machine.throttling(tmp_path).state == state
+
+
+def test_thresholds() -> None:
+    assert [machine.load(threads).state for threads in (0.5, 3.0)] == ["ok", "warn"]
+    assert [machine.stolen(percent).state for percent in (0.1, 4.0)] == ["ok", "warn"]
+    assert [machine.swap(used).state for used in (0, GIB)] == ["ok", "warn"]
+
+
+@pytest.mark.parametrize(
+    ("governor", "driver", "state"),
+    [
+        ("performance", "acpi-cpufreq", "ok"),
+        ("powersave", "intel_pstate", "ok"),
+        ("powersave", "acpi-cpufreq", "warn"),
+        (None, None, "ok"),
+    ],
+)
+def test_frequency(tmp_path: Path, governor: str | None, driver: str | None, state: str) -> None:
+    base = "sys/devices/system/cpu"
+    if governor:
+        write(tmp_path, f"{base}/cpu0/cpufreq/scaling_governor", f"{governor}\n")
+        write(tmp_path, f"{base}/cpu0/cpufreq/scaling_driver", f"{driver}\n")
+        write(tmp_path, f"{base}/cpufreq/boost", "1\n")
+    check = machine.frequency(tmp_path)
+    assert check.state == state
+    assert ("turbo on" in check.found) == bool(governor)
+
+
+def test_room_of_the_machine_and_of_a_limited_group(tmp_path: Path) -> None:
+    check = machine.room(tmp_path)
+    assert (check.state, check.found) == ("ok", "8.0 GiB of 16.0 GiB are available.")
+    files = {
+        "memory.max": f"{4 * GIB}\n",
+        "memory.current": f"{3 * GIB}\n",
+        "memory.stat": f"file {GIB // 2}\n",
+    }
+    add_cgroup_v2(tmp_path, "", files)
+    check = machine.room(tmp_path)
+    assert (check.state, check.found) == ("warn", "1.5 GiB of 4.0 GiB are available.")
+
+
+def ticking(step_ns: int) -> Callable[[], int]:
+    reads = count()
+    return lambda: next(reads) // 3 * step_ns
+
+
+@pytest.mark.parametrize(
+    ("step_ns", "source", "state"),
+    [(40, "tsc", "ok"), (15_600_000, "tsc", "warn"), (40, "hpet", "warn"), (0, "tsc", "warn")],
+)
+def test_resolution(tmp_path: Path, step_ns: int, source: str, state: str) -> None:
+    write(
+        tmp_path,
+        "sys/devices/system/clocksource/clocksource0/current_clocksource",
+        f"{source}\n",
+    )
+    check = machine.resolution(ticking(step_ns), tmp_path)
+    assert check.state == state
+    assert source in check.found
+
+
+@pytest.mark.parametrize(("wakes_after_ms", "state"), [(1.1, "ok"), (9.0, "warn")])
+def test_wake_up(wakes_after_ms: float, state: str) -> None:
+    now = [0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += int(wakes_after_ms * 1e6)
+
+    assert machine.wake_up(lambda: now[0], sleep).state == state
+
+
+def test_installed_distributions(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("tensorflow", "nvidia_cudnn_cu12", "nvidia-ml-py", "numpy")
+    found = [SimpleNamespace(metadata={"Name": name}) for name in names]
+    monkeypatch.setattr(framework, "distributions", lambda: found)
+    monkeypatch.setattr(framework, "installed_builds", lambda: {"tensorflow": "1.0"})
+    assert framework.installed() == Installed({"tensorflow": "1.0"}, ["nvidia-cudnn-cu12"])
+
+
+@pytest.mark.parametrize(
+    ("builds", "state"),
+    [
+        ({}, "problem"),
+        ({"tensorflow": "2.21.0"}, "ok"),
+        ({"tensorflow-cpu": "2.14.0"}, "ok"),
+        ({"tensorflow-cpu": "2.13.1"}, "problem"),
+        ({"tensorflow": "2.21.0", "tensorflow-cpu": "2.20.0"}, "warn"),
+    ],
+)
+def test_build(builds: dict[str, str], state: str) -> None:
+    assert framework.build(Installed(builds)).state == state
+
+
+ANSWER = '["2.21.0", true, [["/CPU:0", "CPU"], ["/GPU:0", "GPU"]]]'
+
+
+@pytest.mark.parametrize(
+    ("code", "imported"),
+    [
+        (f"print('chatter'); print('''{ANSWER}''')", Imported("2.21.0", True, ["/GPU:0"])),
+        ("raise ImportError('no lib')", Imported(error="ImportError: no lib")),
+        ("import os; os._exit(7)", Imported(error="it ended with status 7")),
+    ],
+)
+def test_a_child_imports_tensorflow(code: str, imported: Imported) -> None:
+    assert framework.import_in_child((sys.executable, "-c", code)) == imported
+    check = framework.importable(imported)
+    assert check.state == ("problem" if imported.error else "ok")
+    assert (imported.error or "2.21.0") in check.found
+
+
+def test_an_import_that_hangs_is_given_up() -> None:
+    hanging = (sys.executable, "-c", "import time; time.sleep(60)")
+    assert framework.import_in_child(hanging, timeout_s=0.5).error is not None
+
+
+@pytest.mark.tensorflow
+def test_the_real_tensorflow_answers() -> None:
+    imported = framework.import_in_child()
+    assert imported.error is None
+    assert imported.version is not None
+
+
+def test_no_gpu_and_a_gpu_that_is_seen_are_fine() -> None:
+    assert gpus([], None, CPU_BUILD, SEES_NONE, {}).state == "ok"
+    assert gpus(NVIDIA, "550.1", GPU_BUILD, Imported("2.21.0", True, ["/GPU:0"]), {}).state == "ok"
+    assert gpus(NVIDIA, "550.1", GPU_BUILD, None, {}).state == "ok"
+
+
+@pytest.mark.parametrize(
+    ("present", "driver", "found", "imported", "environment", "words"),
+    [
+        (NVIDIA, "550", GPU_BUILD, SEES_NONE, {"CUDA_VISIBLE_DEVICES": "-1"}, "CUDA_VISIBLE"),
+        (NVIDIA, "550", CPU_BUILD, SEES_NONE, {}, "no GPU support"),
+        (NVIDIA, "550", CPU_BUILD, None, {}, "no GPU support"),
+        (NVIDIA, "550", GPU_BUILD, Imported("2.21.0", False, []), {}, "no GPU support"),
+        (NVIDIA, None, GPU_BUILD, SEES_NONE, {}, "driver does not answer"),
+        (["Tesla V100"], None, GPU_BUILD, SEES_NONE, {}, "driver does not answer"),
+        (NVIDIA, "550", Installed({"tensorflow": "2.21.0"}), SEES_NONE, {}, "no CUDA libraries"),
+        (NVIDIA, "550", GPU_BUILD, SEES_NONE, {"CUDA_VISIBLE_DEVICES": "0"}, "not known"),
+        (["AMD GPU 0x74a1"], None, GPU_BUILD, SEES_NONE, {}, "not known"),
+    ],
+)
+def test_why_a_gpu_is_not_seen(
+    present: list[str],
+    driver: str | None,
+    found: Installed,
+    imported: Imported | None,
+    environment: dict[str, str],
+    words: str,
+) -> None:
+    check = gpus(present, driver, found, imported, environment)
+    assert check.state == "problem"
+    assert words in check.found
+    assert check.do
+
+
+def test_variables_that_slow_tensorflow_down_are_warned_of() -> None:
+    assert framework.variables({"HOME": "/root"}).state == "ok"
+    harmless = framework.variables({"OMP_NUM_THREADS": "2", "TF_DETERMINISTIC_OPS": "0"})
+    assert harmless.state == "ok"
+    assert harmless.found == "OMP_NUM_THREADS=2, TF_DETERMINISTIC_OPS=0."
+    for name in ("CUDA_LAUNCH_BLOCKING", "TF_DETERMINISTIC_OPS"):
+        check = framework.variables({name: "1"})
+        assert check.state == "warn"
+        assert name in check.follows
