@@ -98,13 +98,13 @@ def _installed_in(root: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def is_pipediags(filename: str) -> bool:
-    """Whether the file is one of pipediag's own."""
+    """Return True if the file is one of pipediag's own."""
     return filename.startswith(_PIPEDIAG)
 
 
 @lru_cache(maxsize=4096)
 def is_users(filename: str) -> bool:
-    """Whether code of that file belongs to the user, not to a library, Python or pipediag."""
+    """Return True if code of that file is the user's, not a library's, Python's or pipediag's."""
     if filename.startswith(_CELL):
         return True
     if filename.startswith("<") or is_pipediags(filename) or AUTOGRAPH_FILE in filename:

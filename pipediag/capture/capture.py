@@ -201,9 +201,9 @@ class Capture:
         self._guard.step_aside()
         self._conductor.let_go()
         gc.collect()
-        self._conductor.keep_pipelines()
+        self._conductor.stopping.keep_pipelines()
         sessions = self._recorder.pipelines_call_python and bool(live_sessions())
-        if not self._conductor.kept_alive and not sessions:
+        if not self._conductor.stopping.kept_alive and not sessions:
             return False
         park_python_functions()
         remove_cut_caches(self._recorder.recording.operations, self._began_s)

@@ -38,7 +38,7 @@ class Entry:
         self.ours = ours
         self.natively = natively
         self.vital = vital
-        """Whether what is measured without it would be wrong."""
+        """True if what is measured without it would be wrong."""
 
 
 class Guard:
@@ -47,7 +47,7 @@ class Guard:
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
         self.aside = False
-        """Whether every hook is its original."""
+        """True if every hook is its original."""
         self.entries: list[Entry] = []
         self.hooks: list[Callable[..., Any]] = []
         self._when_given_up: list[Callable[[], None]] = []

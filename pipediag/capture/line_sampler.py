@@ -1,7 +1,6 @@
-"""Which line of the script's own code runs, looked at fifty times a second from a thread of ours.
+"""Samples the line of the script's own code that runs, fifty times a second, outside of its steps.
 
-It looks only while the script is outside of its training steps, and sleeps otherwise. Its thread is
-none of `threading`'s, so that the script counts its own threads alone.
+The sampling thread is none of `threading`'s, so that the script counts its own threads alone.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class _Met:
 
 
 class LineSampler:
-    """Tells what it saw whenever it comes to rest, and every two seconds."""
+    """Reports what it saw whenever it comes to rest, and every two seconds."""
 
     def __init__(self, tell: Callable[[SeenLines], None]) -> None:
         self._tell = tell
@@ -145,7 +144,7 @@ class LineSampler:
 
     def _look(self, frames: Mapping[int, FrameType]) -> _Look | None:
         """A thread that ran none of the script's code has left it to the main one."""
-        return looked_at(frames.get(self._thread)) or looked_at(frames.get(self._home))
+        return look_at(frames.get(self._thread)) or look_at(frames.get(self._home))
 
     def _taken(self, now_ns: int) -> SeenLines | None:
         seen, self._seen = self._seen, {}
@@ -157,15 +156,21 @@ class LineSampler:
         return SeenLines(since_ns, now_ns, lines) if lines else None
 
 
-def running_line(frame: FrameType | None) -> _Place | None:
-    """The innermost line of the script's own code on a stack, and whether it imports something."""
-    importing = False
+def look_at(frame: FrameType | None) -> _Look | None:
+    """Return the innermost line of the script's own code on a stack; None where there is none.
+
+    With it go two flags: it imports something, and a framework's code runs for it.
+    """
+    importing = in_framework = False
     while frame is not None:
         code = frame.f_code
-        if code.co_filename == "<frozen importlib._bootstrap>":
+        package = package_of(code.co_filename)
+        if package in FRAMEWORKS:
+            in_framework = True
+        elif code.co_filename == "<frozen importlib._bootstrap>":
             importing = True
-        elif package_of(code.co_filename) is None and is_users(code.co_filename):
-            return code.co_filename, line_of(frame), name_of(code), importing
+        elif package is None and is_users(code.co_filename):
+            return (code.co_filename, line_of(frame), name_of(code), importing), in_framework
         frame = frame.f_back
     return None
 
@@ -174,22 +179,3 @@ def _held_lock() -> _thread.LockType:
     lock = _thread.allocate_lock()
     lock.acquire()
     return lock
-
-
-def looked_at(frame: FrameType | None) -> _Look | None:
-    """What a look at a stack tells; None where none of the script's own code is on it."""
-    place = running_line(frame)
-    return None if place is None else (place, in_framework(frame))
-
-
-def in_framework(frame: FrameType | None) -> bool:
-    """Whether a framework's code runs beneath the innermost line of the script's own."""
-    while frame is not None:
-        file = frame.f_code.co_filename
-        package = package_of(file)
-        if package in FRAMEWORKS:
-            return True
-        if package is None and is_users(file):
-            return False
-        frame = frame.f_back
-    return False

@@ -45,7 +45,7 @@ class Teller:
     def __init__(self, descriptor: int | None) -> None:
         self._descriptor = descriptor
         self._cut = False
-        """Whether the last line may lack its end."""
+        """True if the last line may lack its end."""
         if descriptor is not None:
             os.set_inheritable(descriptor, False)
             os.set_blocking(descriptor, False)

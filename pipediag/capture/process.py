@@ -43,7 +43,7 @@ class EachThread(Generic[State]):
 
 
 def runs_tf_data() -> bool:
-    """Whether this is a native thread, such as those of tf.data's, that calls into Python."""
+    """Return True if this is a native thread that calls into Python, such as one of tf.data's."""
     thread = this_thread()
     return thread is None or isinstance(thread, threading._DummyThread)
 

@@ -78,7 +78,7 @@ class Recorder:
 
     @property
     def pipelines_call_python(self) -> bool:
-        """Whether any pipeline of the script calls into Python while it runs, or has done so."""
+        """Return True if any pipeline of the script calls Python while it runs, or has done so."""
         return self._dropped_called_python or _call_python(self.recording.operations)
 
     def drop_operations(self, ids: Container[str]) -> None:

@@ -199,8 +199,7 @@ class Trainer(Protocol):
         """What of it the frames (innermost first) run in, or None outside of it."""
 
     def passes_a_batch_on(self, frames: Iterable[FrameType]) -> bool:
-        """Whether the iterator that the frames (innermost first) make is only how a batch of the
-        script's gets to a step."""
+        """Return True if the frames make an iterator only to hand a batch of the script's on."""
 
     def fed_model(self, frames: Iterable[FrameType]) -> Any:
         """What is trained on a batch that the script has, by a method of the trainer's that the
@@ -265,7 +264,7 @@ class Vocabulary:
     out_of_vocabulary: tuple[int, ...]
     """The ids of tokens that are not in it."""
     zero_is_a_token: bool
-    """Whether id 0 stands for a token, known or not, and not for padding."""
+    """True if id 0 stands for a token, known or not, and not for padding."""
 
 
 class UntoldTokensError(Exception):
@@ -333,7 +332,7 @@ class StepTable(Protocol):
     passage: Passage | None
 
     def answers(self, given: Any) -> bool:
-        """Whether its ids can be computed from this."""
+        """Return True if its ids can be computed from this."""
 
     def looked_up(self, given: Any) -> list[LookedUp]:
         """The ids of a batch, lookup by lookup; `given` is what `StepTables` made of the batch."""
@@ -349,8 +348,7 @@ class EagerSteps(Protocol):
         """It is over, or left; what was begun nowhere ends without an effect."""
 
     def can_be_read(self) -> bool:
-        """Whether the step that is over ran what the one before it ran, or else why it can't be
-        read is known: between epochs lies what no step of the loop runs."""
+        """Return True if the step that is over ran what the one before it ran, or can't be read."""
 
     def read(self) -> StepTables:
         """The tables of the step that is over.
@@ -384,8 +382,8 @@ class StepTables(Protocol):
         """Of the constants in its graphs."""
 
     def draws_as_counted(self, *, batches_per_call: int, replicas: int, distributed: bool) -> bool:
-        """Whether a call of a step that is given its iterator draws so many batches from it, of
-        which each replica gets a part, and from no other one."""
+        """Return True if a call draws so many batches from the iterator that it is given, and from
+        no other one; each replica gets a part of them."""
 
     def of_batch(self, batch: Any) -> Any:
         """What to compute ids from, where the step draws its batch itself.

@@ -20,7 +20,7 @@ def let_pass(error: BaseException) -> None:
 
 
 def is_of_a_signal_handler(error: BaseException) -> bool:
-    """Whether a handler of the script's raised it, which ran while our code was running."""
+    """Return True if a handler of the script's raised it, which ran while our code was running."""
     codes = {
         code
         for number in signal.valid_signals()
@@ -36,7 +36,7 @@ def is_of_a_signal_handler(error: BaseException) -> bool:
 
 
 def _was_given_what_it_interrupts(frame: FrameType) -> bool:
-    """Whether it was called as a handler is: one that has put another in its place is none now."""
+    """Return True if it was called as a handler is, which may have put another in its place."""
     interrupted = frame.f_back
     if interrupted is None:
         return False

@@ -181,16 +181,16 @@ class Timeline:
 
     @property
     def in_a_call(self) -> bool:
-        """Whether Keras runs a method of its own for the script."""
+        """Return True if Keras runs a method of its own for the script."""
         return any(span.kind in ("fit", "evaluation") for span in self._open)
 
     @property
     def in_a_callback(self) -> bool:
-        """Whether Keras runs a callback, of which all else is a part."""
+        """Return True if Keras runs a callback, of which all else is a part."""
         return any(span.kind == "callback" for span in self._open)
 
     def _followed(self, *, trains: bool = False) -> bool:
-        """Whether this is the thread that is followed, or becomes it.
+        """Return True if this is the thread that is followed, or becomes it.
 
         What trains goes before calls of another thread, of which no more is seen then.
         """

@@ -173,7 +173,7 @@ class StandIn:
 
 
 def is_end_of_data(error: BaseException) -> bool:
-    """Whether the error says so, as TensorFlow's operations or as Python's iterators do."""
+    """Return True if the error says so, as TensorFlow's operations or as Python's iterators do."""
     # By name: the class is TensorFlow's, which the script may not have imported.
     return type(error).__name__ == "OutOfRangeError" or isinstance(error, StopIteration)
 
@@ -284,20 +284,20 @@ class Loop:
 
     @property
     def fit_begun(self) -> bool:
-        """Whether it is a `fit`, of which none begins before the last one ends."""
+        """Return True if it is a `fit`, of which none begins before the last one ends."""
         return self.record.kind == "keras" and self.trains
 
     @property
     def only_evaluates(self) -> bool:
-        """Whether Keras runs it for the script, and does not train."""
+        """Return True if Keras runs it for the script, and does not train."""
         return self.record.kind == "keras" and not self.trains
 
     def has_step(self, function: Any) -> bool:
-        """Whether it is one of the functions that train in its steps."""
+        """Return True if it is one of the functions that train in its steps."""
         return any(ref() is function for ref in self.step_functions)
 
     def runs_elsewhere(self) -> bool:
-        """Whether it is the loop of another thread, which has not ended."""
+        """Return True if it is the loop of another thread, which has not ended."""
         thread = self.thread
         return thread is not None and thread.is_alive() and thread is not threading.current_thread()
 
@@ -307,7 +307,7 @@ class Loop:
 
     @property
     def started_up(self) -> bool:
-        """Whether the steps are over in which it builds and traces what it runs."""
+        """Return True if the steps are over in which it builds and traces what it runs."""
         return self.record.steps > _STEPS_TO_START_UP * self.record.batches_per_call
 
     @property
@@ -343,7 +343,7 @@ class Loop:
 
     @property
     def may_be_followed(self) -> bool:
-        """Whether something may train behind it: of a loop of the script's own the source tells."""
+        """Return True if something may train behind it, as far as the script's source tells."""
         return self.record.kind == "keras" or bool(self.record.followed_by)
 
     @property

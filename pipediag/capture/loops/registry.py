@@ -263,7 +263,7 @@ def _loop_among(
 
 
 def _gives_way(loop: Loop, trainer: Trainer, frame: FrameType) -> bool:
-    """Whether this `fit` is another call, so much longer that the loop can't stand for it."""
+    """Return True if this `fit` is another call, too long for the loop to stand for it."""
     walker = trainer.data_walker(frame)
     known = loop.fit_walker() if loop.fit_walker is not None else None
     if walker is None or walker is known:

@@ -54,10 +54,7 @@ _Iteration = ast.For | ast.AsyncFor | ast.ListComp | ast.SetComp | ast.DictComp 
 
 
 def only_reads(frames: Iterable[FrameType]) -> bool:
-    """Whether the innermost line of the user's goes through a data set and does little with it.
-
-    False where its source does not tell.
-    """
+    """Return True if the user's innermost line is known to only go through its data."""
     frame = next((one for one in frames if is_users(one.f_code.co_filename)), None)
     tree = parsed(frame.f_code.co_filename) if frame is not None else None
     if frame is None or tree is None:
@@ -75,7 +72,7 @@ def only_reads(frames: Iterable[FrameType]) -> bool:
 
 
 def _goes_on_at(loop: _Iteration, line: int) -> bool:
-    """Whether what it goes through is written on that line."""
+    """Return True if what it goes through is written on that line."""
     through = [loop.iter] if isinstance(loop, ast.For | ast.AsyncFor) else [
         one.iter for one in loop.generators
     ]  # fmt: skip

@@ -22,7 +22,6 @@ from pipediag.capture.measuring.table_watch import Looking
 from pipediag.capture.measuring.windows import Blocks, Instruments, OpenWindow
 from pipediag.capture.process import train_along
 from pipediag.session.messages import LoopMeasured, WindowBegun
-from pipediag.vocabulary import WindowKind
 
 # Of shorter epochs no step can be spared.
 _LONG_EPOCH = 10
@@ -63,7 +62,7 @@ class Diagnosis:
         self._taken: StandIn | None = None
         """Where a repeated batch is handed out, or the one that is to be."""
         self.phase = Phase.WARMUP
-        self._window = self._open("warmup")
+        self._window = OpenWindow.begin("warmup", self.loop, self._with)
 
     @property
     def repeats(self) -> bool:
@@ -274,7 +273,7 @@ class Diagnosis:
 
     def _begin_baseline(self) -> None:
         self.phase = Phase.BASELINE
-        self._window = self._open("baseline")
+        self._window = OpenWindow.begin("baseline", self.loop, self._with)
         self._skip = self._with.pace.steps_to_skip(self._typical_ns())
         self._decide_every = self._with.pace.steps_between_decisions(self._typical_ns())
         self._decided_at = 0
@@ -335,7 +334,7 @@ class Diagnosis:
         self._with.recorder.save()
         self._with.tell(WindowBegun("stacks"))
         self.phase = Phase.STACKS
-        self._window = self._open("stacks")
+        self._window = OpenWindow.begin("stacks", self.loop, self._with)
         self._thread_cpu.start()
         self._stacks = StackSampler(threading.get_ident())
         CALLBACK_CLOCK.start()
@@ -372,7 +371,7 @@ class Diagnosis:
 
     def _begin_profile(self, consumer: Consumer) -> None:
         self.phase = Phase.PROFILE
-        self._window = self._open("profile")
+        self._window = OpenWindow.begin("profile", self.loop, self._with)
         refused = self._with.pace.no_profile or self._with.profiler.start(self.loop.record.id)
         if refused is not None:
             self._window.close(complete=False, reason=refused)
@@ -417,7 +416,7 @@ class Diagnosis:
             return
         self._with.tell(WindowBegun("repeat"))
         self.phase = Phase.REPEAT
-        self._window = self._open("repeat")
+        self._window = OpenWindow.begin("repeat", self.loop, self._with)
         self._hand_out_again(consumer)
 
     def _may_repeat(self, consumer: Consumer) -> bool:
@@ -464,12 +463,6 @@ class Diagnosis:
         self.phase = Phase.DONE
         self._with.recorder.save()
         self._with.tell(LoopMeasured(self.loop.record.line))
-
-    def _open(self, kind: WindowKind) -> OpenWindow:
-        recording = self._with.recorder.recording
-        return OpenWindow.begin(
-            kind, self.loop.record.id, self.loop.ordinal, recording, self._with.journal
-        )
 
     def _typical_ns(self) -> float:
         recent = self._since_trace[-20:]

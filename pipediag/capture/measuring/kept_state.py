@@ -1,4 +1,4 @@
-"""The script's own training as it was before steps of pipediag's trained on beside it.
+"""Snapshot of the script's training, to be restored after steps that pipediag made with the model.
 
 Steps on a repeated batch and steps of trials train the model as well. What they change is kept in
 host memory, and put back before the script does anything else with it: before it is stopped, goes
@@ -88,12 +88,12 @@ class TrainingState:
         Raises:
             NotRestoredError: as for `restore`.
         """
-        left = [pair for pair in self._values if not _succeeds(_assign, *pair)]
+        left = [pair for pair in self._values if not _assigned(*pair)]
         if not left:
             return
         gc.collect()  # what trials have let go of may hold the room that is missing
         lost = [
-            variable for variable, value in left if not _succeeds(_assign_rows, variable, value)
+            variable for variable, value in left if not _assigned(variable, value, in_parts=True)
         ]
         if lost:
             raise NotRestoredError(
@@ -102,27 +102,19 @@ class TrainingState:
             )
 
 
-def _succeeds(put_back: Callable[[Any, Any], None], variable: Any, value: Any) -> bool:
+def _assigned(variable: Any, value: Any, *, in_parts: bool = False) -> bool:
+    """Write the value; in parts no copy of the whole is made. Return False where that failed."""
     try:
-        put_back(variable, value)
+        if not in_parts or not value.ndim:
+            variable.assign(value)
+            return True
+        rows = max(1, len(value) // _PARTS)
+        for first in range(0, len(value), rows):
+            variable[first : first + rows].assign(value[first : first + rows])
     except Exception as error:
         let_pass(error)
         return False
     return True
-
-
-def _assign(variable: Any, value: Any) -> None:
-    variable.assign(value)
-
-
-def _assign_rows(variable: Any, value: Any) -> None:
-    """Write the value in parts, in place, for which no copy of the whole is made."""
-    if not value.ndim:
-        variable.assign(value)
-        return
-    rows = max(1, len(value) // _PARTS)
-    for first in range(0, len(value), rows):
-        variable[first : first + rows].assign(value[first : first + rows])
 
 
 def lacks_memory() -> str | None:
@@ -170,7 +162,7 @@ def _tensorflow_random() -> Any:
 
 
 class KeptState:
-    """Kept from the first step of pipediag's own on, until the script has its training back."""
+    """The snapshot, kept from pipediag's first own step until the script has its training back."""
 
     def __init__(self, guard: Guard, note: Callable[[str], None]) -> None:
         self._guard = guard
@@ -180,14 +172,11 @@ class KeptState:
         )
         self._state: TrainingState | None = None
         self.lost: str | None = None
-        """Why the training could not be put back, as the end of a sentence: nothing more is tried
+        """Why the training could not be restored, as the end of a sentence. Nothing more is tried
         then, and the script is stopped."""
 
     def keep(self) -> str | None:
-        """Keep it as it is now, if that is not done yet.
-
-        Returns why it can't be kept, as the end of a sentence.
-        """
+        """Take the snapshot, if there is none; return why it can't be taken, for a sentence."""
         if self.lost is not None:
             return self.lost
         if self._state is None:
@@ -198,13 +187,13 @@ class KeptState:
         return None
 
     def give_back(self) -> None:
-        """The script goes its own way from here on."""
+        """Restore the training for good: the script goes on by itself."""
         state, self._state = self._state, None
         if state is not None:
             self._put_back(state.restore)
 
     def show(self) -> None:
-        """The script looks at its training, or saves it, and steps of ours may follow."""
+        """Restore the variables before the script reads or saves them; our steps may follow."""
         if self._state is not None:
             self._put_back(self._state.restore_values)
 
@@ -217,7 +206,7 @@ class KeptState:
             self.lost = str(error)
 
     def show_before(self, paths: tuple[str, ...], module: Any) -> None:
-        """Hook onto functions of a module, by their paths in it, through which a script looks."""
+        """Hook onto functions of a module through which a script reads its variables."""
         for path in paths:
             *owner, name = path.split(".")
             place = functools.reduce(getattr, owner, module)

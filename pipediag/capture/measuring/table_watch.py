@@ -1,7 +1,7 @@
 """The embedding tables of a loop, and a few of its batches that tell by which ids they are used.
 
-A batch is one that the script's step is given anyway; none is drawn for this. What it takes is
-between windows, so that no step is timed meanwhile.
+These are batches that the script's step is given anyway; none is drawn for this. They are looked at
+between two windows, so that no step is timed meanwhile.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _IN_PIPELINE = (
 
 
 class TableWatch:
-    """Of one loop, from when its steps are timed until enough batches were seen."""
+    """Reads the tables of one loop from its steps, and counts the ids of batches it is shown."""
 
     def __init__(self, loop: Loop, recorder: Recorder) -> None:
         self._loop = loop
@@ -69,26 +69,26 @@ class TableWatch:
         self._eager: EagerSteps | None = None
         """Where steps have to be listened to, as no function runs them."""
         self._unread = False
-        """Whether the one that tells the tables is still to come."""
+        """True if the one that tells the tables is still to come."""
         self._listened = False
-        """Whether any was heard to its end."""
+        """True if any was heard to its end."""
         self._newest = 0
         """Number of the last batch that a loop inside a function had kept."""
         self._run_otherwise = False
-        """Whether a later one did not run what the first did."""
+        """True if a later one did not run what the first did."""
         self._records: list[tuple[StepTable, RecordedVariable]] = []
         self._tallies: list[tuple[StepTable, RecordedVariable, IdTally]] = []
         self._zero_is_a_token: dict[int, bool] = {}
         self._untold: dict[int, str] = {}
         """Why the pipeline does not tell which ids stand for unknown tokens, by the records."""
         self._any_step = False
-        """Whether one ended since batches are looked at."""
+        """True if one ended since batches are looked at."""
         self.seen = 0
         """Batches so far."""
 
     @property
     def wants_batches(self) -> bool:
-        """Whether another batch would tell more."""
+        """Return True if another batch would tell more."""
         if self._unread:
             return True
         looked_up = sum(tally.lookups for _, _, tally in self._tallies)
@@ -99,31 +99,31 @@ class TableWatch:
 
         Of a step that no function runs, one that is listened to tells them.
         """
-        functions = [one for ref in self._loop.step_functions if (one := ref()) is not None]
-        runtime = self._loop.runtime
-        if not functions and consumer is not None and _runs_in_python(consumer):
-            self._eager = runtime.eager_steps()
-        if self._eager is not None:
-            self._unread = True
-            return
-        self._read(lambda: runtime.step_tables(functions))
+        one_device = consumer is not None and not consumer.distributed
+        # Python has the batch before the step, on the thread that runs all of it.
+        in_python = consumer is not None and one_device and consumer.hand_over != "call"
+        if in_python and not self._functions:
+            self._eager = self._loop.runtime.eager_steps()
+            self._unread = self._eager is not None
+        if not self._unread:
+            self._read(lambda: self._loop.runtime.step_tables(self._functions))
         if self._step is not None:
-            dataset = None if consumer is None or consumer.distributed else consumer.dataset
+            dataset = consumer.dataset if consumer is not None and one_device else None
             self._expect_ids(self._lack(consumer), dataset)
 
-    def begin_inside(self, lack: str | None) -> None:
-        """Read the tables of a loop inside a function, which keeps the batches that it is at.
+    @property
+    def _functions(self) -> list[Any]:
+        """Return the functions of the loop's steps that are still there."""
+        return [one for ref in self._loop.step_functions if (one := ref()) is not None]
 
-        Args:
-            lack: why it keeps none.
-        """
-        functions = [one for ref in self._loop.step_functions if (one := ref()) is not None]
-        self._read(lambda: self._loop.runtime.step_tables(functions))
+    def begin_inside(self, lack: str | None) -> None:
+        """Read the tables of a loop inside a function; `lack` says why that keeps no batches."""
+        self._read(lambda: self._loop.runtime.step_tables(self._functions))
         if self._step is not None:
             self._expect_ids(lack)
 
     def look_at_kept(self, keepers: Sequence[Keeper]) -> None:
-        """At the batches that loops inside the function are at; at none of them twice."""
+        """Count the ids of batches that loops inside the function are at, of each batch once."""
         try:
             kept = [one for keeper in keepers if (one := keeper.read()) is not None]
         except Exception as lack:
@@ -138,21 +138,21 @@ class TableWatch:
 
     @property
     def listens(self) -> bool:
-        """Whether it is told of steps, and takes time where one ends."""
+        """Return True if it is told of steps, and takes time where one ends."""
         return self._eager is not None
 
     def step_begins(self) -> None:
-        """One to be looked at begins on this thread."""
+        """Begin to listen to a step on this thread."""
         if self._eager is not None:
             self._eager.begin()
 
     def step_left(self) -> None:
-        """What is left of it tells nothing, or is no step."""
+        """Ignore what is left of the step."""
         if self._eager is not None:
             self._eager.end()
 
     def step_ended(self) -> None:
-        """It is over, and another one begins."""
+        """Read the step that is over, where it was listened to."""
         self._any_step = True
         self.step_left()
         if self._eager is None:
@@ -189,14 +189,14 @@ class TableWatch:
             self._records.append((table, self._record_of(table, known)))
 
     def handed_over(self, batches: Sequence[Any]) -> None:
-        """The step is about to draw this batch, or the steps of one call these."""
+        """Count the ids of batches that the step, or the steps of one call, are about to draw."""
         record = self._loop.record
         first = record.steps - record.batches_per_call + 1
         for number, batch in enumerate(batches, first):
             self._look(number, lambda step, batch=batch: step.of_batch(batch))
 
     def called(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> None:
-        """A function is called at the script's own level, which may be the step."""
+        """Count the ids of a call at the script's own level, which may be the step."""
         self._look(self._loop.record.steps, lambda step: step.of_call(function, args, kwargs))
 
     def end(self) -> None:
@@ -252,8 +252,10 @@ class TableWatch:
         self.seen += 1
 
     def _give_up(self, lack: Exception) -> None:
-        """What was counted so far is good."""
-        reason = str(lack) if isinstance(lack, UnreadableStepError) else _unexpected(lack)
+        """Look at no more batches; what was counted so far is kept."""
+        reason = f"The ids of a batch could not be computed: {type(lack).__name__}."
+        if isinstance(lack, UnreadableStepError):
+            reason = str(lack)
         for _, record, tally in self._tallies:
             if not tally.lookups:
                 record.ids_missing = reason
@@ -261,7 +263,7 @@ class TableWatch:
         self.end()
 
     def _lack(self, consumer: Consumer | None) -> str | None:
-        """Why no batch can be looked at."""
+        """Return why no batch can be looked at, if so."""
         if consumer is None:
             return _NO_BATCH
         if consumer.hand_over != "call":
@@ -278,7 +280,7 @@ class TableWatch:
         )
 
     def _expect_ids(self, lack: str | None, dataset: Any = None) -> None:
-        """Of batches that the dataset hands out, where its tables of tokens are to be asked."""
+        """Count ids from now on, unless there is a `lack`; the dataset tells of its tokens."""
         vocabularies = self._vocabularies()
         pipeline = None if dataset is None else TokensInFront(self._loop.runtime, dataset)
         for table, record in self._records:
@@ -286,7 +288,9 @@ class TableWatch:
                 record.ids_missing = table.ids_missing or lack
             else:
                 tokens: list[Vocabulary | Tokens] = [
-                    one for one in vocabularies if _is_in(one, table.passage.vocabularies)
+                    one
+                    for one in vocabularies
+                    if any(one.handle is handle for handle in table.passage.vocabularies)
                 ]
                 if pipeline is not None and not table.passage.vocabularies:
                     tokens += self._tokens_in_front(pipeline, record, table.passage)
@@ -300,7 +304,7 @@ class TableWatch:
     def _tokens_in_front(
         self, pipeline: TokensInFront, record: RecordedVariable, passage: Passage
     ) -> list[Tokens]:
-        """What gives the ids, where a table of tokens in the pipeline does; else says why not."""
+        """Return the pipeline's table of tokens that gives the ids, or note why it is unknown."""
         try:
             found = pipeline.of(passage)
         except UntoldTokensError as lack:
@@ -315,8 +319,7 @@ class TableWatch:
         return self._told_by_trainer(lambda trainer, model: trainer.vocabularies(model))
 
     def _told_by_trainer(self, ask: Callable[[Trainer, Any], list[_Told]]) -> list[_Told]:
-        """Nothing where the script's own layers do not let themselves be asked: the step tells of
-        its tables without them."""
+        """Ask the trainer of the model; return nothing where the script's own layers fail."""
         model = self._loop.model() if self._loop.model is not None else None
         if self._loop.trainer is None or model is None:
             return []
@@ -331,7 +334,7 @@ class TableWatch:
             return []
 
     def _record_of(self, table: StepTable, known: list[KnownTable]) -> RecordedVariable:
-        """The one that the trainer has made of the same variable, or one of the step's own."""
+        """Return the trainer's record of the same variable, or else one of the step's own."""
         like = next((one.record for one in known if one.variable is table.variable), table.record)
         record = self._recorder.recording.table(like)
         number = 1
@@ -353,21 +356,8 @@ class TableWatch:
             record.use_missing = record.ids_missing = reason
 
 
-def _runs_in_python(consumer: Consumer) -> bool:
-    """Whether Python has the batch before the step, on the thread that runs all of it."""
-    return consumer.hand_over != "call" and not consumer.distributed
-
-
-def _is_in(vocabulary: Vocabulary, handles: tuple[Any, ...]) -> bool:
-    return any(vocabulary.handle is one for one in handles)
-
-
-def _unexpected(error: Exception) -> str:
-    return f"The ids of a batch could not be computed: {type(error).__name__}."
-
-
 class Looking:
-    """Of one loop. No step is timed while it lasts, and what it takes is set aside."""
+    """Shows a few batches of one loop to its `TableWatch`; no step is timed meanwhile."""
 
     def __init__(self, loop: Loop, instruments: Instruments) -> None:
         self._loop = loop
@@ -380,11 +370,11 @@ class Looking:
 
     @property
     def listens(self) -> bool:
-        """Whether it takes time where a step ends."""
+        """Return True if it takes time where a step ends."""
         return self._tables.listens
 
     def begin(self, consumer: Consumer) -> bool:
-        """Returns whether there is anything to look for."""
+        """Begin to look at batches; return False where there is nothing to look for."""
         self._read = True
         self._tables.begin(consumer)
         if not self._tables.wants_batches:
@@ -395,18 +385,18 @@ class Looking:
         return True
 
     def at_next(self, consumer: Consumer) -> None:
-        """The batch that comes next is looked at."""
+        """Have the next batch looked at."""
         self._give_back()
         self._taken = consumer.stand_in
         self._taken.look()
         self._tables.step_begins()
 
     def interrupted(self) -> None:
-        """What follows is no step until one begins again."""
+        """Ignore what follows until a step begins again."""
         self._tables.step_left()
 
     def goes_on(self, consumer: Consumer, now_ns: int, remaining: int | None) -> bool:
-        """A step is over; returns whether another batch is to be looked at."""
+        """Note the end of a step; return True if another batch is to be looked at."""
         self._tables.step_ended()
         elapsed = now_ns - self._began_ns
         enough = self._with.pace.looked_enough(self._tables.seen, elapsed, remaining)
@@ -417,15 +407,15 @@ class Looking:
         return True
 
     def batches_drawn(self, batches: Sequence[Any]) -> None:
-        """The step, or the steps of one call, are about to draw these."""
+        """Look at batches that the step, or the steps of one call, are about to draw."""
         self._aside(lambda: self._tables.handed_over(batches))
 
     def function_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A function is called in a step, maybe with its batch."""
+        """Look at a call of a function in a step, maybe with its batch."""
         self._aside(lambda: self._tables.called(function, args, kwargs))
 
     def end(self) -> None:
-        """Write down what was seen; of a loop that ended before, what its step tells by itself."""
+        """Record what was seen; of a loop that ended before, what its step tells by itself."""
         self._give_back()
         if not self._read:
             self._read = True
@@ -438,7 +428,7 @@ class Looking:
             taken.give_back()
 
     def _aside(self, work: Callable[[], None]) -> None:
-        """Do what the script would not have spent time on, in the middle of a step."""
+        """Do work of ours in the middle of a step, and take its time out of the script's."""
         began_ns = time.monotonic_ns()
         work()
         ended_ns = time.monotonic_ns()

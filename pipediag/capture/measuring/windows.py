@@ -17,7 +17,6 @@ from pipediag.capture.timeline import Timeline
 from pipediag.session.messages import FromChild
 from pipediag.session.recorded_model import ModelNode, ModelSnapshot
 from pipediag.session.recorded_windows import RecordedBlock, RecordedWindow
-from pipediag.session.recording import Recording
 from pipediag.vocabulary import WindowKind
 
 
@@ -50,14 +49,12 @@ class OpenWindow:
     block: RecordedBlock = field(default_factory=RecordedBlock)
 
     @classmethod
-    def begin(
-        cls, kind: WindowKind, loop_id: str, loop: int, recording: Recording, journal: StepJournal
-    ) -> OpenWindow:
+    def begin(cls, kind: WindowKind, loop: Loop, instruments: Instruments) -> OpenWindow:
         """Open a window and enter it in the recording, marked incomplete until it is closed."""
-        now = time.monotonic_ns()
-        record = RecordedWindow(kind, loop_id, now, now, complete=False)
-        recording.windows.append(record)
-        return cls(record, journal, loop, ordinal=len(recording.windows) - 1)
+        now, windows = time.monotonic_ns(), instruments.recorder.recording.windows
+        record = RecordedWindow(kind, loop.record.id, now, now, complete=False)
+        windows.append(record)
+        return cls(record, instruments.journal, loop.ordinal, ordinal=len(windows) - 1)
 
     def add(self, start_ns: int, duration_ns: int, wait_ns: int | None, batches: int) -> None:
         """Note one step."""
@@ -114,37 +111,6 @@ class OpenWindow:
         self.close_block(None, 0, 1)
         self.record.complete = complete
         self.record.reason = reason
-
-
-class Snapshots:
-    """Each takes a few milliseconds, in which the script stands still."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-
-    def take(self, loop: Loop, consumer: Consumer) -> IteratorModel | None:
-        """Read the model and keep it as the loop's; None where the iterator has none."""
-        runtime = loop.runtime
-        model = runtime.model_of(consumer.iterator())
-        if model is not None:
-            self._recorder.recording.snapshots.append(_snapshot(model, loop, consumer))
-        elif runtime.no_models is not None:
-            self._recorder.note(runtime.no_models)
-        return model
-
-
-def _snapshot(model: IteratorModel, loop: Loop, consumer: Consumer) -> ModelSnapshot:
-    """The difference of two gives rates."""
-    record = loop.record
-    return ModelSnapshot(
-        loop_id=record.id,
-        iterator=consumer.ordinal,
-        at_ns=time.monotonic_ns(),
-        steps=record.steps,
-        iterator_steps=consumer.batches,
-        nodes=model.nodes,
-        output_id=model.output_id,
-    )
 
 
 _DRAINED_SHARE = 0.2
@@ -220,26 +186,26 @@ class Blocks:
 
     def __init__(self, loop: Loop, recorder: Recorder) -> None:
         self._loop = loop
-        self._snapshots = Snapshots(recorder)
+        self._recorder = recorder
         self._stock = Stock()
 
     def begin(self, consumer: Consumer) -> None:
-        """The window without a profiler begins."""
-        measured = self._loop.measured(consumer)
-        self._stock.begin(self._snapshots.take(self._loop, measured), measured.batches)
+        """Note the buffers with which the window without a profiler begins."""
+        self._stock.begin(*self._snapshot(consumer))
 
-    def end(self, window: OpenWindow, consumer: Consumer) -> None:
-        """A block of that window is long enough."""
-        self._end(window, consumer, self._loop.measured(consumer))
+    def end(self, window: OpenWindow, consumer: Consumer) -> tuple[IteratorModel | None, int]:
+        """End a block that is long enough; return the model, and the batches handed out so far."""
+        model, batches = self._snapshot(consumer)
+        # A step that begins by a call has not asked for its batch yet.
+        self._close(window, model, last_gap_unknown=consumer.hand_over == "call")
+        return model, batches
 
     def end_last(self, window: OpenWindow, consumer: Consumer) -> bool:
         """End the window's last block; return True if it lived on a stock of ready batches."""
-        measured = self._loop.measured(consumer)
-        model = self._end(window, consumer, measured)
-        return self._stock.used_up(model, measured.batches)
+        return self._stock.used_up(*self.end(window, consumer))
 
     def interrupted(self, window: OpenWindow, consumer: Consumer, exhausted: bool) -> None:
-        """Something else follows than a step: the iterator may have no more batches."""
+        """End a block that something else than a step follows, maybe the end of the data."""
         self._close(
             window,
             self._loop.runtime.model_of(consumer.iterator()),
@@ -247,13 +213,28 @@ class Blocks:
             last_gap_unknown=exhausted and consumer.hand_over == "call",
         )
 
-    def _end(
-        self, window: OpenWindow, consumer: Consumer, measured: Consumer
-    ) -> IteratorModel | None:
-        model = self._snapshots.take(self._loop, measured)
-        # A step that begins by a call has not asked for its batch yet.
-        self._close(window, model, last_gap_unknown=consumer.hand_over == "call")
-        return model
+    def _snapshot(self, consumer: Consumer) -> tuple[IteratorModel | None, int]:
+        """Record the pipeline's model, if it has one; return it, and the batches handed out so far.
+
+        The difference of two gives rates.
+        """
+        loop, measured = self._loop, self._loop.measured(consumer)
+        model = loop.runtime.model_of(measured.iterator())
+        if model is not None:
+            self._recorder.recording.snapshots.append(
+                ModelSnapshot(
+                    loop_id=loop.record.id,
+                    iterator=measured.ordinal,
+                    at_ns=time.monotonic_ns(),
+                    steps=loop.record.steps,
+                    iterator_steps=measured.batches,
+                    nodes=model.nodes,
+                    output_id=model.output_id,
+                )
+            )
+        elif loop.runtime.no_models is not None:
+            self._recorder.note(loop.runtime.no_models)
+        return model, measured.batches
 
     def _close(
         self,

@@ -5,24 +5,23 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from pipediag.capture.callsites import AUTOGRAPH_FILE, CallSite, call_site, is_users
+from pipediag.capture.callsites import AUTOGRAPH_FILE, CallSite, call_site, frames, is_users
 from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.vocabulary import Scalar
 
 
 def user_site() -> CallSite | None:
-    """Where the user's code is, on the stack of this thread; None where none of it is there.
+    """Return the user's line on the stack of this thread; None where there is none.
 
     In a function that AutoGraph converted, TensorFlow's source map says which line it was.
     """
-    if not any(AUTOGRAPH_FILE in frame.f_code.co_filename for frame in _frames()):
+    if not any(AUTOGRAPH_FILE in frame.f_code.co_filename for frame in frames()):
         return call_site()
     from tensorflow.python.util import tf_stack
 
@@ -33,16 +32,9 @@ def user_site() -> CallSite | None:
 
 
 def user_place() -> tuple[str | None, int | None]:
-    """Its file and number; Nones where there is none."""
+    """Return file and number of `user_site`; None for both where there is none."""
     site = user_site()
     return (site.file, site.line) if site else (None, None)
-
-
-def _frames() -> Any:
-    frame = sys._getframe(2)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back  # type: ignore[assignment]
 
 
 MOST_FILES = 1000
@@ -51,7 +43,7 @@ _GZIP_TRAILER_BYTES = 4
 
 
 def uncompressed_bytes(filenames: Any, compression: object) -> int | None:
-    """Bytes in local files, unpacked; None where that can't be told from their sizes.
+    """Return the bytes in local files, unpacked; None where their sizes do not tell.
 
     A gzip file ends with the length of what it holds, of which a file over 4 GB keeps a remainder:
     one that claims clearly less than the packed file is not believed.
@@ -138,13 +130,13 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def takes_name(function: Callable[..., Any]) -> bool:
-    """Whether the call can be given a `name=`."""
+    """Return True if the call can be given a `name=`."""
     kinds = _signature(function).parameters.values()
     return any(p.name == "name" or p.kind is inspect.Parameter.VAR_KEYWORD for p in kinds)
 
 
 def given_in_place(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The `name` that is among these, where it can't be given by keyword as well; else nothing."""
+    """Return the `name` that is given by position, as a tuple of one; else an empty one."""
     by_place = (
         name
         for name, parameter in _signature(function).parameters.items()
@@ -156,13 +148,9 @@ def given_in_place(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple
 def parameters_of(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> dict[str, Scalar]:
-    """Those that are worth knowing, among the ones that were given."""
+    """Return the given parameters that the recording keeps."""
     given = _signature(function).bind(*args, **kwargs).arguments
-    parameters = {
-        name: _plain(given[name])
-        for name in sorted(_PARAMETERS.intersection(given))
-        if name in given
-    }
+    parameters = {name: _plain(given[name]) for name in sorted(_PARAMETERS.intersection(given))}
     if "filenames" in given:
         parameters["file_count"] = _length(given["filenames"])
         size = uncompressed_bytes(given["filenames"], given.get("compression_type"))
@@ -192,7 +180,7 @@ def _length(filenames: Any) -> int | None:
 
 
 def cardinality_of(dataset: Any) -> int | None:
-    """Elements in one pass, -1 where there is no end; None where that is not known."""
+    """Return the elements in one pass, -1 where there is no end; None where it is not known."""
     from tensorflow.python.eager import context
 
     if not context.executing_eagerly():
@@ -202,7 +190,7 @@ def cardinality_of(dataset: Any) -> int | None:
 
 
 def element_bytes_of(dataset: Any) -> int | None:
-    """Bytes of one element, where its shapes are static."""
+    """Return the bytes of one element; None where its shapes are not static."""
     from tensorflow.python.data.util import structure
 
     total = 0
@@ -216,7 +204,7 @@ def element_bytes_of(dataset: Any) -> int | None:
 
 
 MARK = "_pipediag_op"
-"""Where a dataset carries the id of the operation that made it."""
+"""Attribute in which a dataset carries the id of the operation that made it."""
 _CALL = "_pipediag_call"
 
 DATA_SOURCES = frozenset({"from_tensors", "from_tensor_slices", "from_list", "from_generator"})
@@ -225,7 +213,7 @@ DATA_SOURCES = frozenset({"from_tensors", "from_tensor_slices", "from_list", "fr
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """What to call with what, or nothing where a source is only ever used as it is."""
+    """A recorded call: the function and its arguments, of which a data source keeps none."""
 
     operation: RecordedOperation
     function: Callable[..., Any]
@@ -236,7 +224,7 @@ class Call:
 
     @property
     def repeatable(self) -> bool:
-        """Whether the call can be made again; a data source kept no arguments for that."""
+        """Return True if the call can be made again; a data source kept no arguments for that."""
         return self.operation.kind not in DATA_SOURCES
 
     @property
@@ -267,9 +255,9 @@ def remember(
 def _with_names_as_read(
     dataset: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """A reader's arguments with the dataset of file names that it made of a list.
+    """Return a reader's arguments with the dataset of file names in place of the script's list.
 
-    The list is the script's own: it may be long, and may change.
+    The list may be long, and may change.
     """
     names = getattr(dataset, "_filenames", None)
     if not hasattr(names, "element_spec"):
@@ -291,13 +279,13 @@ def forget(dataset: Any) -> None:
 
 
 def call_of(dataset: Any) -> Call | None:
-    """The call that returned this dataset, or None where it was not a recorded one."""
+    """Return the call that made this dataset, or None where that was not recorded."""
     call: Call | None = dataset.__dict__.get(_CALL)
     return call
 
 
 class InnerCalls(Protocol):
-    """Stands in for recording while an outer call is made again and its function is traced."""
+    """Takes calls instead of the recorder while an outer call is made again."""
 
     def call(
         self,

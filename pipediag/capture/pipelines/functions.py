@@ -32,14 +32,16 @@ def module_functions(function: Callable[..., Any]) -> list[str]:
     code = getattr(function, "__code__", None)
     if code is None:
         return []
-    known = {**vars(builtins), **getattr(function, "__globals__", {}), **_closure(function, code)}
+    known = {**vars(builtins), **getattr(function, "__globals__", {}), **_closure(function)}
     found = (_full_name(path, known) for path in _paths(code, frozenset(known)))
     return sorted({name for name in found if name is not None})
 
 
-def _closure(function: Any, code: CodeType) -> dict[str, Any]:
+def _closure(function: Any) -> dict[str, Any]:
+    """Return the names that a function closes over, with their values."""
     bound: dict[str, Any] = {}
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
+    code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
+    for name, cell in zip(code.co_freevars if code else (), cells or (), strict=False):
         try:
             bound[name] = cell.cell_contents
         except ValueError:  # not assigned yet
@@ -100,7 +102,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def side_effect(function: Callable[..., Any]) -> str | None:
-    """What it changes, as the end of a sentence (`it changes "seen"`); None where nothing shows."""
+    """Return what it changes, as in "it changes `seen`"; None where nothing shows."""
     plain = inspect.unwrap(getattr(function, "__func__", function))
     try:
         [definition] = ast.parse(dedent(inspect.getsource(plain))).body
@@ -113,7 +115,7 @@ def side_effect(function: Callable[..., Any]) -> str | None:
 
 
 class _Outside:
-    """The names of a function that others see, too."""
+    """Finds changes of what others than the function see, too."""
 
     def __init__(self, definition: ast.FunctionDef, plain: Any, owner: object | None) -> None:
         self._definition = definition
@@ -124,7 +126,7 @@ class _Outside:
             for name in node.names
         }
         self._own = set(_bound_names(definition)) - self._declared
-        self._values = dict(getattr(plain, "__globals__", _NOTHING)) | _closure_of(plain)
+        self._values = dict(getattr(plain, "__globals__", _NOTHING)) | _closure(plain)
         if owner is not None:
             me = definition.args.args[0].arg
             self._own.discard(me)
@@ -164,7 +166,7 @@ class _Outside:
         return method in _CHANGING and isinstance(value, _CONTAINERS)
 
     def _value(self, node: ast.expr) -> Any:
-        """What the expression is now; nothing of the script's is called to know."""
+        """Return the value of an expression, without calling anything of the script's."""
         match node:
             case ast.Name(id=name):
                 return self._values.get(name, _UNKNOWN)
@@ -186,14 +188,6 @@ def _bound_names(definition: ast.FunctionDef | ast.Lambda) -> Iterator[str]:
                 yield name
             case ast.Import(names=names) | ast.ImportFrom(names=names):
                 yield from ((each.asname or each.name).split(".")[0] for each in names)
-
-
-def _closure_of(plain: Any) -> dict[str, Any]:
-    """The names that a function closes over, with their values."""
-    try:
-        return dict(inspect.getclosurevars(plain).nonlocals)
-    except (TypeError, ValueError):
-        return {}
 
 
 def _writes(call: ast.Call) -> bool:
@@ -235,7 +229,7 @@ def describe_function(dataset: Any, trace_ms: float | None) -> RecordedFunction 
 
 
 def users_side_effect(function: Callable[..., Any]) -> str | None:
-    """What the script's own function visibly changes; frameworks know what they do."""
+    """Return the `side_effect` of a function of the script's own; None for a framework's."""
     code = getattr(unwrap(function), "__code__", None)
     return side_effect(function) if code is not None and is_users(code.co_filename) else None
 

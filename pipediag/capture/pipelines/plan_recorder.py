@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import PurePath
@@ -65,7 +65,7 @@ _VERSION = re.compile(r"_v[12]$")
 
 @lru_cache(maxsize=4096)
 def is_helpers(filename: str) -> bool:
-    """Whether functions in that file make pipelines for their callers."""
+    """Return True if functions in that file make pipelines for their callers."""
     path = PurePath(filename)
     if _TENSORFLOWS in path.as_posix():
         return path.stem in _MODULES
@@ -76,10 +76,9 @@ def is_helpers(filename: str) -> bool:
 
 
 def helper_called(frame: FrameType | None) -> str | None:
-    """The function that the user's code called for the dataset that is made; None where none was.
+    """Return the helper that the user's code called for its dataset; None where it called none.
 
-    Args:
-        frame: of what makes the call of tf.data.
+    `frame` is what makes the call of tf.data.
     """
     name = None
     while frame is not None and not _is_the_scripts(frame.f_code.co_filename):
@@ -90,7 +89,7 @@ def helper_called(frame: FrameType | None) -> str | None:
 
 
 def _called_as(code: CodeType) -> str | None:
-    """What a script calls this by; None for what TensorFlow Datasets calls within itself."""
+    """Return a script's name for this; None for what TensorFlow Datasets calls within itself."""
     name = name_of(code)
     if package_of(code.co_filename) != _DATASETS:
         return name.partition(".")[0]
@@ -112,37 +111,11 @@ _RECENT = MANY // 4
 """The last ones stay, whatever became of them: what they made may be about to be read."""
 
 
-class OldOperations:
-    """Looks through them each time that they have become twice as many."""
-
-    def __init__(self, recorder: Recorder, lock: threading.RLock) -> None:
-        """`lock` is held by whoever takes operations away."""
-        self._recorder = recorder
-        self._lock = lock
-        self._look_at = MANY
-
-    def let_go(self, datasets: list[weakref.ref[Any]], made_now: Iterable[str]) -> None:
-        """Drop what no loop reads and no dataset that lives stands for, and dead references.
-
-        `datasets` are those that bear the id of an operation, `made_now` operations whose dataset
-        is still to come.
-        """
-        recording = self._recorder.recording
-        if len(recording.operations) < self._look_at:
-            return
-        with self._lock:
-            operations = recording.operations[:]  # other threads add theirs meanwhile
-            alive = _forget_the_dead(datasets)
-            read = (loop.root_op_id for loop in recording.loops)
-            recent = (operation.id for operation in operations[-_RECENT:])
-            kept = needed(operations, {*alive, *filter(None, read), *recent, *made_now})
-            self._recorder.drop_operations({one.id for one in operations} - kept)
-            self._look_at = max(MANY, 2 * len(recording.operations))
-
-
 def needed(operations: Sequence[RecordedOperation], wanted: Iterable[str]) -> set[str]:
-    """The ids that are `wanted`, and those of all that their elements come through: what these
-    operations read from, what their functions make, and in whose function they were made."""
+    """Return the ids that are `wanted`, and those of all that their elements come through.
+
+    These are what they read from, what their functions make, and in whose function they were made.
+    """
     by_id = {operation.id: operation for operation in operations}
     inside: dict[str, list[str]] = defaultdict(list)
     for operation in operations:
@@ -160,14 +133,6 @@ def needed(operations: Sequence[RecordedOperation], wanted: Iterable[str]) -> se
         if known.inside_function_of is not None:
             pending.append(known.inside_function_of)
     return found
-
-
-def _forget_the_dead(datasets: list[weakref.ref[Any]]) -> set[str]:
-    """The ids that those bear which live."""
-    seen = len(datasets)  # other threads add theirs meanwhile
-    living = [(ref, dataset) for ref in datasets[:seen] if (dataset := ref()) is not None]
-    datasets[:seen] = [ref for ref, _ in living]
-    return {dataset.__dict__[MARK] for _, dataset in living if MARK in dataset.__dict__}
 
 
 _SOURCES = (
@@ -210,13 +175,14 @@ class PlanRecorder:
         self._operations = recorder.recording.operations
         self._calls = EachThread(_Calls)
         self._lock = threading.RLock()
-        self._old = OldOperations(recorder, self._lock)
+        """Held by whoever takes operations away."""
+        self._drop_at = MANY
         self._entries: tuple[Callable[..., Any], ...] = ()
         self._numbers = itertools.count(1)
         self._dataset_class: type = object
         self._marked: list[weakref.ref[Any]] = []
         self.met_earlier: Callable[[Any], None] | None = None
-        """Where the program was there before us: enters what made a dataset that has no mark."""
+        """Records what made a dataset that has no mark, in a program that ran before us."""
 
     def install(self, dataset_class: type, guard: Guard) -> None:
         """Wrap the sources and transformations of `tf.data.Dataset`."""
@@ -242,7 +208,7 @@ class PlanRecorder:
         reader_class.__init__ = constructor  # type: ignore[misc]
 
     def operation_of(self, dataset: Any) -> str | None:
-        """Id of the operation that made a dataset, looking through options and wrappers."""
+        """Return the id of the operation that made a dataset, within options and wrappers."""
         for _ in range(50):
             mark: str | None = dataset.__dict__.get(MARK)
             if mark is not None:
@@ -312,8 +278,13 @@ class PlanRecorder:
         guard: Guard,
         maker: type | None = None,
     ) -> Callable[..., Any]:
-        """A hook for a method, or for the constructor of `maker`: that fills its first argument."""
-        begins, failed, made = self._entries or self._enter_by(guard)
+        """Return a hook for a method, or for the constructor of `maker`, which fills `args[0]`."""
+        if not self._entries:  # shared by all hooks: where one call can't be recorded, none can
+            self._entries = tuple(
+                guard.entry("recording the input pipeline", ours)
+                for ours in (self._begins, self._failed, self._made)
+            )
+        begins, failed, made = self._entries
 
         def call(*args: Any, **kwargs: Any) -> Any:
             begun = begins(kind, original, args, kwargs)
@@ -331,14 +302,6 @@ class PlanRecorder:
 
         return guard.hook(original, call)
 
-    def _enter_by(self, guard: Guard) -> tuple[Callable[..., Any], ...]:
-        """The entries that all hooks share: where one call can't be recorded, none can."""
-        what = "recording the input pipeline"
-        self._entries = tuple(
-            guard.entry(what, ours) for ours in (self._begins, self._failed, self._made)
-        )
-        return self._entries
-
     def _begins(
         self,
         kind: str,
@@ -346,7 +309,7 @@ class PlanRecorder:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> _Call | InnerCalls | None:
-        """The call to be recorded, or what makes it instead; None where it is not the user's."""
+        """Return the call to be recorded, or what makes it instead; None if it is no user's."""
         caller = _caller()
         file = caller.f_code.co_filename
         again = making_again.get() if is_pipediags(file) else None
@@ -361,7 +324,7 @@ class PlanRecorder:
         in_place = given_in_place(original, args)
         named = takes_name(original) and not in_place
         own_name = next(iter(in_place), kwargs.get("name"))
-        self._old.let_go(self._marked, self._made_now())
+        self._drop_unneeded()
         number = next(self._numbers)
         op_id = f"op{number}"
         outer = self._calls.here.open
@@ -384,10 +347,31 @@ class PlanRecorder:
         outer.append(_Call(operation, kwargs, time.perf_counter()))
         return outer[-1]
 
-    def _made_now(self) -> Iterator[str]:
-        """Ids of the calls that run, on any thread."""
-        for calls in self._calls.all():
-            yield from [call.operation.id for call in calls.open]
+    def _drop_unneeded(self) -> None:
+        """Drop operations that no loop reads and no living dataset stands for, once they are many.
+
+        They are looked through each time that there are twice as many.
+        """
+        recording = self._recorder.recording
+        if len(recording.operations) < self._drop_at:
+            return
+        with self._lock:
+            operations = recording.operations[:]  # other threads add theirs meanwhile
+            wanted = self._marks_of_the_living()
+            wanted.update(loop.root_op_id for loop in recording.loops if loop.root_op_id)
+            wanted.update(operation.id for operation in operations[-_RECENT:])
+            for calls in self._calls.all():
+                wanted.update([call.operation.id for call in calls.open])
+            kept = needed(operations, wanted)
+            self._recorder.drop_operations({one.id for one in operations} - kept)
+            self._drop_at = max(MANY, 2 * len(recording.operations))
+
+    def _marks_of_the_living(self) -> set[str]:
+        """Return the ids that living datasets bear, and forget the references to dead ones."""
+        seen = len(self._marked)  # other threads add theirs meanwhile
+        living = [(ref, one) for ref in self._marked[:seen] if (one := ref()) is not None]
+        self._marked[:seen] = [ref for ref, _ in living]
+        return {one.__dict__[MARK] for _, one in living if MARK in one.__dict__}
 
     def _failed(self, call: _Call) -> None:
         """Forget a call that raised, and with it what its function had made."""
@@ -462,7 +446,7 @@ class PlanRecorder:
 
 
 def _caller() -> FrameType:
-    """What made the call that is being recorded."""
+    """Return the frame that made the call which is being recorded."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename in _BETWEEN and frame.f_back is not None:
         frame = frame.f_back
@@ -470,7 +454,7 @@ def _caller() -> FrameType:
 
 
 def _is_tensorflows_own(filename: str) -> bool:
-    """Whether tf.data calls itself here, as `list_files` and the readers do."""
+    """Return True if tf.data calls itself here, as `list_files` and the readers do."""
     if "tensorflow/python/" not in filename.replace("\\", "/") or "autograph" in filename:
         return False
     return not is_helpers(filename)

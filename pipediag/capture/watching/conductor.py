@@ -46,7 +46,7 @@ class Conductor:
         self._updates = updates
         self._with = instruments
         self._early_steps = EarlySteps(loops, updates)
-        self._stopping = Stopping(instruments, settings, leave, loops.keep_evaluated)
+        self.stopping = Stopping(instruments, settings, leave, loops.keep_evaluated)
         self._held = held
         self.streak = Streak(self._noted)
         self._holding = False
@@ -54,15 +54,10 @@ class Conductor:
         self._joining = Joining(loops, instruments)
         self._threads = ThreadStates(ThreadState)
         self.diagnosing = Diagnosing(
-            updates, instruments, settings, held, self._stopping, self._threads
+            updates, instruments, settings, held, self.stopping, self._threads
         )
         self._consumed = False
         self._over = False
-
-    @property
-    def kept_alive(self) -> list[Any]:
-        """Iterators of the script that was stopped; the process ends without freeing them."""
-        return self._stopping.kept_alive
 
     @property
     def in_a_loop(self) -> bool:
@@ -129,11 +124,6 @@ class Conductor:
             # What others draw from it nobody has read.
             return look_at_next(consumer, iterator, self._with.recorder.note)
         return consumer.stand_in.asked(iterator)
-
-    @property
-    def looks(self) -> bool:
-        """Return True if what functions are called with tells something."""
-        return self.diagnosing.looks
 
     def function_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A tf.function is called without an iterator, maybe with a batch."""
@@ -202,7 +192,7 @@ class Conductor:
         held = self._held_here
         if held is not None:
             self._leave(held)
-            self._stopping.go_on_or_stop(held)
+            self.stopping.go_on_or_stop(held)
         self.epoch_ended()
 
     def fit_over(self) -> None:
@@ -262,7 +252,7 @@ class Conductor:
         self.streak.let_go()
         self.diagnosing.given_up()
         self._with.recorder.save()
-        self._stopping.stop_the_disturbed()
+        self.stopping.stop_the_disturbed()
 
     # What follows from it.
 
@@ -405,18 +395,6 @@ class Conductor:
         """The script is over: loops that could not be held while they ran have their pipelines."""
         self._loops.keep_evaluated()
         self._held.try_pipelines_alone(self._loops.all())
-
-    def stop(self) -> None:
-        """End the script here.
-
-        Raises:
-            StopScript: always, unless the process ends.
-        """
-        self._stopping.stop()
-
-    def keep_pipelines(self) -> None:
-        """Keep the pipelines that run now until the process is gone."""
-        self._stopping.keep_pipelines()
 
     def let_go(self) -> None:
         """Drop all that is the script's, so that it goes when its modules go."""

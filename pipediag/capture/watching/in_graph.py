@@ -46,7 +46,7 @@ class InGraphMeasure:
         self._last: tuple[int, int] | None = None
         self._recent: list[int] = []
         self._steps_in_window = 0
-        self._window = self._open("warmup")
+        self._window = OpenWindow.begin("warmup", self.loop, self._with)
         self._tables = TableWatch(loop, instruments.recorder)
         self._looking_since: int | None = None
         self.keepers: list[Keeper] = []
@@ -144,7 +144,7 @@ class InGraphMeasure:
         self._window.close(complete=True)
         self._with.recorder.save()
         self._with.tell(WindowBegun(kind))
-        self._window = self._open(kind)
+        self._window = OpenWindow.begin(kind, self.loop, self._with)
         self._steps_in_window = 0
         # Neither this interval nor what the call did before belongs to the new window.
         self._last = self._began = None
@@ -191,12 +191,6 @@ class InGraphMeasure:
         if self.loop.trains:
             self._tables.begin_inside(None if self.keepers else self.keeps_none or _NONE_KEPT)
             self._looking_since = time.monotonic_ns()
-
-    def _open(self, kind: WindowKind) -> OpenWindow:
-        recording = self._with.recorder.recording
-        return OpenWindow.begin(
-            kind, self.loop.record.id, self.loop.ordinal, recording, self._with.journal
-        )
 
 
 _MOST_KEPT = 8

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -20,7 +22,9 @@ def recorder(tmp_path: Path) -> Recorder:
 @pytest.fixture
 def window(tmp_path: Path, recorder: Recorder) -> OpenWindow:
     journal = open_journal(tmp_path / "steps.journal")
-    return OpenWindow.begin("baseline", "loop1", 0, recorder.recording, journal)
+    instruments: Any = SimpleNamespace(recorder=recorder, journal=journal)
+    loop: Any = SimpleNamespace(record=SimpleNamespace(id="loop1"), ordinal=0)
+    return OpenWindow.begin("baseline", loop, instruments)
 
 
 def gaps(*times: int) -> IteratorModel:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture import line_sampler as module
-from pipediag.capture.line_sampler import LineSampler, running_line
+from pipediag.capture.line_sampler import LineSampler, look_at
 from pipediag.session.timeline import SeenLine, SeenLines
 
 FEW_S = 10.0
@@ -33,25 +33,40 @@ def stack(*innermost_first: tuple[str, int, str]) -> Any:
     return frame
 
 
-def test_the_innermost_line_of_the_scripts_own_is_told() -> None:
-    frame = stack((LIBRARY, 9, "read"), ("data.py", 5, "Rows.load"), ("train.py", 3, "<module>"))
+MACHINERY = (IMPORT_MACHINERY, 1, "_find_and_load")
+MINE, SCRIPT = ("mine.py", 2, "load"), ("train.py", 3, "<module>")
+NUMPYS, KERAS = (
+    ("/env/site-packages/numpy/npyio.py", 9, "load"),
+    (
+        "/env/site-packages/keras/src/trainer.py",
+        9,
+        "fit",
+    ),
+)
 
-    assert running_line(frame) == ("data.py", 5, "Rows.load", False)
 
-
-@pytest.mark.parametrize("file", [LIBRARY, OWN, threading.__file__, "<string>"])
-def test_what_others_run_for_themselves_is_no_line_of_the_script(file: str) -> None:
-    assert running_line(stack((file, 9, "run"))) is None
-    assert running_line(None) is None
-
-
-def test_a_line_that_imports_is_told_so() -> None:
-    machinery = (IMPORT_MACHINERY, 1, "_find_and_load")
-    importing = stack((LIBRARY, 9, "<module>"), machinery, ("train.py", 3, "<module>"))
-    imported = stack(("mine.py", 2, "<module>"), machinery, ("train.py", 3, "<module>"))
-
-    assert running_line(importing) == ("train.py", 3, "<module>", True)
-    assert running_line(imported) == ("mine.py", 2, "<module>", False)
+@pytest.mark.parametrize(
+    ("innermost_first", "expected"),
+    [
+        ([], None),
+        ([(LIBRARY, 9, "run")], None),
+        ([(OWN, 9, "run")], None),
+        ([(threading.__file__, 9, "run")], None),
+        ([("<string>", 9, "run")], None),
+        ([SCRIPT], ((*SCRIPT, False), False)),
+        ([NUMPYS, MINE, SCRIPT], ((*MINE, False), False)),
+        ([(LIBRARY, 9, "<module>"), MACHINERY, SCRIPT], ((*SCRIPT, True), False)),
+        ([MINE, MACHINERY, SCRIPT], ((*MINE, False), False)),
+        ([KERAS, SCRIPT], ((*SCRIPT, False), True)),
+        ([NUMPYS, KERAS, SCRIPT], ((*SCRIPT, False), True)),
+        # A function of the script's own that a framework calls is the script's.
+        ([MINE, KERAS, SCRIPT], ((*MINE, False), False)),
+    ],
+)
+def test_the_innermost_line_of_the_scripts_own_is_found(
+    innermost_first: list[tuple[str, int, str]], expected: object
+) -> None:
+    assert look_at(stack(*innermost_first)) == expected
 
 
 class Night:

@@ -175,8 +175,8 @@ def test_a_loop_that_waits_for_later_ones_is_stopped_when_they_do_not_come(
     monkeypatch.setattr(module, "trains_behind", lambda *_, **__: ["train.py:9"])
     for _ in range(4):
         stage.step(consumer)
-    assert stage.conductor._stopping.deadline_ns is not None
-    stage.now = stage.conductor._stopping.deadline_ns
+    assert stage.conductor.stopping.deadline_ns is not None
+    stage.now = stage.conductor.stopping.deadline_ns
     with pytest.raises(StopScript):
         stage.step(consumer)
 
@@ -193,7 +193,7 @@ def test_a_later_loop_that_is_held_is_not_stopped_for_the_time_it_took_to_come(
 
     monkeypatch.setattr(held, "hold", hold)
     consumer = stage.consumer("training")
-    stage.conductor._stopping.deadline_ns = stage.now
+    stage.conductor.stopping.deadline_ns = stage.now
     for _ in range(3):
         stage.step(consumer)
     assert held.loop is consumer.loop
@@ -282,7 +282,7 @@ def test_the_script_is_stopped_once_and_then_left(
     assert not stage.left
 
     with pytest.raises(StopScript):
-        stage.conductor.stop()
+        stage.conductor.stopping.stop()
     assert stage.left
     assert stage.recorder.recording.stop_reason == "enough was measured"
 

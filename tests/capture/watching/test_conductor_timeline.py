@@ -90,6 +90,6 @@ def test_the_timeline_is_told_of_trials_that_end_within_a_step(stage: Stage) -> 
 def test_the_timeline_is_closed_when_the_script_is_stopped(stage: Stage) -> None:
     stage.step(stage.consumer("training"))
     with pytest.raises(StopScript):
-        stage.conductor.stop()
+        stage.conductor.stopping.stop()
 
     assert stage.timeline.told[-1] == ("closed", "")

@@ -106,14 +106,14 @@ class FunctionCalls:
             return None
         loops_itself = self._in_graph.runs(function)
         if loops_itself and self._in_graph.enough:
-            self._conductor.stop()
+            self._conductor.stopping.stop()
         traced_before = function.experimental_get_tracing_count()
         visit = _Visit(function, args, traced_before, time.monotonic_ns())
         if not loops_itself:
             self._give_iterator(visit)
         if visit.consumer is None and not loops_itself and self._updates.trains(function):
             self._conductor.fed_step(self._runtime, function)
-        if visit.consumer is None and self._conductor.looks:
+        if visit.consumer is None and self._conductor.diagnosing.looks:
             self._conductor.function_called(function, args, kwargs)
         self._updates.enter(function)
         if loops_itself or visit.traced_before == 0:
@@ -164,7 +164,7 @@ class FunctionCalls:
             self._traced(visit.function, again=visit.traced_before > 0)
         if visit.in_graph is not None and visit.in_graph.cancellation.started:
             # It may also end as if its data had come to their end.
-            self._conductor.stop()
+            self._conductor.stopping.stop()
 
     def _streak_failed(self, args: tuple[Any, ...], error: Exception) -> None:
         """A step that was only noted raised."""

@@ -47,7 +47,7 @@ class FakeInGraph:
 
 class Conductor:
     in_a_loop = True
-    looks = False
+    diagnosing = SimpleNamespace(looks=False)
     streak = Streak(lambda *_: None)
 
     def stop(self) -> None:
@@ -131,7 +131,7 @@ class Step:
         self.conductor: Any = SimpleNamespace(
             in_a_loop=True,
             call_begins=lambda _, iterator, function: self.stand_in.asked(iterator),
-            looks=False,
+            diagnosing=SimpleNamespace(looks=False),
             exhausted=self._exhausted,
             streak=Streak(lambda *_: None),
         )
@@ -201,7 +201,7 @@ def test_a_call_without_an_iterator_is_told_while_batches_are_looked_at() -> Non
     told: list[Any] = []
     step.conductor.function_called = lambda *call: told.append(call)
     step.function("batch", factor=2)
-    step.conductor.looks = True
+    step.conductor.diagnosing.looks = True
     step.function("batch", factor=3)
 
     assert told == [(step.function, ("batch",), {"factor": 3})]
@@ -233,7 +233,7 @@ class Tracing:
         in_graph.runs = lambda _: loops_itself
         conductor: Any = SimpleNamespace(
             in_a_loop=True,
-            looks=False,
+            diagnosing=SimpleNamespace(looks=False),
             streak=Streak(lambda *_: None),
             function_traced=lambda _, again, **__: self.traced.append(again),
         )
@@ -306,7 +306,7 @@ class ShortSteps:
         self.streak = Streak(lambda *_: self.told.append("noted"))
         conductor: Any = SimpleNamespace(
             in_a_loop=True,
-            looks=False,
+            diagnosing=SimpleNamespace(looks=False),
             streak=self.streak,
             call_begins=self._begins,
             exhausted=self._exhausted,
