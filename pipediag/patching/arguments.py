@@ -37,6 +37,14 @@ POSITIONS: Mapping[str, tuple[str, ...]] = {
         "compression_type",
         "num_parallel_reads",
     ),
+    "from_generator": (
+        "generator",
+        "output_types",
+        "output_shapes",
+        "args",
+        "output_signature",
+        "name",
+    ),
     "compile": (
         "optimizer",
         "loss",

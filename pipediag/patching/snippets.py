@@ -11,6 +11,7 @@ from pipediag.facts.pipeline import (
     TENSORFLOW_DATASETS,
     argument_of,
 )
+from pipediag.patching.chunked_generators import source_of
 from pipediag.patching.dataset_options import attribute
 from pipediag.session.edits import (
     AUTOTUNE,
@@ -290,6 +291,8 @@ def _layers(session: Session, change: MoveLayers) -> list[str]:
 def _replaced(session: Session, change: Replace) -> list[str]:
     if change.kind == "PyDataset":
         return [f"super().__init__({_arguments(change.parameters)})"]
+    if change.kind == "in_chunks":
+        return [*source_of(change.parameters), "", "in_chunks(generator, signature)"]
     if change.kind == "parallel_flat_map":
         made = "lambda *x: tf.data.Dataset.from_tensors(x).flat_map(f)"
         return [f".interleave({made}, {_arguments(change.parameters)})"]

@@ -11,6 +11,7 @@ from pipediag.facts.pipeline import differs_by_pass
 from pipediag.patching.arguments import argument, with_arguments
 from pipediag.patching.batch_forms import for_batches
 from pipediag.patching.chains import called_by_readers, inserted, moved, removed, renamed
+from pipediag.patching.chunked_generators import in_chunks
 from pipediag.patching.compiled_model import compiled
 from pipediag.patching.dataset_options import with_options
 from pipediag.patching.names import is_parameter, references, written
@@ -261,6 +262,10 @@ def _replace(workspace: Workspace, change: Replace) -> None:
         _use_workers(workspace, change)
         return
     op = workspace.operation(change.op_id)
+    if change.kind == "in_chunks":
+        source, call = workspace.only_call(change.op_id, suits="any")
+        workspace.change(source, in_chunks(source, call, change.parameters))
+        return
     if op.kind == "from_generator":
         raise NotPatchableError("How its data can be divided only you know.")
     source, call = workspace.only_call(change.op_id)

@@ -1,4 +1,4 @@
-"""Calls in the user's Python that are known to be slow, at the line that runs most."""
+"""Generators of `from_generator`: calls in them that are known to be slow, and single elements."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
-from pipediag.facts.pipeline import delay_ms, operations
+from pipediag.facts.pipeline import call_name, delay_ms, operations, place_name
+from pipediag.facts.python_callables import python_calls, running_line
 from pipediag.rules.bounds import less_input
 from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta
-from pipediag.session.edits import Edit, RewriteCall
+from pipediag.session.edits import Edit, Replace, RewriteCall
 from pipediag.session.findings import Finding
 from pipediag.session.host import HotLine
 from pipediag.session.model import Session
@@ -118,4 +119,66 @@ def _finding(
         evidence={**evidence, "line_percent_of_samples": line.percent},
         edit=edit,
         speedup_at_most=less_input(session, wait, on_cpu=False),
+    )
+
+
+ELEMENTS = Threshold(
+    "elements that a step takes of the generator",
+    4.0,
+    "elements",
+    "own choice: with fewer, handing them over costs under a millisecond a step",
+)
+SINGLE_ELEMENTS = Meta(
+    id="generator-elements",
+    name="Single elements of a generator",
+    title_failed="TensorFlow calls a generator for one element after the other",
+    title_passed="Generators hand over few elements per step",
+    why="Each element that TensorFlow takes from Python costs 0.2 to 0.5 ms, whatever is in it. In "
+    "stacks of 64, which `unbatch` takes apart again, it cost 0.006 to 0.013 ms.",
+    edit="Hand over stacks of elements, and take them apart with `unbatch`.",
+    cost="The first element waits until 64 are there. Elements and their order stay the same.",
+    needs=("loop", "pipeline", "steps", "breakdown"),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENTS),
+    severity="warn",
+    effect_on_results="same results",
+    frees=("input_wait",),
+)
+_STACKED = 64
+
+
+def check_single_elements(session: Session) -> list[Finding]:
+    """Return a finding for each generator of many elements per step that the training waits for."""
+    generators = [
+        op
+        for op in operations(session, "from_generator")
+        if not op.made_by_framework and op.inside_function_of is None
+    ]
+    found = [_of_single_elements(session, op) for op in generators]
+    return [one for one in found if one is not None] or [SINGLE_ELEMENTS.finding("pass", "")]
+
+
+def _of_single_elements(session: Session, op: Operation) -> Finding | None:
+    weight = weigh(session, op)
+    if weight.status != "fail" or op.elements is None or op.elements < ELEMENTS.value:
+        return None
+    calls = python_calls(op)
+    # The CPU time of the generator's own code stays as it is.
+    wait = (delay_ms(session, op) or 0.0) - (calls.cpu_ms if calls is not None else 0.0)
+    parameters: dict[str, Scalar] = {"elements": _STACKED}
+    if op.element_bytes is None:
+        parameters["ragged"] = True
+    return SINGLE_ELEMENTS.finding(
+        "fail",
+        f"Hand over {_STACKED} elements of {call_name(op)} at once, stacked by NumPy, and take "
+        "them apart with `unbatch`.",
+        op=op,
+        place=running_line(session, op),
+        evidence={**weight.evidence, "elements_per_step": op.elements},
+        edit=Edit(
+            id=f"{SINGLE_ELEMENTS.id}:{op.id}",
+            label=f"{_STACKED} elements of the {place_name(op)} handed over at once",
+            changes=(Replace(op.id, "in_chunks", parameters),),
+            check="equal",
+        ),
+        speedup_at_most=less_input(session, max(wait, 0.0), on_cpu=False),
     )

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.slow_calls import check_slow_call
-from pipediag.session.edits import RewriteCall
+from pipediag.rules.generators import check_single_elements, check_slow_call
+from pipediag.session.edits import Replace, RewriteCall
 from pipediag.session.findings import Finding
 from pipediag.session.host import HotLine
 from tests.factories import make_host
@@ -68,3 +68,39 @@ def test_what_is_not_known_or_costs_little_passes(
     code: str | None, overrides: dict[str, Any]
 ) -> None:
     assert found(code, **overrides).status != "fail"
+
+
+def single(**overrides: Any) -> Finding:
+    values: dict[str, Any] = {"elements": 128.0, "self_ms_per_step": 6.0, "element_bytes": 24}
+    op = make_operation("rows", "from_generator", **{**values, **overrides})
+    (finding,) = check_single_elements(session_of(op))
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("element_bytes", "parameters"),
+    [(24, {"elements": 64}), (None, {"elements": 64, "ragged": True})],
+)
+def test_single_elements_are_handed_over_in_stacks(
+    element_bytes: int | None, parameters: dict[str, Any]
+) -> None:
+    finding = single(element_bytes=element_bytes)
+
+    assert finding.status == "fail"
+    assert finding.edit is not None
+    assert finding.edit.check == "equal"
+    assert finding.edit.changes == (Replace("rows", "in_chunks", parameters),)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"elements": 1.0},
+        {"elements": None},
+        {"self_ms_per_step": 0.01},
+        {"made_by_framework": True},
+        {"inside_function_of": "outer"},
+    ],
+)
+def test_batches_and_what_costs_little_pass(overrides: dict[str, Any]) -> None:
+    assert single(**overrides).status == "pass"

@@ -1,0 +1,75 @@
+"""A generator's elements in stacks: the function that was tried, written into the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import libcst as cst
+
+import pipediag
+from pipediag.patching.arguments import argument
+from pipediag.patching.names import bound, free_name, last_import
+from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.source import Change, Source, replaced
+from pipediag.patching.statements import behind
+from pipediag.vocabulary import Scalar
+
+_TRIED = Path(pipediag.__file__).with_name("in_chunks.py")
+_NAME = "in_chunks"
+_RAGGED = "in_ragged_chunks"
+
+
+def source_of(parameters: Mapping[str, Scalar]) -> list[str]:
+    """Return the lines of the function, called `in_chunks` whichever of the two it is.
+
+    Args:
+        parameters: `ragged` if lengths vary.
+    """
+    name = _RAGGED if parameters.get("ragged") else _NAME
+    _, _, rest = _TRIED.read_text(encoding="utf-8").partition(f"def {name}(")
+    lines = rest.partition("\n\n\ndef ")[0].splitlines()
+    return [f"def {_NAME}({lines[0]}", *lines[1:]]
+
+
+def in_chunks(source: Source, call: cst.Call, parameters: Mapping[str, Scalar]) -> list[Change]:
+    """Call the function in place of `from_generator`, and define it behind the file's imports.
+
+    Raises:
+        NotPatchableError: the generator takes arguments, or a name that is needed means something
+            else in the file.
+    """
+    generator, signature = argument(call, "generator"), argument(call, "output_signature")
+    if generator is None or argument(call, "args") is not None:
+        raise NotPatchableError("The generator is called with arguments.")
+    after = last_import(source, source.span(call).start)
+    if after is None:
+        raise NotPatchableError("No import stands before it in the file.")
+    name = free_name(source, _NAME)
+    code = source.module.code_for_node
+    made = code(signature.value) if signature is not None else f"{code(call)}.element_spec"
+    lines = [line.replace(f"def {_NAME}(", f"def {name}(") for line in source_of(parameters)]
+    text = f"{name}({code(generator.value)}, {made})"
+    defined = [*_imports(source), "", "", *lines]
+    return [behind(source, after, defined), replaced(source.span(call), text)]
+
+
+def _imports(source: Source) -> list[str]:
+    """Return the imports that the function needs and the file has not."""
+    needed = {"itertools": "itertools", "np": "numpy", "tf": "tensorflow"}
+    there = {
+        (alias.evaluated_alias or source.code(alias.name), source.code(alias.name))
+        for statement in source.module.body
+        if isinstance(statement, cst.SimpleStatementLine)
+        for small in statement.body
+        if isinstance(small, cst.Import)
+        for alias in small.names
+    }
+    missing = {name: module for name, module in needed.items() if (name, module) not in there}
+    for name in missing:
+        if any(name in bound(source, statement) for statement in source.module.body):
+            raise NotPatchableError(f"The name `{name}` is used for something else in the file.")
+    return [
+        f"import {module}" if module == name else f"import {module} as {name}"
+        for name, module in missing.items()
+    ]
