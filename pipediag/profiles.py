@@ -72,14 +72,14 @@ def write_trace(result: TraceResult, directory: Path, *, perfetto: bool) -> Writ
         PipediagError: a file cannot be written, or a profile can no longer be read.
     """
     # Only where files are written: the terminal's summary needs none of it.
-    from pipediag.reporters.tables.csv import devices_table
-    from pipediag.reporters.tables.gap_table import write_gap_table
+    from pipediag.encoding.markup import as_csv
+    from pipediag.reporters.tables import device_table, write_gaps
 
     summaries = [(host.host, host.summary) for host in result.hosts if host.summary is not None]
     report, gaps, devices = (directory / name for name in (REPORT_FILE, GAPS_FILE, DEVICES_FILE))
     write_text(report, dump_trace_report(result.report))
-    write_gap_table(gaps, summaries)
-    write_text(devices, devices_table(result.report.devices))
+    write_gaps(gaps, summaries)
+    write_text(devices, as_csv(device_table(result.report.devices)))
     exported = None
     if perfetto:
         from pipediag.reporters.perfetto import write_perfetto

@@ -20,8 +20,6 @@ from tests.versions.matrix import MATRIX, Environment, chosen
 ROOT = Path(tests.__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DEPENDENCIES = {Requirement(line).name: Requirement(line) for line in PROJECT["dependencies"]}
-TABLES = [line for extra in ("pandas",) for line in PROJECT["optional-dependencies"][extra]]
-"""Extras that are installed beside a TensorFlow."""
 PYTHONS = sorted({environment.python for environment in MATRIX}, key=lambda v: int(v[2:]))
 LIMIT_S = 120
 _UV = str(Path(sys.executable).with_name("uv"))
@@ -95,5 +93,5 @@ ASKED_FOR = chosen(os.environ.get(ASKED, ""))
 def test_nothing_that_is_there_is_moved(environment: Environment, tmp_path: Path) -> None:
     there = tmp_path / "there.txt"
     there.write_text(resolved(environment, wanted=[]))
-    both = resolved(environment, "-c", str(there), wanted=[*PROJECT["dependencies"], *TABLES])
+    both = resolved(environment, "-c", str(there), wanted=PROJECT["dependencies"])
     assert set(there.read_text().splitlines()) <= set(both.splitlines())

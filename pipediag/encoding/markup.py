@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
 from pipediag.encoding.text import clipped, visible, visible_line, visible_start
+
+if TYPE_CHECKING:
+    import pandas
 
 LONGEST_HTML = 2_000
 """Characters of one text; arguments and messages of the framework can be endless."""
@@ -100,20 +102,14 @@ def _for_xml(text: str) -> str:
     return clipped(_NOT_IN_XML.sub(lambda found: f"\\u{ord(found[0]):04x}", text), LONGEST_TEXT)
 
 
-class Stream(Protocol):
-    def write(self, text: str, /) -> object: ...
+def as_csv(frame: pandas.DataFrame, *, header: bool = True) -> str:
+    """Return a table as CSV; a text that would begin a formula comes behind an apostrophe."""
+    cells = frame.apply(lambda column: column.astype(object).map(csv_cell))
+    return str(cells.to_csv(index=False, header=header, lineterminator="\n"))
 
 
-def write_csv(
-    stream: Stream, columns: Iterable[str], rows: Iterable[Iterable[str | float | None]]
-) -> None:
-    """Write a table; a text that would begin a formula comes behind an apostrophe."""
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([_cell(value) for value in row] for row in rows)
-
-
-def _cell(value: str | float | None) -> str | float | None:
+def csv_cell(value: Any) -> Any:
+    """Return a value as a cell has it: numbers as they are, negative ones too."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return _csv_text(value) if isinstance(value, str) else value

@@ -9,9 +9,8 @@ import weakref
 from io import StringIO
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pipediag.encoding.text import visible
 from pipediag.errors import PipediagError
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
@@ -98,9 +97,11 @@ class Result:
         """Return any table of the report by its name, such as `run`, `trials` or `gaps`.
 
         Raises:
-            PipediagError: there is no such table, or pandas is not installed.
+            PipediagError: there is no such table.
         """
-        return frame(self.session, name)
+        from pipediag.reporters.tables import table
+
+        return table(self.session, name)
 
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write session.json, report.html and the CSV files into a directory; return it.
@@ -179,43 +180,3 @@ def _make(directory: Path) -> None:
         raise PipediagError(
             f"cannot write to {directory}: {error.strerror}. Choose another directory."
         ) from error
-
-
-def frame(session: Session, name: str) -> pandas.DataFrame:
-    """Return the table that is `<name>.csv` in a report.
-
-    Characters that a terminal would obey or hide are spelled out: a session may be a stranger's.
-
-    Raises:
-        PipediagError: pandas is not installed, or there is no such table.
-    """
-    try:
-        import pandas
-    except ImportError as error:
-        raise PipediagError(
-            "pandas is not installed, so there is no DataFrame. Install it, or read the records of "
-            "`.session`; `.save(directory)` writes the same tables as CSV."
-        ) from error
-    from pipediag.reporters.tables.csv import tables
-
-    found = {table.name: table for table in tables(session)}
-    if name not in found:
-        raise PipediagError(f"there is no table {name!r}; the tables are {', '.join(found)}.")
-    table = found[name]
-    rows = list(table.rows)
-    columns = {
-        column: _column(pandas, [_shown(row.get(column)) for row in rows])
-        for column in table.columns
-    }
-    return pandas.DataFrame(columns)
-
-
-def _column(pandas: Any, values: list[Any]) -> Any:
-    """Return a column in which whole numbers stay whole beside missing values."""
-    known = [value for value in values if value is not None]
-    whole = known and all(type(value) is int for value in known)
-    return pandas.Series(values, dtype="Int64" if whole else None)
-
-
-def _shown(value: Any) -> Any:
-    return visible(value) if isinstance(value, str) else value

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
-from pipediag.session.files import write_bytes
+from pipediag.session.files import SESSION_FILE, write_bytes
 
 if TYPE_CHECKING:
     from pipediag.session.model import Session
@@ -21,13 +21,13 @@ Reporter = Callable[["Session"], Iterator[tuple[str, Content | Callable[[], Cont
 function that makes it: if that fails, the files after it are written all the same."""
 
 REPORTERS = {
-    "html": "pipediag.reporters.html.page",
-    "csv": "pipediag.reporters.tables.csv",
-    "json": "pipediag.reporters.json",
-    "markdown": "pipediag.reporters.markdown",
-    "perfetto": "pipediag.reporters.perfetto.session",
+    "html": "pipediag.reporters.html.page:files",
+    "csv": "pipediag.reporters.tables:files",
+    "json": "pipediag.reporters:session_file",
+    "markdown": "pipediag.reporters.markdown:files",
+    "perfetto": "pipediag.reporters.perfetto.session:files",
 }
-"""The module whose `files` is the reporter; templates are loaded where they are written alone."""
+"""The module and its function; templates and pandas are loaded only where they are needed."""
 
 WRITTEN_BY_ANALYZE = ("html", "csv")
 """The session itself is written earlier, window by window, by whoever measures."""
@@ -54,7 +54,8 @@ def write_formats(session: Session, directory: Path, formats: Sequence[str]) -> 
     for name in formats:
         what = f"The {name} report"
         try:
-            reporter: Reporter = import_module(REPORTERS[name]).files
+            module, _, function = REPORTERS[name].partition(":")
+            reporter: Reporter = getattr(import_module(module), function)
             for file, content in reporter(session):
                 try:
                     _put(directory / file, content() if callable(content) else content)
@@ -70,6 +71,13 @@ def write_formats(session: Session, directory: Path, formats: Sequence[str]) -> 
     if failures:
         raise PipediagError("\n".join(failures)) from cause
     return written
+
+
+def session_file(session: Session) -> Iterator[tuple[str, str]]:
+    """Yield the session as JSON, from which all other reports can be made again."""
+    from pipediag.session.store import dump_session
+
+    yield SESSION_FILE, dump_session(session)
 
 
 def failure_of(what: str, error: Exception) -> str:

@@ -46,13 +46,14 @@ def build_validators(record: type[Record]) -> None:
 
 def _records_in(record: type[Record]) -> Iterator[type[Record]]:
     for field in record.model_fields.values():
-        for found in _parts(field.annotation):
+        for found in annotation_parts(field.annotation):
             if isinstance(found, type) and issubclass(found, Record):
                 yield found
                 yield from _records_in(found)
 
 
-def _parts(annotation: Any) -> Iterator[Any]:
+def annotation_parts(annotation: Any) -> Iterator[Any]:
+    """Yield a type annotation, and each type that it is made of."""
     yield annotation
     for argument in get_args(annotation):
-        yield from _parts(argument)
+        yield from annotation_parts(argument)

@@ -21,7 +21,7 @@ from pipediag.session.trace_report import TraceReport
 from pipediag.trace import hosts
 from pipediag.trace.hosts import ProfileReading
 from tests.probe import environment
-from tests.reporters.perfetto.profiles import gpu_profile
+from tests.reporters.profiles import gpu_profile
 
 
 @pytest.fixture

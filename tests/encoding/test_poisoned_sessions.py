@@ -24,11 +24,9 @@ from pipediag.gate.evaluation import evaluate
 from pipediag.gate.output import render
 from pipediag.gate.result import GateResult
 from pipediag.profiles import dump_trace_report
-from pipediag.reporters import json as json_reporter
-from pipediag.reporters import markdown
+from pipediag.reporters import markdown, session_file, tables
 from pipediag.reporters.html import page as html
 from pipediag.reporters.perfetto.writer import TraceWriter
-from pipediag.reporters.tables import csv as tables
 from pipediag.reporters.terminal import summary as terminal
 from pipediag.reporters.terminal import trace as trace_terminal
 from pipediag.runner.progress import ProgressLine
@@ -255,7 +253,7 @@ def test_no_cell_is_a_formula(pair: Pair) -> None:
 
 @every_variant
 def test_json_comes_back_as_it_was(pair: Pair, folder: Path) -> None:
-    [(_, text)] = json_reporter.files(pair.poisoned)
+    [(_, text)] = session_file(pair.poisoned)
 
     assert not acting(text)
     assert commands(text) == []

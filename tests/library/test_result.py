@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import gc
-import io
 import os
 import subprocess
 import sys
@@ -16,7 +14,7 @@ import pytest
 import pipediag
 from pipediag import _PLACES
 from pipediag.library.result import OwnDirectory, Result
-from pipediag.reporters.tables import csv as tables
+from pipediag.reporters import tables
 from pipediag.session.model import Session
 from pipediag.session.store import load_session, save_session
 from tests import factories
@@ -79,19 +77,7 @@ def test_a_file_in_the_way_is_reported(session: Session, tmp_path: Path) -> None
         Result(session, None).save(tmp_path / "taken")
 
 
-@pytest.mark.parametrize(
-    "name", [name.removesuffix(".csv") for name, _ in tables.files(factories.make_session())]
-)
-def test_a_table_has_the_rows_and_columns_of_its_file(session: Session, name: str) -> None:
-    pytest.importorskip("pandas")
-    [header, *rows] = csv.reader(io.StringIO(dict(tables.files(session))[f"{name}.csv"]()))
-    frame = Result(session, None).table(name)
-    assert list(frame.columns) == header
-    assert len(frame) == len(rows)
-
-
 def test_the_tables_have_names_of_their_own(session: Session) -> None:
-    pytest.importorskip("pandas")
     result = Result(session, None)
     assert list(result.findings["rule"]) == [finding.rule for finding in session.findings]
     assert session.pipeline is not None
@@ -104,14 +90,7 @@ def test_the_tables_have_names_of_their_own(session: Session) -> None:
     )
 
 
-def test_without_pandas_it_is_reported(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(pipediag.PipediagError, match="pandas is not installed"):
-        _ = Result(session, None).findings
-
-
 def test_the_text_of_a_stranger_does_not_act() -> None:
-    pytest.importorskip("pandas")
     result = Result(Session.model_validate(session_content(POISON)), None)
     assert not acting(repr(result))
     assert commands(repr(result)) == []

@@ -40,7 +40,7 @@ from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import GAP_CAUSES, GapCause, StepBasis
 from tests.measures.traces import make_split, make_trace
 from tests.records import make_pipeline
-from tests.reporters.perfetto.profiles import US, gpu_profile
+from tests.reporters.profiles import US, gpu_profile
 from tests.trace.builder import TraceBuilder
 
 MAP: IteratorKey = ("Root::Map", ("m",))

@@ -44,7 +44,6 @@ def lowest_interpreter() -> Path:
         "--resolution",
         "lowest-direct",
         tensorflow.replace("tensorflow", "tensorflow-cpu"),
-        *extras["pandas"],
     ]
     return _made(LOWEST, project["requires-python"].removeprefix(">="), options)
 

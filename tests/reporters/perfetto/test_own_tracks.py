@@ -6,7 +6,7 @@ import pytest
 
 from pipediag.reporters.perfetto.own_tracks import BUSY_INTERVALS
 from tests import factories
-from tests.reporters.perfetto.profiles import export, gpu_profile
+from tests.reporters.profiles import export, gpu_profile
 from tests.trace.builder import TraceBuilder
 
 

@@ -12,7 +12,7 @@ from pipediag.errors import PipediagError
 from pipediag.reporters.perfetto import write_perfetto
 from pipediag.trace.summary import summarise
 from tests import factories
-from tests.reporters.perfetto.profiles import US, Export, export, gpu_profile
+from tests.reporters.profiles import US, Export, export, gpu_profile
 from tests.trace.builder import TraceBuilder
 
 TRACES = Path(__file__).parents[4] / "shared" / "traces"

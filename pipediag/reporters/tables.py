@@ -1,0 +1,394 @@
+"""The session as tables: one function gives each as a DataFrame, and the CSV files are these.
+
+Columns are the fields of the records that docs/session.md lists, with the ends of an interval in
+two columns. Each table begins with the run's id, so that those of several runs can be put together.
+Times called `start_ms`, `at_ms` and `run_start_ms` are of one clock, which starts with the
+recording; steps have the number that `steps.csv` gives them.
+
+pandas is imported only where a table is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_origin
+
+from pipediag.encoding.markup import as_csv
+from pipediag.encoding.text import visible
+from pipediag.errors import PipediagError
+from pipediag.facts.devices import block_start_ms, profile_clock
+from pipediag.facts.embeddings import padding_percent, parts_ms
+from pipediag.facts.names import run_id
+from pipediag.measures.profile import all_gaps
+from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceGap, DeviceLaunches
+from pipediag.session.embeddings import Embedding, EmbeddingIds
+from pipediag.session.files import replacing
+from pipediag.session.findings import Finding
+from pipediag.session.host import HostSample, HotLine
+from pipediag.session.ledger import RunGain, RunPart
+from pipediag.session.loops import Loop
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation, OperationFunction
+from pipediag.session.record import Record, annotation_parts
+from pipediag.session.steps import Share, StepRow, Window
+from pipediag.session.trials import Trial, TrialBlock
+from pipediag.trace.summary import TraceSummary
+from pipediag.vocabulary import COPY_DIRECTIONS, GAP_CAUSES, POOLS, TABLE_PARTS
+
+if TYPE_CHECKING:
+    import pandas
+
+Row = dict[str, Any]
+
+
+def files(session: Session) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Yield each file's name and what makes its text, so that an error in one costs no other."""
+    for name in TABLES:
+        yield f"{name}.csv", partial(_text, session, name)
+
+
+def _text(session: Session, name: str) -> str:
+    return as_csv(table(session, name))
+
+
+def table(session: Session, name: str) -> pandas.DataFrame:
+    """Return the table that is `<name>.csv` in a report.
+
+    Characters that a terminal would obey or hide are spelled out: a session may be a stranger's.
+
+    Raises:
+        PipediagError: there is no such table.
+    """
+    if name not in TABLES:
+        raise PipediagError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}.")
+    frame = TABLES[name](session)
+    frame.insert(0, "run_id", run_id(session))
+    return frame
+
+
+def run_parts(session: Session) -> pandas.DataFrame:
+    """Return one row for each place that the run's time goes to."""
+    parts = session.run.parts if session.run else []
+    return _frame([_cells(RunPart, part) for part in parts], _cells(RunPart))
+
+
+def breakdown(session: Session) -> pandas.DataFrame:
+    """Return one row for each class of the step's time; the percents add up to 100."""
+    shares = session.breakdown or {}
+    rows = [{"class": name, **_cells(Share, share)} for name, share in shares.items()]
+    return _frame(rows, ("class", *_cells(Share)))
+
+
+def loops(session: Session) -> pandas.DataFrame:
+    """Return one row for each place that took batches."""
+    return _frame([_cells(Loop, loop) for loop in session.loops], _cells(Loop))
+
+
+def windows(session: Session) -> pandas.DataFrame:
+    """Return one row for each window; of the diagnosed loop with its steps in `steps.csv`."""
+    rows: list[Row] = []
+    for window in session.windows:
+        end_ms = window.start_ms + window.duration_ms
+        within = [
+            row.index
+            for row in session.step_rows
+            if row.window == window.kind and window.start_ms <= row.start_ms < end_ms
+        ]
+        first, last = min(within, default=None), max(within, default=None)
+        rows.append(_cells(Window, window) | {"first_step_index": first, "last_step_index": last})
+    return _frame(rows, (*_cells(Window), "first_step_index", "last_step_index"))
+
+
+def steps(session: Session) -> pandas.DataFrame:
+    """Return one row for each step that was timed."""
+    return _frame([_cells(StepRow, row) for row in session.step_rows], _cells(StepRow))
+
+
+def pipeline(session: Session) -> pandas.DataFrame:
+    """Return one row for each operation of the input pipeline, in the order of the data."""
+
+    def row(op: Operation | None) -> Row:
+        function = op.function if op is not None else None
+        return _cells(Operation, op) | _cells(OperationFunction, function, "function_")
+
+    found = session.pipeline
+    rows = [
+        {"position": position, **row(op), "bottleneck": op.id == found.bottleneck_op_id}
+        for position, op in enumerate(found.ops if found else [])
+        if found
+    ]
+    return _frame(rows, ("position", *row(None), "bottleneck"))
+
+
+def embeddings(session: Session) -> pandas.DataFrame:
+    """Return one row for each embedding table, with the ids of a few batches (`ids_`)."""
+
+    def row(found: Embedding | None) -> Row:
+        cells = _cells(Embedding, found)
+        # The field is about reading; what is copied, `copied_bytes_per_step` says.
+        cells["read_whole_on_lookup"] = cells.pop("copied_on_lookup")
+        cells["padding_percent"] = padding_percent(found) if found else None
+        for part in TABLE_PARTS:
+            cells[f"{part}_ms"] = parts_ms(session, [found], [part]) if found else None
+        return cells | _cells(EmbeddingIds, found.ids if found else None, "ids_")
+
+    return _frame(list(map(row, session.embeddings)), row(None))
+
+
+def findings(session: Session) -> pandas.DataFrame:
+    """Return one row for each finding, with its edit, its trial and its gain for the run."""
+
+    def row(finding: Finding | None) -> Row:
+        edit = finding.edit if finding else None
+        return {
+            **_cells(Finding, finding),
+            "edit_id": edit.id if edit else None,
+            "edit_label": edit.label if edit else None,
+            **_cells(Trial, finding.trial if finding else None, "trial_"),
+            **_cells(RunGain, finding.for_run if finding else None, "run_"),
+        }
+
+    return _frame(list(map(row, session.findings)), row(None))
+
+
+def evidence(session: Session) -> pandas.DataFrame:
+    """Return one row for each fact that a finding rests on.
+
+    `finding` is its row in `findings.csv`, from 0; `value` is the fact as text, and `number` as a
+    number where it is one.
+    """
+    rows = [
+        {
+            "finding": place,
+            "rule": finding.rule,
+            "op_id": finding.op_id,
+            "name": name,
+            "value": str(value).lower() if isinstance(value, bool) else value and str(value),
+            "number": value if type(value) in (int, float) else None,
+        }
+        for place, finding in enumerate(session.findings)
+        for name, value in finding.evidence.items()
+    ]
+    return _frame(rows, ("finding", "rule", "op_id", "name", "value", "number"))
+
+
+def trials(session: Session) -> pandas.DataFrame:
+    """Return one row for each block of a trial; those of evaluations come last."""
+    runs = [session.trials] if session.trials else []
+    rows = [
+        _cells(TrialBlock, block) | {"loop": run.loop_id, "start_ms": block_start_ms(run, block)}
+        for run in (*runs, *session.evaluation_trials)
+        for block in run.blocks
+    ]
+    return _frame(rows, (*_cells(TrialBlock), "loop", "start_ms"))
+
+
+def gaps(session: Session) -> pandas.DataFrame:
+    """Return one row for each idle gap, with its place among the run's times and steps."""
+    clock = profile_clock(session)
+    rows = [
+        {
+            **_gap(device, gap),
+            "run_start_ms": clock.run_ms(gap.start_ms) if clock else None,
+            "step_index": clock.step_index(gap.step) if clock else None,
+        }
+        for device in session.devices
+        for gap in device.gaps
+    ]
+    return _frame(rows, (*_gap(None, None), "run_start_ms", "step_index"))
+
+
+def devices(session: Session) -> pandas.DataFrame:
+    """Return one row for each device of the run's profile."""
+    return device_table(session.devices)
+
+
+def device_table(found: Sequence[DeviceActivity]) -> pandas.DataFrame:
+    """Return one row for each device; idle time by cause and `noise_ms` add up to `idle_ms`."""
+
+    def row(device: DeviceActivity | None) -> Row:
+        copies = {one.direction: one for one in device.copies} if device else {}
+        cells = _cells(DeviceActivity, device, leaving_out={"causes_ms"})
+        cells |= _by_cause(device.causes_ms if device else {}, "idle_{}_ms")
+        cells |= _cells(DeviceLaunches, device.launches if device else None, "launches_")
+        for direction in COPY_DIRECTIONS:
+            one, prefix = copies.get(direction), f"{direction}_copy_"
+            cells |= _cells(DeviceCopies, one, prefix, leaving_out={"direction"})
+        return cells
+
+    return _frame(list(map(row, found)), row(None))
+
+
+def copies(session: Session) -> pandas.DataFrame:
+    """Return one row for each device and direction of copies."""
+    rows = [
+        _of_device(device) | _cells(DeviceCopies, one)
+        for device in session.devices
+        for one in device.copies
+    ]
+    return _frame(rows, (*_of_device(None), *_cells(DeviceCopies)))
+
+
+def host(session: Session) -> pandas.DataFrame:
+    """Return one row for each reading of the host's sensors."""
+
+    def row(sample: HostSample | None) -> Row:
+        pools = sample.pools_percent if sample else {}
+        cells = _cells(HostSample, sample, leaving_out={"pools_percent"})
+        return cells | {f"{pool}_cpu_percent_of_a_core": pools.get(pool) for pool in POOLS}
+
+    return _frame(list(map(row, session.host_samples)), row(None))
+
+
+def hot_python(session: Session) -> pandas.DataFrame:
+    """Return one row for each line of Python that was seen running."""
+    lines = session.host.hot_python if session.host else []
+    return _frame([_cells(HotLine, line) for line in lines], _cells(HotLine))
+
+
+TABLES: dict[str, Callable[[Session], pandas.DataFrame]] = {
+    "run": run_parts,
+    "breakdown": breakdown,
+    "loops": loops,
+    "windows": windows,
+    "steps": steps,
+    "pipeline": pipeline,
+    "embeddings": embeddings,
+    "findings": findings,
+    "evidence": evidence,
+    "trials": trials,
+    "gaps": gaps,
+    "devices": devices,
+    "copies": copies,
+    "host": host,
+    "hot_python": hot_python,
+}
+
+
+def write_gaps(path: Path, summaries: Sequence[tuple[str, TraceSummary]]) -> None:
+    """Write every idle gap of a profile's devices as one table, piece by piece.
+
+    A session keeps the longest gaps of a device; this table has all from the floor on, device by
+    device in order of time. A profile alone knows no operations and lines of a script.
+
+    Args:
+        path: the CSV file, replaced whole or not at all.
+        summaries: with the host of each; where there is only one, the host is not shown.
+
+    Raises:
+        PipediagError: a file cannot be written.
+    """
+    with replacing(path) as file:
+        file.write(as_csv(_frame([], _gap(None, None))).encode())
+        for host_name, summary in summaries:
+            for frame in _all_gaps(summary, host_name if len(summaries) > 1 else None):
+                file.write(as_csv(frame, header=False).encode())
+
+
+def _all_gaps(summary: TraceSummary, host_name: str | None) -> Iterator[pandas.DataFrame]:
+    for device in summary.devices:
+        for places, found in all_gaps(device, summary):
+            count = len(places)
+            times = zip(GAP_CAUSES, zip(*found.causes_ms, strict=True), strict=True)
+            yield _of_columns(
+                {
+                    **dict.fromkeys(_gap(None, None), [None] * count),
+                    "device": [device.name] * count,
+                    "device_kind": [device.kind] * count,
+                    "host": [host_name] * count,
+                    "start_ms": found.start_ms,
+                    "duration_ms": found.duration_ms,
+                    "cause": found.cause,
+                    "iterator": [one[0] if one else None for one in found.iterator],
+                    "buffered_elements": found.buffered_elements,
+                    "doing": found.doing,
+                    "step": found.step,
+                    **{f"{cause}_ms": list(of_cause) for cause, of_cause in times},
+                }
+            )
+
+
+def _gap(device: DeviceActivity | None, gap: DeviceGap | None) -> Row:
+    return {
+        **_of_device(device),
+        **_cells(DeviceGap, gap, leaving_out={"causes_ms"}),
+        **_by_cause(gap.causes_ms if gap else {}, "{}_ms"),
+    }
+
+
+def _of_device(device: DeviceActivity | None) -> Row:
+    kind, host_name = (device.kind, device.host) if device else (None, None)
+    return {"device": device and device.name, "device_kind": kind, "host": host_name}
+
+
+def _by_cause(causes_ms: dict[str, float], column: str) -> Row:
+    """Return a cell for each cause: 0 for one that has no part, None where nothing is known."""
+    missing = 0.0 if causes_ms else None
+    return {column.format(cause): causes_ms.get(cause, missing) for cause in GAP_CAUSES}
+
+
+def _frame(rows: Sequence[Row], columns: Iterable[str]) -> pandas.DataFrame:
+    return _of_columns({name: [row.get(name) for row in rows] for name in columns})
+
+
+def _of_columns(columns: Mapping[str, Sequence[Any]]) -> pandas.DataFrame:
+    """Return columns as a DataFrame in which whole numbers stay whole beside missing values."""
+    import pandas
+
+    series = {}
+    for name, values in columns.items():
+        kinds = {type(value) for value in values if value is not None}
+        whole = {int: "Int64", bool: "boolean"}.get(kinds.pop()) if len(kinds) == 1 else None
+        shown = [visible(value) if isinstance(value, str) else value for value in values]
+        series[name] = pandas.Series(shown, dtype=whole)
+    return pandas.DataFrame(series)
+
+
+def _cells(
+    kind: type[Record],
+    record: Record | None = None,
+    prefix: str = "",
+    leaving_out: Collection[str] = (),
+) -> Row:
+    """Return the record's fields as cells; without a record, the columns with nothing in them.
+
+    An interval has a column for each end; texts in a list and named values are joined. Other
+    records and lists are left out: they have tables of their own.
+    """
+    row: Row = {}
+    for name, how in _fields(kind):
+        if name in leaving_out:
+            continue
+        value = getattr(record, name, None)
+        if how == "interval":
+            row[f"{prefix}{name}_low"], row[f"{prefix}{name}_high"] = value or (None, None)
+        elif how == "texts":
+            row[prefix + name] = None if value is None else " ".join(value)
+        elif how == "named":
+            pairs = (value or {}).items()
+            row[prefix + name] = "; ".join(f"{key}={one}" for key, one in pairs)
+        else:
+            row[prefix + name] = value
+    return row
+
+
+@cache
+def _fields(kind: type[Record]) -> list[tuple[str, str]]:
+    """Return the name of each field that makes a column, and what it holds."""
+    found = ((name, _holds(field.annotation)) for name, field in kind.model_fields.items())
+    return [(name, holds) for name, holds in found if holds]
+
+
+def _holds(annotation: Any) -> str | None:
+    parts = list(annotation_parts(annotation))
+    origins = {get_origin(part) for part in parts}
+    if list in origins:
+        return "texts" if list[str] in parts else None
+    if dict in origins:
+        return "named"
+    if tuple in origins:
+        return "interval"
+    is_record = any(isinstance(one, type) and one.__module__ != "builtins" for one in parts)
+    return None if is_record else "value"

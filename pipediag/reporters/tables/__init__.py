@@ -1,1 +1,0 @@
-"""The CSV files beside a session."""

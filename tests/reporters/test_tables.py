@@ -1,0 +1,311 @@
+"""Tables of a session, and of a profile alone, as DataFrames and as CSV files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pandas
+import pytest
+
+from pipediag.encoding.markup import as_csv
+from pipediag.errors import PipediagError
+from pipediag.facts.names import run_id
+from pipediag.measures import profile as measured
+from pipediag.measures.profile import describe_devices
+from pipediag.reporters.tables import TABLES, device_table, files, table, write_gaps
+from pipediag.session.embedding_cost import FusedParts, PartName
+from pipediag.session.ledger import RunGain
+from pipediag.session.model import Session
+from pipediag.session.steps import StepRow
+from pipediag.trace.summary import TraceSummary, summarise
+from tests import factories
+from tests.reporters import devices, sessions, trial_sessions
+from tests.reporters.profiles import gpu_profile
+from tests.rules.ids import make_ids
+from tests.trace.cuda import CudaProfile
+
+
+def read(session: Session, name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(dict(files(session))[f"{name}.csv"]())))
+
+
+def profiled(**overrides: object) -> Session:
+    """Forty steps of the baseline and ten of the profile, with a gap in its second and third."""
+    profile = [
+        StepRow(
+            index=40 + n,
+            window="profile",
+            block=0,
+            start_ms=4500.0 + 12.0 * n,
+            duration_ms=12.0,
+            input_wait_ms=None,
+            batches=1,
+        )
+        for n in range(10)
+    ]
+    gaps = [
+        devices.make_gap(start_ms=13.0, duration_ms=2.0, step=1),
+        devices.make_gap(start_ms=30.0, duration_ms=1.0, step=2),
+    ]
+    values = {
+        "step_rows": [*factories.make_step_rows(), *profile],
+        "devices": [devices.make_gpu(gaps=gaps)],
+        **overrides,
+    }
+    return factories.make_session(**values)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_each_table_begins_with_the_run_and_has_a_header_when_it_is_empty(name: str) -> None:
+    session = profiled()
+    frame, empty = table(session, name), table(sessions.nothing_measured(), name)
+
+    assert list(frame.columns) == list(empty.columns)
+    assert frame.columns.is_unique
+    assert frame.columns[0] == "run_id"
+    assert set(frame["run_id"]) <= {run_id(session)}
+    assert len(empty) == 0
+    assert as_csv(empty).count("\n") == 1
+
+
+def test_a_run_has_an_id_of_its_own() -> None:
+    session = factories.make_session()
+    assert run_id(session) == run_id(factories.make_session())
+    others = [
+        session.model_copy(update={"wall_s": session.wall_s + 0.001}),
+        session.model_copy(update={"created_at": "2026-01-02T03:04:06+00:00"}),
+    ]
+    assert len({run_id(one) for one in (session, *others)}) == 3
+
+
+def test_an_unknown_table_is_refused() -> None:
+    with pytest.raises(PipediagError, match="no table 'nothing'"):
+        table(factories.make_session(), "nothing")
+
+
+def test_rows_are_the_records_of_the_session() -> None:
+    session = profiled(run=factories.make_run())
+
+    assert list(table(session, "steps")["duration_ms"][:40]) == [10.0] * 40
+    operations = table(session, "pipeline")
+    assert session.pipeline is not None
+    assert list(operations["id"]) == [op.id for op in session.pipeline.ops]
+    assert list(operations["bottleneck"]) == [False, True, False, False]
+    assert list(table(session, "copies")["direction"]) == ["host_to_device", "set"]
+    assert list(table(session, "loops")["steps"]) == [60]
+    assert table(session, "breakdown")["percent"].sum() == pytest.approx(100)
+    assert table(session, "host")["tf_data_cpu_percent_of_a_core"][0] == 95.0
+    assert session.host is not None
+    assert len(table(session, "hot_python")) == len(session.host.hot_python)
+    ledger = table(session, "run")
+    assert list(ledger["part"]) == [
+        "startup", "before_training", "before_training", "steps", "epoch_end"
+    ]  # fmt: skip
+    assert (ledger["ci95_percent_low"].iloc[-1], ledger["percent"].iloc[-1]) == (49.0, 50.0)
+
+
+def test_missing_is_an_empty_cell_truth_is_spelled_and_whole_numbers_are_whole() -> None:
+    session = profiled()
+    [loop] = read(session, "loops")
+    assert (loop["diagnosed"], loop["steps"], loop["beside"]) == ("true", "60", "")
+    whole = {
+        "steps": ["index", "block", "batches"],
+        "gaps": ["step", "step_index"],
+        "windows": ["steps", "first_step_index", "last_step_index"],
+        "copies": ["count", "bytes"],
+        "evidence": ["finding"],
+    }
+    for name, columns in whole.items():
+        for column in columns:
+            assert str(table(session, name)[column].dtype) == "Int64", (name, column)
+            assert not [row for row in read(session, name) if "." in row[column]]
+
+
+def test_quotes_line_ends_and_commas_come_back() -> None:
+    advice = 'say "a, b"\nand c'
+    session = factories.make_session(findings=[factories.make_finding(advice=advice)])
+
+    assert read(session, "findings")[0]["advice"] == advice
+
+
+def test_a_finding_has_its_edit_its_trial_and_its_gain_for_the_run() -> None:
+    gain = RunGain(
+        speedup=1.25, ci95=(1.2, 1.3), before_s=20, after_s=16, basis="measured", scope="run"
+    )
+    [first, *others] = trial_sessions.everything_tried().findings
+    first = first.model_copy(update={"for_run": gain})
+    frame = table(factories.make_session(findings=[first, *others]), "findings").set_index("rule")
+
+    tried = frame.loc["parallel-map"]
+    assert tried["edit_id"] == "parallel-map:map_0"
+    assert (tried["trial_state"], tried["trial_blocks"]) == ("confirmed", 8)
+    assert (tried["trial_ci95_low"], tried["trial_ci95_high"]) == (1.88, 2.01)
+    assert (tried["run_speedup"], tried["run_ci95_low"], tried["run_after_s"]) == (1.25, 1.2, 16.0)
+    assert frame.loc["random-map", ["edit_id", "run_speedup"]].isna().all()
+
+
+def test_one_row_for_each_block_of_a_trial_those_of_evaluations_last() -> None:
+    session = trial_sessions.pipeline_only()
+    assert session.trials is not None
+    of_evaluation = session.trials.model_copy(update={"loop_id": "loop_1"})
+    session = session.model_copy(update={"evaluation_trials": [of_evaluation]})
+    frame = table(session, "trials")
+
+    assert list(zip(frame["arm"][:2], frame["round"][:2], strict=True)) == [
+        ("base", 0), ("parallel-map:map_0", 0)
+    ]  # fmt: skip
+    count = len(session.trials.blocks)
+    assert list(frame["loop"]) == [session.trials.loop_id] * count + ["loop_1"] * count
+
+
+def test_evidence_is_one_row_a_fact() -> None:
+    finding = factories.make_finding(
+        evidence={"calls": 3, "share": 0.5, "calls_python": True, "kind": "map", "none": None}
+    )
+    first = factories.make_finding("first", evidence={})
+    rows = read(factories.make_session(findings=[first, finding]), "evidence")
+
+    assert [(row["name"], row["value"], row["number"]) for row in rows] == [
+        ("calls", "3", "3.0"),
+        ("share", "0.5", "0.5"),
+        ("calls_python", "true", ""),
+        ("kind", "map", ""),
+        ("none", "", ""),
+    ]
+    assert {(row["finding"], row["rule"]) for row in rows} == {("1", finding.rule)}
+
+
+def test_embeddings_have_the_ids_that_were_seen_and_what_each_part_takes() -> None:
+    ids = make_ids(outside=3, incomplete="1 of 2 lookups was not told.")
+    seen = factories.make_embedding(ids=ids, copied_on_lookup=True, copied_bytes_per_step=0)
+    unseen = factories.make_embedding(layer="other", ids_missing="A loop.")
+    cost = factories.make_embedding_cost(("update", 4.0), ("lookup", 1.0), ("rest", 2.0))
+    session = factories.make_session(embeddings=[seen, unseen], embedding_cost=cost)
+    first, second = read(session, "embeddings")
+
+    assert (first["dtype"], first["ids_dtype"], first["ids_outside"]) == ("float32", "int64", "3")
+    assert (first["read_whole_on_lookup"], first["copied_bytes_per_step"]) == ("true", "0")
+    assert (first["update_ms"], first["lookup_ms"], first["copy_ms"]) == ("4.0", "1.0", "0.0")
+    assert (second["ids_batches"], second["ids_missing"], second["update_ms"]) == (
+        "",
+        "A loop.",
+        "",
+    )
+
+
+def test_what_xla_fused_with_other_parts_is_no_zero() -> None:
+    parts = [PartName(part="lookup", layer="embedding"), PartName(part="rest")]
+    fused = FusedParts(parts=parts, ms=2.0, percent=20.0)
+    cost = factories.make_embedding_cost(("update", 6.0), ("not_told", 2.0), fused=[fused])
+    session = factories.make_session(embeddings=[factories.make_embedding()], embedding_cost=cost)
+    [row] = read(session, "embeddings")
+
+    assert (row["update_ms"], row["lookup_ms"], row["copy_ms"]) == ("6.0", "", "0.0")
+
+
+def test_a_gap_is_joined_to_its_step() -> None:
+    session = profiled()
+    joined = table(session, "gaps").merge(
+        table(session, "steps"), left_on=["run_id", "step_index"], right_on=["run_id", "index"]
+    )
+
+    assert list(joined["index"]) == [41, 42]
+    into = joined["run_start_ms"] - joined["start_ms_y"]
+    assert ((into >= 0) & (into <= joined["duration_ms_y"])).all()
+
+
+def test_gaps_that_do_not_lie_in_their_steps_are_joined_to_none() -> None:
+    gaps = [devices.make_gap(start_ms=100.0, step=1), devices.make_gap(start_ms=70.0, step=0)]
+    frame = table(profiled(devices=[devices.make_gpu(gaps=gaps)]), "gaps")
+
+    assert frame[["step_index", "run_start_ms"]].isna().all(axis=None)
+
+
+def test_a_window_says_its_steps() -> None:
+    frame = table(profiled(), "windows").set_index("kind")[["first_step_index", "last_step_index"]]
+
+    assert list(frame.loc["baseline"]) == [0, 39]
+    assert list(frame.loc["profile"]) == [40, 49]
+    assert frame.loc["warmup"].isna().all()
+
+
+def test_idle_time_is_divided_among_the_causes_and_short_gaps() -> None:
+    row = device_table([devices.make_gpu()]).iloc[0]
+    causes = [name for name in row.index if name.startswith("idle_") and name.endswith("_ms")]
+    assert (
+        sum(row[name] for name in causes if name != "idle_ms") + row["noise_ms"] == row["idle_ms"]
+    )
+
+    gaps = [devices.make_gap(), devices.make_gap(causes_ms={})]
+    first, second = read(factories.make_session(devices=[devices.make_gpu(gaps=gaps)]), "gaps")
+    assert (first["input_ms"], first["launch_ms"], first["copy_ms"]) == ("28.0", "2.0", "0.0")
+    assert second["input_ms"] == ""
+
+
+def test_a_device_has_its_copies_by_direction_and_its_launches() -> None:
+    frame = device_table([devices.make_gpu(), devices.make_cpu()])
+
+    assert list(frame["host_to_device_copy_bytes"].dropna()) == [70_000_000]
+    assert frame[["set_copy_bytes", "device_to_host_copy_count"]].isna().all(axis=None)
+    assert list(frame["launches_per_s"].dropna()) == [2640.0]
+
+
+def written(directory: Path, *summaries: tuple[str, TraceSummary]) -> list[dict[str, str]]:
+    path = directory / "gaps.csv"
+    write_gaps(path, summaries)
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_a_gap_of_a_profile_is_what_the_report_says_of_it(tmp_path: Path) -> None:
+    summary = summarise(gpu_profile().save(tmp_path))
+    of_session = read(factories.make_session(devices=describe_devices(summary, None, {})), "gaps")
+    found = written(tmp_path, ("vm", summary))
+
+    only_of_a_run = {"run_id", "run_start_ms", "step_index"}
+    assert found == [
+        {name: cell for name, cell in row.items() if name not in only_of_a_run}
+        for row in of_session
+    ]
+    assert [row["step"] for row in found] == ["0", "0", "1"]
+    assert (found[1]["cause"], found[1]["iterator"]) == ("input", "Root::Map")
+
+
+def test_no_gap_of_a_profile_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measured, "MOST_GAPS", 10)
+    monkeypatch.setattr("pipediag.measures.profile._AT_ONCE", 7)
+    profile = CudaProfile()
+    profile.steps(0, 5_000)
+    for start in range(0, 5_000, 100):
+        profile.kernel((start, start + 20), device=0)
+        profile.kernel((start, start + 50), device=1)
+    summary = summarise(profile.save(tmp_path))
+
+    found = pandas.DataFrame(written(tmp_path, ("vm", summary)))
+
+    report = describe_devices(summary, None, {})
+    assert [(device.gap_count, len(device.gaps)) for device in report] == [(50, 10)] * 2
+    assert list(found["device"]) == ["GPU:0"] * 50 + ["GPU:1"] * 50
+    assert list(found["start_ms"].astype(float)) == [
+        *(start / 1e3 for start in range(20, 5_000, 100)),
+        *(start / 1e3 for start in range(50, 5_000, 100)),
+    ]
+    idle_ms = found["duration_ms"][:50].astype(float).sum()
+    assert idle_ms == pytest.approx(report[0].idle_ms - report[0].noise_ms)
+
+
+def test_hosts_are_named_where_there_are_several(tmp_path: Path) -> None:
+    summary = summarise(gpu_profile().save(tmp_path))
+
+    found = written(tmp_path, ("a", summary), ("b", summary))
+    assert [row["host"] for row in found] == ["a"] * 3 + ["b"] * 3
+    assert written(tmp_path) == []
+
+
+def test_a_table_of_gaps_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(PipediagError, match="Could not write"):
+        write_gaps(tmp_path / "file" / "gaps.csv", [])
