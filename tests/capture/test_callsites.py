@@ -1,15 +1,30 @@
+"""Lines and functions of the user: whose a file is, what called, and what a wrapper hides."""
+
 from __future__ import annotations
 
-import operator
+import functools
+import inspect
 import sys
 import threading
+import weakref
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
+from typing import Any
 
 import pytest
 
 from pipediag.capture import callsites
-from pipediag.capture.callsites import CallSite, call_site, is_pipediags, is_users, package_of
+from pipediag.capture.callsites import (
+    CallSite,
+    call_site,
+    is_pipediags,
+    is_users,
+    locals_of,
+    package_of,
+    place_of,
+    source_location,
+    unwrap,
+)
 
 SITE = "/opt/python/lib/python3.11/site-packages"
 
@@ -98,14 +113,6 @@ def test_a_fit_of_the_torch_backend_is_the_users_line() -> None:
     assert eval("run()", names) == CallSite("/home/me/train.py", 2, "run", by_framework=True)
 
 
-def test_an_installed_package_of_the_users_own_keeps_its_lines() -> None:
-    names: dict[str, object] = {"call_site": call_site}
-    exec(compiled(f"{SITE}/my_models/train.py", "def run():\n    return call_site()\n"), names)
-    exec(compiled("/home/me/main.py", "def main():\n    return run()\n"), names)
-
-    assert eval("main()", names) == CallSite(f"{SITE}/my_models/train.py", 2, "run", False)
-
-
 def test_no_users_code_on_the_stack() -> None:
     found: list[CallSite | None] = [CallSite("", 0, "", False)]
     names: dict[str, object] = {"call_site": call_site, "found": found}
@@ -116,13 +123,6 @@ def test_no_users_code_on_the_stack() -> None:
     thread.join()
 
     assert found == [None]
-
-
-def test_own_frames_are_left_out() -> None:
-    seen = list(map(operator.attrgetter("f_code"), callsites.frames()))
-
-    assert seen[0] is sys._getframe().f_code
-    assert callsites.__file__ not in {code.co_filename for code in seen}
 
 
 def test_a_library_in_a_folder_of_its_own_is_installed(
@@ -145,3 +145,147 @@ def test_the_scripts_own_folder_is_the_users_whatever_lies_in_it(
     (records / "RECORD").write_text("mine.py,,\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     assert package_of(str(tmp_path / "mine.py")) is None
+
+
+def plain(x: int) -> int:
+    return x
+
+
+@functools.wraps(plain)
+def decorated(*args: Any) -> int:
+    return plain(*args)
+
+
+class Traced:
+    """Looks like a tf.function."""
+
+    python_function = staticmethod(plain)
+
+    def __call__(self, *args: Any) -> int:
+        return plain(*args)
+
+
+class Callable:
+    def __call__(self, x: int) -> int:
+        return x
+
+    def method(self, x: int) -> int:
+        return x
+
+
+class WrappingItself:
+    @property
+    def __wrapped__(self) -> WrappingItself:
+        return self
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        plain,
+        decorated,
+        functools.partial(plain, 1),
+        functools.partial(functools.partial(decorated), 1),
+        functools.lru_cache(plain),
+        Traced(),
+        functools.partial(Traced()),
+    ],
+)
+def test_the_plain_function_is_found(function: Any) -> None:
+    assert unwrap(function) is plain
+
+
+def test_methods_and_callable_objects() -> None:
+    assert unwrap(Callable().method) is Callable.method
+    assert unwrap(Callable()) is Callable.__call__
+
+
+@pytest.mark.parametrize("thing", [len, None, 3, "text"])
+def test_things_without_python_code_stay_as_they_are(thing: Any) -> None:
+    assert unwrap(thing) is thing
+
+
+def test_location() -> None:
+    line = plain.__code__.co_firstlineno
+
+    assert source_location(functools.partial(plain, 1)) == f"{__file__}:{line} plain"
+    assert source_location(len) == "len"
+
+
+class Held:
+    """Stands for what a frame has in a variable."""
+
+
+def calling_frame() -> FrameType:
+    frame = inspect.currentframe()
+    assert frame is not None
+    assert frame.f_back is not None
+    return frame.f_back
+
+
+def test_what_a_variable_held_goes_when_the_frame_lets_go_of_it() -> None:
+    iterator = Held()
+    gone = weakref.ref(iterator)
+
+    assert locals_of(calling_frame())["iterator"] is iterator
+    iterator = Held()
+
+    assert gone() is None
+    assert locals_of(calling_frame())["iterator"] is iterator
+
+
+def test_variables_of_a_module_are_left_alone() -> None:
+    module: dict[str, object] = {"calling_frame": calling_frame, "locals_of": locals_of}
+    exec("kept = 1\nread = locals_of(calling_frame())", module)
+
+    assert module["kept"] == 1
+    assert isinstance(module["read"], dict)
+    assert module["read"]["kept"] == 1
+
+
+HERE = __file__
+FRAMEWORKS_CALL = CallSite("train.py", 20, "<module>", by_framework=True)
+
+
+@pytest.fixture
+def called_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callsites, "call_site", lambda: FRAMEWORKS_CALL)
+
+
+def step(batch: Any) -> Any:
+    return batch
+
+
+@pytest.mark.usefixtures("called_from")
+def test_a_function_of_the_scripts_is_where_it_is_defined() -> None:
+    line = step.__code__.co_firstlineno
+
+    assert place_of(step) == ("step", CallSite(HERE, line, "step", by_framework=False))
+    assert place_of(functools.partial(step, 1)) == place_of(step)
+
+
+@pytest.mark.usefixtures("called_from")
+def test_a_frameworks_function_is_where_it_is_called() -> None:
+    library: dict[str, Any] = {}
+    file = "/usr/lib/site-packages/keras/src/trainer.py"
+    exec(compile("def one_step(): ...", file, "exec"), library)
+
+    assert place_of(library["one_step"]) == ("one_step", FRAMEWORKS_CALL)
+
+
+@pytest.mark.usefixtures("called_from")
+def test_what_has_no_code_is_named_by_its_class() -> None:
+    assert place_of(len) == ("len", FRAMEWORKS_CALL)
+    assert place_of(5) == ("int", FRAMEWORKS_CALL)
+
+
+@pytest.mark.usefixtures("called_from")
+def test_a_name_that_is_no_text_is_none() -> None:
+    class Odd:
+        __qualname__ = "Odd"  # type: ignore[assignment]
+
+        def __init__(self) -> None:
+            self.__qualname__ = ["not", "a", "name"]
+            self.__code__ = None
+
+    assert place_of(Odd()) == ("Odd", FRAMEWORKS_CALL)

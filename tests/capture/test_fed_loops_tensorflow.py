@@ -1,4 +1,4 @@
-"""Loops whose batches come from Python: arrays, slices, tensors, and no tf.data iterator."""
+"""Loops that Python feeds, that call Keras within their steps, or that draw from two datasets."""
 
 from __future__ import annotations
 
@@ -130,3 +130,106 @@ def test_tables_of_a_model_that_is_given_arrays(capturing: Capturing) -> None:
     assert table.ids is not None, table.ids_missing
     assert table.ids.unique == 64
     assert run.loop("on batch").steps > 0
+
+
+pytestmark = pytest.mark.tensorflow
+
+GAN_OVER_A_DATASET = """
+    import numpy as np
+    import tensorflow as tf
+    import keras
+
+    x, y = np.ones((120, 4), "float32"), np.ones((120, 1), "float32")
+    sampler = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4)])
+    judge = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    judge.compile("sgd", "mse")
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(4)
+    for epoch in range(100):
+        for real, label in data:  # loop
+            made = sampler.predict(real, verbose=0)  # predict
+            judge.train_on_batch(real, label)  # discriminator
+            judge.train_on_batch(made, label)
+        judge.evaluate(x, y, verbose=0)  # evaluate
+"""
+
+
+def test_a_gan_that_reads_a_dataset_and_predicts_is_measured(capturing: Capturing) -> None:
+    run = capturing(GAN_OVER_A_DATASET)
+    assert run.recording.outcome == "stopped", run.stderr
+    loop = run.loop("loop")
+    assert (loop.role, loop.from_python) == ("training", False)
+    assert {"warmup", "baseline", "stacks", "profile"} <= run.kinds(loop)
+    assert run.loops("discriminator") == []
+    assert run.loop("predict").role == "predict"
+    assert run.loop("evaluate").role == "evaluate"
+    (call,) = loop.nested
+    assert (call.what, call.line) == ("predict", run.line("predict"))
+    assert loop.epoch_seams, "an epoch's evaluation comes between its steps and the next one's"
+    assert loop.seams <= 2 + len(loop.epoch_seams)
+    assert run.loop("evaluate").steps == 4 * len(loop.epoch_seams)
+
+
+pytestmark = pytest.mark.tensorflow
+
+SEVERAL = """
+    import time
+    import numpy as np
+    import tensorflow as tf
+
+    x = np.ones((480, 4), "float32")
+    fast = tf.data.Dataset.from_tensor_slices(x).batch(8)
+    asleep = lambda row: tf.py_function(lambda row: (time.sleep(0.02), row)[1], [row], tf.float32)
+    slow = fast.map(asleep)  # asleep
+    weights = tf.Variable(tf.zeros([4, 1]))
+
+    @tf.function
+    def train(one, other):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((one @ weights - 1) ** 2 + (other @ weights) ** 2)
+        weights.assign_sub(0.01 * tape.gradient(loss, weights))
+
+    for epoch in range(3):
+        for one, other in zip(fast, slow):  # zip
+            train(one, other)
+        for one in fast:  # validation
+            tf.reduce_mean(one @ weights).numpy()
+
+    others = iter(slow.repeat())  # others
+    for epoch in range(3):
+        for one in fast:  # next
+            train(one, next(others))
+"""
+
+
+@pytest.fixture(scope="module")
+def several(capturing: Capturing) -> Captured:
+    return capturing(SEVERAL, run_to_end=True)
+
+
+@pytest.mark.parametrize("mark", ["zip", "next"])
+def test_the_loop_is_measured_with_both_waits(several: Captured, mark: str) -> None:
+    assert several.status == 0, several.stderr
+    loop = several.loop(mark)
+    assert (loop.role, loop.steps, loop.iterators) == ("training", 180, 3)
+    assert len(loop.epoch_seams) == 2
+    assert {"warmup", "baseline", "stacks", "profile"} <= several.kinds(loop)
+    for block in several.baseline(loop).blocks:
+        assert block.gaps_us == []
+        assert len(block.waits_ns) == len(block.durations_ns)
+    assert loop.untried is not None
+
+
+@pytest.mark.parametrize("mark", ["zip", "next"])
+def test_its_pipeline_is_the_one_that_is_waited_for(several: Captured, mark: str) -> None:
+    above = several.recording.upstream(several.loop(mark).root_op_id)
+    assert several.operation("asleep").id in {operation.id for operation in above}
+    assert any(
+        snapshot.loop_id == several.loop(mark).id for snapshot in several.recording.snapshots
+    )
+
+
+def test_what_is_drawn_from_beside_it_is_no_loop_that_evaluates(several: Captured) -> None:
+    others = several.loop("others")
+    assert (others.role, others.part_of) == ("other", several.loop("next").id)
+    assert several.loop("validation").role == "validation"
+    assert several.loop("validation").part_of is None

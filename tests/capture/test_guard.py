@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from pipediag.capture.guard import Guard
+from pipediag.capture.signals import is_of_a_signal_handler, let_pass
 
 
 class OursError(Exception):
@@ -96,15 +99,6 @@ def test_an_error_in_what_must_not_be_missing_lets_all_step_aside() -> None:
     ]
 
 
-def test_what_can_not_be_measured_is_given_up_without_an_error() -> None:
-    stage = Stage()
-    ended: list[str] = []
-    stage.guard.when_given_up(lambda: ended.append("timeline"))
-    stage.guard.give_up()
-    assert stage.hooked(4) == 8
-    assert (stage.calls, stage.notes, ended) == (["original"], [], ["timeline"])
-
-
 def test_an_error_of_the_script_passes_and_the_original_is_called_once() -> None:
     stage = Stage()
     with pytest.raises(UsersError, match="negative"):
@@ -118,35 +112,6 @@ def test_a_stop_of_ours_passes() -> None:
     stage.fails = Stop()
     with pytest.raises(Stop):
         stage.hooked(4)
-    assert stage.notes == []
-
-
-def test_an_error_that_cannot_be_shown_is_noted_all_the_same() -> None:
-    class HiddenError(Exception):
-        def __str__(self) -> str:
-            raise ValueError
-
-    stage = Stage()
-    stage.fails = HiddenError()
-    assert stage.hooked(4) == 8
-    assert stage.notes[0].endswith("HiddenError: it can't be shown")
-
-
-def test_what_a_signal_handler_of_the_script_raises_is_the_scripts() -> None:
-    def handler(*_: Any) -> None:
-        raise UsersError("time is up")
-
-    def begins(_: int) -> None:
-        os.kill(os.getpid(), signal.SIGUSR1)
-
-    stage = Stage()
-    usual = signal.signal(signal.SIGUSR1, handler)
-    try:
-        entered = stage.guard.entry("being interrupted", begins)
-        with pytest.raises(UsersError, match="time is up"):
-            entered(1)
-    finally:
-        signal.signal(signal.SIGUSR1, usual)
     assert stage.notes == []
 
 
@@ -228,3 +193,92 @@ def test_what_no_hook_takes_back_is_told_of_the_dismissal_once() -> None:
     stage.guard.dismiss()
     stage.guard.dismiss()
     assert told == ["left"]
+
+
+class TimeIsUpError(Exception):
+    """Raised by a handler of the script's."""
+
+
+@pytest.fixture
+def interrupted() -> Iterator[Callable[[Any], Exception]]:
+    """What comes out of code of ours that a signal interrupts."""
+
+    def raised(handler: Any) -> Exception:
+        signal.signal(signal.SIGUSR1, handler)
+        try:
+            os.kill(os.getpid(), signal.SIGUSR1)
+        except TimeIsUpError as error:
+            return error
+        raise AssertionError
+
+    usual = signal.getsignal(signal.SIGUSR1)
+    yield raised
+    signal.signal(signal.SIGUSR1, usual)
+
+
+def handler_that_raises(*_: Any) -> None:
+    raise TimeIsUpError
+
+
+def once(number: int, frame: Any) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    raise TimeIsUpError(frame.f_lineno)
+
+
+def any_arguments(*given: Any) -> None:
+    signal.signal(given[0], signal.SIG_DFL)
+    handler_that_raises()
+
+
+class Handles:
+    def method(self, number: int, _frame: Any) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise TimeIsUpError
+
+    def __call__(self, *_: Any) -> None:
+        raise TimeIsUpError
+
+
+HANDLERS = [
+    handler_that_raises,
+    once,
+    any_arguments,
+    Handles().method,
+    Handles(),
+    functools.partial(handler_that_raises, 1),
+]
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_what_a_handler_raises_is_the_scripts(
+    handler: Any, interrupted: Callable[[Any], Exception]
+) -> None:
+    error = interrupted(handler)
+    assert isinstance(error, TimeIsUpError)
+    assert is_of_a_signal_handler(error)
+    with pytest.raises(TimeIsUpError) as passed:
+        let_pass(error)
+    assert passed.value is error
+
+
+def test_what_a_handler_was_called_in_the_middle_of_is_not(
+    interrupted: Callable[[Any], Exception],
+) -> None:
+    def before() -> None:
+        with pytest.raises(TimeIsUpError):
+            raise interrupted(handler_that_raises)
+        raise ValueError
+
+    with pytest.raises(ValueError) as raised:  # noqa: PT011
+        before()
+    let_pass(raised.value)
+    assert not is_of_a_signal_handler(raised.value)
+
+
+def test_a_function_that_is_told_a_number_is_no_handler() -> None:
+    def told(number: int, *_: Any) -> None:
+        raise ValueError(number)
+
+    with pytest.raises(ValueError) as raised:  # noqa: PT011
+        told(15, None)
+    assert not is_of_a_signal_handler(raised.value)

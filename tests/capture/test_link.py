@@ -64,12 +64,6 @@ def pipe() -> Iterator[Pipe]:
     os.close(made.writing)
 
 
-def test_what_is_told_arrives_in_order(pipe: Pipe) -> None:
-    pipe.teller.tell(Started())
-    pipe.teller.tell(LoopFound(12))
-    assert pipe.told() == [Started(), LoopFound(12)]
-
-
 def test_without_a_parent_nothing_is_told() -> None:
     Teller(None).tell(Started())
 

@@ -1,13 +1,22 @@
+"""The recording and its journal on disk, and what is told of the environment."""
+
 from __future__ import annotations
 
 import os
 import shutil
+import signal
+import struct
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from pipediag.capture.recorder import Recorder
-from pipediag.session.reading import read_recording
+from pipediag.capture.frameworks.registry import FRAMEWORKS as KNOWN
+from pipediag.capture.recorder import Recorder, describe_environment, open_journal
+from pipediag.session.reading import read_journal, read_recording
+from pipediag.session.recording import RecordedDevice, RecordedEnvironment
 
 
 def test_a_saved_recording_can_be_read(tmp_path: Path) -> None:
@@ -62,12 +71,6 @@ def test_a_last_recording_that_cannot_be_written_is_told(
         recorder.end("finished", 0, None)
 
 
-def test_no_half_file_is_left_beside(tmp_path: Path) -> None:
-    Recorder(tmp_path / "recording.json").save()
-
-    assert [path.name for path in tmp_path.iterdir()] == ["recording.json"]
-
-
 def test_a_forked_child_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "recording.json"
     recorder = Recorder(path)
@@ -82,14 +85,6 @@ def test_a_forked_child_writes_nothing(tmp_path: Path) -> None:
     assert recorder.recording.outcome == "running"
 
 
-def test_a_note_is_kept_once(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path / "recording.json")
-    recorder.note("twice")
-    recorder.note("twice")
-
-    assert recorder.recording.notes == ["twice"]
-
-
 def test_the_first_ending_counts(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "recording.json")
     recorder.end("raised", 1, "ValueError: no")
@@ -100,3 +95,173 @@ def test_the_first_ending_counts(tmp_path: Path) -> None:
     assert (read.outcome, read.exit_status, read.error) == ("raised", 1, "ValueError: no")
     assert read.ended_ns is not None
     assert read.ended_ns >= read.started_ns
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from pipediag.capture.recorder import open_journal
+journal = open_journal(Path(sys.argv[1]))
+for step in range(3):
+    journal.append(0, 1, 100 + step, 10, 4, 1)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_records_are_six_little_endian_integers(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path / "steps.journal")
+
+    journal.append(loop=1, window=2, start_ns=300, duration_ns=40, wait_ns=5, batches=6)
+
+    content = (tmp_path / "steps.journal").read_bytes()
+    assert content[:48] == struct.pack("<6q", 1, 2, 300, 40, 5, 6)
+    assert not any(content[48:])
+
+
+def test_steps_outlive_a_killed_process(tmp_path: Path) -> None:
+    path = tmp_path / "steps.journal"
+    checkout = Path(__file__).parents[2]
+
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(path)],
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+        check=False,
+    )
+
+    assert done.returncode == -signal.SIGKILL
+    assert read_journal(path).tolist() == [[0, 1, 100 + step, 10, 4, 1] for step in range(3)]
+
+
+DESCRIPTIONS = [framework.describe for framework in KNOWN]
+FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "jax", "numpy")
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> RecordedEnvironment:
+    for name in list(sys.modules):
+        if name.split(".")[0] in FRAMEWORKS:
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return RecordedEnvironment(python="3.11", executable="python")
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, name: str, **facts: object) -> None:
+    monkeypatch.setitem(sys.modules, name, SimpleNamespace(**facts))
+
+
+def pretend_tensorflow(monkeypatch: pytest.MonkeyPatch, initialised: bool, cuda: bool) -> None:
+    def logical_devices() -> list[SimpleNamespace]:
+        assert initialised, "asking would initialise the runtime"
+        kinds = ["CPU", "CPU", "GPU"]
+        return [SimpleNamespace(name=f"/{k}:{n}", device_type=k) for n, k in enumerate(kinds)]
+
+    context = SimpleNamespace(_initialized=initialised, list_logical_devices=logical_devices)
+    pretend(
+        monkeypatch,
+        "tensorflow",
+        __version__="2.21.0",
+        sysconfig=SimpleNamespace(get_build_info=lambda: {"is_cuda_build": cuda}),
+        config=SimpleNamespace(functions_run_eagerly=lambda: True),
+    )
+    pretend(monkeypatch, "tensorflow.python.eager.context", context=lambda: context)
+
+
+def test_nothing_is_imported_for_it(environment: RecordedEnvironment) -> None:
+    describe_environment(environment, DESCRIPTIONS)
+
+    assert environment == RecordedEnvironment(python="3.11", executable="python")
+    assert not any(name in sys.modules for name in FRAMEWORKS)
+
+
+def test_devices_and_build(
+    environment: RecordedEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend_tensorflow(monkeypatch, initialised=True, cuda=True)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    describe_environment(environment, DESCRIPTIONS)
+
+    assert (environment.tensorflow, environment.cuda_build) == ("2.21.0", True)
+    assert environment.run_functions_eagerly
+    assert not environment.tf_data_debug_mode
+    assert environment.devices[2] == RecordedDevice("/GPU:2", "GPU")
+    assert environment.logical_cpus_configured
+    assert environment.cuda_visible_devices == "1"
+
+
+def test_an_uninitialised_runtime_is_left_so(
+    environment: RecordedEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend_tensorflow(monkeypatch, initialised=False, cuda=False)
+    describe_environment(environment, DESCRIPTIONS)
+
+    assert (environment.devices, environment.cuda_build) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("policy", "mixed"), [("float32", None), ("mixed_bfloat16", "mixed_bfloat16")]
+)
+def test_keras(
+    environment: RecordedEnvironment,
+    monkeypatch: pytest.MonkeyPatch,
+    policy: str,
+    mixed: str | None,
+) -> None:
+    pretend(monkeypatch, "keras", __version__="3.15.1")
+    pretend(monkeypatch, "jax", __version__="0.6")
+    pretend(monkeypatch, "keras.src.backend.config", backend=lambda: "jax")
+    pretend(
+        monkeypatch,
+        "keras.src.dtype_policies.dtype_policy",
+        dtype_policy=lambda: SimpleNamespace(name=policy),
+    )
+    describe_environment(environment, DESCRIPTIONS)
+
+    assert (environment.keras, environment.keras_backend, environment.jax) == (
+        "3.15.1",
+        "jax",
+        "0.6",
+    )
+    assert environment.mixed_precision == mixed
+    assert not environment.legacy_keras
+
+
+@pytest.mark.parametrize("package", ["keras", "tf_keras"])
+@pytest.mark.parametrize(
+    ("policy", "mixed"), [("float32", None), ("mixed_float16", "mixed_float16")]
+)
+def test_the_policy_of_keras_2(
+    environment: RecordedEnvironment,
+    monkeypatch: pytest.MonkeyPatch,
+    package: str,
+    policy: str,
+    mixed: str | None,
+) -> None:
+    pretend(
+        monkeypatch,
+        f"{package}.src.mixed_precision.policy",
+        global_policy=lambda: SimpleNamespace(name=policy),
+    )
+    describe_environment(environment, DESCRIPTIONS)
+
+    assert environment.mixed_precision == mixed
+
+
+@pytest.mark.parametrize("trains", ["keras", "tf_keras"])
+def test_of_two_that_are_imported_one_may_be_mixed(
+    environment: RecordedEnvironment, monkeypatch: pytest.MonkeyPatch, trains: str
+) -> None:
+    """A library imports the other for itself."""
+    names = dict.fromkeys(("keras", "tf_keras"), "float32") | {trains: "mixed_bfloat16"}
+    pretend(
+        monkeypatch,
+        "tf_keras.src.mixed_precision.policy",
+        global_policy=lambda: SimpleNamespace(name=names["tf_keras"]),
+    )
+    pretend(
+        monkeypatch,
+        "keras.src.dtype_policies.dtype_policy",
+        dtype_policy=lambda: SimpleNamespace(name=names["keras"]),
+    )
+    describe_environment(environment, DESCRIPTIONS)
+
+    assert environment.mixed_precision == "mixed_bfloat16"

@@ -221,13 +221,6 @@ def test_mirrored_loops(mirrored: Captured, mark: str, kind: str) -> None:
     assert mirrored.kinds(loop) == {"warmup", "baseline", "stacks", "profile"}
 
 
-def test_logical_devices_are_noted(mirrored: Captured) -> None:
-    environment = mirrored.recording.environment
-
-    assert environment.logical_cpus_configured
-    assert [device.kind for device in environment.devices] == ["CPU", "CPU"]
-
-
 @pytest.fixture(scope="module")
 def epochs(capturing: Capturing) -> Captured:
     return capturing(EPOCHS, run_to_end=True)
@@ -245,13 +238,6 @@ def test_windows_span_short_epochs_and_leave_out_the_seams(epochs: Captured) -> 
         assert len(block.gaps_us) == len(block.durations_ns)
     # The window ends as a call begins; tf.data notes the gap before it once that asks for a batch.
     assert len(baseline.blocks[-1].gaps_us) >= len(baseline.blocks[-1].durations_ns) - 1
-
-
-def test_validation_between_short_epochs_is_no_training(epochs: Captured) -> None:
-    (validation,) = [loop for loop in epochs.recording.loops if loop.role != "training"]
-
-    assert (validation.role, validation.steps) == ("validation", 360)
-    assert not validation.updates_variables
 
 
 def own_profiles(captured: Captured) -> list[Path]:

@@ -84,29 +84,6 @@ def test_fits_that_are_about_as_long_are_one_loop(line: Line) -> None:
     assert [loop.record.iterators for loop in line.registry.all()] == [4]
 
 
-def test_epochs_of_one_fit_are_one_loop(line: Line) -> None:
-    walker = Walker(10)
-    for epochs in (1, 40):
-        line.iterator(walker, epochs=epochs)
-
-    assert len(line.registry.all()) == 1
-
-
-def test_a_short_fit_after_a_long_one_does_not_begin_another(line: Line) -> None:
-    line.iterator(Walker(1000))
-    line.iterator(Walker(10))
-    line.iterator(Walker(1000))
-
-    assert len(line.registry.all()) == 1
-
-
-def test_fits_of_unknown_length_are_one_loop(line: Line) -> None:
-    for steps in (None, 1000, None):
-        line.iterator(Walker(steps))
-
-    assert len(line.registry.all()) == 1
-
-
 def test_a_fit_that_resumes_plans_what_is_left_of_its_epochs(line: Line) -> None:
     loop = line.iterator(Walker(10), epochs=100, initial_epoch=90)
     line.registry.describe_keras(loop)
@@ -135,25 +112,6 @@ def test_no_evaluation_or_loop_of_the_scripts_own_begins_another(line: Line) -> 
         line.iterator(None)
 
     assert [loop.record.role for loop in line.registry.all()] == ["evaluate", "other"]
-
-
-def test_two_threads_at_one_line_have_loops_of_their_own(line: Line) -> None:
-    mine = line.iterator(None)
-    others: list[Loop] = []
-    began, done = threading.Event(), threading.Event()
-
-    def elsewhere() -> None:
-        others.append(line.iterator(None))
-        began.set()
-        done.wait(10)
-
-    thread = threading.Thread(target=elsewhere)
-    thread.start()
-    began.wait(10)
-    assert line.iterator(None) is mine
-    done.set()
-    thread.join()
-    assert others[0] is not mine
 
 
 @pytest.mark.parametrize(
@@ -267,16 +225,3 @@ def test_what_other_loops_read_is_not_kept_for_that(line: Line, role: LoopRole) 
     loop = evaluated_loop(line, dataset, role)
     line.registry.keep_evaluated()
     assert loop.dataset is None
-
-
-def test_a_loop_that_turned_out_to_train_is_not_kept_for_that(line: Line) -> None:
-    dataset = Data()
-    loop = evaluated_loop(line, dataset, "other")
-    loop.record.role = "training"
-    line.registry.keep_evaluated()
-    assert loop.dataset is None
-
-
-def test_a_dataset_that_can_not_be_referred_to_is_read_all_the_same(line: Line) -> None:
-    loop = evaluated_loop(line, SimpleNamespace(element_spec=None), "validation")
-    assert loop.evaluated is None

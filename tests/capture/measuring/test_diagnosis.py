@@ -15,8 +15,8 @@ from pipediag.capture.measuring.sampling import PythonClock
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.session.recorded_operations import RecordedOperation
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
-from tests.capture.measuring.test_open_window import model
-from tests.capture.measuring.test_python_clock import make_registry
+from tests.capture.measuring.test_sampling import make_registry
+from tests.capture.measuring.test_windows import model
 from tests.capture.runtimes import ToyRuntime
 
 
@@ -67,13 +67,6 @@ def test_a_runtime_without_models_is_noted(measured: Measured) -> None:
     measured.until(Phase.BASELINE)
 
     assert measured.recording.notes == [measured.runtime.no_models]
-
-
-def test_an_iterator_without_a_model_is_not(measured: Measured) -> None:
-    measured.runtime.no_models = None
-    measured.until(Phase.BASELINE)
-
-    assert measured.recording.notes == []
 
 
 def test_each_window_follows_the_one_before(measured: Measured) -> None:
@@ -228,13 +221,6 @@ def test_a_loop_that_ends_early_leaves_nothing_running(measured: Measured, phase
     assert (last.kind, last.complete, last.reason) == (phase.value, False, "the script finished")
 
 
-def test_a_loop_that_was_measured_is_not_closed_again(measured: Measured) -> None:
-    measured.until(Phase.DONE)
-    measured.diagnosis.finish("the script finished")
-
-    assert all(window.complete for window in measured.recording.windows)
-
-
 def test_an_iterator_is_given_back_though_closing_the_window_fails(
     measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,17 +243,6 @@ def test_a_profiler_that_does_not_start_leaves_the_rest(measured: Measured) -> N
 
     assert measured.instruments.windows[-2:] == [("profile", False), ("repeat", True)]
     assert measured.recording.windows[3].reason == "the script profiles itself"
-
-
-def test_a_profile_that_nobody_asked_for_is_not_begun(measured: Measured) -> None:
-    measured.pace.no_profile = "none was asked for"
-    began: list[str] = []
-    measured.instruments.profiler.start = began.append  # type: ignore[method-assign]
-    measured.until(Phase.DONE)
-
-    assert began == []
-    assert measured.instruments.windows[-2:] == [("profile", False), ("repeat", True)]
-    assert measured.recording.windows[3].reason == "none was asked for"
 
 
 def test_a_profile_that_the_script_takes_over_is_incomplete(measured: Measured) -> None:

@@ -162,11 +162,6 @@ def test_at_the_last_batch_fewer_steps_do_for_a_profile() -> None:
     assert not pace().profile_done(4, 0, at_last_batch=True)
 
 
-def test_the_users_profile_steps_count() -> None:
-    assert pace(profile_steps=1).profile_done(1, 0)
-    assert not pace(profile_steps=50).profile_done(49, 60 * SECOND)
-
-
 def test_no_profile_is_taken_where_none_is_asked_for() -> None:
     assert pace(profile_steps=0).no_profile == "none was asked for"
     assert pace().no_profile is pace(profile_steps=1).no_profile is None
@@ -213,11 +208,6 @@ def test_a_loop_ends_the_run_where_nothing_is_gained_by_waiting(
     assert Pace(settings).ends_here(seconds, followed=followed) is ends
 
 
-def test_where_later_loops_are_asked_for_no_batch_is_repeated_for_want_of_a_plan() -> None:
-    settings = RunSettings("train.py", (), False, "out", loop="longest")
-    assert Pace(settings).may_be_a_rehearsal(None)
-
-
 OPERATIONS = [
     RecordedOperation("source", "from_tensor_slices", "source", "/home/me/train.py", 3),
     RecordedOperation("cache", "cache", "cache", "/home/me/train.py", 5, parent_ids=["source"]),
@@ -253,10 +243,6 @@ def test_steps_wait_while_the_first_of_several_epochs_fills_a_cache(tmp_path: Pa
 )
 def test_they_wait_for_nothing_else(there: dict[str, Any], tmp_path: Path) -> None:
     assert not fill(tmp_path, **there).awaited(0)
-
-
-def test_so_they_do_in_a_loop_of_the_scripts_own_that_comes_several_times(tmp_path: Path) -> None:
-    assert fill(tmp_path, keras=None, planned_rounds=5).awaited(0)
 
 
 def test_a_snapshot_is_a_cache_too(tmp_path: Path) -> None:

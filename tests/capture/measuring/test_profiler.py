@@ -45,14 +45,6 @@ def test_what_a_signal_handler_raises_is_not_why_there_is_no_profile(
     assert not profiler.running
 
 
-def test_nor_why_one_could_not_be_written(profiler: Profiler, session: Session) -> None:
-    assert profiler.start("loop1") is None
-    session.export_to_tb = signal_arrives
-    with handles_signals(), pytest.raises(PreemptedError):
-        profiler.stop()
-    assert not profiler.running
-
-
 def test_an_error_of_the_profilers_is(profiler: Profiler, session: Session) -> None:
     def full(*_: Any) -> None:
         raise OSError("no space")

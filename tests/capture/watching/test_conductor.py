@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.guard import StopScript
+from pipediag.capture.loops.loop import Loop
 from pipediag.capture.watching import diagnosing as module
 from tests.capture.preempted import PreemptedError, handles_signals, signal_arrives
 from tests.capture.runtimes import ToyRuntime
@@ -69,14 +70,6 @@ def test_a_loop_does_not_train_by_the_weights_that_are_put_back_before_it(
     assert not validation.loop.record.updates_variables
 
 
-def test_a_training_of_one_step_is_seen_at_its_end(stage: Stage) -> None:
-    consumer = stage.consumer()
-    stage.step(consumer, trains=True)
-    stage.conductor.exhausted(consumer)
-
-    assert consumer.loop.record.role == "training"
-
-
 def test_weights_loaded_after_a_loop_do_not_make_it_a_training(stage: Stage) -> None:
     preview, training = stage.consumer(), stage.consumer()
     stage.step(preview)
@@ -114,18 +107,6 @@ def test_a_pass_over_the_data_that_calls_no_model_is_no_validation(stage: Stage)
     stage.conductor.script_over("the script finished")
 
     assert counting.loop.record.role == "reading"
-
-
-def test_a_validation_that_was_also_read_before_training_is_one(stage: Stage) -> None:
-    validation, training = stage.consumer(), stage.consumer()
-    for _ in range(9):
-        stage.step(validation)
-    for _ in range(9):
-        stage.step(training, trains=True)
-    stage.step(validation)
-    stage.conductor.script_over("the script finished")
-
-    assert validation.loop.record.role == "validation"
 
 
 def test_several_batches_asked_for_one_by_one_are_one_step(stage: Stage) -> None:
@@ -220,16 +201,6 @@ def test_a_fit_that_ended_early_gives_way_to_the_next(stage: Stage) -> None:
     assert second.loop.diagnosis.measuring
 
 
-def test_two_loops_that_take_turns_leave_the_measuring_to_the_first(stage: Stage) -> None:
-    first, second = stage.consumer("training"), stage.consumer("training")
-    for _ in range(4):
-        stage.step(first)
-        stage.step(second)
-
-    assert first.loop.diagnosis.measuring
-    assert second.loop.diagnosis is None
-
-
 def test_a_loop_that_does_not_come_back_is_given_up(stage: Stage) -> None:
     first, second = stage.consumer("training"), stage.consumer("training")
     stage.step(first)
@@ -270,23 +241,6 @@ def test_an_error_of_a_signal_handler_is_the_scripts_wherever_it_comes(
     assert stage.recorder.recording.notes == []
 
 
-def test_the_script_is_stopped_once_and_then_left(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(FakeDiagnosis, "lasts", 2)
-    consumer = stage.consumer("training")
-    stage.step(consumer)
-    stage.step(consumer)
-    with pytest.raises(StopScript):
-        stage.step(consumer)
-    assert not stage.left
-
-    with pytest.raises(StopScript):
-        stage.conductor.stopping.stop()
-    assert stage.left
-    assert stage.recorder.recording.stop_reason == "enough was measured"
-
-
 def test_generators_that_tf_data_runs_are_not_watched(stage: Stage) -> None:
     import _thread
 
@@ -319,19 +273,6 @@ def test_two_threads_that_train_at_once_are_two_trainings_one_of_them_measured(
     assert (first.loop.diagnosis.seams, second.loop.diagnosis) == (0, None)
     assert (first.loop.record.steps, second.loop.record.steps) == (4, 4)
     assert (first.loop.record.beside, second.loop.record.beside) == ("loop1", "loop0")
-
-
-def test_trainings_one_after_the_other_are_not_beside_each_other(stage: Stage) -> None:
-    first, second = stage.consumer("training"), stage.consumer("training")
-    other = ThreadPoolExecutor(1)
-    first.loop.thread = threading.current_thread()
-    second.loop.thread = other.submit(threading.current_thread).result()
-    for _ in range(4):
-        stage.step(first)
-    for _ in range(4):
-        other.submit(stage.step, second).result()
-
-    assert (first.loop.record.beside, second.loop.record.beside) == (None, None)
 
 
 def test_given_up_the_measuring_ends(stage: Stage) -> None:
@@ -376,16 +317,6 @@ def test_a_second_run_holds_one_loop_once_it_has_started_up_and_measures_none(
     assert fit.loop.record.steps == 6  # the third step of two batches begins
 
 
-def test_a_second_run_waits_until_the_loop_trains(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, hold_loop="loop0")
-    loop = stage.consumer()
-    for _ in range(10):
-        stage.step(loop)
-    stage.step(loop, trains=True)
-    with pytest.raises(StopScript):
-        stage.step(loop)
-
-
 def test_of_several_loops_the_one_at_the_wanted_line_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -399,3 +330,86 @@ def test_of_several_loops_the_one_at_the_wanted_line_is_measured(
 
     assert (first.loop.record.role, first.loop.diagnosis) == ("training", None)
     assert second.loop.diagnosis is not None
+
+
+def test_the_timeline_is_told_of_runs_of_steps_and_of_no_single_one(stage: Stage) -> None:
+    consumer = stage.consumer("training")
+    for _ in range(3):
+        stage.step(consumer)
+    stage.conductor.epoch_ended()
+    stage.conductor.epoch_ended()
+    stage.step(consumer)
+
+    assert stage.timeline.told == [("handed", "loop0"), ("ended", ""), ("handed", "loop0")]
+
+
+def test_the_timeline_is_told_whether_a_step_asks_for_its_batch_itself(stage: Stage) -> None:
+    consumer = stage.consumer("training")
+    stage.conductor.call_begins(consumer, iterator=None)
+    stage.conductor.call_begins(consumer, iterator=None)
+    stage.conductor.exhausted(consumer)
+
+    assert stage.timeline.told == [("called", "loop0"), ("ended", "")]
+
+
+def test_the_timeline_is_told_when_another_loop_has_its_turn(stage: Stage) -> None:
+    one, other = stage.consumer("training"), stage.consumer("validation")
+    stage.step(one)
+    stage.step(other)
+    stage.step(one)
+    stage.conductor.script_over("the script finished")
+
+    turns = [("handed", "loop0"), ("ended", ""), ("handed", "loop1"), ("ended", "")]
+    assert stage.timeline.told == [*turns, ("handed", "loop0"), ("ended", "")]
+
+
+class FakeHeld:
+    """Holds a loop until it is told to let go."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop: Loop | None = loop
+        self.goes_on = True
+
+    def boundary(self, *_: Any) -> bool:
+        return self.goes_on
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_the_timeline_is_told_that_trials_are_no_part_of_the_script(
+    stage: Stage, interrupted: bool
+) -> None:
+    consumer = stage.consumer("training")
+    stage.step(consumer)
+    held: Any = FakeHeld(consumer.loop)
+    stage.conductor._held = held
+    stage.step(consumer)
+    stage.step(consumer)
+    assert stage.timeline.told == [("handed", "loop0")]
+    if interrupted:
+        stage.conductor.epoch_ended()
+    held.loop = None
+    stage.step(consumer)
+
+    between = [("ended", "")] if interrupted else []
+    expected = [("handed", "loop0"), *between, ("aside", ""), ("handed", "loop0")]
+    assert stage.timeline.told == expected
+
+
+def test_the_timeline_is_told_of_trials_that_end_within_a_step(stage: Stage) -> None:
+    consumer = stage.consumer("training")
+    stage.step(consumer)
+    held: Any = FakeHeld(consumer.loop)
+    stage.conductor._held = held
+    stage.conductor.diagnosing._stopping = SimpleNamespace(go_on_or_stop=lambda _: None)  # type: ignore[assignment]
+    held.goes_on = False
+    stage.step(consumer)
+
+    assert stage.timeline.told == [("handed", "loop0"), ("aside", "")]
+
+
+def test_the_timeline_is_closed_when_the_script_is_stopped(stage: Stage) -> None:
+    stage.step(stage.consumer("training"))
+    with pytest.raises(StopScript):
+        stage.conductor.stopping.stop()
+
+    assert stage.timeline.told[-1] == ("closed", "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +75,6 @@ def test_of_short_evaluations_the_second_tells_as_much_as_it_has(stage: Stage) -
     assert evaluation_of(stage.loop) == (6, 6 * STEP_NS, [3_000] * 6)
 
 
-def test_of_a_handful_of_batches_nothing_is_said(stage: Stage) -> None:
-    for _ in range(9):
-        stage.steps(3)
-
-    assert stage.loop.record.evaluation is None
-
-
 def test_the_look_itself_is_no_time_of_the_scripts(stage: Stage) -> None:
     stage.reading_ns = 2 * MS
     consumer = stage.steps(33)
@@ -99,12 +91,6 @@ def test_steps_of_two_evaluations_are_not_put_together(stage: Stage) -> None:
     assert stage.loop.record.evaluation is None
     stage.steps(20)
     assert evaluation_of(stage.loop) == (17, 17 * STEP_NS, [])
-
-
-def test_a_pipeline_that_tells_nothing_has_its_steps_timed(stage: Stage) -> None:
-    stage.steps(40)
-
-    assert evaluation_of(stage.loop) == (32, 32 * STEP_NS, [])
 
 
 def test_a_call_that_takes_several_batches_is_a_step(
@@ -182,14 +168,6 @@ def test_a_script_is_stopped_where_its_loop_would_take_long(ends: Ends) -> None:
     assert ends.kept == 1
 
 
-def test_what_training_had_reached_is_put_back_before_the_script_is_stopped(ends: Ends) -> None:
-    ends.instruments.state.keep()
-    with pytest.raises(StopScript):
-        ends.stopping.stop()
-
-    assert not ends.instruments.state.kept
-
-
 def test_what_its_exit_would_take_is_told_by_a_collection_of_garbage(ends: Ends) -> None:
     recording = ends.instruments.recorder.recording
     ends.stopping.time_a_collection()
@@ -200,16 +178,6 @@ def test_what_its_exit_would_take_is_told_by_a_collection_of_garbage(ends: Ends)
     assert took_ns is not None
     assert took_ns > 0
     assert recording.collection_ns == took_ns
-
-
-def test_where_nothing_is_collected_nothing_is_told(
-    ends: Ends, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gc, "isenabled", lambda: False)
-    with pytest.raises(StopScript):
-        ends.stopping.stop()
-
-    assert ends.instruments.recorder.recording.collection_ns is None
 
 
 def test_a_program_that_goes_on_has_no_exit(tmp_path: Path) -> None:

@@ -1,22 +1,31 @@
+"""Loops inside a tf.function: how they are found, counted, measured and cancelled."""
+
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from pipediag.capture.frameworks.tensorflow import graph_loops
+from pipediag.capture.frameworks.tensorflow.graph_loops import GraphLoops
 from pipediag.capture.guard import Guard
 from pipediag.capture.recorder import Recorder
+from pipediag.capture.runtime import KeptBatch
 from pipediag.capture.watching import in_graph as module
-from pipediag.capture.watching.in_graph import InGraphLoops
+from pipediag.capture.watching.in_graph import InGraphLoops, InGraphMeasure
 from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.session.messages import LoopFound, LoopMeasured, WindowBegun
 from tests.capture.frameworks.tensorflow.test_cancellation import FakeCancellation
 from tests.capture.instruments import FakeInstruments, training_loop
+from tests.capture.measuring.test_table_watch import ToyTables
+from tests.capture.runtimes import ToyCancellation, ToyRuntime
 
 
-class SimpleFunction:
+class Function:
     """One that can be referred to weakly, as a tf.function can."""
 
 
@@ -37,7 +46,7 @@ class Stage:
             call_begins=lambda: None,
             call_ended=lambda: None,
         )
-        self.function = SimpleFunction()
+        self.function = Function()
         self.in_graph._measure_of[self.function] = measure
 
     def call(self, until: threading.Event, cancellation: FakeCancellation) -> bool:
@@ -70,14 +79,6 @@ def test_a_loop_that_cannot_be_cancelled_goes_on_and_the_session_says_so(
     assert stage.recorder.recording.notes == ["There is no way."]
 
 
-def test_a_script_that_runs_to_its_end_is_not_cancelled(
-    tmp_path: Path, cancellation: FakeCancellation
-) -> None:
-    stage = Stage(tmp_path, stop_after=False)
-
-    assert not stage.call(until=stage.polled, cancellation=cancellation)
-
-
 def test_the_timeline_is_told_of_a_loop_when_it_is_found_in_a_call(tmp_path: Path) -> None:
     instruments = FakeInstruments(tmp_path)
     updates, loop = UpdateWatch(), training_loop(kind="in_graph")
@@ -88,7 +89,7 @@ def test_the_timeline_is_told_of_a_loop_when_it_is_found_in_a_call(tmp_path: Pat
     assert in_graph.found("a data set", runtime, lambda: counter) is None
     assert instruments.timeline.told == []
 
-    function = SimpleFunction()
+    function = Function()
     updates.enter(function)
     found = in_graph.found("a data set", runtime, lambda: counter)
     assert in_graph.found("another", runtime, lambda: counter) is found
@@ -105,7 +106,7 @@ def test_few_loops_keep_batches_and_none_of_a_function_that_is_gone(tmp_path: Pa
     runtime: Any = None
     held: set[int] = set()
 
-    def trace(function: SimpleFunction, number: int) -> None:
+    def trace(function: Function, number: int) -> None:
         updates.enter(function)
         measure = in_graph.found("data", runtime, lambda: counter)
         assert measure is not None
@@ -114,12 +115,420 @@ def test_few_loops_keep_batches_and_none_of_a_function_that_is_gone(tmp_path: Pa
         in_graph.keeps(measure, keeper)
         updates.leave()
 
-    functions = [SimpleFunction() for _ in range(10)]
+    functions = [Function() for _ in range(10)]
     for number, function in enumerate(functions):
         trace(function, number)
     assert held == set(range(2, 10))
     del functions[:], function
-    last = SimpleFunction()
+    last = Function()
     trace(last, 10)
 
     assert held == {10}
+
+
+class Dataset:
+    """Iterated over inside a function."""
+
+    element_spec = None
+    _variant_tensor = None
+
+
+class Counter:
+    count = 0
+
+    def add(self) -> None:
+        self.count += 1
+
+    def read(self) -> int:
+        return self.count
+
+
+class Tracing:
+    """AutoGraph, the functions that it converts, and the loops that were found."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(graph_loops, "CountBeside", Counter)
+        monkeypatch.setattr(graph_loops, "not_kept", lambda _, **__: "A toy keeps none.")
+        monkeypatch.setattr(module, "INTERVAL_S", 30)
+        self.instruments = FakeInstruments(directory)
+        self.updates, self.function = UpdateWatch(), Function()
+        self.found: list[Any] = []
+        loops: Any = SimpleNamespace(new_in_graph_loop=self.new_loop)
+        guard = Guard(self.instruments.recorder.note)
+        self.in_graph = InGraphLoops(
+            loops, self.updates, self.instruments.all, guard, stop_after=True
+        )
+        registry = SimpleNamespace(_registry={Dataset: self.over_dataset})
+        autograph: Any = SimpleNamespace(
+            control_flow=SimpleNamespace(for_loop_registry=registry),
+            dataset_ops=SimpleNamespace(DatasetV2=Dataset),
+        )
+        self.control_flow: Any = SimpleNamespace(
+            _tf_iterator_for_stmt=self.over_iterator,
+            _tf_distributed_iterable_for_stmt=self.over_iterator,
+        )
+        watchers: Any = SimpleNamespace(guard=guard, in_graph=self.in_graph)
+        hooks = GraphLoops(watchers, ToyRuntime())
+        hooks.install_datasets(autograph)
+        hooks.install_iterators(self.control_flow)
+        self.for_dataset: Any = registry._registry[Dataset]
+
+    def new_loop(self, dataset: Any, *_: Any) -> Any:
+        self.found.append(dataset)
+        return training_loop(len(self.found), kind="in_graph", role="other")
+
+    def over_dataset(self, dataset: Any, test: Any, body: Any, *_: Any) -> list[Any]:
+        return [body(batch) for batch in range(3)]
+
+    def over_iterator(self, iterated: Any, test: Any, body: Any, *_: Any, name: str = "") -> Any:
+        return [body(batch) for batch in range(3)]
+
+    @property
+    def measures(self) -> list[Any]:
+        return self.in_graph._measures
+
+
+@pytest.fixture
+def tracing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tracing:
+    return Tracing(tmp_path, monkeypatch)
+
+
+def double(batch: int) -> int:
+    return 2 * batch
+
+
+def test_a_loop_over_a_dataset_is_counted_and_gives_what_it_gives(tracing: Tracing) -> None:
+    tracing.updates.enter(tracing.function)
+
+    assert tracing.for_dataset(Dataset(), None, double, None) == [0, 2, 4]
+    assert [measure.counter.count for measure in tracing.measures] == [3]
+    assert tracing.in_graph.runs(tracing.function)
+
+
+@pytest.mark.parametrize("name", ["_tf_iterator_for_stmt", "_tf_distributed_iterable_for_stmt"])
+def test_a_loop_over_an_iterator_is_counted(tracing: Tracing, name: str) -> None:
+    tracing.updates.enter(tracing.function)
+    iterator = SimpleNamespace(_dataset=Dataset())
+
+    assert getattr(tracing.control_flow, name)(iterator, None, double, name="x") == [0, 2, 4]
+    assert tracing.measures[0].counter.count == 3
+    assert tracing.found == [iterator._dataset]
+
+
+def test_outside_of_a_function_a_loop_stays_as_it_is(tracing: Tracing) -> None:
+    assert tracing.for_dataset(Dataset(), None, double) == [0, 2, 4]
+    assert tracing.measures == []
+
+
+def test_a_function_that_is_traced_again_keeps_its_counter(tracing: Tracing) -> None:
+    tracing.updates.enter(tracing.function)
+    for _ in range(2):
+        tracing.for_dataset(Dataset(), None, double)
+
+    assert [measure.counter.count for measure in tracing.measures] == [6]
+
+
+def test_a_loop_that_is_traced_behind_the_look_keeps_no_batch(
+    tracing: Tracing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph_loops, "not_kept", lambda _, **__: None)
+    made: list[Any] = []
+
+    def keeper() -> Any:
+        made.append(SimpleNamespace(keep=lambda *_: None, empty=lambda: None, read=lambda: None))
+        return made[-1]
+
+    monkeypatch.setattr(graph_loops, "BatchKeeper", keeper)
+    tracing.updates.enter(tracing.function)
+    tracing.for_dataset(Dataset(), None, double)
+    assert tracing.measures[0].keepers == made
+    tracing.in_graph.finish("the script finished")
+    tracing.for_dataset(Dataset(), None, double)
+
+    assert len(made) == 1
+    assert tracing.measures[0].keepers == []
+
+
+def test_the_dataset_is_the_one_that_the_function_was_given(tracing: Tracing) -> None:
+    given = Dataset()
+    call = tracing.in_graph.call_begins(tracing.function, given, ToyCancellation())
+    tracing.updates.enter(tracing.function)
+    tracing.for_dataset(Dataset(), None, double)
+    tracing.in_graph.call_ended(call)
+
+    assert tracing.found == [given]
+    assert tracing.measures[0].loop.record.seams == 1
+
+
+def test_a_function_whose_steps_write_is_a_training(
+    tracing: Tracing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "INTERVAL_S", 0.001)
+    tracing.updates.enter(tracing.function)
+    tracing.for_dataset(Dataset(), None, double)
+    measure = tracing.measures[0]
+    polled = threading.Event()
+    monkeypatch.setattr(measure, "poll", polled.set)
+    tracing.updates.note()
+    call = tracing.in_graph.call_begins(tracing.function, None, ToyCancellation())
+    assert polled.wait(30)
+    tracing.in_graph.call_ended(call)
+
+    record = measure.loop.record
+    assert (record.role, record.updates_variables) == ("training", True)
+    assert tracing.instruments.told[0] == LoopFound(record.line)
+    assert tracing.instruments.events.count(LoopFound) == 1
+
+
+def test_given_up_a_call_that_runs_is_watched_no_more(tracing: Tracing) -> None:
+    call = tracing.in_graph.call_begins(tracing.function, None, ToyCancellation())
+    tracing.in_graph.given_up()
+
+    assert call.over.is_set()
+    assert call.watcher is not None
+    call.watcher.join(30)
+    assert not call.watcher.is_alive()
+
+
+MS = 1_000_000
+
+
+class Call:
+    """A call that is running: its clock, its counter, and who reads that."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.instruments = FakeInstruments(directory)
+        self.now, self.count = 1000 * MS, 0
+        self.loop = training_loop(kind="in_graph")
+        clock: Any = SimpleNamespace(monotonic_ns=lambda: self.now)
+        monkeypatch.setattr(module, "time", clock)
+        counter = SimpleNamespace(read=lambda: self.count)
+        self.measure = InGraphMeasure(self.loop, counter, self.instruments.all)
+
+    def runs(self, steps: int, ms: int = 200) -> None:
+        """It makes so many steps in that time."""
+        self.now += ms * MS
+        self.count += steps
+
+    def interval(self, steps: int, ms: int = 200) -> None:
+        """It makes them, and the counter is read."""
+        self.runs(steps, ms)
+        self.measure.poll()
+
+    @property
+    def recording(self) -> Any:
+        return self.instruments.recorder.recording
+
+    def durations(self, window: int) -> list[list[int]]:
+        return [block.durations_ns for block in self.recording.windows[window].blocks]
+
+    def until_profile(self) -> None:
+        for _ in range(50):
+            if self.instruments.windows[-1][0] == "profile":
+                return
+            self.interval(4)
+        raise AssertionError("it never came to be profiled")
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    return Call(tmp_path, monkeypatch)
+
+
+def test_an_interval_gives_the_average_of_its_steps(call: Call) -> None:
+    call.instruments.pace.warmup = 100
+    call.measure.call_begins()
+    call.interval(1, ms=5000)  # in which the pipeline starts up
+    call.interval(4)
+    call.interval(2)
+
+    call.measure.call_ended()
+    assert call.durations(0) == [[50 * MS], [100 * MS]]
+    assert (call.loop.record.steps, call.loop.record.elapsed_ns) == (7, 400 * MS)
+
+
+def test_what_lies_between_two_calls_is_no_step(call: Call) -> None:
+    call.instruments.pace.warmup = 100
+    for _ in range(2):
+        call.measure.call_begins()
+        call.runs(10, ms=50)
+        call.measure.call_ended()
+        call.runs(0, ms=9000)
+
+    assert call.durations(0) == [[5 * MS], [5 * MS]]
+    assert call.loop.record.elapsed_ns == 100 * MS
+
+
+def test_each_window_follows_the_one_before(call: Call) -> None:
+    call.until_profile()
+    assert call.instruments.profiler.running
+    call.interval(4)
+    assert not call.measure.done
+    call.interval(4)
+
+    assert call.measure.done
+    assert call.instruments.windows == [("warmup", True), ("baseline", True), ("profile", True)]
+    assert call.recording.windows[2].trace_directory == "trace"
+    assert call.instruments.events == [WindowBegun, WindowBegun, LoopMeasured]
+    assert "inside a tf.function" in call.recording.notes[0]
+
+
+def test_a_baseline_has_five_intervals_however_many_steps_each_has(call: Call) -> None:
+    call.until_profile()
+
+    assert len(call.durations(1)) == 5
+
+
+def test_an_interval_in_which_a_window_began_is_of_neither(call: Call) -> None:
+    call.interval(1)
+    call.interval(4)
+    assert call.instruments.windows[-1][0] == "baseline"
+    call.interval(4)
+    assert call.durations(1) == []
+    call.interval(4)
+
+    assert call.durations(1) == [[50 * MS]]
+
+
+def test_a_profiler_that_does_not_start_ends_the_measuring(call: Call) -> None:
+    call.instruments.profiler.refuses = "the script profiles itself"
+    for _ in range(20):
+        call.interval(4)
+
+    assert call.measure.done
+    assert call.instruments.windows[-1] == ("profile", False)
+    assert call.recording.windows[-1].reason == "the script profiles itself"
+
+
+def test_a_loop_that_was_measured_still_counts(call: Call) -> None:
+    for _ in range(20):
+        call.interval(4)
+    windows = call.instruments.windows
+    call.interval(4)
+
+    assert call.loop.record.steps == 84
+    assert call.instruments.windows == windows
+
+
+def test_a_loop_that_does_not_train_is_counted_and_not_timed(call: Call) -> None:
+    call.loop.record.role = "other"
+    call.measure.call_begins()
+    call.runs(10)
+    call.measure.call_ended()
+
+    assert call.loop.record.steps == 10
+    assert call.durations(0) == []
+
+
+def test_a_script_that_ends_in_the_profile_leaves_no_profiler_running(call: Call) -> None:
+    call.until_profile()
+    call.measure.finish("the script finished")
+    call.measure.finish("again")
+
+    assert not call.instruments.profiler.running
+    last = call.recording.windows[-1]
+    assert (last.complete, last.reason) == (False, "the script finished")
+
+
+def test_steps_of_the_warm_up_are_none_of_the_baseline(call: Call) -> None:
+    call.instruments.pace.warmup, call.instruments.pace.baseline = 40, 40
+    call.until_profile()
+
+    assert len(call.durations(1)) == 10
+
+
+def test_the_timeline_is_told_of_each_call(call: Call) -> None:
+    for _ in range(2):
+        call.measure.call_begins()
+        call.measure.call_ended()
+
+    name = call.loop.record.id
+    assert call.instruments.timeline.told == [("called", name), ("ended", "")] * 2
+
+
+class ToyKeeper:
+    """Has kept the batch of the step that the counter is at."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.fails = False
+        self.emptied = 0
+
+    def empty(self) -> None:
+        self.emptied += 1
+
+    def read(self) -> KeptBatch | None:
+        if self.fails:
+            raise RuntimeError("gone")
+        return (
+            KeptBatch("here", self.call.count, [self.call.count % 10]) if self.call.count else None
+        )
+
+
+def keeping(call: Call) -> ToyKeeper:
+    keeper = ToyKeeper(call)
+    call.loop.runtime = ToyRuntime()
+    call.loop.runtime.tables = ToyTables()
+    call.measure.keepers.append(keeper)
+    return keeper
+
+
+def test_kept_batches_are_looked_at_behind_the_profile(call: Call) -> None:
+    keeping(call)
+    call.until_profile()
+    for _ in range(4):
+        call.interval(3)
+
+    assert call.measure.done
+    (table,) = call.recording.variables
+    assert table.ids is not None
+    assert len(table.ids.batches) == call.instruments.pace.look
+    assert all(later - one == 3 for one, later in pairwise(table.ids.batches))
+    assert [kind for kind, _ in call.instruments.windows] == ["warmup", "baseline", "profile"]
+
+
+def test_the_last_batch_of_a_loop_that_is_over_is_looked_at_once(call: Call) -> None:
+    keeping(call)
+    over: Any = SimpleNamespace(read=lambda: KeptBatch("there", 2, [7]), empty=lambda: None)
+    call.measure.keepers.append(over)
+    call.until_profile()
+    for _ in range(4):
+        call.interval(3)
+
+    (table,) = call.recording.variables
+    assert table.ids is not None
+    # Each batch that is kept has one id.
+    assert table.ids.lookups == len(table.ids.batches) + 1
+
+
+def test_the_last_batch_outlives_a_loop_that_ends_early(call: Call) -> None:
+    keeping(call)
+    call.interval(4)
+    call.measure.finish("the script finished")
+
+    (table,) = call.recording.variables
+    assert table.ids is not None
+    assert table.ids.batches == [4]
+
+
+def test_a_batch_that_can_not_be_read_ends_the_look(call: Call) -> None:
+    keeper = keeping(call)
+    keeper.fails = True
+    call.interval(4)
+    call.measure.finish("the script finished")
+
+    (table,) = call.recording.variables
+    assert table.ids_missing == "The ids of a batch could not be computed: RuntimeError."
+
+
+def test_no_batch_is_held_behind_the_look(call: Call) -> None:
+    keeper = keeping(call)
+    call.until_profile()
+    for _ in range(4):
+        call.interval(3)
+    assert call.measure.done
+    assert (keeper.emptied, call.measure.keepers) == (1, [])
+    # The call's graph has kept another one since.
+    call.measure.call_ended()
+
+    assert keeper.emptied == 2

@@ -87,13 +87,6 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
     return Script(tmp_path)
 
 
-def test_its_steps_are_given_one_batch(script: Script) -> None:
-    consumer = consumer_of(script.loop())
-    script.into_repeat(consumer)
-
-    assert consumer.stand_in.iterator == "repeated batch"
-
-
 def test_batches_are_looked_at_on_their_way_to_a_step_and_to_nothing_else(script: Script) -> None:
     def step() -> None: ...
 
@@ -135,18 +128,6 @@ def test_a_loop_whose_measuring_fails_gets_its_own_iterator(
 
     assert consumer.stand_in.iterator is None
     assert script.instruments.windows[-1] == ("repeat", False)
-
-
-def test_an_epoch_that_was_left_gets_its_own_iterator_when_the_next_one_begins(
-    script: Script,
-) -> None:
-    loop = script.loop()
-    first, second = consumer_of(loop), consumer_of(loop, ordinal=2)
-    script.into_repeat(first)
-    script.step(second)
-
-    assert first.stand_in.iterator is None
-    assert second.stand_in.iterator == "repeated batch"
 
 
 def test_a_batch_that_can_not_be_repeated_ends_the_window_before_any_step_of_it(

@@ -178,16 +178,6 @@ def test_steps_decide_each_where_a_later_loop_is_waited_for_until_a_time(
     assert diagnosing_.spare_steps(consumer.loop) == 0
 
 
-def test_of_four_short_steps_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stage, consumer = _training(tmp_path / "noted", monkeypatch, spares=True)
-    lengths = []
-    for _ in range(12):
-        stage.step(consumer)
-        lengths.append(len(consumer.loop.diagnosis.told))
-
-    assert sorted(set(lengths)) == [1, 4, 8, 12]
-
-
 def test_another_thread_with_the_same_iterator_is_told_of_at_once() -> None:
     told: list[int] = []
     streak = Streak(lambda _, began_ns, __: told.append(began_ns))
@@ -207,17 +197,4 @@ def test_another_thread_with_the_same_iterator_is_told_of_at_once() -> None:
     assert (taken, told) == ([False], [])
     streak.settle()
     assert told == [20]
-    assert not streak.handed(consumer, 30, 40)
-
-
-def test_what_is_let_go_of_is_told_no_more() -> None:
-    told: list[int] = []
-    streak = Streak(lambda _, began_ns, __: told.append(began_ns))
-    consumer: Any = object()
-    streak.begins(consumer, 5)
-    assert streak.handed(consumer, 10, 20)
-    streak.let_go()
-    streak.settle()
-
-    assert told == []
     assert not streak.handed(consumer, 30, 40)

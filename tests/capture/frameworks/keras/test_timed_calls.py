@@ -14,7 +14,7 @@ from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
 from pipediag.session.timeline import Span
 from tests.capture.frameworks.keras.toy_keras import toy_keras
-from tests.capture.timeline.stage import TimelineStage
+from tests.capture.test_timeline import TimelineStage
 
 
 class Stage(TimelineStage):

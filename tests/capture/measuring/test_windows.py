@@ -64,20 +64,6 @@ def test_a_block_takes_the_latest_gap_of_each_step(window: OpenWindow) -> None:
     assert block.waits_ns == [4, 4, 4]
 
 
-def test_gaps_of_unfinished_steps_are_left_out(window: OpenWindow) -> None:
-    steps(window, 2)
-    window.close_block(gaps(9, 1, 2, 99), unfinished=1, batches_per_call=1)
-
-    assert window.record.blocks[0].gaps_us == [1, 2]
-
-
-def test_a_call_of_several_batches_has_several_gaps(window: OpenWindow) -> None:
-    steps(window, 2)
-    window.close_block(gaps(9, 1, 2, 3, 4), unfinished=0, batches_per_call=2)
-
-    assert window.record.blocks[0].gaps_us == [1, 2, 3, 4]
-
-
 def test_an_empty_block_is_not_kept(window: OpenWindow) -> None:
     window.close_block(gaps(1), unfinished=0, batches_per_call=1)
     window.close(complete=True)
@@ -95,13 +81,6 @@ def test_closing_keeps_the_open_block_without_gaps(window: OpenWindow) -> None:
     assert [block.gaps_us for block in window.record.blocks] == [[1, 2], []]
     assert window.record.reason == "the script raised"
     assert window.durations() == [10, 10, 10]
-
-
-def test_wait_is_absent_where_python_does_not_call_next(window: OpenWindow) -> None:
-    window.add(100, 10, None, 1)
-    window.close(complete=True)
-
-    assert window.record.blocks[0].waits_ns == []
 
 
 def test_a_block_says_that_its_last_gap_is_to_come(window: OpenWindow) -> None:
@@ -166,14 +145,6 @@ def test_a_window_that_lived_on_ready_batches_is_told(
     left: int, batches: int, used_up: bool
 ) -> None:
     assert stock_of(10).used_up(model(left), batches) is used_up
-
-
-@pytest.mark.parametrize("name", ["Prefetch", "ParallelMapV2", "MapAndBatchV2", "ParallelBatch"])
-def test_each_operation_that_lays_up_ready_batches_counts(name: str) -> None:
-    stock = Stock()
-    stock.begin(model(10, name), batches=100)
-
-    assert stock.used_up(model(0, name), 110)
 
 
 def test_what_waits_behind_the_last_buffer_is_no_stock() -> None:

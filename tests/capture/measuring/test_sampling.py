@@ -1,4 +1,4 @@
-"""The sampler beside real threads; how often a line is seen is never asked."""
+"""Samples of real threads' stacks, and the clocks of callbacks and of pipelines' functions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from pipediag.capture.guard import Guard
 from pipediag.capture.measuring import sampling as module
-from pipediag.capture.measuring.sampling import CallbackClock, StackSampler
+from pipediag.capture.measuring.sampling import CallbackClock, PythonClock, StackSampler
 from pipediag.session.recorded_windows import RecordedStacks, StackLine
 
 ENOUGH = 20
@@ -126,12 +129,6 @@ def test_the_switch_interval_is_put_back() -> None:
     assert sys.getswitchinterval() == usual
 
 
-def test_a_sampler_that_is_stopped_at_once_has_no_samples() -> None:
-    stacks = StackSampler(threading.get_ident()).stop("fit", [ALWAYS])
-
-    assert (stacks.samples, stacks.lines) == (0, [])
-
-
 def test_a_thread_between_two_lines_is_seen_where_its_function_is_defined(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -162,3 +159,117 @@ def test_what_callbacks_take_is_added_up_by_class_while_it_runs() -> None:
     clock.add("Late", 9)
     clock.start()
     assert clock.stop() == {}
+
+
+def make_registry() -> Any:
+    """A class like TensorFlow's, of its own for each test."""
+
+    class Registry:
+        def __call__(self, token: str, device: str, args: list[Any]) -> Any:
+            if token == "fails":
+                raise ValueError(*args)
+            return args[0]
+
+    return Registry
+
+
+class Clocked:
+    def __init__(self) -> None:
+        self.registry = make_registry()
+        self.native = self.registry.__dict__["__call__"]
+        self.notes: list[str] = []
+        self.guard = Guard(self.notes.append)
+        self.clock = PythonClock()
+        self.clock.hook_into(self.registry, self.guard)
+
+    def call(self, token: str = "warp", value: Any = 1) -> Any:
+        return self.registry()(token, "cpu", [value])
+
+    @property
+    def is_native(self) -> bool:
+        return self.registry.__dict__["__call__"] is self.native
+
+
+@pytest.fixture
+def clocked() -> Clocked:
+    return Clocked()
+
+
+def test_calls_count_while_it_runs(clocked: Clocked) -> None:
+    clocked.clock.begin("fit")
+    clocked.call()
+    clocked.clock.run("fit", running=True)
+    result = object()
+    assert clocked.call(value=result) is result
+    clocked.call()
+    clocked.call("crop")
+    clocked.clock.run("fit", running=False)
+    clocked.call()
+
+    measured = clocked.clock.end("fit")
+
+    assert measured is not None
+    assert {one.token: one.calls for one in measured} == {"warp": 2, "crop": 1}
+    assert all(one.wall_ns > 0 and one.cpu_ns >= 0 for one in measured)
+    assert clocked.is_native
+
+
+def test_an_error_of_the_function_is_the_scripts(clocked: Clocked) -> None:
+    clocked.clock.begin("fit")
+    clocked.clock.run("fit", running=True)
+
+    with pytest.raises(ValueError, match="bad row"):
+        clocked.call("fails", "bad row")
+
+    (calls,) = clocked.clock.end("fit") or ()
+    assert calls.calls == 1
+    assert clocked.notes == []
+
+
+def test_an_error_of_ours_is_not(clocked: Clocked, monkeypatch: pytest.MonkeyPatch) -> None:
+    clocked.clock.begin("fit")
+    clocked.clock.run("fit", running=True)
+    monkeypatch.setattr(clocked.clock, "_totals", None)
+
+    assert clocked.call(value=7) == 7
+    assert len(clocked.notes) == 1
+
+
+def test_one_loop_is_measured_at_a_time(clocked: Clocked) -> None:
+    clocked.clock.begin("outer")
+    clocked.clock.run("outer", running=True)
+    clocked.clock.begin("inner")
+    clocked.clock.run("inner", running=False)
+    clocked.call()
+
+    assert clocked.clock.end("inner") is None
+    (calls,) = clocked.clock.end("outer") or ()
+    assert calls.calls == 1
+
+
+def test_calls_of_several_threads_are_all_counted(clocked: Clocked) -> None:
+    clocked.clock.begin("fit")
+    clocked.clock.run("fit", running=True)
+    together = threading.Barrier(4)
+
+    def work(_: int) -> None:
+        together.wait()
+        for _ in range(200):
+            clocked.call()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+
+    (calls,) = clocked.clock.end("fit") or ()
+    assert calls.calls == 800
+
+
+def test_after_a_fork_and_when_given_up_the_registry_is_as_it_was(clocked: Clocked) -> None:
+    clocked.clock.begin("fit")
+    clocked.guard._forked()
+    assert clocked.is_native
+
+    clocked = Clocked()
+    clocked.clock.begin("fit")
+    clocked.guard.give_up()
+    assert clocked.is_native

@@ -1,4 +1,4 @@
-"""How often a script comes to a line, told from its source and the values of its names."""
+"""What the source around a loop tells: later trainings, whether it only reads, and its rounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,156 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipediag.capture.loops.source import rounds_around
+from pipediag.capture.loops import source as module
+from pipediag.capture.loops.source import only_reads, rounds_around, trains_behind
+
+CUSTOM = """
+    def step(batch):
+        with tf.GradientTape() as tape:
+            pass
+
+    def train(data):
+        for batch in data:
+            here()
+            step(batch)
+
+    train(first)
+    report(first)
+    train(second)
+"""
+
+ITERATOR = """
+    iterator = iter(first)
+    for number in range(3):
+        batch = here()
+        tape = tf.GradientTape
+        optimizer.apply_gradients(batch)
+    evaluate(first)
+"""
+
+FITS = """
+    model.compile("adam")
+    for fold in range(2):
+        here()
+        scaler.fit(first)
+        model.evaluate(first)
+    if True:
+        model.fit(second)
+    other.fit(second, epochs=3)
+    def later():
+        other.fit(second, epochs=3)
+"""
+
+
+def behind(path: Path, monkeypatch: pytest.MonkeyPatch, text: str, **given: Any) -> list[int]:
+    """Run the script until it comes `here`, and ask there."""
+    file = path / "train.py"
+    file.write_text(dedent(text), encoding="utf-8")
+    monkeypatch.setattr(module, "is_users", lambda name: name == str(file))
+    found: list[str] = []
+
+    class ComeHereError(Exception):
+        pass
+
+    def here() -> None:
+        frame: FrameType | None = sys._getframe(1)
+        frames = []
+        while frame is not None:
+            frames.append(frame)
+            frame = frame.f_back
+        found.extend(trains_behind(frames, **given))
+        raise ComeHereError
+
+    anything: dict[str, Any] = {"first": [1], "second": [2], "here": here}
+    anything["model"] = type("Model", (), {"compile": lambda *_: None})()
+    with pytest.raises(ComeHereError):
+        exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), anything)
+    assert all(one.startswith(f"{file}:") for one in found)
+    return [int(one.rpartition(":")[2]) for one in found]
+
+
+def test_a_later_call_of_a_function_that_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert behind(tmp_path, monkeypatch, CUSTOM, in_fit=False) == [13]
+
+
+def test_the_loops_own_step_is_not_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert behind(tmp_path, monkeypatch, ITERATOR, in_fit=False) == []
+
+
+def test_later_fits_of_keras_and_of_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert behind(tmp_path, monkeypatch, FITS, in_fit=True) == [8, 9]
+
+
+def test_without_source_nothing_is_known(tmp_path: Path) -> None:
+    assert trains_behind([sys._getframe()], in_fit=True) == []
+
+
+READS = [
+    "total = len(list(data))",
+    "total = sum(1 for _ in data)",
+    "labels = np.concatenate([y.numpy() for y in data])",
+    "held = {key: value for key, value in data}",
+    "total = len(\n    list(\n        data\n    )\n)",
+    "for batch in data:\n    total += len(batch)\n    seen.append(batch.numpy())",
+    "for batch in data:\n    pass",
+]
+EVALUATES = [
+    "for batch in data:\n    total += model(batch)",
+    "scores = [model(batch) for batch in data]",
+    "for batch in list(data):\n    model.predict(batch)",
+    "scores = {key: metric.update_state(key) for key, _ in data}",
+    "it = iter(data)",
+]
+
+
+class Data:
+    """Tells whose line goes through it, at the first batch that is asked for."""
+
+    def __init__(self, script: Path) -> None:
+        self.script = str(script)
+        self.told: list[bool] = []
+
+    def __iter__(self) -> Any:
+        frame = sys._getframe(1)
+        assert frame.f_code.co_filename == self.script
+        frames = []
+        while frame is not None and frame.f_code.co_filename == self.script:
+            frames.append(frame)
+            frame = frame.f_back  # type: ignore[assignment]
+        self.told.append(only_reads(frames))
+        return iter([])
+
+
+def reads_only(tmp_path: Path, source: str) -> bool:
+    script = tmp_path / "train.py"
+    script.write_text(dedent(source), encoding="utf-8")
+    data = Data(script)
+    names = {"data": data, "np": type("np", (), {"concatenate": list}), "total": 0, "seen": []}
+    exec(compile(script.read_text(encoding="utf-8"), str(script), "exec"), names)
+    (one,) = data.told
+    return one
+
+
+@pytest.mark.parametrize("source", READS)
+def test_what_calls_no_model_reads(tmp_path: Path, source: str) -> None:
+    assert reads_only(tmp_path, source)
+
+
+@pytest.mark.parametrize("source", EVALUATES)
+def test_what_calls_something_for_a_batch_may_evaluate(tmp_path: Path, source: str) -> None:
+    assert not reads_only(tmp_path, source)
+
+
+def test_without_a_source_nothing_is_told(tmp_path: Path) -> None:
+    data = Data(tmp_path / "gone.py")
+    exec(compile("len(list(data))", str(tmp_path / "gone.py"), "exec"), {"data": data})
+    assert data.told == [False]
 
 
 class Folds:
@@ -136,17 +285,6 @@ def test_what_follows_a_loop_is_not_in_it(tmp_path: Path) -> None:
         pass
     else:
         trains()
-    """
-
-    assert rounds_at_trains(tmp_path, source) == 1
-
-
-def test_a_function_that_is_made_in_a_loop_is_called_elsewhere(tmp_path: Path) -> None:
-    source = """
-    for number in range(4):
-        def step():
-            trains()
-    step()
     """
 
     assert rounds_at_trains(tmp_path, source) == 1

@@ -1,15 +1,99 @@
-"""What is written of a script's thread, of its steps and calls, by threads and in forks."""
+"""The timeline of a script's thread: its spans, by threads and in forks, and their file."""
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from pipediag.capture import timeline as module
 from pipediag.capture.callsites import CallSite
+from pipediag.capture.timeline import DELETED, FULL, Timeline, TimelineFile
 from pipediag.session.reading import read_timeline
-from tests.capture.timeline.stage import FEW_S, TimelineStage, on_another_thread
+from pipediag.session.timeline import SeenLine, SeenLines, Span
+
+FEW_S = 10
+
+
+class FakeSampler:
+    """Remembers at which thread it looks."""
+
+    def __init__(self, tell: Callable[[SeenLines], None]) -> None:
+        self.tell = tell
+        self.looks_at: int | None = None
+        self.stopped = 0
+
+    def go_on(self, thread: int) -> None:
+        self.looks_at = thread
+
+    def rest(self) -> None:
+        self.looks_at = None
+
+    def stop(self) -> None:
+        self.looks_at = None
+        self.stopped += 1
+
+    def forget(self) -> None:
+        self.looks_at = None
+
+
+class TimelineStage:
+    """What the script's thread does, moment by moment, and what was written of it."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0
+        monkeypatch.setattr(module, "LineSampler", FakeSampler)
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic_ns=lambda: self.now))
+        self.path = path / "capture" / "timeline.jsonl"
+        self.path.parent.mkdir()
+        self.notes: list[str] = []
+        self.timeline = Timeline(self.path, self.notes.append)
+        sampler: Any = self.timeline._sampler
+        self.sampler: FakeSampler = sampler
+
+    def at(self, now: int) -> Timeline:
+        self.now = now
+        return self.timeline
+
+    @property
+    def looks(self) -> bool:
+        return self.sampler.looks_at is not None
+
+    def sees(self, line: int) -> None:
+        self.sampler.tell(
+            SeenLines(self.now, self.now, (SeenLine("a.py", line, "<module>", False, 1),))
+        )
+
+    @property
+    def spans(self) -> list[Span]:
+        return read_timeline(self.path).spans
+
+    @property
+    def written(self) -> list[tuple[str, str, int, int | None]]:
+        return [(span.kind, span.name, span.start_ns, span.end_ns) for span in self.spans]
+
+
+def on_another_thread(does: Callable[[], Any]) -> Any:
+    """What it returns there; the thread is gone afterwards."""
+    returned: list[Any] = []
+    thread = threading.Thread(target=lambda: returned.append(does()))
+    thread.start()
+    thread.join(FEW_S)
+    (result,) = returned
+    return result
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TimelineStage:
+    return TimelineStage(tmp_path, monkeypatch)
+
 
 FIT = CallSite("train.py", 20, "<module>", by_framework=False)
 
@@ -79,30 +163,6 @@ def test_steps_that_began_with_a_call_end_with_it(stage: TimelineStage) -> None:
     assert stage.written == [("fit", "fit", 20, 50), ("steps", "loop1", 20, 50)]
 
 
-def test_all_that_is_open_ends_with_the_script(stage: TimelineStage) -> None:
-    stage.at(10).begins("script")
-    stage.at(20).begins("fit", "fit")
-    stage.at(30).begins("callback", "Saves")
-    stage.at(40).closed()
-
-    assert [end for *_, end in stage.written] == [40, 40, 40]
-
-
-def test_steps_begin_and_end_once(stage: TimelineStage) -> None:
-    stage.at(20).steps_begin("loop1", 20, None)
-    stage.at(25).steps_begin("loop1", 25, 2)
-    stage.at(30).steps_ended(30)
-    stage.at(40).steps_ended(40)
-
-    assert stage.written == [("steps", "loop1", 20, 30)]
-
-
-def test_a_batch_that_was_there_was_not_waited_for(stage: TimelineStage) -> None:
-    stage.at(20).steps_begin("loop1", 20, 0)
-
-    assert stage.written == [("steps", "loop1", 20, None)]
-
-
 def test_nothing_begins_after_the_end_but_what_pipediag_takes(stage: TimelineStage) -> None:
     stage.at(10).begins("script")
     stage.at(20).steps_begin("loop1", 20, None)
@@ -118,12 +178,6 @@ def test_nothing_begins_after_the_end_but_what_pipediag_takes(stage: TimelineSta
         ("aside", "", 50, 60),
     ]
     assert stage.sampler.stopped == 2
-
-
-def test_what_took_no_time_is_not_written(stage: TimelineStage) -> None:
-    stage.at(10).passed("tracing", 10, 10)
-
-    assert stage.written == []
 
 
 def test_lines_are_looked_at_outside_of_steps_and_evaluations(stage: TimelineStage) -> None:
@@ -242,15 +296,6 @@ def test_training_on_another_thread_goes_before_a_call_that_does_not_train(
     ]
 
 
-def test_steps_on_another_thread_go_before_a_call_that_does_not_train(
-    stage: TimelineStage,
-) -> None:
-    stage.at(20).begins("evaluation", "predict")
-    on_another_thread(lambda: stage.at(30).steps_begin("loop1", 30, None))
-
-    assert stage.written == [("evaluation", "predict", 20, 30), ("steps", "loop1", 30, None)]
-
-
 def test_all_calls_of_a_thread_end_where_another_one_is_followed(stage: TimelineStage) -> None:
     stage.at(10).begins("script")
     stage.at(20).begins("callback", "Scores")
@@ -348,15 +393,6 @@ def test_nobody_looks_while_the_process_is_copied(stage: TimelineStage) -> None:
     assert stage.looks
 
 
-def test_nobody_looks_after_a_fork_in_steps(stage: TimelineStage) -> None:
-    stage.at(10).begins("script")
-    stage.at(20).steps_begin("loop1", 20, None)
-    stage.timeline.before_fork()
-    stage.timeline.after_fork()
-
-    assert not stage.looks
-
-
 def test_two_threads_that_call_all_the_time_leave_whole_spans(stage: TimelineStage) -> None:
     stage.at(1).begins("script")
     stage.now = 2
@@ -374,3 +410,78 @@ def test_two_threads_that_call_all_the_time_leave_whole_spans(stage: TimelineSta
 
     assert {span.end_ns for span in stage.spans} <= {2, 3}
     assert stage.spans[0].kind == "script"
+
+
+def test_a_full_file_says_until_when_all_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MOST_LINES", 3)
+    stage = TimelineStage(tmp_path, monkeypatch)
+    stage.at(10).begins("script")
+    stage.at(20).passed("aside", 10, 20)
+    assert stage.notes == []
+    callback = stage.at(30).begins("callback", "Costly")
+    assert stage.notes == [FULL]
+    stage.at(40).ended(callback)
+    assert not stage.looks
+    assert stage.at(50).begins("fit") is None
+    stage.at(60).steps_begin("loop1", 60, 5)
+    stage.at(70).steps_ended(70)
+    stage.at(80).closed()
+
+    assert stage.written == [
+        ("script", "", 10, None),
+        ("aside", "", 10, 20),
+        ("callback", "Costly", 30, None),
+    ]
+    assert read_timeline(stage.path).until_ns == 30
+    assert len(stage.path.read_bytes().splitlines()) == 4
+    assert stage.notes == [FULL]
+
+
+def test_what_lasts_is_written_again_where_the_script_has_deleted_the_directory(
+    stage: TimelineStage,
+) -> None:
+    stage.at(10).begins("script")
+    stage.at(15).passed("aside", 10, 15)
+    fit = stage.at(20).begins("fit", "fit")
+    shutil.rmtree(stage.path.parent)
+    stage.at(30).steps_begin("loop1", 30, None)
+    stage.at(40).ended(fit)
+
+    assert stage.written == [
+        ("script", "", 10, None),
+        ("fit", "fit", 20, 40),
+        ("steps", "loop1", 30, 40),
+    ]
+    assert stage.notes == [DELETED]
+
+
+def test_a_directory_that_is_not_there_yet_is_made(tmp_path: Path) -> None:
+    notes: list[str] = []
+    file = TimelineFile(tmp_path / "not" / "yet" / "timeline.jsonl", notes.append)
+    file.append(b"[]\n", ())
+
+    assert (tmp_path / "not" / "yet" / "timeline.jsonl").read_bytes() == b"[]\n"
+    assert notes == []
+
+
+def test_a_moment_without_descriptors_costs_its_line_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes: list[str] = []
+    file = TimelineFile(tmp_path / "timeline.jsonl", notes.append)
+    file.append(b"1\n", ())
+    opened = Path.open
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Path, "open", fails)
+    file.append(b"2\n", ())
+    monkeypatch.setattr(Path, "open", opened)
+    file.append(b"3\n", ())
+
+    assert (tmp_path / "timeline.jsonl").read_bytes() == b"1\n3\n"
+    (note,) = notes
+    assert note.endswith("without it: Too many open files.")

@@ -192,15 +192,6 @@ def test_its_steps_are_no_windows(measured: Measured) -> None:
     assert all(window.complete for window in measured.recording.windows)
 
 
-def test_a_loop_that_ends_meanwhile_keeps_what_was_seen(measured: Measured) -> None:
-    measured.until(Phase.LOOK)
-    next(look_at_next(measured.consumer, iter([[1, 1]]), print))
-    measured.diagnosis.finish("the script ended")
-
-    assert measured.recording.variables[0].ids.lookups == 2
-    assert measured.recording.windows[-1].complete
-
-
 def test_of_a_loop_that_ends_before_the_step_tells_what_it_does(measured: Measured) -> None:
     measured.until(Phase.BASELINE)
     measured.diagnosis.finish("the script ended")
@@ -247,17 +238,6 @@ def test_calls_of_other_functions_are_no_steps(measured: Measured) -> None:
     assert measured.recording.variables[0].ids.lookups == 2
 
 
-def test_a_batch_that_python_gives_the_step_is_looked_at(measured: Measured) -> None:
-    measured.consumer.hand_over = "fed"
-    measured.until(Phase.LOOK)
-    measured.diagnosis.looking.function_called("step", ([1, 2],), {})
-    measured.diagnosis.finish("the script ended")
-
-    (table,) = measured.recording.variables
-    assert table.ids is not None
-    assert table.ids.lookups == 2
-
-
 def test_steps_whose_batches_tell_no_ids_did_not_end_before_one_could_be_looked_at(
     measured: Measured,
 ) -> None:
@@ -293,18 +273,6 @@ def test_where_no_batch_can_be_looked_at_that_is_said(measured: Measured, lack: 
     assert table.ids_missing
 
 
-def test_a_batch_of_several_replicas_is_looked_at(measured: Measured) -> None:
-    measured.consumer.distributed = True
-    measured.consumer.hand_over = "call"
-    measured.until(Phase.LOOK)
-    assert next(look_at_next(measured.consumer, iter([[5, 6, 6]]), print)) == [5, 6, 6]
-    measured.diagnosis.finish("the script ended")
-
-    (table,) = measured.recording.variables
-    assert table.ids is not None
-    assert (table.ids.lookups, table.ids.unique) == (3, 2)
-
-
 def test_without_a_traced_step_the_models_tables_say_so(measured: Measured) -> None:
     known = RecordedVariable("words", 10, 4, "float32", trainable=True, slots=0)
     trainer = SimpleNamespace(
@@ -317,17 +285,6 @@ def test_without_a_traced_step_the_models_tables_say_so(measured: Measured) -> N
     measured.until(Phase.PROFILE)
 
     assert known.use_missing == known.ids_missing == "A toy has no tables."
-
-
-def test_why_some_lookups_are_not_among_those_that_were_counted_is_written_down(
-    measured: Measured,
-) -> None:
-    measured.runtime.tables.tables[0].ids_incomplete = "1 of 2"  # type: ignore[union-attr]
-    measured.until(Phase.LOOK)
-    next(look_at_next(measured.consumer, iter([[1, 1]]), print))
-    measured.diagnosis.finish("the script ended")
-
-    assert measured.recording.variables[0].ids.incomplete == "1 of 2"
 
 
 @pytest.mark.parametrize(
@@ -504,17 +461,6 @@ def test_between_two_epochs_no_step_is_listened_to(measured: Measured) -> None:
     measured.step(continuous=False)
 
     assert eager.told == ["begin", "end", "begin"]
-
-
-def test_a_loop_that_ends_in_its_first_step_listened_to_says_so(measured: Measured) -> None:
-    measured.runtime.eager = ToyEagerSteps()
-    measured.until(Phase.LOOK)
-    measured.diagnosis.finish("the script ended")
-
-    assert measured.recording.variables == []
-    missing = measured.loop.record.tables_missing
-    assert missing is not None
-    assert "listened to" in missing
 
 
 def test_variables_of_one_name_are_told_apart(measured: Measured) -> None:

@@ -1,4 +1,4 @@
-"""Two threads that build and train at once: each has its own steps, calls and loops."""
+"""This process: states of its threads, the memory that is free, and processes that train along."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
-from pipediag.capture.process import EachThread, runs_tf_data
+from pipediag.capture.process import EachThread, free_memory_bytes, runs_tf_data, train_along
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.watching.updates import UpdateWatch
 from tests.capture.runtimes import ToyRuntime
 
 
@@ -78,19 +77,6 @@ def test_a_native_thread_is_not_made_one_of_pythons() -> None:
     assert over.wait(30)
     assert (found, runs_tf_data()) == ([True], False)
     assert threading.active_count() <= before
-
-
-def test_what_one_thread_writes_is_no_step_of_the_other() -> None:
-    watch, other = UpdateWatch(), Other()
-    watch.take_updated()
-
-    def train() -> None:
-        watch.take_updated()
-        watch.note()
-
-    other.does(train)
-    assert watch.updated is False
-    assert other.does(lambda: watch.updated) is True
 
 
 def registry(path: Path) -> LoopRegistry:
@@ -167,3 +153,103 @@ def test_datasets_that_two_threads_build_at_once_do_not_mix(
     operations = recorder.recording.operations
     assert [(one.id, one.inside_function_of) for one in operations] == [("op2", None)]
     assert recorder.recording.notes == []
+
+
+MEMINFO = "MemTotal:       8000 kB\nMemFree:        100 kB\nMemAvailable:   3000 kB\n"
+
+
+def write(directory: Path, limit: str) -> tuple[Path, Path]:
+    (directory / "meminfo").write_text(MEMINFO, encoding="ascii")
+    (directory / "memory.max").write_text(f"{limit}\n", encoding="ascii")
+    (directory / "memory.current").write_text("900000\n", encoding="ascii")
+    stat = "anon 500000\ninactive_file 300000\n"
+    (directory / "memory.stat").write_text(stat, encoding="ascii")
+    return directory / "meminfo", directory
+
+
+@pytest.mark.parametrize(
+    ("limit", "free"),
+    [
+        ("max", 3000 * 1024),
+        # Of the limit, 600,000 are in use for good: files that were only read give way.
+        ("1000000", 400_000),
+        ("500000", 0),
+        ("100000000", 3000 * 1024),
+    ],
+)
+def test_the_tighter_limit_counts(tmp_path: Path, limit: str, free: int) -> None:
+    assert free_memory_bytes(*write(tmp_path, limit)) == free
+
+
+def test_unknown_where_nothing_tells(tmp_path: Path) -> None:
+    assert free_memory_bytes(tmp_path / "none", tmp_path / "none") is None
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOROVOD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("horovod", "mpi4py", "torch.distributed", "jax._src.distributed"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+def imported(monkeypatch: pytest.MonkeyPatch, name: str, **members: Any) -> None:
+    module: Any = SimpleNamespace(**members)
+    monkeypatch.setitem(sys.modules, name, module)
+
+
+def test_what_the_framework_is_connected_to_is_told_as_it_says_so() -> None:
+    runtime = ToyRuntime()
+    assert train_along(runtime) is None
+    runtime.others = "TF_CONFIG names 2 tasks"
+
+    assert train_along(runtime) == (
+        "other processes train along (TF_CONFIG names 2 tasks) and would wait for steps that this "
+        "one makes alone"
+    )
+
+
+@pytest.mark.parametrize(
+    ("package", "variable"), [("horovod", "HOROVOD_SIZE"), ("mpi4py", "OMPI_COMM_WORLD_SIZE")]
+)
+def test_several_processes_that_exchange_train_together(
+    monkeypatch: pytest.MonkeyPatch, package: str, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "4")
+    assert train_along(ToyRuntime()) is None, "a launcher may start what is independent"
+    imported(monkeypatch, package)
+    assert f"{package} in one of 4 processes" in (train_along(ToyRuntime()) or "")
+
+
+@pytest.mark.parametrize("size", ["1", "", "many"])
+def test_a_process_that_a_launcher_started_alone_trains_for_itself(
+    monkeypatch: pytest.MonkeyPatch, size: str
+) -> None:
+    imported(monkeypatch, "horovod")
+    monkeypatch.setenv("HOROVOD_SIZE", size)
+
+    assert train_along(ToyRuntime()) is None
+
+
+@pytest.mark.parametrize(
+    ("joined", "size", "alone"), [(False, 2, True), (True, 1, True), (True, 2, False)]
+)
+def test_a_group_of_torchs_counts_once_it_is_joined(
+    monkeypatch: pytest.MonkeyPatch, joined: bool, size: int, alone: bool
+) -> None:
+    imported(
+        monkeypatch,
+        "torch.distributed",
+        is_available=lambda: True,
+        is_initialized=lambda: joined,
+        get_world_size=lambda: size,
+    )
+    assert (train_along(ToyRuntime()) is None) is alone
+
+
+@pytest.mark.parametrize(("size", "alone"), [(None, True), (1, True), (2, False)])
+def test_so_does_one_of_jaxs(
+    monkeypatch: pytest.MonkeyPatch, size: int | None, alone: bool
+) -> None:
+    imported(monkeypatch, "jax._src.distributed", global_state=SimpleNamespace(num_processes=size))
+    assert (train_along(ToyRuntime()) is None) is alone

@@ -1,12 +1,66 @@
-"""Times beside the steps, with hand-overs told by hand."""
+"""A loop's clock, with hand-overs told by hand, and what stands in for its iterators."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from pipediag.capture.loops.loop import LoopClock
+from pipediag.capture.loops.loop import LoopClock, Stage, StandIn
 from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
 from tests.recordings import make_recorded_loop
+
+
+def fresh() -> StandIn:
+    return StandIn()
+
+
+def catching() -> StandIn:
+    stand_in = StandIn()
+    stand_in.catch()
+    return stand_in
+
+
+def repeated() -> StandIn:
+    stand_in = catching()
+    stand_in.caught("repeated")
+    return stand_in
+
+
+def arm() -> StandIn:
+    stand_in = StandIn()
+    stand_in.lend("arm")
+    return stand_in
+
+
+EVERY_STAGE = pytest.mark.parametrize("made", [fresh, catching, repeated, arm])
+
+
+@pytest.mark.parametrize(
+    ("made", "stage", "asked"),
+    [
+        (fresh, Stage.OWN, "own"),
+        (catching, Stage.CATCHING, "own"),
+        (repeated, Stage.REPEATED, "repeated"),
+        (arm, Stage.ARM, "arm"),
+    ],
+)
+def test_each_stage_says_who_hands_out(
+    made: Callable[[], StandIn], stage: Stage, asked: str
+) -> None:
+    stand_in = made()
+
+    assert (stand_in.stage, stand_in.asked("own")) == (stage, asked)
+
+
+@EVERY_STAGE
+def test_given_back_once_or_twice_the_scripts_own_iterator_hands_out(
+    made: Callable[[], StandIn],
+) -> None:
+    stand_in = made()
+    for _ in range(2):
+        stand_in.give_back()
+        assert (stand_in.stage, stand_in.asked("own")) == (Stage.OWN, "own")
 
 
 @pytest.fixture
@@ -114,17 +168,6 @@ def test_trials_and_our_own_work_are_set_aside(record: RecordedLoop) -> None:
 
     assert record.epoch_seams == []
     assert record.set_aside_ns == 4 + (899 - 210)
-
-
-def test_a_validation_between_two_steps_is_a_seam_of_the_training_alone() -> None:
-    validation = make_recorded_loop(role="validation")
-    clock = LoopClock(validation)
-    for now in (100, 200):
-        clock.hand_over(now, 1, continuous=now > 100)
-    clock.interrupted(210, ended_a_step=True)
-    clock.hand_over(900, 1, continuous=False)
-
-    assert validation.epoch_seams == []
 
 
 def test_no_more_seams_are_kept_than_tell_something(record: RecordedLoop) -> None:

@@ -141,14 +141,6 @@ def test_what_was_seen_is_told_when_it_comes_to_rest(night: Night) -> None:
     ]
 
 
-def test_nothing_is_told_where_nothing_was_seen(night: Night) -> None:
-    night.sampler.rest()
-    night.sampler.go_on(MAIN)
-    night.passes(lambda: None)
-
-    assert night.told == []
-
-
 def test_it_tells_every_two_seconds(night: Night) -> None:
     night.runs("train.py", 3)
     night.sampler.go_on(MAIN)
@@ -225,15 +217,6 @@ def test_an_error_of_ours_ends_only_the_thread(night: Night) -> None:
 
     assert not ended.locked()
     assert night.told == []
-
-
-def test_one_thread_after_the_other(night: Night) -> None:
-    for number in range(3):
-        night.sampler.go_on(MAIN)
-        night.passes(thread=number)
-
-    assert len(night.started) == 3
-    assert not any(ended.locked() for (ended,) in night.started)
 
 
 def test_a_forked_child_has_no_thread_and_tells_nothing(night: Night) -> None:
