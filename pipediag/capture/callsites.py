@@ -39,7 +39,7 @@ Not all that is installed does: a user's own package may be, and its lines are t
 
 
 def package_of_module(module: str) -> str:
-    """The top-level package of a module's dotted name."""
+    """Return the top-level package of a module's dotted name."""
     return module.partition(".")[0]
 
 
@@ -63,7 +63,7 @@ class CallSite:
 
 @lru_cache(maxsize=4096)
 def package_of(filename: str) -> str | None:
-    """The top-level package of an installed file, or None for code that nobody installed."""
+    """Return the top-level package of an installed file; None for code that nobody installed."""
     parts = Path(filename).parts
     for marker in ("site-packages", "dist-packages"):
         if marker in parts[:-1]:
@@ -72,7 +72,7 @@ def package_of(filename: str) -> str | None:
 
 
 def _installed_elsewhere(filename: str) -> str | None:
-    """The package of a file in a directory of its own on the path, as `pip --target` fills one."""
+    """Return the package of a file in a folder on the path, as `pip --target` fills one."""
     path = Path(filename)
     for root in sys.path[1:]:  # the first is the script's own
         if root and filename.startswith(root) and path.is_relative_to(root):
@@ -84,7 +84,7 @@ def _installed_elsewhere(filename: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def _installed_in(root: str) -> frozenset[str]:
-    """Top-level names of what an installer has put into a directory, by its records."""
+    """Return the top-level names that an installer's records list for a directory."""
     names: set[str] = set()
     try:
         for record in Path(root).glob("*.dist-info/RECORD"):
@@ -116,7 +116,7 @@ def is_users(filename: str) -> bool:
 
 
 def frames() -> Iterator[FrameType]:
-    """The caller's frames, innermost first, pipediag's own left out."""
+    """Iterate over the caller's frames, innermost first, without pipediag's own."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if not is_pipediags(frame.f_code.co_filename):
@@ -125,7 +125,7 @@ def frames() -> Iterator[FrameType]:
 
 
 def call_site() -> CallSite | None:
-    """The user's line on whose behalf the current call happens, or None where there is none."""
+    """Return the user's line that the current call is made for; None where there is none."""
     by_framework = False
     for frame in frames():
         filename = frame.f_code.co_filename
@@ -136,7 +136,7 @@ def call_site() -> CallSite | None:
 
 
 def locals_of(frame: FrameType) -> dict[str, Any]:
-    """A copy of them, for a moment.
+    """Return a copy of the frame's variables.
 
     Before Python 3.13 a frame keeps what `f_locals` gave until it is asked again or ends. So it is
     emptied: otherwise an iterator that a frame had in a variable would outlive its epoch, and its
@@ -150,7 +150,7 @@ def locals_of(frame: FrameType) -> dict[str, Any]:
 
 
 def unwrap(function: Any) -> Any:
-    """The plain function behind partials, decorators, bound methods and callable objects."""
+    """Return the plain function behind partials, decorators, methods and callable objects."""
     for _ in range(20):
         if isinstance(function, functools.partial):
             function = function.func
@@ -169,18 +169,18 @@ def unwrap(function: Any) -> Any:
 
 
 def name_of(code: CodeType) -> str:
-    """Its name with those of what it is defined in, which Python 3.10 does not keep."""
+    """Return the qualified name of a function's code, which Python 3.10 does not keep."""
     return getattr(code, "co_qualname", code.co_name)
 
 
 def line_of(frame: FrameType) -> int:
-    """The line that it is at; between two lines, where it has none, that at which it is defined."""
+    """Return the line that a frame is at; between two lines, where its function is defined."""
     line: int | None = frame.f_lineno
     return frame.f_code.co_firstlineno if line is None else line
 
 
 def source_location(function: Callable[..., Any]) -> str:
-    """`file:line name` of a Python function, as the recording names functions."""
+    """Return `file:line name` of a Python function, as the recording names functions."""
     plain = unwrap(function)
     code = getattr(plain, "__code__", None)
     name = getattr(plain, "__qualname__", repr(plain))

@@ -166,12 +166,12 @@ class Capture:
             attempt("closing what was open", self._conductor.diagnosing.script_over, reason)
 
     def declare_training(self, reason: str) -> None:
-        """The loop whose iterator was made last trains, or stands for one that does."""
+        """Note that the loop whose iterator was made last trains, or stands for one that does."""
         record = self._loops.all()[-1].record
         record.role, record.role_reason = "training", reason
 
     def recorded(self, dataset: Any) -> Any:
-        """A dataset from before we came, made again where it can be, so that it is recorded.
+        """Make a dataset from before us again, where that can be done, so that it is recorded.
 
         Raises:
             NotReplayableError: it can't be made again.
@@ -183,11 +183,11 @@ class Capture:
         self._recorder.note(sentence)
 
     def fit_goes_on(self) -> None:
-        """A `fit` of Keras's that has begun is what is measured, to its end."""
+        """Measure a `fit` of Keras's that has begun, to its end."""
         self._timeline.begins("fit", "fit", call_site())
 
     def script_begins(self, began_ns: int) -> None:
-        """The script's first line is next; since that moment the interpreter ran our code."""
+        """Note that the script's first line is next; our code ran since that moment."""
         self._timeline.passed("aside", began_ns, time.monotonic_ns())
         self._timeline.begins("script")
 
@@ -232,7 +232,7 @@ class Capture:
         self._recorder.end(outcome, exit_status, error)
 
     def _leave_now(self) -> None:
-        """The script swallowed our stop: save, run its exit handlers, and go."""
+        """End a script that swallowed our stop: save, run its exit handlers, and go."""
         self._interrupts.hold()
         self.script_ended("stopped", None, None)
         self._teller.tell(Ended("stopped", None))

@@ -22,7 +22,7 @@ GUARD_FILE = __file__
 
 
 def nothing(*_: Any, **__: Any) -> None:
-    """What most entries do natively."""
+    """Do nothing, as most entries do natively."""
 
 
 class Entry:
@@ -57,7 +57,7 @@ class Guard:
         self._when_dismissed: list[Callable[[], None]] = []
 
     def hook(self, original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
-        """What to put in the place of `original`; `ours` calls that, and us through entries."""
+        """Return what replaces `original`; `ours` calls that, and our code through entries."""
 
         @functools.wraps(original)
         def hooked(*args: Any, **kwargs: Any) -> Any:
@@ -69,7 +69,7 @@ class Guard:
         return hooked
 
     def before(self, original: Callable[..., Any], told: Callable[..., Any]) -> Callable[..., Any]:
-        """A hook that only tells: `told`, an entry, is called with the original's arguments."""
+        """Return a hook that calls `told`, an entry, with the original's arguments before that."""
 
         def ours(*args: Any, **kwargs: Any) -> Any:
             told(*args, **kwargs)
@@ -85,7 +85,7 @@ class Guard:
         *,
         vital: bool = False,
     ) -> Callable[..., Any]:
-        """`ours`, for a hook to call; after an error of it, `natively` with the same arguments.
+        """Return `ours` for a hook to call; after an error of it, `natively` is called instead.
 
         A StopScript passes: it is raised on purpose, and no Exception.
         """
@@ -191,7 +191,7 @@ def attempt(note: Callable[[str], None], what: str, ours: Callable[..., Any], *a
 
 
 def sentence(what: str, error: Exception) -> str:
-    """What was given up, for the report."""
+    """Return the sentence that tells what was given up."""
     return (
         f"Pipediag stopped {what} after an error of its own, which the script did not see: "
         f"{type(error).__name__}: {_text(error)}"

@@ -101,7 +101,7 @@ class LineSampler:
             time.sleep(_WAIT_S)
 
     def forget(self) -> None:
-        """In a forked child: there is no thread here, and nothing is told."""
+        """Forget the thread, in a forked child, which does not have it."""
         self._lock = threading.RLock()
         self._wanted = False
         self._ended = None
@@ -143,7 +143,7 @@ class LineSampler:
             ended.release()
 
     def _look(self, frames: Mapping[int, FrameType]) -> _Look | None:
-        """A thread that ran none of the script's code has left it to the main one."""
+        """Return the line of the chosen thread, or else that of the main one."""
         return look_at(frames.get(self._thread)) or look_at(frames.get(self._home))
 
     def _taken(self, now_ns: int) -> SeenLines | None:

@@ -94,7 +94,7 @@ class CommandPipe:
         self._readable.register(descriptor, select.POLLIN)
 
     def next(self) -> Command | None:
-        """The next command, or None once the parent asks nothing more.
+        """Return the next command, or None once the parent asks nothing more.
 
         Raises:
             UnknownCommandError: a line that is no command.

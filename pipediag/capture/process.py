@@ -27,7 +27,7 @@ class EachThread(Generic[State]):
 
     @property
     def here(self) -> State:
-        """That of the thread that asks."""
+        """Return the state of the thread that asks."""
         try:
             state: State = self._own.state
         except AttributeError:
@@ -37,7 +37,7 @@ class EachThread(Generic[State]):
         return state
 
     def all(self) -> list[State]:
-        """Those of all threads that live."""
+        """Return the states of all living threads."""
         with self._lock:
             return list(self._known)
 
@@ -60,7 +60,7 @@ def this_thread() -> threading.Thread | None:
 
 
 def frames_elsewhere() -> Iterator[FrameType]:
-    """What all other threads are running, innermost first."""
+    """Iterate over the frames of all other threads, innermost first."""
     current = threading.get_ident()
     for thread, innermost in sys._current_frames().items():
         frame: FrameType | None = innermost if thread != current else None
@@ -74,7 +74,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 def free_memory_bytes(meminfo: Path = _MEMINFO, cgroup: Path = _CGROUP) -> int | None:
-    """The machine's available memory or what the control group leaves, or None where unknown."""
+    """Return the memory that the machine or the control group has left; None where unknown."""
     known = [b for b in (_available(meminfo), _left_in_group(cgroup)) if b is not None]
     return min(known) if known else None
 
@@ -109,8 +109,7 @@ _LAUNCHED = ("HOROVOD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM
 
 
 def train_along(runtime: Runtime) -> str | None:
-    """Why no step may be made beside the script's own, as the end of a sentence; None where the
-    process trains for itself.
+    """Return why no step may be made beside the script's own, for a sentence, if so.
 
     By what a script has imported or set up: operations that add up what several devices have are
     the same whether these belong to one process or to several.
@@ -133,7 +132,7 @@ def _launched_together() -> str | None:
 
 
 def _in_a_group() -> str | None:
-    """Of those that Keras's other backends join."""
+    """Return the group of processes that another backend of Keras's has joined, if any."""
     torch = sys.modules.get("torch.distributed")
     if torch is not None and torch.is_available() and torch.is_initialized():
         size = torch.get_world_size()

@@ -40,7 +40,7 @@ class StepJournal:
 
 
 def open_journal(path: Path) -> StepJournal:
-    """A journal on disk; one that keeps nothing where the disk has no room for it.
+    """Open a journal on disk; it keeps nothing where the disk has no room for it.
 
     The room is claimed at once: a page that can't be written later would kill the process.
     """
@@ -154,5 +154,5 @@ def describe_environment(
 
 
 def version_of(module: str) -> str | None:
-    """The version of a module that the script has imported, if it has one."""
+    """Return the version of a module that the script has imported, if it has one."""
     return getattr(sys.modules.get(module), "__version__", None)

@@ -64,21 +64,21 @@ class Clock(Protocol):
     """Says when work is done that runs behind Python's back."""
 
     def settled_ns(self, now_ns: int) -> int:
-        """When all that was launched by now was done: `now_ns` where nothing runs behind it."""
+        """Return when all work launched by now was done: `now_ns` if nothing is asynchronous."""
 
 
 class Counter(Protocol):
     """Counts the steps of a loop that Python does not drive."""
 
     def read(self) -> int:
-        """Steps so far; asked on another thread than that of the loop."""
+        """Return the steps so far; asked on another thread than the loop's."""
 
 
 class Keeper(Protocol):
     """Keeps the batch that such a loop is at."""
 
     def read(self) -> KeptBatch | None:
-        """The batch of the step that runs, or ran last; asked on another thread, too."""
+        """Return the batch of the step that runs or ran last; asked on another thread, too."""
 
     def empty(self) -> None:
         """Let that batch go; a step that runs from now on keeps its own again."""
@@ -88,8 +88,7 @@ class PipelineTokens(Protocol):
     """The tables of tokens in one pipeline."""
 
     def behind(self, part: int) -> Tokens | None:
-        """What one makes in a part of the dataset's elements, given by its place among their
-        tensors; None where none makes it. A table behind several parts is read once.
+        """Return the table of tokens that makes a part of the dataset's elements; None without one.
 
         Raises:
             UntoldTokensError: that can't be told.
@@ -100,58 +99,58 @@ class Runtime(Protocol):
     """One framework's way to run steps. What is asked on every step is cheap."""
 
     def rows(self, batch: Any) -> int | None:
-        """Rows of a batch, or None where it does not say."""
+        """Return the rows of a batch, or None where it does not say."""
 
     def pull(self, iterator: Any) -> Any:
-        """The next batch of an iterator, of which no hook is told.
+        """Return the next batch of an iterator, of which no hook is told.
 
         Raises:
             Exception: the data are at their end; see `loops.end_of_data`.
         """
 
     def repeated(self, batch: Any, element_spec: Any) -> Any:
-        """An iterator that hands out `batch` for ever at next to no cost."""
+        """Return an iterator that hands out `batch` for ever at next to no cost."""
 
     def handed_once(self, batches: Sequence[Any], iterator: Any, element_spec: Any) -> Any:
-        """One in the place of `iterator` that hands out `batches` and has no others."""
+        """Return an iterator in the place of `iterator` that hands out `batches` and no others."""
 
     def not_handed_once(self, iterator: Any, element_spec: Any, batches: int) -> str | None:
-        """Why so many batches of it could not be handed out by another, as a sentence."""
+        """Return a sentence if so many batches of it can't be handed out by another iterator."""
 
     def step_tables(self, functions: Sequence[Any]) -> StepTables:
-        """The embedding tables of steps that run these functions.
+        """Return the embedding tables of steps that run these functions.
 
         Raises:
             UnreadableStepError: they tell nothing of them.
         """
 
     def pipeline_tokens(self, dataset: Any) -> PipelineTokens:
-        """What its tables of tokens make; it holds what was read of them."""
+        """Return the tables of tokens in a pipeline; they keep what was read of them."""
 
     def eager_steps(self) -> EagerSteps | None:
-        """For steps that no function runs, which have to be listened to; None where they can't."""
+        """Return a listener to steps that no function runs; None where there can be none."""
 
     def unobserved(self, dataset: Any) -> Any:
-        """An iterator over the dataset that hooks take for none of the script's."""
+        """Return an iterator over the dataset that hooks do not take for the script's."""
 
     def describe_dataset(self, dataset: Any) -> DatasetFacts:
-        """What it tells of itself."""
+        """Describe a dataset."""
 
     def model_of(self, iterator: Any) -> IteratorModel | None:
-        """What the running pipeline tells of itself, where it does."""
+        """Return the model of a running pipeline, where it has one."""
 
     @property
     def no_models(self) -> str | None:
-        """A sentence where no pipeline of this runtime tells anything while it runs."""
+        """Return a sentence if no pipeline of this runtime has a model."""
 
     def other_processes(self) -> str | None:
-        """What tells that processes beside this one take part in each step; None where none do."""
+        """Return what shows that other processes take part in each step, if so."""
 
     def cancellation(self) -> Cancellation:
-        """For the next call of a function."""
+        """Return a cancellation for the next call of a function."""
 
     def clock(self) -> Clock:
-        """For the devices that it has now."""
+        """Return a clock of the devices that it has now."""
 
 
 Settings = dict[str, Any]
@@ -181,11 +180,10 @@ class Variants(Protocol):
         """Train with these settings from the next step on; none are the user's own."""
 
     def batches_per_step(self, settings: Settings, own: int) -> int:
-        """Batches that one step takes, `own` without settings."""
+        """Return the batches that one step takes, `own` without settings."""
 
     def on_elements(self, settings: Settings) -> Callable[..., Any] | None:
-        """What the pipeline does in the model's place with these settings, as a function for its
-        `map`; None where that is nothing."""
+        """Return what the pipeline maps over elements in the model's place, if anything."""
 
 
 class Trainer(Protocol):
@@ -193,54 +191,53 @@ class Trainer(Protocol):
 
     @property
     def name(self) -> str:
-        """As the user knows it."""
+        """Return the name that the user knows it by."""
 
     def phase_of(self, frames: Iterable[FrameType]) -> TrainersPhase | None:
-        """What of it the frames (innermost first) run in, or None outside of it."""
+        """Return the method of the trainer that the frames run in; None outside of it."""
 
     def passes_a_batch_on(self, frames: Iterable[FrameType]) -> bool:
         """Return True if the frames make an iterator only to hand a batch of the script's on."""
 
     def fed_model(self, frames: Iterable[FrameType]) -> Any:
-        """What is trained on a batch that the script has, by a method of the trainer's that the
-        frames (innermost first) run in; None where that is none of its."""
+        """Return the model that the frames train on a batch of the script's, if they do."""
 
     def data_walker(self, frame: FrameType) -> Any:
-        """What walks over the data of a running `fit`, and of no other call; None if unknown."""
+        """Return what walks over the data of a running `fit`, and of no other call."""
 
     def planned_steps(self, frame: FrameType) -> int | None:
-        """Steps that a running `fit` was asked for; None where that is not known yet."""
+        """Return the steps that a running `fit` was asked for, where known."""
 
     def batches_per_call(self, frame: FrameType) -> int:
-        """Batches that each step of a running `fit` takes."""
+        """Return the batches that each step of a running `fit` takes."""
 
     def model_of(self, frame: FrameType) -> Any:
-        """What a running `fit` trains."""
+        """Return the model that a running `fit` trains."""
 
     def callbacks_of(self, frame: FrameType) -> Any:
-        """What a running `fit` calls beside its steps; None where that is not known."""
+        """Return the callbacks of a running `fit`, where known."""
 
     def callbacks_named(self, callbacks: Any, skipped: Sequence[SkipCallback]) -> list[Any]:
-        """Those of them that the changes name, which steps can be made without.
+        """Return the callbacks that the changes name, and that steps can be made without.
 
         Raises:
             NotReplayableError: there is none such, or it is not called where it could be left out.
         """
 
     def describe(self, frame: FrameType) -> RecordedKeras:
-        """What a running `fit` tells, once a first step has built its model."""
+        """Describe a running `fit`, once a first step has built its model."""
 
     def known_tables(self, model: Any) -> list[KnownTable]:
-        """The embedding tables of a model that was built."""
+        """Return the embedding tables of a model that was built."""
 
     def vocabularies(self, model: Any) -> list[Vocabulary]:
-        """The tables of tokens in its layers."""
+        """Return the tables of tokens in a model's layers."""
 
     def batch_size(self, frame: FrameType) -> int | None:
-        """Rows of a batch, where a running `fit` knows them."""
+        """Return the rows of a batch, where a running `fit` knows them."""
 
     def variants(self, model: Any, failed: Callable[[BaseException], None]) -> Variants:
-        """The model as it is; `failed` is told of an error in a step that is compiled otherwise."""
+        """Return a model's variants; `failed` is told of an error in a step compiled otherwise."""
 
 
 class UnreadableStepError(Exception):
@@ -335,31 +332,30 @@ class StepTable(Protocol):
         """Return True if its ids can be computed from this."""
 
     def looked_up(self, given: Any) -> list[LookedUp]:
-        """The ids of a batch, lookup by lookup; `given` is what `StepTables` made of the batch."""
+        """Return the ids of a batch, lookup by lookup; `given` is what `StepTables` made of it."""
 
 
 class EagerSteps(Protocol):
     """Steps whose operations Python runs one by one, as they run on the thread that asks."""
 
     def begin(self) -> None:
-        """A step begins."""
+        """Begin to listen to a step."""
 
     def end(self) -> None:
-        """It is over, or left; what was begun nowhere ends without an effect."""
+        """End the step, if one has begun."""
 
     def can_be_read(self) -> bool:
         """Return True if the step that is over ran what the one before it ran, or can't be read."""
 
     def read(self) -> StepTables:
-        """The tables of the step that is over.
+        """Return the tables of the step that is over.
 
         Raises:
             UnreadableStepError: it tells nothing of them.
         """
 
     def given(self) -> Any:
-        """What to compute the ids from of a later step that is over; None where it ran otherwise
-        than the one that was read."""
+        """Return what to compute the ids of the step that is over from; None if it differs."""
 
 
 class StepTables(Protocol):
@@ -367,37 +363,37 @@ class StepTables(Protocol):
 
     @property
     def tables(self) -> Sequence[StepTable]:
-        """Each once."""
+        """Return each table once."""
 
     @property
     def vocabulary_operations(self) -> Sequence[str]:
-        """Operations that compute a number for each of many classes, by name."""
+        """Return the names of operations that compute a number for each of many classes."""
 
     @property
     def softmaxes(self) -> Sequence[RecordedSoftmax]:
-        """Of its losses, those that are taken over all rows of a weight."""
+        """Return the losses that are taken over all rows of a weight."""
 
     @property
     def constant_bytes(self) -> int:
-        """Of the constants in its graphs."""
+        """Return the bytes of the constants in its graphs."""
 
     def draws_as_counted(self, *, batches_per_call: int, replicas: int, distributed: bool) -> bool:
         """Return True if a call draws so many batches from the iterator that it is given, and from
         no other one; each replica gets a part of them."""
 
     def of_batch(self, batch: Any) -> Any:
-        """What to compute ids from, where the step draws its batch itself.
+        """Return what to compute ids from, where the step draws its batch itself.
 
         Raises:
             UnreadableStepError: the batch is none that the step was traced for.
         """
 
     def of_kept(self, batches: Sequence[KeptBatch]) -> Any:
-        """The same where a loop inside the step's function has kept them.
+        """Return what to compute ids from, where a loop inside the step's function kept batches.
 
         Raises:
             UnreadableStepError: they are none of the loop's that the step was traced for.
         """
 
     def of_call(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Any:
-        """The same where the step is given its batch; None where another function is called."""
+        """Return what to compute ids from, of a call with a batch; None if it is no step."""

@@ -14,7 +14,7 @@ from pipediag.capture.callsites import locals_of, unwrap
 
 
 def let_pass(error: BaseException) -> None:
-    """Where a handler of the script's raised it, raise it on, as natively; else do nothing."""
+    """Raise the error on if a handler of the script's raised it; else do nothing."""
     if is_of_a_signal_handler(error):
         raise error
 
@@ -86,7 +86,7 @@ class HeldInterrupts:
             raise KeyboardInterrupt from None
 
     def hold(self) -> None:
-        """From here on; a second call does nothing."""
+        """Hold Ctrl-C back from here on; a second call does nothing."""
         handler = signal.getsignal(signal.SIGINT)
         in_main = threading.current_thread() is threading.main_thread()
         if self._handler is None and in_main and callable(handler):

@@ -51,13 +51,13 @@ class TimelineFile:
             self.end_here()
 
     def end_here(self) -> None:
-        """From now on nothing is known, although the script goes on."""
+        """End the file: from now on nothing is known, although the script goes on."""
         if self.takes_more:
             self.takes_more = False
             self._write(until_line(time.monotonic_ns()), ())
 
     def leave(self) -> None:
-        """In a forked child: the file is the parent's."""
+        """Leave the file to the parent, in a forked child."""
         self.takes_more = False
 
     def _write(self, line: bytes, lasting: Iterable[Span]) -> None:
@@ -104,7 +104,7 @@ class Timeline:
         self._sampler = LineSampler(self._saw)
 
     def begins(self, kind: SpanKind, name: str = "", site: CallSite | None = None) -> Span | None:
-        """A span begins; None where another thread than the one that is followed says so."""
+        """Begin a span; return None where another thread is followed."""
         if self._over or not self._followed(trains=kind == "fit"):
             return None
         span = self._span(kind, time.monotonic_ns(), None, name, site)
@@ -114,7 +114,7 @@ class Timeline:
         return span
 
     def ended(self, span: Span | None) -> None:
-        """A span has ended, and what began within it and did not end."""
+        """End a span, and those that began within it and did not end."""
         if span is None or span not in self._open:
             return
         now_ns = time.monotonic_ns()
@@ -133,12 +133,12 @@ class Timeline:
         name: str = "",
         site: CallSite | None = None,
     ) -> None:
-        """A span is known when it is over."""
+        """Record a span that is over."""
         if end_ns > start_ns and self._followed():
             self._write(self._span(kind, start_ns, end_ns, name, site))
 
     def steps_begin(self, loop_id: str, now_ns: int, wait_ns: int | None) -> None:
-        """A loop has its first batch, or calls a step that asks for it: `wait_ns` is None then."""
+        """Begin the steps of a loop; `wait_ns` is None if the step asks for its batch itself."""
         if self._over or self._steps is not None or not self._followed(trains=True):
             return
         if wait_ns is not None:
@@ -148,13 +148,13 @@ class Timeline:
         self._write(self._steps)
 
     def steps_ended(self, now_ns: int) -> None:
-        """The steps are interrupted or over."""
+        """End the steps, which are interrupted or over."""
         if threading.get_ident() == self._owner:
             self._end_steps(now_ns)
             self._sample_or_rest()
 
     def closed(self) -> None:
-        """The script is over, or is stopped: what is open ends now, and nothing more begins."""
+        """End all that is open: the script is over, or is stopped."""
         self._over = True
         self._end_steps(time.monotonic_ns())
         if self._open:
@@ -162,21 +162,21 @@ class Timeline:
         self._sampler.stop()
 
     def given_up(self) -> None:
-        """An error of ours: the script goes on, and nothing is known of it from now on."""
+        """End the timeline while the script goes on, after an error of ours."""
         self._sampler.stop()
         self._file.end_here()
 
     def forked(self) -> None:
-        """In a forked child, where nothing is to be written."""
+        """Write nothing from now on, in a forked child."""
         self._file.leave()
         self._sampler.forget()
 
     def before_fork(self) -> None:
-        """No thread of ours runs while the process is copied."""
+        """End the sampling thread before the process is copied."""
         self._sampler.stop()
 
     def after_fork(self) -> None:
-        """In the process that goes on."""
+        """Go on, in the parent process."""
         self._sample_or_rest()
 
     @property

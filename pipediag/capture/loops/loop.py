@@ -31,7 +31,7 @@ class LoopClock:
         self._made_ahead = False
 
     def hand_over(self, now_ns: int, wait_ns: int | None, continuous: bool) -> None:
-        """A step begins, after a wait; None where the step itself asks for its batch."""
+        """Begin a step, after a wait; None where the step itself asks for its batch."""
         record = self._record
         asked_ns = now_ns - (wait_ns or 0)
         if record.asked_ns is None or record.last_ns is None:
@@ -45,43 +45,42 @@ class LoopClock:
         self._making_ns, self._made_ns, self._made_ahead = 0, None, False
 
     def began_later(self, now_ns: int) -> None:
-        """The step that has begun had to wait for the first batch of another iterator as well."""
+        """Move the step's begin: it had to wait for the first batch of another iterator as well."""
         record = self._record
         if record.epoch_seams and record.epoch_seams[-1].handed_ns == record.last_ns:
             record.epoch_seams[-1].handed_ns = now_ns
         record.last_ns = now_ns
 
     def made(self, began_ns: int, made_ns: int) -> None:
-        """An iterator was made for what comes next."""
+        """Note that an iterator was made for what comes next."""
         self._making_ns += made_ns - began_ns
         self._made_ns = made_ns
 
     def left(self, began_ns: int, left_ns: int) -> None:
-        """Keras has left an epoch: it makes the next one's iterator, or lets the last one's go."""
+        """Note that Keras left an epoch: it makes the next iterator, or frees the last one."""
         self._made_ahead = self._made_ns is not None
         self._making_ns, self._made_ns = left_ns - began_ns, None
 
     def epoch_begins(self, now_ns: int | None) -> None:
-        """Keras turned to an epoch's batches then, behind validation and callbacks; None where it
-        is not known to."""
+        """Note when Keras turned to an epoch's batches; None where that is not known."""
         if self._made_ahead and self._made_ns is None:
             self._made_ns = now_ns
 
     def interrupted(self, now_ns: int, *, ended_a_step: bool) -> None:
-        """Something else than a step follows; a call that found no batch has ended no step."""
+        """Note that no step follows; a call that found no batch has ended no step."""
         self._interrupted_ns = now_ns
         self._ended_a_step = ended_a_step
 
     def traced(self) -> None:
-        """In the step that runs a function was traced: of its time, no wait can be told."""
+        """Note that the running step traced a function: its time tells no wait."""
         self._first_step_of = None
 
     def held(self) -> None:
-        """What lies between the last hand-over and the next one are our trials."""
+        """Note that trials lie between the last hand-over and the next one."""
         self._interrupted_ns = None
 
     def set_aside(self, ns: int) -> None:
-        """So much time was ours, and not the script's."""
+        """Take so much time of ours out of the script's."""
         if self._record.warm_ns is not None:
             self._record.set_aside_ns += ns
 
@@ -96,7 +95,7 @@ class LoopClock:
             seam.first_step_ns = now_ns - record.last_ns
 
     def _gone_on(self, asked_ns: int, handed_ns: int | None, last_ns: int) -> None:
-        """The loop goes on after something else: after an epoch's end, or after our trials."""
+        """Go on after an epoch's end, or after our trials."""
         record = self._record
         self._first_step_of = None
         if record.warm_ns is None:
@@ -155,7 +154,7 @@ class StandIn:
         self.stage, self.iterator = Stage.LOOKING, None
 
     def caught(self, iterator: Any) -> None:
-        """It was handed out, and `iterator` repeats it; None where it can't be repeated."""
+        """Let `iterator` repeat the batch that was caught; None where it can't be repeated."""
         self.stage = Stage.OWN if iterator is None else Stage.REPEATED
         self.iterator = iterator
 
@@ -168,7 +167,7 @@ class StandIn:
         self.stage, self.iterator = Stage.OWN, None
 
     def asked(self, own: Any) -> Any:
-        """The iterator to ask for a batch where the script asks its `own`."""
+        """Return the iterator to ask for a batch where the script asks its `own`."""
         return own if self.iterator is None else self.iterator
 
 
@@ -241,7 +240,7 @@ class Loop:
         self.joined.clear()
 
     def data_ended(self) -> None:
-        """Its iterator has no more batches."""
+        """Note that its iterator has no more batches."""
         if self.epoch_steps is None:
             self.epoch_steps = self.record.steps
 
@@ -251,7 +250,7 @@ class Loop:
             self.dataset = self.evaluated()
 
     def joins(self, consumer: Consumer) -> bool:
-        """Its steps draw from this iterator, too; returns whether no epoch before has told so."""
+        """Draw from this iterator, too; return True if no epoch before has shown that."""
         if any(one is consumer for one in self.joined):
             return False
         if consumer.loop is self:
@@ -264,14 +263,13 @@ class Loop:
         return former is None
 
     def measured(self, consumer: Consumer) -> Consumer:
-        """The one whose pipeline is the loop's, of an iterator of its own and those joined."""
+        """Return the consumer whose pipeline is the loop's: its own, or a joined one."""
         root = self.record.root_op_id
         drawn = (one for one in self.joined if one.drawn and one.drawn.root_op_id == root)
         return next(drawn, consumer)
 
     def measures_slowest(self, consumer: Consumer) -> Consumer | None:
-        """From now on the pipeline is the loop's whose batches were waited for longest; None where
-        that one is not known."""
+        """Make the pipeline that was waited for longest the loop's; return None if unknown."""
         slowest = max((consumer, *self.joined), key=lambda one: one.waited_in_all_ns)
         drawn, record = slowest.drawn, self.record
         if drawn is None or drawn.root_op_id is None:
@@ -312,13 +310,13 @@ class Loop:
 
     @property
     def at_last_batch(self) -> bool:
-        """True if it was just handed the last batch that it plans to take."""
+        """Return True if it was just handed the last batch that it plans to take."""
         planned, steps = self._planned_steps, self.record.steps
         return planned is not None and 0 <= steps - planned < self.record.batches_per_call
 
     @property
     def steps_left(self) -> int | None:
-        """Steps that it still has to take; None where nothing says so."""
+        """Return the steps that it still has to take; None where nothing says so."""
         planned, record = self._planned_steps, self.record
         # More than planned: a loop of the script's own is come to from elsewhere as well.
         if planned is None or (record.kind != "keras" and record.steps > planned):
@@ -327,7 +325,7 @@ class Loop:
 
     @property
     def _planned_steps(self) -> int | None:
-        """Steps of its first `fit`, or of a loop of the script's own; None where nothing says so.
+        """Return the steps of its first `fit`, or of a loop of the script's own, where known.
 
         For data of unknown length the first epoch says how long it is. The number of epochs is an
         argument of `fit`, and for a loop of the script's own that of the loop around it.
@@ -348,13 +346,13 @@ class Loop:
 
     @property
     def seconds_in_all(self) -> float | None:
-        """What the loop takes from its first step to its last, or None where nothing says so."""
+        """Return how long the loop takes from its first step to its last, where known."""
         record, left = self.record, self.seconds_left
         return None if left is None else record.elapsed_ns / 1e9 + left
 
     @property
     def seconds_left(self) -> float | None:
-        """What the loop would still take, or None where the script does not say."""
+        """Return how long the loop would still take, where known."""
         record, left = self.record, self.steps_left
         if left is None or record.steps == 0:
             return None
@@ -362,7 +360,7 @@ class Loop:
 
     @property
     def _seen_ns(self) -> int:
-        """What it took so far; of a loop of the script's own, with what lies between its epochs."""
+        """Return its time so far; of a loop of the script's own, with that between epochs."""
         record = self.record
         if record.kind == "keras" or record.asked_ns is None or record.last_ns is None:
             return record.elapsed_ns

@@ -47,7 +47,7 @@ class LoopRegistry:
     _lock: Any = field(default_factory=threading.RLock)
 
     def all(self) -> list[Loop]:
-        """Every loop seen so far."""
+        """Return every loop seen so far."""
         return self._loops
 
     def keep_evaluated(self) -> None:
@@ -56,7 +56,7 @@ class LoopRegistry:
             loop.keep_evaluated()
 
     def let_go_of_fits(self) -> None:
-        """A `fit` of this thread is over: its frame, with the data in it, goes as it would."""
+        """Drop the frames of this thread's `fit`, which is over, with the data in them."""
         for loop in self._loops:
             if not loop.runs_elsewhere():
                 loop.fit_frame = None
@@ -109,7 +109,7 @@ class LoopRegistry:
         return None, None
 
     def new_in_graph_loop(self, dataset: Any, site: CallSite | None, runtime: Runtime) -> Loop:
-        """A dataset that a tf.function loops over by itself; no Python iterator exists."""
+        """Register a dataset that a tf.function loops over by itself, without a Python iterator."""
         with self._lock:
             loop = self._new_loop(site, None, None, runtime, distributed=False)
         loop.thread = threading.current_thread()
@@ -120,7 +120,7 @@ class LoopRegistry:
         return loop
 
     def fed_consumer(self, site: CallSite, runtime: Runtime, *, eager: bool) -> Consumer:
-        """The loop whose steps begin at this line, where Python hands them their batches.
+        """Register the loop whose steps begin at this line, where Python hands them their batches.
 
         `eager` says that no tf.function runs its steps.
         """
@@ -137,7 +137,7 @@ class LoopRegistry:
         return Consumer(
             loop=loop,
             ordinal=0,
-            iterator=_no_iterator,
+            iterator=lambda: None,
             element_spec=None,
             dataset=None,
             hand_over="fed",
@@ -204,7 +204,7 @@ class LoopRegistry:
         record.data_steps = self._length(record.root_op_id)
 
     def describe_joined(self, consumer: Consumer) -> None:
-        """What a loop reads beside its own pipeline."""
+        """Describe what a loop reads beside its own pipeline."""
         facts = consumer.loop.runtime.describe_dataset(consumer.dataset)
         if facts.root is not None:
             self.plan.enter_unmarked([facts.root])
@@ -212,7 +212,7 @@ class LoopRegistry:
             consumer.drawn = DrawnPipeline(root, dict(facts.options))
 
     def _batch_size(self, op_id: str | None) -> int | None:
-        """The batch size of the last batching operation above the consumer."""
+        """Return the batch size of the last batching operation above the consumer."""
         above = self.recorder.recording.upstream(op_id)
         sizes = (operation.parameters.get("batch_size") for operation in above)
         return next((size for size in sizes if isinstance(size, int)), None)
@@ -246,14 +246,10 @@ class LoopRegistry:
             )
 
 
-def _no_iterator() -> None:
-    return None
-
-
 def _loop_among(
     at_place: list[Loop], trainer: Trainer | None, phase: TrainersPhase | None
 ) -> Loop | None:
-    """The loop at this place that a new iterator goes on with, if any."""
+    """Return the loop at this place that a new iterator goes on with, if any."""
     free = [known for known in at_place if not known.runs_elsewhere()]
     if not free:
         return None

@@ -20,7 +20,7 @@ from pipediag.capture.callsites import is_users
 
 @lru_cache(maxsize=64)
 def parsed(file: str) -> ast.Module | None:
-    """None where there is no source, or none of Python's."""
+    """Return the syntax tree of a file; None where there is no source, or none of Python's."""
     source = "".join(linecache.getlines(file))
     try:
         return ast.parse(source) if source else None
@@ -29,7 +29,7 @@ def parsed(file: str) -> ast.Module | None:
 
 
 def around(tree: ast.AST, line: int) -> Iterator[ast.AST]:
-    """What of the tree lies around a line, the outermost first."""
+    """Iterate over the nodes around a line, the outermost first."""
     within: ast.AST | None = tree
     while within is not None:
         following = None
@@ -113,7 +113,7 @@ _Loop = ast.For | ast.AsyncFor | ast.While
 
 
 def trains_behind(frames: Iterable[FrameType], *, in_fit: bool) -> list[str]:
-    """Places, as `file:line`, that train once the loop is over which the frames run in.
+    """Return places, as `file:line`, that train once the loop is over which the frames run in.
 
     Args:
         frames: innermost first.
@@ -139,7 +139,7 @@ def trains_behind(frames: Iterable[FrameType], *, in_fit: bool) -> list[str]:
 
 
 def _within_function(chain: list[ast.AST]) -> list[ast.AST]:
-    """The part of it that the innermost function runs."""
+    """Return the part of the chain that the innermost function runs."""
     functions = [place for place, node in enumerate(chain) if isinstance(node, _Function)]
     return chain[functions[-1] :] if functions else chain
 
@@ -164,7 +164,7 @@ class _Written:
         match call.func:
             case ast.Name(id=name) if name in self.functions and name not in seen:
                 seen.add(name)
-                return any(self.trains(one, seen) for one in _calls(self.functions[name]))
+                return any(self.trains(one, seen) for one in _calls_in([self.functions[name]]))
             case ast.Attribute(attr=name) | ast.Name(id=name) if name in _TRAIN:
                 return True
             case ast.Attribute(value=of, attr=name) if name in _FIT:
@@ -177,7 +177,7 @@ class _Written:
 def _written(tree: ast.Module) -> _Written:
     compiled = (
         ast.unparse(call.func.value)
-        for call in _calls(tree)
+        for call in _calls_in([tree])
         if isinstance(call.func, ast.Attribute) and call.func.attr == "compile"
     )
     functions = {one.name: one for one in ast.walk(tree) if isinstance(one, _Function)}
@@ -185,15 +185,11 @@ def _written(tree: ast.Module) -> _Written:
 
 
 def _lines_that_train(statement: ast.AST, tree: ast.Module) -> Iterator[int]:
-    """Of calls in it, also of functions of that file that train."""
+    """Iterate over lines of calls that train, also by functions of that file."""
     if not isinstance(statement, _Function | ast.ClassDef):
-        for call in _calls(statement):
+        for call in _calls_in([statement]):
             if _written(tree).trains(call, set()):
                 yield call.lineno
-
-
-def _calls(node: ast.AST) -> list[ast.Call]:
-    return [one for one in ast.walk(node) if isinstance(one, ast.Call)]
 
 
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
@@ -204,7 +200,7 @@ _UNKNOWN = object()
 
 
 def rounds_around(frames: Iterable[FrameType]) -> int | None:
-    """Rounds of all loops around the innermost line of the user's, up to the script's first frame.
+    """Return the rounds of all loops around the user's innermost line, up to the first frame.
 
     The loop whose header that line is counts as none of them. 1 without any loop; None where the
     source does not tell.
@@ -222,7 +218,7 @@ def rounds_around(frames: Iterable[FrameType]) -> int | None:
 
 
 def _loops_around(frame: FrameType) -> list[ast.expr | None]:
-    """What each loop around the frame's line goes through; None for one with a condition."""
+    """Return what each loop around the frame's line goes through; None for a condition."""
     file, line = frame.f_code.co_filename, frame.f_lineno
     tree = parsed(file)
     if tree is None:
@@ -252,7 +248,7 @@ class _Names:
         self._scopes: tuple[Mapping[str, Any], ...] = (frame.f_locals, frame.f_globals)
 
     def size(self, iterated: ast.expr | None) -> int | None:
-        """How many rounds a loop over that makes."""
+        """Return the rounds of a loop over that; None where it is unknown."""
         match iterated:
             case ast.Tuple() | ast.List() | ast.Set():
                 starred = any(isinstance(one, ast.Starred) for one in iterated.elts)

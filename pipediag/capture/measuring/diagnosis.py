@@ -87,7 +87,7 @@ class Diagnosis:
 
     @property
     def _undecided(self) -> int:
-        """Steps of the window since it was asked last whether it is over."""
+        """Return the steps of the window since it was asked last whether it is over."""
         return self._window.count - self._decided_at
 
     @property
@@ -95,8 +95,7 @@ class Diagnosis:
         return self.phase is not Phase.DONE
 
     def traced(self, *, again: bool) -> None:
-        """A training function was traced in the step that is running, `again` or for the first
-        time.
+        """Note that the running step traced a training function, `again` or for the first time.
 
         Where another function trains from the begin of an epoch on, a new model's, its first call
         is its start-up, and no step of those that are measured.
@@ -109,7 +108,7 @@ class Diagnosis:
     def boundary(
         self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool
     ) -> None:
-        """A step ended and the next one begins."""
+        """End a step, and begin the next one."""
         if self.phase is Phase.DONE:
             self._start_ns = now_ns
             return
@@ -146,7 +145,7 @@ class Diagnosis:
         self._advance(consumer, now_ns)
 
     def seam(self, consumer: Consumer, exhausted: bool) -> None:
-        """The steps are interrupted: an epoch ended, or something else consumes batches."""
+        """Interrupt the steps: an epoch ended, or something else consumes batches."""
         self._with.profiler.end_mark()
         if self._start_ns is None:
             return
@@ -294,7 +293,7 @@ class Diagnosis:
         )
 
     def _decision_is_due(self) -> bool:
-        """Every so many steps, of a block so that it ends before tf.data forgets its gap times.
+        """Return True every few steps, so that a block ends before tf.data forgets its gap times.
 
         Of the window as well: a block ends with its epoch, and one of short epochs never has them.
         """
@@ -304,8 +303,9 @@ class Diagnosis:
     def _during_baseline(self, consumer: Consumer, now_ns: int) -> bool:
         window, pace = self._window, self._with.pace
         self._decided_at = window.count
-        elapsed = window.elapsed_ns(now_ns)
-        if pace.baseline_done(window.count, elapsed, self._half_of_remaining()):
+        left = self.loop.steps_left
+        half_of_left = None if left is None else left // 2
+        if pace.baseline_done(window.count, window.elapsed_ns(now_ns), half_of_left):
             return self._end_baseline(consumer)
         if pace.block_done(
             len(window.block.durations_ns),
@@ -316,10 +316,6 @@ class Diagnosis:
             self._skip = pace.steps_to_skip(self._typical_ns())
             return True
         return False
-
-    def _half_of_remaining(self) -> int | None:
-        left = self.loop.steps_left
-        return None if left is None else left // 2
 
     def _end_baseline(self, consumer: Consumer) -> bool:
         self._window.record.python_calls = PYTHON_CLOCK.end(self.loop.record.id)
@@ -346,14 +342,11 @@ class Diagnosis:
             return False
         self._end_stacks()
         self._window.close(complete=True)
-        self._look_or_profile(consumer)
-        return True
-
-    def _look_or_profile(self, consumer: Consumer) -> None:
         if self.looking.begin(consumer):
             self.phase = Phase.LOOK
         else:
             self._begin_profile(consumer)
+        return True
 
     def _during_look(self, consumer: Consumer, now_ns: int) -> bool:
         if self.looking.goes_on(consumer, now_ns, self.loop.steps_left):
@@ -420,7 +413,7 @@ class Diagnosis:
         self._hand_out_again(consumer)
 
     def _may_repeat(self, consumer: Consumer) -> bool:
-        """A repeated batch costs the script its own batches, so it must be stopped afterwards.
+        """Return True if a batch may be repeated, which costs the script its own batches.
 
         That is done where it would be stopped anyway, and where nothing else may tell what input
         costs: Python in the pipeline fights with the loop for the interpreter lock. A short loop

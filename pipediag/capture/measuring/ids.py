@@ -37,11 +37,11 @@ class IdTally:
 
     @property
     def lookups(self) -> int:
-        """Ids so far."""
+        """Return the number of ids so far."""
         return sum(len(ids) for ids in self._ids)
 
     def inside(self) -> list[Any]:
-        """The ids of each batch that are rows of the table."""
+        """Return the ids of each batch that are rows of the table."""
         return [ids[(ids >= 0) & (ids < self._rows)] for ids in self._ids]
 
     def add(self, batch: int, looked_up: list[LookedUp]) -> None:
@@ -55,7 +55,7 @@ class IdTally:
                 self._after.append(one.ids.ravel())
 
     def recorded(self) -> RecordedIds:
-        """All that was counted.
+        """Return all that was counted.
 
         Raises:
             ValueError: nothing was.
@@ -102,7 +102,7 @@ class IdTally:
         self._zeros_within += int((~used & before & behind).sum())
 
     def _ahead(self) -> tuple[int | None, int | None]:
-        """Lookups of the later half that the most frequent ids of the earlier half took."""
+        """Return the later half's lookups of the earlier half's top ids, and all of its lookups."""
         np, half = self._np, len(self._ids) // 2
         if half == 0:
             return None, None
@@ -160,7 +160,7 @@ class TokensInFront:
         self._until_ns = now_ns() + _LIMIT_NS
 
     def of(self, passage: Passage) -> Tokens | None:
-        """What gives the ids of all lookups; None where no table of tokens does.
+        """Return the table of tokens that gives the ids of all lookups; None where there is none.
 
         Raises:
             UntoldTokensError: that can't be told, or not in the time that is left.

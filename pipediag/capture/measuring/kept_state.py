@@ -118,7 +118,7 @@ def _assigned(variable: Any, value: Any, *, in_parts: bool = False) -> bool:
 
 
 def lacks_memory() -> str | None:
-    """A sentence where copies of all variables would not fit into memory."""
+    """Return a sentence if copies of all variables would not fit into memory."""
     needed = sum(
         variable.shape.num_elements() * variable.dtype.size
         for variable in _variables()

@@ -56,7 +56,7 @@ class Pace:
         return too_long or always_tracing, False
 
     def _settled(self, durations: list[int]) -> bool:
-        """Two consecutive chunks of at least 4 steps and 0.25 s agree within 15 %."""
+        """Return True if two chunks in a row, of 4 steps and 0.25 s at least, agree within 15 %."""
         chunks: list[list[int]] = []
         chunk: list[int] = []
         for duration in reversed(durations):
@@ -72,7 +72,7 @@ class Pace:
         return abs(late - early) <= _STABLE_WITHIN * early
 
     def baseline_done(self, count: int, elapsed_ns: int, remaining: int | None) -> bool:
-        """30 steps and 2 s; fewer where steps are long or the script has few of them.
+        """Return True after 30 steps and 2 s, or fewer where steps are long or the script has few.
 
         20 steps after 6 s; only 10, and 5 after 20 s, where a quarter of what the user gives for
         trials and a closer look is spent: more would make what follows rest on more.
@@ -99,13 +99,13 @@ class Pace:
         return min(max(_FEW_STEPS_AFTER_NS, given_ns), _MOST_PATIENCE_NS)
 
     def block_done(self, count: int, elapsed_ns: int, batches_per_call: int) -> bool:
-        """A block ends before tf.data forgets its gap times, or after a quarter of a second."""
+        """Return True before tf.data forgets gap times, or after a quarter of a second."""
         if (count + 2) * batches_per_call >= _GAPS_KEPT:
             return True
         return count >= 5 and elapsed_ns >= _SECOND // 4
 
     def steps_to_skip(self, step_ns: float) -> int:
-        """Steps disturbed by a reading of the model (a few milliseconds)."""
+        """Return how many steps a reading of the model disturbs."""
         return 2 if step_ns < _SMALL_STEP_NS else 1
 
     def steps_between_decisions(self, step_ns: float) -> int:
@@ -113,13 +113,13 @@ class Pace:
         return 8 if step_ns < _TINY_STEP_NS and self.settings.steps is None else 1
 
     def stacks_done(self, count: int, elapsed_ns: int, remaining: int | None) -> bool:
-        """0.7 s and 5 steps, 3 s at most; fewer where the profile needs those that are left."""
+        """Return True after 0.7 s and 5 steps, or 3 s, or when the profile needs what is left."""
         if remaining is not None and remaining < 40 and count >= 2:
             return True
         return (count >= 5 and elapsed_ns >= 0.7 * _SECOND) or elapsed_ns >= 3 * _SECOND
 
     def looked_enough(self, count: int, elapsed_ns: int, remaining: int | None) -> bool:
-        """8 batches and half a second, 3 s at most; 2 where the profile needs the others."""
+        """Return True after 8 batches and 0.5 s, or 3 s, or 2 if the profile needs the others."""
         if remaining is not None and remaining < 40 and count >= 2:
             return True
         return (count >= 8 and elapsed_ns >= 0.5 * _SECOND) or elapsed_ns >= 3 * _SECOND
@@ -130,7 +130,7 @@ class Pace:
         return "none was asked for" if self.settings.profile_steps == 0 else None
 
     def profile_done(self, count: int, elapsed_ns: int, at_last_batch: bool = False) -> bool:
-        """20 steps, or 5 after two seconds, or 2 after ten.
+        """Return True after 20 steps, or 5 after two seconds, or 2 after ten.
 
         Those 5 are enough where the next step is the last, too: the loop can be held for trials
         before it, and no more once it is over.
@@ -173,7 +173,7 @@ class Pace:
         return self.settings.loop == "longest"
 
     def repeat_done(self, count: int, elapsed_ns: int) -> bool:
-        """20 steps and 0.7 s, or 5 steps after 3 s; 6 s at most."""
+        """Return True after 20 steps and 0.7 s, or 5 steps after 3 s, or 6 s."""
         return (
             (count >= 20 and elapsed_ns >= 0.7 * _SECOND)
             or (count >= 5 and elapsed_ns >= 3 * _SECOND)
@@ -207,6 +207,6 @@ class CacheFill:
 
     @cached_property
     def _reads_a_cache(self) -> bool:
-        """Looked for once, as steps ask for it."""
+        """Return True if the pipeline has a cache."""
         above = self._recorder.recording.upstream(self._loop.record.root_op_id)
         return any(op.kind in CACHES for op in above)

@@ -107,7 +107,7 @@ class Profiler:
         self._marker.__enter__()
 
     def mark_start_up(self) -> None:
-        """The step that is marked, if any, is none to be measured."""
+        """Mark the running step as one that is not to be measured."""
         if self._marker is not None:
             self._marker.set_metadata(**{START_UP: 1})
 

@@ -31,7 +31,7 @@ class CallbackClock:
         self._ns: dict[str, int] = {}
 
     def start(self) -> None:
-        """From now on; what was added up before is gone."""
+        """Start anew."""
         self._ns = {}
         self.running = True
 
@@ -41,7 +41,7 @@ class CallbackClock:
             self._ns[name] = self._ns.get(name, 0) + ns
 
     def stop(self) -> dict[str, int]:
-        """Nanoseconds by class."""
+        """Stop, and return nanoseconds by class."""
         self.running = False
         taken, self._ns = self._ns, {}
         return taken
@@ -209,7 +209,7 @@ def _is_parked(frame: FrameType) -> bool:
 
 
 def _running_user_frame(frame: FrameType | None) -> FrameType | None:
-    """The user's line that a thread is running, or None while it is inside a framework's call."""
+    """Return the user's frame that a thread runs; None while it is in a framework's call."""
     while frame is not None:
         filename = frame.f_code.co_filename
         package = package_of(filename)

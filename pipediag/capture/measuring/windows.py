@@ -90,7 +90,7 @@ class OpenWindow:
         self.record.blocks.append(block)
 
     def durations(self) -> list[int]:
-        """Every step so far, in order."""
+        """Return the duration of every step so far, in order."""
         return [d for block in (*self.record.blocks, self.block) for d in block.durations_ns]
 
     def spans_ns(self) -> list[tuple[int, int]]:
@@ -129,7 +129,7 @@ class Stock:
         self._drains = 0
 
     def begin(self, model: IteratorModel | None, batches: int) -> None:
-        """A window begins, when the iterator has handed out so many batches."""
+        """Begin a window, when the iterator has handed out so many batches."""
         self._before, self._batches_before = model, batches
 
     def used_up(self, model: IteratorModel | None, batches: int) -> bool:
@@ -171,7 +171,7 @@ def _drained(before: list[ModelNode], after: list[ModelNode]) -> bool:
 
 
 def _stocked(nodes: list[ModelNode]) -> int:
-    """Batches that wait in the last buffer before the consumer."""
+    """Return the batches that wait in the last buffer before the consumer."""
     for node in sorted(nodes, key=lambda node: node.id):
         if node.name.startswith(_BUFFERS):
             return node.buffered_elements

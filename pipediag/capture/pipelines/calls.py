@@ -70,38 +70,10 @@ def _unpacked(name: Any) -> int:
     return size
 
 
-Arguments = Callable[[dict[str, Any]], dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class PublicForm:
-    """A method of datasets that makes what a class of TensorFlow's own stands for."""
-
-    method: str
-    arguments: Arguments
-    """Those of the method, of those of the class."""
-
-    def call(
-        self, dataset_class: type, maker: type, given: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
-        """The method with its arguments, for the class `maker` called with these."""
-        bound = inspect.signature(maker).bind(*given, **kwargs)
-        bound.apply_defaults()
-        arguments = self.arguments(bound.arguments) | {"name": kwargs.get("name")}
-        function = dataset_class.__dict__[self.method]
-        return getattr(function, "__wrapped__", function), (arguments.pop("self"),), arguments
-
-
-def _mapped(given: dict[str, Any]) -> dict[str, Any]:
-    return {"self": given["input_dataset"], "map_func": given["map_func"]}
-
-
-def _interleaved(given: dict[str, Any]) -> dict[str, Any]:
-    """The older way to interleave reads from all that are open at once."""
+def _interleave_of(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `interleave` for the older class, which reads from all at once."""
     cycle_length, sloppy = given["cycle_length"], given["sloppy"]
     return {
-        "self": given["input_dataset"],
-        "map_func": given["map_func"],
         "cycle_length": cycle_length,
         "block_length": given["block_length"],
         "num_parallel_calls": cycle_length,
@@ -109,11 +81,25 @@ def _interleaved(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-PUBLIC_FORMS = {
-    "_MapDataset": PublicForm("map", _mapped),
-    "ParallelInterleaveDataset": PublicForm("interleave", _interleaved),
+_PUBLIC_FORMS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    "_MapDataset": ("map", lambda _: {}),
+    "ParallelInterleaveDataset": ("interleave", _interleave_of),
 }
-"""By the name of the class."""
+"""For a class of TensorFlow's own, the method of datasets that makes the same, and its options."""
+
+
+def as_public_call(
+    dataset_class: type, maker: type, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    """Return the call of the class `maker` as one of a public method, where there is one."""
+    if maker.__name__ not in _PUBLIC_FORMS:
+        return maker, args, kwargs
+    method, options_of = _PUBLIC_FORMS[maker.__name__]
+    bound = inspect.signature(maker).bind(*args, **kwargs)
+    bound.apply_defaults()
+    given, function = bound.arguments, dataset_class.__dict__[method]
+    options = {"map_func": given["map_func"], **options_of(given), "name": kwargs.get("name")}
+    return getattr(function, "__wrapped__", function), (given["input_dataset"],), options
 
 
 _PARAMETERS = frozenset(
@@ -229,7 +215,7 @@ class Call:
 
     @property
     def generator(self) -> Any:
-        """The callable given to `from_generator`, or None."""
+        """Return the callable given to `from_generator`, or None."""
         return self.args[0] if self.operation.kind == "from_generator" and self.args else None
 
 

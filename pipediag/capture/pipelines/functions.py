@@ -50,7 +50,7 @@ def _closure(function: Any) -> dict[str, Any]:
 
 
 def _paths(code: CodeType, known: frozenset[str]) -> Iterator[list[str]]:
-    """Each name with the attributes that are taken of it: `np.random.uniform`."""
+    """Iterate over names with the attributes that are taken of them: `np.random.uniform`."""
     known -= {*code.co_varnames, *code.co_cellvars}
     path: list[str] = []
     for instruction in dis.get_instructions(code):
@@ -177,7 +177,7 @@ class _Outside:
 
 
 def _bound_names(definition: ast.FunctionDef | ast.Lambda) -> Iterator[str]:
-    """Names that the function, or one within it, binds for itself."""
+    """Iterate over names that the function, or one within it, binds for itself."""
     for node in ast.walk(definition):
         match node:
             case ast.arg(arg=name) | ast.ExceptHandler(name=str(name)):
@@ -203,7 +203,7 @@ _HARMLESS_STATEFUL = frozenset({"Assert", "Placeholder", "NoOp"})
 
 
 def describe_function(dataset: Any, trace_ms: float | None) -> RecordedFunction | None:
-    """The first function of a dataset object, or None where it has none or it can't be read."""
+    """Describe the first function of a dataset; None where it has none that can be read."""
     wrappers = dataset._functions()
     if not wrappers:
         return None
@@ -273,7 +273,7 @@ _CONSTANT = "Const"
 
 
 def constant_bytes(operations: Iterable[Any]) -> int:
-    """Bytes of all constants among these operations of a graph.
+    """Return the bytes of all constants among these operations of a graph.
 
     Reckoned from their shapes, as to read a constant copies it. One value for a whole shape, which
     TensorFlow writes but once, counts as if each were written.

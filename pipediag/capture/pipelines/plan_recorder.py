@@ -32,8 +32,8 @@ from pipediag.capture.callsites import (
 from pipediag.capture.guard import GUARD_FILE, Guard, attempt
 from pipediag.capture.pipelines.calls import (
     MARK,
-    PUBLIC_FORMS,
     InnerCalls,
+    as_public_call,
     cardinality_of,
     element_bytes_of,
     forget,
@@ -393,14 +393,13 @@ class PlanRecorder:
     ) -> None:
         self._calls.here.open.remove(call)
         elapsed_ms = (time.perf_counter() - call.began_s) * 1000
-        # A constructor is called again without the object that it filled.
-        dataset, given = (args[0], args[1:]) if maker else (result, args)
-        form = PUBLIC_FORMS.get(maker.__name__) if maker else None
-        function, kwargs = maker or original, call.kwargs
-        if form is not None and maker is not None:
-            function, given, kwargs = form.call(self._dataset_class, maker, given, kwargs)
-        self._describe(call.operation, function, given, kwargs, dataset, elapsed_ms)
-        remember(dataset, call.operation, function, given, kwargs, tuple(call.inside))
+        dataset, function, kwargs = result, original, call.kwargs
+        if maker is not None:
+            # A constructor is called again without the object that it filled.
+            dataset, args = args[0], args[1:]
+            function, args, kwargs = as_public_call(self._dataset_class, maker, args, kwargs)
+        self._describe(call.operation, function, args, kwargs, dataset, elapsed_ms)
+        remember(dataset, call.operation, function, args, kwargs, tuple(call.inside))
 
     def _describe(
         self,

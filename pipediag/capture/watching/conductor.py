@@ -12,16 +12,16 @@ from pipediag.capture.guard import attempt
 from pipediag.capture.loops.loop import Consumer, Loop, Stage, is_end_of_data
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.windows import Instruments
-from pipediag.capture.process import runs_tf_data
+from pipediag.capture.process import EachThread, runs_tf_data
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.signals import let_pass
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.diagnosing import Diagnosing, Stopping
-from pipediag.capture.watching.steps import FedSteps, Joining, ThreadState, ThreadStates
+from pipediag.capture.watching.steps import FedSteps, Joining, ThreadState
 from pipediag.capture.watching.streak import Streak
 from pipediag.capture.watching.updates import (
-    EarlySteps,
     UpdateWatch,
+    describe_start,
     learn_role,
     notice_beside,
     settle_role,
@@ -45,14 +45,13 @@ class Conductor:
         self._loops = loops
         self._updates = updates
         self._with = instruments
-        self._early_steps = EarlySteps(loops, updates)
         self.stopping = Stopping(instruments, settings, leave, loops.keep_evaluated)
         self._held = held
         self.streak = Streak(self._noted)
         self._holding = False
         self._fed = FedSteps(loops)
         self._joining = Joining(loops, instruments)
-        self._threads = ThreadStates(ThreadState)
+        self._threads = EachThread(ThreadState)
         self.diagnosing = Diagnosing(
             updates, instruments, settings, held, self.stopping, self._threads
         )
@@ -81,14 +80,14 @@ class Conductor:
     def iterator_made(
         self, iterator: Any, dataset: Any, runtime: Runtime, distributed: bool = False
     ) -> Consumer | None:
-        """A Python-level iterator was made; None where it is none of the script's own loops."""
+        """Register a Python-level iterator; return None if it is none of the script's own loops."""
         # tf.data's threads run generators, and what those read is part of the pipeline.
         if runs_tf_data():
             return None
         return self._loops.consumer_for(iterator, dataset, runtime, distributed)
 
     def handed_over(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> Any:
-        """`next` got a batch for Python; returns the one to hand over."""
+        """Note that `next` got a batch for Python; return the one to hand over."""
         if self.streak.handed(consumer, asked_ns, handed_ns):
             return batch
         self.streak.settle()
@@ -110,7 +109,7 @@ class Conductor:
         return batch
 
     def call_begins(self, consumer: Consumer, iterator: Any, function: Any = None) -> Any:
-        """A tf.function is called with an iterator; returns the iterator to call it with."""
+        """Note that a tf.function is called with an iterator; return the one to call it with."""
         self.streak.settle()
         consumer.hand_over = "call"
         if consumer.loop.record.kind == "eager":
@@ -126,13 +125,13 @@ class Conductor:
         return consumer.stand_in.asked(iterator)
 
     def function_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A tf.function is called without an iterator, maybe with a batch."""
+        """Note that a tf.function is called without an iterator, maybe with a batch."""
         active, last = self.diagnosing.active, self._threads.here.last
         if active is not None and last is not None and last.loop is active.loop:
             active.looking.function_called(function, args, kwargs)
 
     def fed_step(self, runtime: Runtime, function: Any = None) -> None:
-        """A training step begins that was given no iterator, by a function or eagerly by none."""
+        """Begin a training step without an iterator, of a function or of eager code."""
         last = self._threads.here.last
         consumer = self._fed.begins(call_site, last, runtime, eager=function is None)
         if consumer is None or self._over:
@@ -145,11 +144,11 @@ class Conductor:
         consumer.batches += 1
 
     def evaluated(self, span: Span) -> None:
-        """A call of Keras that evaluates has ended."""
+        """Note the end of a call of Keras that evaluates."""
         self._threads.here.nested.took(span, time.monotonic_ns())
 
     def exhausted(self, consumer: Consumer) -> None:
-        """The iterator has no more batches."""
+        """Note that the iterator has no more batches."""
         self.streak.settle()
         if consumer.hand_over == "call":
             # The call was counted when it began, and found nothing.
@@ -167,11 +166,11 @@ class Conductor:
             thread.nested.ended(consumer.loop)
 
     def epoch_begins(self) -> None:
-        """Keras turns to an epoch's batches."""
+        """Note that Keras turns to an epoch's batches."""
         self._threads.here.epoch_ns = time.monotonic_ns()
 
     def epoch_ended(self, at_ns: int | None = None) -> None:
-        """Keras says that an epoch begins or ends: what follows that moment, or now, is no step."""
+        """Note an epoch's end or begin in Keras: what follows that moment, or now, is no step."""
         self.streak.settle()
         thread = self._threads.here
         if thread.nested.runs:  # then it is the end of a call within a step
@@ -184,7 +183,7 @@ class Conductor:
                 thread.joined.ended(last)
 
     def epoch_over(self) -> None:
-        """Keras tells callbacks of a `fit` that its epoch has ended, held or not.
+        """End an epoch of Keras's `fit`, and trials that are in the middle of it.
 
         Raises:
             StopScript: it ended in the middle of trials, after which the script is to be stopped.
@@ -196,8 +195,7 @@ class Conductor:
         self.epoch_ended()
 
     def fit_over(self) -> None:
-        """A call of `fit` on this thread has ended, by itself or by what it raised: whatever the
-        script does about that it does with the model and the callbacks that are its own."""
+        """End a `fit` of this thread: the script gets its own model and callbacks back."""
         held = self._held_here
         if held is not None and held.fit_begun:
             self._leave(held)
@@ -205,7 +203,7 @@ class Conductor:
 
     @property
     def _held_here(self) -> Loop | None:
-        """The loop that this thread runs, where that is held."""
+        """Return the loop that this thread runs, if trials hold it."""
         last, held = self._threads.here.last, self._held.loop
         return held if last is not None and last.loop is held else None
 
@@ -214,8 +212,7 @@ class Conductor:
         self.diagnosing.left(held)
 
     def function_traced(self, function: Any, *, again: bool, lengths_differ: bool = False) -> None:
-        """A tf.function was traced in a call; `again` where it had been before that call, and
-        perhaps for batches of other lengths."""
+        """Note that a tf.function was traced, `again` or for the first time."""
         self.streak.settle()
         last = self._threads.here.last
         loop = last.loop if last is not None else None
@@ -232,7 +229,7 @@ class Conductor:
         self._held.traced(loop)
 
     def script_over(self, reason: str) -> None:
-        """The script's code has ended or is being stopped."""
+        """End all that is measured: the script's code has ended, or is being stopped."""
         self.streak.settle()
         self._over = True
         note = self._with.recorder.note
@@ -244,7 +241,7 @@ class Conductor:
             settle_role(loop, self._loops.all())
 
     def given_up(self) -> None:
-        """An error of ours: what was measured is kept, and nothing more is measured.
+        """End all that is measured after an error of ours, and keep it.
 
         Raises:
             StopScript: a repeated batch has trained the model wrongly, so the script can't go on.
@@ -282,7 +279,7 @@ class Conductor:
             self.streak.begins(consumer, spare)
 
     def _noted(self, consumer: Consumer, began_ns: int, wait_ns: int | None) -> None:
-        """A step of a streak."""
+        """Begin a step that a streak has noted."""
         self._boundary(consumer, began_ns, wait_ns)
         consumer.batches += consumer.loop.record.batches_per_call
 
@@ -337,8 +334,7 @@ class Conductor:
         return part
 
     def _count_left(self) -> None:
-        """Steps of a streak that its own thread will not tell of: it is gone, or the script ends in
-        the middle of them. Nothing is decided at them."""
+        """Count steps of a streak whose own thread is gone, or in whose middle the script ends."""
         consumer, noted = self.streak.left()
         if consumer is None:
             return
@@ -350,7 +346,7 @@ class Conductor:
     def _count(
         self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool
     ) -> None:
-        """A step begins, and one is over where nothing came between."""
+        """Count a step that begins, and time the last one where nothing came between."""
         loop = consumer.loop
         if not self.diagnosing.repeats(loop):  # else it is ours, not the script's
             if continuous:
@@ -366,7 +362,9 @@ class Conductor:
             attempt(
                 self._with.recorder.note,
                 "describing how the loop starts up",
-                self._early_steps.describe,
+                describe_start,
+                self._loops,
+                self._updates,
                 consumer,
                 duration_ns,
             )
@@ -382,7 +380,7 @@ class Conductor:
         self._consumed = True
 
     def _learn_role(self, thread: ThreadState) -> None:
-        """A step that wrote a trainable variable makes its loop a training loop.
+        """Take the loop of a step that wrote a trainable variable for a training loop.
 
         What is written after a seam, such as weights that are loaded, is no step's work.
         """
@@ -392,7 +390,7 @@ class Conductor:
                 learn_role(record)
 
     def try_pipelines_alone(self) -> None:
-        """The script is over: loops that could not be held while they ran have their pipelines."""
+        """Try the pipelines of loops that could not be held, once the script is over."""
         self._loops.keep_evaluated()
         self._held.try_pipelines_alone(self._loops.all())
 
@@ -406,7 +404,7 @@ class Conductor:
 
 
 def _runs(loop: Loop, function: Any) -> None:
-    """The loop's steps call this function, which trains."""
+    """Note that the loop's steps call this function, which trains."""
     if not loop.has_step(function):
         loop.step_functions.append(weakref.ref(function))
         name = source_location(function)
@@ -450,7 +448,7 @@ class ScriptsOwnError(Exception):
 
 
 def look_at_next(consumer: Consumer, iterator: Any, note: Callable[[str], None]) -> Any:
-    """The iterator to call the step with: of the batches that the step would have drawn.
+    """Return the iterator to call the step with, of the batches that it would have drawn.
 
     Args:
         consumer: whose step it is.

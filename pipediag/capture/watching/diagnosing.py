@@ -15,10 +15,11 @@ from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.source import trains_behind
 from pipediag.capture.measuring.diagnosis import Diagnosis
 from pipediag.capture.measuring.windows import Instruments
+from pipediag.capture.process import EachThread
 from pipediag.capture.recorder import describe_environment
 from pipediag.capture.signals import let_pass
 from pipediag.capture.trying.held_loops import HeldLoops
-from pipediag.capture.watching.steps import ThreadStates
+from pipediag.capture.watching.steps import ThreadState
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session import messages
 from pipediag.session.messages import LoopFound
@@ -53,7 +54,7 @@ class Evaluations:
         self._seen: set[str] = set()
 
     def step(self, consumer: Consumer, now_ns: int) -> None:
-        """A step begins."""
+        """Count a step that begins."""
         record = consumer.loop.record
         if record.id in self._seen or record.role not in EVALUATING:
             return
@@ -204,7 +205,7 @@ class Diagnosing:
         settings: RunSettings,
         held: HeldLoops,
         stopping: Stopping,
-        threads: ThreadStates,
+        threads: EachThread[ThreadState],
     ) -> None:
         self._updates = updates
         self._with = instruments
@@ -268,7 +269,7 @@ class Diagnosing:
             self._stopping.stop()
 
     def released(self, loop: Loop) -> None:
-        """Trials in the loop are over.
+        """End the trials in a loop, and go on or stop.
 
         Raises:
             StopScript: enough was measured.
@@ -277,7 +278,7 @@ class Diagnosing:
         self._stopping.go_on_or_stop(loop)
 
     def left(self, loop: Loop) -> None:
-        """The script has left a held loop before its trials were over."""
+        """End the trials of a held loop that the script has left."""
         self._held.leave("the script left its training loop in the middle of them")
         self._trials_over(loop)
 
@@ -289,7 +290,7 @@ class Diagnosing:
         self._with.state.give_back()
 
     def given_up(self) -> None:
-        """An error of ours: what was measured is kept, and nothing more is measured."""
+        """Close what is measured after an error of ours, and keep it."""
         note = self._with.recorder.note
         reason = "pipediag stopped after an error of its own"
         active, self.active = self.active, None
@@ -326,7 +327,7 @@ class Diagnosing:
             attempt(note, "closing a window", diagnosis.finish, "measuring failed")
 
     def _give_up_the_abandoned(self, loop: Loop, now_ns: int) -> None:
-        """A loop that ended too early must not keep a later one from being measured."""
+        """Close the diagnosis of a loop that ended early, so that a later one is measured."""
         if self.active is None:
             return
         former = self.active.loop
@@ -352,7 +353,7 @@ class Diagnosing:
         loop.diagnosis.boundary(consumer, now_ns, None, continuous=False)
 
     def _hold_as_soon_as_it_runs(self, consumer: Consumer, continuous: bool) -> None:
-        """A loop that an earlier run of the script has measured: it may end within a few steps."""
+        """Hold a loop that an earlier run has measured: it may end within a few steps."""
         loop = consumer.loop
         if not loop.trains or not self._held.may_hold(loop):
             return

@@ -156,7 +156,7 @@ class InGraphMeasure:
             self._measured()
 
     def _look(self, now: int) -> None:
-        """Between two readings of the counter the loop has come to another batch."""
+        """Look at the batch that the loop has come to between two readings of the counter."""
         assert self._looking_since is not None
         self._look_once()
         elapsed = now - self._looking_since
@@ -187,7 +187,7 @@ class InGraphMeasure:
         self._with.tell(LoopMeasured(self.loop.record.line))
 
     def _begin_look(self) -> None:
-        """What the traced step tells of its embeddings; batches that it keeps tell the ids."""
+        """Read the traced step's embeddings; batches that it keeps tell the ids."""
         if self.loop.trains:
             self._tables.begin_inside(None if self.keepers else self.keeps_none or _NONE_KEPT)
             self._looking_since = time.monotonic_ns()
@@ -246,7 +246,7 @@ class InGraphLoops:
     def found(
         self, dataset: Any, runtime: Runtime, new_counter: Callable[[], Counter]
     ) -> InGraphMeasure | None:
-        """A loop over this is in the function that is being traced; returns what measures it.
+        """Return the measure of the loop in the function that is being traced.
 
         None outside of a function. The counter is made where the function has none yet.
         """
@@ -268,8 +268,7 @@ class InGraphLoops:
         return measure
 
     def keeps(self, measure: InGraphMeasure, keeper: Keeper) -> None:
-        """A loop that is traced now keeps its batches; others let theirs go where their function is
-        gone, whose tables nobody can read any more, or where they are too many."""
+        """Keep the batches of a loop that is traced now, and let go of the oldest."""
         measure.keepers = [*measure.keepers, keeper]
         self._keeping.append((measure, keeper))
         alive = set(self._measure_of.values())
@@ -289,7 +288,7 @@ class InGraphLoops:
         return self._any_measured and function in self._measure_of
 
     def call_begins(self, function: Any, argument: Any, cancellation: Cancellation) -> InGraphCall:
-        """A function is called, with that dataset or iterator if any, and may turn out to loop."""
+        """Begin to watch a call of a function that may turn out to loop."""
         call = InGraphCall(function, argument, cancellation)
         measure = self._measure_of.get(function)
         if measure is not None:
@@ -332,7 +331,7 @@ class InGraphLoops:
                 return
 
     def given_up(self) -> None:
-        """An error of ours: nothing more is measured, and no call is watched."""
+        """Measure nothing more and watch no call, after an error of ours."""
         for calls in self._calls.all():
             if calls.current is not None:
                 calls.current.over.set()

@@ -139,12 +139,12 @@ class NestedCalls:
         return bool(self._steady)
 
     def ended(self, loop: Loop) -> None:
-        """The steps of the loop are over, or an epoch of them: what is called next is in none."""
+        """Leave the loop, whose steps or epoch are over: what is called next is in no step."""
         if loop is self.outer:
             self._leave()
 
     def took(self, span: Span, ended_ns: int) -> None:
-        """A call has ended: what it took is kept where it was a part of a step."""
+        """Record what a call took that was a part of a step."""
         runs, self.runs = self.runs, False
         if self.outer is None or not runs:
             return
@@ -221,8 +221,7 @@ class JoinedIterators:
         return any(one.loop is consumer.loop for one in known)
 
     def take_waited(self) -> int | None:
-        """Nanoseconds that the step which is over has waited for joined batches; None where one was
-        asked for inside a function."""
+        """Return the step's wait for joined batches in ns; None if a function asked for one."""
         waited, self._waited_ns = self._waited_ns, 0
         return waited
 
@@ -232,7 +231,7 @@ class JoinedIterators:
             self.let_go()
 
     def let_go(self) -> None:
-        """Nothing leads; what is joined is still known."""
+        """Let nothing lead; what is joined is still known."""
         self.lead, self._since, self._before, self._waited_ns = None, [], [], 0
 
     def _leads(self, consumer: Consumer, now_ns: int) -> None:
@@ -272,9 +271,6 @@ class ThreadState:
     """When Keras turned to the batches of an epoch last."""
     nested: NestedCalls = field(default_factory=NestedCalls)
     joined: JoinedIterators = field(default_factory=JoinedIterators)
-
-
-ThreadStates = EachThread[ThreadState]
 
 
 _JOINED = (
@@ -319,7 +315,7 @@ class Joining:
         return wait_ns + joined_ns
 
     def _join(self, loop: Loop, consumer: Consumer) -> None:
-        """The loop's steps draw from another iterator as well, which was not known until now."""
+        """Join an iterator to the loop's steps."""
         record = loop.record
         record.untried = _JOINED
         if consumer.loop is loop:

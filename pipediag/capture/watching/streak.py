@@ -55,13 +55,13 @@ class Streak:
         self._consumer, self._left, self._thread = consumer, steps, get_ident()
 
     def follows(self, function: Any, traced: int, functions: list[Any]) -> None:
-        """A step has called the function, traced so often by now; `functions` are those running."""
+        """Expect this function in the next steps, traced so often by now, among `functions`."""
         if self._left > 0 and get_ident() == self._thread:
             self._function = weakref.ref(function)
             self._functions, self._traced = functions, traced
 
     def handed(self, consumer: Consumer, asked_ns: int, handed_ns: int) -> bool:
-        """Python got a batch; returns whether it is noted, and nobody has to hear of it now."""
+        """Note a batch that Python got; return False if it has to be told at once."""
         if self._left <= 0 or consumer is not self._consumer or get_ident() != self._thread:
             return False
         self._left -= 1
@@ -69,7 +69,7 @@ class Streak:
         return True
 
     def called(self, function: Any, args: tuple[Any, ...]) -> bool:
-        """The function is called; returns whether it is the one of each step, as in each step.
+        """Note a call of the step's function; return False if it has to be told at once.
 
         Then `returned` is to be called, too.
         """

@@ -85,7 +85,7 @@ class UpdateWatch:
         setattr(optimizer_class, method, guard.before(getattr(optimizer_class, method), stepped))
 
     def note(self) -> None:
-        """A trainable variable is being written, or a function is traced that will write it."""
+        """Note a write of a trainable variable, or a trace of a function that will write one."""
         self._note_on(self._threads.here)
         if not self._replicas:
             return
@@ -111,7 +111,7 @@ class UpdateWatch:
         self._threads.here.functions.pop()
 
     def knows(self, function: Any) -> None:
-        """A function that was traced before we came writes trainable variables."""
+        """Mark a function that writes trainable variables and was traced before we came."""
         self._training.add(function)
 
     def trains(self, function: Any) -> bool:
@@ -119,13 +119,13 @@ class UpdateWatch:
 
     @property
     def outermost(self) -> Any:
-        """The function that the script's own level has called, while it is traced or runs."""
+        """Return the function called at the script's own level, while it is traced or runs."""
         functions = self._threads.here.functions
         return functions[0] if functions else None
 
     @property
     def running(self) -> list[Any]:
-        """The functions that run on this thread, outermost first."""
+        """Return the functions that run on this thread, outermost first."""
         return self._threads.here.functions
 
     @property
@@ -183,7 +183,7 @@ _PREVIEW_BATCHES = 5
 
 
 def learn_role(record: RecordedLoop) -> None:
-    """A step of the loop wrote a trainable variable."""
+    """Take a loop whose step wrote a trainable variable for a training loop."""
     record.updates_variables = True
     if record.role == "other":
         record.role = "training"
@@ -191,7 +191,7 @@ def learn_role(record: RecordedLoop) -> None:
 
 
 def join_role(loop: Loop, joined: Loop) -> None:
-    """Each step of the loop draws from the other one, too: what trains in it is the loop's."""
+    """Make a joined iterator's training the loop's: its steps draw from both."""
     record = joined.record
     if joined.diagnosis is not None or record.kind == "keras":
         return
@@ -231,23 +231,18 @@ def notice_beside(measured: Loop, loop: Loop) -> None:
         measured.record.beside, loop.record.beside = loop.record.id, measured.record.id
 
 
-class EarlySteps:
-    """Describes the loop once a first step has built what it trains."""
-
-    def __init__(self, loops: LoopRegistry, updates: UpdateWatch) -> None:
-        self._loops = loops
-        self._updates = updates
-
-    def describe(self, consumer: Consumer, duration_ns: int) -> None:
-        """A step of the loop's first two has ended."""
-        loop, record = consumer.loop, consumer.loop.record
-        if record.first_step_ns is None:
-            record.first_step_ns = duration_ns
-            loop.traced_in_first_step_ns = self._updates.tracing_ns
-            self._loops.describe_keras(loop)
-        elif record.fill_ns is None and consumer.hand_over == "call":
-            # The first batch was asked for inside a call: what tracing and consumer did not take.
-            model = loop.runtime.model_of(consumer.iterator())
-            if model is not None and model.gaps_us:
-                others = model.gaps_us[0] * 1000 + loop.traced_in_first_step_ns
-                record.fill_ns = max(0, record.first_step_ns - others)
+def describe_start(
+    loops: LoopRegistry, updates: UpdateWatch, consumer: Consumer, duration_ns: int
+) -> None:
+    """Describe the loop by one of its first two steps, the first of which builds what it trains."""
+    loop, record = consumer.loop, consumer.loop.record
+    if record.first_step_ns is None:
+        record.first_step_ns = duration_ns
+        loop.traced_in_first_step_ns = updates.tracing_ns
+        loops.describe_keras(loop)
+    elif record.fill_ns is None and consumer.hand_over == "call":
+        # The first batch was asked for inside a call: what tracing and consumer did not take.
+        model = loop.runtime.model_of(consumer.iterator())
+        if model is not None and model.gaps_us:
+            others = model.gaps_us[0] * 1000 + loop.traced_in_first_step_ns
+            record.fill_ns = max(0, record.first_step_ns - others)

@@ -28,7 +28,7 @@ class OtherUses:
         self._uses = uses
 
     def note(self, what: str) -> None:
-        """One more use, from the line that is running."""
+        """Count one more use, from the line that is running."""
         site = call_site()
         file, line = (site.file, site.line) if site else (None, None)
         for use in self._uses:

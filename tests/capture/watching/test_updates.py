@@ -11,7 +11,7 @@ from pipediag.capture.frameworks.tensorflow.variables import watch_writes
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import HandOver
 from pipediag.capture.runtime import IteratorModel
-from pipediag.capture.watching.updates import EarlySteps, UpdateWatch
+from pipediag.capture.watching.updates import UpdateWatch, describe_start
 from tests.capture.instruments import FakeTimeline, consumer_of, training_loop
 from tests.capture.runtimes import ToyRuntime
 
@@ -200,9 +200,10 @@ class Updates:
     tracing_ns = 300 * MS
 
 
-def early_steps(registry: Any = None) -> EarlySteps:
+def describe(registry: Any, consumer: Any, *durations_ns: int) -> None:
     updates: Any = Updates()
-    return EarlySteps(registry or Registry(), updates)
+    for duration_ns in durations_ns:
+        describe_start(registry, updates, consumer, duration_ns)
 
 
 def first_fill_ns(
@@ -216,15 +217,13 @@ def first_fill_ns(
     runtime.models = [] if gaps_us is None else [IteratorModel(gaps_us, [], 0)]
     consumer = consumer_of(loop)
     consumer.hand_over = hand_over
-    steps = early_steps()
-    steps.describe(consumer, 1000 * MS)
-    steps.describe(consumer, 10 * MS)
+    describe(Registry(), consumer, 1000 * MS, 10 * MS)
     return consumer.loop.record.fill_ns
 
 
 def test_the_first_step_tells_what_it_took_and_what_of_it_was_tracing() -> None:
     registry, loop = Registry(), training_loop()
-    early_steps(registry).describe(consumer_of(loop), 1000 * MS)
+    describe(registry, consumer_of(loop), 1000 * MS)
 
     assert (loop.record.first_step_ns, loop.traced_in_first_step_ns) == (1000 * MS, 300 * MS)
     assert registry.described == [loop]
@@ -232,9 +231,7 @@ def test_the_first_step_tells_what_it_took_and_what_of_it_was_tracing() -> None:
 
 def test_the_model_is_described_once() -> None:
     registry, consumer = Registry(), consumer_of(training_loop(fill_ns=1))
-    steps = early_steps(registry)
-    for _ in range(2):
-        steps.describe(consumer, MS)
+    describe(registry, consumer, MS, MS)
 
     assert len(registry.described) == 1
 
