@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pipediag.trace.xplane.schema import message_class
+from pipediag.trace.xplane.protobuf import message_class
 
 _PLANES, _LINES = 0x0A, 0x1A
 """Tags of the fields `XSpace.planes` and `XPlane.lines`."""

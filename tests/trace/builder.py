@@ -8,7 +8,7 @@ from typing import Any
 
 from pipediag.trace.events import TraceEvents
 from pipediag.trace.files import read
-from pipediag.trace.xplane.schema import message_class
+from pipediag.trace.xplane.protobuf import message_class
 
 
 class LineBuilder:
@@ -46,7 +46,6 @@ class PlaneBuilder:
         if name not in self._events:
             key = self._events[name] = len(self._events) + 1
             entry = self._message.event_metadata.add(key=key)
-            entry.value.id = key
             entry.value.name = name.encode()
         return self._events[name]
 
@@ -75,7 +74,6 @@ class PlaneBuilder:
         if name not in self._stats:
             key = self._stats[name] = len(self._stats) + 1
             entry = self._message.stat_metadata.add(key=key)
-            entry.value.id = key
             entry.value.name = name.encode()
         return self._stats[name]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipediag.trace.events import PROGRAMS_PLANE
-from pipediag.trace.xplane.schema import message_class
+from pipediag.trace.xplane.protobuf import message_class
 from tests.trace.builder import TraceBuilder
 
 

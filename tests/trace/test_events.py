@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.trace.files import read
-from pipediag.trace.xplane.schema import message_class
+from pipediag.trace.xplane.protobuf import message_class
 from tests.trace.builder import TraceBuilder
 from tests.trace.kineto_builder import KinetoBuilder
 

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.trace import files
 from pipediag.trace.files import file_bytes, find_profiles, host_of, read, read_profile
-from pipediag.trace.xplane import columns, fields
+from pipediag.trace.xplane import columns, protobuf
 from pipediag.trace.xplane import file as xplane_file
-from pipediag.trace.xplane.columns import EventColumns, event_columns
-from pipediag.trace.xplane.event_names import EventNames
+from pipediag.trace.xplane.columns import EventColumns, Places, event_columns
 from tests.trace.builder import TraceBuilder
 from tests.trace.kineto_builder import KinetoBuilder
 
@@ -192,7 +191,7 @@ def test_what_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.Monke
     path.write_bytes(gzip.compress(bytes(1 << 23)))
     with pytest.raises(PipediagError, match="unpacks to more than 4 MiB"):
         read(path)
-    monkeypatch.setattr(fields, "MOST_FIELDS", 100)
+    monkeypatch.setattr(protobuf, "MOST_FIELDS", 100)
     path.write_bytes(b"\x08\x00" * 101)
     with pytest.raises(PipediagError, match="more than 100 fields"):
         read(path)
@@ -269,9 +268,9 @@ def test_a_mapped_file_that_is_cut_short_while_it_is_read(
     cuts: list[int] = []
 
     def cut_behind(
-        data: memoryview, start: int, end: int, names: EventNames
+        data: memoryview, start: int, end: int, places: Places
     ) -> Iterator[tuple[EventColumns, int]]:
-        for piece, place in event_columns(data, start, end, names):
+        for piece, place in event_columns(data, start, end, places):
             os.truncate(path, place)
             cuts.append(place)
             yield piece, place

@@ -14,8 +14,8 @@ from typing import Any
 
 from pipediag.trace.events import CompiledWork, Program
 from pipediag.trace.files import MalformedError
-from pipediag.trace.xplane.event_names import EventNames
-from pipediag.trace.xplane.messages import parsed, text
+from pipediag.trace.xplane.protobuf import parsed, text
+from pipediag.trace.xplane.statistics import EventNames
 
 _ID = re.compile(r"\((\d+)\)$")
 """Behind a program's name, as events give it."""
