@@ -16,11 +16,11 @@ from pipediag.capture.callsites import call_site
 from pipediag.capture.frameworks.hooking import hook_now, install_hooks
 from pipediag.capture.frameworks.registry import FRAMEWORKS
 from pipediag.capture.frameworks.replaced import Replaced
-from pipediag.capture.frameworks.tensorflow.cut_caches import remove_cut_caches
-from pipediag.capture.frameworks.tensorflow.live_iterators import (
+from pipediag.capture.frameworks.tensorflow.at_exit import (
     handles_of_live_iterators,
     live_sessions,
     park_python_functions,
+    remove_cut_caches,
 )
 from pipediag.capture.guard import Guard, nothing
 from pipediag.capture.link import CommandPipe, Teller

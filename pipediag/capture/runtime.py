@@ -74,27 +74,6 @@ class Counter(Protocol):
         """Return the steps so far; asked on another thread than the loop's."""
 
 
-class Keeper(Protocol):
-    """Keeps the batch that such a loop is at."""
-
-    def read(self) -> KeptBatch | None:
-        """Return the batch of the step that runs or ran last; asked on another thread, too."""
-
-    def empty(self) -> None:
-        """Let that batch go; a step that runs from now on keeps its own again."""
-
-
-class PipelineTokens(Protocol):
-    """The tables of tokens in one pipeline."""
-
-    def behind(self, part: int) -> Tokens | None:
-        """Return the table of tokens that makes a part of the dataset's elements; None without one.
-
-        Raises:
-            UntoldTokensError: that can't be told.
-        """
-
-
 class Runtime(Protocol):
     """One framework's way to run steps. What is asked on every step is cheap."""
 
@@ -111,8 +90,8 @@ class Runtime(Protocol):
     def repeated(self, batch: Any, element_spec: Any) -> Any:
         """Return an iterator that hands out `batch` for ever at next to no cost."""
 
-    def handed_once(self, batches: Sequence[Any], iterator: Any, element_spec: Any) -> Any:
-        """Return an iterator in the place of `iterator` that hands out `batches` and no others."""
+    def handed_once(self, batches: Sequence[Any], element_spec: Any) -> Any:
+        """Return an iterator that hands out `batches` and has no others."""
 
     def not_handed_once(self, iterator: Any, element_spec: Any, batches: int) -> str | None:
         """Return a sentence if so many batches of it can't be handed out by another iterator."""
@@ -123,9 +102,6 @@ class Runtime(Protocol):
         Raises:
             UnreadableStepError: they tell nothing of them.
         """
-
-    def pipeline_tokens(self, dataset: Any) -> PipelineTokens:
-        """Return the tables of tokens in a pipeline; they keep what was read of them."""
 
     def eager_steps(self) -> EagerSteps | None:
         """Return a listener to steps that no function runs; None where there can be none."""
@@ -264,20 +240,6 @@ class Vocabulary:
     """True if id 0 stands for a token, known or not, and not for padding."""
 
 
-class UntoldTokensError(Exception):
-    """Why a pipeline does not tell which ids stand for unknown tokens, as a sentence."""
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """What a table of tokens in the pipeline makes of them."""
-
-    out_of_vocabulary: frozenset[int]
-    """The ids of tokens that are not in it, which no other token has."""
-    zero_is_a_token: bool | None
-    """As of `Vocabulary`; None where a token has that id which may stand for padding."""
-
-
 @dataclass(frozen=True)
 class LookedUp:
     """The ids of one lookup in one batch, as NumPy has them."""
@@ -285,17 +247,6 @@ class LookedUp:
     ids: Any
     before: Any = None
     """The same before they passed a float type; None where they pass none."""
-
-
-@dataclass(frozen=True)
-class KeptBatch:
-    """One that a loop inside a function has kept, to be read beside it."""
-
-    place: str
-    """Name of the variable that keeps it, by which the loop's graph knows it."""
-    number: int
-    """Which of the loop's, from 1."""
-    parts: list[Any]
 
 
 @dataclass(frozen=True)
@@ -308,9 +259,6 @@ class Passage:
     """The narrowest float type that they pass on their way."""
     vocabularies: tuple[Any, ...] = ()
     """Handles of the tables of tokens that give them."""
-    parts: tuple[int, ...] = ()
-    """Of each lookup, which of the batch's tensors has its ids as they are; empty where those of
-    one come in another way."""
 
 
 class StepTable(Protocol):
@@ -377,22 +325,15 @@ class StepTables(Protocol):
     def constant_bytes(self) -> int:
         """Return the bytes of the constants in its graphs."""
 
-    def draws_as_counted(self, *, batches_per_call: int, replicas: int, distributed: bool) -> bool:
+    def draws_as_counted(self, batches_per_call: int) -> bool:
         """Return True if a call draws so many batches from the iterator that it is given, and from
-        no other one; each replica gets a part of them."""
+        no other one."""
 
     def of_batch(self, batch: Any) -> Any:
         """Return what to compute ids from, where the step draws its batch itself.
 
         Raises:
             UnreadableStepError: the batch is none that the step was traced for.
-        """
-
-    def of_kept(self, batches: Sequence[KeptBatch]) -> Any:
-        """Return what to compute ids from, where a loop inside the step's function kept batches.
-
-        Raises:
-            UnreadableStepError: they are none of the loop's that the step was traced for.
         """
 
     def of_call(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Any:

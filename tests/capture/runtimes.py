@@ -12,9 +12,7 @@ from pipediag.capture.runtime import (
     EagerSteps,
     IteratorModel,
     StepTables,
-    Tokens,
     UnreadableStepError,
-    UntoldTokensError,
 )
 
 
@@ -30,19 +28,6 @@ class ToyCancellation:
         self.started = True
 
 
-class ToyPipelineTokens:
-    """Of parts by their places, or why none is told."""
-
-    def __init__(self, tokens: dict[int, Tokens], untold: str | None) -> None:
-        self._tokens = tokens
-        self._untold = untold
-
-    def behind(self, part: int) -> Tokens | None:
-        if self._untold is not None:
-            raise UntoldTokensError(self._untold)
-        return self._tokens.get(part)
-
-
 class ToyRuntime:
     """Runs steps at once, and has no devices."""
 
@@ -52,11 +37,6 @@ class ToyRuntime:
         """What pipelines will tell, in turn."""
         self.tables: StepTables | None = None
         self.eager: EagerSteps | None = None
-        self.tokens: dict[int, Tokens] = {}
-        """What makes the parts of an element, by their places."""
-        self.untold: str | None = None
-        self.pipelines_asked: list[Any] = []
-        """For what their tables of tokens make."""
         self.others: str | None = None
 
     def rows(self, batch: Any) -> int | None:
@@ -68,7 +48,7 @@ class ToyRuntime:
     def repeated(self, batch: Any, element_spec: Any) -> Any:
         return itertools.repeat(batch)
 
-    def handed_once(self, batches: Sequence[Any], iterator: Any, element_spec: Any) -> Any:
+    def handed_once(self, batches: Sequence[Any], element_spec: Any) -> Any:
         return iter(batches)
 
     def not_handed_once(self, iterator: Any, element_spec: Any, batches: int) -> str | None:
@@ -78,10 +58,6 @@ class ToyRuntime:
         if self.tables is None:
             raise UnreadableStepError("A toy has no tables.")
         return self.tables
-
-    def pipeline_tokens(self, dataset: Any) -> ToyPipelineTokens:
-        self.pipelines_asked.append(dataset)
-        return ToyPipelineTokens(self.tokens, self.untold)
 
     def eager_steps(self) -> EagerSteps | None:
         return self.eager

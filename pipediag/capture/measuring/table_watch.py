@@ -12,20 +12,16 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pipediag.capture.loops.loop import Consumer, Loop, StandIn
-from pipediag.capture.measuring.ids import IdTally, TokensInFront
+from pipediag.capture.measuring.ids import IdTally
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import (
     EagerSteps,
-    Keeper,
     KnownTable,
-    Passage,
     StepTable,
     StepTables,
-    Tokens,
     Trainer,
     UnreadableStepError,
-    UntoldTokensError,
     Vocabulary,
 )
 from pipediag.capture.signals import let_pass
@@ -52,6 +48,7 @@ _SEVERAL_DRAWS = (
     "A call of the step draws several batches, or from several iterators, so that none is taken "
     "out to be looked at."
 )
+_SPREAD = "Each replica has a part of its batches, of which none is looked at."
 _NO_TOKENS = "No table of tokens stands in front of it in the step."
 _IN_PIPELINE = (
     "Tokens are looked up in the pipeline and not in the step, which so does not tell which ids "
@@ -72,15 +69,11 @@ class TableWatch:
         """True if the one that tells the tables is still to come."""
         self._listened = False
         """True if any was heard to its end."""
-        self._newest = 0
-        """Number of the last batch that a loop inside a function had kept."""
         self._run_otherwise = False
         """True if a later one did not run what the first did."""
         self._records: list[tuple[StepTable, RecordedVariable]] = []
         self._tallies: list[tuple[StepTable, RecordedVariable, IdTally]] = []
         self._zero_is_a_token: dict[int, bool] = {}
-        self._untold: dict[int, str] = {}
-        """Why the pipeline does not tell which ids stand for unknown tokens, by the records."""
         self._any_step = False
         """True if one ended since batches are looked at."""
         self.seen = 0
@@ -94,47 +87,20 @@ class TableWatch:
         looked_up = sum(tally.lookups for _, _, tally in self._tallies)
         return bool(self._tallies) and self.seen < _MOST_BATCHES and looked_up < _MOST_LOOKUPS
 
-    def begin(self, consumer: Consumer | None) -> None:
-        """Read the tables from the step as it was traced; no batch follows without a consumer.
+    def begin(self, consumer: Consumer | None, lack: str = _NO_BATCH) -> None:
+        """Read the tables from the step as it was traced, or listen to steps that no function runs.
 
-        Of a step that no function runs, one that is listened to tells them.
+        Without a consumer no batch follows, for the reason that `lack` says.
         """
-        one_device = consumer is not None and not consumer.distributed
+        functions = [one for ref in self._loop.step_functions if (one := ref()) is not None]
         # Python has the batch before the step, on the thread that runs all of it.
-        in_python = consumer is not None and one_device and consumer.hand_over != "call"
-        if in_python and not self._functions:
-            self._eager = self._loop.runtime.eager_steps()
+        if consumer is not None and consumer.hand_over != "call" and not consumer.distributed:
+            self._eager = None if functions else self._loop.runtime.eager_steps()
             self._unread = self._eager is not None
         if not self._unread:
-            self._read(lambda: self._loop.runtime.step_tables(self._functions))
+            self._read(lambda: self._loop.runtime.step_tables(functions))
         if self._step is not None:
-            dataset = consumer.dataset if consumer is not None and one_device else None
-            self._expect_ids(self._lack(consumer), dataset)
-
-    @property
-    def _functions(self) -> list[Any]:
-        """Return the functions of the loop's steps that are still there."""
-        return [one for ref in self._loop.step_functions if (one := ref()) is not None]
-
-    def begin_inside(self, lack: str | None) -> None:
-        """Read the tables of a loop inside a function; `lack` says why that keeps no batches."""
-        self._read(lambda: self._loop.runtime.step_tables(self._functions))
-        if self._step is not None:
-            self._expect_ids(lack)
-
-    def look_at_kept(self, keepers: Sequence[Keeper]) -> None:
-        """Count the ids of batches that loops inside the function are at, of each batch once."""
-        try:
-            kept = [one for keeper in keepers if (one := keeper.read()) is not None]
-        except Exception as lack:
-            let_pass(lack)
-            self._give_up(lack)
-            return
-        # Loops that are over still have their last one.
-        new = [one for one in kept if one.number > self._newest]
-        if new:
-            self._newest = max(one.number for one in new)
-            self._look(self._newest, lambda step: step.of_kept(new))
+            self._expect_ids(lack if consumer is None else self._lack(consumer))
 
     @property
     def listens(self) -> bool:
@@ -211,7 +177,7 @@ class TableWatch:
                 record.ids = tally.recorded()
                 record.ids.incomplete = table.ids_incomplete
                 if record.ids.out_of_vocabulary is None:
-                    record.ids.out_of_vocabulary_missing = self._why_no_vocabulary(record)
+                    record.ids.out_of_vocabulary_missing = self._why_no_vocabulary()
                 record.ids.zero_is_a_token = self._zero_is_a_token.get(id(record))
             elif record.ids_missing is None:
                 record.ids_missing = self._why_none()
@@ -219,12 +185,10 @@ class TableWatch:
         self._records.clear()
         self._step = None
 
-    def _why_no_vocabulary(self, record: RecordedVariable) -> str:
+    def _why_no_vocabulary(self) -> str:
         above = self._recorder.recording.upstream(self._loop.record.root_op_id)
         made = (one.function.graph_ops for one in above if one.function is not None)
-        if not any(LOOKUP & ops.keys() for ops in made):
-            return _NO_TOKENS
-        return self._untold.get(id(record), _IN_PIPELINE)
+        return _IN_PIPELINE if any(LOOKUP & ops.keys() for ops in made) else _NO_TOKENS
 
     def _why_none(self) -> str:
         if self._run_otherwise:
@@ -262,55 +226,36 @@ class TableWatch:
         self._tallies = [one for one in self._tallies if one[2].lookups]
         self.end()
 
-    def _lack(self, consumer: Consumer | None) -> str | None:
+    def _lack(self, consumer: Consumer) -> str | None:
         """Return why no batch can be looked at, if so."""
-        if consumer is None:
-            return _NO_BATCH
+        if consumer.distributed:
+            return _SPREAD
         if consumer.hand_over != "call":
             return None
-        record = self._loop.record
-        if self._step is None or not self._step.draws_as_counted(
-            batches_per_call=record.batches_per_call,
-            replicas=record.replicas,
-            distributed=consumer.distributed,
-        ):
+        batches = self._loop.record.batches_per_call
+        if self._step is None or not self._step.draws_as_counted(batches):
             return _SEVERAL_DRAWS
         return self._loop.runtime.not_handed_once(
-            consumer.iterator(), consumer.element_spec, record.batches_per_call
+            consumer.iterator(), consumer.element_spec, batches
         )
 
-    def _expect_ids(self, lack: str | None, dataset: Any = None) -> None:
-        """Count ids from now on, unless there is a `lack`; the dataset tells of its tokens."""
+    def _expect_ids(self, lack: str | None) -> None:
+        """Count ids from now on, unless there is a `lack`."""
         vocabularies = self._vocabularies()
-        pipeline = None if dataset is None else TokensInFront(self._loop.runtime, dataset)
         for table, record in self._records:
             if table.passage is None or lack is not None:
                 record.ids_missing = table.ids_missing or lack
             else:
-                tokens: list[Vocabulary | Tokens] = [
+                tokens = [
                     one
                     for one in vocabularies
                     if any(one.handle is handle for handle in table.passage.vocabularies)
                 ]
-                if pipeline is not None and not table.passage.vocabularies:
-                    tokens += self._tokens_in_front(pipeline, record, table.passage)
-                zeros = [one.zero_is_a_token for one in tokens]
-                if tokens and None not in zeros:
-                    self._zero_is_a_token[id(record)] = any(zeros)
+                if tokens:
+                    self._zero_is_a_token[id(record)] = any(one.zero_is_a_token for one in tokens)
                 unknown = {id for one in tokens for id in one.out_of_vocabulary}
                 tally = IdTally(record.rows, table.passage, tuple(unknown) if tokens else None)
                 self._tallies.append((table, record, tally))
-
-    def _tokens_in_front(
-        self, pipeline: TokensInFront, record: RecordedVariable, passage: Passage
-    ) -> list[Tokens]:
-        """Return the pipeline's table of tokens that gives the ids, or note why it is unknown."""
-        try:
-            found = pipeline.of(passage)
-        except UntoldTokensError as lack:
-            self._untold[id(record)] = str(lack)
-            return []
-        return [] if found is None else [found]
 
     def _known(self) -> list[KnownTable]:
         return self._told_by_trainer(lambda trainer, model: trainer.known_tables(model))

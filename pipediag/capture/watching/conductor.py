@@ -469,7 +469,7 @@ def look_at_next(consumer: Consumer, iterator: Any, note: Callable[[str], None])
             raise ScriptsOwnError(error) from error
         if not batches:
             return iterator  # the call finds that out itself
-    once = runtime.handed_once(batches, iterator, consumer.element_spec)
+    once = runtime.handed_once(batches, consumer.element_spec)
     if consumer.loop.diagnosis is not None:
         looking = consumer.loop.diagnosis.looking
         attempt(note, "looking at batches", looking.batches_drawn, batches)

@@ -13,14 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipediag.capture.guard import Guard, attempt
+from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.table_watch import TableWatch
 from pipediag.capture.measuring.windows import Instruments, OpenWindow
 from pipediag.capture.pipelines.calls import user_site
 from pipediag.capture.process import EachThread
-from pipediag.capture.runtime import Cancellation, Counter, Keeper, Runtime
+from pipediag.capture.runtime import Cancellation, Counter, Runtime
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import LoopFound, LoopMeasured, WindowBegun
 from pipediag.vocabulary import WindowKind
@@ -29,10 +29,7 @@ INTERVAL_S = 0.2
 """Own choice: seldom enough to cost nothing, and often enough for a window of a few seconds."""
 
 _FEWEST_INTERVALS = 5
-_LATER_KEPT = (
-    "Batches of the loops that were traced last are kept, and there were too many after it."
-)
-_NONE_KEPT = "No batch of a loop inside a tf.function was kept to be looked at."
+_NOT_LOOKED_AT = "No batch of a loop inside a tf.function is looked at."
 
 
 class InGraphMeasure:
@@ -47,14 +44,6 @@ class InGraphMeasure:
         self._recent: list[int] = []
         self._steps_in_window = 0
         self._window = OpenWindow.begin("warmup", self.loop, self._with)
-        self._tables = TableWatch(loop, instruments.recorder)
-        self._looking_since: int | None = None
-        self.keepers: list[Keeper] = []
-        """Of the batches that loops of the function are at."""
-        self._let_go: list[Keeper] = []
-        """Those that a step may have filled again."""
-        self.keeps_none: str | None = None
-        """Why one of them keeps none, as a sentence."""
         self.done = False
 
     def poll(self) -> None:
@@ -65,9 +54,6 @@ class InGraphMeasure:
         if last is not None and count == last[1]:
             return
         self._last = (now, count)
-        if self._looking_since is not None:
-            self._look(now)
-            return
         if last is None or self.done:
             return
         steps = count - last[1]
@@ -94,29 +80,17 @@ class InGraphMeasure:
         if self.loop.trains and self._last is not None:
             self.poll()
         self._last = self._began = None
-        for keeper in self._let_go:
-            self._empty(keeper)
         self.loop.record.seams += 1
         self.loop.record.steps = self.counter.read()
-
-    def let_go_of(self, keeper: Keeper) -> None:
-        """Look at no batch of it any more, and hold none."""
-        self.keepers = [one for one in self.keepers if one is not keeper]
-        self.keeps_none = _LATER_KEPT
-        self._let_go.append(keeper)
-        self._empty(keeper)
 
     def finish(self, reason: str) -> None:
         if self.done:
             return
-        if self._looking_since is None:
-            if self._window.record.kind == "profile":
-                self._with.profiler.stop()
-            self._window.close(complete=False, reason=reason)
-            self._begin_look()
-        # What is kept outlives the call.
-        self._look_once()
-        self._end_look()
+        if self._window.record.kind == "profile":
+            self._with.profiler.stop()
+        self._window.close(complete=False, reason=reason)
+        self._read_tables()
+        self.done = True
 
     def _advance(self, now: int) -> None:
         pace, elapsed = self._with.pace, self._window.elapsed_ns(now)
@@ -151,34 +125,8 @@ class InGraphMeasure:
 
     def _end(self, complete: bool) -> None:
         self._window.close(complete=complete, reason=self._window.record.reason)
-        self._begin_look()
-        if not self._tables.wants_batches:
-            self._measured()
-
-    def _look(self, now: int) -> None:
-        """Look at the batch that the loop has come to between two readings of the counter."""
-        assert self._looking_since is not None
-        self._look_once()
-        elapsed = now - self._looking_since
-        enough = self._with.pace.looked_enough(self._tables.seen, elapsed, None)
-        if enough or not self._tables.wants_batches:
-            self._measured()
-
-    def _look_once(self) -> None:
-        if self._tables.wants_batches:
-            self._tables.look_at_kept(self.keepers)
-
-    def _end_look(self) -> None:
-        self._tables.end()
-        self._looking_since, self.done = None, True
-        for keeper in self.keepers:
-            self.let_go_of(keeper)
-
-    def _empty(self, keeper: Keeper) -> None:
-        attempt(self._with.recorder.note, "letting batches go", keeper.empty)
-
-    def _measured(self) -> None:
-        self._end_look()
+        self._read_tables()
+        self.done = True
         self._with.recorder.note(
             "The loop runs inside a tf.function: step times are averages over intervals of "
             f"{INTERVAL_S:g} s, and tf.data gives no gap times for it."
@@ -186,15 +134,12 @@ class InGraphMeasure:
         self._with.recorder.save()
         self._with.tell(LoopMeasured(self.loop.record.line))
 
-    def _begin_look(self) -> None:
-        """Read the traced step's embeddings; batches that it keeps tell the ids."""
+    def _read_tables(self) -> None:
+        """Write down what the traced step tells of its embedding tables."""
         if self.loop.trains:
-            self._tables.begin_inside(None if self.keepers else self.keeps_none or _NONE_KEPT)
-            self._looking_since = time.monotonic_ns()
-
-
-_MOST_KEPT = 8
-"""Loops whose batches are kept at a time. Own choice: a function has one or two, traced twice."""
+            tables = TableWatch(self.loop, self._with.recorder)
+            tables.begin(None, _NOT_LOOKED_AT)
+            tables.end()
 
 
 @dataclass(eq=False)
@@ -238,8 +183,6 @@ class InGraphLoops:
         self._any_measured = False
         """Asked first, on every step: a weak dictionary answers in Python code."""
         self._measures: list[InGraphMeasure] = []
-        self._keeping: list[tuple[InGraphMeasure, Keeper]] = []
-        """Oldest first."""
         self._calls = EachThread(_Calls)
         self._watch = guard.entry("watching a loop inside a tf.function", self._watch_call)
 
@@ -266,17 +209,6 @@ class InGraphLoops:
             self._measures.append(measure)
             self._with.timeline.steps_begin(loop.record.id, time.monotonic_ns(), None)
         return measure
-
-    def keeps(self, measure: InGraphMeasure, keeper: Keeper) -> None:
-        """Keep the batches of a loop that is traced now, and let go of the oldest."""
-        measure.keepers = [*measure.keepers, keeper]
-        self._keeping.append((measure, keeper))
-        alive = set(self._measure_of.values())
-        many = len(self._keeping) - _MOST_KEPT
-        for place, (one, kept) in enumerate(self._keeping):
-            if kept in one.keepers and (place < many or one not in alive):
-                one.let_go_of(kept)
-        self._keeping = [(one, kept) for one, kept in self._keeping if kept in one.keepers]
 
     @property
     def enough(self) -> bool:

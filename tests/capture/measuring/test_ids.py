@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipediag.capture.measuring.ids import IdTally, TokensInFront
-from pipediag.capture.runtime import LookedUp, Passage, Tokens, UntoldTokensError
-from tests.capture.runtimes import ToyRuntime
+from pipediag.capture.measuring.ids import IdTally
+from pipediag.capture.runtime import LookedUp, Passage
 
 ROWS = 300
 
@@ -77,72 +76,3 @@ def test_one_batch_says_nothing_of_those_to_come() -> None:
 def test_batches_without_ids_are_not_counted() -> None:
     with pytest.raises(ValueError, match="No id"):
         tally_of([])
-
-
-SECOND_NS = 1_000_000_000
-
-
-class SlowPipeline(ToyRuntime):
-    """Each part of which takes so long to tell, by a clock of its own."""
-
-    def __init__(self, takes_ns: int) -> None:
-        super().__init__()
-        self.now_ns = 5 * SECOND_NS
-        self.read: list[int] = []
-        self._takes_ns = takes_ns
-
-    def pipeline_tokens(self, dataset: Any) -> Any:
-        return self
-
-    def behind(self, part: int) -> Tokens | None:
-        self.now_ns += self._takes_ns
-        self.read.append(part)
-        return Tokens(frozenset({part}), False)
-
-
-def asked(pipeline: SlowPipeline, *passages: tuple[int, ...]) -> list[frozenset[int] | str]:
-    """The unknown ids of tables with these parts, or why they are not told."""
-    tokens = TokensInFront(pipeline, "dataset", lambda: pipeline.now_ns)
-    answers: list[frozenset[int] | str] = []
-    for parts in passages:
-        try:
-            found = tokens.of(Passage("int64", parts=parts))
-        except UntoldTokensError as lack:
-            answers.append(str(lack))
-        else:
-            assert found is not None
-            answers.append(found.out_of_vocabulary)
-    return answers
-
-
-def test_none_is_read_after_a_second_in_all() -> None:
-    pipeline = SlowPipeline(SECOND_NS * 3 // 5)
-    first, second, *others = asked(pipeline, (0,), (1,), *((part,) for part in range(2, 26)))
-
-    assert (first, second) == ({0}, {1})
-    assert pipeline.read == [0, 1]
-    assert len(others) == 24
-    (reason,) = set(others)
-    assert "training stands still meanwhile" in str(reason)
-
-
-def test_the_parts_of_one_table_count_alike() -> None:
-    pipeline = SlowPipeline(SECOND_NS * 3 // 5)
-    (reason,) = asked(pipeline, (0, 0, 0, 0))
-
-    assert pipeline.read == [0, 0]
-    assert "training stands still meanwhile" in str(reason)
-
-
-@pytest.mark.parametrize("error", [UntoldTokensError("Lost at `Add`."), ValueError("no table")])
-def test_what_one_table_lacks_costs_no_other(error: Exception) -> None:
-    class Lost(SlowPipeline):
-        def behind(self, part: int) -> Tokens | None:
-            if part == 0:
-                raise error
-            return super().behind(part)
-
-    reason, other = asked(Lost(1), (0,), (1,))
-
-    assert other == {1}
-    assert "Lost at `Add`." in str(reason) or "could not be read: ValueError" in str(reason)

@@ -14,7 +14,7 @@ import pytest
 from pipediag.capture.loops.loop import Stage
 from pipediag.capture.measuring import diagnosis as module
 from pipediag.capture.measuring.diagnosis import Phase
-from pipediag.capture.runtime import LookedUp, Passage, Tokens, UnreadableStepError
+from pipediag.capture.runtime import LookedUp, Passage, UnreadableStepError
 from pipediag.capture.watching.conductor import ScriptsOwnError, look_at_next
 from pipediag.session.recorded_tables import RecordedSoftmax, RecordedTableUse, RecordedVariable
 from tests.capture.instruments import FakeSampler
@@ -55,16 +55,13 @@ class ToyTables:
         self.constant_bytes = 48
         self.draws = 1
 
-    def draws_as_counted(self, *, batches_per_call: int, **_: Any) -> bool:
+    def draws_as_counted(self, batches_per_call: int) -> bool:
         return batches_per_call == self.draws
 
     def of_batch(self, batch: Any) -> Any:
         if batch == "strange":
             raise UnreadableStepError("A batch is strange.")
         return batch
-
-    def of_kept(self, batches: Any) -> Any:
-        return [part for one in batches for part in one.parts]
 
     def of_call(self, function: Any, args: Any, kwargs: Any) -> Any:
         return args[0] if function == "step" else None
@@ -254,11 +251,13 @@ def test_steps_whose_batches_tell_no_ids_did_not_end_before_one_could_be_looked_
     )
 
 
-@pytest.mark.parametrize("lack", ["device", "graph", "draws"])
+@pytest.mark.parametrize("lack", ["device", "graph", "draws", "replicas"])
 def test_where_no_batch_can_be_looked_at_that_is_said(measured: Measured, lack: str) -> None:
     if lack == "device":
         measured.consumer.hand_over = "call"
         measured.runtime.not_handed_once = lambda *_: "elsewhere"  # type: ignore[method-assign]
+    elif lack == "replicas":
+        measured.consumer.distributed = True
     elif lack == "draws":
         measured.consumer.hand_over = "call"
         measured.runtime.tables.draws = 2  # type: ignore[union-attr]
@@ -309,66 +308,6 @@ def test_tokens_that_the_pipeline_looks_up_are_not_said_to_be_in_no_table(
     missing = measured.recording.variables[0].ids.out_of_vocabulary_missing
     assert missing is not None
     assert missing.startswith(said)
-
-
-def looked_up_in_the_pipeline(measured: Measured, *parts: int) -> RecordedVariable:
-    """The table of a step that is handed ids of tokens in these parts: 1, 2, 2 and 3."""
-    mapped = make_recorded_operation(
-        "map_0", "map", function=make_recorded_function(graph_ops={"LookupTableFindV2": 1})
-    )
-    measured.recording.operations.append(mapped)
-    measured.loop.record.root_op_id = "map_0"
-    measured.consumer.dataset = "dataset"
-    table = measured.runtime.tables.tables[0]  # type: ignore[union-attr]
-    table.passage = Passage("int64", parts=parts)
-    measured.until(Phase.LOOK)
-    next(look_at_next(measured.consumer, iter([[1, 2, 2, 3]]), print))
-    measured.diagnosis.finish("the script ended")
-    return measured.recording.variables[0]
-
-
-@pytest.mark.parametrize("zero", [True, False, None])
-def test_unknown_tokens_of_the_pipeline_are_counted(measured: Measured, zero: bool | None) -> None:
-    measured.runtime.tokens = {0: Tokens(frozenset({2, 9}), zero)}
-    ids = looked_up_in_the_pipeline(measured, 0, 0).ids
-
-    assert ids is not None
-    assert (ids.out_of_vocabulary, ids.out_of_vocabulary_missing) == (2, None)
-    assert ids.zero_is_a_token is zero
-
-
-def test_a_pipeline_is_asked_once_for_all_tables_of_a_step(measured: Measured) -> None:
-    tables = ToyTables()
-    tables.tables.append(ToyTable())
-    for part, table in enumerate(tables.tables):
-        table.passage = Passage("int64", parts=(part,))
-    measured.runtime.tables = tables
-    measured.runtime.tokens = {0: Tokens(frozenset({2}), False), 1: Tokens(frozenset({3}), False)}
-    looked_up_in_the_pipeline(measured, 0)
-
-    counted = [one.ids and one.ids.out_of_vocabulary for one in measured.recording.variables]
-    assert counted == [2, 1]
-    assert measured.runtime.pipelines_asked == ["dataset"]
-
-
-@pytest.mark.parametrize(
-    ("parts", "untold", "said"),
-    [
-        ((), None, "does not look rows up by the ids as it is handed them"),
-        ((0, 1), None, "not all lookups of a step have their ids from the same table"),
-        ((0,), "Lost at `Add`.", "Lost at `Add`."),
-    ],
-)
-def test_why_unknown_tokens_of_the_pipeline_are_not_counted(
-    measured: Measured, parts: tuple[int, ...], untold: str | None, said: str
-) -> None:
-    measured.runtime.tokens = {0: Tokens(frozenset({2}), False)}
-    measured.runtime.untold = untold
-    ids = looked_up_in_the_pipeline(measured, *parts).ids
-
-    assert ids is not None
-    assert ids.out_of_vocabulary is None
-    assert said in (ids.out_of_vocabulary_missing or "")
 
 
 def test_layers_that_can_not_be_asked_leave_the_steps_own_tables(measured: Measured) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,12 +13,11 @@ from pipediag.capture.frameworks.tensorflow import graph_loops
 from pipediag.capture.frameworks.tensorflow.graph_loops import GraphLoops
 from pipediag.capture.guard import Guard
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.runtime import KeptBatch
 from pipediag.capture.watching import in_graph as module
 from pipediag.capture.watching.in_graph import InGraphLoops, InGraphMeasure
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import LoopFound, LoopMeasured, WindowBegun
-from tests.capture.frameworks.tensorflow.test_cancellation import FakeCancellation
+from tests.capture.frameworks.tensorflow.test_runtime import FakeCancellation
 from tests.capture.instruments import FakeInstruments, training_loop
 from tests.capture.measuring.test_table_watch import ToyTables
 from tests.capture.runtimes import ToyCancellation, ToyRuntime
@@ -98,34 +96,6 @@ def test_the_timeline_is_told_of_a_loop_when_it_is_found_in_a_call(tmp_path: Pat
     assert instruments.timeline.told == [("called", loop.record.id)]
 
 
-def test_few_loops_keep_batches_and_none_of_a_function_that_is_gone(tmp_path: Path) -> None:
-    instruments, updates = FakeInstruments(tmp_path), UpdateWatch()
-    loops: Any = SimpleNamespace(new_in_graph_loop=lambda *_: training_loop(kind="in_graph"))
-    in_graph = InGraphLoops(loops, updates, instruments.all, Guard(print), stop_after=False)
-    counter: Any = SimpleNamespace(read=lambda: 0)
-    runtime: Any = None
-    held: set[int] = set()
-
-    def trace(function: Function, number: int) -> None:
-        updates.enter(function)
-        measure = in_graph.found("data", runtime, lambda: counter)
-        assert measure is not None
-        held.add(number)
-        keeper: Any = SimpleNamespace(empty=lambda: held.discard(number), read=lambda: None)
-        in_graph.keeps(measure, keeper)
-        updates.leave()
-
-    functions = [Function() for _ in range(10)]
-    for number, function in enumerate(functions):
-        trace(function, number)
-    assert held == set(range(2, 10))
-    del functions[:], function
-    last = Function()
-    trace(last, 10)
-
-    assert held == {10}
-
-
 class Dataset:
     """Iterated over inside a function."""
 
@@ -147,8 +117,7 @@ class Tracing:
     """AutoGraph, the functions that it converts, and the loops that were found."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(graph_loops, "CountBeside", Counter)
-        monkeypatch.setattr(graph_loops, "not_kept", lambda _, **__: "A toy keeps none.")
+        monkeypatch.setattr(graph_loops, "GraphCounter", Counter)
         monkeypatch.setattr(module, "INTERVAL_S", 30)
         self.instruments = FakeInstruments(directory)
         self.updates, self.function = UpdateWatch(), Function()
@@ -226,27 +195,6 @@ def test_a_function_that_is_traced_again_keeps_its_counter(tracing: Tracing) -> 
         tracing.for_dataset(Dataset(), None, double)
 
     assert [measure.counter.count for measure in tracing.measures] == [6]
-
-
-def test_a_loop_that_is_traced_behind_the_look_keeps_no_batch(
-    tracing: Tracing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(graph_loops, "not_kept", lambda _, **__: None)
-    made: list[Any] = []
-
-    def keeper() -> Any:
-        made.append(SimpleNamespace(keep=lambda *_: None, empty=lambda: None, read=lambda: None))
-        return made[-1]
-
-    monkeypatch.setattr(graph_loops, "BatchKeeper", keeper)
-    tracing.updates.enter(tracing.function)
-    tracing.for_dataset(Dataset(), None, double)
-    assert tracing.measures[0].keepers == made
-    tracing.in_graph.finish("the script finished")
-    tracing.for_dataset(Dataset(), None, double)
-
-    assert len(made) == 1
-    assert tracing.measures[0].keepers == []
 
 
 def test_the_dataset_is_the_one_that_the_function_was_given(tracing: Tracing) -> None:
@@ -446,89 +394,15 @@ def test_the_timeline_is_told_of_each_call(call: Call) -> None:
     assert call.instruments.timeline.told == [("called", name), ("ended", "")] * 2
 
 
-class ToyKeeper:
-    """Has kept the batch of the step that the counter is at."""
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        self.fails = False
-        self.emptied = 0
-
-    def empty(self) -> None:
-        self.emptied += 1
-
-    def read(self) -> KeptBatch | None:
-        if self.fails:
-            raise RuntimeError("gone")
-        return (
-            KeptBatch("here", self.call.count, [self.call.count % 10]) if self.call.count else None
-        )
-
-
-def keeping(call: Call) -> ToyKeeper:
-    keeper = ToyKeeper(call)
+def test_a_traced_step_tells_its_tables_and_no_ids(call: Call) -> None:
     call.loop.runtime = ToyRuntime()
     call.loop.runtime.tables = ToyTables()
-    call.measure.keepers.append(keeper)
-    return keeper
-
-
-def test_kept_batches_are_looked_at_behind_the_profile(call: Call) -> None:
-    keeping(call)
     call.until_profile()
     for _ in range(4):
         call.interval(3)
 
     assert call.measure.done
     (table,) = call.recording.variables
-    assert table.ids is not None
-    assert len(table.ids.batches) == call.instruments.pace.look
-    assert all(later - one == 3 for one, later in pairwise(table.ids.batches))
+    assert table.use is not None
+    assert (table.ids, bool(table.ids_missing)) == (None, True)
     assert [kind for kind, _ in call.instruments.windows] == ["warmup", "baseline", "profile"]
-
-
-def test_the_last_batch_of_a_loop_that_is_over_is_looked_at_once(call: Call) -> None:
-    keeping(call)
-    over: Any = SimpleNamespace(read=lambda: KeptBatch("there", 2, [7]), empty=lambda: None)
-    call.measure.keepers.append(over)
-    call.until_profile()
-    for _ in range(4):
-        call.interval(3)
-
-    (table,) = call.recording.variables
-    assert table.ids is not None
-    # Each batch that is kept has one id.
-    assert table.ids.lookups == len(table.ids.batches) + 1
-
-
-def test_the_last_batch_outlives_a_loop_that_ends_early(call: Call) -> None:
-    keeping(call)
-    call.interval(4)
-    call.measure.finish("the script finished")
-
-    (table,) = call.recording.variables
-    assert table.ids is not None
-    assert table.ids.batches == [4]
-
-
-def test_a_batch_that_can_not_be_read_ends_the_look(call: Call) -> None:
-    keeper = keeping(call)
-    keeper.fails = True
-    call.interval(4)
-    call.measure.finish("the script finished")
-
-    (table,) = call.recording.variables
-    assert table.ids_missing == "The ids of a batch could not be computed: RuntimeError."
-
-
-def test_no_batch_is_held_behind_the_look(call: Call) -> None:
-    keeper = keeping(call)
-    call.until_profile()
-    for _ in range(4):
-        call.interval(3)
-    assert call.measure.done
-    assert (keeper.emptied, call.measure.keepers) == (1, [])
-    # The call's graph has kept another one since.
-    call.measure.call_ended()
-
-    assert keeper.emptied == 2

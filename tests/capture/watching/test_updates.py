@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow.variables import watch_writes
+from pipediag.capture.frameworks.tensorflow.framework import watch_writes
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import HandOver
 from pipediag.capture.runtime import IteratorModel

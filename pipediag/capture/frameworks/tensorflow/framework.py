@@ -1,18 +1,35 @@
-"""TensorFlow 2, and the sessions of TensorFlow 1 in it."""
+"""Where pipediag hooks into TensorFlow, by module, and what TensorFlow says of itself.
+
+Hooks run on every step, so they are short.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+import sys
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
 
 from pipediag.capture.frameworks.framework import Hook
-from pipediag.capture.frameworks.tensorflow.environment import describe
-from pipediag.capture.frameworks.tensorflow.hooks import TensorFlowHooks
-from pipediag.capture.watching.watchers import Watchers
-from pipediag.session.recording import RecordedEnvironment
+from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
+from pipediag.capture.frameworks.tensorflow.graph_loops import GraphLoops, watch_saving
+from pipediag.capture.frameworks.tensorflow.iterators import Iterators
+from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
+from pipediag.capture.frameworks.tensorflow.tables.listening import hear_cancellable_calls
+from pipediag.capture.frameworks.tensorflow.tables.step_graph import StepGraph
+from pipediag.capture.frameworks.tensorflow.tables.whole_tables import Writes
+from pipediag.capture.guard import Guard
+from pipediag.capture.measuring.sampling import PYTHON_CLOCK
+from pipediag.capture.recorder import version_of
+from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.capture.watching.watchers import SESSION_RUN, Watchers
+from pipediag.session.recording import RecordedDevice, RecordedEnvironment
+from pipediag.tensorflow_versions import is_too_old
 
 
 class TensorFlow:
-    """It makes pipelines, and runs steps."""
+    """TensorFlow 2, and the sessions of TensorFlow 1 in it: makes pipelines, and runs steps."""
 
     arrives_with = "tensorflow"
     trainer = None
@@ -21,9 +38,221 @@ class TensorFlow:
     }
 
     def hooks(self, watchers: Watchers) -> Iterator[tuple[str, Hook]]:
-        """Where pipelines, iterators, functions and variables are."""
         return TensorFlowHooks(watchers).by_module()
 
     def describe(self, environment: RecordedEnvironment) -> None:
-        """Version, build, settings and devices."""
-        describe(environment)
+        tensorflow = sys.modules.get("tensorflow")
+        context = sys.modules.get("tensorflow.python.eager.context")
+        if tensorflow is None or context is None:
+            return
+        environment.tensorflow = version_of("tensorflow")
+        build = tensorflow.sysconfig.get_build_info()
+        environment.cuda_build = bool(build.get("is_cuda_build") or build.get("is_rocm_build"))
+        environment.run_functions_eagerly = tensorflow.config.functions_run_eagerly()
+        modes = sys.modules.get("tensorflow.python.data.ops.debug_mode")
+        environment.tf_data_debug_mode = bool(modes is not None and modes.DEBUG_MODE)
+        current = context.context()
+        # Asking for devices would initialise a runtime that the script has not set up yet.
+        if current._initialized:
+            environment.devices = [
+                RecordedDevice(name=one.name, kind=one.device_type)
+                for one in current.list_logical_devices()
+            ]
+            cpus = sum(device.kind == "CPU" for device in environment.devices)
+            environment.logical_cpus_configured = cpus > 1
+
+
+_READERS = ("TFRecordDatasetV2", "TextLineDatasetV2", "FixedLengthRecordDatasetV2")
+_MORE_READERS = ("CsvDatasetV2", "SqlDatasetV2")
+_HELPERS_OWN = {
+    "tensorflow.python.data.ops.map_op": ("_MapDataset", "map"),
+    "tensorflow.python.data.ops.readers": ("ParallelInterleaveDataset", "interleave"),
+    "tensorflow.python.data.experimental.ops.parsing_ops": (
+        "_ParseExampleDataset",
+        "parse_example_dataset",
+    ),
+    "tensorflow.python.data.experimental.ops.from_list": ("_ListDataset", "from_list"),
+    "tensorflow.python.data.experimental.ops.batching": ("_MapAndBatchDataset", "map_and_batch"),
+}
+"""Classes that TensorFlow's helpers make where users call a method, and which."""
+
+
+class TensorFlowHooks:
+    """The hooks on TensorFlow's own modules, and on Keras's optimizer for it."""
+
+    def __init__(self, watchers: Watchers) -> None:
+        self._with = watchers
+        self._guard = watchers.guard
+        self._arrived = watchers.guard.entry("noting TensorFlow's version", self._note_arrival)
+        runtime = TensorFlowRuntime()
+        self._iterators = Iterators(watchers, runtime)
+        self._functions = FunctionCalls(watchers, runtime, self._iterators.consumer_among)
+        self._loops = GraphLoops(watchers, runtime)
+        self._eager_step = watchers.guard.entry(
+            "watching eager steps", partial(self._note_eager_step, runtime), vital=True
+        )
+
+    def by_module(self) -> Iterator[tuple[str, Hook]]:
+        """Yield each module that may be imported, with its hook."""
+        yield "tensorflow.python.data.ops.dataset_ops", self._on_datasets
+        yield "tensorflow.python.data.ops.readers", partial(self._on_readers, _READERS)
+        yield (
+            "tensorflow.python.data.experimental.ops.readers",
+            partial(self._on_readers, _MORE_READERS),
+        )
+        for module, made in _HELPERS_OWN.items():
+            yield module, partial(self._on_helpers_own, *made)
+        yield "tensorflow.python.data.ops.iterator_ops", self._iterators.install_owned
+        yield "tensorflow.python.distribute.input_lib", self._iterators.install_distributed
+        yield "tensorflow.python.data.ops.dataset_autograph", self._on_dataset_autograph
+        yield "tensorflow.python.autograph.operators.control_flow", self._loops.install_iterators
+        yield (
+            "tensorflow.python.eager.polymorphic_function.polymorphic_function",
+            self._on_functions,
+        )
+        yield "tensorflow.python.eager.execute", partial(hear_cancellable_calls, guard=self._guard)
+        yield "tensorflow.python.framework.func_graph", self._on_tracing
+        yield "tensorflow.python.ops.resource_variable_ops", self._on_variables
+        yield "tensorflow.python.ops.script_ops", self._on_python_functions
+        yield "tensorflow.python.distribute.mirrored_run", self._on_replicas
+        yield "tensorflow.python.saved_model.save", partial(watch_saving, guard=self._guard)
+        yield "tensorflow.python.profiler.profiler_v2", self._on_profiler
+        yield "tensorflow.python.client.session", self._on_session
+        yield "tensorflow.python.training.optimizer", self._on_v1_optimizer
+        yield "keras.src.backend.tensorflow.optimizer", self._on_keras_optimizer
+
+    def _note_arrival(self) -> None:
+        # At once: a script that is killed soon afterwards is told from one that never came so far.
+        environment = self._with.recorder.recording.environment
+        versions = sys.modules.get("tensorflow.python.framework.versions")
+        environment.tensorflow = getattr(versions, "__version__", None) or "unknown"
+        self._with.recorder.save()
+        if is_too_old(environment.tensorflow):
+            self._guard.give_up()
+
+    def _on_datasets(self, module: Any) -> None:
+        self._arrived()
+        self._with.plan.install(module.DatasetV2, self._guard)
+
+    def _on_readers(self, names: Iterable[str], module: Any) -> None:
+        for name in names:
+            self._with.plan.install_reader(getattr(module, name), self._guard)
+
+    def _on_helpers_own(self, name: str, kind: str, module: Any) -> None:
+        # Other versions of TensorFlow may make them elsewhere: then they stay what they are.
+        if hasattr(module, name):
+            self._with.plan.install_constructor(getattr(module, name), kind, self._guard)
+
+    def _on_dataset_autograph(self, module: Any) -> None:
+        register = module.register_overrides
+        registered = self._guard.entry(
+            "watching loops inside tf.functions",
+            lambda: self._loops.install_datasets(module),
+        )
+
+        def register_and_watch(*args: Any, **kwargs: Any) -> None:
+            register(*args, **kwargs)
+            registered()
+
+        module.register_overrides = self._guard.hook(register, register_and_watch)
+
+    def _on_functions(self, module: Any) -> None:
+        self._functions.install(module, self._guard)
+        if self._with.came_late:
+            self._guard.attempt(
+                "looking for functions that were traced before", self._know_earlier, module.Function
+            )
+
+    def _know_earlier(self, function_class: type) -> None:
+        """Find functions that were traced before we came; later ones tell so while traced."""
+        for thing in gc.get_objects():
+            if issubclass(type(thing), function_class) and _trains(thing):
+                self._with.updates.knows(thing)
+
+    def _on_tracing(self, module: Any) -> None:
+        trace = module.func_graph_from_py_func
+        module.func_graph_from_py_func = self._with.updates.timed(
+            trace, self._guard, self._with.timeline
+        )
+
+    def _on_variables(self, module: Any) -> None:
+        # TensorFlow itself gives the latter writes of its own later on, around the former's: in a
+        # program that has imported all of it, no other are called.
+        classes = (module.BaseResourceVariable, module.ResourceVariable)
+        watch_writes(classes, self._with.updates, self._guard)
+
+    def _on_python_functions(self, module: Any) -> None:
+        PYTHON_CLOCK.hook_into(module.FuncRegistry, self._guard)
+
+    def _on_replicas(self, module: Any) -> None:
+        kind, updates = module._MirroredReplicaThread, self._with.updates
+        made = self._guard.entry(
+            "telling which steps train", lambda thread, *_, **__: updates.begins_replica(thread)
+        )
+        kind.__init__ = self._guard.before(kind.__init__, made)
+
+    def _on_profiler(self, module: Any) -> None:
+        self._with.profiler.install(module, self._guard)
+
+    def _on_session(self, module: Any) -> None:
+        runs = self._guard.entry(
+            "counting sessions", lambda *_, **__: self._with.other_uses.note(SESSION_RUN)
+        )
+        session = module.BaseSession
+        session.run = self._guard.before(vars(session)["run"], runs)
+
+    def _on_keras_optimizer(self, module: Any) -> None:
+        """A step that no function runs is told by its optimizer."""
+        optimizer = module.TFOptimizer
+        for name in ("_backend_update_step", "_internal_apply_gradients"):
+            original = vars(optimizer).get(name)
+            if original is not None:
+                setattr(optimizer, name, self._guard.before(original, self._eager_step))
+                return
+
+    def _note_eager_step(self, runtime: TensorFlowRuntime, *_: Any, **__: Any) -> None:
+        if not self._with.updates.busy:
+            self._with.conductor.fed_step(runtime)
+
+    def _on_v1_optimizer(self, module: Any) -> None:
+        self._with.updates.install_optimizer(module.Optimizer, "apply_gradients", self._guard)
+
+
+_WRITES = (
+    "assign assign_add assign_sub scatter_add scatter_sub scatter_update scatter_nd_add "
+    "scatter_nd_sub scatter_nd_update batch_scatter_update"
+).split()
+
+
+def watch_writes(classes: Iterable[type], updates: UpdateWatch, guard: Guard) -> None:
+    """Note each write of a trainable variable of these classes: the step trains.
+
+    Inside a tf.function these methods run only while it is traced, and mark the function; in steady
+    state a traced step costs nothing here.
+    """
+    note = updates.note
+
+    def written(variable: Any, *_: Any, **__: Any) -> None:
+        if _is_trained(variable):
+            note()
+
+    updates.install_writes(classes, _WRITES, written, guard)
+
+
+def _is_trained(variable: Any) -> bool:
+    # Counters are made trainable by default too; none of them can be trained.
+    return bool(variable.trainable and variable.dtype.is_floating)
+
+
+def _trains(function: Any) -> bool:
+    """Return True if a graph of the function writes a trainable variable."""
+    try:
+        traced = function._list_all_concrete_functions()
+        return any(
+            _is_trained(variable) and variable.handle in written
+            for concrete in traced
+            for written in [Writes.of(StepGraph.of_function(concrete))]
+            for variable in concrete.graph.variables
+        )
+    except Exception:
+        return False  # its graph can't be read, or a variable of it is gone

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from pipediag.capture.callsites import place_of
-from pipediag.capture.frameworks.tensorflow.traced_shapes import lengths_differ
+from pipediag.capture.frameworks.tensorflow.tables.step_graph import arguments_of
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.runtime import Runtime
@@ -180,7 +181,7 @@ class FunctionCalls:
             self._traced(function, again=True)
 
     def _traced(self, function: Any, *, again: bool) -> None:
-        differ = again and lengths_differ(function)
+        differ = again and _lengths_differ(function)
         self._conductor.function_traced(function, again=again, lengths_differ=differ)
 
     def _is_step_without_dataset(self, function: Any) -> bool:
@@ -189,3 +190,23 @@ class FunctionCalls:
     def _first_call(self, function: Any, began_ns: int) -> None:
         name, site = place_of(function)
         self._timeline.passed("first_call", began_ns, time.monotonic_ns(), name, site)
+
+
+def _lengths_differ(function: Any) -> bool:
+    """Return True if two of its traces are for tensors that differ behind the batch's own
+    dimension; False where its traces can't be read."""
+    try:
+        traced = [arguments_of(one.graph) for one in function._list_all_concrete_functions()]
+        return any(_differ(one, other) for one, other in pairwise(traced))
+    except Exception:
+        return False
+
+
+def _differ(one: list[Any], other: list[Any]) -> bool:
+    alike = len(one) == len(other) and all(
+        a.dtype == b.dtype and a.shape.rank == b.shape.rank for a, b in zip(one, other, strict=True)
+    )
+    return alike and any(
+        a.shape.rank and a.shape[1:].as_list() != b.shape[1:].as_list()
+        for a, b in zip(one, other, strict=True)
+    )

@@ -1,21 +1,25 @@
-"""Puts a counter into loops that AutoGraph turns into graph operations.
+"""Puts a counter into loops that AutoGraph turns into graph operations, but not into saved models.
 
 An addition of about a microsecond leaves the input pipeline as it is.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow.beside_graphs import CountBeside
-from pipediag.capture.frameworks.tensorflow.kept_batches import BatchKeeper, not_kept
+from pipediag.capture.guard import Guard
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.watching.in_graph import InGraphMeasure
 from pipediag.capture.watching.watchers import Watchers
+from pipediag.session.recorded_operations import NAME_BEGINS
 
+SCOPE = "pipediag_beside"
+"""The name scope of all operations of ours, by which they are told from the script's."""
 _WHAT = "counting the steps of loops inside a tf.function"
-_REPLICAS = "Each replica has a part of its batches, of which none is kept to be looked at."
+_BUILD = "_build_meta_graph"
 
 
 class GraphLoops:
@@ -26,80 +30,144 @@ class GraphLoops:
         self._in_graph = watchers.in_graph
         self._runtime = runtime
         self._counts = watchers.guard.entry(_WHAT, lambda counter: counter.add())
-        self._keeps = watchers.guard.entry("keeping batches of a loop", self._keep)
 
     def install_datasets(self, dataset_autograph: Any) -> None:
         """Count the steps of `for batch in dataset` inside a tf.function."""
-        registry = dataset_autograph.control_flow.for_loop_registry
+        registry = dataset_autograph.control_flow.for_loop_registry._registry
         dataset_class = dataset_autograph.dataset_ops.DatasetV2
-        original = registry._registry[dataset_class]
-        counted = self._counting(lambda dataset: dataset)
-
-        def for_stmt(dataset: Any, extra_test: Any, body: Any, *rest: Any, **named: Any) -> Any:
-            counting = counted(dataset, body, lambda: not_kept(dataset, on_host=True))
-            return original(dataset, extra_test, counting, *rest, **named)
-
-        registry._registry[dataset_class] = self._guard.hook(original, for_stmt)
+        registry[dataset_class] = self._counting(registry[dataset_class], lambda dataset: dataset)
 
     def install_iterators(self, control_flow: Any) -> None:
         """Count the steps of `for batch in iterator` inside a tf.function."""
-        kinds: dict[str, Callable[[Any], str | None]] = {
-            "_tf_iterator_for_stmt": lambda iterated: not_kept(iterated, on_host=False),
-            "_tf_distributed_iterable_for_stmt": lambda _: _REPLICAS,
-        }
-        counted = self._counting(lambda iterated: getattr(iterated, "_dataset", iterated))
-        for name, lack_of in kinds.items():
-            original = getattr(control_flow, name)
+        for name in ("_tf_iterator_for_stmt", "_tf_distributed_iterable_for_stmt"):
+            counting = self._counting(
+                getattr(control_flow, name),
+                lambda iterated: getattr(iterated, "_dataset", iterated),
+            )
+            setattr(control_flow, name, counting)
 
-            def for_stmt(
-                iterated: Any,
-                extra_test: Any,
-                body: Any,
-                *rest: Any,
-                _original: Any = original,
-                _lack_of: Any = lack_of,
-                **named: Any,
-            ) -> Any:
-                counting = counted(iterated, body, lambda: _lack_of(iterated))
-                return _original(iterated, extra_test, counting, *rest, **named)
+    def _counting(self, original: Any, dataset_of: Callable[[Any], Any]) -> Any:
+        """Return the hooked function, which puts a counter into the body of the loop."""
 
-            setattr(control_flow, name, self._guard.hook(original, for_stmt))
-
-    def _counting(self, dataset_of: Callable[[Any], Any]) -> Callable[..., Any]:
-        """An entry that returns the body of a loop with a counter in it, or the body as it is; it
-        is given what says why no batch of the loop is kept."""
-
-        def counted(
-            iterated: Any, body: Callable[[Any], Any], lack_of: Callable[[], str | None]
-        ) -> Callable[[Any], Any]:
+        def counted(iterated: Any, body: Callable[[Any], Any]) -> Callable[[Any], Any]:
             measure = self._measured(dataset_of(iterated))
             if measure is None:
                 return body
-            keeper = None if measure.done else self._keeper(measure, lack_of())
 
             def body_and_count(batch: Any) -> Any:
-                number = self._counts(measure.counter)
-                self._keeps(keeper, number, batch)
+                self._counts(measure.counter)
                 return body(batch)
 
             return body_and_count
 
-        return self._guard.entry(_WHAT, counted, lambda _, body, __: body)
+        enter = self._guard.entry(_WHAT, counted, lambda _, body: body)
 
-    def _keeper(self, measure: InGraphMeasure, lack: str | None) -> BatchKeeper | None:
-        if lack is not None:
-            measure.keeps_none = lack
-            return None
-        keeper = BatchKeeper()
-        self._in_graph.keeps(measure, keeper)
-        return keeper
+        def for_stmt(iterated: Any, extra_test: Any, body: Any, *rest: Any, **named: Any) -> Any:
+            return original(iterated, extra_test, enter(iterated, body), *rest, **named)
 
-    @staticmethod
-    def _keep(keeper: BatchKeeper | None, number: Any, batch: Any) -> None:
-        if keeper is not None and number is not None:
-            keeper.keep(number, batch)
+        return self._guard.hook(original, for_stmt)
 
     def _measured(self, dataset: Any) -> InGraphMeasure | None:
         if not hasattr(dataset, "element_spec"):
             return None
-        return self._in_graph.found(dataset, self._runtime, CountBeside)
+        return self._in_graph.found(dataset, self._runtime, GraphCounter)
+
+
+class GraphCounter:
+    """A count that a graph adds to, and that a thread beside it reads.
+
+    A graph finds it by its name, in the host's memory. It captures nothing for it, so that the
+    captures and variables of a function, which a script may differentiate by, freeze or save, are
+    its own. Where the graph runs in another process, its operations make a count there anew, for
+    nobody to read.
+
+    An accumulator counts what is applied to it, at once, also by steps that overlap. Adding takes
+    about a microsecond and can't fail for want of a first value.
+    """
+
+    def __init__(self) -> None:
+        # A saved function may be loaded anywhere, beside others that were counted.
+        self._name = f"pipediag_{uuid.uuid4().hex}"
+
+    def add(self) -> None:
+        """Add one, wherever what is traced now runs."""
+        from tensorflow.python.framework import constant_op, dtypes, ops
+        from tensorflow.python.ops import gen_data_flow_ops
+
+        scope: AbstractContextManager[Any] = ops.name_scope(SCOPE)
+        with scope, ops.device("/CPU:0"):
+            gen_data_flow_ops.resource_accumulator_apply_gradient(
+                self._accumulator(),
+                local_step=constant_op.constant(0, dtypes.int64),
+                gradient=constant_op.constant(0.0, dtypes.float32),
+            )
+
+    def read(self) -> int:
+        from tensorflow.python.framework import ops
+        from tensorflow.python.ops import gen_data_flow_ops
+
+        with ops.init_scope(), ops.device("/CPU:0"):
+            accumulator = self._accumulator()
+            return int(gen_data_flow_ops.resource_accumulator_num_accumulated(accumulator).numpy())
+
+    def _accumulator(self) -> Any:
+        from tensorflow.python.framework import dtypes
+        from tensorflow.python.ops import gen_data_flow_ops
+
+        return gen_data_flow_ops.resource_conditional_accumulator(
+            dtype=dtypes.float32, shape=[], shared_name=self._name
+        )
+
+
+def watch_saving(module: Any, guard: Guard) -> None:
+    """Hook onto the module that makes SavedModels: others use them, so they are written without a
+    counter."""
+    original = getattr(module, _BUILD, None)
+    if original is None:
+        return
+    cleans = guard.entry("keeping its own operations out of saved models", without_ours)
+
+    def build(*args: Any, **kwargs: Any) -> Any:
+        built = original(*args, **kwargs)
+        cleans(built[0])
+        return built
+
+    setattr(module, _BUILD, guard.hook(original, build))
+
+
+def without_ours(meta_graph: Any) -> None:
+    """Take our operations out of a MetaGraphDef, and our names of datasets.
+
+    Other operations wait for ours at most, and read nothing of them.
+    """
+    graph = meta_graph.graph_def
+    _clean(graph.node)
+    for function in graph.library.function:
+        ours = _clean(function.node_def)
+        gone = [name for name, node in function.control_ret.items() if node in ours]
+        for name in gone:
+            del function.control_ret[name]
+        kept = [name for name in function.signature.control_output if name not in gone]
+        del function.signature.control_output[:]
+        function.signature.control_output.extend(kept)
+
+
+def _clean(nodes: Any) -> set[str]:
+    """Remove our nodes and all that waits for them; return their names."""
+    for node in nodes:
+        if "metadata" in node.attr and NAME_BEGINS.encode() in node.attr["metadata"].s:
+            node.attr["metadata"].s = b""
+    ours = {
+        node.name for node in nodes if any(part.startswith(SCOPE) for part in node.name.split("/"))
+    }
+    if not ours:
+        return ours
+    for place in reversed(range(len(nodes))):
+        if nodes[place].name in ours:
+            del nodes[place]
+    for node in nodes:
+        kept = [one for one in node.input if one.removeprefix("^") not in ours]
+        if len(kept) < len(node.input):
+            del node.input[:]
+            node.input.extend(kept)
+    return ours

@@ -5,21 +5,24 @@ Hooks run on every step, so they are short.
 
 from __future__ import annotations
 
+import threading
 import time
 import weakref
 from collections.abc import Callable
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow.distributed import (
-    DistributedIterators,
-    Distributing,
-)
 from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.watching.watchers import Watchers
 
 _CONSUMER = "_pipediag_consumer"
 _UNKNOWN = object()
+
+
+class _Distributing(threading.local):
+    """A thread that is inside a distributed iterator, which asks others for its batches."""
+
+    inside = False
 
 
 class Iterators:
@@ -36,7 +39,7 @@ class Iterators:
         self._known: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         """Iterators that carry our mark, in a program that goes on without us: by their ids."""
         self._guard.when_dismissed(self._forget_all)
-        self._distributing = Distributing()
+        self._distributing = _Distributing()
         self._classes: tuple[type, ...] = ()
         self._owned: Any = ()
         """The class of tf.data's own among them."""
@@ -176,9 +179,7 @@ class Iterators:
                 distributing.inside = False
             return handed_over(consumer, asked_ns, time.monotonic_ns(), batch)
 
-        kind = module.DistributedIteratorBase
-        self._runtime.distributed = DistributedIterators(kind, advance, distributing)
-        self._classes += (kind,)
+        self._classes += (module.DistributedIteratorBase,)
         module.DistributedIteratorBase.get_next = guard.hook(advance, get_next)
 
     def _distributed_made(self, iterator: Any, dataset: Any) -> None:

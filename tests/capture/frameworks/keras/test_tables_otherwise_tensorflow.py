@@ -17,7 +17,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from pipediag.capture.frameworks.keras.compiled import CompiledVariants
-from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
+from pipediag.capture.frameworks.tensorflow.tables.traced_step import TracedTables
 
 layers, optimizers = keras.layers, keras.optimizers
 data = tf.data.Dataset.from_tensors((np.ones((8, 5), "int32"), np.ones((8, 1), "float32"))).repeat()

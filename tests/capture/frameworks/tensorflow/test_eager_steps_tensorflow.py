@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import op_callbacks
 from pipediag.capture.frameworks.tensorflow.tables.eager_steps import EagerSteps
-from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
+from pipediag.capture.frameworks.tensorflow.tables.traced_step import TracedTables
 from pipediag.capture.runtime import UnreadableStepError
 
 users = np.random.default_rng(0).zipf(1.5, (6, 8)) % 40
@@ -114,12 +114,12 @@ tables = [of(one) for one in steps.read().tables]
 print(json.dumps({"name": "a dataset of its own", "tables": tables}))
 
 class Strange:
-    def told(self, *_):
+    def hear(self, *_):
         raise RuntimeError("ours")
 
 steps = EagerSteps()
 steps.begin()
-steps._listening._told = Strange().told
+steps._listening._hear = Strange().hear
 value = float(tf.constant(2.0) * 3.0)
 steps.end()
 try:

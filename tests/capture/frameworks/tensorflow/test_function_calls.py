@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
+from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls, _lengths_differ
 from pipediag.capture.guard import Guard, StopScript
 from pipediag.capture.loops.loop import StandIn
 from pipediag.capture.watching.conductor import ScriptsOwnError
@@ -49,6 +49,10 @@ class Conductor:
     in_a_loop = True
     diagnosing = SimpleNamespace(looks=False)
     streak = Streak(lambda *_: None)
+
+    @property
+    def stopping(self) -> Conductor:
+        return self
 
     def stop(self) -> None:
         raise StopScript
@@ -414,3 +418,46 @@ def test_another_iterator_is_not_taken_for_the_same_step() -> None:
     assert steps.told == ["begins"]
     steps.streak.settle()
     assert steps.told == ["begins", "noted"]
+
+
+class Shape(tuple[int, ...]):
+    @property
+    def rank(self) -> int:
+        return len(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        return Shape(super().__getitem__(key))
+
+    def as_list(self) -> list[int]:
+        return list(self)
+
+
+def traced(*shapes: tuple[int, ...], dtype: str = "int32") -> Any:
+    """A trace for tensors of these shapes, which also reads a variable."""
+    inputs = [SimpleNamespace(dtype=dtype, shape=Shape(shape)) for shape in shapes]
+    held = SimpleNamespace(dtype="resource", shape=Shape(()))
+    return SimpleNamespace(graph=SimpleNamespace(inputs=[*inputs, held], captures=[held]))
+
+
+def function_of(*traces: Any) -> Any:
+    return SimpleNamespace(_list_all_concrete_functions=lambda: list(traces))
+
+
+@pytest.mark.parametrize(
+    ("traces", "differ"),
+    [
+        ([traced((16, 97), (16,)), traced((16, 104), (16,))], True),
+        ([traced((16, 97)), traced((12, 97))], False),
+        ([traced((16,)), traced((16,))], False),
+        ([traced((16, 97)), traced((16, 97, 3))], False),
+        ([traced((16, 97)), traced((16, 104), dtype="float32")], False),
+        ([traced((16, 97))], False),
+        ([], False),
+    ],
+)
+def test_only_what_lies_behind_the_batch_counts(traces: list[Any], differ: bool) -> None:
+    assert _lengths_differ(function_of(*traces)) is differ
+
+
+def test_traces_that_cannot_be_read_tell_nothing() -> None:
+    assert not _lengths_differ(object())

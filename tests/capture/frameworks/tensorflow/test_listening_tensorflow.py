@@ -21,8 +21,7 @@ import tensorflow as tf
 from tensorflow.python.eager import cancellation, context, execute
 from tensorflow.python.framework import op_callbacks
 from pipediag.capture.frameworks.tensorflow.tables import listening
-import pipediag.capture.frameworks.tensorflow.tables.eager_operations as kept
-from pipediag.capture.frameworks.tensorflow.tables.eager_operations import Place, SomeTensors
+from pipediag.capture.frameworks.tensorflow.tables.listening import Place, SomeTensors
 from pipediag.capture.frameworks.tensorflow.tables.eager_steps import EagerSteps
 from pipediag.capture.guard import Guard
 from pipediag.capture.runtime import UnreadableStepError
@@ -36,7 +35,7 @@ def left():
     return {"callbacks": len(context.context().op_callbacks), "patched": execute.execute.__name__}
 
 def begun(told=None):
-    one = listening.Listening(told or kept.WholeStep().told)
+    one = listening.Listening(told or listening.WholeStep().hear)
     one.begin()
     return one
 
@@ -64,10 +63,10 @@ with tf.Graph().as_default():
     heard.end()
 say("ended in a graph", **left())
 
-later, told = kept.WholeStep(), kept.WholeStep()
-former = begun(told.told)
+later, told = listening.WholeStep(), listening.WholeStep()
+former = begun(told.hear)
 elsewhere(former.end)
-heard = begun(later.told)
+heard = begun(later.hear)
 one + one
 heard.end()
 one + one
@@ -97,24 +96,24 @@ between = len(context.context().op_callbacks)
 one + one
 say("another callback behind it", seen=seen, between=between, **left())
 
-step = kept.WholeStep()
-heard = begun(step.told)
+step = listening.WholeStep()
+heard = begun(step.hear)
 for _ in range(3):
     one + one
 complete = SomeTensors(step.operations, {"second": Place(1, made=True, index=0)})
 heard.end()
-begun(complete.told)
+begun(complete.hear)
 one + one
 after_one = left()["callbacks"]
 one + one
 say("complete", found=float(complete.found["second"]), after_one=after_one, **left())
 
 other = SomeTensors(step.operations, {"second": Place(1, made=True, index=0)})
-begun(other.told)
+begun(other.hear)
 one * one
 say("another step", other=other.other, **left())
 
-most, kept.MOST_OPERATIONS = kept.MOST_OPERATIONS, 5
+most, listening.MOST_OPERATIONS = listening.MOST_OPERATIONS, 5
 steps = EagerSteps()
 steps.begin()
 for _ in range(6):
@@ -125,7 +124,7 @@ try:
     steps.read()
 except UnreadableStepError as lack:
     say("too many", lack=str(lack), **facts)
-kept.MOST_OPERATIONS = most
+listening.MOST_OPERATIONS = most
 
 seconds, listening.MOST_SECONDS = listening.MOST_SECONDS, 0
 steps = EagerSteps()
@@ -150,8 +149,8 @@ try:
 except UnreadableStepError as lack:
     say("silenced", lack=str(lack), **left())
 
-step = kept.WholeStep()
-heard = begun(step.told)
+step = listening.WholeStep()
+heard = begun(step.hear)
 variable = tf.Variable(tf.zeros((1000,)))
 handle = weakref.ref(variable.handle)
 del variable
@@ -180,8 +179,8 @@ say("numerics checked from then on", errors=checked(["ours", "theirs"]))
 guard = Guard(print)
 original = execute.execute_with_cancellation
 listening.hear_cancellable_calls(execute, guard)
-step = kept.WholeStep()
-heard = begun(step.told)
+step = listening.WholeStep()
+heard = begun(step.hear)
 op_callbacks.add_op_callback(second)
 seen.clear()
 with cancellation.CancellationManagerContext(cancellation.CancellationManager()):
@@ -203,8 +202,8 @@ def looked_up(weight):
         return upstream
     return tf.identity(weight), gradient
 
-step = kept.WholeStep()
-heard = begun(step.told)
+step = listening.WholeStep()
+heard = begun(step.hear)
 with tf.GradientTape() as tape:
     loss = looked_up(tf.reduce_sum(tf.gather(table, rows)))
 tape.gradient(loss, [table])
@@ -258,7 +257,8 @@ def test_it_ends_where_the_rest_is_of_no_use(told: dict[str, Any], why: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("why", "says"), [("too many", "more than"), ("too long", "s, so"), ("silenced", "else ended")]
+    ("why", "says"),
+    [("too many", "more than"), ("too long", "s, so"), ("silenced", "removed")],
 )
 def test_it_says_why_a_step_can_not_be_read(told: dict[str, Any], why: str, says: str) -> None:
     assert says in told[why]["lack"]

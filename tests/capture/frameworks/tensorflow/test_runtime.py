@@ -1,24 +1,19 @@
+"""How TensorFlow runs steps, with its modules played in the shapes that versions have had."""
+
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
+import threading
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow import repeat
-from pipediag.capture.frameworks.tensorflow.datasets import batch_bytes
-from pipediag.capture.frameworks.tensorflow.model_proto import NO_MODELS
-from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
-
-
-def test_a_tensorflow_before_2_17_has_no_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    operations: Any = ModuleType("tensorflow.python.ops.gen_experimental_dataset_ops")
-    monkeypatch.setitem(sys.modules, operations.__name__, operations)
-    assert TensorFlowRuntime().no_models == NO_MODELS
-
-    operations.iterator_get_model_proto = None
-    assert TensorFlowRuntime().no_models is None
+from pipediag.capture.frameworks.tensorflow.datasets import batch_bytes, model_of
+from pipediag.capture.frameworks.tensorflow.runtime import CallCancellation, TensorFlowRuntime
 
 
 def test_of_many_large_batches_none_is_taken_ahead_of_its_call(
@@ -27,12 +22,243 @@ def test_of_many_large_batches_none_is_taken_ahead_of_its_call(
     nest: Any = ModuleType("tensorflow.python.util.nest")
     nest.flatten = lambda spec, **_: [spec]
     monkeypatch.setitem(sys.modules, nest.__name__, nest)
-    monkeypatch.setattr(repeat, "not_handed_once", lambda *_: None)
     shape = SimpleNamespace(rank=3, as_list=lambda: [None, 224, 224])
     images = SimpleNamespace(shape=shape, dtype=SimpleNamespace(size=4))
-    monkeypatch.setattr(TensorFlowRuntime, "_spread", lambda *_: None)
     runtime = TensorFlowRuntime()
 
     assert batch_bytes(images) == 1024 * 224 * 224 * 4
-    assert runtime.not_handed_once(None, images, 1) is None
     assert "2 batches" in str(runtime.not_handed_once(None, images, 2))
+
+
+class FakeCancellation:
+    """What stands for a call's, and tells when it was cancelled."""
+
+    def __init__(self) -> None:
+        self.lack: str | None = None
+        self.started = False
+        self.context: AbstractContextManager[None] = nullcontext()
+        self.cancelled = threading.Event()
+
+    def start(self) -> None:
+        self.started = True
+        self.cancelled.set()
+
+
+class Manager:
+    cancelled = False
+
+    def start_cancel(self) -> None:
+        self.cancelled = True
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module of TensorFlow 2.12, which has managers and no contexts."""
+    package, module = ModuleType("eager"), ModuleType("cancellation")
+    module.CancellationManager = Manager  # type: ignore[attr-defined]
+    package.cancellation = module  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "tensorflow.python.eager", package)
+    monkeypatch.setitem(sys.modules, "tensorflow.python.eager.cancellation", module)
+    return module
+
+
+def grow_contexts(module: Any, active: Manager | None) -> list[Manager]:
+    entered: list[Manager] = []
+
+    def context(manager: Manager) -> AbstractContextManager[None]:
+        entered.append(manager)
+        return nullcontext()
+
+    module.CancellationManagerContext, module.context = context, lambda: active
+    return entered
+
+
+def test_a_call_is_made_inside_a_context(module: ModuleType) -> None:
+    entered = grow_contexts(module, active=None)
+    cancellation = CallCancellation()
+    with cancellation.context:
+        cancellation.start()
+
+    assert (cancellation.lack, cancellation.started) == (None, True)
+    assert [manager.cancelled for manager in entered] == [True]
+
+
+def test_a_tensorflow_without_contexts_says_what_that_means(module: ModuleType) -> None:
+    cancellation = CallCancellation()
+    with cancellation.context:
+        pass
+
+    assert cancellation.lack is not None
+    assert "no way to cancel" in cancellation.lack
+
+
+def test_a_context_of_the_scripts_own_is_left_alone(module: ModuleType) -> None:
+    entered = grow_contexts(module, active=Manager())
+    cancellation = CallCancellation()
+
+    assert cancellation.lack is not None
+    assert "left alone" in cancellation.lack
+    assert entered == []
+
+
+HOSTS = ["a:1", "b:1"]
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.delitem(sys.modules, "tensorflow.python.eager.context", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "task", "told"),
+    [
+        ({"worker": HOSTS}, "worker", "TF_CONFIG names 2 tasks"),
+        ({"chief": HOSTS[:1], "ps": HOSTS}, "chief", "TF_CONFIG names 3 tasks"),
+        ({"worker": HOSTS[:1]}, "worker", None),
+        ({"worker": HOSTS[:1], "evaluator": HOSTS[1:]}, "worker", None),
+        ({"worker": HOSTS}, "evaluator", None),
+        ({}, "worker", None),
+    ],
+)
+def test_tasks_that_train_are_counted(
+    monkeypatch: pytest.MonkeyPatch, cluster: dict[str, list[str]], task: str, told: str | None
+) -> None:
+    config = {"cluster": cluster, "task": {"type": task, "index": 0}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+
+    assert TensorFlowRuntime().other_processes() == told
+
+
+@pytest.mark.parametrize("text", ["", "not JSON", "[]", '{"cluster": 3}', '{"cluster": {"ps": 1}}'])
+def test_what_is_no_such_configuration_names_none(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("TF_CONFIG", text)
+    assert TensorFlowRuntime().other_processes() is None
+
+
+@pytest.mark.parametrize("known_by", ["_server_def", "_collective_ops_server_def"])
+@pytest.mark.parametrize(
+    ("jobs", "told"), [((1,), None), ((1, 2), "TensorFlow is connected to a cluster of 3 tasks")]
+)
+def test_a_cluster_counts_however_the_script_came_to_know_it(
+    monkeypatch: pytest.MonkeyPatch, known_by: str, jobs: tuple[int, ...], told: str | None
+) -> None:
+    job = [SimpleNamespace(tasks=dict.fromkeys(range(count), "host:1")) for count in jobs]
+    server = SimpleNamespace(cluster=SimpleNamespace(job=job))
+    context = {"_server_def": None, "_collective_ops_server_def": None, known_by: server}
+    module: Any = SimpleNamespace(context=lambda: SimpleNamespace(**context))
+    monkeypatch.setitem(sys.modules, "tensorflow.python.eager.context", module)
+
+    assert TensorFlowRuntime().other_processes() == told
+
+
+OPERATIONS = "tensorflow.python.ops.gen_experimental_dataset_ops"
+
+
+class OpError(Exception):
+    """TensorFlow's, as autotune that is off raises it."""
+
+
+class FakeModel:
+    """A model of one node, in place of the message of that name."""
+
+    @staticmethod
+    def FromString(serialised: bytes) -> Any:  # noqa: N802 - as protobuf calls it
+        node = SimpleNamespace(
+            id=1,
+            name="BatchV2",
+            inputs=[],
+            num_elements=3,
+            processing_time=7,
+            bytes_produced=0,
+            bytes_consumed=0,
+            buffered_elements=0,
+            buffered_bytes=0,
+            autotune=True,
+            parameters=[SimpleNamespace(name="parallelism", state_value=2.0, tunable=True)],
+        )
+        return SimpleNamespace(nodes={1: node}, gap_times=list(serialised), output=1)
+
+
+class TensorFlow:
+    """Its modules as far as a model is read with them; `operations` is what versions differ in."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.eager = True
+        self.operations = ModuleType(OPERATIONS)
+        modules = {
+            "tensorflow.core.framework.model_pb2": {"ModelProto": FakeModel},
+            "tensorflow.python.eager.context": {"executing_eagerly": lambda: self.eager},
+            "tensorflow.python.framework.errors": {"OpError": OpError},
+        }
+        monkeypatch.setitem(sys.modules, OPERATIONS, self.operations)
+        for name, members in modules.items():
+            module = ModuleType(name)
+            vars(module).update(members)
+            package = name.rpartition(".")[0]
+            parent = ModuleType(package)
+            setattr(parent, name.rpartition(".")[2], module)
+            monkeypatch.setitem(sys.modules, package, parent)
+            monkeypatch.setitem(sys.modules, name, module)
+
+    def hands_out(self, resource: Any) -> Any:
+        if resource == "no autotune":
+            raise OpError
+        return SimpleNamespace(numpy=lambda: bytes([4, 5]))
+
+
+@pytest.fixture
+def tensorflow(monkeypatch: pytest.MonkeyPatch) -> TensorFlow:
+    return TensorFlow(monkeypatch)
+
+
+def iterator(resource: str = "resource") -> Any:
+    return SimpleNamespace(_iterator_resource=resource)
+
+
+def test_from_2_17_on_the_operation_hands_out_a_model(tensorflow: TensorFlow) -> None:
+    tensorflow.operations.iterator_get_model_proto = tensorflow.hands_out  # type: ignore[attr-defined]
+    model = model_of(iterator())
+
+    assert TensorFlowRuntime().no_models is None
+    assert model is not None
+    assert (model.gaps_us, model.output_id) == ([4, 5], 1)
+    assert (model.nodes[0].name, model.nodes[0].parallelism) == ("BatchV2", 2)
+
+
+def test_before_2_17_there_is_none(tensorflow: TensorFlow) -> None:
+    assert TensorFlowRuntime().no_models is not None
+    assert model_of(iterator()) is None
+
+
+def test_iterators_without_a_model(tensorflow: TensorFlow) -> None:
+    tensorflow.operations.iterator_get_model_proto = tensorflow.hands_out  # type: ignore[attr-defined]
+
+    assert model_of(iterator("no autotune")) is None
+    assert model_of(SimpleNamespace(_multi_device_iterator_resource="two devices")) is None
+
+    tensorflow.eager = False
+    assert model_of(iterator()) is None
+
+
+PROGRAM = """
+import time
+import tensorflow as tf
+from pipediag.capture.frameworks.tensorflow.runtime import DeviceClock
+
+tf.config.set_visible_devices([], "GPU")
+print(DeviceClock().settled_ns(7))
+tf.random.normal((500, 500)) @ tf.random.normal((500, 500))
+before = time.monotonic_ns()
+print(DeviceClock(["/device:CPU:0"]).settled_ns(before) > before)
+"""
+
+
+@pytest.mark.tensorflow
+def test_work_behind_python_is_waited_for() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert said.stdout.split() == ["7", "True"]

@@ -15,8 +15,8 @@ import json
 import keras
 import numpy as np
 import tensorflow as tf
-from pipediag.capture.frameworks.tensorflow import repeat
-from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
+from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
+from pipediag.capture.frameworks.tensorflow.tables.traced_step import TracedTables
 from pipediag.optimizers import LazyAdam
 
 tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0],
@@ -292,14 +292,12 @@ for name, given, options, *added_up in [
     traced = [function.get_concrete_function(iter(data)) for function in functions]
     step = TracedTables(functions)
     (table,) = step.tables
-    print(json.dumps({"name": name, "exchanged": table.use.exchanged, "slots": table.use.slots,
-        "gradient": table.use.gradient, "softmaxes": len(step.softmaxes)}))
+    print(json.dumps({"name": name, "slots": table.use.slots, "gradient": table.use.gradient}))
 
 # What a call draws: that of Keras, of strategies, and of functions that do it their own way.
-def drawn(name, function, **how):
+def drawn(name, function, batches_per_call=1):
     step = TracedTables([function])
-    counted = {"batches_per_call": 1, "replicas": 1, "distributed": False, **how}
-    print(json.dumps({"name": name, "as counted": step.draws_as_counted(**counted)}))
+    print(json.dumps({"name": name, "as counted": step.draws_as_counted(batches_per_call)}))
     return step
 
 def looked_up_by(draw):
@@ -362,9 +360,10 @@ for name, dataset, ids_of in [
     function = looked_up_by(lambda train, one: train(ids_of(*next(one))))
     iterator = iter(dataset)
     function(iterator)
-    lack = repeat.not_handed_once(iterator, dataset.element_spec)
+    runtime = TensorFlowRuntime()
+    lack = runtime.not_handed_once(iterator, dataset.element_spec, 1)
     one = next(iterator)
-    function(repeat.handed_once([one], dataset.element_spec))
+    function(runtime.handed_once([one], dataset.element_spec))
     step = TracedTables([function])
     (table,) = step.tables
     (ids,) = table.looked_up(step.of_batch(one))
@@ -384,24 +383,6 @@ for unrolled in (1, 2):
     print(json.dumps({"name": f"ids of several steps, {unrolled} at a time",
         "ids": [one.ids.tolist() for one in table.looked_up(step.of_batch(batch))]}))
 drawn("several steps counted as one", function)
-
-# Parts of a batch that come together, as one may be empty, or from one device after the other.
-finite = tf.data.Dataset.from_tensor_slices((x, y)).batch(5)
-for name, dataset in [("ids of replicas", finite.repeat()), ("ids of some", finite)]:
-    strategy = tf.distribute.MirroredStrategy(["/CPU:0", "/CPU:1"])
-    with strategy.scope():
-        model = simple(integers)
-        model.compile("sgd", "mse")
-    model.make_train_function()
-    data = strategy.experimental_distribute_dataset(dataset)
-    seen = [cell.cell_contents for cell in model.train_function.__closure__]
-    (function,) = [one for one in seen if hasattr(one, "_list_all_concrete_functions")]
-    function.get_concrete_function(iter(data))
-    step = drawn(f"drawn {name}", function, replicas=2, distributed=True)
-    (table,) = step.tables
-    found = [table.looked_up(step.of_batch(one)) for one, _ in zip(data, range(2))]
-    print(json.dumps({"name": name, "lookups": table.use.lookups,
-        "ids": [[one.ids.tolist() for one in lookups] for lookups in found]}))
 
 keras.mixed_precision.set_global_policy("mixed_bfloat16")
 softmax("sixteen bits", of_classes(layers.Flatten(), dense(), layers.Softmax(dtype="float32")))
@@ -742,32 +723,21 @@ def test_losses_that_take_a_softmax_over_all_rows_of_a_weight(
 
 
 @pytest.mark.parametrize(
-    ("name", "exchanged", "gradient", "slots"),
+    ("name", "gradient", "slots"),
     [
-        ("mirrored", "sparse", "sparse", 2),  # made dense on each device, after the exchange
-        ("mirrored sgd", "sparse", "sparse", 0),
-        ("mirrored clipped", "sparse", "sparse", 0),
-        ("mirrored norm of all", "dense", "sparse", 0),
-        ("mirrored on one", "dense", "sparse", 0),
-        ("mirrored sgd on one", "sparse", "sparse", 0),
-        ("mirrored regularised", "dense", "dense", 0),
+        ("mirrored", "sparse", 2),
+        ("mirrored sgd", "sparse", 0),
+        ("mirrored clipped", "sparse", 0),
+        ("mirrored norm of all", "sparse", 0),
+        ("mirrored on one", "sparse", 0),
+        ("mirrored sgd on one", "sparse", 0),
+        ("mirrored regularised", "dense", 0),
     ],
 )
-def test_how_replicas_exchange_the_gradient_of_a_table(
-    steps: dict[str, dict[str, Any]], name: str, exchanged: str, gradient: str, slots: int
+def test_replicas_have_a_gradient_as_one_device_has(
+    steps: dict[str, dict[str, Any]], name: str, gradient: str, slots: int
 ) -> None:
-    step = steps[name]
-
-    assert (step["exchanged"], step["gradient"], step["slots"]) == (exchanged, gradient, slots)
-
-
-@pytest.mark.parametrize("name", ["ids of replicas", "ids of some"])
-def test_ids_are_those_of_each_replicas_part(steps: dict[str, dict[str, Any]], name: str) -> None:
-    whole, batches = steps["adam"]["ids"], steps[name]["ids"]
-
-    assert steps[name]["lookups"] == 1
-    assert [len(parts) for parts in batches] == [2, 2]
-    assert [first + second for first, second in batches] == [whole[:5], whole[5:]]
+    assert (steps[name]["gradient"], steps[name]["slots"]) == (gradient, slots)
 
 
 @pytest.mark.parametrize(
@@ -784,8 +754,6 @@ def test_ids_are_those_of_each_replicas_part(steps: dict[str, dict[str, Any]], n
         ("several steps, 1 at a time", True),
         ("several steps, 2 at a time", True),
         ("several steps counted as one", False),
-        ("drawn ids of replicas", True),
-        ("drawn ids of some", True),
     ],
 )
 def test_whether_a_call_draws_what_is_counted(

@@ -3,7 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow.hooks import TensorFlowHooks
+from pipediag.capture.frameworks.tensorflow.framework import TensorFlowHooks
 from pipediag.capture.guard import Guard
 from pipediag.capture.watching.updates import UpdateWatch
 

@@ -1,88 +1,145 @@
-"""Where a step gathers rows of a variable, and the ids that it does that by."""
+"""Where a step gathers rows of a variable, and the ids of that, computed for a batch.
+
+Only operations are run again that give the same for the same input and change nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Frame, Unfolded
+from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
+    At,
+    Frame,
+    Key,
+    StepGraph,
+    arguments_of,
+    in_gradients,
+)
+from pipediag.capture.runtime import UnreadableStepError
+from pipediag.tensorflow_names import LOOKUP
 
 GATHERS_ROWS = "ResourceGather"
 """It reads rows of a variable, and no others."""
 _FROM_A_TENSOR = ("GatherV2", "Gather")
-_IN_GRADIENTS = ("gradient_tape/", "gradients/")
-"""Scopes that TensorFlow computes gradients in."""
 
 _SAME_VALUES = ("Identity", "StopGradient", "PreventGradient", "CheckNumerics", "Snapshot")
 _SAME_IDS = (*_SAME_VALUES, "Reshape", "ExpandDims", "Squeeze")
-"""What leaves each id as it is, and in its place."""
-_NO_OTHER_IDS = (*_SAME_IDS, "EnsureShape", "Slice", "StridedSlice", "Transpose")
-"""What may leave some out, or move them, but makes none."""
+"""Operations that leave each id as it is, and in its place."""
+_COMPARES = "NotEqual"
+"""The comparison with 0 in the mask of Keras's Embedding, and in masks that people write."""
+
+_HANDS_OUT = "IteratorGetNext"
+_MAY_HAND_OUT = "IteratorGetNextAsOptional"
+"""It gives a batch, or says that there is none."""
+_HANDED_OUT = "OptionalGetValue"
+"""A batch that was drawn before, perhaps in an earlier turn of a loop: Keras does this where it
+takes several steps in one call."""
+_OTHER_ATTRIBUTES = ("func", "shape", "tensor")
+"""Types of attributes that operations on ids have no need of."""
+_NO_MATCH = "A batch has another structure than the step was traced for."
+
+Given = dict[Key, Any]
+"""Values of tensors of a step."""
+
+
+class NotFromABatchError(Exception):
+    """The reason why ids can't be computed from a batch, as the end of a sentence."""
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """One gather."""
+    """One gather of rows."""
 
     handle: Any
     """That of the variable, outside of the graph."""
     ids: At
-    """Where they are as the script has them: before Keras turns negative ones around, or before
-    they are made unique."""
+    """The ids as the script has them: before Keras adds the rows to negative ones, and before they
+    are made unique."""
     read: At | None
-    """The whole variable's value that it gathers from; None where it does so through the handle."""
+    """The value of the whole variable that it gathers from; None if it reads the rows alone."""
     branch: Frame | None
     """The body of the loop or branch of the graph that it is in."""
     compiled: bool
-    """Whether XLA compiles it."""
+    """True if XLA compiles it."""
 
 
-def lookups_in(step: Unfolded) -> list[Lookup]:
-    """Those of the forward pass, each once: an optimizer gathers by the same ids again."""
+@dataclass(frozen=True)
+class Cast:
+    """A float type that ids pass on their way to the table."""
+
+    through: str
+    """The narrowest one."""
+    before: At | None
+    """The integers that were cast; None where the batch has floats."""
+
+
+def lookups_in(step: StepGraph) -> list[Lookup]:
+    """Return the lookups of the forward pass, each once: optimizers gather by the same ids."""
     found: list[Lookup] = []
-    known: set[tuple[int, tuple[int, str, int]]] = set()
+    known: set[tuple[int, Key]] = set()
     for lookup in _gathers(step):
         table, ids = id(lookup.handle), lookup.ids
         if (table, ids.key) in known:
             continue
-        if ids.op.type == "ConcatV2" and all((table, p.key) in known for p in _parts(step, ids)):
-            continue
+        if ids.op.type == "ConcatV2" and all(
+            (table, _ids_behind(step, part).key) in known for part in ids.inputs()[:-1]
+        ):
+            continue  # ids of several lookups that an optimizer takes together
         known.add((table, ids.key))
         found.append(lookup)
     return found
 
 
-def in_gradients(op: Any) -> bool:
-    """Whether it computes a gradient."""
-    return any(scope in op.name for scope in _IN_GRADIENTS)
-
-
-def gathers_rows(step: Unfolded, frame: Frame, op: Any) -> bool:
-    """Whether it gathers rows of a variable, or of a tensor along its first dimension."""
+def gathers_rows(step: StepGraph, frame: Frame, op: Any) -> bool:
+    """Return True for a gather from a variable, or along a tensor's first dimension."""
     return op.type == GATHERS_ROWS or (op.type in _FROM_A_TENSOR and _of_rows(step, op, frame))
 
 
-def one_to_one(step: Unfolded, at: At) -> At | None:
-    """What a tensor was made of by an operation that keeps each id in its place, or None."""
-    at = step.source(at)
-    return At(at.frame, at.op.inputs[0]) if at.op.type in (*_SAME_IDS, "Cast") else None
+def masks_zero(step: StepGraph, lookups: Sequence[Lookup]) -> bool:
+    """Return True if the step compares the ids of one of these lookups with 0, as a mask does."""
+    looked_up = {_origin(step, one.ids).key for one in lookups}
+    return any(
+        _origin(step, At(frame, op.inputs[0])).key in looked_up
+        and _is_zero(step.source(At(frame, op.inputs[1])).tensor)
+        for frame, op in step.operations
+        if op.type == _COMPARES and not in_gradients(op)
+    )
 
 
-def same_ids_before(step: Unfolded, at: At) -> At | None:
-    """What has the same integers, or more of them, where an operation makes no others."""
-    at = step.source(at)
-    if at.op.type in _NO_OTHER_IDS or _between_integers(at):
-        return At(at.frame, at.op.inputs[0])
-    # The values of ragged ones stand behind their splits.
-    if at.op.type == "RaggedTensorToVariant":
-        return At(at.frame, at.op.inputs[-1])
-    if at.op.type == "RaggedTensorFromVariant" and at.tensor is at.op.outputs[-1]:
-        return At(at.frame, at.op.inputs[0])
-    return None
+def cast_of(step: StepGraph, ids: At) -> Cast | None:
+    """Return the float type that ids pass, one for one, on their way from the batch."""
+    floats: list[Any] = []
+    at = step.source(ids)
+    while True:
+        if at.tensor.dtype.is_floating:
+            floats.append(at.tensor.dtype)
+        elif floats and at.tensor.dtype.is_integer:
+            return Cast(_narrowest(floats), at)
+        before = _one_to_one(step, at)
+        if before is None:
+            return Cast(_narrowest(floats), None) if floats and is_source(step, at) else None
+        at = step.source(before)
 
 
-def _gathers(step: Unfolded) -> Iterator[Lookup]:
+def vocabularies_of(step: StepGraph, ids: At) -> list[Any]:
+    """Return the handles of the tables of tokens that ids are looked up in."""
+    found, seen, waiting = [], set(), [step.source(ids)]
+    while waiting:
+        at = waiting.pop()
+        if at.key in seen:
+            continue
+        seen.add(at.key)
+        if at.op.type in LOOKUP:
+            handle = step.captured(At(at.frame, at.op.inputs[0]))
+            if handle is not None:
+                found.append(handle)
+        waiting.extend(step.source(one) for one in at.inputs())
+    return found
+
+
+def _gathers(step: StepGraph) -> Iterator[Lookup]:
     for frame, op in step.operations:
         if in_gradients(op):
             continue
@@ -98,8 +155,8 @@ def _gathers(step: Unfolded) -> Iterator[Lookup]:
             yield Lookup(handle, ids, read, frame.branch, frame.compiled)
 
 
-def _of_rows(step: Unfolded, op: Any, frame: Frame) -> bool:
-    """Whether it gathers along the first dimension."""
+def _of_rows(step: StepGraph, op: Any, frame: Frame) -> bool:
+    """Return True for a gather along the first dimension."""
     if op.type == "Gather":
         return True
     from tensorflow.python.framework import tensor_util
@@ -108,22 +165,22 @@ def _of_rows(step: Unfolded, op: Any, frame: Frame) -> bool:
     return axis is not None and int(axis) == 0
 
 
-def _read_behind(step: Unfolded, at: At) -> At | None:
-    """The value of a whole variable, where it was read; None for a tensor that was computed."""
+def _read_behind(step: StepGraph, at: At) -> At | None:
+    """Return the read of a whole variable; None for a tensor that was computed."""
     at = step.source(at)
     while at.op.type in (*_SAME_VALUES, "Cast"):
-        at = step.source(At(at.frame, at.op.inputs[0]))
+        at = step.source(at.inputs()[0])
     return at if at.op.type == "ReadVariableOp" else None
 
 
-def _ids_behind(step: Unfolded, at: At) -> At:
+def _ids_behind(step: StepGraph, at: At) -> At:
     while True:
         at = step.source(at)
         before = _before_turning(step, at)
         if before is not None:
             at = before
         elif at.op.type in _SAME_IDS or _made_unique(at) or _between_integers(at):
-            at = At(at.frame, at.op.inputs[0])
+            at = at.inputs()[0]
         else:
             return at
 
@@ -137,8 +194,8 @@ def _between_integers(at: At) -> bool:
     return at.op.type == "Cast" and all(one.is_integer for one in types)
 
 
-def _before_turning(step: Unfolded, at: At) -> At | None:
-    """The ids in `where(ids < 0, ids + rows, ids)`, which Keras 3 looks up by."""
+def _before_turning(step: StepGraph, at: At) -> At | None:
+    """Return the ids in `where(ids < 0, ids + rows, ids)`, by which Keras 3 looks rows up."""
     if at.op.type not in ("SelectV2", "Select"):
         return None
     negative, turned, ids = (step.source(one) for one in at.inputs())
@@ -148,6 +205,215 @@ def _before_turning(step: Unfolded, at: At) -> At | None:
     return ids if compared.key == added.key == ids.key else None
 
 
-def _parts(step: Unfolded, ids: At) -> list[At]:
-    """Ids of several lookups that an optimizer takes together, each of its own."""
-    return [_ids_behind(step, part) for part in ids.inputs()[:-1]]
+def _one_to_one(step: StepGraph, at: At) -> At | None:
+    """Return the input of an operation that keeps each id in its place; None for others."""
+    at = step.source(at)
+    return at.inputs()[0] if at.op.type in (*_SAME_IDS, "Cast") else None
+
+
+def _origin(step: StepGraph, at: At) -> At:
+    """Return where ids come from, one for one, through any types."""
+    at = step.source(at)
+    while (before := _one_to_one(step, at)) is not None:
+        at = step.source(before)
+    return at
+
+
+def _is_zero(tensor: Any) -> bool:
+    from tensorflow.python.framework import tensor_util
+
+    value = tensor_util.constant_value(tensor)
+    return value is not None and value.size == 1 and not value.any()
+
+
+def _narrowest(floats: list[Any]) -> str:
+    digits = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
+    return str(min((one.name for one in floats), key=lambda name: digits.get(name, 64)))
+
+
+def draws_as_counted(step: StepGraph, batches_per_call: int) -> bool:
+    """Return True if a call draws one batch from one iterator, or one for each of Keras's steps.
+
+    Nobody knows how many batches a function goes on to that draws several by itself.
+    """
+    draws = [(frame, op) for frame, op in step.operations if op.type in (_HANDS_OUT, _MAY_HAND_OUT)]
+    if not draws:
+        return True
+    outside = [op for frame, op in draws if frame.branch is None]
+    iterators = {step.source(At(frame, op.inputs[0])).key for frame, op in draws}
+    if not len(outside) == len(iterators) == 1:
+        return False
+    if batches_per_call > 1:
+        return all(op.type == _MAY_HAND_OUT for _, op in draws)
+    return len(draws) == 1
+
+
+def given_by_batch(step: StepGraph, parts: Sequence[Any]) -> Given:
+    """Return the values of the tensors by which a step draws a batch of these parts itself.
+
+    Raises:
+        UnreadableStepError: the step was traced for another kind of batch.
+    """
+    given: Given = {}
+    for frame, op in step.operations:
+        if op.type not in (_HANDED_OUT, _HANDS_OUT):
+            continue
+        if [one.dtype for one in op.outputs] == [one.dtype for one in parts]:
+            given.update(
+                (At(frame, tensor).key, part)
+                for tensor, part in zip(op.outputs, parts, strict=True)
+            )
+        elif op.type == _HANDS_OUT:
+            raise UnreadableStepError(_NO_MATCH)
+    return given
+
+
+def given_by_call(step: StepGraph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Given:
+    """Return the values of the arguments of a call of the step.
+
+    Raises:
+        UnreadableStepError: the step was traced for other arguments.
+    """
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.util import nest
+
+    flat = nest.flatten((args, kwargs), expand_composites=True)
+    parts = [one for one in flat if hasattr(one, "dtype") and hasattr(one, "shape")]
+    inputs = arguments_of(step.root.graph)
+    if len(parts) != len(inputs) or any(
+        tensor.dtype != dtypes.as_dtype(part.dtype)
+        or not tensor.shape.is_compatible_with(part.shape)
+        for tensor, part in zip(inputs, parts, strict=True)
+    ):
+        raise UnreadableStepError(_NO_MATCH)
+    return {
+        At(step.root, tensor).key: _as_tensor(part)
+        for tensor, part in zip(inputs, parts, strict=True)
+    }
+
+
+def _as_tensor(value: Any) -> Any:
+    """Convert an array as the call does, on the device where ids are computed."""
+    from tensorflow.python.framework import ops, tensor
+
+    if isinstance(value, tensor.Tensor):
+        return value
+    with ops.device("/CPU:0"):
+        return ops.convert_to_tensor(value)
+
+
+def is_source(step: StepGraph, at: At) -> bool:
+    """Return True for a part of the batch, or an argument of the step."""
+    return at.op.type in (_HANDS_OUT, _HANDED_OUT) or (
+        at.op.type == "Placeholder" and step.captured(at) is None
+    )
+
+
+def sources_of(step: StepGraph, ids: At) -> list[At]:
+    """Return the parts of the batch, or arguments of the step, that ids are computed from.
+
+    Raises:
+        NotFromABatchError: they are computed from more than these.
+    """
+    return list(_upwards(step, ids, lambda at: is_source(step, at)))
+
+
+def outside_functions(step: StepGraph, ids: At) -> list[At]:
+    """Return the tensors outside of called functions that ids are, or are computed from.
+
+    Raises:
+        NotFromABatchError: they are computed from more than these.
+    """
+    return list(_upwards(step, ids, lambda at: at.frame is step.root and step.captured(at) is None))
+
+
+def sources_of_lookup(step: StepGraph, lookup: Lookup) -> list[At]:
+    """Return the sources of its ids; within a loop or branch, those that are of the same turn.
+
+    Raises:
+        NotFromABatchError: they do not come from the batch, or from one of another turn.
+    """
+    sources, branch = sources_of(step, lookup.ids), lookup.branch
+    if branch is not None and not (
+        sources
+        and all(
+            one.frame.branch is branch
+            and (one.op.type == _HANDED_OUT or one.frame.is_element(one.op))
+            for one in sources
+        )
+    ):
+        raise NotFromABatchError(f"they are looked up within `{branch.call.type}` of the graph")
+    return sources
+
+
+def _upwards(step: StepGraph, ids: At, sought: Callable[[At], bool]) -> Iterator[At]:
+    """Yield the nearest tensors of a kind that ids are computed from, each once."""
+    seen: set[Key] = set()
+    waiting = [step.source(ids)]
+    while waiting:
+        at = waiting.pop()
+        if at.key in seen:
+            continue
+        seen.add(at.key)
+        if sought(at):
+            yield at
+        elif step.captured(at) is None:
+            _check(at.op)
+            waiting.extend(step.source(one) for one in at.inputs())
+
+
+def _check(op: Any) -> None:
+    from tensorflow.python.framework import op_def_registry
+
+    if op.type == "Const":
+        return
+    if op.type == "Placeholder":
+        raise NotFromABatchError("they are given to a function that branches or loops")
+    definition = op_def_registry.get(op.type)
+    if definition is None or any(
+        kind in one.type for one in definition.attr for kind in _OTHER_ATTRIBUTES
+    ):
+        raise NotFromABatchError(f"their way through `{op.type}` can't be followed")
+    if definition.is_stateful and op.type not in LOOKUP:
+        raise NotFromABatchError(f"they are computed by `{op.type}`, which has a state")
+
+
+def compute(step: StepGraph, wanted: At, given: Given) -> Any:
+    """Return the value of a tensor for the batch whose parts are given."""
+    from tensorflow.python.framework import ops
+
+    known = dict(given)
+
+    def value_of(at: At) -> Any:
+        at = step.source(at)
+        if at.key not in known:
+            captured = step.captured(at)
+            if captured is not None:
+                return captured
+            values = _run(at.op, [value_of(one) for one in at.inputs()])
+            for tensor, value in zip(at.op.outputs, values, strict=True):
+                known[At(at.frame, tensor).key] = value
+        return known[at.key]
+
+    with ops.device("/CPU:0"):
+        return value_of(wanted)
+
+
+def _run(op: Any, inputs: list[Any]) -> Any:
+    from tensorflow.python.eager import context, execute
+    from tensorflow.python.framework import constant_op, tensor_util
+
+    if op.type == "Const":
+        return [constant_op.constant(tensor_util.MakeNdarray(op.get_attr("value")))]
+    attributes = [part for one in op.op_def.attr for part in (one.name, _plain(op, one.name))]
+    return execute.execute(
+        op.type.encode(), len(op.outputs), inputs, tuple(attributes), context.context()
+    )
+
+
+def _plain(op: Any, name: str) -> Any:
+    """Return an attribute in the form that the runtime takes: types as numbers."""
+    value = op.get_attr(name)
+    if isinstance(value, list):
+        return [getattr(one, "as_datatype_enum", one) for one in value]
+    return getattr(value, "as_datatype_enum", value)

@@ -1,7 +1,7 @@
 """Which operations of a step are which part of what an embedding table costs.
 
-They are told by what they do to the table, not by their scopes: what touches a tensor of its size,
-or writes its rows, and what leads from a gradient to these writes.
+What they do to the table decides, not their scopes: what touches a tensor of its size, or writes
+its rows, and what leads from a gradient to these writes.
 """
 
 from __future__ import annotations
@@ -9,34 +9,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from pipediag.capture.frameworks.tensorflow.tables.lookups import gathers_rows, in_gradients
-from pipediag.capture.frameworks.tensorflow.tables.terms import (
-    FROM_A_BATCH,
-    JOINS,
-    MULTIPLIES,
-    becomes_a_number,
-    is_of_a_batch,
+from pipediag.capture.frameworks.tensorflow.tables.lookups import gathers_rows
+from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
+    At,
+    Frame,
+    Key,
+    StepGraph,
+    in_gradients,
 )
-from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Frame, Unfolded
-from pipediag.capture.frameworks.tensorflow.tables.work import SPREADS, WholeTables, handles, writes
+from pipediag.capture.frameworks.tensorflow.tables.whole_tables import (
+    SPREADS,
+    WholeTables,
+    handles,
+    writes,
+)
 from pipediag.vocabulary import TablePart
 
 Label = TypeVar("Label")
 Place = tuple[int, str]
-"""Of an operation: the number of its frame, and its name there."""
+"""Identity of an operation: the number of its frame, and its name there."""
 
 _READ = "ReadVariableOp"
 _ASSIGN = "AssignVariableOp"
 _SUMS_ROWS = SPREADS | {"Unique", "UniqueV2"}
-_NO_PASS = MULTIPLIES | set("Rank Shape ShapeN Size Transpose VariableShape".split())
-"""What a layer does that multiplies by the whole table, and what looks at shapes alone."""
+_JOINS = frozenset({"AddN", "Cast", "ConcatV2", "Identity", "IdentityN", "Reshape"})
+"""Operations that make one gradient of a table out of those of its lookups."""
+_MULTIPLIES = frozenset("BatchMatMul BatchMatMulV2 BatchMatMulV3 Einsum MatMul".split())
+_FROM_A_BATCH = frozenset({"IteratorGetNext", "Placeholder"})
+_GATHERS = frozenset({"Gather", "GatherV2"})
+_NO_PASS = _MULTIPLIES | set("Rank Shape ShapeN Size Transpose VariableShape".split())
+"""Operations of a layer that multiplies by the whole table, and those that look at shapes alone."""
 
 
 class TableParts:
-    """Of one table in one step."""
+    """Finds the parts of one table in one step."""
 
     def __init__(
-        self, step: Unfolded, whole: WholeTables, handle: Any, shape: tuple[int, ...]
+        self, step: StepGraph, whole: WholeTables, handle: Any, shape: tuple[int, ...]
     ) -> None:
         self._step = step
         self._handle = handle
@@ -45,7 +54,7 @@ class TableParts:
         self._touched = {place_of(frame, op) for frame, op in self._touching}
 
     def by_place(self) -> dict[Place, TablePart]:
-        """The part of each operation that has one."""
+        """Return the part of each operation that has one."""
         found: dict[Place, TablePart] = {}
         for frame, op in self._touching:
             if writes(op):
@@ -58,28 +67,28 @@ class TableParts:
         return found
 
     def _write(self, frame: Frame, op: Any) -> Iterator[tuple[Place, TablePart]]:
-        """One write to the table or a slot of it, and what leads to it."""
-        way = _Way(self._step, frame, op)
-        part: TablePart = "regularizer" if self._is_constraint(frame, op, way) else "update"
+        """Yield one write to the table or a slot of it, and what leads to it."""
+        origin = _Origin(self._step, frame, op)
+        part: TablePart = "regularizer" if self._is_constraint(frame, op, origin) else "update"
         yield place_of(frame, op), part
         # What is written without a gradient may be computed by the whole model.
-        known = way.has_gradient or part == "regularizer"
-        for at in way.computing:
+        known = origin.has_gradient or part == "regularizer"
+        for at in origin.computing:
             if known or place_of(at.frame, at.op) in self._touched:
                 yield place_of(at.frame, at.op), "gradient" if at.op.type in _SUMS_ROWS else part
-        for at in way.joining:
+        for at in origin.joining:
             yield place_of(at.frame, at.op), "gradient"
 
-    def _is_constraint(self, frame: Frame, op: Any, way: _Way) -> bool:
-        """Whether the table's own value is put in its place, changed by no gradient."""
-        if op.type != _ASSIGN or way.has_gradient:
+    def _is_constraint(self, frame: Frame, op: Any, origin: _Origin) -> bool:
+        """Return True if the table's own value is written back, changed by no gradient."""
+        if op.type != _ASSIGN or origin.has_gradient:
             return False
-        read = [(at.frame, at.op) for at in way.computing if at.op.type == _READ]
+        read = [(at.frame, at.op) for at in origin.computing if at.op.type == _READ]
         of = [one for each in ((frame, op), *read) for one in handles(self._step, *each)]
         return all(one is self._handle for one in of)
 
     def _of_touching(self, frame: Frame, op: Any) -> TablePart | None:
-        """What it is where it leads to no write."""
+        """Return the part of an operation that leads to no write."""
         if op.type == _READ:
             return "copy"
         if in_gradients(op):
@@ -89,53 +98,50 @@ class TableParts:
         if op.type in _NO_PASS or not self._any_whole(op.inputs):
             return None
         # Norms of gradients are the optimizer's, those of the table a regulariser's.
-        if _Way(self._step, frame, op, first=0).has_gradient:
+        if _Origin(self._step, frame, op, first=0).has_gradient:
             return "update"
         return "copy" if op.type == "Cast" else _term(op)
 
     def _of_gradient(self, frame: Frame, op: Any) -> TablePart | None:
-        if op.type in _SUMS_ROWS or op.type in JOINS:
+        if op.type in _SUMS_ROWS or op.type in _JOINS:
             return "gradient"
         if op.type in _NO_PASS or not self._any_whole(op.outputs) or self._any_each(op.inputs):
             return None
-        # Any use of all of the table by a layer makes such a gradient, too.
-        return "gradient" if is_of_a_batch(self._step, frame, op) else "regularizer"
+        # A layer that uses all of the table, as tied output weights, makes such a gradient, too.
+        used = any(_takes_a_batch(self._step, frame, one) for one in _gradients_from(op))
+        return "gradient" if used else "regularizer"
 
     def _any_each(self, tensors: Iterable[Any]) -> bool:
-        """Whether one of these has the table's shape for each example: what sums them up belongs to
-        the product that they come from, as that of tied output weights."""
+        """Return True if one of these has the table's shape for each example: what sums them up
+        belongs to the product that they come from, as that of tied output weights."""
         longer = (one.shape for one in tensors if (one.shape.rank or 0) > len(self._shape))
         return any(tuple(shape.as_list())[-len(self._shape) :] == self._shape for shape in longer)
 
     def _any_whole(self, tensors: Iterable[Any]) -> bool:
-        """Whether one of these has the table's shape."""
+        """Return True if one of these has the table's shape."""
         shapes = (one.shape for one in tensors if one.shape.rank == len(self._shape))
         return any(tuple(shape.as_list()) == self._shape for shape in shapes)
 
 
-def _term(op: Any) -> TablePart | None:
-    return "regularizer" if becomes_a_number(op) else None
-
-
-class _Way:
+class _Origin:
     """What an operation is computed from, back to the gradients and to what joins them."""
 
-    def __init__(self, step: Unfolded, frame: Frame, op: Any, first: int = 1) -> None:
+    def __init__(self, step: StepGraph, frame: Frame, op: Any, first: int = 1) -> None:
         self.computing: list[At] = []
         """What optimizers do with a gradient."""
         self.joining: list[At] = []
         """What makes one gradient of a table out of those of its lookups."""
         self.has_gradient = False
-        seen: set[tuple[int, str, int]] = set()
+        seen: set[Key] = set()
         waiting = [(step.source(At(frame, one)), False) for one in op.inputs[first:]]
         while waiting:
             at, beyond = waiting.pop()
-            if at.key in seen or at.tensor.shape.rank == 0 or at.op.type in FROM_A_BATCH:
+            if at.key in seen or at.tensor.shape.rank == 0 or at.op.type in _FROM_A_BATCH:
                 continue
             seen.add(at.key)
             if in_gradients(at.op):
                 beyond = self.has_gradient = True
-                if at.op.type not in _SUMS_ROWS and at.op.type not in JOINS:
+                if at.op.type not in _SUMS_ROWS and at.op.type not in _JOINS:
                     continue
                 self.joining.append(at)
             elif beyond:
@@ -145,8 +151,55 @@ class _Way:
             waiting.extend((step.source(one), beyond) for one in at.inputs())
 
 
-def event_names(step: Unfolded, labels: Mapping[Place, Label | None]) -> dict[str, Label | None]:
-    """The labels by the names that a profile may have for operations; None for all others.
+def _term(op: Any) -> TablePart | None:
+    """Return the regulariser's part if all that is computed of it is one number, as a term of the
+    loss, or leaves its graph; None for products with a layer's input and for gathered rows."""
+    seen: set[str] = set()
+    waiting = [op]
+    while waiting:
+        at = waiting.pop()
+        if at.name in seen or in_gradients(at):
+            continue
+        seen.add(at.name)
+        if at.type in _MULTIPLIES | _GATHERS:
+            return None
+        waiting.extend(
+            user for one in at.outputs if one.shape.rank != 0 for user in one.consumers()
+        )
+    return "regularizer"
+
+
+def _gradients_from(op: Any) -> Iterator[Any]:
+    """Yield it and what it leads to in its graph, up to where gradients of uses are joined."""
+    seen: set[str] = set()
+    waiting = [op]
+    while waiting:
+        at = waiting.pop()
+        if at.name in seen or at.type in _JOINS or not in_gradients(at):
+            continue
+        seen.add(at.name)
+        yield at
+        waiting.extend(user for one in at.outputs for user in one.consumers())
+
+
+def _takes_a_batch(step: StepGraph, frame: Frame, op: Any) -> bool:
+    """Return True if a batch goes into it; single numbers, as a loss that scales it, do not
+    count."""
+    seen: set[Key] = set()
+    waiting = [step.source(At(frame, one)) for one in op.inputs]
+    while waiting:
+        at = waiting.pop()
+        if at.key in seen or at.tensor.shape.rank == 0 or at.tensor.dtype.name == "resource":
+            continue
+        seen.add(at.key)
+        if at.op.type in _FROM_A_BATCH and step.captured(at) is None:
+            return True
+        waiting.extend(step.source(one) for one in at.inputs())
+    return False
+
+
+def event_names(step: StepGraph, labels: Mapping[Place, Label | None]) -> dict[str, Label | None]:
+    """Return the labels by the names that a profile may have for operations; None for all others.
 
     TensorFlow puts the graphs of functions into their callers, and an operation's name behind that
     of the call; what it does not put there keeps its own. A name of several operations has a label
@@ -160,10 +213,10 @@ def event_names(step: Unfolded, labels: Mapping[Place, Label | None]) -> dict[st
     return found
 
 
-def once(
+def of_one_table(
     tables: Iterable[tuple[int, dict[Place, TablePart]]],
 ) -> dict[Place, tuple[int, TablePart] | None]:
-    """What is of one table alone, as pairs of that and the part; None for what is of several."""
+    """Return table and part of the operations that are of one table alone, None for others."""
     found: dict[Place, tuple[int, TablePart] | None] = {}
     for table, by_place in tables:
         for place, part in by_place.items():
@@ -173,14 +226,14 @@ def once(
     return found
 
 
+def place_of(frame: Frame, op: Any) -> Place:
+    """Return what tells an operation from the others of the step."""
+    return frame.index, op.name
+
+
 def _names(frame: Frame, op: Any) -> Iterator[str]:
     name, around = op.name, frame
     yield name
     while around.caller is not None:
         name, around = f"{around.call.name}/{name}", around.caller
         yield name
-
-
-def place_of(frame: Frame, op: Any) -> Place:
-    """Which operation of the step it is."""
-    return frame.index, op.name

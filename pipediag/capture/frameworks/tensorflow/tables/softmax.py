@@ -1,4 +1,4 @@
-"""Losses of a step that take a softmax over all rows of a weight, as the words of a vocabulary."""
+"""What a step computes for each of many classes: losses over a softmax, logits, and back."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow.tables.copies import of_all_devices
-from pipediag.capture.frameworks.tensorflow.tables.ids import is_source
-from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Unfolded
+from pipediag.capture.frameworks.tensorflow.tables.lookups import is_source
+from pipediag.capture.frameworks.tensorflow.tables.parts import Place, place_of
+from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
+    At,
+    StepGraph,
+    calls_functions,
+    in_gradients,
+    of_all_devices,
+)
 from pipediag.session.recorded_tables import RecordedSoftmax
 from pipediag.vocabulary import SparseOrDense
 
@@ -16,16 +22,19 @@ _LOSSES: dict[str, SparseOrDense] = {
     "SparseSoftmaxCrossEntropyWithLogits": "sparse",
     "SoftmaxCrossEntropyWithLogits": "dense",
 }
-"""By the labels that they take."""
+"""Losses by the labels that they take. A softmax by itself may be attention's, over the places of a
+long text."""
 _PRODUCTS = ("MatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum")
 _HANDS_ON = ("Identity", "Cast", "Reshape", "Transpose", "StopGradient")
-"""What a weight may pass before it is multiplied by."""
+"""Operations that a weight may pass before it is multiplied by."""
+_FEWEST_CLASSES = 1000
+"""Own choice: ImageNet's classes are as many, and vocabularies more."""
 
 
 def softmaxes_in(
-    step: Unfolded, variables: dict[int, Any]
+    step: StepGraph, variables: dict[int, Any]
 ) -> Iterator[tuple[Any, RecordedSoftmax]]:
-    """Those whose logits are products with a variable, with that variable.
+    """Yield the losses whose logits are products with a variable, with that variable.
 
     A sampled softmax is none: its logits are products with rows that were gathered.
 
@@ -37,18 +46,44 @@ def softmaxes_in(
             found = _of(step, At(frame, op.inputs[0]), _LOSSES[op.type], variables)
             if found is not None:
                 _, softmax = found
-                softmax.labels_given = _are_given(step, At(frame, op.inputs[1]), softmax.classes)
+                *_, first = _back(step, At(frame, op.inputs[1]), softmax.classes)
+                softmax.labels_given = _last(first) == softmax.classes and is_source(step, first)
                 yield found
 
 
+def over_many_classes(step: StepGraph, weights: set[tuple[int, ...]]) -> Iterator[Place]:
+    """Yield the operations on a number for each class, where a loss is over many of them.
+
+    An optimizer's operations on weights of a row or a column for each class, whose shapes are
+    given, are no such thing; what sums up their gradients, one for each example, is.
+    """
+    counts = {
+        count
+        for _, op in step.operations
+        if op.type in _LOSSES and op.inputs[0].shape.rank
+        if (count := op.inputs[0].shape.as_list()[-1]) is not None and count >= _FEWEST_CLASSES
+    }
+    if not counts:
+        return
+    of_classes = {shape for shape in weights if len(shape) == 2 and not counts.isdisjoint(shape)}
+    for frame, op in step.operations:
+        if calls_functions(op):
+            continue
+        shapes = {tuple(one.shape.as_list()) for one in (*op.inputs, *op.outputs) if one.shape.rank}
+        wide = {shape for shape in shapes if len(shape) > 1 and shape[-1] in counts}
+        each = any(len(shape) > 2 and shape[-2:] in of_classes for shape in shapes)
+        if wide - weights or ((wide or each) and in_gradients(op)):
+            yield place_of(frame, op)
+
+
 def _of(
-    step: Unfolded, logits: At, labels: SparseOrDense, variables: dict[int, Any]
+    step: StepGraph, logits: At, labels: SparseOrDense, variables: dict[int, Any]
 ) -> tuple[Any, RecordedSoftmax] | None:
     classes = _last(logits)
     if classes is None:
         return None
-    way = list(_back(step, logits, classes))
-    weights = _weights(step, way[-1], classes, variables)
+    path = list(_back(step, logits, classes))
+    weights = _weights(step, path[-1], classes, variables)
     if weights is None:
         return None
     rows, columns = weights.shape.as_list()
@@ -56,33 +91,31 @@ def _of(
         weights=weights.name.removesuffix(":0"),
         classes=classes,
         features=rows if columns == classes else columns,
-        positions=_positions(way),
+        positions=_positions(path),
         labels=labels,
         device=weights.device or None,
-        compiled=way[-1].frame.compiled,
+        compiled=path[-1].frame.compiled,
     )
 
 
-def _are_given(step: Unfolded, labels: At, classes: int) -> bool:
-    """Whether the batch has a number for each class, and the step makes them of no class."""
-    *_, first = _back(step, labels, classes)
-    return _last(first) == classes and is_source(step, first)
-
-
-def _weights(step: Unfolded, product: At, classes: int, variables: dict[int, Any]) -> Any:
-    """The variable of which it is a product, with a row or a column for each class; or None."""
+def _weights(step: StepGraph, product: At, classes: int, variables: dict[int, Any]) -> Any:
+    """Return the variable of a product, with a row or a column for each class; or None."""
     if product.op.type not in _PRODUCTS:
         return None
     for factor in product.inputs():
-        variable = variables.get(id(_handle_behind(step, factor)))
+        at = step.source(factor)
+        while at.op.type in _HANDS_ON:
+            at = step.source(at.inputs()[0])
+        handle = step.captured(at.inputs()[0]) if at.op.type == "ReadVariableOp" else None
+        variable = variables.get(id(handle))
         if variable is not None and variable.shape.rank == 2 and classes in variable.shape:
             return variable
     return None
 
 
-def _back(step: Unfolded, at: At, classes: int) -> Iterator[At]:
-    """The tensors that the logits are made of, one from another, as long as they have a number for
-    each class."""
+def _back(step: StepGraph, at: At, classes: int) -> Iterator[At]:
+    """Yield the tensors that logits or labels are made of, one from another, as long as they have a
+    number for each class."""
     seen = set()
     following: At | None = at
     while following is not None:
@@ -97,26 +130,18 @@ def _back(step: Unfolded, at: At, classes: int) -> Iterator[At]:
         following = next((one for one in wide if _last(one) == classes), None)
 
 
-def _handle_behind(step: Unfolded, at: At) -> Any:
-    """Of the variable whose value it is; None where it is computed."""
-    at = step.source(at)
-    while at.op.type in _HANDS_ON:
-        at = step.source(at.inputs()[0])
-    return step.captured(at.inputs()[0]) if at.op.type == "ReadVariableOp" else None
-
-
 def _last(at: At) -> int | None:
-    """Its numbers for each class, or whatever its last dimension is."""
+    """Return its last dimension."""
     last = at.tensor.shape.as_list()[-1] if at.tensor.shape.rank else None
     return None if last is None else int(last)
 
 
-def _positions(way: list[At]) -> int | None:
-    """Of an example, as the words of a text are; None where that is not fixed.
+def _positions(path: list[At]) -> int | None:
+    """Return the places of an example, as the words of a text; None where that is not fixed.
 
     Logits are made two-dimensional on their way, before or behind the product.
     """
-    within = [at.tensor.shape.as_list()[1:-1] for at in way]
+    within = [at.tensor.shape.as_list()[1:-1] for at in path]
     if any(length is None for lengths in within for length in lengths):
         return None
     return max(int(math.prod(lengths)) for lengths in within)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pipediag.capture.frameworks.tensorflow.cut_caches import remove_cut_caches
+from pipediag.capture.frameworks.tensorflow.at_exit import remove_cut_caches
 from pipediag.session.recorded_operations import RecordedOperation
 
 FILES = ("kept_0.lockfile", "kept_0.data-00000-of-00001", "kept_0.data-00000-of-00001.tempstate12",

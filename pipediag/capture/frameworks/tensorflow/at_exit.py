@@ -1,15 +1,20 @@
-"""Pipelines that still run when the script is stopped or over."""
+"""Pipelines that run, and caches that are being filled, when the script is stopped or over."""
 
 from __future__ import annotations
 
 import gc
+import glob
+import re
 import sys
 import threading
 import time
-from types import CodeType
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from pipediag.capture.process import frames_elsewhere
+from pipediag.session.recorded_operations import RecordedOperation
 
 IN_FLIGHT_LIMIT_S = 2.0
 """How long a Python function that a pipeline has called may take to return, before we go on."""
@@ -21,11 +26,12 @@ _EAGER = ("EagerTensor", "EagerResourceDeleter")
 
 
 def handles_of_live_iterators() -> list[Any]:
-    """What TensorFlow's running iterators live by, to be kept until the process is gone.
+    """Return the handles of running iterators, to be kept until the process is gone.
 
-    One that goes waits for the thread that tunes it, up to a minute and with the interpreter lock:
-    TensorFlow 2.21 wakes that thread just before it would see the cancellation. Its handle is
-    kept instead of the iterator, which would keep the data set, its functions and their module.
+    An iterator that goes waits for the thread that tunes it, up to a minute and with the
+    interpreter lock: TensorFlow 2.21 wakes that thread just before it would see the cancellation.
+    The handle is kept instead of the iterator, which would keep the data set, its functions and
+    their module.
     """
     return [
         handle
@@ -40,7 +46,7 @@ def handles_of_live_iterators() -> list[Any]:
 
 
 def live_sessions() -> list[Any]:
-    """TensorFlow 1 sessions, behind which pipelines may run that Python does not see."""
+    """Return TensorFlow 1 sessions, behind which pipelines may run that Python does not see."""
     return _instances(("tensorflow.python.client.session", "BaseSession"))
 
 
@@ -64,7 +70,9 @@ def park_python_functions() -> None:
 
     registry.__call__ = wait_for_good
     give_up_at = time.monotonic() + IN_FLIGHT_LIMIT_S
-    while _runs_elsewhere(call.__code__) and time.monotonic() < give_up_at:
+    while time.monotonic() < give_up_at and any(
+        frame.f_code is call.__code__ for frame in frames_elsewhere()
+    ):
         time.sleep(_POLL_S)
 
 
@@ -77,6 +85,28 @@ def _instances(*classes: tuple[str, str]) -> list[Any]:
     return [thing for thing in gc.get_objects() if kinds and issubclass(type(thing), kinds)]
 
 
-def _runs_elsewhere(code: CodeType) -> bool:
-    """Whether another thread is inside a call of this function."""
-    return any(frame.f_code is code for frame in frames_elsewhere())
+_OF_A_WRITER = re.compile(r"_\d+\.(lockfile|index|data-\d+-of-\d+)\S*")
+
+
+def remove_cut_caches(operations: Iterable[RecordedOperation], began_s: float) -> None:
+    """Remove what this process has written of caches in files that it did not complete.
+
+    TensorFlow deletes these files when the cache's iterator goes, as it does after Ctrl-C. An
+    iterator that is kept until the process is gone would leave them, and the lock among them lets
+    the script's next run die.
+
+    `began_s` is the time of day since which this process runs: older files are not its own.
+    """
+    for operation in operations:
+        name = operation.parameters.get("filename")
+        if operation.kind == "cache" and isinstance(name, str) and name:
+            _remove_where_cut(name, began_s)
+
+
+def _remove_where_cut(name: str, began_s: float) -> None:
+    if Path(f"{name}.index").exists():
+        return  # complete
+    for path in glob.glob(f"{glob.escape(name)}_*"):  # noqa: PTH207 - a prefix, not a folder
+        with suppress(OSError):
+            if _OF_A_WRITER.fullmatch(path[len(name) :]) and Path(path).stat().st_mtime >= began_s:
+                Path(path).unlink()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 _MOST_OPERATIONS = 200_000
-"""Own choice: to read more of them would hold the script for seconds."""
+"""Own choice: reading more of them would stop the script for seconds."""
 
 _CALLS = {"PartitionedCall": "f", "StatefulPartitionedCall": "f"}
 _BRANCHES = {
@@ -21,11 +21,16 @@ _OVER_DATA = {"ScanDataset": "f"}
 """What AutoGraph makes of a loop over a dataset inside a function."""
 _FUNCTIONS = (*_CALLS, *_BRANCHES, *_LOOPS, *_OVER_DATA)
 _COMPILED = "_XlaMustCompile"
-"""By which TensorFlow marks what XLA is to compile."""
+"""The attribute by which TensorFlow marks what XLA is to compile."""
+_IN_GRADIENTS = ("gradient_tape/", "gradients/")
+"""Scopes in which TensorFlow computes gradients."""
+
+Key = tuple[int, str, int]
+"""Identity of a tensor in a step: the number of its frame, its operation, its place there."""
 
 
 class UnreadableGraphError(Exception):
-    """Why the graph of a step can't be read, as a sentence."""
+    """The reason why the graph of a step can't be read, as a sentence."""
 
 
 @dataclass(eq=False)
@@ -38,9 +43,9 @@ class Frame:
     call: Any = None
     """The operation that calls it."""
     given: Sequence[Any] = ()
-    """Of each of its inputs what the call gives for it; None for an element of a dataset."""
+    """What the call passes for each input; None for an element of a dataset."""
     compiled_itself: bool = False
-    """Of the outermost function: whether XLA compiles all of it."""
+    """True if XLA compiles all of the outermost function."""
     positions: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -48,12 +53,12 @@ class Frame:
         self.positions = {tensor.op.name: place for place, tensor in inputs}
 
     def given_for(self, op: Any) -> Any:
-        """What the call gives for an input; None for what is no input, or is given by no call."""
+        """Return what the call passes for an input; None for all that no call passes."""
         place = self.positions.get(op.name) if op.type == "Placeholder" else None
         return self.given[place] if place is not None and place < len(self.given) else None
 
     def is_element(self, op: Any) -> bool:
-        """Whether it is a part of the element of the dataset that the call is for."""
+        """Return True for a part of the element of the dataset that the call is for."""
         return (
             self.call is not None
             and self.call.type in _OVER_DATA
@@ -63,23 +68,19 @@ class Frame:
 
     @property
     def branch(self) -> Frame | None:
-        """The body of the loop or branch that it is in; None where each call of the step runs it
+        """Return the body of the loop or branch that it is in; None where each step runs it
         once."""
         if self.caller is None or self.call.type not in _CALLS:
             return None if self.caller is None else self
         return self.caller.branch
 
     @property
-    def within(self) -> str | None:
-        """The type of that loop or branch."""
-        return None if self.branch is None else str(self.branch.call.type)
-
-    @property
     def compiled(self) -> bool:
-        """Whether XLA compiles it, alone or within what calls it."""
+        """Return True if XLA compiles it, alone or within what calls it."""
         if self.caller is None:
             return self.compiled_itself
-        return _is_compiled(self.call) or self.caller.compiled
+        marked = _COMPILED in self.call.node_def.attr and bool(self.call.get_attr(_COMPILED))
+        return marked or self.caller.compiled
 
 
 class At(NamedTuple):
@@ -89,29 +90,29 @@ class At(NamedTuple):
     tensor: Any
 
     @property
-    def key(self) -> tuple[int, str, int]:
-        """What tells it from any other."""
+    def key(self) -> Key:
+        """Return what tells it from any other tensor of the step."""
         return self.frame.index, self.tensor.op.name, self.tensor.value_index
 
     @property
     def op(self) -> Any:
-        """What makes it."""
+        """Return the operation that makes it."""
         return self.tensor.op
 
     def inputs(self) -> list[At]:
-        """What its operation reads."""
+        """Return the inputs of its operation."""
         return [At(self.frame, tensor) for tensor in self.tensor.op.inputs]
 
 
-class Unfolded:
+class StepGraph:
     """Every operation that a call of a function may run, each with the call it is in.
 
     Args:
-        graph: of the function.
-        compiled: whether XLA compiles all of it.
+        graph: that of the function.
+        compiled: True if XLA compiles all of it.
 
     Raises:
-        UnreadableGraphError: a function that is called can't be found, or it is too large.
+        UnreadableGraphError: a called function can't be found, or the graph is too large.
     """
 
     def __init__(self, graph: Any, *, compiled: bool = False) -> None:
@@ -122,8 +123,17 @@ class Unfolded:
         self._captured = {internal.op.name: external for external, internal in graph.captures}
         self._unfold(self.root)
 
+    @classmethod
+    def of_function(cls, concrete: Any) -> StepGraph:
+        """Return the graph of a concrete function.
+
+        Raises:
+            UnreadableGraphError: see the class.
+        """
+        return cls(concrete.graph, compiled=bool(concrete.function_def.attr[_COMPILED].b))
+
     def source(self, at: At) -> At:
-        """Where a tensor is made: arguments are followed to the caller, results into the callee."""
+        """Return where a tensor is made, across the borders of functions."""
         while True:
             frame, op = at.frame, at.op
             given = frame.given_for(op)
@@ -136,18 +146,18 @@ class Unfolded:
                 return at
 
     def captured(self, at: At) -> Any:
-        """What the step has of outside: a handle or a constant; None for all else."""
+        """Return the captured handle or constant behind a tensor; None for all else."""
         made = self.source(at)
         return self._captured.get(made.op.name) if made.frame is self.root else None
 
     def handles(self) -> dict[int, Any]:
-        """Of all variables and tables of tokens that it has of outside, by id: it need not know a
-        variable whose handle is used by itself."""
+        """Return all captured handles by id: the graph need not list a variable whose handle is
+        used by itself."""
         captured = self._captured.values()
         return {id(one): one for one in captured if one.dtype.name == "resource"}
 
     def same(self) -> Iterator[tuple[At, At]]:
-        """Pairs of names for one tensor: an argument in caller and callee, a result in both."""
+        """Yield both names of a tensor that is an argument or a result of a call."""
         for (index, name), callees in self._called.items():
             frame = self.frames[index]
             call = frame.graph.get_operation_by_name(name)
@@ -178,27 +188,32 @@ class Unfolded:
         return callee
 
 
-def of_function(concrete: Any) -> Unfolded:
-    """Of a concrete function.
-
-    Raises:
-        UnreadableGraphError: as `Unfolded`.
-    """
-    must = concrete.function_def.attr[_COMPILED].b
-    return Unfolded(concrete.graph, compiled=bool(must))
-
-
-def _is_compiled(call: Any) -> bool:
-    return _COMPILED in call.node_def.attr and bool(call.get_attr(_COMPILED))
-
-
 def calls_functions(op: Any) -> bool:
-    """Whether what it does is done by another graph."""
+    """Return True if another graph does the operation's work."""
     return op.type in _FUNCTIONS
 
 
+def in_gradients(op: Any) -> bool:
+    """Return True if the operation computes a gradient."""
+    return any(scope in op.name for scope in _IN_GRADIENTS)
+
+
+def arguments_of(graph: Any) -> list[Any]:
+    """Return a graph's inputs without captures and without what replicas pass at each call."""
+    captured = len(graph.captures) + len(getattr(graph, "deferred_external_captures", ()))
+    return list(graph.inputs[: len(graph.inputs) - captured])
+
+
+def of_all_devices(variable: Any) -> Any:
+    """Return the variable of a strategy that this one is a copy of; otherwise the variable."""
+    # Which of the two TensorFlow uses depends on its version.
+    at_handle = getattr(variable.handle, "_distributed_container", None)
+    container = at_handle or getattr(variable, "_distributed_container", None)
+    return variable if container is None else container() or variable
+
+
 def _functions_of(op: Any) -> Iterator[str]:
-    """Names of the functions that it calls."""
+    """Yield the names of the functions that it calls."""
     if op.type in _BRANCHES:
         for attribute in _BRANCHES[op.type]:
             value = op.get_attr(attribute)
@@ -209,12 +224,12 @@ def _functions_of(op: Any) -> Iterator[str]:
 
 
 def _given(call: Any, inputs: int) -> list[Any]:
-    """What a call gives a function for each of its inputs."""
+    """Return what a call passes a function for each of its inputs."""
     if call.type in _BRANCHES:
         return list(call.inputs[1:])
     if call.type not in _OVER_DATA:
         return list(call.inputs)
-    # The dataset, the state, what the function has of outside; it is given elements in between.
+    # The dataset, the state, then captures; the elements come between the last two.
     state = len(call.get_attr("Tstate"))
     others = list(call.inputs[1 + state :])
     elements = [None] * (inputs - state - len(others))

@@ -1,0 +1,363 @@
+"""The embedding tables of a step, and the losses over many classes, read from its graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from pipediag.capture.frameworks.tensorflow.tables.lookups import (
+    Given,
+    Lookup,
+    NotFromABatchError,
+    cast_of,
+    compute,
+    draws_as_counted,
+    given_by_batch,
+    given_by_call,
+    lookups_in,
+    masks_zero,
+    sources_of,
+    sources_of_lookup,
+    vocabularies_of,
+)
+from pipediag.capture.frameworks.tensorflow.tables.parts import (
+    Place,
+    TableParts,
+    event_names,
+    of_one_table,
+)
+from pipediag.capture.frameworks.tensorflow.tables.softmax import over_many_classes, softmaxes_in
+from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
+    At,
+    Key,
+    StepGraph,
+    UnreadableGraphError,
+    arguments_of,
+    of_all_devices,
+)
+from pipediag.capture.frameworks.tensorflow.tables.whole_tables import (
+    WholeTable,
+    WholeTables,
+    Writes,
+    bytes_behind,
+)
+from pipediag.capture.pipelines.functions import constant_bytes
+from pipediag.capture.runtime import LookedUp, Passage, UnreadableStepError
+from pipediag.session.recorded_tables import RecordedSoftmax, RecordedTableUse, RecordedVariable
+from pipediag.vocabulary import SparseOrDense, TablePart
+
+_Label = tuple[int, TablePart]
+"""Which table, by the id of its variable, and which part of what it costs."""
+_VOCABULARY: Any = ("vocabulary",)
+"""The label of what computes a number for each of many classes."""
+_NOT_TRACED = "No traced function was seen in the step: it runs eagerly, so no graph tells."
+
+
+class TableInStep:
+    """One embedding table in the graph of one step: what the step does with it, by which ids."""
+
+    def __init__(
+        self,
+        step: StepGraph,
+        variable: Any,
+        lookups: list[Lookup],
+        writes: Writes,
+        whole: WholeTables,
+    ) -> None:
+        self.variable = of_all_devices(variable)
+        self._step = step
+        self._handle = variable.handle
+        self._shape = shape = tuple(variable.shape.as_list())
+        self.record = RecordedVariable(
+            layer=variable.name.removesuffix(":0"),
+            rows=shape[0],
+            dim=math.prod(shape[1:]),
+            dtype=variable.dtype.base_dtype.name,
+            trainable=bool(variable.trainable),
+            slots=0,
+            mask_zero=masks_zero(step, lookups),
+        )
+        work = whole.of(variable.handle, shape)
+        self.use = _use_of(variable, work, lookups, writes, step.handles())
+        self.softmax: RecordedSoftmax | None = None
+        self.passage: Passage | None = None
+        self.ids_missing: str | None = None
+        self.ids_incomplete: str | None = None
+        self._followed: list[Lookup] = []
+        """Lookups whose ids a batch tells."""
+        self._needed: set[Key] = set()
+        self._follow(lookups)
+
+    def _follow(self, lookups: list[Lookup]) -> None:
+        """Find what tells the ids of each lookup; of one with ids drawn at random, nothing does."""
+        dtypes: list[str] = []
+        lacks: list[str] = []
+        for lookup in lookups:
+            try:
+                sources = self._made_of(lookup)
+                needed = {one.key for one in self._computed_from(lookup.ids)}
+            except NotFromABatchError as lack:
+                lacks.append(str(lack))
+                continue
+            self._followed.append(lookup)
+            self._needed |= needed
+            dtypes += [_dtype_of(one, lookup.ids) for one in sources]
+        if not dtypes:
+            why = lacks[0] if lacks else "they do not come from the batch"
+            self.ids_missing = f"The ids can't be computed from a batch: {why}."
+            return
+        casts = [cast for one in self._followed if (cast := cast_of(self._step, one.ids))]
+        self.passage = Passage(
+            dtypes[0],
+            casts[0].through if casts else None,
+            tuple(one for each in self._followed for one in vocabularies_of(self._step, each.ids)),
+        )
+        if lacks:
+            self.ids_incomplete = (
+                f"{len(lacks)} of {len(lookups)} lookups could not be followed, as their ids can't "
+                f"be computed from a batch: {lacks[0]}."
+            )
+
+    def parts(self, whole: WholeTables) -> dict[Place, TablePart]:
+        """Return which operations of the step are which part of what it costs."""
+        return TableParts(self._step, whole, self._handle, self._shape).by_place()
+
+    def answers(self, given: Given) -> bool:
+        """Return True if all that its ids are computed from is given."""
+        return self._needed <= given.keys()
+
+    def looked_up(self, given: Given) -> list[LookedUp]:
+        """Compute the ids as the step computes them."""
+        found = []
+        # Where a loop is written out several times, each turn looks up a batch of its own.
+        branch = self._followed[0].branch
+        for lookup in (one for one in self._followed if one.branch is branch):
+            cast = cast_of(self._step, lookup.ids)
+            before = cast.before if cast else None
+            found.append(
+                LookedUp(
+                    compute(self._step, lookup.ids, given).numpy(),
+                    None if before is None else compute(self._step, before, given).numpy(),
+                )
+            )
+        return found
+
+    def _computed_from(self, ids: At) -> list[At]:
+        """Return what has to be given for ids.
+
+        Raises:
+            NotFromABatchError: nothing that can be given tells them.
+        """
+        return sources_of(self._step, ids)
+
+    def _made_of(self, lookup: Lookup) -> list[At]:
+        """Return what the ids are in the batch.
+
+        Raises:
+            NotFromABatchError: they do not come from it.
+        """
+        return sources_of_lookup(self._step, lookup)
+
+
+def _dtype_of(source: At, ids: At) -> str:
+    """Return the type of ids in the batch; that of a ragged or sparse one, when taken out of it."""
+    dtype = source.tensor.dtype
+    return str(ids.tensor.dtype.name if dtype.name == "variant" else dtype.name)
+
+
+def _use_of(
+    variable: Any,
+    work: WholeTable,
+    lookups: list[Lookup],
+    writes: Writes,
+    handles: dict[int, Any],
+) -> RecordedTableUse:
+    own = id(variable.handle)
+    spread_over_devices = len(getattr(of_all_devices(variable), "values", None) or (variable,)) > 1
+    slots = [
+        handles[other]
+        for other in work.variables
+        if other != own
+        and other in handles
+        and handles[other] in writes
+        and (not spread_over_devices or handles[other].device == variable.device)
+    ]
+    changed = {own, *map(id, slots)}
+    reads = {one.read.key for one in lookups if one.read is not None and not one.compiled}
+    return RecordedTableUse(
+        variable=variable.name,
+        device=variable.device,
+        lookups=len(lookups),
+        copied_on_lookup=any(lookup.read is not None for lookup in lookups),
+        # XLA takes the rows of a read alone.
+        copies=len(reads) if own in writes.rows else 0,
+        gradient=_gradient(work, own, writes) if variable.handle in writes else None,
+        gradient_spread=work.spread,
+        writes_rows=bool(changed & writes.rows),
+        writes_whole=bool(changed & writes.whole),
+        whole_table_operations=dict(sorted(work.operations.items())),
+        temporary_bytes=work.temporary_bytes,
+        temporary_peak_bytes=work.temporary_peak_bytes,
+        slots=len(slots),
+        slot_bytes=sum(map(bytes_behind, slots)),
+    )
+
+
+def _gradient(work: WholeTable, own: int, writes: Writes) -> SparseOrDense:
+    """Return sparse for rows that are written, or spread over the table first."""
+    came_as_rows = work.spread or own in writes.rows
+    return "sparse" if came_as_rows and not work.dense_gradient else "dense"
+
+
+class Step:
+    """One graph, with the variables that it may read and write."""
+
+    def __init__(
+        self,
+        graph: StepGraph,
+        variables_in_graph: Sequence[Any],
+        kind: type[TableInStep] = TableInStep,
+    ) -> None:
+        self.graph = graph
+        lookups: dict[int, list[Lookup]] = {}
+        for lookup in lookups_in(graph):
+            lookups.setdefault(id(lookup.handle), []).append(lookup)
+        variables = {id(one.handle): one for one in variables_in_graph}
+        writes = Writes.of(graph)
+        self._whole = WholeTables(graph)
+        self.softmaxes = list(softmaxes_in(graph, variables))
+        self.tables = [
+            kind(graph, variables[handle], found, writes, self._whole)
+            for handle, found in lookups.items()
+            if handle in variables and _is_a_table(variables[handle], writes)
+        ]
+        # A function that is called twice is written once.
+        graphs = {id(frame.graph): frame.graph for frame in graph.frames}
+        self.constant_bytes = sum(constant_bytes(one.get_operations()) for one in graphs.values())
+        self._weights = {tuple(one.shape.as_list()) for one in variables.values()}
+        multiplied = {id(weight) for weight, _ in self.softmaxes}
+        self._of_softmaxes = [
+            one for one in variables.values() if id(of_all_devices(one)) in multiplied
+        ]
+
+    def labels(self) -> dict[str, _Label | None]:
+        """Return what operations are, by the names that a profile may have for them."""
+        parts = [(id(table.variable), table.parts(self._whole)) for table in self.tables]
+        labels: dict[Place, _Label | None] = of_one_table([*parts, *self._updates_of_weights()])
+        for place in over_many_classes(self.graph, self._weights):
+            labels.setdefault(place, _VOCABULARY)
+        return event_names(self.graph, labels)
+
+    def _updates_of_weights(self) -> Iterator[tuple[int, dict[Place, TablePart]]]:
+        """Yield those of weights that a softmax is taken over and that are no tables."""
+        known = {id(table.variable) for table in self.tables}
+        for one in self._of_softmaxes:
+            whole = of_all_devices(one)
+            if id(whole) not in known:
+                shape = tuple(one.shape.as_list())
+                parts = TableParts(self.graph, self._whole, one.handle, shape).by_place()
+                yield id(whole), {at: part for at, part in parts.items() if part == "update"}
+
+
+def _is_a_table(variable: Any, writes: Writes) -> bool:
+    """Return False for an optimizer's slot or a metric's counts, which a step writes too."""
+    if not variable.dtype.is_floating or not variable.shape.is_fully_defined():
+        return False
+    trained = variable.trainable or variable.handle not in writes
+    return bool(trained and variable.shape.rank >= 1 and variable.shape[0] > 1)
+
+
+class TracedTables:
+    """The embedding tables of a loop, read from the functions traced for its steps: each table
+    once, in the function that looks it up.
+
+    Raises:
+        UnreadableStepError: no function was traced, or its graph can't be read.
+    """
+
+    def __init__(self, functions: Iterable[Any]) -> None:
+        traced = [(one, step) for one in functions if (step := _step_of(one)) is not None]
+        if not traced:
+            raise UnreadableStepError(_NOT_TRACED)
+        self._traced = traced
+        self._steps = steps = [step for _, step in traced]
+        self.tables: Sequence[TableInStep] = _each_once(steps)
+        labels = _labels(steps)
+        self.vocabulary_operations = [name for name in labels if labels[name] == _VOCABULARY]
+        seen = {id(weight): one for step in steps for weight, one in step.softmaxes}
+        for table in self.tables:
+            table.use.operations = _by_part(labels, id(table.variable))
+            table.softmax = seen.get(id(table.variable))
+        for weight in seen.keys() - {id(table.variable) for table in self.tables}:
+            seen[weight].update_operations = _by_part(labels, weight).get("update", [])
+        self.softmaxes: Sequence[RecordedSoftmax] = list(seen.values())
+        self.constant_bytes = sum(step.constant_bytes for step in steps)
+
+    def draws_as_counted(self, batches_per_call: int) -> bool:
+        return all(draws_as_counted(step.graph, batches_per_call) for step in self._steps)
+
+    def of_batch(self, batch: Any) -> Given:
+        """Return the values of the operations that hand the step its batch."""
+        from tensorflow.python.data.util import structure
+
+        # An iterator hands out a ragged or a sparse tensor as a single one that holds all of it.
+        parts = structure.to_tensor_list(structure.type_spec_from_value(batch), batch)
+        return {key: at for s in self._steps for key, at in given_by_batch(s.graph, parts).items()}
+
+    def of_call(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Given | None:
+        """Return the values of the function's arguments; None for another function."""
+        step = next((step for one, step in self._traced if one is function), None)
+        return None if step is None else given_by_call(step.graph, tuple(args), kwargs)
+
+
+def _each_once(steps: Sequence[Step]) -> list[TableInStep]:
+    """Return each table in the step that trains it, if one does; of a strategy's copies, the
+    first."""
+    found: dict[int, TableInStep] = {}
+    for table in (one for step in steps for one in step.tables):
+        known = found.get(id(table.variable))
+        if known is None or (known.use.gradient is None and table.use.gradient is not None):
+            found[id(table.variable)] = table
+    return list(found.values())
+
+
+def _labels(steps: Sequence[Step]) -> dict[str, _Label | None]:
+    """Return those of all functions; None for a name that means different things in two."""
+    labels: dict[str, _Label | None] = {}
+    for step in steps:
+        for name, label in step.labels().items():
+            labels[name] = label if labels.setdefault(name, label) == label else None
+    return labels
+
+
+def _by_part(labels: dict[str, _Label | None], table: int) -> dict[TablePart, list[str]]:
+    found: dict[TablePart, list[str]] = {}
+    for name, label in labels.items():
+        if label is not None and label != _VOCABULARY and label[0] == table:
+            found.setdefault(label[1], []).append(name)
+    return found
+
+
+def _step_of(function: Any) -> Step | None:
+    """Read the function as it was traced last for the largest batches: others end an epoch."""
+    traced = list(function._list_all_concrete_functions())
+    if not traced:
+        return None
+    # `max` takes the first of several that are alike.
+    concrete = max(reversed(traced), key=_rows)
+    try:
+        variables = tuple(concrete.graph.variables)
+    except AssertionError as gone:
+        raise UnreadableStepError("A variable of the step is gone.") from gone
+    try:
+        return Step(StepGraph.of_function(concrete), variables)
+    except UnreadableGraphError as lack:
+        raise UnreadableStepError(str(lack)) from lack
+
+
+def _rows(concrete: Any) -> float:
+    """Return the rows of all arguments; a number that is left open holds for any batch."""
+    shapes = [one.shape for one in arguments_of(concrete.graph)]
+    sizes = [shape[0] for shape in shapes if shape.rank]
+    return math.inf if any(size is None for size in sizes) else float(sum(sizes))
