@@ -26,7 +26,7 @@ from pipediag.gate.result import GateResult
 from pipediag.profiles import dump_trace_report
 from pipediag.reporters import markdown, session_file, tables
 from pipediag.reporters.html import page as html
-from pipediag.reporters.perfetto.writer import TraceWriter
+from pipediag.reporters.perfetto import TraceWriter
 from pipediag.reporters.terminal import summary as terminal
 from pipediag.reporters.terminal import trace as trace_terminal
 from pipediag.runner.progress import ProgressLine

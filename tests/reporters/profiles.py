@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipediag.reporters.perfetto import Exported, write_perfetto
+from pipediag.reporters.perfetto_profile import Exported, write_perfetto
 from pipediag.session.findings import Finding
 from pipediag.trace.summary import summarise
 from tests.trace.builder import TraceBuilder, add_steps

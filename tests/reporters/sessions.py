@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from pipediag.session.findings import Finding
+from pipediag.session.ledger import RunSpan
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.run import Script
@@ -61,6 +62,54 @@ def nothing_measured() -> Session:
         windows=[],
         step_rows=[],
         host_samples=[],
+    )
+
+
+def profiled(**overrides: object) -> Session:
+    """Forty steps of the baseline and ten of the profile, with a gap in its second and third."""
+    profile = [
+        StepRow(
+            index=40 + n,
+            window="profile",
+            block=0,
+            start_ms=4500.0 + 12.0 * n,
+            duration_ms=12.0,
+            input_wait_ms=None,
+            batches=1,
+        )
+        for n in range(10)
+    ]
+    gaps = [
+        devices.make_gap(start_ms=13.0, duration_ms=2.0, step=1),
+        devices.make_gap(start_ms=30.0, duration_ms=1.0, step=2),
+    ]
+    values = {
+        "step_rows": [*factories.make_step_rows(), *profile],
+        "devices": [devices.make_gpu(gaps=gaps)],
+        **overrides,
+    }
+    return factories.make_session(**values)
+
+
+def passed() -> Session:
+    """Parts, windows, steps, gaps, trials, CPU and memory."""
+    session = profiled()
+    spans = [
+        RunSpan(part="startup", start_ms=-500.0, duration_ms=3000.0, what="imports"),
+        RunSpan(part=None, start_ms=2500.0, duration_ms=500.0),
+        RunSpan(part="steps", start_ms=3000.0, duration_ms=1620.0),
+    ]
+    blocks = [
+        block.model_copy(update={"since_began_ms": 500.0 * n, "duration_ms": 400.0})
+        for n, block in enumerate(trial_sessions.make_run().blocks[:6])
+    ]
+    trials = trial_sessions.make_run(start_ms=4700.0, blocks=blocks)
+    return session.model_copy(
+        update={
+            "run": factories.make_run(spans=spans),
+            "trials": trials,
+            "findings": trial_sessions.make_findings(),
+        }
     )
 
 

@@ -18,11 +18,11 @@ from pipediag.reporters.tables import TABLES, device_table, files, table, write_
 from pipediag.session.embedding_cost import FusedParts, PartName
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
-from pipediag.session.steps import StepRow
 from pipediag.trace.summary import TraceSummary, summarise
 from tests import factories
-from tests.reporters import devices, sessions, trial_sessions
+from tests.reporters import devices, trial_sessions
 from tests.reporters.profiles import gpu_profile
+from tests.reporters.sessions import nothing_measured, profiled
 from tests.rules.ids import make_ids
 from tests.trace.cuda import CudaProfile
 
@@ -31,36 +31,10 @@ def read(session: Session, name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(dict(files(session))[f"{name}.csv"]())))
 
 
-def profiled(**overrides: object) -> Session:
-    """Forty steps of the baseline and ten of the profile, with a gap in its second and third."""
-    profile = [
-        StepRow(
-            index=40 + n,
-            window="profile",
-            block=0,
-            start_ms=4500.0 + 12.0 * n,
-            duration_ms=12.0,
-            input_wait_ms=None,
-            batches=1,
-        )
-        for n in range(10)
-    ]
-    gaps = [
-        devices.make_gap(start_ms=13.0, duration_ms=2.0, step=1),
-        devices.make_gap(start_ms=30.0, duration_ms=1.0, step=2),
-    ]
-    values = {
-        "step_rows": [*factories.make_step_rows(), *profile],
-        "devices": [devices.make_gpu(gaps=gaps)],
-        **overrides,
-    }
-    return factories.make_session(**values)
-
-
 @pytest.mark.parametrize("name", TABLES)
 def test_each_table_begins_with_the_run_and_has_a_header_when_it_is_empty(name: str) -> None:
     session = profiled()
-    frame, empty = table(session, name), table(sessions.nothing_measured(), name)
+    frame, empty = table(session, name), table(nothing_measured(), name)
 
     assert list(frame.columns) == list(empty.columns)
     assert frame.columns.is_unique

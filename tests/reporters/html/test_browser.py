@@ -13,7 +13,7 @@ from pipediag.reporters.html.page import render
 from pipediag.session.model import Session
 from tests import browser, factories
 from tests.reporters import devices, sessions, trial_sessions
-from tests.reporters.html.timelines import passed
+from tests.reporters.sessions import passed
 
 pytestmark = pytest.mark.browser
 

@@ -1,0 +1,295 @@
+"""A profile for ui.perfetto.dev: pipediag's steps, gaps and findings above the original tracks."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipediag import __version__
+from pipediag.measures.profile import GapColumns, all_gaps, at_one_time
+from pipediag.reporters.perfetto import TraceWriter, arguments_of, encoded
+from pipediag.reporters.words import labels
+from pipediag.session.files import replacing
+from pipediag.session.findings import Finding
+from pipediag.trace.device.launches import CORRELATION
+from pipediag.trace.device.streams import stream_lines
+from pipediag.trace.device.traces import DeviceTrace
+from pipediag.trace.events import HOST_PLANE, Indices, Line, Times, TraceEvents
+from pipediag.trace.files import read_profile
+from pipediag.trace.intervals import covered
+from pipediag.trace.steps.splitting import StepSplit
+from pipediag.trace.summary import TraceSummary
+from pipediag.vocabulary import GAP_CAUSES
+
+MOST_HOST_EVENTS = 1_000_000
+"""Events of the threads of all hosts together: about what a browser's tab holds. ui.perfetto.dev
+refuses files that unpack to more than 2 GB, and is slow long before."""
+BUSY_INTERVALS = 1_000
+"""Values of how busy the device was, drawn over the window."""
+MOST_LANES = 8
+"""Events that fit on none of them are put on the last one all the same."""
+_LEAST_INTERVAL_NS = 1_000
+_ALONE = "pipediag"
+"""Name of the process of a single host, which holds pipediag's tracks and the original ones."""
+_SHOWN = frozenset({"fail", "informative", "inconclusive"})
+_LARGEST_EXACT_NS = 1 << 53
+"""Larger times are rounded where the format's numbers are read as 64-bit floats."""
+_LEVEL = 3
+"""A trace shrinks to a tenth at any level, and level 9 takes ten times as long."""
+_BUFFER_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and what was not."""
+
+    path: Path
+    left_out: int
+    """Events of the hosts' threads, the shortest ones."""
+    longest_left_out_us: float
+
+
+def write_perfetto(
+    path: Path,
+    summaries: Sequence[tuple[str, TraceSummary]],
+    findings: Sequence[Finding] = (),
+    most_host_events: int = MOST_HOST_EVENTS,
+) -> Exported:
+    """Write a trace of all hosts, packed by gzip; each profile is read once more.
+
+    Times are the profile's own. Where it counts from 1970, or has times before 0, they count from
+    its first event. Those of several hosts that were recorded at one time count from the first
+    event of all, by the hosts' own clocks. The findings stand at the first host's first step.
+
+    Args:
+        path: the file; it is replaced whole or not at all.
+        summaries: with the host of each; where there is only one, the host is not shown.
+        findings: what the rules say of all hosts together.
+        most_host_events: of the threads of all hosts.
+
+    Raises:
+        PipediagError: a profile can no longer be read, or the file cannot be written.
+    """
+    several = len(summaries) > 1
+    began_ns = _common_begin([summary for _, summary in summaries])
+    left_out, longest_ns = 0, 0
+    origins: dict[str, int] = {}
+    shown = [finding for finding in findings if finding.status in _SHOWN]
+    with _compressed(path) as stream:
+        writer = TraceWriter(stream)
+        for place, (host, summary) in enumerate(summaries):
+            events = read_profile(summary.path).events
+            writer.origin_ns = origins[host] = (
+                _origin(events) if began_ns is None else began_ns - (summary.epoch_ns or 0)
+            )
+            pid = writer.process(host if several else _ALONE)
+            _write_own_tracks(writer, pid, summary, shown if place == 0 else [])
+            count, longest = write_originals(
+                writer, pid, events, most_host_events // len(summaries)
+            )
+            left_out, longest_ns = left_out + count, max(longest_ns, longest)
+        exported = Exported(path, left_out, longest_ns / 1e3)
+        writer.finish(_notes(exported, origins))
+    return exported
+
+
+@contextmanager
+def _compressed(path: Path) -> Iterator[TextIO]:
+    """Yield the text stream of a gzip file that appears at `path` only when it is whole."""
+    with (
+        replacing(path) as file,
+        gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as packed,
+        io.BufferedWriter(packed, _BUFFER_BYTES) as buffered,
+        io.TextIOWrapper(buffered, encoding="utf-8", newline="") as stream,
+    ):
+        yield stream
+
+
+def _notes(exported: Exported, origins: Mapping[str, int]) -> dict[str, str | int | float]:
+    notes: dict[str, str | int | float] = {"pipediag_version": __version__}
+    if exported.left_out:
+        notes["host_events_left_out"] = exported.left_out
+        notes["longest_event_left_out_us"] = exported.longest_left_out_us
+    return notes | {f"origin_ns {host}": origin for host, origin in origins.items() if origin}
+
+
+def _common_begin(summaries: Sequence[TraceSummary]) -> int | None:
+    """Return the first event of all hosts since 1970; None where times cannot be compared."""
+    if len(summaries) < 2 or not at_one_time(summaries):
+        return None
+    return min((summary.epoch_ns or 0) + summary.first_ns for summary in summaries)
+
+
+def _origin(events: TraceEvents) -> int:
+    """Return what is subtracted from the profile's times."""
+    filled = [line for line in events.lines() if len(line)]
+    first = min((int(line.start_ns[0]) for line in filled), default=0)
+    last = max((int(line.end_ns.max()) for line in filled), default=0)
+    return first if first < 0 or last > _LARGEST_EXACT_NS else 0
+
+
+def _write_own_tracks(
+    writer: TraceWriter, pid: int, summary: TraceSummary, findings: Sequence[Finding]
+) -> None:
+    if summary.steps is not None:
+        _write_steps(writer, pid, summary.steps)
+    for device in summary.devices:
+        track = writer.track(pid, f"{device.name} idle")
+        for places, gaps in all_gaps(device, summary):
+            writer.slices(
+                track,
+                device.gaps.spans[places, 0],
+                device.gaps.spans[places, 1],
+                [encoded(labels.gap_cause(cause)) for cause in gaps.cause],
+                _gap_arguments(device, places, gaps),
+            )
+        _write_busy(writer, pid, device)
+    if findings:
+        track = writer.track(pid, "Findings")
+        for finding in findings:
+            arguments = finding.model_dump(include={"rule", "status", "severity", "advice"})
+            time_ns = summary.window_ns[0]
+            writer.instant(track, time_ns, finding.title, {**arguments, **finding.evidence})
+
+
+def _write_steps(writer: TraceWriter, pid: int, split: StepSplit) -> None:
+    windows = split.steps.windows
+    writer.slices(
+        writer.track(pid, "Steps"),
+        windows[:, 0],
+        windows[:, 1],
+        [encoded(f"step {number}") for number in split.steps.numbers],
+        [
+            arguments_of(
+                {f"{name}_us": ns / 1e3 for name, ns in zip(split.classes, row, strict=True) if ns}
+            )
+            for row in split.ns.tolist()
+        ],
+    )
+
+
+def _gap_arguments(device: DeviceTrace, places: Indices, gaps: GapColumns) -> Iterator[str]:
+    lengths_ns = device.gaps.lengths_ns[places].tolist()
+    split_ns = device.gaps.split_ns[places].tolist()
+    for at, place in enumerate(places.tolist()):
+        iterator = gaps.iterator[at]
+        split = zip(GAP_CAUSES, split_ns[at], strict=True)
+        yield arguments_of(
+            {
+                "cause": gaps.cause[at],
+                "duration_us": lengths_ns[at] / 1e3,
+                "start_ms": gaps.start_ms[at],
+                "step": gaps.step[at],
+                CORRELATION: device.gaps.details.launch(place),
+                "doing": gaps.doing[at],
+                "operation": iterator[0] if iterator else None,
+                "operation_names": ", ".join(iterator[1]) or None if iterator else None,
+                **{f"{name}_us": ns / 1e3 for name, ns in split if ns},
+            }
+        )
+
+
+def _write_busy(writer: TraceWriter, pid: int, device: DeviceTrace) -> None:
+    """Write how busy the device was, in percent; gaps under the floor count as busy."""
+    start, end = device.window
+    count = max(1, min(BUSY_INTERVALS, (end - start) // _LEAST_INTERVAL_NS))
+    edges = np.linspace(start, end, count + 1).astype(np.int64)
+    idle = covered(device.gaps.spans, np.column_stack((edges[:-1], edges[1:])))
+    lengths = np.maximum(edges[1:] - edges[:-1], 1)
+    busy = (100.0 - 100.0 * idle / lengths).tolist()
+    writer.counter(pid, f"{device.name} busy", "percent", edges, [*busy, 0.0])
+
+
+def write_originals(
+    writer: TraceWriter, pid: int, events: TraceEvents, most_host_events: int
+) -> tuple[int, int]:
+    """Write the profile's own events: each device's streams, then the threads of the host.
+
+    A device's events are all written. Of the host's, the shortest are left out beyond a limit.
+
+    Returns:
+        how many were left out, and a length in nanoseconds that none of them exceeds.
+    """
+    for plane in events.planes:
+        if plane.name != HOST_PLANE:
+            title = plane.name.removeprefix("/device:") + " / "
+            names = [encoded(name) for name in plane.names]
+            for line in stream_lines(plane):
+                _write_line(writer, pid, title, line, np.arange(len(line)), names)
+    lines = [line for line in events.host_lines if len(line)]
+    lengths = [line.end_ns - line.start_ns for line in lines]
+    excess, limit = sum(map(len, lengths)) - most_host_events, -1
+    if excess > 0:
+        # Among those as long as the limit there is no choice that would mean anything.
+        limit = int(np.partition(np.concatenate(lengths), excess - 1)[excess - 1])
+    left_out = 0
+    names = [encoded(name) for name in lines[0].plane.names] if lines else []
+    for line, of_line in zip(lines, lengths, strict=True):
+        kept = np.flatnonzero(of_line > limit)
+        left_out += len(of_line) - len(kept)
+        _write_line(writer, pid, "", line, kept, names)
+    return left_out, max(limit, 0)
+
+
+def _write_line(
+    writer: TraceWriter, pid: int, title: str, line: Line, chosen: Indices, names: Sequence[str]
+) -> None:
+    """Write the chosen events of a line as tracks; `title` stands before their names."""
+    if not len(chosen):
+        return
+    lanes = nesting_lanes(line.start_ns[chosen], line.end_ns[chosen])
+    for lane in range(int(lanes.max()) + 1):
+        events = chosen[lanes == lane]
+        name = title + (line.name or f"thread {line.id}")
+        writer.slices(
+            writer.track(pid, f"{name} ({lane + 1})" if lane else name),
+            line.start_ns[events],
+            line.end_ns[events],
+            map(names.__getitem__, line.name_ids[events].tolist()),
+            _correlations(line, events),
+        )
+
+
+def _correlations(line: Line, events: NDArray[np.intp]) -> list[str] | None:
+    """Return what ties a launch to what it launched, so that a search finds both."""
+    ids, present = line.statistics.integers(CORRELATION, events)
+    if not present.any():
+        return None
+    return [
+        f'"args":{{"correlation_id":{number}}}' if known else ""
+        for number, known in zip(ids.tolist(), present.tolist(), strict=True)
+    ]
+
+
+def nesting_lanes(start_ns: Times, end_ns: Times) -> NDArray[np.int8]:
+    """Return the lane of each event, so that those of one lane nest or are disjoint.
+
+    Perfetto draws no two slices of a track across each other and drops the later one. A thread's
+    events nest; those of a stream and of asynchronous work need not. Events come sorted by start,
+    the longest first.
+    """
+    lanes = np.zeros(len(start_ns), np.int8)
+    if (start_ns[1:] >= end_ns[:-1]).all():
+        return lanes
+    open_ends: list[list[int]] = [[] for _ in range(MOST_LANES)]
+    for index, (start, end) in enumerate(zip(start_ns.tolist(), end_ns.tolist(), strict=True)):
+        lanes[index] = lane = _first_free(open_ends, start, end)
+        open_ends[lane].append(end)
+    return lanes
+
+
+def _first_free(open_ends: list[list[int]], start: int, end: int) -> int:
+    for lane, around in enumerate(open_ends):
+        while around and around[-1] <= start:
+            around.pop()
+        if not around or end <= around[-1]:
+            return lane
+    return MOST_LANES - 1
