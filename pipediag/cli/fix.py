@@ -45,6 +45,13 @@ _COLORS = {"+": "green", "-": "red", "@": "cyan"}
     metavar="RULE",
     help="Include the edit of this rule, too; may be repeated.",
 )
+@click.option(
+    "--brief",
+    type=click.Choice(["markdown", "json"]),
+    is_flag=False,
+    flag_value="markdown",
+    help="Print what a rewrite by hand needs to know, for findings that no patch holds.",
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -53,6 +60,7 @@ def command(
     verify: bool,
     rounds: int,
     rules: tuple[str, ...],
+    brief: str | None,
 ) -> None:
     """Print the confirmed edits of a session as a patch.
 
@@ -65,6 +73,9 @@ def command(
 
     path = session or _newest()
     loaded = load_session(path)
+    if brief is not None:
+        _print_briefs(loaded, brief)
+        return
     _refuse_without_source(loaded, path)
     loaded = with_rules(loaded, rules)
     _print(loaded, path, ctx.color)
@@ -82,6 +93,15 @@ def command(
         for name in contents:
             say(f"changed {name}")
     ctx.exit(status)
+
+
+def _print_briefs(session: Session, form: str) -> None:
+    from pipediag.reporters.brief import as_json, as_markdown, briefs
+
+    found = briefs(session)
+    if not found:
+        say("Every finding that could make the run faster is in the patch, or there is none.")
+    deliver(as_json(found) if form == "json" else as_markdown(found))
 
 
 def _newest() -> Path:

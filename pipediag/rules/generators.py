@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.pipeline import call_name, delay_ms, operations, place_name
-from pipediag.facts.python_callables import python_calls, running_line
+from pipediag.facts.python_callables import running_line
 from pipediag.rules.bounds import less_input
 from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta
@@ -161,9 +161,6 @@ def _of_single_elements(session: Session, op: Operation) -> Finding | None:
     weight = weigh(session, op)
     if weight.status != "fail" or op.elements is None or op.elements < ELEMENTS.value:
         return None
-    calls = python_calls(op)
-    # The CPU time of the generator's own code stays as it is.
-    wait = (delay_ms(session, op) or 0.0) - (calls.cpu_ms if calls is not None else 0.0)
     parameters: dict[str, Scalar] = {"elements": _STACKED}
     if op.element_bytes is None:
         parameters["ragged"] = True
@@ -180,5 +177,5 @@ def _of_single_elements(session: Session, op: Operation) -> Finding | None:
             changes=(Replace(op.id, "in_chunks", parameters),),
             check="equal",
         ),
-        speedup_at_most=less_input(session, max(wait, 0.0), on_cpu=False),
+        speedup_at_most=less_input(session, delay_ms(session, op) or 0.0, on_cpu=False),
     )

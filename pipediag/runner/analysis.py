@@ -60,7 +60,10 @@ class EarlyImports(threading.Thread):
         for name in self._names:
             if self._stopped.is_set():
                 return
-            import_module(name)
+            try:
+                import_module(name)
+            except Exception:  # noqa: BLE001 - what needs the module fails with a sentence of its own
+                return
 
 
 LOOK_THROUGH_S = 600.0

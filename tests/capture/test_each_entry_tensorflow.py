@@ -62,6 +62,10 @@ def test_no_entry_that_fails_reaches_the_script(tmp_path: Path, native: dict[str
     assert len(result["broken"]) >= 20
     for broken in result["broken"]:
         assert broken["facts"] == native[broken["part"]], broken
+        if not broken["called"]:
+            # Whether a part reaches these hangs on when steps are measured.
+            assert broken["what"] in NOT_BY_THESE_PARTS, broken
+            continue
         assert broken["aside"], broken
         assert broken["notes"] == [
             f"Pipediag stopped {broken['what']} after an error of its own, which the script did "

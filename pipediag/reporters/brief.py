@@ -1,0 +1,221 @@
+"""Briefs for a rewrite by hand or by a coding agent: one for each finding that no patch holds."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pipediag.facts.pipeline import following_batch
+from pipediag.reporters.words.evidence import evidence
+from pipediag.reporters.words.quantities import NO_BREAK, speedup, speedup_interval
+from pipediag.reporters.words.run_parts import gain
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+
+_AROUND = 12
+"""Lines on either side of one that stands in no function."""
+_MOST_LINES = 120
+"""Of a function; around the line in question where it has more."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the function in question."""
+
+    number: int
+    code: str
+    percent_of_samples: float | None
+    """Share of the stack samples of all threads in which it was running; None where it was in none
+    of them."""
+
+
+@dataclass(frozen=True)
+class Brief:
+    """All that somebody needs who rewrites the code of one finding and has seen nothing else."""
+
+    rule: str
+    title: str
+    file: str | None
+    line: int | None
+    measured: dict[str, str]
+    """The numbers that the finding rests on, in words."""
+    at_most: str | None
+    """Upper bound on the gain, with the part of the run that it is of; None where none is known."""
+    obtained: str | None
+    """What its own change gained in a trial; None without a decision."""
+    advice: str
+    no_patch: str
+    code: list[Line]
+    keep: list[str]
+    """What the rewrite must leave as it is."""
+    verify: list[str]
+    """Commands, in their order."""
+
+
+def briefs(session: Session) -> list[Brief]:
+    """Return a brief for each finding that could make the run faster and is in no patch."""
+    written = session.patch.edits if session.patch is not None and session.patch.diff else []
+    return [
+        _brief(session, finding)
+        for finding in session.findings
+        if finding.status == "fail"
+        and not finding.about_results
+        and not finding.dropped
+        and (finding.edit is None or finding.edit.id not in written)
+    ]
+
+
+def _brief(session: Session, finding: Finding) -> Brief:
+    named = dict(evidence(session, *item) for item in finding.evidence.items())
+    return Brief(
+        rule=finding.rule,
+        title=finding.title,
+        file=finding.file,
+        line=finding.line,
+        measured={label: value.replace(NO_BREAK, " ") for label, value in named.items()},
+        at_most=_at_most(finding),
+        obtained=_obtained(finding),
+        advice=finding.advice,
+        no_patch=_why_no_patch(session, finding),
+        code=_code(session, finding.file, finding.line),
+        keep=_keep(session, finding),
+        verify=_verify(session),
+    )
+
+
+def _at_most(finding: Finding) -> str | None:
+    if finding.speedup_at_most is None or finding.trial.state == "confirmed":
+        return None
+    said = f"{speedup(finding.speedup_at_most)} for the {finding.part.replace('_', ' ')}"
+    run = finding.for_run
+    if run is not None and run.basis == "at most":
+        said = f"{said}; {gain(run)}"
+    return said.replace(NO_BREAK, " ")
+
+
+def _obtained(finding: Finding) -> str | None:
+    trial = finding.trial
+    if trial.speedup is None:
+        return None
+    said = f"{trial.state}: {speedup(trial.speedup)} {speedup_interval(trial.ci95)}"
+    return said.replace(NO_BREAK, " ")
+
+
+def _why_no_patch(session: Session, finding: Finding) -> str:
+    if finding.edit is None:
+        return "No change that pipediag can make by itself is known."
+    trial = finding.trial
+    if trial.state == "not_tried":
+        return f"Not tried. {trial.reason or ''}".strip()
+    left = [*(finding.patch.left_out if finding.patch is not None else [])]
+    left += session.patch.left_out if session.patch is not None else []
+    reasons = [one.reason for one in left if one.edit == finding.edit.id]
+    dropped = session.combined.dropped if session.combined is not None else []
+    reasons += [one.reason for one in dropped if one.edit == finding.edit.id]
+    if trial.state == "inconclusive":
+        reasons.insert(0, f"A trial was inconclusive. {trial.reason or ''}".strip())
+    if finding.condition is not None:
+        reasons.append(f"It is right only {finding.condition.strip().rstrip('.')}.")
+    return " ".join(dict.fromkeys(reasons)) or "The run as a whole gains nothing by it."
+
+
+def _code(session: Session, file: str | None, line: int | None) -> list[Line]:
+    """Return the function around a line with its samples; nothing where it can't be read."""
+    if file is None or line is None:
+        return []
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+        first, last = _function(ast.parse(text), line)
+    except (OSError, SyntaxError, ValueError):
+        return []
+    lines = text.splitlines()
+    if last - first > _MOST_LINES or first == 0:
+        first, last = line - _AROUND, line + _AROUND
+    samples: dict[int, float] = {}
+    for hot in session.host.hot_python if session.host is not None else []:
+        if hot.file == file:
+            samples[hot.line] = samples.get(hot.line, 0.0) + hot.percent
+    numbers = range(max(1, first), min(last, len(lines)) + 1)
+    return [Line(number, lines[number - 1], samples.get(number)) for number in numbers]
+
+
+def _function(module: ast.Module, line: int) -> tuple[int, int]:
+    """Return the first and last line of the innermost function around a line; 0 for none."""
+    around = [
+        (node.lineno, node.end_lineno or node.lineno)
+        for node in ast.walk(module)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.lineno <= line <= (node.end_lineno or node.lineno)
+    ]
+    return max(around, default=(0, 0))
+
+
+def _keep(session: Session, finding: Finding) -> list[str]:
+    loop = session.diagnosed_loop()
+    kept = []
+    if loop is not None and loop.element_spec is not None:
+        kept.append(f"A step takes {loop.element_spec}: structure, types and shapes stay.")
+    op = session.operation(finding.op_id)
+    if op is not None and (batch := following_batch(session, op)) is not None:
+        kept.append(
+            f"Its elements are batched in line {batch.line}: whole batches may be made instead, "
+            "of the same rows in the same order."
+        )
+    kinds = {one.kind for one in session.pipeline.ops} if session.pipeline is not None else set()
+    if kinds & {"shuffle", "shuffle_and_repeat"}:
+        kept.append("Elements are shuffled anew in each epoch, and have to be afterwards.")
+    else:
+        kept.append("The order of the elements stays.")
+    kept.append("What is drawn at random may be other numbers, of the same distribution.")
+    return kept
+
+
+def _verify(session: Session) -> list[str]:
+    script = session.script
+    directory = script.directory or "."
+    module = ["-m"] if script.module else []
+    command = ["pipediag", "compare", *module, "OLD", "NEW", "--", script.path, *script.args]
+    return [
+        f"cp -r {shlex.quote(directory)} OLD  # as it is; rewrite a second copy, NEW",
+        shlex.join(command),
+        f"cd NEW && {shlex.join(['pipediag', 'analyze', *module, script.path, *script.args])}",
+    ]
+
+
+def as_json(found: Iterable[Brief]) -> str:
+    """Return the briefs as a JSON list of objects with the fields of `Brief`."""
+    return json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False) + "\n"
+
+
+def as_markdown(found: Sequence[Brief]) -> str:
+    """Return the briefs as one Markdown text, each with a heading of its own."""
+    return "\n".join(_markdown(one, number) for number, one in enumerate(found, 1))
+
+
+def _markdown(brief: Brief, number: int) -> str:
+    place = f"{brief.file}:{brief.line}" if brief.file is not None else "no line is known"
+    parts = [
+        f"# {number}. {brief.title}\n",
+        f"- Where: `{place}`",
+        *(f"- Measured: {label}: {value}" for label, value in brief.measured.items()),
+        *([f"- Trial of a change: {brief.obtained}"] if brief.obtained else []),
+        *([f"- Upper bound: {brief.at_most}"] if brief.at_most else []),
+        f"- Why there is no patch: {brief.no_patch}\n",
+        f"{brief.advice}\n",
+    ]
+    if brief.code:
+        parts += ["Share of the stack samples, line, code:\n", "```"]
+        parts += [_code_line(line) for line in brief.code]
+        parts += ["```\n"]
+    parts += ["Keep:\n", *(f"- {one}" for one in brief.keep), "", "Verify:\n", "```sh"]
+    parts += [*brief.verify, "```\n"]
+    return "\n".join(parts)
+
+
+def _code_line(line: Line) -> str:
+    share = "" if line.percent_of_samples is None else f"{line.percent_of_samples:.1f} %"
+    return f"{share:>7} {line.number:5d}  {line.code}".rstrip()
