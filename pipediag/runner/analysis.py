@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 NEEDED = (
     "pipediag.runner.build_session",
-    "pipediag.reporters.tables.csv",
+    "pipediag.reporters.tables",
     "pipediag.reporters.html.page",
     "pipediag.reporters.terminal.summary",
 )
@@ -60,10 +60,7 @@ class EarlyImports(threading.Thread):
         for name in self._names:
             if self._stopped.is_set():
                 return
-            try:
-                import_module(name)
-            except Exception:  # noqa: BLE001 - what needs the module fails with a sentence of its own
-                return
+            import_module(name)
 
 
 LOOK_THROUGH_S = 600.0
