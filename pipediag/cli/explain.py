@@ -56,7 +56,7 @@ def _trials() -> str:
 
 
 def _explanation(rule_id: str) -> str:
-    from pipediag.rules.description import paragraphs
+    from pipediag.rules.reference import paragraphs
     from pipediag.rules.registry import CAUSES
 
     causes = CAUSES.get(rule_id.lower().replace("_", "-"))

@@ -18,10 +18,10 @@ from pipediag.vocabulary import StepClass
 
 
 def limited(session: Session, finding: Finding, frees: Iterable[StepClass]) -> Finding:
-    """A failed finding on steps without a bound of its own, with that of the classes it frees.
+    """Return a failed finding on steps with the bound of the classes it frees, if it has none.
 
-    That is the step over the step without all of these classes of its time; for input the ceiling
-    too, which knows what the profile alone does not.
+    That is the step over the step without these classes of its time; for input the ceiling too,
+    which knows what the profile alone does not.
     """
     if finding.status != "fail" or finding.about_results or session.breakdown is None:
         return finding
@@ -37,7 +37,7 @@ def limited(session: Session, finding: Finding, frees: Iterable[StepClass]) -> F
 
 
 def at_most_without(session: Session, compute_percent: float) -> float | None:
-    """The most that is bought by so much less compute, in percent of the step; None for nothing."""
+    """Return the bound without so much compute, in percent of the step; None for nothing."""
     if compute_percent <= 0:
         return None
     beside = most_percent(session, _beside(session, ["device_compute"]))
@@ -45,7 +45,7 @@ def at_most_without(session: Session, compute_percent: float) -> float | None:
 
 
 def _beside(session: Session, freed: Collection[StepClass]) -> list[StepClass]:
-    """What grows shorter with the compute where the same CPUs do both.
+    """Return what grows shorter with the compute where the same CPUs do both.
 
     Dispatch is then also the time in which operations wait for a core, and input whose threads
     compute on these cores comes sooner.
@@ -58,7 +58,7 @@ def _beside(session: Session, freed: Collection[StepClass]) -> list[StepClass]:
 
 
 def parallel(session: Session, op: Operation, calls: float, *, on_cpu: bool) -> float | None:
-    """The operation with `calls` in flight instead of one.
+    """Return the bound for an operation with `calls` in flight instead of one.
 
     They work ahead, beside the rest of the step, which still takes as long as one of them.
     """
@@ -70,7 +70,10 @@ def parallel(session: Session, op: Operation, calls: float, *, on_cpu: bool) -> 
 
 
 def less_input(session: Session, saved_ms: float, *, on_cpu: bool) -> float | None:
-    """The input takes `saved_ms` less per step; `on_cpu` where the work stays and only spreads."""
+    """Return the bound where the input takes `saved_ms` less per step.
+
+    `on_cpu`: the work stays and is only spread over more CPUs.
+    """
     free = ceiling(session)
     if session.steps is None or session.breakdown is None or free is None:
         return None
@@ -101,36 +104,30 @@ def ceiling(session: Session) -> float | None:
 
 
 def unexplained_factor(session: Session) -> float:
-    """How many times longer the input wait is than all delays that were measured, at least 1.
+    """Return how many times as long the input wait is as all measured delays, at least 1.
 
     tf.data does not count what it spends on handing single elements on; that belongs to the
     operations in proportion to their delays.
     """
-    explained = _explained_ms(session)
+    explained = explained_ms(session)
     return max(1.0, class_ms(session, ["input_wait"]) / explained) if explained else 1.0
 
 
 def uncounted_wait_ms(session: Session) -> float:
-    """Input wait of a step that no operation's clock counts, in milliseconds."""
-    return max(0.0, class_ms(session, ["input_wait"]) - _explained_ms(session))
+    """Return the input wait of a step that no operation's clock counts, in milliseconds."""
+    return max(0.0, class_ms(session, ["input_wait"]) - explained_ms(session))
 
 
-def _explained_ms(session: Session) -> float:
+def explained_ms(session: Session) -> float:
+    """Return the delays of a step that operations' clocks count, in milliseconds."""
     ops = session.pipeline.ops if session.pipeline else []
     return sum(delay_ms(session, op) or 0.0 for op in ops if op.fused_into is None)
 
 
 def overlapped(session: Session) -> float | None:
-    """Input made beside the step instead of before it: the longer of the two remains."""
+    """Return the bound for input made beside the step: the longer of the two remains."""
     if session.steps is None or session.breakdown is None:
         return None
     step_ms = session.steps.mean_ms
     most_ms = step_ms * most_percent(session, ["input_wait"]) / 100.0
     return bound(step_ms, min(most_ms, step_ms - class_ms(session, ["input_wait"]))) or 1.0
-
-
-def without(session: Session, saved_ms: float) -> float | None:
-    """The step takes `saved_ms` less on its consumer side."""
-    if session.steps is None:
-        return None
-    return bound(session.steps.mean_ms, saved_ms) or 1.0

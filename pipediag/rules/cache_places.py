@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 from pipediag.facts.pipeline import (
     between,
@@ -28,7 +28,7 @@ from pipediag.tensorflow_names import BATCHING
 MISPLACED_CACHE = Meta(
     id="misplaced-cache",
     name="Misplaced cache",
-    title_failed="A cache stands where it freezes or loses data",
+    title_failed="Move the cache to where it freezes and loses nothing",
     title_passed="Caches stand where they should",
     why="A cache keeps what it saw first. Random augmentation or shuffling above it becomes the "
     "same in every epoch, which is faster and wrong; an endless repeat above it grows without end; "
@@ -44,191 +44,142 @@ MISPLACED_CACHE = Meta(
     subject="correctness",
     frees=("input_wait",),
 )
-
 _BETWEEN = "What stands between them takes other elements, so that neither can simply be moved."
 _FRAMEWORKS_OWN = "The framework makes it within a call of its own, which pipediag can't change."
 _PRICE = "This mends results: what is measured is what that costs."
+_FULL = "Measured once the cache is full."
 _SAME_ORDER = ("map", "prefetch", "with_options")
 _CUTS = ("take", "take_while")
 """Behind a cache they keep it from completing."""
 
 
 def check_misplaced_cache(session: Session) -> list[Finding]:
-    """The first thing wrong with each cache."""
+    """Return the first thing wrong with each cache."""
     caches = operations(session, "cache")
     if not caches:
         return [MISPLACED_CACHE.finding("not-applicable", "The pipeline has no cache.")]
-    return [_finding(session, cache) for cache in caches]
+    causes = (_random, _frozen_order, _endless, _incomplete, _padded)
+    return [
+        next((found for cause in causes if (found := cause(session, cache))), None)
+        or MISPLACED_CACHE.finding("pass", op=cache)
+        for cache in caches
+    ]
 
 
-def _finding(session: Session, cache: Operation) -> Finding:
-    for problem in (_random, _frozen_order, _endless, _incomplete, _padded):
-        found = problem(session, cache)
-        if found is not None:
-            return found
-    return MISPLACED_CACHE.finding("pass", "", op=cache)
+def _moved(cache: Operation, label: str, *moves: Move, caveat: str = _PRICE) -> Edit:
+    return Edit(id=f"{MISPLACED_CACHE.id}:{cache.id}", label=label, changes=moves, caveat=caveat)
 
 
 def _random(session: Session, cache: Operation) -> Finding | None:
     drawing = [op for op in upstream(session, cache) if draws_random(op.function)]
     if not drawing:
         return None
-    first = drawing[-1]
-    once = _read_once(session)
+    first, edit = drawing[-1], None
+    path = between(session, first, cache)
+    cut = path is None or any(each.kind in _CUTS for each in path)
+    if not cut and len(first.parent_ids) == 1:
+        label = f"{place_name(cache)} moved above the {place_name(first)}"
+        edit = _moved(cache, label, Move(cache.id, first.parent_ids[0]))
     return MISPLACED_CACHE.finding(
-        "informative" if once else "fail",
+        "informative" if _is_read_once(session) else "fail",
         f"Move {call_name(cache)} above {call_name(first)}: the map draws random numbers, and the "
-        f"cache repeats the first epoch's draws in all others.{once}",
+        f"cache repeats the first epoch's draws in all others.{_no_harm_yet(session)}",
         op=cache,
         evidence={"random_operation": first.id},
-        title="A cache below a random map repeats the same random values in every epoch",
-        edit=_above(session, cache, first),
+        title="Move the cache above the random map, whose draws it repeats in every epoch",
+        edit=edit,
         untried=_BETWEEN,
     )
 
 
-def _read_once(session: Session) -> str:
-    """What to add where nothing is repeated; empty where something is, or may be."""
-    return " With a single epoch it does no harm yet." if passes_over_data(session) == 1 else ""
+def _is_read_once(session: Session) -> bool:
+    return passes_over_data(session) == 1
 
 
-def _above(session: Session, cache: Operation, op: Operation) -> Edit | None:
-    """The cache above this operation: it mends results, and a trial tells what that costs."""
-    path = between(session, op, cache)
-    if path is None or any(each.kind in _CUTS for each in path) or len(op.parent_ids) != 1:
-        return None
-    return Edit(
-        id=f"{MISPLACED_CACHE.id}:{cache.id}",
-        label=f"{place_name(cache)} moved above the {place_name(op)}",
-        changes=(Move(cache.id, op.parent_ids[0]),),
-        caveat=_PRICE,
-    )
+def _no_harm_yet(session: Session) -> str:
+    return " With a single epoch it does no harm yet." if _is_read_once(session) else ""
 
 
 def _behind(session: Session, op: Operation, cache: Operation) -> Edit | None:
-    """An operation moved from above the cache to behind it."""
+    """Return the move of an operation from above the cache to behind it."""
     path = between(session, op, cache)
     if path is None or not keeps_elements(path):
         return None
-    return Edit(
-        id=f"{MISPLACED_CACHE.id}:{cache.id}",
-        label=f"{place_name(op)} moved behind the {place_name(cache)}",
-        changes=(Move(op.id, cache.id),),
-        caveat="Measured once the cache is full.",
-    )
+    label = f"{place_name(op)} moved behind the {place_name(cache)}"
+    return _moved(cache, label, Move(op.id, cache.id), caveat=_FULL)
 
 
 def _frozen_order(session: Session, cache: Operation) -> Finding | None:
-    """A shuffle above the cache and none behind it, unless one order is what was asked for."""
+    """Return a finding on a shuffle above the cache and none behind it, which freezes one order."""
     again = [op for op in downstream(session, cache) if op.kind == "shuffle"]
     asked = [op for op in upstream(session, cache) if reshuffles(op)]
     if not asked or again:
         return None
-    once, shuffle = _read_once(session), asked[0]
-    remedy = _remedy(session, shuffle, cache)
+    shuffle = asked[0]
+    advice, edit = _reordered(session, shuffle, cache)
     return MISPLACED_CACHE.finding(
-        "informative" if once else "fail",
-        f"{remedy.advice}: as it is, every epoch has the order of the first.{remedy.more}{once}",
+        "informative" if _is_read_once(session) else "fail",
+        f"{advice}: as it is, every epoch has the order of the first.{_no_harm_yet(session)}",
         op=cache,
         evidence={"shuffle_operation": shuffle.id},
-        title="A cache below a shuffle repeats the same order in every epoch",
+        title="Shuffle behind the cache, which repeats one order in every epoch",
         severity="warn",
-        edit=remedy.edit,
-        untried=remedy.untried,
+        edit=edit,
+        untried=_FRAMEWORKS_OWN if shuffle.made_by_framework else _BETWEEN,
     )
 
 
-@dataclass(frozen=True)
-class _Remedy:
-    """How a cache and a shuffle above it come to stand the right way round."""
-
-    advice: str
-    edit: Edit | None = None
-    more: str = ""
-    untried: str = _BETWEEN
-
-
-def _remedy(session: Session, shuffle: Operation, cache: Operation) -> _Remedy:
+def _reordered(session: Session, shuffle: Operation, cache: Operation) -> tuple[str, Edit | None]:
+    """Return how a cache and a shuffle above it come to stand the other way round."""
     if shuffle.made_by_framework:
-        return _framework_s_shuffle(shuffle, cache)
+        alone, name = gives_batches_alone(shuffle), call_name(cache)
+        return (
+            f"Pass `{'shuffle=False' if alone else 'batch_size=None'}` to "
+            f"{framework_call(shuffle)}, which shuffles by itself, and put "
+            f"{f'`.unbatch()` above {name}, ' if alone else ''}`.shuffle(...)` and `.batch(...)` "
+            f"behind {name}"
+        ), None
     path = between(session, shuffle, cache)
     batch = next((op for op in path or [] if op.kind in BATCHING), None)
     if path is not None and batch is not None:
-        return _above_the_batch(shuffle, cache, path, batch)
-    if path is not None and keeps_elements(path):
-        return _Remedy(
-            f"Move {call_name(shuffle)} behind {call_name(cache)}",
-            _behind(session, shuffle, cache),
-        )
-    return _Remedy(f"Put a `shuffle` behind {call_name(cache)} too")
-
-
-def _framework_s_shuffle(shuffle: Operation, cache: Operation) -> _Remedy:
-    if gives_batches_alone(shuffle):
-        return _Remedy(
-            f"Pass `shuffle=False` to {framework_call(shuffle)}, which shuffles by itself, and put "
-            f"`.unbatch()` above {call_name(cache)}, `.shuffle(...)` and `.batch(...)` behind it",
-            untried=_FRAMEWORKS_OWN,
-        )
-    return _Remedy(
-        f"Pass `batch_size=None` to {framework_call(shuffle)}, which shuffles by itself, and put "
-        f"`.shuffle(...)` and `.batch(...)` behind {call_name(cache)}",
-        more=" Its own shuffle (`shuffle=False` leaves it out) is needed only for a "
-        "`validation_split`.",
-        untried=_FRAMEWORKS_OWN,
-    )
-
-
-def _above_the_batch(
-    shuffle: Operation,
-    cache: Operation,
-    path: list[Operation],
-    batch: Operation,
-) -> _Remedy:
-    """Cache, shuffle, batch: behind a cache of batches the shuffle would mix whole batches."""
-    single = path[: path.index(batch)]
-    batched = path[path.index(batch) + 1 :]
-    repeated = any(op.kind == "map" for op in batched)
-    return _Remedy(
-        f"Put {call_name(cache)} and behind it {call_name(shuffle)} directly above "
-        f"{call_name(batch)}",
-        _both_above(shuffle, cache, single)
-        if keeps_elements(single) and not any(op.kind in _CUTS for op in batched)
-        else None,
-        more=" What is mapped behind the batch then runs in every epoch." if repeated else "",
-    )
+        # Behind a cache of batches the shuffle would mix whole batches.
+        single, batched = path[: path.index(batch)], path[path.index(batch) + 1 :]
+        movable = keeps_elements(single) and not any(op.kind in _CUTS for op in batched)
+        return (
+            f"Put {call_name(cache)} and behind it {call_name(shuffle)} directly above "
+            f"{call_name(batch)}"
+        ), _both_above(shuffle, cache, single) if movable else None
+    edit = _behind(session, shuffle, cache)
+    if edit is None:
+        return f"Put a `shuffle` behind {call_name(cache)} too", None
+    return f"Move {call_name(shuffle)} behind {call_name(cache)}", edit
 
 
 def _both_above(shuffle: Operation, cache: Operation, single: list[Operation]) -> Edit | None:
-    """The edit; `single` is what stands between the shuffle and the batch."""
+    """Return the edit; `single` is what stands between the shuffle and the batch."""
     if len(shuffle.parent_ids) != 1:
         return None
-    if single:
-        changes: tuple[Move, ...] = (Move(cache.id, single[-1].id), Move(shuffle.id, cache.id))
-    else:
-        changes = (Move(cache.id, shuffle.parent_ids[0]),)
-    return Edit(
-        id=f"{MISPLACED_CACHE.id}:{cache.id}",
-        label=f"{place_name(cache)} and then the {place_name(shuffle)} moved above the batch",
-        changes=changes,
-        caveat=_PRICE,
-    )
+    label = f"{place_name(cache)} and then the {place_name(shuffle)} moved above the batch"
+    if not single:
+        return _moved(cache, label, Move(cache.id, shuffle.parent_ids[0]))
+    return _moved(cache, label, Move(cache.id, single[-1].id), Move(shuffle.id, cache.id))
+
+
+_loses_time = partial(
+    MISPLACED_CACHE.finding, "fail", effect="same results", subject="speed", untried=_BETWEEN
+)
 
 
 def _endless(session: Session, cache: Operation) -> Finding | None:
     for op in upstream(session, cache):
         if op.kind == "repeat" and op.parameters.get("count") in (None, -1):
-            return MISPLACED_CACHE.finding(
-                "fail",
+            return _loses_time(
                 f"Move {call_name(op)} behind {call_name(cache)}: an endless cache never serves an "
                 "element and grows until memory ends.",
                 op=cache,
                 evidence={"repeat_operation": op.id},
-                title="A cache below an endless repeat never completes",
-                effect="same results",
-                subject="speed",
+                title="Repeat behind the cache, so that it completes",
                 edit=_behind(session, op, cache),
-                untried=_BETWEEN,
             )
     return None
 
@@ -240,24 +191,20 @@ def _incomplete(session: Session, cache: Operation) -> Finding | None:
             continue
         if cache.cardinality is not None and 0 <= cache.cardinality <= count:
             continue
-        return MISPLACED_CACHE.finding(
-            "fail",
+        return _loses_time(
             f"Swap them: `take({count})` above {call_name(cache)}. A cache that is not read to its "
             "end is thrown away, so every epoch works anew.",
             op=cache,
             evidence={"take_count": count, "cache_cardinality": cache.cardinality},
-            title="A take behind a cache keeps it from completing",
+            title="Take above the cache, so that it completes",
             severity="warn",
-            effect="same results",
-            subject="speed",
             edit=_take_first(session, op, cache),
-            untried=_BETWEEN,
         )
     return None
 
 
 def _take_first(session: Session, take: Operation, cache: Operation) -> Edit | None:
-    """The take above the cache; None where it counts or gets other elements than the cache."""
+    """Return the take above the cache; None where it gets other elements than the cache."""
     path = between(session, cache, take)
     if path is None or any(op.kind not in _SAME_ORDER for op in path) or not cache.parent_ids:
         return None
@@ -266,7 +213,7 @@ def _take_first(session: Session, take: Operation, cache: Operation) -> Edit | N
         label=f"{place_name(take)} moved above the {place_name(cache)}",
         changes=(Move(take.id, cache.parent_ids[0]),),
         check="equal",
-        caveat="Measured once the cache is full.",
+        caveat=_FULL,
     )
 
 
@@ -277,8 +224,8 @@ def _padded(session: Session, cache: Operation) -> Finding | None:
     return MISPLACED_CACHE.finding(
         "informative",
         f"{call_name(cache)} keeps the padding of {call_name(padding)} too: above it, it would be "
-        "smaller, at the price of padding anew in each epoch.",
+        "smaller, and each epoch would pad anew.",
         op=cache,
         evidence={"padding_operation": padding.id},
-        title="A cache behind padding holds the padding too",
+        title="Cache above the padding where memory is short",
     )

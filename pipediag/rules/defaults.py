@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipediag.facts.limits import INPUT_WAIT
 from pipediag.facts.pipeline import (
     call_name,
@@ -23,7 +25,7 @@ from pipediag.tensorflow_names import DEFAULT_SWITCHES, works_ahead
 MISSING_PREFETCH = Meta(
     id="tf-data-defaults",
     name="Missing prefetch",
-    title_failed="Nothing prefetches, and TensorFlow was told not to",
+    title_failed="Prefetch at the end, as TensorFlow was kept from it",
     title_passed="Batches are made ahead of the step",
     why="TensorFlow appends a prefetch to a pipeline that ends with a synchronous operation, and "
     "needs none behind a parallel map or a fused map and batch. Adding one by hand then changed "
@@ -37,31 +39,55 @@ MISSING_PREFETCH = Meta(
     frees=("input_wait",),
     tried_when_informing=True,
 )
+DISABLED_DEFAULTS = replace(
+    MISSING_PREFETCH,
+    name="Disabled defaults",
+    title_failed="Leave tf.data's own optimisations on",
+    title_passed="tf.data's own optimisations are on",
+    why="With its defaults on, tf.data makes stateless maps parallel, appends a prefetch and tunes "
+    "both; with them off it does only what is written.",
+    edit="Remove the option, or set it to True.",
+    cost="More elements in memory and more threads at work beside the training step.",
+    needs=("loop", "pipeline", "breakdown"),
+)
+DEBUG_MODE = replace(
+    MISSING_PREFETCH,
+    name="Debug mode of tf.data",
+    title_failed="Leave tf.data's debug mode off",
+    title_passed="tf.data's debug mode is off",
+    why="Debug mode runs mapped functions eagerly, one element at a time, and drops every prefetch "
+    "and parallel call.",
+    edit="Remove the call.",
+    cost="Breakpoints within mapped functions no longer work.",
+    needs=("loop", "breakdown"),
+    tried_when_informing=False,
+    untried="Debug mode holds for the whole process and can't be left again within it.",
+)
 
 
 def check_missing_prefetch(session: Session) -> list[Finding]:
-    """One finding on the end of the pipeline."""
+    """Return a finding on the end of the pipeline."""
     path = [op for op in operations(session) if op.inside_function_of is None]
     written = [op for op in path if op.kind != "with_options"]
     if not written:
-        return [
-            MISSING_PREFETCH.finding("not-applicable", "The framework built the whole pipeline.")
-        ]
+        reason = "The framework built the whole pipeline."
+        return [MISSING_PREFETCH.finding("not-applicable", reason)]
     last = written[-1]
-    ahead = _made_ahead(session, last)
-    if ahead is not None:
-        return [MISSING_PREFETCH.finding("pass", ahead, op=last)]
-    switch = prefetch_switched_off(session, session.pipeline)
-    if switch is None:
-        advice = (
-            "TensorFlow's defaults are on, and these append a prefetch: adding one gains nothing."
-        )
-        return [MISSING_PREFETCH.finding("pass", advice, op=last)]
-    weight = weigh_input(session)
+    ahead, switch = _made_ahead(session, last), prefetch_switched_off(session, session.pipeline)
+    if ahead is not None or switch is None:
+        reason = ahead or "TensorFlow's defaults are on, and these append a prefetch."
+        return [MISSING_PREFETCH.finding("pass", reason, op=last)]
+    weight, end = weigh_input(session), last_operation(session) or last
     advice = (
         f"`{switch}` keeps TensorFlow from prefetching: end with `.prefetch(tf.data.AUTOTUNE)` "
         f"behind {call_name(last)}."
     )
+    edit = Edit(
+        id=f"{MISSING_PREFETCH.id}:{last.id}",
+        label=f"prefetch(AUTOTUNE) behind the {place_name(last)}",
+        changes=(Insert(end.id, "prefetch", {"buffer_size": AUTOTUNE}),),
+    )
+    can_try = weight.worth_trying and not session.environment.tf_data_debug_mode
     return [
         MISSING_PREFETCH.finding(
             weight.status,
@@ -69,88 +95,52 @@ def check_missing_prefetch(session: Session) -> list[Finding]:
             op=last,
             evidence={**weight.evidence, "switched_off_by": switch},
             speedup_at_most=overlapped(session),
-            edit=_prefetch_edit(session, last) if weight.worth_trying else None,
+            edit=edit if can_try else None,
             untried="Debug mode drops every prefetch and can't be left within the process.",
         )
     ]
 
 
-def _prefetch_edit(session: Session, last: Operation) -> Edit | None:
-    if session.environment.tf_data_debug_mode:
-        return None
-    end = last_operation(session) or last
-    return Edit(
-        id=f"{MISSING_PREFETCH.id}:{last.id}",
-        label=f"prefetch(AUTOTUNE) behind the {place_name(last)}",
-        changes=(Insert(end.id, "prefetch", {"buffer_size": AUTOTUNE}),),
-    )
-
-
 def _made_ahead(session: Session, last: Operation) -> str | None:
-    """Why batches are made ahead of the step, as a sentence, or None where nothing does that."""
+    """Return why batches are made ahead of the step, as a sentence, or None."""
     ops = session.pipeline.ops if session.pipeline else []
     if last.kind == "prefetch":
         return "The pipeline ends with a prefetch of its own."
     if any(op.inserted_by_tensorflow and "prefetch" in op.kind.lower() for op in ops):
         return "TensorFlow has injected a prefetch at the end: adding one gains nothing."
-    running = session.operation(last.fused_into) or last
-    name = running.iterator_name or ""
+    name = (session.operation(last.fused_into) or last).iterator_name or ""
     if works_ahead(name):
-        return (
-            f"The last operation runs as {name}, which works ahead by itself: a prefetch behind it "
-            "gains nothing."
-        )
+        return f"The last operation runs as {name}, which works ahead without a prefetch."
     return None
 
 
-DISABLED_DEFAULTS = Meta(
-    id="tf-data-defaults",
-    name="Disabled defaults",
-    title_failed="Options switch off what tf.data does by itself",
-    title_passed="tf.data's own optimisations are on",
-    why="With its defaults on, tf.data makes stateless maps parallel, appends a prefetch and tunes "
-    "both; with them off it does only what is written.",
-    edit="Remove the option, or set it to True.",
-    cost="More elements in memory and more threads at work beside the training step.",
-    needs=("loop", "pipeline", "breakdown"),
-    thresholds=(INPUT_WAIT,),
-    severity="warn",
-    effect_on_results="same results",
-    frees=("input_wait",),
-    tried_when_informing=True,
-)
-
-
 def check_disabled_defaults(session: Session) -> list[Finding]:
-    """One finding on all options together."""
-    if not operations(session):
+    """Return a finding on all options together."""
+    written = operations(session)
+    if not written:
         reason = "The framework built the pipeline and chose its options on purpose."
         return [DISABLED_DEFAULTS.finding("not-applicable", reason)]
     off = _switched_off(session)
     if not off:
-        return [DISABLED_DEFAULTS.finding("pass", "")]
-    weight = weigh_input(session)
-    advice = f"Remove `{'`, `'.join(off.values())}`."
-    last = operations(session)[-1]
-    written = next(iter(operations(session, "with_options")), last)
+        return []
+    weight, names = weigh_input(session), list(off)
+    label = f"{names[0]} = True" if len(off) == 1 else "tf.data's defaults switched on again"
+    edit = Edit(DISABLED_DEFAULTS.id, label, (SetOptions(dict.fromkeys(names, True)),))
     return [
         DISABLED_DEFAULTS.finding(
             weight.status,
-            advice if weight.status == "fail" else weight.sentence,
-            op=written,
+            f"Remove `{'`, `'.join(off.values())}`."
+            if weight.status == "fail"
+            else weight.sentence,
+            op=next(iter(operations(session, "with_options")), written[-1]),
             evidence={**weight.evidence, "switched_off": ", ".join(off.values())},
-            edit=_options_edit(list(off)) if weight.worth_trying else None,
+            edit=edit if weight.worth_trying else None,
         )
     ]
 
 
-def _options_edit(names: list[str]) -> Edit:
-    label = f"{names[0]} = True" if len(names) == 1 else "tf.data's defaults switched on again"
-    return Edit(DISABLED_DEFAULTS.id, label, (SetOptions(dict.fromkeys(names, True)),))
-
-
 def _switched_off(session: Session) -> dict[str, str]:
-    """The options that are off, as a session names them, and as they are written."""
+    """Return the options that are off, as a session names them, and as they are written."""
     off: dict[str, str] = {}
     for name in DEFAULT_SWITCHES:
         given = option(session.pipeline, name)
@@ -162,36 +152,14 @@ def _switched_off(session: Session) -> dict[str, str]:
     return off
 
 
-DEBUG_MODE = Meta(
-    id="tf-data-defaults",
-    name="Debug mode of tf.data",
-    title_failed="tf.data runs in debug mode",
-    title_passed="tf.data's debug mode is off",
-    why="Debug mode runs mapped functions eagerly, one element at a time, and drops every prefetch "
-    "and parallel call.",
-    edit="Remove the call.",
-    cost="Breakpoints within mapped functions no longer work.",
-    needs=("loop", "breakdown"),
-    thresholds=(INPUT_WAIT,),
-    severity="warn",
-    effect_on_results="same results",
-    frees=("input_wait",),
-    untried="Debug mode holds for the whole process and can't be left again within it.",
-)
-
-
 def check_debug_mode(session: Session) -> list[Finding]:
-    """One finding on the script as a whole."""
+    """Return a finding on the script as a whole."""
     if not session.environment.tf_data_debug_mode:
-        return [DEBUG_MODE.finding("pass", "")]
+        return []
     weight = weigh_input(session)
-    return [
-        DEBUG_MODE.finding(
-            weight.status,
-            "Remove `tf.data.experimental.enable_debug_mode()`; the findings on the pipeline "
-            "describe debug mode until then."
-            if weight.status == "fail"
-            else weight.sentence,
-            evidence=weight.evidence,
-        )
-    ]
+    advice = (
+        "Remove `tf.data.experimental.enable_debug_mode()`; the findings on the pipeline describe "
+        "debug mode until then."
+    )
+    said = advice if weight.status == "fail" else weight.sentence
+    return [DEBUG_MODE.finding(weight.status, said, evidence=weight.evidence)]

@@ -1,7 +1,7 @@
 """A device that is idle, by what the host did meanwhile.
 
 Waits for input and for Python hold for a CPU too, whose executor's operations stand for a device.
-Launches and waits for results are looked at on accelerators only: on a CPU an operation is called,
+Launches and waits for results are judged on accelerators only: on a CPU an operation is called,
 and the executor works while the loop waits for it.
 """
 
@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pipediag.facts.devices import (
     NO_ACCELERATOR,
@@ -49,29 +50,30 @@ from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import Framework, GapCause, Scalar
 
+_OF_SPAN = "% of the device's span"
 UNDER_FLOOR = Threshold(
     "idle in gaps too short to be looked into, where they are most of the idle time, above which "
     "their cause counts as unknown",
     15.0,
-    "% of the device's span",
+    _OF_SPAN,
     "own choice, equal to the limit on idle time for launches",
 )
 INPUT_IDLE = Threshold(
     "idle for input",
     INPUT_FINE_PERCENT,
-    "% of the device's span",
+    _OF_SPAN,
     "XProf's input-pipeline analysis: from 5 % moderately input-bound",
 )
 HIGHLY = Threshold(
     "idle for input that is called the bottleneck",
     INPUT_BOUND_PERCENT,
-    "% of the device's span",
+    _OF_SPAN,
     "XProf's input-pipeline analysis: from 20 % highly input-bound",
 )
 LAUNCH_IDLE = Threshold(
     "idle for launches",
     15.0,
-    "% of the device's span",
+    _OF_SPAN,
     "XProf: kernel launch over 15 % of the step is high, over 3 % moderate",
 )
 DELAY = Threshold(
@@ -89,7 +91,7 @@ SHORT = Threshold(
 KERNELS_IDLE = Threshold(
     "idle for launches of short kernels",
     5.0,
-    "% of the device's span",
+    _OF_SPAN,
     "own choice, equal to the limit on input wait; XProf calls 3 % moderate and 15 % high",
 )
 FEWEST = Threshold(
@@ -101,13 +103,13 @@ FEWEST = Threshold(
 SYNC_IDLE = Threshold(
     "idle after a read-back or synchronisation",
     5.0,
-    "% of the device's span",
+    _OF_SPAN,
     "XProf calls output, the copies back to the host, moderate from 5 % of the step",
 )
 PYTHON_IDLE = Threshold(
     "idle for Python",
     15.0,
-    "% of the device's span",
+    _OF_SPAN,
     "XProf: other host time over 15 % of the step is high, over 3 % moderate",
 )
 ONE_PAUSE = Threshold(
@@ -122,8 +124,7 @@ SHORTEST_HOST_GAP_US = 50.0
 INPUT_GAP = Meta(
     id="device-idle",
     name="Input gaps",
-    title_failed="The device is idle while it waits for input",
-    title_informative="The profile shows gaps for input",
+    title_failed="Have batches ready before the device needs them",
     title_passed="The device hardly waits for input",
     why="No kernel can run before its batch is there.",
     edit="Speed up the iterator that is named: parallel calls, reading files in parallel, a cache.",
@@ -139,8 +140,7 @@ INPUT_GAP = Meta(
 SMALL_KERNELS = replace(
     INPUT_GAP,
     name="Small kernels",
-    title_failed="Most kernels are shorter than their launch",
-    title_informative=None,
+    title_failed="Fuse kernels that are shorter than their launch",
     title_passed="Kernels are long enough for their launches",
     why="A launch takes the host some microseconds, whatever the kernel does. Optimisers and "
     "element-wise layers launch hundreds of short kernels a step.",
@@ -154,8 +154,7 @@ SMALL_KERNELS = replace(
 LAUNCH_BOUND = replace(
     SMALL_KERNELS,
     name="Launch-bound device",
-    title_failed="The device is idle until the host launches the next kernel",
-    title_informative="The device is idle at times until the host launches the next kernel",
+    title_failed="Launch fewer or larger kernels, further ahead of the device",
     title_passed="Kernels are launched ahead of the device",
     why="Where the host takes longer to start an operation than the device to finish one, the "
     "device's queue is empty and it runs at the host's pace.",
@@ -166,8 +165,7 @@ LAUNCH_BOUND = replace(
 SYNC_POINT = replace(
     INPUT_GAP,
     name="Synchronisation points",
-    title_failed="The device is idle around the host's waits for its results",
-    title_informative=None,
+    title_failed="Read results less often than in every step",
     title_passed="The host's waits for results hardly leave the device idle",
     why="Reading a value on the host waits until the device has computed it. Nothing was launched "
     "meanwhile, so the device then waits for the host in turn.",
@@ -181,8 +179,7 @@ SYNC_POINT = replace(
 PYTHON_GAP = replace(
     INPUT_GAP,
     name="Python between steps",
-    title_failed="The device is idle while Python runs between steps",
-    title_informative=None,
+    title_failed="Run less Python between steps",
     title_passed="Python between steps hardly holds the device up",
     why="Callbacks, logging, metrics in NumPy and progress bars run between two steps, and nothing "
     "is launched meanwhile.",
@@ -192,7 +189,6 @@ PYTHON_GAP = replace(
     thresholds=(PYTHON_IDLE, ONE_PAUSE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     frees=("python",),
 )
-ONE_PAUSE_TITLE = "One long pause in Python"
 
 
 def input_first_on(device: DeviceActivity) -> str | None:
@@ -235,22 +231,6 @@ def prefetched_to(session: Session, device: DeviceActivity, rule: str) -> Edit |
     )
 
 
-def _set_aside(
-    meta: Meta,
-    device: DeviceActivity,
-    cause: GapCause,
-    limit: Threshold,
-    evidence: Mapping[str, Scalar],
-    shortest_us: float = 0.0,
-) -> Finding | None:
-    """Return the finding where idle time of this cause is nothing to act on; None where it is."""
-    if cause_percent(device, cause) < limit.value:
-        why = _unexplained(device, shortest_us)
-        return meta.finding("inconclusive" if why else "pass", why or "", evidence=evidence)
-    waits = input_first_on(device)
-    return meta.finding("informative", waits, evidence=evidence) if waits else None
-
-
 def _unexplained(device: DeviceActivity, shortest_us: float = 0.0) -> str | None:
     """Return why a cause of gaps from this length on can't be ruled out, or None."""
     percent, floor_us = percent_of_span(device, device.noise_ms), device.gap_floor_us
@@ -264,39 +244,68 @@ def _unexplained(device: DeviceActivity, shortest_us: float = 0.0) -> str | None
     )
 
 
-def _unless_perturbed(meta: Meta, session: Session, findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings; failed ones are in doubt where the profiler slowed the steps much.
+def _of_cause(
+    meta: Meta,
+    device: DeviceActivity,
+    cause: GapCause,
+    limit: Threshold,
+    advice: str,
+    evidence: Mapping[str, Scalar],
+    *,
+    shortest_us: float = 0.0,
+    informs: str | None = None,
+) -> list[Finding]:
+    """Return the finding on a device that is idle for one cause, as far as that matters.
+
+    Args:
+        informs: why it only informs, where that is so.
+    """
+    evidence = {**idle_evidence(device, cause), **evidence}
+    finding = partial(meta.finding, evidence=evidence)
+    percent = cause_percent(device, cause)
+    if percent < limit.value:
+        why = _unexplained(device, shortest_us)
+        return [finding("inconclusive" if why else "pass", why or "")]
+    if informs := input_first_on(device) or informs:
+        return [finding("informative", informs)]
+    return [
+        finding(
+            "fail",
+            f"{full_name(device)} is idle {percent:.0f} % of the time {advice}",
+            speedup_at_most=without_idle(device, device.causes_ms.get(cause, 0.0)),
+            untried=meta.untried or PROFILE_ALONE,
+        )
+    ]
+
+
+def _tried(
+    meta: Meta, session: Session, found: Sequence[Finding], edit: Edit | None
+) -> list[Finding]:
+    """Return the findings with the edit; in doubt where the profiler slowed the steps much.
 
     The profiler lengthens what the host does and hardly what a kernel takes, so it makes gaps. An
     edit is tried all the same, which needs no profiler.
     """
+    found = [with_edit(meta, each, edit, meta.untried or NO_MODEL_EDIT) for each in found]
     ratio = session.perturbation.ratio if session.perturbation else None
     if ratio is None or ratio < PERTURBED.value:
-        return list(findings)
-    sentence = (
-        f"The profiler made steps {ratio:.1f} times as long, so the host may hold the device up "
-        "less without it."
-    )
+        return found
     return [
-        meta.finding(
+        finding
+        if finding.status != "fail"
+        else meta.finding(
             "inconclusive" if finding.edit is None else "informative",
-            sentence,
+            f"The profiler made steps {ratio:.1f} times as long, so the host may hold the device "
+            "up less without it.",
             evidence={**finding.evidence, "profiled_step_ratio": ratio},
             edit=finding.edit,
         )
-        if finding.status == "fail"
-        else finding
-        for finding in findings
+        for finding in found
     ]
 
 
 # Input
 
-
-_UNTRIED_INPUT = (
-    "It says that input is late, not what would mend it: that is tried with the findings on the "
-    "pipeline."
-)
 _READ_IN_PARALLEL = (
     "Read several files at once: `files.interleave(read, num_parallel_calls=tf.data.AUTOTUNE)`."
 )
@@ -333,6 +342,7 @@ _LOADER: Mapping[Framework, str] = {
     "`persistent_workers=True` and a larger `prefetch_factor`; make `__getitem__` cheaper.",
 }
 _WORKERS = "_MultiProcessingDataLoaderIter"
+"""The class of PyTorch that hands over batches made by workers."""
 _MORE_WORKERS = (
     "The DataLoader has workers already: give it more `num_workers` while cores are free, a larger "
     "`prefetch_factor` where batches differ in cost, and make `__getitem__` cheaper."
@@ -347,32 +357,40 @@ class _Behind:
     file: str | None = None
     line: int | None = None
     iterator: str | None = None
-    ms: float = 0.0
 
 
 def devices_input_gap(
     devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
 ) -> list[Finding]:
-    """Return one finding on the device that waits longest for input."""
+    """Return a finding on the device that waits longest for input."""
     device = worst(accelerators_or_cpus(devices), lambda each: cause_percent(each, "input"))
     if device is None:
         return [INPUT_GAP.finding("not-applicable", NO_DEVICE)]
-    behind, buffered = _behind(device), _buffered(device)
+    spent: dict[_Behind, float] = defaultdict(float)
+    for gap, ms in held_up(device, "input"):
+        spent[_Behind(gap.op_id, gap.file, gap.line, gap.iterator)] += ms
+    spent.pop(_Behind(), None)
+    behind, ms = max(spent.items(), key=lambda item: item[1], default=(_Behind(), 0.0))
+    buffered, percent = _buffered(device), cause_percent(device, "input")
     evidence = {
         **idle_evidence(device, "input"),
         "iterator": behind.iterator,
-        "iterator_gap_ms": behind.ms if behind.iterator or behind.line else None,
+        "iterator_gap_ms": ms if behind.iterator or behind.line else None,
         "buffered_elements": buffered,
     }
-    fails = cause_percent(device, "input") >= INPUT_IDLE.value
-    if not fails and (why := _unexplained(device, SHORTEST_HOST_GAP_US)):
-        return [INPUT_GAP.finding("inconclusive", why, evidence=evidence)]
+    finding = partial(INPUT_GAP.finding, op_id=behind.op_id, place=(behind.file, behind.line))
+    if percent < INPUT_IDLE.value:
+        why = _unexplained(device, SHORTEST_HOST_GAP_US)
+        return [finding("inconclusive" if why else "pass", why or "", evidence=evidence)]
+    degree = "is what limits it" if percent >= HIGHLY.value else "costs it time"
+    where = f" at {behind.file}:{behind.line}" if behind.file and behind.line else ""
+    who = f" `{behind.iterator}`{where} works longest meanwhile." if behind.iterator else ""
+    held = f" The prefetch buffer held {buffered or 0.0:.1f} elements as the gaps began."
     return [
-        INPUT_GAP.finding(
-            "fail" if fails else "pass",
-            _input_advice(device, behind, buffered, framework) if fails else "",
-            op_id=behind.op_id,
-            place=(behind.file, behind.line),
+        finding(
+            "fail",
+            f"{_remedy(device, behind.iterator, framework)} {full_name(device)} is idle for input "
+            f"{percent:.0f} % of the time: input {degree}.{who}{'' if buffered is None else held}",
             evidence=evidence,
             speedup_at_most=without_idle(device, device.causes_ms.get("input", 0.0)),
             untried=PROFILE_ALONE,
@@ -385,10 +403,14 @@ def check_input_gap(session: Session) -> list[Finding]:
     (finding,) = devices_input_gap(session.devices)
     if finding.status != "fail":
         return [finding]
+    untried = (
+        "It says that input is late, not what would help: that is tried with the findings on the "
+        "pipeline."
+    )
     device = worst(accelerators(session.devices), lambda each: cause_percent(each, "input"))
     edit = prefetched_to(session, device, f"{INPUT_GAP.id}:prefetch") if device else None
     if session.breakdown is None:
-        return [with_edit(INPUT_GAP, finding, edit, _UNTRIED_INPUT)]
+        return [with_edit(INPUT_GAP, finding, edit, untried)]
     weight, at_most, free = weigh_input(session), finding.speedup_at_most, ceiling(session)
     return [
         INPUT_GAP.finding(
@@ -399,20 +421,9 @@ def check_input_gap(session: Session) -> list[Finding]:
             evidence={**finding.evidence, **weight.evidence},
             speedup_at_most=None if free is None or at_most is None else min(at_most, free),
             edit=edit if weight.worth_trying else None,
-            untried=_UNTRIED_INPUT,
+            untried=untried,
         )
     ]
-
-
-def _behind(device: DeviceActivity) -> _Behind:
-    spent: dict[_Behind, float] = defaultdict(float)
-    for gap, ms in held_up(device, "input"):
-        spent[_Behind(gap.op_id, gap.file, gap.line, gap.iterator)] += ms
-    known = {key: ms for key, ms in spent.items() if key != _Behind()}
-    if not known:
-        return _Behind()
-    top = max(known, key=lambda key: known[key])
-    return replace(top, ms=known[top])
 
 
 def _buffered(device: DeviceActivity) -> float | None:
@@ -428,43 +439,20 @@ def _buffered(device: DeviceActivity) -> float | None:
     return sum(elements * ms for elements, ms in known) / total
 
 
-def _input_advice(
-    device: DeviceActivity, behind: _Behind, buffered: float | None, framework: Framework
-) -> str:
-    percent = cause_percent(device, "input")
-    degree = "is what limits it" if percent >= HIGHLY.value else "costs it time"
-    where = f" at {behind.file}:{behind.line}" if behind.file and behind.line else ""
-    who = f" `{behind.iterator}`{where} works longest meanwhile." if behind.iterator else ""
-    held = (
-        ""
-        if buffered is None
-        else f" The prefetch buffer held {buffered:.1f} elements as the gaps began, on average."
-    )
-    return (
-        f"{_remedy(device, behind.iterator, framework)} {full_name(device)} is idle for input "
-        f"{percent:.0f} % of the time: input {degree}.{who}{held}"
-    )
-
-
 def _remedy(device: DeviceActivity, iterator: str | None, framework: Framework) -> str:
     """Return the advice for the iterator of tf.data, which may feed any framework, or the loader's.
 
-    PyTorch's profiler names the class that hands over batches, which differs with workers.
+    An iterator such as `Root::Prefetch::MapV2` is judged by its last part.
     """
-    fetching = longest_doing(device, "input")
-    if iterator is None and fetching is not None and _WORKERS in fetching[0]:
-        return _MORE_WORKERS
-    return advice_for(iterator) if iterator else _LOADER.get(framework, _ANY)
-
-
-def advice_for(iterator: str | None) -> str:
-    """Return the advice for an iterator such as `Root::Prefetch::MapV2`, by its last part."""
-    last = (iterator or "").rsplit("::", 1)[-1]
+    if iterator is None:
+        fetching = longest_doing(device, "input")
+        workers = fetching is not None and _WORKERS in fetching[0]
+        return _MORE_WORKERS if workers else _LOADER.get(framework, _ANY)
+    last = iterator.rsplit("::", 1)[-1]
     return next((text for prefix, text in _BY_PREFIX.items() if last.startswith(prefix)), _ANY)
 
 
 # Launches
-
 
 _FUSE: Mapping[Framework, str] = {
     "tensorflow": "fuse them with `compile(..., jit_compile=True)`, or `@tf.function("
@@ -495,44 +483,55 @@ _RARER: Mapping[Framework, str] = {
 def devices_small_kernels(
     devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
 ) -> list[Finding]:
-    """Return one finding on the accelerator with the most short kernels."""
+    """Return a finding on the accelerator with the most short kernels."""
     gpus = accelerators(devices)
     if not gpus:
         return [SMALL_KERNELS.finding("not-applicable", NO_ACCELERATOR)]
-    device = worst([each for each in gpus if _enough_launches(each)], _short_percent)
+    device = worst([each for each in gpus if _short_percent(each) is not None], _percent_or_none)
     if device is None or device.launches is None:
         reason = "Too few kernels could be joined to their launch."
         return [SMALL_KERNELS.finding("inconclusive", reason)]
-    launches, short, idle = device.launches, _short_percent(device), cause_percent(device, "launch")
+    launches, short = device.launches, _percent_or_none(device)
+    idle = cause_percent(device, "launch")
     top = max(device.kernels, key=lambda kernel: kernel.count, default=None)
-    evidence: dict[str, Scalar] = {
-        "device": full_name(device),
-        "shorter_than_launch_percent": short,
-        "kernels": launches.kernels,
-        "kernels_with_launch": launches.matched,
-        "kernels_per_s": launches.per_s,
-        "median_kernel_us": launches.median_kernel_us,
-        "median_launch_us": launches.median_launch_us,
-        "launch_idle_percent_of_span": idle,
-        "most_frequent_kernel": top.name if top else None,
-    }
+    finding = partial(
+        SMALL_KERNELS.finding,
+        evidence={
+            "device": full_name(device),
+            "shorter_than_launch_percent": short,
+            "kernels": launches.kernels,
+            "kernels_with_launch": launches.matched,
+            "kernels_per_s": launches.per_s,
+            "median_kernel_us": launches.median_kernel_us,
+            "median_launch_us": launches.median_launch_us,
+            "launch_idle_percent_of_span": idle,
+            "most_frequent_kernel": top.name if top else None,
+        },
+    )
     if short < SHORT.value:
-        return [SMALL_KERNELS.finding("pass", "", evidence=evidence)]
+        return [finding("pass")]
     if waits := input_first_on(device):
-        return [SMALL_KERNELS.finding("informative", waits, evidence=evidence)]
+        return [finding("informative", waits)]
     if idle < KERNELS_IDLE.value:
         why = _unexplained(device)
         little = f"Most are, and the device is idle for launches only {idle:.1f} % of the time."
-        return [
-            SMALL_KERNELS.finding("inconclusive", why, evidence=evidence)
-            if why
-            else SMALL_KERNELS.finding("informative", little, evidence=evidence)
-        ]
+        return [finding("inconclusive" if why else "informative", why or little)]
     advice = (
         f"{short:.0f} % of the kernels on {full_name(device)} end sooner than the next could be "
         f"launched: {_FUSE[framework]}. A larger batch makes each kernel longer."
     )
-    return [SMALL_KERNELS.finding("fail", advice, evidence=evidence, untried=PROFILE_ALONE)]
+    return [finding("fail", advice, untried=PROFILE_ALONE)]
+
+
+def _short_percent(device: DeviceActivity) -> float | None:
+    """Return the share of kernels shorter than their launch, where enough launches are known."""
+    launches = device.launches
+    known = launches is not None and launches.matched >= FEWEST.value
+    return launches.shorter_than_launch_percent if launches is not None and known else None
+
+
+def _percent_or_none(device: DeviceActivity) -> float:
+    return _short_percent(device) or 0.0
 
 
 def check_small_kernels(session: Session) -> list[Finding]:
@@ -541,61 +540,36 @@ def check_small_kernels(session: Session) -> list[Finding]:
     return _tried(SMALL_KERNELS, session, devices_small_kernels(session.devices), edit)
 
 
-def _tried(
-    meta: Meta, session: Session, found: Sequence[Finding], edit: Edit | None
-) -> list[Finding]:
-    with_edits = [with_edit(meta, each, edit, NO_MODEL_EDIT) for each in found]
-    return _unless_perturbed(meta, session, with_edits)
-
-
-def _enough_launches(device: DeviceActivity) -> bool:
-    launches = device.launches
-    if launches is None or launches.shorter_than_launch_percent is None:
-        return False
-    return launches.matched >= FEWEST.value
-
-
-def _short_percent(device: DeviceActivity) -> float:
-    return (device.launches.shorter_than_launch_percent if device.launches else None) or 0.0
-
-
 def devices_launch_bound(
     devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
 ) -> list[Finding]:
-    """Return one finding on the accelerator that waits longest for launches."""
+    """Return a finding on the accelerator that waits longest for launches."""
     device = worst(accelerators(devices), lambda each: cause_percent(each, "launch"))
     if device is None:
         return [LAUNCH_BOUND.finding("not-applicable", NO_ACCELERATOR)]
     launches, doing = device.launches, longest_doing(device, "launch")
-    delay = launches.median_delay_us if launches else None
-    evidence = {
-        **idle_evidence(device, "launch"),
-        "median_delay_us": delay,
-        "median_kernel_us": launches.median_kernel_us if launches else None,
-        "median_launch_us": launches.median_launch_us if launches else None,
-        "kernels_per_s": launches.per_s if launches else None,
-        "launching_thread_in": doing[0] if doing else None,
-    }
-    aside = _set_aside(LAUNCH_BOUND, device, "launch", LAUNCH_IDLE, evidence)
-    if aside is not None:
-        return [aside]
+    delay, ahead = launches.median_delay_us if launches else None, None
     if delay is not None and delay >= DELAY.value:
-        bursts = (
+        ahead = (
             f"The median kernel starts {delay:.0f} us after its launch: most are launched ahead, "
             f"and the device waits for some. {_RARER[framework]}."
         )
-        return [LAUNCH_BOUND.finding("informative", bursts, evidence=evidence)]
-    return [
-        LAUNCH_BOUND.finding(
-            "fail",
-            f"{full_name(device)} is idle {cause_percent(device, 'launch'):.0f} % of the time "
-            f"until the host launches the next kernel: {_FEWER[framework]}. A larger batch makes "
-            "each kernel longer.",
-            evidence=evidence,
-            speedup_at_most=without_idle(device, device.causes_ms.get("launch", 0.0)),
-            untried=PROFILE_ALONE,
-        )
-    ]
+    return _of_cause(
+        LAUNCH_BOUND,
+        device,
+        "launch",
+        LAUNCH_IDLE,
+        f"until the host launches the next kernel: {_FEWER[framework]}. A larger batch makes each "
+        "kernel longer.",
+        {
+            "median_delay_us": delay,
+            "median_kernel_us": launches.median_kernel_us if launches else None,
+            "median_launch_us": launches.median_launch_us if launches else None,
+            "kernels_per_s": launches.per_s if launches else None,
+            "launching_thread_in": doing[0] if doing else None,
+        },
+        informs=ahead,
+    )
 
 
 def check_launch_bound(session: Session) -> list[Finding]:
@@ -606,7 +580,6 @@ def check_launch_bound(session: Session) -> list[Finding]:
 
 
 # Results that are waited for, and Python
-
 
 _READ_LESS: Mapping[Framework, str] = {
     "tensorflow": "(`.numpy()`, `float(loss)`, `print`, callbacks with on_train_batch_end). Update "
@@ -629,37 +602,32 @@ _LESS_PYTHON: Mapping[Framework, str] = {
 def devices_sync_point(
     devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
 ) -> list[Finding]:
-    """Return one finding on the accelerator that such waits cost most."""
+    """Return a finding on the accelerator that such waits cost most."""
     device = worst(accelerators(devices), lambda each: cause_percent(each, "sync"))
     if device is None:
         return [SYNC_POINT.finding("not-applicable", NO_ACCELERATOR)]
     doing = longest_doing(device, "sync")
     steps = {gap.step for gap, _ in held_up(device, "sync") if gap.step is not None}
     read_back = next((each for each in device.copies if each.direction == "device_to_host"), None)
-    evidence = {
-        **idle_evidence(device, "sync"),
-        "steps_with_such_gaps": len(steps),
-        "copies_to_host": read_back.count if read_back else None,
-        "waiting_thread_in": doing[0] if doing else None,
-    }
-    aside = _set_aside(SYNC_POINT, device, "sync", SYNC_IDLE, evidence, SHORTEST_HOST_GAP_US)
-    if aside is not None:
-        return [aside]
-    return [
-        SYNC_POINT.finding(
-            "fail",
-            f"{full_name(device)} is idle {cause_percent(device, 'sync'):.0f} % of the time around "
-            f"waits for its results{_mostly_in(doing)}: don't read the loss or metrics in every "
-            f"step {_READ_LESS[framework]}.",
-            evidence=evidence,
-            speedup_at_most=without_idle(device, device.causes_ms["sync"]),
-        )
-    ]
+    return _of_cause(
+        SYNC_POINT,
+        device,
+        "sync",
+        SYNC_IDLE,
+        f"around waits for its results{_mostly_in(doing)}: don't read the loss or metrics in every "
+        f"step {_READ_LESS[framework]}.",
+        {
+            "steps_with_such_gaps": len(steps),
+            "copies_to_host": read_back.count if read_back else None,
+            "waiting_thread_in": doing[0] if doing else None,
+        },
+        shortest_us=SHORTEST_HOST_GAP_US,
+    )
 
 
 def check_sync_point(session: Session) -> list[Finding]:
     """Return the same, where the profiler did not slow the steps much."""
-    return _unless_perturbed(SYNC_POINT, session, devices_sync_point(session.devices))
+    return _tried(SYNC_POINT, session, devices_sync_point(session.devices), None)
 
 
 def _mostly_in(doing: tuple[str, float] | None) -> str:
@@ -669,31 +637,24 @@ def _mostly_in(doing: tuple[str, float] | None) -> str:
 def devices_python_gap(
     devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
 ) -> list[Finding]:
-    """Return one finding on the device that Python holds up longest."""
+    """Return a finding on the device that Python holds up longest."""
     device = worst(accelerators_or_cpus(devices), lambda each: cause_percent(each, "python"))
     if device is None:
         return [PYTHON_GAP.finding("not-applicable", NO_DEVICE)]
     doing = longest_doing(device, "python")
-    evidence = {
-        **idle_evidence(device, "python"),
-        "training_thread_in": doing[0] if doing else None,
-        "there_ms": doing[1] if doing else None,
-    }
-    aside = _set_aside(PYTHON_GAP, device, "python", PYTHON_IDLE, evidence, SHORTEST_HOST_GAP_US)
-    if aside is not None:
-        return [aside]
-    if pause := _one_pause(device):
-        return [PYTHON_GAP.finding("informative", pause, title=ONE_PAUSE_TITLE, evidence=evidence)]
-    return [
-        PYTHON_GAP.finding(
-            "fail",
-            f"{full_name(device)} is idle {cause_percent(device, 'python'):.0f} % of the time "
-            f"while Python runs between steps{_mostly_in(doing)}: {_LESS_PYTHON[framework]}.",
-            evidence=evidence,
-            speedup_at_most=without_idle(device, device.causes_ms["python"]),
-            untried=PROFILE_ALONE,
-        )
-    ]
+    return _of_cause(
+        PYTHON_GAP,
+        device,
+        "python",
+        PYTHON_IDLE,
+        f"while Python runs between steps{_mostly_in(doing)}: {_LESS_PYTHON[framework]}.",
+        {
+            "training_thread_in": doing[0] if doing else None,
+            "there_ms": doing[1] if doing else None,
+        },
+        shortest_us=SHORTEST_HOST_GAP_US,
+        informs=_one_pause(device),
+    )
 
 
 def check_python_gap(session: Session) -> list[Finding]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from pipediag.facts.embeddings import LARGE, large, parts_ms, percent_of_step
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
@@ -12,10 +13,11 @@ from pipediag.facts.step import class_percent
 from pipediag.rules.bounds import at_most_without
 from pipediag.rules.model_edits import (
     NO_MODEL_EDIT,
-    arguments_named,
     compiled_by_xla,
+    keras_of,
     no_optimizer_edit,
     no_row_wise,
+    passing_arguments,
     row_wise_update,
     sgd_for_tables,
     to_add,
@@ -32,14 +34,8 @@ from pipediag.session.model import Session
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar, TablePart
 
 
-def names_of(tables: list[Embedding]) -> str:
-    """The first of them, for a sentence."""
-    names = ", ".join(f"`{table.layer}`" for table in tables[:3])
-    return names + (f" and {len(tables) - 3} more" if len(tables) > 3 else "")
-
-
 def computed_percent(session: Session) -> float:
-    """Of the step, by the device."""
+    """Return the device's compute in percent of the step."""
     return class_percent(session, ["device_compute"])
 
 
@@ -56,50 +52,89 @@ def judged_by_compute(
     untried: str | None = None,
     place: tuple[str, int] | None = None,
 ) -> Finding:
-    """Return what a rule finds: it informs where the passes take little, or input comes first.
+    """Return a finding that informs where the passes take little, or input comes first.
 
     Its edit is tried in either case.
 
     Args:
-        least: of the step that has to be compute, where no more is known.
-        took_ms: of a step in what the advice takes away; None where that was not told.
-        gone_ms: of a step in all that may go with it, where that is more: the most that the advice
+        least: percent of the step that has to be compute, where no more is known.
+        took_ms: time of a step in what the advice takes away; None where the profile has none.
+        gone_ms: time of a step that may go with it, where that is more: the most that the advice
             can buy.
         place: what to change; the loop, where that is not known.
     """
     took = percent_of_step(session, took_ms)
     if took is not None:
         evidence = {**evidence, "took_ms_per_step": took_ms, "took_percent_of_step": took}
+    finding = partial(meta.finding, evidence=evidence, edit=edit)
     compute = computed_percent(session)
     if took is not None and took < OPERATION_SHARE.value:
-        advice = f"{advice} Here that takes only {took:.1f} % of the step."
-        return meta.finding("informative", advice, evidence=evidence, edit=edit)
+        return finding("informative", f"{advice} Here that takes only {took:.1f} % of the step.")
     if took is None and least is not None and compute < least.value:
-        advice = f"{advice} Here only {compute:.0f} % of the step is compute."
-        return meta.finding("informative", advice, evidence=evidence, edit=edit)
+        return finding("informative", f"{advice} Here only {compute:.0f} % of the step is compute.")
     if waits := input_first(session):
-        return meta.finding("informative", waits, evidence=evidence, edit=edit)
+        return finding("informative", waits)
     if took is not None and took_ms is not None:
         advice = f"{advice} That takes {exact_time(took_ms)} of each step, {took:.0f} % of it."
     gone = took if gone_ms is None else percent_of_step(session, gone_ms)
     loop = session.diagnosed_loop()
-    return meta.finding(
+    return finding(
         "fail",
         advice,
         place=place or ((loop.file, loop.line) if loop else None),
-        evidence=evidence,
         speedup_at_most=None if gone is None else at_most_without(session, gone),
-        edit=edit,
         untried=untried,
     )
+
+
+def _names_of(tables: Sequence[Embedding]) -> str:
+    names = ", ".join(f"`{table.layer}`" for table in tables[:3])
+    return names + (f" and {len(tables) - 3} more" if len(tables) > 3 else "")
+
+
+def _touched(tables: Sequence[Embedding]) -> int | None:
+    """Return the rows that a step looks up, where that is known of all tables."""
+    touched = [table.rows_touched_per_step for table in tables]
+    known = [one for one in touched if one is not None]
+    return sum(known) if known and len(known) == len(touched) else None
+
+
+def _made_mb(tables: Sequence[Embedding]) -> float:
+    """Return the size of the tensors as large as a table that a step makes."""
+    return sum(table.temporary_bytes or 0 for table in tables) / 1e6
+
+
+def _evidence_of(tables: Sequence[Embedding], **more: Scalar) -> dict[str, Scalar]:
+    operations = {name for table in tables for name in table.whole_table_operations}
+    return {
+        "layer": ", ".join(table.layer for table in tables),
+        "tables": len(tables),
+        "rows": sum(table.rows for table in tables),
+        "rows_touched_per_step": _touched(tables),
+        "table_bytes": sum(table.table_bytes for table in tables),
+        "temporary_bytes": sum(table.temporary_bytes or 0 for table in tables),
+        "whole_table_operations": ", ".join(sorted(operations)),
+        **more,
+    }
+
+
+def _not_seen(
+    meta: Meta, tables: Sequence[Embedding], known: Callable[[Embedding], bool], what: str
+) -> list[Finding]:
+    """Return that a step was not read of one of the tables; nothing where it was of all."""
+    unread = [table for table in tables if not known(table)]
+    if not unread:
+        return []
+    reason = unread[0].missing or f"How {unread[0].layer} is {what} was not seen."
+    return [meta.finding("inconclusive", reason, evidence={"layer": unread[0].layer})]
 
 
 UPDATE_COMPUTE = Threshold(
     "device compute",
     30.0,
     "% of the step",
-    "own choice: the update is computed on the device, and below this even all of it gains little; "
-    "it counts where the profile does not tell the update apart",
+    "own choice: below this even all of it gains little; it counts where the profile does not tell "
+    "the passes over a table apart",
 )
 COSTLY = Threshold(
     "size of the tables, where the profile finds their update to matter",
@@ -111,7 +146,7 @@ COSTLY = Threshold(
 DENSE_EMBEDDING_UPDATE = Meta(
     id="embedding-update",
     name="Dense update of an embedding",
-    title_failed="The optimizer rewrites a whole embedding table in every step",
+    title_failed="Update only the rows of the embedding that a step looks up",
     title_passed="Embedding tables are updated where they are touched",
     why="Adam, RMSprop, momentum and others keep moving averages of every row, and a weight decay, "
     "an average of the weights or a norm over all gradients passes over every row too: each step "
@@ -129,229 +164,153 @@ DENSE_EMBEDDING_UPDATE = Meta(
     frees=("device_compute",),
     tried_when_informing=True,
 )
-_PARTS: tuple[TablePart, ...] = ("gradient", "update")
-_ROW_WISE_IN_A_LOOP = (
-    "Make the optimizer of your loop a row-wise one, which updates only the rows that are looked "
-    "up: `pipediag.optimizers` has such for the common rules of Keras."
-)
+_UPDATE: tuple[TablePart, ...] = ("gradient", "update")
 _SGD_TOO = " SGD without momentum, weight decay or a norm over all gradients does so, too."
-_BY_SGD = "SGD for embeddings alone is another way to update rows only"
-_SMALL = "Embedding tables that are updated as a whole are small"
-_LITTLE = "To update whole embedding tables takes little of the step"
 
 
 def check_dense_embedding_update(session: Session) -> list[Finding]:
-    """One finding on all tables whose update matters, as one optimizer updates them all; a second
-    one where there is another way than the row-wise one to try."""
+    """Return a finding on all tables whose update matters, as one optimizer updates them all.
+
+    A second one where there is another edit than the row-wise one to try.
+    """
+    meta = DENSE_EMBEDDING_UPDATE
     tables = [table for table in session.embeddings if table.trainable]
     if not tables:
-        return [
-            DENSE_EMBEDDING_UPDATE.finding(
-                "not-applicable", "The model has no trainable embedding table."
-            )
-        ]
+        return [meta.finding("not-applicable", "The model has no trainable embedding table.")]
     whole = [table for table in tables if table.update == "dense"]
     from_rows = [table for table in whole if table.gradient == "sparse"]
+    edit = row_wise_update(session, meta.id)
     if _matter(session, from_rows):
-        found = _update_finding(session, from_rows)
+        found = judged_by_compute(
+            meta,
+            session,
+            UPDATE_COMPUTE,
+            _update_advice(session, from_rows, edit),
+            _update_evidence(session, from_rows),
+            took_ms=parts_ms(session, from_rows, _UPDATE),
+            edit=edit,
+            untried=no_optimizer_edit(session),
+        )
         return [found, *_by_sgd(session, found, from_rows)]
     if _matter(session, whole):
-        return [_dense_gradient(whole[0])]
-    unknown = [table for table in large(tables) if table.update is None]
-    if unknown:
-        reason = unknown[0].missing or f"How {unknown[0].layer} is updated was not seen."
         return [
-            DENSE_EMBEDDING_UPDATE.finding(
-                "inconclusive", reason, evidence={"layer": unknown[0].layer}
+            meta.finding(
+                "informative",
+                f"The gradient of `{whole[0].layer}` itself is as large as the table, so no "
+                "optimizer can update its rows alone: a regulariser or a constraint over the "
+                "table, or a use of all of it, makes it so.",
+                evidence=_update_evidence(session, whole[:1]),
+                title="Give the embedding a gradient of rows alone",
             )
         ]
-    edit = row_wise_update(session, DENSE_EMBEDDING_UPDATE.id)
+    if unknown := _not_seen(meta, large(tables), lambda table: table.update is not None, "updated"):
+        return unknown
+    took = _took_percent(session, whole)
+    known: dict[str, Scalar] = {} if took is None else {"took_percent_of_step": took}
+    little = took is not None and took < OPERATION_SHARE.value
+    title = "Embedding tables that are updated as a whole are small"
+    if little:
+        title = "To update whole embedding tables takes little of the step"
     if from_rows and edit is not None:
-        return [_of_small(session, from_rows, edit)]
-    return [_pass(session, tables, whole)]
+        # Tried last: the tables are small, and only a trial tells what that means.
+        advice = _update_advice(session, from_rows, edit)
+        evidence = {**_update_evidence(session, from_rows), **known}
+        return [meta.finding("informative", advice, evidence=evidence, title=title, edit=edit)]
+    evidence = {"tables": len(tables), **known}
+    return [meta.finding("pass", evidence=evidence, title=title if whole else None)]
 
 
-def _matter(session: Session, whole: list[Embedding]) -> bool:
-    """Whether the tables that are updated as a whole are worth a word, all together."""
+def _matter(session: Session, whole: Sequence[Embedding]) -> bool:
+    """Return True if the tables that are updated as a whole are large, all together."""
     took = _took_percent(session, whole)
     least = COSTLY if took is not None and took >= OPERATION_SHARE.value else LARGE
     return sum(table.table_bytes for table in whole) >= least.value * 1e6
 
 
-def _took_percent(session: Session, whole: list[Embedding]) -> float | None:
-    return percent_of_step(session, parts_ms(session, whole, _PARTS))
+def _took_percent(session: Session, whole: Sequence[Embedding]) -> float | None:
+    return percent_of_step(session, parts_ms(session, whole, _UPDATE))
 
 
-def _of_small(session: Session, tables: list[Embedding], edit: Edit) -> Finding:
-    """Return what is tried last: the tables are small, and only a trial tells what that means."""
-    took = _took_percent(session, tables)
-    little = took is not None and took < OPERATION_SHARE.value
-    known: dict[str, Scalar] = {} if took is None else {"took_percent_of_step": took}
-    return DENSE_EMBEDDING_UPDATE.finding(
-        "informative",
-        _update_advice(session, tables, edit),
-        evidence={**_update_evidence(tables), **known},
-        title=_LITTLE if little else _SMALL,
-        edit=edit,
+def _update_evidence(session: Session, tables: Sequence[Embedding]) -> dict[str, Scalar]:
+    keras = keras_of(session)
+    return _evidence_of(
+        tables,
+        update_known_from="the traced step",
+        slot_bytes=sum(table.slot_bytes or 0 for table in tables),
+        copied_on_lookup=any(table.copied_on_lookup for table in tables),
+        device_compute_percent=computed_percent(session),
+        optimizer_arguments=", ".join(passing_arguments(keras)) or None if keras else None,
     )
 
 
-def _pass(session: Session, tables: list[Embedding], whole: list[Embedding]) -> Finding:
-    """It says so where small tables are updated as a whole."""
-    evidence: dict[str, Scalar] = {"tables": len(tables)}
-    if not whole:
-        return DENSE_EMBEDDING_UPDATE.finding("pass", "", evidence=evidence)
-    took = _took_percent(session, whole)
-    if took is not None:
-        evidence["took_percent_of_step"] = took
-    little = took is not None and took < OPERATION_SHARE.value
-    return DENSE_EMBEDDING_UPDATE.finding(
-        "pass", "", evidence=evidence, title=_LITTLE if little else _SMALL
-    )
-
-
-def _update_finding(session: Session, tables: list[Embedding]) -> Finding:
-    edit = row_wise_update(session, DENSE_EMBEDDING_UPDATE.id)
-    return judged_by_compute(
-        DENSE_EMBEDDING_UPDATE,
-        session,
-        UPDATE_COMPUTE,
-        _update_advice(session, tables, edit),
-        {
-            **_update_evidence(tables),
-            "device_compute_percent": computed_percent(session),
-            "optimizer_arguments": arguments_named(session),
-        },
-        took_ms=parts_ms(session, tables, _PARTS),
-        edit=edit,
-        untried=no_optimizer_edit(session),
-    )
-
-
-def _by_sgd(session: Session, found: Finding, tables: list[Embedding]) -> list[Finding]:
-    """The tables updated by SGD, where something else is tried before that."""
+def _by_sgd(session: Session, found: Finding, tables: Sequence[Embedding]) -> list[Finding]:
+    """Return the tables updated by SGD, where something else is tried before that."""
     edit = sgd_for_tables(session, f"{DENSE_EMBEDDING_UPDATE.id}:sgd")
     if found.edit is None or edit is None or found.edit.changes == edit.changes:
         return []
-    edit = replace(edit, instead_of=found.edit.id)
-    finding = DENSE_EMBEDDING_UPDATE.finding(
-        "informative",
-        f"Where a row-wise optimizer is not enough, update {_tables_by_sgd(tables)} SGD writes the "
-        "rows that are looked up and keeps no averages of them. What is learned differs more than "
-        "with a row-wise optimizer: rare rows take no longer steps than frequent ones, and their "
-        "learning rate has to be found anew.",
-        place=(found.file, found.line),
-        evidence=_update_evidence(tables),
-        title=_BY_SGD,
-        edit=edit,
-    )
-    return [finding]
-
-
-def _tables_by_sgd(tables: list[Embedding]) -> str:
-    return (
-        f"{names_of(tables)} by SGD without momentum, and all other variables by the optimizer "
-        "that they have."
-    )
-
-
-def _update_advice(session: Session, tables: list[Embedding], edit: Edit | None) -> str:
-    rows = sum(table.rows for table in tables)
-    instead, beside = _instead(session, tables, edit)
-    return (
-        f"{instead}{beside} {_optimizer(session)} passes over all {rows} rows of "
-        f"{names_of(tables)} in each step{_update_needed(tables)}.{_how(tables)}"
-    )
-
-
-def _instead(session: Session, tables: list[Embedding], edit: Edit | None) -> tuple[str, str]:
-    """What to write: what is tried, or where arguments alone make the passes, without which. And
-    what else does."""
-    loop = session.diagnosed_loop()
-    keras = loop.keras if loop else None
-    if keras is None:
-        # Of a loop of the script's own nobody knows by which rule it is to go on learning.
-        return _ROW_WISE_IN_A_LOOP, _SGD_TOO
-    without = to_drop(keras)
-    row_wise = ROW_WISE_OPTIMIZERS.get(_optimizer(session), "LazyAdam")
-    if edit is not None and edit.changes == (SetModel({"optimizer": "sgd_for_tables"}),):
-        untried = (
-            f"{without[:1].lower()}{without[1:]}"
-            if without is not None
-            else f"`pipediag.optimizers.{row_wise}`, which updates only the rows that are looked "
-            f"up; {no_row_wise(session)}.{to_add(keras)}"
+    return [
+        DENSE_EMBEDDING_UPDATE.finding(
+            "informative",
+            f"Where a row-wise optimizer is not enough, {_tables_by_sgd(tables)} SGD writes the "
+            "rows that are looked up and keeps no averages of them. What is learned differs more "
+            "than with a row-wise optimizer: rare rows take no longer steps than frequent ones, "
+            "and their learning rate has to be found anew.",
+            place=(found.file, found.line),
+            evidence=_update_evidence(session, tables),
+            title="Update embeddings alone by SGD",
+            edit=replace(edit, instead_of=found.edit.id),
         )
-        return f"Update {_tables_by_sgd(tables)}", f" Not tried: {untried}"
-    if without is not None:
-        return without, ""
+    ]
+
+
+def _tables_by_sgd(tables: Sequence[Embedding]) -> str:
     return (
-        f"Compile with `pipediag.optimizers.{row_wise}`, which updates only the rows that are "
-        "looked up.",
-        f"{_SGD_TOO}{to_add(keras)}",
+        f"update {_names_of(tables)} by SGD without momentum, and all other variables by the "
+        "optimizer that they have."
     )
 
 
-def _optimizer(session: Session) -> str:
-    loop = session.diagnosed_loop()
-    return (loop.keras.optimizer if loop and loop.keras else None) or "The optimizer"
-
-
-def _update_needed(tables: list[Embedding]) -> str:
-    """How many rows the batches looked up, where that is known of all."""
-    touched = [table.rows_touched_per_step for table in tables]
-    known = [one for one in touched if one is not None]
-    return f", of which it looks up {sum(known)}" if known and len(known) == len(touched) else ""
-
-
-def _how(tables: list[Embedding]) -> str:
-    """What the step makes of the size of the tables."""
-    made = sum(table.temporary_bytes or 0 for table in tables) / 1e6
-    if made < 1:
-        return ""
-    spread = any(table.gradient_spread for table in tables)
-    first = ", the spread gradient among them" if spread else ""
-    return f" The step makes {made:.0f} MB of tensors as large as the table{first}."
-
-
-def _dense_gradient(table: Embedding) -> Finding:
-    return DENSE_EMBEDDING_UPDATE.finding(
-        "informative",
-        f"The gradient of `{table.layer}` itself is as large as the table, so no optimizer can "
-        "update its rows alone: a regulariser or a constraint over the table, or a use of all of "
-        "it, makes it so.",
-        evidence=_update_evidence([table]),
-        title="The gradient of an embedding is as large as its table",
+def _update_advice(session: Session, tables: Sequence[Embedding], edit: Edit | None) -> str:
+    """Return what to write: what is tried, or the arguments to drop that alone make the passes."""
+    keras = keras_of(session)
+    own = (keras.optimizer if keras else None) or "The optimizer"
+    row_wise = f"`pipediag.optimizers.{ROW_WISE_OPTIMIZERS.get(own, 'LazyAdam')}`"
+    without = to_drop(keras) if keras is not None else None
+    if keras is None:
+        # By which rule a loop of the script's own is to go on learning, only its author knows.
+        how = (
+            "Make the optimizer of your loop a row-wise one, which updates only the rows that are "
+            f"looked up: `pipediag.optimizers` has such for the common rules of Keras.{_SGD_TOO}"
+        )
+    elif edit is not None and edit.changes == (SetModel({"optimizer": "sgd_for_tables"}),):
+        untried = (
+            f"{row_wise}, which updates only the rows that are looked up; {no_row_wise(session)}."
+            f"{to_add(keras)}"
+        )
+        if without is not None:
+            untried = f"{without[:1].lower()}{without[1:]}"
+        by_sgd = _tables_by_sgd(tables)
+        how = f"{by_sgd[:1].upper()}{by_sgd[1:]} Not tried: {untried}"
+    elif without is not None:
+        how = without
+    else:
+        how = (
+            f"Compile with {row_wise}, which updates only the rows that are looked up.{_SGD_TOO}"
+            f"{to_add(keras)}"
+        )
+    touched, made = _touched(tables), _made_mb(tables)
+    looks_up = "" if touched is None else f", of which it looks up {touched}"
+    makes = f" The step makes {made:.0f} MB of tensors as large as the table." if made >= 1 else ""
+    return (
+        f"{how} {own} passes over all {sum(table.rows for table in tables)} rows of "
+        f"{_names_of(tables)} in each step{looks_up}.{makes}"
     )
 
 
-def _update_evidence(tables: list[Embedding]) -> dict[str, Scalar]:
-    first = tables[0]
-    operations = {name for table in tables for name in table.whole_table_operations}
-    return {
-        "layer": first.layer,
-        "tables": len(tables),
-        "update_known_from": "the traced step",
-        "rows": sum(table.rows for table in tables),
-        "rows_touched_per_step": first.rows_touched_per_step if len(tables) == 1 else None,
-        "table_bytes": sum(table.table_bytes for table in tables),
-        "slot_bytes": sum(table.slot_bytes or 0 for table in tables),
-        "temporary_bytes": sum(table.temporary_bytes or 0 for table in tables),
-        "whole_table_operations": ", ".join(sorted(operations)),
-        "copied_on_lookup": any(table.copied_on_lookup for table in tables),
-    }
-
-
-TERMS_COMPUTE = Threshold(
-    "device compute",
-    30.0,
-    "% of the step",
-    "own choice: the passes are computed on the device, and below this even all of it gains "
-    "little; it counts where the profile does not tell them apart",
-)
-REGULARIZED_TABLE = Meta(
-    id="embedding-update",
+REGULARIZED_TABLE = replace(
+    DENSE_EMBEDDING_UPDATE,
     name="Regularised table",
-    title_failed="A regulariser or a constraint passes over a whole embedding table in every step",
+    title_failed="Regularise or constrain only the rows that are looked up",
     title_passed="Nothing is added to the loss or forced on the rows of a whole embedding table",
     why="A regulariser adds all rows to the loss, so that its gradient is as large as the table "
     "and no optimizer can update the batch's rows alone. A constraint changes all rows after each "
@@ -359,133 +318,86 @@ REGULARIZED_TABLE = Meta(
     edit="`activity_regularizer` in place of `embeddings_regularizer`; no constraint, or one on "
     "the vectors that are looked up.",
     cost="Rows are shrunk as often as they are looked up: another objective, to be tuned again.",
-    needs=("loop", "steps", "breakdown"),
-    thresholds=(LARGE, OPERATION_SHARE, TERMS_COMPUTE, INPUT_BOUND),
-    severity="warn",
-    effect_on_results="changes a hyper-parameter",
-    frees=("device_compute",),
-    tried_when_informing=True,
+    thresholds=(LARGE, OPERATION_SHARE, UPDATE_COMPUTE, INPUT_BOUND),
 )
 
 
 def check_regularized_table(session: Session) -> list[Finding]:
-    """One finding on all large tables that have one, as one edit takes it from them all."""
-    tables = [table for table in large(session.embeddings) if table.trainable]
+    """Return a finding on all large tables that have a term, as one edit takes it from them all."""
+    meta = REGULARIZED_TABLE
+    trained = [table for table in large(session.embeddings) if table.trainable]
+    if not trained:
+        return [meta.finding("not-applicable", "The model trains no large embedding table.")]
+    asked = [table for table in trained if table.regularizer or table.constraint]
+    if unread := _not_seen(meta, asked, lambda table: table.update is not None, "updated"):
+        return unread
+    tables = [table for table in asked if table.update == "dense"]
     if not tables:
-        return [
-            REGULARIZED_TABLE.finding(
-                "not-applicable", "The model trains no large embedding table."
-            )
-        ]
-    asked = [table for table in tables if table.regularizer or table.constraint]
-    unread = [table for table in asked if table.update is None]
-    if unread:
-        reason = unread[0].missing or f"How {unread[0].layer} is updated was not seen."
-        return [
-            REGULARIZED_TABLE.finding("inconclusive", reason, evidence={"layer": unread[0].layer})
-        ]
-    passed_over = [table for table in asked if table.update == "dense"]
-    if passed_over:
-        return [_terms_finding(session, passed_over)]
-    return [REGULARIZED_TABLE.finding("pass", "", evidence={"tables": len(tables)})]
+        return []
+    # Where the script gave the largest of those whose line is known its term.
+    made_at = ((one.file, one.line) for one in tables if one.file is not None)
+    return [
+        judged_by_compute(
+            meta,
+            session,
+            UPDATE_COMPUTE,
+            _terms_advice(session, tables),
+            _evidence_of(
+                tables,
+                regularizer=_classes(table.regularizer for table in tables) or None,
+                constraint=_classes(table.constraint for table in tables) or None,
+                device_compute_percent=computed_percent(session),
+            ),
+            took_ms=_terms_ms(session, tables),
+            edit=without_table_terms(session, f"{meta.id}:terms"),
+            place=next(((file, line) for file, line in made_at if line is not None), None),
+            untried=no_optimizer_edit(session),
+        )
+    ]
 
 
-def _terms_finding(session: Session, tables: list[Embedding]) -> Finding:
-    evidence = {**_terms_evidence(tables), "device_compute_percent": computed_percent(session)}
-    return judged_by_compute(
-        REGULARIZED_TABLE,
-        session,
-        TERMS_COMPUTE,
-        f"{_terms_advice(tables)}{_and_rows(session, tables)}",
-        evidence,
-        took_ms=_took_ms(session, tables),
-        edit=without_table_terms(session, f"{REGULARIZED_TABLE.id}:terms"),
-        place=_made_at(tables),
-        untried=no_optimizer_edit(session),
-    )
+def _terms_ms(session: Session, tables: Sequence[Embedding]) -> float | None:
+    """Return the time of a step that goes with the terms; None where one's is not known.
+
+    Without a regulariser, gradient and update may be the batch's rows'.
+    """
+    parts: list[float | None] = []
+    for table in tables:
+        goes: tuple[TablePart, ...] = ("regularizer", *(_UPDATE if table.regularizer else ()))
+        parts.append(parts_ms(session, [table], goes))
+    known = [one for one in parts if one is not None]
+    return sum(known) if len(known) == len(parts) else None
 
 
-def _made_at(tables: list[Embedding]) -> tuple[str, int] | None:
-    """Where the script gave the largest of those whose line is known its term."""
-    known = ((one.file, one.line) for one in tables if one.file is not None)
-    return next(((file, line) for file, line in known if line is not None), None)
-
-
-def _took_ms(session: Session, tables: list[Embedding]) -> float | None:
-    """Of a step, in what goes with them; None where one's was not told."""
-    told = [parts_ms(session, [table], _parts(table)) for table in tables]
-    known = [one for one in told if one is not None]
-    return sum(known) if len(known) == len(told) else None
-
-
-def _and_rows(session: Session, tables: list[Embedding]) -> str:
-    """What else is needed, as the optimizer passes over the tables, too."""
-    loop = session.diagnosed_loop()
-    if loop is None or loop.keras is None or not updates_whole_tables(loop.keras):
-        return ""
-    tried = no_row_wise(session) is None
-    row_wise = ROW_WISE_OPTIMIZERS.get(loop.keras.optimizer or "") if tried else None
-    by = f"`pipediag.optimizers.{row_wise}`" if row_wise else "SGD without momentum"
-    them, their = ("it", "its") if len(tables) == 1 else ("them", "their")
-    return f" {loop.keras.optimizer} passes over {them}, too: update {their} rows alone, by {by}."
-
-
-def _parts(table: Embedding) -> tuple[TablePart, ...]:
-    """What goes with it: without a regulariser, gradient and update may be the batch's rows'."""
-    return ("regularizer", "gradient", "update") if table.regularizer else ("regularizer",)
-
-
-def _terms_advice(tables: list[Embedding]) -> str:
+def _terms_advice(session: Session, tables: Sequence[Embedding]) -> str:
     said = []
     if regularized := [table for table in tables if table.regularizer]:
-        alone = len(regularized) == 1
         said.append(
-            f"Give {names_of(regularized)} `activity_regularizer` in place of "
-            "`embeddings_regularizer`, or neither. "
-            f"The latter ({_classes(one.regularizer for one in regularized)}) adds all "
-            f"{_rows(regularized)} rows to the loss, which makes "
-            f"{'the gradient' if alone else 'their gradients'} as large as the "
-            f"{'table' if alone else 'tables'}; the former takes the rows of the batch alone."
+            f"Give {_names_of(regularized)} `activity_regularizer` in place of "
+            "`embeddings_regularizer`, or neither. The latter "
+            f"({_classes(one.regularizer for one in regularized)}) adds all "
+            f"{sum(table.rows for table in regularized)} rows to the loss, which makes a gradient "
+            "as large as the table; the former takes the rows of the batch alone."
         )
     if constrained := [table for table in tables if table.constraint]:
         said.append(
             f"Leave `embeddings_constraint` ({_classes(one.constraint for one in constrained)}) of "
-            f"{names_of(constrained)} out, or hold the vectors to it that are looked up. It "
-            f"changes all {_rows(constrained)} rows after each update."
+            f"{_names_of(constrained)} out, or hold the vectors to it that are looked up. It "
+            f"changes all {sum(table.rows for table in constrained)} rows after each update."
         )
-    if made := sum(table.temporary_bytes or 0 for table in tables) / 1e6:
-        one = len(tables) == 1
-        said.append(
-            f"With {'its update' if one else 'their updates'}, the step makes {made:.0f} MB of "
-            f"tensors as large as the {'table' if one else 'tables'}."
-        )
+    if made := _made_mb(tables):
+        said.append(f"Each step makes {made:.0f} MB of tensors as large as the table.")
+    keras = keras_of(session)
+    if keras is not None and updates_whole_tables(keras):
+        tried = no_row_wise(session) is None
+        row_wise = ROW_WISE_OPTIMIZERS.get(keras.optimizer or "") if tried else None
+        by = f"`pipediag.optimizers.{row_wise}`" if row_wise else "SGD without momentum"
+        said.append(f"{keras.optimizer} passes over all rows, too: update rows alone, by {by}.")
     return " ".join(said)
 
 
 def _classes(names: Iterable[str | None]) -> str:
     return ", ".join(sorted({name for name in names if name}))
-
-
-def _rows(tables: list[Embedding]) -> int:
-    return sum(table.rows for table in tables)
-
-
-def _terms_evidence(tables: list[Embedding]) -> dict[str, Scalar]:
-    touched = [table.rows_touched_per_step for table in tables]
-    known = [one for one in touched if one is not None]
-    made = [table.temporary_bytes for table in tables if table.temporary_bytes is not None]
-    operations = {name for table in tables for name in table.whole_table_operations}
-    return {
-        "layer": ", ".join(table.layer for table in tables),
-        "tables": len(tables),
-        "regularizer": _classes(table.regularizer for table in tables) or None,
-        "constraint": _classes(table.constraint for table in tables) or None,
-        "rows": _rows(tables),
-        "rows_touched_per_step": sum(known) if len(known) == len(touched) else None,
-        "table_bytes": sum(table.table_bytes for table in tables),
-        "temporary_bytes": sum(made) if made else None,
-        "whole_table_operations": ", ".join(sorted(operations)),
-    }
 
 
 CPU_RATE = Threshold(
@@ -501,10 +413,10 @@ GPU_RATE = Threshold(
     "own choice: half of what the memory of an H200 moves, as a copy reads and writes; others take "
     "longer",
 )
-TABLE_COPIED_ON_LOOKUP = Meta(
-    id="embedding-update",
+TABLE_COPIED_ON_LOOKUP = replace(
+    DENSE_EMBEDDING_UPDATE,
     name="Table copied on lookup",
-    title_failed="A whole embedding table is copied before a few of its rows are looked up",
+    title_failed="Look rows up without a copy of the whole embedding table",
     title_passed="Lookups read the rows that they need",
     why="Once rows of a variable have been written in place, TensorFlow copies all of it wherever "
     "it is read as a tensor, and Keras' `Embedding` reads it so before it gathers. A layer of "
@@ -512,150 +424,103 @@ TABLE_COPIED_ON_LOOKUP = Meta(
     edit="A lookup in the variable itself, `tf.nn.embedding_lookup(self.embeddings.value, ids)`, "
     "or `jit_compile=True`.",
     cost="None for the lookup. XLA compiles once for each shape and rounds otherwise.",
-    needs=("loop", "steps", "breakdown"),
     thresholds=(LARGE, CPU_RATE, GPU_RATE, OPERATION_SHARE),
-    severity="warn",
     effect_on_results="same up to order or rounding",
-    frees=("device_compute",),
-    tried_when_informing=True,
 )
 
 
 def check_table_copied_on_lookup(session: Session) -> list[Finding]:
-    """One finding on all tables that are copied, as one edit mends them all."""
+    """Return a finding on all tables that are copied, as one edit is for them all."""
+    meta = TABLE_COPIED_ON_LOOKUP
     tables = large(session.embeddings)
     if not tables:
-        return [
-            TABLE_COPIED_ON_LOOKUP.finding(
-                "not-applicable", "The model has no large embedding table."
-            )
-        ]
-    moved = [table for table in tables if _bytes(table)]
-    if moved:
-        return [_copy_finding(session, moved)]
-    unknown = [table for table in tables if table.copied_bytes_per_step is None]
-    if unknown:
-        reason = unknown[0].missing or f"How {unknown[0].layer} is looked up was not seen."
-        return [
-            TABLE_COPIED_ON_LOOKUP.finding(
-                "inconclusive", reason, evidence={"layer": unknown[0].layer}
-            )
-        ]
-    return [TABLE_COPIED_ON_LOOKUP.finding("pass", "", evidence={"tables": len(tables)})]
+        return [meta.finding("not-applicable", "The model has no large embedding table.")]
+    moved = [table for table in tables if _moved_bytes(table)]
+    if not moved:
+        return _not_seen(
+            meta, tables, lambda table: table.copied_bytes_per_step is not None, "looked up"
+        )
+    return [_of_copies(session, moved)]
 
 
-def _bytes(table: Embedding) -> int:
+def _moved_bytes(table: Embedding) -> int:
     return (table.copied_bytes_per_step or 0) + _cast_bytes(table)
 
 
 def _cast_bytes(table: Embedding) -> int:
-    """What casts of the whole table read."""
+    """Return the bytes that casts of the whole table read."""
     return table.table_bytes * table.whole_table_operations.get("Cast", 0)
 
 
-def _copy_finding(session: Session, tables: list[Embedding]) -> Finding:
+def _of_copies(session: Session, tables: Sequence[Embedding]) -> Finding:
     took = parts_ms(session, tables, ("copy",))
     measured = percent_of_step(session, took)
-    percent = _percent(session, tables) if measured is None else measured
-    evidence = _copy_evidence(tables, percent)
+    percent = _estimated_percent(session, tables) if measured is None else measured
+    evidence = _evidence_of(
+        tables,
+        copied_bytes_per_step=sum(table.copied_bytes_per_step or 0 for table in tables),
+        cast_bytes_per_step=sum(_cast_bytes(table) for table in tables),
+        copy_percent_of_step=percent,
+    )
     if took is not None:
         evidence["copy_ms_per_step"] = took
-    about = "about " if measured is None else ""
+    edit = compiled_by_xla(session, f"{TABLE_COPIED_ON_LOOKUP.id}:copy")
+    if edit is not None:
+        rest = "XLA compiles the rest of the step, too, so that it may gain or lose more than that."
+        edit = replace(edit, caveat=f"{edit.caveat} {rest}")
+    finding = partial(TABLE_COPIED_ON_LOOKUP.finding, evidence=evidence, edit=edit)
     advice = _copy_advice(session, tables)
     if percent < OPERATION_SHARE.value:
-        return TABLE_COPIED_ON_LOOKUP.finding(
-            "informative",
-            f"{advice} Here that is {about}{percent:.1f} % of the step.",
-            evidence=evidence,
-            edit=_edit(session),
-        )
+        about = "about " if measured is None else ""
+        return finding("informative", f"{advice} Here that is {about}{percent:.1f} % of the step.")
     if all(table.update == "dense" for table in tables):
         first = "The update passes over the same tables more often: see to that first."
-        return TABLE_COPIED_ON_LOOKUP.finding(
-            "informative", f"{advice} {first}", evidence=evidence, edit=_edit(session)
-        )
+        return finding("informative", f"{advice} {first}")
     if waits := input_first(session):
-        return TABLE_COPIED_ON_LOOKUP.finding(
-            "informative", waits, evidence=evidence, edit=_edit(session)
-        )
+        return finding("informative", waits)
     loop = session.diagnosed_loop()
-    return TABLE_COPIED_ON_LOOKUP.finding(
+    return finding(
         "fail",
         advice,
         place=(loop.file, loop.line) if loop else None,
-        evidence=evidence,
         speedup_at_most=None if measured is None else at_most_without(session, measured),
-        edit=_edit(session),
         untried=NO_MODEL_EDIT,
     )
 
 
-def _percent(session: Session, tables: list[Embedding]) -> float:
-    """Of the step, at rates that a copy hardly surpasses, where the profile does not tell."""
-    took = sum(_bytes(table) / 1e6 / _rate(table) for table in tables)
+def _estimated_percent(session: Session, tables: Sequence[Embedding]) -> float:
+    """Return the share of the step at rates that a copy hardly surpasses."""
+    took = 0.0
+    for table in tables:
+        rate = GPU_RATE if "GPU" in (table.device or "") else CPU_RATE
+        took += _moved_bytes(table) / 1e6 / rate.value
     step = session.steps.mean_ms if session.steps else 0.0
     return min(100.0, 100.0 * took / step) if step else 0.0
 
 
-def _rate(table: Embedding) -> float:
-    return (GPU_RATE if "GPU" in (table.device or "") else CPU_RATE).value
-
-
-def _copy_advice(session: Session, tables: list[Embedding]) -> str:
-    cast = [table for table in tables if _cast_bytes(table)]
-    copied = [table for table in tables if table.copied_bytes_per_step]
+def _copy_advice(session: Session, tables: Sequence[Embedding]) -> str:
     said = []
-    if copied:
+    if copied := [table for table in tables if table.copied_bytes_per_step]:
         megabytes = sum(table.copied_bytes_per_step or 0 for table in copied) / 1e6
-        said.append(
-            f"{_through_the_variable(session)} Each step copies {megabytes:.0f} MB, all of "
-            f"{names_of(copied)}, to look up {_rows_of_lookup(copied)}: rows of a table that the "
-            "optimizer writes in place are looked up in a copy where the table is read as a tensor."
+        touched = _touched(copied)
+        rows = "the batch's rows" if touched is None else f"{touched} rows"
+        how = (
+            "Make an Embedding of your own whose `call` is "
+            "`tf.nn.embedding_lookup(self.embeddings.value, ids)`, which reads the rows alone, "
+            "with the same results; `jit_compile=True` takes the copy away too, up to rounding."
         )
-    if cast:
+        if keras_of(session) is None:
+            how = (
+                "Give `tf.nn.embedding_lookup` the variable itself, for a Keras one its `value`, "
+                "not a tensor made of it; the results are the same."
+            )
         said.append(
-            f"Look rows of {names_of(cast)} up first and cast these, not the whole table: where a "
+            f"{how} Each step copies {megabytes:.0f} MB, all of {_names_of(copied)}, to look up "
+            f"{rows}."
+        )
+    if cast := [table for table in tables if _cast_bytes(table)]:
+        said.append(
+            f"Look rows of {_names_of(cast)} up first and cast these, not the whole table: where a "
             "mixed policy casts it, make the weight with `autocast=False`."
         )
     return " ".join(said)
-
-
-def _rows_of_lookup(tables: list[Embedding]) -> str:
-    touched = [table.rows_touched_per_step for table in tables]
-    if any(one is None for one in touched):
-        return "the batch's rows"
-    return f"{sum(one or 0 for one in touched)} rows"
-
-
-def _through_the_variable(session: Session) -> str:
-    loop = session.diagnosed_loop()
-    if loop is None or loop.keras is None:
-        return (
-            "Give `tf.nn.embedding_lookup` the variable itself, for a Keras one its `value`, not a "
-            "tensor made of it; the results are the same."
-        )
-    return (
-        "Make an Embedding of your own whose `call` is "
-        "`tf.nn.embedding_lookup(self.embeddings.value, ids)`, which reads the rows alone, with "
-        "the same results; `jit_compile=True` takes the copy away too, up to rounding."
-    )
-
-
-def _edit(session: Session) -> Edit | None:
-    edit = compiled_by_xla(session, f"{TABLE_COPIED_ON_LOOKUP.id}:copy")
-    if edit is None:
-        return None
-    left_out = "XLA compiles the rest of the step, too, so that it may gain or lose more than that."
-    return replace(edit, caveat=f"{edit.caveat} {left_out}" if edit.caveat else left_out)
-
-
-def _copy_evidence(tables: list[Embedding], percent: float) -> dict[str, Scalar]:
-    return {
-        "layer": tables[0].layer,
-        "tables": len(tables),
-        "table_bytes": sum(table.table_bytes for table in tables),
-        "copied_bytes_per_step": sum(table.copied_bytes_per_step or 0 for table in tables),
-        "cast_bytes_per_step": sum(_cast_bytes(table) for table in tables),
-        "copy_percent_of_step": percent,
-        "rows_touched_per_step": tables[0].rows_touched_per_step if len(tables) == 1 else None,
-    }

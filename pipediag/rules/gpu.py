@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from statistics import fmean, median
 
 from pipediag.facts.devices import NO_ACCELERATOR, accelerators, full_name, percent_of_span, worst
@@ -17,7 +18,7 @@ from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.run import Environment
 from pipediag.session.trials import WORTHWHILE
-from pipediag.vocabulary import Framework, Policy, Scalar, SixteenBitPolicy
+from pipediag.vocabulary import Framework, Policy, SixteenBitPolicy
 
 _CAPABILITY = re.compile(r"compute capability (\d+)\.\d+")
 _NVIDIA = re.compile(r"NVIDIA|Tesla|Quadro|GeForce|TITAN|RTX", re.IGNORECASE)
@@ -35,7 +36,7 @@ _PCIE_GB_PER_S = {7: 12.0, 8: 24.0}
 
 
 def sixteen_bit_policy(model: str | None) -> Policy | None:
-    """The Keras policy that uses the tensor cores; `none` where it has none, None if not known.
+    """Return the Keras policy for the tensor cores; `none` without any, None if not known.
 
     Tensor cores from compute capability 7.0 on, as Keras' own check has it; bfloat16 from 8.0 on.
     """
@@ -48,7 +49,7 @@ def sixteen_bit_policy(model: str | None) -> Policy | None:
 
 
 def pcie_gb_per_s(model: str | None) -> float | None:
-    """What 16 lanes of the PCIe version that the model is made for carry in use, or None.
+    """Return what 16 lanes of the PCIe version that the model is made for carry in use, or None.
 
     About 80 % of the nominal rate: 12 GB/s for PCIe 3, 24 for 4, 50 for 5. The slot may give less.
     """
@@ -62,18 +63,17 @@ def _major(model: str | None) -> int | None:
     if model is None or _AMD.search(model):
         return None
     named = next((major for pattern, major in _GENERATIONS if pattern.search(model)), None)
-    if named is not None:
-        return named
     told = _CAPABILITY.search(model)
-    major = int(told.group(1)) if told else None
-    trusted = major is not None and (major < 9 or _NVIDIA.search(model) is not None)
-    return major if trusted else None
+    if named is not None or told is None:
+        return named
+    major = int(told.group(1))
+    return major if major < 9 or _NVIDIA.search(model) else None
 
 
 GPU_UNUSED = Meta(
     id="gpu-unused",
     name="Unused GPU",
-    title_failed="A GPU is installed, and TensorFlow does not see it",
+    title_failed="Let TensorFlow see the GPU",
     title_passed="TensorFlow sees the GPU",
     why="Everything else that is measured describes training on the CPU; it will look different "
     "once the GPU is used, so this comes before all other advice.",
@@ -87,22 +87,20 @@ GPU_UNUSED = Meta(
     subject="precondition",
     untried="TensorFlow can't gain a device while it runs.",
 )
-
 _HIDING = {"", "-1", "NoDevFiles", "none", "void"}
 _LIBRARY_MARKS = ("dlopen", "could not load dynamic library", "cannot open shared object", "libcu")
 _DRIVER_MARKS = ("cuinit", "could not find cuda drivers", "driver version is insufficient")
 
 
 def check_gpu_unused(session: Session) -> list[Finding]:
-    """One finding on the machine as a whole."""
+    """Return a finding on the machine as a whole."""
     environment = session.environment
     if not environment.gpu_installed:
         return [GPU_UNUSED.finding("not-applicable", "No GPU is installed in this machine.")]
     if environment.tensorflow is None:
         return [GPU_UNUSED.finding("not-applicable", "The script did not import TensorFlow.")]
-    gpus = [device for device in environment.devices if device.kind.upper() == "GPU"]
-    if gpus:
-        return [GPU_UNUSED.finding("pass", "", evidence={"gpus_used": len(gpus)})]
+    if any(device.kind.upper() == "GPU" for device in environment.devices):
+        return []
     return [
         GPU_UNUSED.finding(
             "fail",
@@ -148,10 +146,9 @@ def _unused_advice(environment: Environment) -> str:
 
 
 def _message(environment: Environment, marks: tuple[str, ...]) -> str | None:
-    for message in environment.framework_messages:
-        if any(mark in message.lower() for mark in marks):
-            return message.strip()
-    return None
+    messages = environment.framework_messages
+    marked = (one.strip() for one in messages if any(mark in one.lower() for mark in marks))
+    return next(marked, None)
 
 
 EXPOSED = Threshold(
@@ -177,7 +174,7 @@ SMALL_COPY = Threshold(
 EXPOSED_HOST_COPY = Meta(
     id="exposed-host-copy",
     name="Exposed copies from the host",
-    title_failed="The device waits while batches are copied to it",
+    title_failed="Copy batches to the device ahead of the step",
     title_passed="Copies to the device hide behind compute, or are short",
     why="A batch that is copied when its step begins makes the kernels wait; copied a step ahead "
     "it costs nothing. From pageable memory the driver copies twice and the host waits.",
@@ -193,7 +190,6 @@ EXPOSED_HOST_COPY = Meta(
     frees=("device_copy",),
     tried_when_informing=True,
 )
-
 _AHEAD: Mapping[Framework, str] = {
     "tensorflow": "end the pipeline with `.apply(tf.data.experimental.prefetch_to_device("
     '"/GPU:0"))`',
@@ -213,15 +209,14 @@ _PINNED: Mapping[Framework, str] = {
 def devices_exposed_host_copy(
     devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
 ) -> list[Finding]:
-    """One finding on the accelerator that waits longest for copies from the host."""
-    return _copy_check(devices, element_spec=None, framework=framework)
+    """Return a finding on the accelerator that waits longest for copies from the host."""
+    return _copy_check(devices, None, framework)
 
 
 def check_exposed_host_copy(session: Session) -> list[Finding]:
-    """The same, naming int64 where the loop's batches hold it."""
+    """Return the same, naming int64 where the loop's batches hold it."""
     loop = session.diagnosed_loop()
-    spec = loop.element_spec if loop else None
-    found = _copy_check(session.devices, element_spec=spec, framework="tensorflow")
+    found = _copy_check(session.devices, loop.element_spec if loop else None, "tensorflow")
     device = worst(accelerators(session.devices), _exposed_percent)
     edit = prefetched_to(session, device, EXPOSED_HOST_COPY.id) if device else None
     return [with_edit(EXPOSED_HOST_COPY, each, edit, UNTRIED) for each in found]
@@ -233,30 +228,37 @@ def _copy_check(
     device = worst(accelerators(devices), _exposed_percent)
     if device is None:
         return [EXPOSED_HOST_COPY.finding("not-applicable", NO_ACCELERATOR)]
-    copies = _from_host(device)
+    copies, percent = _from_host(device), _exposed_percent(device)
     if copies is None:
-        return [EXPOSED_HOST_COPY.finding("pass", "", evidence={"device": full_name(device)})]
-    evidence: dict[str, Scalar] = {
-        "device": full_name(device),
-        "exposed_percent_of_span": _exposed_percent(device),
-        "exposed_ms": copies.exposed_ms,
-        "copy_ms": copies.ms,
-        "copies": copies.count,
-        "bytes": copies.bytes,
-        "gb_per_s": copies.gb_per_s,
-        "pcie_gb_per_s": pcie_gb_per_s(device.model),
-        "blocked_in_copy_ms": device.causes_ms.get("copy", 0.0),
-    }
-    if _exposed_percent(device) < EXPOSED.value:
-        return [EXPOSED_HOST_COPY.finding("pass", "", evidence=evidence)]
-    if waits := input_first_on(device):
-        return [EXPOSED_HOST_COPY.finding("informative", waits, evidence=evidence)]
+        return [EXPOSED_HOST_COPY.finding("pass", evidence={"device": full_name(device)})]
+    finding = partial(
+        EXPOSED_HOST_COPY.finding,
+        evidence={
+            "device": full_name(device),
+            "exposed_percent_of_span": percent,
+            "exposed_ms": copies.exposed_ms,
+            "copy_ms": copies.ms,
+            "copies": copies.count,
+            "bytes": copies.bytes,
+            "gb_per_s": copies.gb_per_s,
+            "pcie_gb_per_s": pcie_gb_per_s(device.model),
+            "blocked_in_copy_ms": device.causes_ms.get("copy", 0.0),
+        },
+    )
+    waits = input_first_on(device)
+    if percent < EXPOSED.value or waits:
+        return [finding("pass") if percent < EXPOSED.value else finding("informative", waits or "")]
+    narrower = "Copy narrower types: `int32` ids, `uint8` images that the model casts."
+    if element_spec is not None and "int64" in element_spec:
+        narrower = "The batches hold int64: ids under 2^31 fit `tf.int32`, half the bytes."
+    hidden_ms = min(copies.exposed_ms, device.span_ms - copies.ms)
     return [
-        EXPOSED_HOST_COPY.finding(
+        finding(
             "fail",
-            _copy_advice(device, copies, element_spec, framework),
-            evidence=evidence,
-            speedup_at_most=_copy_at_most(device, copies),
+            f"{full_name(device)} computes nothing for {exact_time(copies.exposed_ms)} while "
+            f"batches are copied to it: {_AHEAD[framework]}, so that they are copied during the "
+            f"step before. {narrower}{_rate_sentence(device, copies, framework)}",
+            speedup_at_most=without_idle(device, max(0.0, hidden_ms)),
             untried=PROFILE_ALONE,
         )
     ]
@@ -269,22 +271,6 @@ def _from_host(device: DeviceActivity) -> DeviceCopies | None:
 def _exposed_percent(device: DeviceActivity) -> float:
     copies = _from_host(device)
     return percent_of_span(device, copies.exposed_ms if copies else 0.0)
-
-
-def _copy_advice(
-    device: DeviceActivity, copies: DeviceCopies, element_spec: str | None, framework: Framework
-) -> str:
-    ahead = (
-        f"{full_name(device)} computes nothing for {exact_time(copies.exposed_ms)} while batches "
-        f"are copied to it: {_AHEAD[framework]}, so that they are copied during the step before."
-    )
-    return f"{ahead} {_narrower(element_spec)}{_rate_sentence(device, copies, framework)}"
-
-
-def _narrower(element_spec: str | None) -> str:
-    if element_spec is not None and "int64" in element_spec:
-        return "The batches hold int64: ids under 2^31 fit `tf.int32`, half the bytes."
-    return "Copy narrower types: `int32` ids, `uint8` images that the model casts."
 
 
 def _rate_sentence(device: DeviceActivity, copies: DeviceCopies, framework: Framework) -> str:
@@ -305,11 +291,6 @@ def _rate_sentence(device: DeviceActivity, copies: DeviceCopies, framework: Fram
     )
 
 
-def _copy_at_most(device: DeviceActivity, copies: DeviceCopies) -> float | None:
-    hidden = min(copies.exposed_ms, device.span_ms - copies.ms)
-    return without_idle(device, max(0.0, hidden))
-
-
 MATMUL = Threshold(
     "matrix products and convolutions",
     20.0,
@@ -324,7 +305,7 @@ TENSOR_CORE = Threshold(
     "XProf advises mixed precision where under 10 % of compute is in 16 bits",
 )
 GAIN = Threshold(
-    "predicted speed-up",
+    "upper bound of products in half the time",
     1.05,
     "times",
     "own choice: results change, so the gain must be worth a validation",
@@ -332,8 +313,7 @@ GAIN = Threshold(
 MIXED_PRECISION = Meta(
     id="mixed-precision",
     name="Mixed precision",
-    title_failed="Matrix products take much of the time and leave the tensor cores idle",
-    title_informative="Matrix products leave the tensor cores idle",
+    title_failed="Compute matrix products in 16 bits",
     title_passed="Matrix products use tensor cores, or take little time",
     why="Tensor cores multiply 16-bit matrices several times as fast as the other cores multiply "
     "32-bit ones. TF32 counts as tensor cores too; Ampere and later use it for float32 by default.",
@@ -349,41 +329,30 @@ MIXED_PRECISION = Meta(
     tried_when_informing=True,
     untried=OWN_LOOP,
 )
-
 FACTOR = 2.0
-
-
-_SIXTEEN_BITS: Mapping[Framework, Mapping[SixteenBitPolicy, str]] = {
-    "tensorflow": {
-        "mixed_bfloat16": "`keras.mixed_precision.set_global_policy('mixed_bfloat16')` before the "
-        'model is built, with `dtype="float32"` for the last layer',
-        "mixed_float16": "`keras.mixed_precision.set_global_policy('mixed_float16')` before the "
-        'model is built, with `dtype="float32"` for the last layer (a loop of your own needs '
-        "LossScaleOptimizer)",
-    },
-    "jax": {
-        "mixed_bfloat16": "computing in `jnp.bfloat16` (`dtype=` of Flax' layers), with parameters "
-        "and the last softmax in float32",
-        "mixed_float16": "computing in `jnp.float16` (`dtype=` of Flax' layers), with parameters "
-        "and the last softmax in float32 and the loss scaled",
-    },
-    "pytorch": {
-        "mixed_bfloat16": '`torch.autocast("cuda", dtype=torch.bfloat16)` around the forward pass',
-        "mixed_float16": '`torch.autocast("cuda", dtype=torch.float16)` around the forward pass '
-        "with `torch.amp.GradScaler`",
-    },
+_SIXTEEN_BITS: Mapping[Framework, str] = {
+    "tensorflow": "`keras.mixed_precision.set_global_policy('{policy}')` before the model is "
+    'built, with `dtype="float32"` for the last layer{scaled}',
+    "jax": "computing in `jnp.{dtype}` (`dtype=` of Flax' layers), with parameters and the last "
+    "softmax in float32{scaled}",
+    "pytorch": '`torch.autocast("cuda", dtype=torch.{dtype})` around the forward pass{scaled}',
+}
+_SCALED: Mapping[Framework, str] = {
+    "tensorflow": " (a loop of your own needs LossScaleOptimizer)",
+    "jax": " and the loss scaled",
+    "pytorch": " with `torch.amp.GradScaler`",
 }
 
 
 def devices_mixed_precision(
     devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
 ) -> list[Finding]:
-    """One finding on the accelerator with the most time in products without tensor cores."""
+    """Return a finding on the accelerator with the most time in products without tensor cores."""
     return _precision_check(devices, framework, session=None)
 
 
 def check_mixed_precision(session: Session) -> list[Finding]:
-    """The same; a script that sets a policy for 16 bits is told about shapes instead."""
+    """Return the same; a script that sets a policy for 16 bits is told about shapes instead."""
     return _precision_check(session.devices, "tensorflow", session)
 
 
@@ -398,103 +367,67 @@ def _precision_check(
     if device is None:
         reason = "The profile does not tell which kernels are matrix products."
         return [MIXED_PRECISION.finding("inconclusive", reason)]
-    evidence = {
-        "device": full_name(device),
-        "model": device.model,
-        "matmul_percent_of_busy": _matmul_percent(device),
-        "matmul_ms": device.matmul_ms,
-        "tensor_core_ms": device.tensor_core_ms,
-        "tensor_core_percent_of_matmul": _tensor_core_percent(device),
-        "savable_percent_of_span": percent_of_span(device, _savable_ms(device)),
-        "idle_percent": device.idle_percent,
-        "policy": _policy(session),
-    }
-    at_most = _precision_at_most(device)
-    worth_trying = session is not None and (at_most or 0.0) >= WORTHWHILE
-    if not _matters(device) and not worth_trying:
-        return [MIXED_PRECISION.finding("pass", "", evidence=evidence)]
-    return [_weighed(device, evidence, framework, session)]
-
-
-def _policy(session: Session | None) -> str | None:
-    """What the script set; a profile alone does not say."""
-    return session.environment.mixed_precision if session is not None else None
-
-
-def _weighed(
-    device: DeviceActivity,
-    evidence: dict[str, Scalar],
-    framework: Framework,
-    session: Session | None,
-) -> Finding:
-    """The finding on a device whose products take long and use no tensor cores."""
+    products_ms, cores_ms = device.matmul_ms or 0.0, device.tensor_core_ms or 0.0
+    products = 100.0 * products_ms / device.busy_ms if device.busy_ms else 0.0
+    cores = 100.0 * cores_ms / products_ms if products_ms else 0.0
+    savable_ms = _plain_ms(device) * (1 - 1 / FACTOR)
+    policy = session.environment.mixed_precision if session is not None else None
+    finding = partial(
+        MIXED_PRECISION.finding,
+        evidence={
+            "device": full_name(device),
+            "model": device.model,
+            "matmul_percent_of_busy": products,
+            "matmul_ms": device.matmul_ms,
+            "tensor_core_ms": device.tensor_core_ms,
+            "tensor_core_percent_of_matmul": cores,
+            "savable_percent_of_span": percent_of_span(device, savable_ms),
+            "idle_percent": device.idle_percent,
+            "policy": policy,
+        },
+    )
+    at_most = without_idle(device, savable_ms)
+    matters = products >= MATMUL.value and cores < TENSOR_CORE.value
+    if not matters and (session is None or (at_most or 0.0) < WORTHWHILE):
+        return [finding("pass")]
     fitting = sixteen_bit_policy(device.model)
-    if fitting == "none":
-        reason = f"{device.model} has no tensor cores."
-        return MIXED_PRECISION.finding("not-applicable", reason, evidence=evidence)
-    if fitting is None:
-        reason = f"Whether {device.model or 'this device'} has tensor cores is not known."
-        return MIXED_PRECISION.finding("inconclusive", reason, evidence=evidence)
-    at_most, policy = _precision_at_most(device), _policy(session)
+    if fitting is None or fitting == "none":
+        unknown = f"Whether {device.model or 'this device'} has tensor cores is not known."
+        none = f"{device.model} has no tensor cores."
+        return [finding("not-applicable", none) if fitting else finding("inconclusive", unknown)]
     if policy is not None and policy.startswith("mixed_"):
-        return MIXED_PRECISION.finding("informative", _of_shapes(policy), evidence=evidence)
-    advice = _precision_advice(_SIXTEEN_BITS[framework][fitting])
+        shapes = (
+            f"The policy is {policy} already. Look for sizes that are no multiple of 8, and for "
+            "layers kept in float32: their products can't use the tensor cores."
+        )
+        return [finding("informative", shapes)]
     edit = None if session is None else in_sixteen_bits(session, MIXED_PRECISION.id, fitting)
     waits, little = input_first_on(device), at_most is not None and at_most < GAIN.value
-    if little:
-        advice = f"The device is idle {device.idle_percent:.0f} % of the time. {advice}"
-    if waits or little or not _matters(device):
-        return MIXED_PRECISION.finding("informative", waits or advice, evidence=evidence, edit=edit)
-    return MIXED_PRECISION.finding(
-        "fail",
-        advice,
-        evidence=evidence,
-        speedup_at_most=at_most,
-        edit=edit,
-        untried=PROFILE_ALONE if session is None else None,
-    )
+    idle = f"The device is idle {device.idle_percent:.0f} % of the time. " if little else ""
+    informs = waits or little or not matters
+    return [
+        finding(
+            "informative" if informs else "fail",
+            waits
+            or f"{idle}Try {_how(framework, fitting)}, and validate accuracy: products are rounded "
+            "to 16 bits. Sizes in multiples of 8 fit the tensor cores.",
+            speedup_at_most=at_most,
+            edit=edit,
+            untried=PROFILE_ALONE if session is None else None,
+        )
+    ]
 
 
-def _of_shapes(policy: str) -> str:
-    return (
-        f"The policy is {policy} already. Look for sizes that are no multiple of 8, and for "
-        "layers kept in float32: their products can't use the tensor cores."
-    )
-
-
-def _matters(device: DeviceActivity) -> bool:
-    return (
-        _matmul_percent(device) >= MATMUL.value and _tensor_core_percent(device) < TENSOR_CORE.value
-    )
-
-
-def _matmul_percent(device: DeviceActivity) -> float:
-    return 100.0 * (device.matmul_ms or 0.0) / device.busy_ms if device.busy_ms else 0.0
-
-
-def _tensor_core_percent(device: DeviceActivity) -> float:
-    return 100.0 * (device.tensor_core_ms or 0.0) / device.matmul_ms if device.matmul_ms else 0.0
+def _how(framework: Framework, policy: SixteenBitPolicy) -> str:
+    scaled = _SCALED[framework] if policy == "mixed_float16" else ""
+    dtype = policy.removeprefix("mixed_")
+    return _SIXTEEN_BITS[framework].format(policy=policy, dtype=dtype, scaled=scaled)
 
 
 def _plain_ms(device: DeviceActivity) -> float:
-    """Time in products without tensor cores; kernels that overlap can't exceed the busy time."""
+    """Return the time in products without tensor cores, at most the busy time."""
     plain = (device.matmul_ms or 0.0) - (device.tensor_core_ms or 0.0)
     return min(max(0.0, plain), device.busy_ms)
-
-
-def _savable_ms(device: DeviceActivity) -> float:
-    return _plain_ms(device) * (1 - 1 / FACTOR)
-
-
-def _precision_at_most(device: DeviceActivity) -> float | None:
-    return without_idle(device, _savable_ms(device))
-
-
-def _precision_advice(how: str) -> str:
-    return (
-        f"Try {how}, and validate accuracy: products are rounded to 16 bits. Sizes in multiples of "
-        "8 fit the tensor cores."
-    )
 
 
 WAITING = Threshold(
@@ -518,8 +451,7 @@ RATIO = Threshold(
 DEVICE_STRAGGLER = Meta(
     id="device-straggler",
     name="Straggling device",
-    title_failed="The other devices wait for one that takes longer",
-    title_informative="Devices wait for each other",
+    title_failed="Even out what the devices do, as all wait for the slowest",
     title_passed="No device keeps the others waiting",
     why="In synchronous training every step ends with a collective, and a collective ends when the "
     "last device joins it: the slowest one sets the pace of all.",
@@ -533,7 +465,6 @@ DEVICE_STRAGGLER = Meta(
     frees=("collective",),
     untried="A trial in this process can't change what each device gets.",
 )
-
 _REMEDIES = {
     "compute": "It computes longer: give each replica equal batches and lengths, and look for a "
     "throttled or shared GPU (`nvidia-smi -q -d PERFORMANCE`).",
@@ -545,7 +476,6 @@ _HOST_REMEDY = (
     "Its host keeps it waiting: compare CPU load, CPU affinity and callbacks of that worker (the "
     "chief often logs and saves alone)."
 )
-
 _ALL_TRAIN: Mapping[Framework, str] = {
     "tensorflow": "`tf.distribute.MirroredStrategy`",
     "jax": "A batch split over them (`jax.sharding.NamedSharding`)",
@@ -556,63 +486,60 @@ _ALL_TRAIN: Mapping[Framework, str] = {
 def devices_device_straggler(
     devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
 ) -> list[Finding]:
-    """One finding on the accelerator that waits least for the others."""
+    """Return a finding on the accelerator that waits least for the others."""
     gpus = accelerators(devices)
-    if not gpus:
-        return [DEVICE_STRAGGLER.finding("not-applicable", NO_ACCELERATOR)]
-    if len(gpus) == 1:
-        return [DEVICE_STRAGGLER.finding("not-applicable", "Only one accelerator took part.")]
+    if len(gpus) < 2:
+        reason = "Only one accelerator took part." if gpus else NO_ACCELERATOR
+        return [DEVICE_STRAGGLER.finding("not-applicable", reason)]
     slow = min(gpus, key=_waiting_percent)
     others = [device for device in gpus if device is not slow]
     waiting = fmean(_waiting_percent(device) for device in others)
     excess = median(_own_percent(slow) - _own_percent(device) for device in others)
-    evidence: dict[str, Scalar] = {
-        "device": full_name(slow),
-        "devices": len(gpus),
-        "others_wait_percent_of_span": waiting,
-        "device_waits_percent_of_span": _waiting_percent(slow),
-        "device_busy_percent": slow.busy_percent,
-        "others_median_busy_percent": median(device.busy_percent for device in others),
-        "modified_z_score": _modified_z(slow, gpus),
-        "works_longer_percent_of_span": excess,
-    }
-    if slow.host_late_ms is not None:
-        evidence["host_begins_steps_late_ms"] = slow.host_late_ms
+    score = _modified_z(slow, gpus)
+    late = {} if slow.host_late_ms is None else {"host_begins_steps_late_ms": slow.host_late_ms}
+    finding = partial(
+        DEVICE_STRAGGLER.finding,
+        evidence={
+            "device": full_name(slow),
+            "devices": len(gpus),
+            "others_wait_percent_of_span": waiting,
+            "device_waits_percent_of_span": _waiting_percent(slow),
+            "device_busy_percent": slow.busy_percent,
+            "others_median_busy_percent": median(device.busy_percent for device in others),
+            "modified_z_score": score,
+            "works_longer_percent_of_span": excess,
+            **late,
+        },
+    )
     if waiting < WAITING.value:
-        return [DEVICE_STRAGGLER.finding("pass", "", evidence=evidence)]
+        return [finding("pass")]
+    who = full_name(others[0]) if len(others) == 1 else "The others"
+    s = "s" if len(others) == 1 else ""
     if not any(device.collective_ms for device in gpus):
-        return [
-            DEVICE_STRAGGLER.finding(
-                "informative", _no_collective(slow, others, framework), evidence=evidence
-            )
-        ]
-    if not _stands_out(slow, others):
+        turns = (
+            f"{who} pause{s} while {full_name(slow)} works, and no collective ran: parts of one "
+            f"model that take turns, or devices that are not used. {_ALL_TRAIN[framework]} lets "
+            "all of them train."
+        )
+        return [finding("informative", turns)]
+    usual = median(_own_percent(device) for device in others)
+    by_ratio = _own_percent(slow) >= RATIO.value * usual
+    if not (by_ratio if score is None else score > Z_SCORE.value):
         advice = "They wait for each other alike: it is communication, and no single device."
-        return [DEVICE_STRAGGLER.finding("informative", advice, evidence=evidence)]
+        return [finding("informative", advice)]
     return [
-        DEVICE_STRAGGLER.finding(
+        finding(
             "fail",
-            f"{_waiters(others, 'wait')} {waiting:.0f} % of the time for {full_name(slow)}. "
+            f"{who} wait{s} {waiting:.0f} % of the time for {full_name(slow)}. "
             f"{_remedy(slow, others)}",
-            title=_title(slow, others),
-            evidence=evidence,
-            speedup_at_most=_straggler_at_most(excess),
+            speedup_at_most=round(100.0 / (100.0 - excess), 3) if excess < 100.0 else None,
         )
     ]
 
 
 def check_device_straggler(session: Session) -> list[Finding]:
-    """The same on the session's profile."""
+    """Return the same on the session's profile."""
     return devices_device_straggler(session.devices)
-
-
-def _waiters(others: Sequence[DeviceActivity], verb: str) -> str:
-    """Who waits, with the verb: a single device is called by its name."""
-    return f"{full_name(others[0])} {verb}s" if len(others) == 1 else f"The others {verb}"
-
-
-def _title(slow: DeviceActivity, others: Sequence[DeviceActivity]) -> str | None:
-    return f"{_waiters(others, 'wait')} for {full_name(slow)}" if len(others) == 1 else None
 
 
 def _waiting_percent(device: DeviceActivity) -> float:
@@ -625,7 +552,7 @@ def _own_percent(device: DeviceActivity) -> float:
 
 
 def _modified_z(slow: DeviceActivity, gpus: Sequence[DeviceActivity]) -> float | None:
-    """None with two devices, or where more than half are exactly alike."""
+    """Return the score; None with two devices, or where more than half are exactly alike."""
     own = [_own_percent(device) for device in gpus]
     middle = median(own)
     spread = median(abs(each - middle) for each in own)
@@ -634,26 +561,14 @@ def _modified_z(slow: DeviceActivity, gpus: Sequence[DeviceActivity]) -> float |
     return 0.6745 * (_own_percent(slow) - middle) / spread
 
 
-def _stands_out(slow: DeviceActivity, others: Sequence[DeviceActivity]) -> bool:
-    score = _modified_z(slow, [slow, *others])
-    if score is not None:
-        return score > Z_SCORE.value
-    usual = median(_own_percent(device) for device in others)
-    return _own_percent(slow) >= RATIO.value * usual
-
-
 def _parts(device: DeviceActivity) -> dict[str, float]:
-    """Percent of the span by what the device did while it did not wait for others."""
-    parts = {
-        cause: percent_of_span(device, ms)
-        for cause, ms in device.causes_ms.items()
-        if cause != "collective"
-    }
+    """Return the percent of the span by what the device did while it did not wait for others."""
+    parts = {cause: percent_of_span(device, ms) for cause, ms in device.causes_ms.items()}
+    parts.pop("collective", None)
     copies = percent_of_span(device, device.exposed_copy_ms)
     parts["copy"] = parts.get("copy", 0.0) + copies
     waiting = percent_of_span(device, device.exposed_collective_ms)
-    parts["compute"] = device.busy_percent - waiting - copies
-    return parts
+    return {**parts, "compute": device.busy_percent - waiting - copies}
 
 
 def _remedy(slow: DeviceActivity, others: Sequence[DeviceActivity]) -> str:
@@ -663,19 +578,3 @@ def _remedy(slow: DeviceActivity, others: Sequence[DeviceActivity]) -> str:
         for part, percent in _parts(slow).items()
     }
     return _REMEDIES.get(max(longer, key=lambda part: longer[part]), _HOST_REMEDY)
-
-
-def _no_collective(
-    slow: DeviceActivity, others: Sequence[DeviceActivity], framework: Framework
-) -> str:
-    return (
-        f"{_waiters(others, 'pause')} while {full_name(slow)} works, and no collective ran: parts "
-        "of one model that take turns, or devices that are not used. "
-        f"{_ALL_TRAIN[framework]} lets all of them train."
-    )
-
-
-def _straggler_at_most(excess: float) -> float | None:
-    if excess >= 100.0:
-        return None
-    return round(100.0 / (100.0 - excess), 3)

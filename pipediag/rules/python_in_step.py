@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from pathlib import PurePath
 
 import numpy as np
@@ -18,14 +18,14 @@ from pipediag.facts.python_callables import (
 )
 from pipediag.facts.step import FREED_BY_FEWER_CALLS, class_ms, class_percent, most_percent
 from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta, Place
+from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit, SkipCallback
 from pipediag.session.findings import Finding
 from pipediag.session.host import HotLine
 from pipediag.session.loops import Callback, NestedCall
 from pipediag.session.model import Session
 from pipediag.session.steps import Steps
-from pipediag.vocabulary import Scalar, StepClass
+from pipediag.vocabulary import StepClass
 
 CALLBACK_SHARE = Threshold(
     "time in the callback",
@@ -36,7 +36,7 @@ CALLBACK_SHARE = Threshold(
 BATCH_CALLBACK = Meta(
     id="python-in-step",
     name="Per-batch callback",
-    title_failed="A callback takes a relevant part of every step",
+    title_failed="Run the callback less often than in every step",
     title_passed="No callback takes a relevant part of the step",
     why="Keras waits for the device after every batch and then runs each callback; nothing else "
     "runs meanwhile.",
@@ -49,7 +49,6 @@ BATCH_CALLBACK = Meta(
     frees=("python", "device_wait"),
     tried_when_informing=True,
 )
-
 CAVEAT = (
     "The callback's batch hooks were left out altogether: to work at every hundredth batch gets "
     "near that, and only you know whether you need it at each."
@@ -57,66 +56,52 @@ CAVEAT = (
 
 
 def check_batch_callback(session: Session) -> list[Finding]:
-    """One finding for each callback with per-batch methods."""
+    """Return a finding on each callback with per-batch methods."""
     per_batch = per_batch_callbacks(session)
     if not per_batch:
         return [BATCH_CALLBACK.finding("not-applicable", "No callback works after every batch.")]
     if session.host is None:
         reason = session.host_missing or "The Python stacks were not sampled."
         return [BATCH_CALLBACK.finding("inconclusive", reason)]
-    return [_callback_finding(session, callback) for callback in per_batch]
+    return [_of_callback(session, callback) for callback in per_batch]
 
 
-def _callback_finding(session: Session, callback: Callback) -> Finding:
-    lines = lines_of(session, callback)
-    percent = callback_percent(session, callback)
-    hottest = max(lines, key=lambda line: line.percent, default=None)
-    evidence: dict[str, Scalar] = {
-        "callback": callback.name,
-        "callback_percent_of_step": percent,
-        "callback_percent_of_samples": sampled_percent(session, callback),
-        "python_percent_of_step": class_percent(session, ["python"]) if session.breakdown else None,
-    }
-    place: Place = (callback.file, callback.line)
+def _of_callback(session: Session, callback: Callback) -> Finding:
+    percent, waits = callback_percent(session, callback), input_first(session)
+    hottest = max(lines_of(session, callback), key=lambda line: line.percent, default=None)
+    finding = partial(
+        BATCH_CALLBACK.finding,
+        place=(callback.file, callback.line),
+        evidence={
+            "callback": callback.name,
+            "callback_percent_of_step": percent,
+            "callback_percent_of_samples": sampled_percent(session, callback),
+            "python_percent_of_step": class_percent(session, ["python"])
+            if session.breakdown
+            else None,
+        },
+        edit=Edit(
+            id=f"{BATCH_CALLBACK.id}:{callback.name}:{callback.line}",
+            label=f"the batch hooks of {callback.name} left out",
+            changes=(SkipCallback(callback.name, callback.file, callback.line),),
+            caveat=CAVEAT,
+        ),
+    )
     if percent < CALLBACK_SHARE.value:
-        return BATCH_CALLBACK.finding("pass", "", place=place, evidence=evidence)
-    if waits := input_first(session):
-        return BATCH_CALLBACK.finding(
-            "informative", waits, place=place, evidence=evidence, edit=_left_out(callback)
-        )
-    hooks = ", ".join(callback.batch_hooks)
-    return BATCH_CALLBACK.finding(
-        "fail",
-        f"{callback.name} ({hooks}) runs for {percent:.0f} % of the time: work only when `batch % "
-        f"100 == 0`, or once in `on_epoch_end`.{_where(hottest)}",
-        place=place,
-        evidence=evidence,
-        speedup_at_most=_callback_at_most(session, percent),
-        edit=_left_out(callback),
-    )
-
-
-def _left_out(callback: Callback) -> Edit:
-    """The steps without it; a script that goes on has none of its callbacks called for a trial."""
-    return Edit(
-        id=f"{BATCH_CALLBACK.id}:{callback.name}:{callback.line}",
-        label=f"the batch hooks of {callback.name} left out",
-        changes=(SkipCallback(callback.name, callback.file, callback.line),),
-        caveat=CAVEAT,
-    )
-
-
-def _where(hottest: HotLine | None) -> str:
-    return f" Its hottest line is {PurePath(hottest.file).name}:{hottest.line}." if hottest else ""
-
-
-def _callback_at_most(session: Session, percent: float) -> float | None:
-    """Return the bound without the callback and what was seen to get shorter with it: results that
-    are read for it after each batch, and compute where both share the CPUs."""
+        return finding("pass")
+    if waits:
+        return finding("informative", waits)
+    # Results that are read for it get shorter too, and compute where both share the CPUs.
     classes: list[StepClass] = [*FREED_BY_FEWER_CALLS]
     if not on_accelerator(session.environment.devices):
         classes.append("device_compute")
-    return bound(100.0, max(percent, most_percent(session, classes)))
+    where = f" Its hottest line is {_place(hottest)}." if hottest else ""
+    return finding(
+        "fail",
+        f"{callback.name} ({', '.join(callback.batch_hooks)}) runs for {percent:.0f} % of the "
+        f"time: work only when `batch % 100 == 0`, or once in `on_epoch_end`.{where}",
+        speedup_at_most=bound(100.0, max(percent, most_percent(session, classes))),
+    )
 
 
 PYTHON = Threshold(
@@ -148,12 +133,12 @@ SEEN = Threshold(
     1.0,
     "% of the stack samples",
     "own choice: some, for a place. A sampler meets such a line far more rarely than it runs, as "
-    "it has to wait for the interpreter lock meanwhile: 2 and 18 % of one that was half of a step",
+    "it has to wait for the GIL: 2 and 18 % of one that was half of a step",
 )
 OWN_PYTHON = Meta(
     id="python-in-step",
     name="Own Python in each step",
-    title_failed="Python takes a relevant part of every step",
+    title_failed="Run Python less often than in every step",
     title_passed="Python takes little of the step",
     why="What a loop does with each batch on the host (a metric over all that was seen so far, "
     "lists of values, logging) keeps the device waiting for the next call.",
@@ -175,45 +160,44 @@ _MOST_NAMED = 3
 
 
 def check_own_python(session: Session) -> list[Finding]:
-    """One finding on the diagnosed loop."""
-    loop, host = session.diagnosed_loop(), session.host
+    """Return a finding on the diagnosed loop."""
+    loop, host, steps = session.diagnosed_loop(), session.host, session.steps
     assert loop is not None
     assert host is not None
+    assert steps is not None
     if loop.kind == "keras" or not loop.step_functions:
-        reason = "The loop is Keras' own, or its steps run eagerly, which another rule looks at."
+        reason = "The loop is Keras' own, or its steps run eagerly, which another rule covers."
         return [OWN_PYTHON.finding("not-applicable", reason)]
-    lines = sorted(
-        (line for line in host.hot_python if line.thread == "main"), key=lambda one: -one.percent
-    )
-    seen, percent = sum(line.percent for line in lines), class_percent(session, ["python"])
-    evidence: dict[str, Scalar] = {
-        "python_percent": percent,
-        "own_lines_percent": seen,
-    }
-    ms = class_ms(session, ["python"])
-    if not _matters(percent, ms):
-        return [OWN_PYTHON.finding("pass", "", place=(loop.file, loop.line), evidence=evidence)]
+    lines = [line for line in host.hot_python if line.thread == "main"]
+    lines.sort(key=lambda line: -line.percent)
+    seen = sum(line.percent for line in lines)
+    percent, ms = class_percent(session, ["python"]), class_ms(session, ["python"])
+    evidence = {"python_percent": percent, "own_lines_percent": seen}
+    finding = partial(OWN_PYTHON.finding, evidence=evidence)
+    of_short = percent >= PYTHON.value and ms >= PYTHON_MS.value
+    if not of_short and (percent < LONG.value or ms < LONG_MS.value):
+        return [finding("pass", place=(loop.file, loop.line))]
+    takes = f"Python takes {percent:.0f} % of each step ({exact_time(ms)})"
     if seen < SEEN.value:
         nowhere = (
-            f"Python takes {percent:.0f} % of each step ({exact_time(ms)}). The stack samples met "
-            "next to no line of the script's own in it: which Python it is, they don't tell."
+            f"{takes}. The stack samples met next to no line of the script's own in it: which "
+            "Python it is, they don't tell."
         )
-        return [
-            OWN_PYTHON.finding(
-                "informative", nowhere, place=(loop.file, loop.line), evidence=evidence
-            )
-        ]
+        return [finding("informative", nowhere, place=(loop.file, loop.line))]
     place = (lines[0].file, lines[0].line)
     if waits := input_first(session):
-        return [OWN_PYTHON.finding("informative", waits, place=place, evidence=evidence)]
-    assert session.steps is not None
+        return [finding("informative", waits, place=place)]
+    named = list(dict.fromkeys(_with_function(line) for line in lines))[:_MOST_NAMED]
+    where = " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+    short_ms = float(np.percentile(steps.samples_ms, 5))
     return [
-        OWN_PYTHON.finding(
+        finding(
             "fail",
-            _advice(lines, percent, ms, session.steps),
+            f"{takes}, by the profile. Of the script's own lines, stack samples met {where} most "
+            "often: do that every hundredth step or once an epoch, or keep sums in tensors."
+            f"{_growth(steps)}",
             place=place,
-            evidence=evidence,
-            speedup_at_most=_own_at_most(session.steps, percent),
+            speedup_at_most=max(bound(100.0, percent) or 1.0, steps.mean_ms / short_ms),
         )
     ]
 
@@ -225,36 +209,17 @@ def takes_the_steps(session: Session) -> bool:
     return any(finding.status == "fail" for finding in check_own_python(session))
 
 
-def _matters(percent: float, ms: float) -> bool:
-    of_short = percent >= PYTHON.value and ms >= PYTHON_MS.value
-    return of_short or (percent >= LONG.value and ms >= LONG_MS.value)
-
-
-def _own_at_most(steps: Steps, percent: float) -> float:
-    short_ms = float(np.percentile(steps.samples_ms, 5))
-    return max(bound(100.0, percent) or 1.0, steps.mean_ms / short_ms)
-
-
-def _advice(lines: Sequence[HotLine], percent: float, ms: float, steps: Steps) -> str:
-    return (
-        f"Python takes {percent:.0f} % of each step ({exact_time(ms)}), by the profile. Of the "
-        f"script's own lines, stack samples met {_named(lines)} most often: do that every "
-        f"hundredth step or once an epoch, or keep sums in tensors.{_growth(steps)}"
-    )
-
-
-def _named(lines: Sequence[HotLine]) -> str:
-    places = list(dict.fromkeys(_place(line) for line in lines))[:_MOST_NAMED]
-    return places[0] if len(places) == 1 else f"{', '.join(places[:-1])} and {places[-1]}"
-
-
 def _place(line: HotLine) -> str:
-    at = f"{PurePath(line.file).name}:{line.line}"
+    return f"{PurePath(line.file).name}:{line.line}"
+
+
+def _with_function(line: HotLine) -> str:
+    at = _place(line)
     return at if line.function == "<module>" else f"{at} (`{line.function}`)"
 
 
 def _growth(steps: Steps) -> str:
-    """Steps that grow within an epoch work through all that was gathered so far."""
+    """Return that steps grow within an epoch: they work through all that was gathered so far."""
     samples = np.asarray(steps.samples_ms)
     if steps.seams or len(samples) < _FEWEST_STEPS:
         return ""
@@ -277,7 +242,7 @@ SHARE = Threshold(
 PREDICT_IN_STEP = Meta(
     id="predict-in-step",
     name="Predict in the step",
-    title_failed="`predict` is called in each step, which makes a dataset and a loop for one batch",
+    title_failed="Call the model itself instead of `predict` in each step",
     title_passed="What the step predicts takes little of it",
     why="`predict` is made for whole data sets: each call makes a tf.data pipeline, an iterator "
     "and callbacks, which for one batch take longer than the model.",
@@ -290,40 +255,35 @@ PREDICT_IN_STEP = Meta(
     frees=("compile", "dispatch", "python"),
     untried="It needs the call changed in your code.",
 )
-_NOTHING_LEFT = 99.0
 
 
 def check_predict_in_step(session: Session) -> list[Finding]:
-    """One finding for each place that predicts in the steps of the diagnosed loop."""
+    """Return a finding on each place that predicts in the steps of the diagnosed loop."""
     loop = session.diagnosed_loop()
     assert loop is not None
     if not loop.nested:
         return [PREDICT_IN_STEP.finding("not-applicable", "No step calls `predict` or `evaluate`.")]
-    return [_predict_finding(call) for call in sorted(loop.nested, key=lambda call: -call.percent)]
+    return [_of_call(call) for call in sorted(loop.nested, key=lambda call: -call.percent)]
 
 
-def _predict_finding(call: NestedCall) -> Finding:
-    place = (call.file, call.line)
-    evidence = {"took_percent_of_step": call.percent, "ms_per_call": call.ms}
-    if call.percent < SHARE.value:
-        return PREDICT_IN_STEP.finding("pass", "", place=place, evidence=evidence)
-    at, took = f" at line {call.line}" if call.line else "", exact_time(call.ms)
+def _of_call(call: NestedCall) -> Finding:
+    at = f" at line {call.line}" if call.line else ""
+    takes = f"takes {call.percent:.0f} % of each step ({exact_time(call.ms)} a call)"
     advice = (
         f"Call the model itself in place of `{call.what}`{at}: `model(x, training=False)` where a "
-        "tensor will do, or `model.predict_on_batch(x)`. It takes "
-        f"{call.percent:.0f} % of each step ({took} a call), most of it for making a dataset and "
-        "an iterator of one batch."
+        f"tensor will do, or `model.predict_on_batch(x)`. It {takes}, most of it for making a "
+        "dataset and an iterator of one batch."
     )
     if call.what == "evaluate":
         advice = (
-            f"`evaluate`{at} takes {call.percent:.0f} % of each step ({took} a call): "
-            "evaluate every so many steps, or call `model.test_on_batch(x, y)`."
+            f"`evaluate`{at} {takes}: evaluate every so many steps, or call "
+            "`model.test_on_batch(x, y)`."
         )
-    most = min(call.percent, _NOTHING_LEFT)
+    fails = call.percent >= SHARE.value
     return PREDICT_IN_STEP.finding(
-        "fail",
-        advice,
-        place=place,
-        evidence=evidence,
-        speedup_at_most=100.0 / (100.0 - most),
+        "fail" if fails else "pass",
+        advice if fails else "",
+        place=(call.file, call.line),
+        evidence={"took_percent_of_step": call.percent, "ms_per_call": call.ms},
+        speedup_at_most=100.0 / (100.0 - min(call.percent, 99.0)),
     )

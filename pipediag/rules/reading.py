@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import (
@@ -14,9 +16,8 @@ from pipediag.facts.pipeline import (
     uses,
 )
 from pipediag.facts.python_callables import python_calls, python_evidence
-from pipediag.facts.step import class_ms
-from pipediag.rules.bounds import less_input, parallel
-from pipediag.rules.parallel_calls import WAITING_CALLS
+from pipediag.rules.bounds import less_input, parallel, uncounted_wait_ms
+from pipediag.rules.maps import ON_THREADS, WAITING_CALLS
 from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta
 from pipediag.session.edits import AUTOTUNE, Change, Edit, Replace, SetOptions, SetParameters
@@ -25,15 +26,17 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import OPENS_FILES, READERS
 
+MOST_AT_ONCE = 16
+
 
 def opens_in_turn(outer: Operation) -> bool:
-    """Whether the operation reads from one of the datasets that its function makes at a time."""
+    """Return True if the operation reads from one of its function's datasets at a time."""
     calls = outer.parameters.get("num_parallel_calls")
     return outer.kind == "flat_map" or (outer.kind == "interleave" and calls in (None, 1))
 
 
 def opened_at_once(outer: Operation, count: int, calls: int, sources: str) -> tuple[Change, str]:
-    """What makes it read from several, and that in a few words.
+    """Return what makes it read from several, and that in a few words.
 
     Args:
         outer: an operation that opens in turn.
@@ -55,11 +58,8 @@ def opened_at_once(outer: Operation, count: int, calls: int, sources: str) -> tu
     return change, f"{said} on the {place_name(outer)}"
 
 
-MOST_FILES = 16
-
-
 def read_in_turn(session: Session, reader: Operation) -> bool:
-    """Whether it reads one of several files at a time."""
+    """Return True if the reader reads one of several files at a time."""
     outer = session.operation(reader.inside_function_of)
     if outer is not None:
         return opens_in_turn(outer)
@@ -68,22 +68,21 @@ def read_in_turn(session: Session, reader: Operation) -> bool:
     return several and reader.parameters.get("num_parallel_reads") in (None, 1)
 
 
-def how_many(session: Session) -> int:
-    """Files that are open at once where one was."""
-    return max(2, min(MOST_FILES, int(cpus(session))))
+def _as_many_as_cpus(session: Session) -> int:
+    return max(2, min(MOST_AT_ONCE, int(cpus(session))))
 
 
 def files_at_once(
     session: Session, reader: Operation, rule: str, *, whole_epoch: bool = False
 ) -> Edit:
-    """Several files at once: by the reader itself, or by the operation that opens them."""
+    """Return several files at once: by the reader itself, or by the operation that opens them."""
     change: Change
     outer = session.operation(reader.inside_function_of)
     if outer is None:
         change = SetParameters(reader.id, {"num_parallel_reads": AUTOTUNE})
         label = f"num_parallel_reads=AUTOTUNE on the {place_name(reader)}"
     else:
-        change, label = opened_at_once(outer, how_many(session), AUTOTUNE, "files")
+        change, label = opened_at_once(outer, _as_many_as_cpus(session), AUTOTUNE, "files")
     return Edit(
         id=f"{rule}:{reader.id}",
         label=label,
@@ -102,7 +101,7 @@ FROM_DISK = Threshold(
 SEQUENTIAL_FILES = Meta(
     id="sequential-files",
     name="Sequential file reading",
-    title_failed="Files are read one after the other, and reading is what the step waits for",
+    title_failed="Read several files at once",
     title_passed="File reading does not hold the step up",
     why="One reader waits for one file at a time. From a slow disk or a network several waits can "
     "overlap; from the page cache there is nothing to wait for, and interleaving local warm files "
@@ -121,58 +120,60 @@ SEQUENTIAL_FILES = Meta(
 
 
 def check_sequential_files(session: Session) -> list[Finding]:
-    """One finding for each sequential reader."""
+    """Return a finding on each sequential reader."""
     readers = operations(session, *READERS)
     if not readers:
-        return [
-            SEQUENTIAL_FILES.finding("not-applicable", "The pipeline reads no files with a reader.")
-        ]
-    sequential = [op for op in readers if read_in_turn(session, op)]
-    if not sequential:
-        return [SEQUENTIAL_FILES.finding("pass", "")]
-    return [_finding(session, op) for op in sequential]
+        reason = "The pipeline reads no files with a reader."
+        return [SEQUENTIAL_FILES.finding("not-applicable", reason)]
+    return [_of_reader(session, op) for op in readers if read_in_turn(session, op)]
 
 
-def _finding(session: Session, op: Operation) -> Finding:
+def _of_reader(session: Session, op: Operation) -> Finding:
     outer = session.operation(op.inside_function_of)
-    costs = op if _maps_too(session, outer) else costlier(session, op, outer)
-    delay = _delay_ms(session, costs)
-    weight = weigh(session, costs, delay)
-    disk = _disk_percent(session, costs)
+    maps = operations(session, "map")
+    # The cost of an outer function that also maps is not that of reading.
+    maps_too = outer is not None and any(one.inside_function_of == outer.id for one in maps)
+    costs = op if maps_too else costlier(session, op, outer)
+    delay = delay_ms(session, costs)
+    if delay is not None:
+        # tf.data forgets the iterators of files that have ended, with what they cost: the input
+        # wait that no operation explains is theirs.
+        delay += uncounted_wait_ms(session)
+    weight, disk = weigh(session, costs, delay), _disk_percent(session, costs)
     packed = op.parameters.get("compression_type") not in (None, "")
-    evidence = {
-        **weight.evidence,
-        "file_count": op.parameters.get("file_count"),
-        "from_disk_percent": disk,
-        "io_wait_percent": session.host.io_wait_percent if session.host else None,
-        "compressed": packed,
-    }
+    finding = partial(
+        SEQUENTIAL_FILES.finding,
+        op=op,
+        evidence={
+            **weight.evidence,
+            "file_count": op.parameters.get("file_count"),
+            "from_disk_percent": disk,
+            "io_wait_percent": session.host.io_wait_percent if session.host else None,
+            "compressed": packed,
+        },
+    )
+    if weight.status not in ("fail", "inconclusive"):
+        return finding(weight.status, weight.sentence)
+    edit = files_at_once(session, op, SEQUENTIAL_FILES.id)
     if weight.status == "inconclusive":
         # The step waits for input, and only what reading takes of that is not known.
-        edit = files_at_once(session, op, SEQUENTIAL_FILES.id)
         said = f"{weight.sentence} A trial with several files at once tells."
-        return SEQUENTIAL_FILES.finding("informative", said, op=op, evidence=evidence, edit=edit)
-    if weight.status != "fail":
-        return SEQUENTIAL_FILES.finding(weight.status, weight.sentence, op=op, evidence=evidence)
+        return finding("informative", said, edit=edit)
     if not packed and disk is not None and disk < FROM_DISK.value:
         said = (
             f"{disk:.0f} % of what {call_name(op)} delivers was read from the disk meanwhile. "
             "A trial with several files at once tells whether that helps."
         )
-        edit = files_at_once(session, op, SEQUENTIAL_FILES.id)
-        return SEQUENTIAL_FILES.finding("informative", said, op=op, evidence=evidence, edit=edit)
-    return SEQUENTIAL_FILES.finding(
-        "fail",
-        _files_advice(session, op, outer),
-        op=op,
-        evidence=evidence,
-        speedup_at_most=_at_most(session, delay, packed),
-        edit=files_at_once(session, op, SEQUENTIAL_FILES.id),
-    )
+        return finding("informative", said, edit=edit)
+    at_most = None
+    if packed and delay is not None:
+        at_most = less_input(session, delay * (1 - 1 / cpus(session)), on_cpu=True)
+    advice = _files_advice(session, op, outer)
+    return finding("fail", advice, edit=edit, speedup_at_most=at_most)
 
 
 def _disk_percent(session: Session, op: Operation) -> float | None:
-    """What was read from disk, in percent of the bytes that the operation delivers."""
+    """Return what was read from disk, in percent of the bytes that the operation delivers."""
     host, steps = session.host, session.steps
     if host is None or host.read_bytes_per_s is None or steps is None:
         return None
@@ -189,51 +190,23 @@ def _files_advice(session: Session, op: Operation, outer: Operation | None) -> s
     if outer.kind == "interleave":
         return f"Give {call_name(outer)} `num_parallel_calls=tf.data.AUTOTUNE`, {free}."
     return (
-        f"Replace {call_name(outer)} by `interleave(..., cycle_length={how_many(session)}, "
-        f"num_parallel_calls=tf.data.AUTOTUNE)`, {free}."
+        f"Replace {call_name(outer)} by `interleave(..., cycle_length="
+        f"{_as_many_as_cpus(session)}, num_parallel_calls=tf.data.AUTOTUNE)`, {free}."
     )
-
-
-def _maps_too(session: Session, outer: Operation | None) -> bool:
-    """Whether the outer operation's function also maps, so that its cost is not that of reading."""
-    return outer is not None and any(
-        op.inside_function_of == outer.id for op in operations(session, "map")
-    )
-
-
-def _delay_ms(session: Session, op: Operation) -> float | None:
-    """Delay of reading, with the input wait that no operation explains.
-
-    A reader of several files has an iterator for each, and tf.data's model forgets those that have
-    ended, with what they cost.
-    """
-    measured = delay_ms(session, op)
-    if measured is None:
-        return None
-    every = session.pipeline.ops if session.pipeline else []
-    explained = sum(delay_ms(session, other) or 0.0 for other in every if other.fused_into is None)
-    return measured + max(0.0, class_ms(session, ["input_wait"]) - explained)
-
-
-def _at_most(session: Session, delay: float | None, packed: bool) -> float | None:
-    if not packed or delay is None:
-        return None
-    return less_input(session, delay * (1 - 1 / cpus(session)), on_cpu=True)
 
 
 SERIAL_FLAT_MAP = Meta(
     id="serial-flat-map",
     name="Work in the function of a flat_map",
-    title_failed="The function of a flat_map works on one element at a time",
+    title_failed="Call the function of the flat_map for several elements at once",
     title_passed="No flat_map holds the step up by its own function",
     why="A flat_map calls its function for the next element when the rows of the one before are "
-    "through. An interleave holds a lock while it calls its function, whatever its "
-    "num_parallel_calls: only what is read of the datasets that the function makes is read at "
-    "once.",
+    "through. An interleave holds a lock while it calls its function: only what is read of the "
+    "datasets that the function makes is read at once.",
     edit="`ds.interleave(lambda x: tf.data.Dataset.from_tensors(x).flat_map(f), cycle_length=N, "
-    "num_parallel_calls=N)` in place of `ds.flat_map(f)`: the function is then called by those "
-    "who read. Or a map with num_parallel_calls does the work, and a flat_map behind it only "
-    "hands out rows, in the order that they had.",
+    "num_parallel_calls=N)` in place of `ds.flat_map(f)`: those who read then call the function. "
+    "Or a map with num_parallel_calls does the work, and a flat_map behind it only hands out rows, "
+    "in the order that they had.",
     cost="Rows of several elements alternate; what each of them opens is held at the same time. "
     "Python is called by several threads at once.",
     needs=("loop", "pipeline", "steps", "breakdown"),
@@ -243,106 +216,83 @@ SERIAL_FLAT_MAP = Meta(
     frees=("input_wait",),
     tried_when_informing=True,
 )
-
-MOST_AT_ONCE = 16
 _OF_OTHER_RULES = (*READERS, "from_generator", "map")
-"""What a function may hold that others look at: reading, generators, and maps."""
+"""What a function may hold that other rules cover: reading, generators, and maps."""
 
 
 def check_serial_flat_map(session: Session) -> list[Finding]:
-    """One finding for each operation that calls its function for one element at a time; where it
-    opens files, another one with more calls than CPUs, as opening may wait."""
+    """Return a finding on each operation that calls its function for one element at a time.
+
+    Where it opens files, another one with more calls than CPUs, as opening may wait.
+    """
     outer = operations(session, "flat_map", "interleave")
     outer = [op for op in outer if op.inside_function_of is None]
     if not outer:
-        return [
-            SERIAL_FLAT_MAP.finding(
-                "not-applicable", "The pipeline has no flat_map and no interleave."
-            )
-        ]
+        reason = "The pipeline has no flat_map and no interleave."
+        return [SERIAL_FLAT_MAP.finding("not-applicable", reason)]
     in_turn = [op for op in outer if opens_in_turn(op) and _works_itself(session, op)]
-    if not in_turn:
-        return [SERIAL_FLAT_MAP.finding("pass", "")]
-    return [finding for op in in_turn for finding in _findings(session, op)]
+    return [finding for op in in_turn for finding in _of_flat_map(session, op)]
 
 
 def _works_itself(session: Session, op: Operation) -> bool:
-    """Whether its own function does more than to make a dataset that other rules look at."""
+    """Return True if its own function does more than make a dataset that other rules cover."""
     inner = [one for one in operations(session) if one.inside_function_of == op.id]
-    if calls_python(op) and not any(
-        one.kind == "from_generator" or calls_python(one) for one in inner
-    ):
+    python = any(one.kind == "from_generator" or calls_python(one) for one in inner)
+    if calls_python(op) and not python:
         return True
     return not any(one.kind in _OF_OTHER_RULES for one in inner)
 
 
-def _findings(session: Session, op: Operation) -> list[Finding]:
+def _of_flat_map(session: Session, op: Operation) -> list[Finding]:
     weight = weigh(session, op)
-    if not weight.worth_trying:
-        return [
-            SERIAL_FLAT_MAP.finding(weight.status, weight.sentence, op=op, evidence=weight.evidence)
-        ]
     python, opens = calls_python(op), bool(uses(op.function, OPENS_FILES))
-    evidence = {
-        **weight.evidence,
-        "opens_files": opens,
-        "calls_python": python,
-        **python_evidence(op),
-    }
-    as_cpus = max(2, min(MOST_AT_ONCE, int(cpus(session))))
-    count = WAITING_CALLS if python else as_cpus
+    finding = partial(
+        SERIAL_FLAT_MAP.finding,
+        op=op,
+        evidence={
+            **weight.evidence,
+            "opens_files": opens,
+            "calls_python": python,
+            **python_evidence(op),
+        },
+    )
+    if not weight.worth_trying:
+        return [finding(weight.status, weight.sentence)]
+    count = WAITING_CALLS if python else _as_many_as_cpus(session)
     found = [
-        SERIAL_FLAT_MAP.finding(
+        finding(
             weight.to_try,
-            f"{weight.sentence} {_flat_advice(op, count, threads=python)}".lstrip(),
-            op=op,
-            evidence=evidence,
+            weight.before(_flat_advice(op, count, threads=python)),
             speedup_at_most=parallel(session, op, count, on_cpu=not python),
-            edit=_edit(op, count, threads=python),
+            edit=_flat_edit(op, count, threads=python),
         )
     ]
     if opens and not python and count < WAITING_CALLS:
-        found.append(
-            SERIAL_FLAT_MAP.finding(
-                "informative",
-                _flat_advice(op, WAITING_CALLS, threads=True),
-                op=op,
-                evidence=evidence,
-                title=f"{WAITING_CALLS} files opened at once overlap what opening waits for",
-                edit=_edit(op, WAITING_CALLS, threads=True),
-            )
-        )
+        advice = _flat_advice(op, WAITING_CALLS, threads=True)
+        title = f"Open {WAITING_CALLS} files at once, as opening may wait"
+        edit = _flat_edit(op, WAITING_CALLS, threads=True)
+        found.append(finding("informative", advice, title=title, edit=edit))
     return found
 
 
-def _edit(op: Operation, count: int, *, threads: bool) -> Edit:
+def _flat_edit(op: Operation, count: int, *, threads: bool) -> Edit:
     calls = count if threads else AUTOTUNE
-    replaced = Replace(
-        op.id, "parallel_flat_map", {"cycle_length": count, "num_parallel_calls": calls}
+    changes: tuple[Change, ...] = (
+        Replace(op.id, "parallel_flat_map", {"cycle_length": count, "num_parallel_calls": calls}),
     )
-    changes: list[Change] = [replaced]
     label = f"{count} calls at once of the function of the {place_name(op)}"
+    edit_id = f"{SERIAL_FLAT_MAP.id}:{op.id}"
     if threads:
-        changes.append(SetOptions({"threading.private_threadpool_size": count}))
-        label = f"{label}, on {count} threads"
-    return Edit(
-        id=f"{SERIAL_FLAT_MAP.id}:{count}:{op.id}" if threads else f"{SERIAL_FLAT_MAP.id}:{op.id}",
-        label=label,
-        changes=tuple(changes),
-        caveat="Rows of several elements alternate.",
-    )
+        changes += (SetOptions({"threading.private_threadpool_size": count}),)
+        label += f", on {count} threads"
+        edit_id = f"{SERIAL_FLAT_MAP.id}:{count}:{op.id}"
+    return Edit(edit_id, label, changes, caveat="Rows of several elements alternate.")
 
 
 def _flat_advice(op: Operation, count: int, *, threads: bool) -> str:
     calls = str(count) if threads else "tf.data.AUTOTUNE"
-    pool = (
-        f", with `options.threading.private_threadpool_size = {count}` by "
-        "`ds.with_options(options)`"
-        if threads
-        else ""
-    )
-    calls_measured = python_calls(op)
-    measured = f" {calls_measured.sentence()}" if calls_measured is not None else ""
+    pool = f", with {ON_THREADS}" if threads else ""
+    measured = python_calls(op)
     order = (
         f" To keep the order of the rows, move the Python call into a map of its own, "
         f"`ds.map(..., num_parallel_calls={count})` on as many threads, before {call_name(op)}."
@@ -354,5 +304,5 @@ def _flat_advice(op: Operation, count: int, *, threads: bool) -> str:
         f"tf.data.Dataset.from_tensors(x).flat_map(f), cycle_length={count}, "
         f"num_parallel_calls={calls})`{pool}, so that its function `f` is called for several "
         "elements at once: a flat_map and a plain interleave call it for one at a time."
-        f"{order}{measured}"
+        f"{order}{f' {measured.sentence()}' if measured is not None else ''}"
     )

@@ -1,10 +1,15 @@
-"""Writes docs/rules.md from the rules' own descriptions: `python -m pipediag.rules.reference`."""
+"""Rules in words: what `pipediag explain` prints, and the table in docs/rules.md.
+
+`python -m pipediag.rules.reference` writes docs/rules.md.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pipediag.rules.registry import CAUSES
+from pipediag.rules.rule import Meta
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
 
@@ -17,9 +22,15 @@ why it matters, what to change, and where its thresholds come from.
 
 This page is made by `python -m pipediag.rules.reference`.
 
-| Rule | When it fails | Severity |
+| Rule | What it advises | Severity |
 |---|---|---|
 """
+_SUBJECTS = {
+    "precondition": "the machine; comes before all other advice",
+    "correctness": "correctness",
+    "speed": "speed",
+    "quality": "how well the model learns",
+}
 
 
 def markdown() -> str:
@@ -29,6 +40,33 @@ def markdown() -> str:
         for rule, causes in CAUSES.items()
     )
     return _HEAD + "\n".join(rows) + "\n"
+
+
+def paragraphs(causes: Sequence[Meta]) -> list[tuple[str, list[str]]]:
+    """Return heading and lines of each paragraph on the causes that a rule covers."""
+    found: list[tuple[str, list[str]]] = []
+    for meta in causes:
+        limits = [f"{one.name}: {one.value:g} {one.unit} ({one.source})" for one in meta.thresholds]
+        found += [
+            (meta.title_failed if len(causes) > 1 else "Why it matters", [meta.why]),
+            ("What to change", [meta.edit]),
+            ("What that might cost", [meta.cost]),
+            ("Thresholds", limits or ["None."]),
+            ("Trial", [_trial(meta)]),
+        ]
+    first = causes[0]
+    about = (
+        f"Concerns {_SUBJECTS[first.subject]}. Severity when it fails: {first.severity}. Effect of "
+        f"the edit on results: {first.effect_on_results}."
+    )
+    return [*found, ("About", [about])]
+
+
+def _trial(meta: Meta) -> str:
+    if meta.untried is not None:
+        return f"None. {meta.untried}"
+    informs = ", also where the rule only informs" if meta.tried_when_informing else ""
+    return f"The edit is applied and measured where the run allows it{informs}."
 
 
 if __name__ == "__main__":

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from pipediag.facts.order import in_order
 from pipediag.facts.pipeline import by_hand
 from pipediag.rules import (
-    batched_calls,
     cache_places,
     caching,
     defaults,
@@ -19,9 +18,8 @@ from pipediag.rules import (
     evaluation,
     generators,
     gpu,
+    maps,
     model_inputs,
-    parallel_calls,
-    predictions,
     python_in_step,
     python_input,
     reading,
@@ -32,7 +30,6 @@ from pipediag.rules import (
     tracing,
 )
 from pipediag.rules.bounds import limited
-from pipediag.rules.engine import guarded, lacking, yielding
 from pipediag.rules.rule import Meta, Rule
 from pipediag.rules.search import SEARCH, search
 from pipediag.session.devices import DeviceActivity
@@ -56,7 +53,7 @@ DEVICE_RULES: tuple[Rule, ...] = (
     Rule(gpu.DEVICE_STRAGGLER, gpu.check_device_straggler, gpu.devices_device_straggler),
     Rule(gpu.MIXED_PRECISION, gpu.check_mixed_precision, gpu.devices_mixed_precision),
 )
-"""What a profile without a session can answer too."""
+"""The rules that need no more than a profile."""
 
 RULES: tuple[Rule, ...] = (
     Rule(gpu.GPU_UNUSED, gpu.check_gpu_unused),
@@ -69,8 +66,8 @@ RULES: tuple[Rule, ...] = (
     Rule(python_input.PYTHON_INPUT, python_input.check_python_input),
     Rule(generators.SLOW_CALL, generators.check_slow_call),
     Rule(generators.SINGLE_ELEMENTS, generators.check_single_elements),
-    Rule(parallel_calls.PARALLEL_MAP, parallel_calls.check_parallel_map),
-    Rule(batched_calls.PER_ELEMENT_MAP, batched_calls.check_per_element_map),
+    Rule(maps.PARALLEL_MAP, maps.check_parallel_map),
+    Rule(maps.PER_ELEMENT_MAP, maps.check_per_element_map),
     Rule(reading.SEQUENTIAL_FILES, reading.check_sequential_files),
     Rule(reading.SERIAL_FLAT_MAP, reading.check_serial_flat_map),
     Rule(caching.MISSING_CACHE, caching.check_missing_cache),
@@ -95,7 +92,7 @@ RULES: tuple[Rule, ...] = (
     Rule(script_work.SLOW_START, script_work.check_slow_start),
     Rule(tracing.REPEATED_COMPILE, tracing.check_repeated_compile),
     Rule(epoch_start.SLOW_EPOCH_START, epoch_start.check_slow_epoch_start),
-    Rule(predictions.SMALL_PREDICT, predictions.check_small_predict),
+    Rule(evaluation.SMALL_PREDICT, evaluation.check_small_predict),
     Rule(evaluation.COSTLY_EVALUATION, evaluation.check_costly_evaluation),
     Rule(script_work.SLOW_EPOCH_END, script_work.check_slow_epoch_end),
     Rule(script_work.WORK_AFTER_TRAINING, script_work.check_work_after_training),
@@ -104,7 +101,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 METAS: dict[str, Meta] = {SEARCH.id: SEARCH}
-"""By its id, what is said of each rule; of one that looks at several causes, of the first."""
+"""The description of each rule by its id; the first one where a rule covers several causes."""
 for _rule in reversed(RULES):
     METAS[_rule.meta.id] = _rule.meta
 METAS = dict(reversed(METAS.items()))
@@ -113,7 +110,7 @@ CAUSES: dict[str, list[Meta]] = {
     name: [rule.meta for rule in RULES if rule.meta.id == name] or [meta]
     for name, meta in METAS.items()
 }
-"""By a rule's id, the causes that it looks at."""
+"""The causes that a rule covers, by its id."""
 
 
 def run_rules(session: Session) -> list[Finding]:
@@ -124,11 +121,11 @@ def run_rules(session: Session) -> list[Finding]:
     stands what a search has to try where they have nothing.
     """
     found = [
-        (rule.meta, one)
+        (rule.meta, _completed(session, one, rule.meta))
         for rule in RULES
-        for one in guarded(rule.meta, partial(_findings_of, rule, session))
+        for one in guarded(rule.meta, partial(rule.findings, session))
     ]
-    settled = _told_once(yielding(found))
+    settled = _said_once(yielding(found))
     beyond = guarded(SEARCH, partial(search, session, settled))
     return _after_preconditions([*settled, *beyond])
 
@@ -136,18 +133,42 @@ def run_rules(session: Session) -> list[Finding]:
 def run_device_rules(
     devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
 ) -> list[Finding]:
-    """Return what the device rules say of a profile without a session, first things first."""
+    """Return what the device rules find in a profile without a session, first things first."""
     found = [
         (rule.meta, one)
         for rule in DEVICE_RULES
         if rule.check_devices is not None
         for one in guarded(rule.meta, partial(rule.check_devices, devices, framework))
     ]
-    return in_order(_told_once(yielding(found)))
+    return in_order(_said_once(yielding(found)))
 
 
-def _told_once(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings; of causes of one rule that say nothing, the first that passed alone."""
+def guarded(meta: Meta, check: Callable[[], list[Finding]]) -> list[Finding]:
+    """Return what the check finds, or one finding with status error."""
+    try:
+        return check()
+    except Exception as error:  # noqa: BLE001  one broken rule must not cost the report
+        name = type(error).__name__
+        advice = (
+            f"This rule stopped with {name}: {error}. The other findings stand; please report it "
+            "with the session.json."
+        )
+        evidence = {"exception": name, "message": str(error)}
+        return [meta.finding("error", advice, evidence=evidence)]
+
+
+def _completed(session: Session, finding: Finding, meta: Meta) -> Finding:
+    """Return the finding with its bound, and with how to change what a library's helper makes."""
+    finding = limited(session, finding, meta.frees)
+    op = session.operation(finding.op_id)
+    how = by_hand(op) if op is not None and finding.status in ("fail", "informative") else None
+    if how is None:
+        return finding
+    return finding.model_copy(update={"advice": f"{finding.advice} {how}".lstrip()})
+
+
+def _said_once(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings, with one pass alone where all causes of a rule pass."""
     listed = list(findings)
     silent = ("pass", "not-applicable")
     speaking = {one.rule for one in listed if one.status not in silent}
@@ -166,28 +187,10 @@ def _told_once(findings: Iterable[Finding]) -> list[Finding]:
     ]
 
 
-def _findings_of(rule: Rule, session: Session) -> list[Finding]:
-    lack = lacking(rule.meta, session)
-    if lack is not None:
-        return [lack]
-    found = [limited(session, finding, rule.meta.frees) for finding in rule.check(session)]
-    return [_of_helpers(session, finding) for finding in found]
-
-
-def _of_helpers(session: Session, finding: Finding) -> Finding:
-    """With how to follow the advice where it is about what a library's helper makes."""
-    op = session.operation(finding.op_id)
-    how = by_hand(op) if op is not None and finding.status in ("fail", "informative") else None
-    if how is None:
-        return finding
-    return finding.model_copy(update={"advice": f"{finding.advice} {how}".lstrip()})
-
-
 def _after_preconditions(findings: list[Finding]) -> list[Finding]:
-    """Advice that waits for the machine to be put right; results are right or wrong on any."""
-    first = next(
-        (f.rule for f in findings if f.status == "fail" and f.subject == "precondition"), None
-    )
+    """Return the findings; advice on speed waits for the machine to be put right."""
+    failed = (f.rule for f in findings if f.status == "fail" and f.subject == "precondition")
+    first = next(failed, None)
     if first is None:
         return findings
     return [
@@ -198,3 +201,69 @@ def _after_preconditions(findings: list[Finding]) -> list[Finding]:
         else finding
         for finding in findings
     ]
+
+
+def yields_to(meta: Meta, other: Meta, listed: Sequence[Meta]) -> bool:
+    """Return True where this rule only informs when the other one fails.
+
+    A rule that sees a class of time and not what takes it yields to each that frees the same class
+    and knows that; of two that see the same class only, to the one that is listed first.
+    """
+    if not meta.sees_class_only or meta is other:
+        return False
+    if other.sees_class_only:
+        return meta.frees == other.frees and listed.index(other) < listed.index(meta)
+    return not set(meta.frees).isdisjoint(other.frees)
+
+
+def yielding(found: Sequence[tuple[Meta, Finding]]) -> list[Finding]:
+    """Return the findings; those only inform whose rule yields to one that failed.
+
+    They keep their advice and their edit, which is tried as well: only a trial tells which of two
+    rules is right on a cause.
+
+    Args:
+        found: each finding with its rule, in the order of the rules.
+    """
+    listed = list(dict.fromkeys(meta for meta, _ in found))
+    failed = [(meta, finding) for meta, finding in found if finding.status == "fail"]
+
+    def yielded(meta: Meta, finding: Finding) -> Finding:
+        # What frees the steps does not free what comes before them.
+        early = finding.part == "epoch_start"
+        known = (
+            one.rule
+            for other, one in failed
+            if yields_to(meta, other, listed) and (not early or one.part == "epoch_start")
+        )
+        first = next(known, None)
+        if finding.status != "fail" or first is None:
+            return finding
+        return finding.model_copy(
+            update={
+                "status": "informative",
+                "severity": "info",
+                "needs_first": first,
+                "speedup_at_most": None,
+                "for_run": None,
+            }
+        )
+
+    return [yielded(meta, finding) for meta, finding in found]
+
+
+def reinstated(findings: Sequence[Finding], metas: Mapping[str, Meta]) -> list[Finding]:
+    """Return the findings after trials; those fail again that had yielded to a refuted one."""
+    standing = {one.rule for one in findings if one.status == "fail" and not one.dropped}
+
+    def again(finding: Finding) -> Finding:
+        first = metas.get(finding.needs_first or "")
+        known = first is not None and first.subject != "precondition" and finding.rule in metas
+        if not known or finding.status != "informative" or finding.needs_first in standing:
+            return finding
+        severity = metas[finding.rule].severity
+        return finding.model_copy(
+            update={"status": "fail", "severity": severity, "needs_first": None}
+        )
+
+    return [again(finding) for finding in findings]

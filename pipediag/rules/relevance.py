@@ -1,27 +1,43 @@
-"""Whether an operation's cost matters for this run: the test that speed rules share."""
+"""How much a cause matters: to the steps of a run, or in its ledger."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT, OPERATION_SHARE
+from pipediag.facts.limits import (
+    INPUT_BOUND,
+    INPUT_FINE_PERCENT,
+    INPUT_WAIT,
+    OPERATION_SHARE,
+    Threshold,
+    bound,
+)
 from pipediag.facts.pipeline import delay_ms, measured_at
-from pipediag.facts.run import long_percent, steps_beside_percent
+from pipediag.facts.run import long_percent, steps_beside_percent, whole_in_words
+from pipediag.facts.run_gain import gain_at_most
+from pipediag.rules.rule import Meta
+from pipediag.session.findings import Finding
+from pipediag.session.ledger import EXITING, Run, RunGain, RunPart
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.steps import Share
-from pipediag.vocabulary import FindingStatus, Scalar
+from pipediag.vocabulary import FindingStatus, RunPartName, Scalar
 
 
 @dataclass(frozen=True)
 class Weight:
-    """`fail` where it matters, otherwise what to say instead."""
+    """How much something matters: `fail` where it does, otherwise what to say instead."""
 
     status: FindingStatus
     sentence: str
     evidence: dict[str, Scalar]
     undecided: bool = False
-    """Whether measurements leave open if it matters, so that only a trial can say."""
+    """True where measurements leave open if it matters, so that only a trial can say."""
+    for_run: RunGain | None = None
+    """The most that the run gains, where it was weighed in the ledger."""
+    speedup_at_most: float | None = None
+    """The most that its own rows of the ledger gain."""
 
     @property
     def to_try(self) -> FindingStatus:
@@ -30,12 +46,16 @@ class Weight:
 
     @property
     def worth_trying(self) -> bool:
-        """Whether an edit could gain anything, as far as was measured."""
+        """True where an edit could gain something, as far as was measured."""
         return self.status == "fail" or self.undecided
+
+    def before(self, advice: str) -> str:
+        """Return the advice behind what stands against it; nothing where the rule passes."""
+        return "" if self.status == "pass" else f"{self.sentence} {advice}".strip()
 
 
 def weigh_input(session: Session) -> Weight:
-    """Whether the step waits for input at all. Needs the breakdown."""
+    """Return how much the step waits for input. Needs the breakdown."""
     share = _input_wait(session)
     evidence: dict[str, Scalar] = {"input_wait_percent": share.percent, "input_wait_ms": share.ms}
     low, high = share.ci95_percent
@@ -43,14 +63,15 @@ def weigh_input(session: Session) -> Weight:
         return Weight("fail", "", evidence)
     if high < INPUT_WAIT.value or share.percent < INPUT_WAIT.value:
         seldom = f"The step waits for input only {share.percent:.1f} % of its time"
-        if (contested := contested_by_percent(session)) is not None:
-            sentence = (
-                f"{seldom}, but on a repeated batch it is {contested:.0f} % shorter: whether "
-                "changing this would gain anything is not settled."
-            )
-        else:
+        contested = contested_by_percent(session)
+        if contested is None:
             sentence = f"{seldom}, so changing this would gain nothing now."
-        return Weight("informative", sentence, evidence, undecided=contested is not None)
+            return Weight("informative", sentence, evidence)
+        sentence = (
+            f"{seldom}, but on a repeated batch it is {contested:.0f} % shorter: whether changing "
+            "this would gain anything is open."
+        )
+        return Weight("informative", sentence, evidence, undecided=True)
     sentence = (
         f"Input wait is {share.percent:.1f} % with an interval of {low:.1f} to {high:.1f} %, which "
         f"straddles {INPUT_WAIT.value:g} %: measure more steps to be sure that it matters."
@@ -59,8 +80,10 @@ def weigh_input(session: Session) -> Weight:
 
 
 def contested_by_percent(session: Session) -> float | None:
-    """How much shorter a repeated batch makes the step, in percent of it, where a wait is judged
-    too short to matter and that says otherwise; None where it does not."""
+    """Return how much shorter a repeated batch makes the step, in percent of it.
+
+    None unless that says that a wait matters which was measured as too short to matter.
+    """
     wait = session.input_wait
     contested = wait.contested_by_percent if wait is not None else None
     if contested is None or contested < INPUT_WAIT.value:
@@ -69,15 +92,18 @@ def contested_by_percent(session: Session) -> float | None:
 
 
 def weigh(session: Session, op: Operation, delay: float | None = None) -> Weight:
-    """Whether the step waits for input, and this operation is a relevant part of the wait.
+    """Return how much of the input wait is this operation's. Needs the steps and the breakdown.
 
-    Needs the steps and the breakdown. `delay` (ms per step) stands in for the operation's own,
-    which is reckoned with all its calls running at once.
+    `delay` (ms per step) replaces the operation's own, for which all its calls run at once.
     """
     waiting = weigh_input(session)
     delay = delay_ms(session, op) if delay is None else delay
     if delay is None or session.steps is None:
-        return _unmeasured(session, op, waiting)
+        bottleneck = session.pipeline.bottleneck_op_id if session.pipeline else None
+        if waiting.status != "fail" or bottleneck == measured_at(session, op).id:
+            return waiting
+        unknown = "What this operation costs was not measured, so its part in the wait is unknown."
+        return Weight("inconclusive", unknown, waiting.evidence, undecided=True)
     percent = 100.0 * delay / session.steps.mean_ms
     evidence = {**waiting.evidence, "delay_ms_per_step": delay, "delay_percent_of_step": percent}
     if waiting.status == "fail" and percent < OPERATION_SHARE.value:
@@ -90,7 +116,7 @@ def weigh(session: Session, op: Operation, delay: float | None = None) -> Weight
 
 
 def input_first(session: Session) -> str | None:
-    """Why time saved in the consumer would be waited away, as a sentence, or None."""
+    """Return why time saved in the consumer would be waited away, as a sentence, or None."""
     between = long_percent(session) or 0.0
     if between >= INPUT_BOUND.value and between > (steps_beside_percent(session) or 0.0):
         return (
@@ -106,14 +132,69 @@ def input_first(session: Session) -> str | None:
     )
 
 
-def _unmeasured(session: Session, op: Operation, waiting: Weight) -> Weight:
-    bottleneck = session.pipeline.bottleneck_op_id if session.pipeline else None
-    if waiting.status != "fail" or bottleneck == measured_at(session, op).id:
-        return waiting
-    sentence = "What this operation costs was not measured, so its part in the wait is unknown."
-    return Weight("inconclusive", sentence, waiting.evidence, undecided=True)
-
-
 def _input_wait(session: Session) -> Share:
     none = Share(ms=0.0, percent=0.0, ci95_percent=(0.0, 0.0))
     return (session.breakdown or {}).get("input_wait", none)
+
+
+RELEVANT = Threshold(
+    "the most that the advice could save, from which on it fails",
+    10.0,
+    "% of the run",
+    "own choice: for less than a tenth of the run, few would change their script",
+)
+NOTABLE = Threshold(
+    "the most that the advice could save, from which on it informs",
+    INPUT_FINE_PERCENT,
+    "% of the run",
+    "own choice, equal to the limit on a step's input wait",
+)
+SHORT = Threshold(
+    "its time in all, below which it only informs where the run is known to its end",
+    2.0,
+    "s",
+    "own choice: a script that takes seconds is a first try, with other shares than a training",
+)
+THRESHOLDS = (RELEVANT, NOTABLE, SHORT)
+
+
+def weigh_rows(run: Run, rows: Iterable[RunPart], saved_s: float) -> Weight:
+    """Return how much rows of the ledger matter, of which the advice could save so many seconds."""
+    taken_s = sum(row.seconds for row in rows)
+    whole_s = max(run.whole_s, taken_s, 1e-9)
+    saved_s = min(saved_s, taken_s)
+    percent = 100.0 * saved_s / whole_s
+    status: FindingStatus = "fail"
+    sentence = ""
+    if percent < NOTABLE.value:
+        status = "pass"
+    elif percent < RELEVANT.value:
+        status = "informative"
+        sentence = f"Changing this could save at most {percent:.0f} % of {whole_in_words(run)}."
+    elif run.scope == "run" and taken_s < SHORT.value:
+        status = "informative"
+        sentence = f"It takes {taken_s:.1f} s in all: it matters only in longer runs."
+    return Weight(
+        status,
+        sentence,
+        {
+            "taken_s": taken_s,
+            "taken_percent_of_run": 100.0 * taken_s / whole_s,
+            "savable_percent_of_run": percent,
+        },
+        for_run=gain_at_most(run, saved_s),
+        speedup_at_most=bound(taken_s, saved_s),
+    )
+
+
+def seen_or_not(meta: Meta, run: Run, part: RunPartName, lacking: str) -> Finding:
+    """Return a pass on a part of the run, or that the part was not seen.
+
+    Args:
+        lacking: which of `Run.not_seen` would have had this part.
+    """
+    has_it = any(row.part == part and row.what != EXITING for row in run.parts)
+    if has_it or lacking not in run.not_seen:
+        return meta.finding("pass", part=part)
+    reason = f"Not seen: {lacking}, as the script was stopped before that."
+    return meta.finding("not-applicable", reason, part=part)

@@ -1,11 +1,12 @@
-"""What a rule is: its description (`Meta`), its check, and how it makes findings."""
+"""A rule: its description (`Meta`), its check, what it needs, and the findings that it makes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pipediag.facts.devices import NO_DEVICE
 from pipediag.facts.limits import Threshold
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit
@@ -26,16 +27,15 @@ from pipediag.vocabulary import (
 )
 
 Section = Literal["loop", "keras", "run", "steps", "breakdown", "pipeline", "host", "devices"]
-
 Place = tuple[str | None, int | None]
 
 
 @dataclass(frozen=True)
 class Meta:
-    """What `pipediag explain` and the documentation say of a rule."""
+    """The description of a rule, for `pipediag explain` and the documentation."""
 
     id: str
-    """A noun. Causes that one rule looks at share it."""
+    """A noun, shared by the causes that one rule covers."""
     name: str
     title_failed: str
     title_passed: str
@@ -54,16 +54,16 @@ class Meta:
     """True for a rule that sees a class of time and not what in the script takes it: it yields to
     every rule that knows that and `frees` the same class of time."""
     title_informative: str | None = None
-    """Where the failed title would say more than a finding that only informs."""
+    """The title of a finding that only informs, where the failed title would say too much."""
     tried_when_informing: bool = False
-    """Whether a finding that only informs is tried too, as measuring is the very way to know."""
+    """True where a finding that only informs is tried too, as measuring is the way to know."""
     untried: str | None = None
     """Why no trial can tell what its advice buys, as a sentence; None where one can."""
 
     def finding(
         self,
         status: FindingStatus,
-        advice: str,
+        advice: str = "",
         *,
         op: Operation | None = None,
         op_id: str | None = None,
@@ -80,18 +80,15 @@ class Meta:
         for_run: RunGain | None = None,
         speedup_at_most: float | None = None,
     ) -> Finding:
-        """A finding; only a failed one carries a severity and bounds on what its advice buys.
+        """Return a finding; only a failed one has a severity and bounds on its gain.
 
-        `for_run` is the bound on the whole run, where the rule knows it better than by the bound
-        on the part (`speedup_at_most`).
-
-        The edit is kept, with its effect and condition, where it fails, and where it informs if the
-        rule tries that too. A failed one without an edit says why there is none (`untried`, or the
-        rule's).
+        The edit, its effect and its condition stay where it fails, and where it informs if the rule
+        tries that too. A failed one without an edit says why it has none (`untried`, or the
+        rule's). `for_run` is the bound on the whole run, where the rule knows a better one than
+        `speedup_at_most` gives.
         """
         file, line = place or ((op.file, op.line) if op else (None, None))
         failed = status == "fail"
-        numbers = {key: _rounded(value) for key, value in (evidence or {}).items()}
         tried = failed or (status == "informative" and self.tried_when_informing)
         kept = edit if tried else None
         reason = untried or self.untried
@@ -105,7 +102,7 @@ class Meta:
             file=file,
             line=line,
             op_id=op.id if op else op_id,
-            evidence=numbers,
+            evidence={key: _rounded(value) for key, value in (evidence or {}).items()},
             advice=advice,
             effect_on_results=(effect or self.effect_on_results) if failed or kept else None,
             condition=condition if failed or kept else None,
@@ -132,13 +129,21 @@ class Meta:
 
 @dataclass(frozen=True)
 class Rule:
-    """A cause that is looked for: what is said of it, and how it is found."""
+    """A cause that is looked for: its description, and how it is found."""
 
     meta: Meta
-    check: Callable[[Session], list[Finding]]
-    """Gives the findings on a session whose sections named in `meta.needs` are all present."""
+    check: Callable[[Session], Iterable[Finding]]
+    """Gives the findings on a session whose sections named in `meta.needs` are all present; none
+    where the rule passes."""
     check_devices: Callable[[Sequence[DeviceActivity], Framework], list[Finding]] | None = None
     """Gives those on the devices of a profile, in a framework's words, without a session."""
+
+    def findings(self, session: Session) -> list[Finding]:
+        """Return what the check finds, that a section is missing, or that the rule passes."""
+        lack = lacking(self.meta, session)
+        if lack is not None:
+            return [lack]
+        return list(self.check(session)) or [self.meta.finding("pass")]
 
 
 def with_edit(meta: Meta, finding: Finding, edit: Edit | None, untried: str) -> Finding:
@@ -160,5 +165,73 @@ def _not_tried(reason: str) -> Trial:
 
 
 def _rounded(value: Scalar) -> Scalar:
-    """Evidence is for reading: four significant digits are more than any of it deserves."""
+    """Round to four significant digits: evidence is for reading."""
     return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+_Lack = tuple[FindingStatus, str]
+
+
+def lacking(meta: Meta, session: Session) -> Finding | None:
+    """Return a not-applicable or inconclusive finding for the first missing section, or None."""
+    lacks = (_lack(section, session) for section in meta.needs)
+    first = next((lack for lack in lacks if lack is not None), None)
+    return None if first is None else meta.finding(*first)
+
+
+def _lack(section: Section, session: Session) -> _Lack | None:
+    special = _LACKS.get(section)
+    if special is not None:
+        return special(session)
+    if getattr(session, section) is not None:
+        return None
+    reason = getattr(session, f"{section}_missing")
+    if section == "run" and not reason:
+        return "not-applicable", "The session has no ledger of the run."
+    return "inconclusive", reason or f"The session has no `{section}`, and no reason for it."
+
+
+def _lack_of_loop(session: Session) -> _Lack | None:
+    if session.diagnosed_loop() is not None:
+        return None
+    return "not-applicable", "No training loop was seen."
+
+
+def _lack_of_keras(session: Session) -> _Lack | None:
+    loop = session.diagnosed_loop()
+    if loop is not None and loop.keras is None:
+        return "not-applicable", "The training loop is not a Keras fit."
+    return _lack_of_loop(session)
+
+
+def _lack_of_pipeline(session: Session) -> _Lack | None:
+    loop, pipeline = session.diagnosed_loop(), session.pipeline
+    if pipeline is not None and pipeline.ops:
+        return None
+    if loop is not None and loop.from_python:
+        return "not-applicable", "Python hands each step its batch: there is no tf.data pipeline."
+    if pipeline is None:
+        return "inconclusive", session.pipeline_missing or "The input pipeline was not recorded."
+    if pipeline.missing:
+        return "inconclusive", pipeline.missing
+    return "not-applicable", "The training loop reads no tf.data pipeline."
+
+
+def _lack_of_devices(session: Session) -> _Lack | None:
+    if any(device.kind.lower() != "cpu" for device in session.devices):
+        return None
+    if session.devices:
+        return "not-applicable", (
+            "Without an accelerator the step's breakdown says what the device's idle time would."
+        )
+    missing = session.breakdown_missing or NO_DEVICE
+    return _lack_of_loop(session) or ("inconclusive", missing)
+
+
+_LACKS: dict[Section, Callable[[Session], _Lack | None]] = {
+    "loop": _lack_of_loop,
+    "keras": _lack_of_keras,
+    "pipeline": _lack_of_pipeline,
+    "devices": _lack_of_devices,
+}
+"""Sections without a reason beside them, or that may be there and empty."""

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from pipediag.facts.limits import Threshold, bound
 from pipediag.facts.run import whole_in_words
 from pipediag.facts.run_gain import gain_at_most, gain_without
+from pipediag.rules.relevance import SHORT, THRESHOLDS, seen_or_not, weigh_rows
 from pipediag.rules.rule import Meta, Place
-from pipediag.rules.run_parts import (
-    SHORT,
-    THRESHOLDS,
-    Block,
-    blocks_of,
-    seen_or_not,
-    weigh,
-)
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import (
     AFTERWARDS,
     AN_EPOCHS_END,
+    IN_FRAMEWORK,
     OWN_LINE,
     READING,
     Run,
@@ -29,6 +24,87 @@ from pipediag.session.ledger import (
 )
 from pipediag.session.model import Session
 from pipediag.vocabulary import RunPartName
+
+NEIGHBOURS = 3
+"""Lines of a file that lie no further apart count as one loop of it. Own choice: between two of
+them lies a blank line or a comment."""
+_COMPREHENSION = re.compile(r"(\.<locals>\.)?<(listcomp|setcomp|dictcomp|genexpr)>")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows of the ledger that one change of the script would shorten together."""
+
+    rows: tuple[RunPart, ...]
+
+    @property
+    def hottest(self) -> RunPart:
+        """The row that took longest."""
+        return max(self.rows, key=lambda row: row.seconds)
+
+    @property
+    def place(self) -> Place:
+        """The line that took longest."""
+        return self.hottest.file, self.hottest.line
+
+    @property
+    def seconds(self) -> float:
+        """The time of all rows."""
+        return sum(row.seconds for row in self.rows)
+
+    @property
+    def count(self) -> int | None:
+        """How often it came, where a row says so."""
+        return max((row.count for row in self.rows if row.count is not None), default=None)
+
+    @property
+    def in_framework_s(self) -> float:
+        """The seconds in which a framework's own code ran."""
+        return sum(row.seconds for row in self.rows if (row.what or "").endswith(IN_FRAMEWORK))
+
+    @property
+    def what(self) -> str:
+        """The name of the work, whosever code ran."""
+        return _own(self.hottest.what or "")
+
+    @property
+    def passes(self) -> str:
+        """A part of a sentence on its seconds and its place."""
+        return f"{self.seconds:.1f} s pass {'at this line' if self.what == OWN_LINE else self.what}"
+
+
+def blocks_of(rows: Iterable[RunPart]) -> list[Block]:
+    """Return the blocks of these rows, the costliest first, without rows that have no name."""
+    named: dict[tuple[str | None, str, int | None], list[RunPart]] = {}
+    lines: list[RunPart] = []
+    for row in rows:
+        what = None if row.what is None else _own(row.what)
+        if what == OWN_LINE:
+            lines.append(row)
+        elif what is not None:
+            line = row.line if what == READING else None
+            named.setdefault((row.file, what, line), []).append(row)
+    blocks = [Block(tuple(group)) for group in (*named.values(), *_neighbours(lines))]
+    return sorted(blocks, key=lambda block: -block.seconds)
+
+
+def _own(what: str) -> str:
+    """Return the work without whose code ran; a comprehension is a part of its function."""
+    words = _COMPREHENSION.sub("", what.removesuffix(IN_FRAMEWORK))
+    return OWN_LINE if words == "in ``" else words
+
+
+def _neighbours(lines: Iterable[RunPart]) -> list[list[RunPart]]:
+    groups: list[list[RunPart]] = []
+    for row in sorted(lines, key=lambda row: (row.file or "", row.line or 0)):
+        last = groups[-1][-1] if groups else None
+        same = last is not None and last.file == row.file
+        if last is not None and same and (row.line or 0) - (last.line or 0) <= NEIGHBOURS:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    return groups
+
 
 OFTEN = Threshold(
     "how often it comes",
@@ -53,11 +129,10 @@ SHARE = Threshold(
 A_SECOND = Threshold(
     "the same, from which on it is named", 1.0, "s", "own choice: nobody waits for less"
 )
-
 SLOW_START = Meta(
     id="script-work",
     name="Slow start",
-    title_failed="Training starts late, after work that could be kept from run to run",
+    title_failed="Keep what is prepared before the training from run to run",
     title_passed="Training starts soon",
     why="Text that is parsed, features that are computed and statistics that are adapted come out "
     "the same as long as their input is the same, and each run waits for them anew.",
@@ -73,7 +148,7 @@ SLOW_START = Meta(
 SLOW_EPOCH_END = replace(
     SLOW_START,
     name="Slow end of the epoch",
-    title_failed="Training waits at the end of each epoch for what could be done less often",
+    title_failed="Do less, or less often, at the end of an epoch",
     title_passed="Epochs follow each other without a long pause",
     why="Nothing is trained meanwhile. Compressing a checkpoint takes many times as long as "
     "writing it, and plots and full logs of every epoch are seldom looked at.",
@@ -87,7 +162,7 @@ SLOW_EPOCH_END = replace(
 WORK_AFTER_TRAINING = replace(
     SLOW_START,
     name="Work after the training",
-    title_failed="The run goes on for long after its training",
+    title_failed="Move work behind the training into a script of its own",
     title_passed="The run ends soon after its training",
     why="The machine that trains, with its accelerator, waits for work that needs neither and that "
     "a next training could run beside.",
@@ -100,7 +175,7 @@ WORK_AFTER_TRAINING = replace(
 WORK_BETWEEN_TRAININGS = replace(
     SLOW_START,
     name="Work between trainings",
-    title_failed="Each training waits for work that is done anew before it",
+    title_failed="Do once what each training waits for anew",
     title_passed="Trainings follow each other without a long pause",
     why="What is read, parsed or computed from the same data comes out the same for each training, "
     "and all but the first wait for it anew.",
@@ -110,8 +185,7 @@ WORK_BETWEEN_TRAININGS = replace(
     thresholds=THRESHOLDS,
     untried="It lies between the trainings, and a trial compares steps.",
 )
-_FRAMEWORKS = "Most of it is the framework's own work for this line"
-_UNKNOWN_LENGTH = "The ledger is of a part of the training, as nobody knows how long all of it is."
+_UNKNOWN_LENGTH = "The ledger is of a part of the training, whose whole length is not known."
 
 
 def _of_blocks(
@@ -121,58 +195,57 @@ def _of_blocks(
     blocks: Iterable[Block],
     advice: Callable[[Block], str],
     to_framework: str,
-) -> list[Finding]:
-    """Return a finding for each piece of work that takes a notable part of the run.
+) -> Iterator[Finding]:
+    """Yield a finding on each piece of work that takes a notable part of the run.
 
     Args:
         to_framework: what to say where a framework's own code runs for most of a piece.
     """
-    found = []
     for block in blocks:
-        row, times, weight = block.hottest, block.count, weigh(run, block.rows, block.seconds)
-        status, sentence = weight.status, weight.sentence
-        if status == "pass":
-            continue
-        if status == "fail" and block.in_framework_s > block.seconds / 2:
-            status, sentence = "informative", f"{_FRAMEWORKS}{to_framework}"
-        found.append(
-            meta.finding(
-                status,
-                f"{sentence} {advice(block)}".strip(),
-                place=(row.file, row.line),
-                evidence=weight.evidence if times is None else {**weight.evidence, "times": times},
+        weight = weigh_rows(run, block.rows, block.seconds)
+        if weight.status == "fail" and block.in_framework_s > block.seconds / 2:
+            most = "Most of it is the framework's own work for this line"
+            weight = replace(weight, status="informative", sentence=f"{most}{to_framework}")
+        times = {} if block.count is None else {"times": block.count}
+        if weight.status != "pass":
+            yield meta.finding(
+                weight.status,
+                weight.before(advice(block)),
+                place=block.place,
+                evidence={**weight.evidence, **times},
                 part=part,
                 for_run=weight.for_run,
             )
-        )
-    return found
 
 
 # Before the training
 
 
 def check_slow_start(session: Session) -> list[Finding]:
-    """Return a finding for each piece of work that takes a notable part of the run."""
+    """Return a finding on each piece of work that takes a notable part of the run."""
     run = session.run
     assert run is not None
-
-    def advice(block: Block) -> str:
-        return _keep_it(session, block)
-
     rows = run.parts if run.scope == "run" else run.seen
     blocks = blocks_of(row for row in rows if row.part == "before_training")
     if run.scope == "run":
         to_framework = ". To build a model takes what it takes; what prepares data could be kept."
-        found = _of_blocks(SLOW_START, run, "before_training", blocks, advice, to_framework)
-        return found or [SLOW_START.finding("pass", "", part="before_training")]
+        found = _of_blocks(
+            SLOW_START,
+            run,
+            "before_training",
+            blocks,
+            lambda block: _keep_it(session, block),
+            to_framework,
+        )
+        return list(found) or [SLOW_START.finding("pass", part="before_training")]
     # By its seconds alone, where nobody knows how long all of the training is.
     late = [
         SLOW_START.finding(
             "informative",
-            "How long all of the training is, nobody knows; this comes before it in each run, and "
+            "How long the whole training is, is not known; this comes before it in each run, and "
             f"takes {block.seconds / max(run.whole_s, 1e-9):.1f} times as long as "
-            f"{whole_in_words(run)}. {advice(block)}",
-            place=(block.hottest.file, block.hottest.line),
+            f"{whole_in_words(run)}. {_keep_it(session, block)}",
+            place=block.place,
             evidence={"taken_s": block.seconds},
             part="before_training",
         )
@@ -184,16 +257,14 @@ def check_slow_start(session: Session) -> list[Finding]:
 
 
 def _keep_it(session: Session, block: Block) -> str:
-    took = f"{block.seconds:.1f} s"
     if block.what != READING:
-        where = "at this line" if block.what == OWN_LINE else block.what
         return (
-            f"{took} pass {where} before the training: keep what the training needs of it as an "
-            'array (`np.save`) and map it from then on (`np.load(path, mmap_mode="r")`), if it is '
-            "the same in every run."
+            f"{block.passes} before the training: keep what the training needs of it as an array "
+            '(`np.save`) and map it from then on (`np.load(path, mmap_mode="r")`), if it is the '
+            "same in every run."
         )
-    place = (block.hottest.file, block.hottest.line)
-    roles = [loop.role for loop in session.loops if (loop.file, loop.line) == place]
+    took = f"{block.seconds:.1f} s"
+    roles = [loop.role for loop in session.loops if (loop.file, loop.line) == block.place]
     if roles[:1] == ["adapt"]:
         return (
             f"`adapt` takes {took} over all of its data: keep what it learns from run to run (the "
@@ -209,7 +280,7 @@ def _keep_it(session: Session, block: Block) -> str:
 
 
 def check_work_between_trainings(session: Session) -> list[Finding]:
-    """Return a finding for each piece of work that takes a notable part of the run."""
+    """Return a finding on each piece of work that takes a notable part of the run."""
     run = session.run
     assert run is not None
     blocks = blocks_of(row for row in run.parts if row.part == "between_loops")
@@ -217,7 +288,7 @@ def check_work_between_trainings(session: Session) -> list[Finding]:
     found = _of_blocks(
         WORK_BETWEEN_TRAININGS, run, "between_loops", blocks, _do_it_once, to_framework
     )
-    return found or [WORK_BETWEEN_TRAININGS.finding("pass", "", part="between_loops")]
+    return list(found) or [WORK_BETWEEN_TRAININGS.finding("pass", part="between_loops")]
 
 
 def _do_it_once(block: Block) -> str:
@@ -225,38 +296,40 @@ def _do_it_once(block: Block) -> str:
     what = whats.get(block.what, f"what is done {block.what}")
     return (
         "Do once, before the first training, what comes out the same for all of them: "
-        f"{what} takes {block.seconds:.1f} s between them. What hangs on the training before it "
+        f"{what} takes {block.seconds:.1f} s between them. What depends on the training before it "
         "has to stay."
     )
 
 
 def check_work_after_training(session: Session) -> list[Finding]:
-    """Return a finding for each piece of work that takes a notable part of the run."""
+    """Return a finding on each piece of work that takes a notable part of the run."""
     run = session.run
     assert run is not None
     if run.scope != "run":
-        reason = _UNKNOWN_LENGTH
-        return [WORK_AFTER_TRAINING.finding("not-applicable", reason, part="after_training")]
-    rows = [row for row in run.parts if row.part == "after_training" and row.line is not None]
-    blocks = [block for block in blocks_of(rows) if _is_long(run, block)]
+        return [
+            WORK_AFTER_TRAINING.finding("not-applicable", _UNKNOWN_LENGTH, part="after_training")
+        ]
+    blocks = [
+        block
+        for block in blocks_of(
+            row for row in run.parts if row.part == "after_training" and row.line is not None
+        )
+        if block.seconds >= A_SECOND.value
+        and 100.0 * block.seconds / max(run.whole_s, block.seconds) >= SHARE.value
+    ]
     to_framework = ", which takes what it takes; only where and how often it is done can change."
     found = _of_blocks(
-        WORK_AFTER_TRAINING, run, "after_training", blocks, _do_it_elsewhere, to_framework
+        WORK_AFTER_TRAINING,
+        run,
+        "after_training",
+        blocks,
+        lambda block: (
+            f"{block.passes} after the training: do it in a script of its own that reads "
+            "the saved model, beside the next training, or do less of it."
+        ),
+        to_framework,
     )
-    return found or [seen_or_not(WORK_AFTER_TRAINING, run, "after_training", AFTERWARDS)]
-
-
-def _is_long(run: Run, block: Block) -> bool:
-    share = 100.0 * block.seconds / max(run.whole_s, block.seconds)
-    return share >= SHARE.value and block.seconds >= A_SECOND.value
-
-
-def _do_it_elsewhere(block: Block) -> str:
-    where = "at this line" if block.what == OWN_LINE else block.what
-    return (
-        f"{block.seconds:.1f} s pass {where} after the training: do it in a script of its own that "
-        "reads the saved model, beside the next training, or do less of it."
-    )
+    return list(found) or [seen_or_not(WORK_AFTER_TRAINING, run, "after_training", AFTERWARDS)]
 
 
 # Between epochs
@@ -271,7 +344,7 @@ _OF_KERAS = {
 
 
 def check_slow_epoch_end(session: Session) -> list[Finding]:
-    """Return a finding for each callback, function or stretch of lines with a notable part."""
+    """Return a finding on each callback, function or stretch of lines with a notable part."""
     run = session.run
     assert run is not None
     # At its own line a loop that evaluates lets go of its iterator, which is no end of an epoch.
@@ -290,31 +363,26 @@ def check_slow_epoch_end(session: Session) -> list[Finding]:
 
 
 def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
-    weight, count = weigh(run, block.rows, block.seconds), _count(run, block)
-    status, sentence = weight.status, weight.sentence
-    if status == "fail" and count is not None and count < OFTEN.value:
-        status = "informative"
+    count, how = _count(run, block), _of_keras(block)
+    weight = weigh_rows(run, block.rows, block.seconds)
+    if weight.status == "fail" and count is not None and count < OFTEN.value:
         times = "once" if count == 1 else f"{count} times"
         sentence = f"It comes {times} in the run, so it can't be done less often."
-    how = _of_keras(block)
-    # Of what is not done every few epochs instead, all may go.
-    left = 0.0 if how is not None or block.what == READING else _left(count)
+        weight = replace(weight, status="informative", sentence=sentence)
+    # The first and every fifth behind it stay; all may go of what is not done every few epochs.
+    left = 1.0 / EVERY if count is None else -(-count // EVERY) / max(1, count)
+    if how is not None or block.what == READING:
+        left = 0.0
     saved = 1.0 if left == 1.0 else 1.0 - left
-    advice = f"{sentence} {_do_it_less(block, how)}{_without(run, block)}".strip()
     return SLOW_EPOCH_END.finding(
-        status,
-        "" if status == "pass" else advice,
+        weight.status,
+        weight.before(f"{_do_it_less(block, how)}{_without(run, block)}"),
         place=_place(session, block),
         evidence={**weight.evidence, "times": count},
         speedup_at_most=bound(1.0, saved),
         part="epoch_end",
         for_run=gain_at_most(run, block.seconds * saved),
     )
-
-
-def _left(count: int | None) -> float:
-    """Return the part of the times that remains where the first and every fifth behind it do."""
-    return 1.0 / EVERY if count is None else -(-count // EVERY) / max(1, count)
 
 
 def _without(run: Run, block: Block) -> str:
@@ -330,7 +398,7 @@ def _without(run: Run, block: Block) -> str:
 
 
 def _count(run: Run, block: Block) -> int | None:
-    """Return how often it comes; None in a ledger of one epoch of nobody knows how many."""
+    """Return how often it comes; None in a ledger of one epoch of an unknown number."""
     if run.scope != "run":
         return None
     epochs = round(run.epochs) if run.epochs else None
@@ -338,11 +406,10 @@ def _count(run: Run, block: Block) -> int | None:
 
 
 def _place(session: Session, block: Block) -> Place:
-    """Return its line; of a callback of Keras', the call that it is given to."""
-    row = block.hottest
-    if row.line is not None:
-        return row.file, row.line
-    loop = next((loop for loop in session.loops if loop.id == row.loop_id), None)
+    """Return its line; for a callback of Keras', the call that it is given to."""
+    if block.hottest.line is not None:
+        return block.place
+    loop = next((loop for loop in session.loops if loop.id == block.hottest.loop_id), None)
     loop = loop or session.diagnosed_loop()
     return (loop.file, loop.line) if loop is not None else (None, None)
 
@@ -356,26 +423,25 @@ def _of_keras(block: Block) -> str | None:
 
 
 def _do_it_less(block: Block, how: str | None) -> str:
-    named = block.what.removeprefix("in ")
-    doer = f"{named[:1].upper()}{named[1:]}"
     if block.what == READING:
         return (
             f"To read this data set takes {block.seconds:.1f} s in all: `cardinality()` tells how "
             "many batches it has, and what else is made of it can be kept from the first time."
         )
+    named = block.what.removeprefix("in ")
+    takes = f"{named[:1].upper()}{named[1:]} takes {block.seconds:.1f} s in all"
     if how is not None:
-        return f"{doer} takes {block.seconds:.1f} s in all: {how}."
+        return f"{takes}: {how}."
     return (
-        f"{doer} takes {block.seconds:.1f} s in all: do it every few epochs "
-        f"(`if (epoch + 1) % {EVERY} == 0`). If it saves, save uncompressed and only the weights, "
-        "or only what is better than before; if it only writes or draws, a thread can do it beside "
-        "the training."
+        f"{takes}: do it every few epochs (`if (epoch + 1) % {EVERY} == 0`). If it saves, save "
+        "uncompressed and only the weights, or only what is better than before; if it only writes "
+        "or draws, a thread can do it beside the training."
     )
 
 
 def _loop_itself(session: Session, run: Run, rows: list[RunPart]) -> Finding:
     """Return what no callback and no line explains but the loop's own, where an epoch begins."""
-    weight = weigh(run, rows, sum(row.seconds for row in rows))
+    weight = weigh_rows(run, rows, sum(row.seconds for row in rows))
     if weight.status != "fail" or run.scope != "run":
         return seen_or_not(SLOW_EPOCH_END, run, "epoch_end", AN_EPOCHS_END)
     loop = session.diagnosed_loop()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pipediag.facts.embeddings import hidden, part_ms
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
 from pipediag.facts.step import class_ms, keras_3
 from pipediag.rules.embeddings import computed_percent, judged_by_compute
 from pipediag.rules.model_edits import drawn_classes
 from pipediag.rules.rule import Meta
-from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop, Softmax
 from pipediag.session.model import Session
@@ -24,12 +25,10 @@ SAMPLED = 512
 """Own choice of classes to draw: as few as leave the products small beside those of a vocabulary of
 ten thousands."""
 _NUMBER_BYTES = 4
-_ROWS: tuple[TablePart, ...] = ("gradient", "update")
 FULL_SOFTMAX = Meta(
     id="full-softmax",
     name="Full softmax",
-    title_failed="Each step takes a softmax over a whole vocabulary",
-    title_informative="A softmax over a whole vocabulary may take much of each step",
+    title_failed="Train with a softmax over a few drawn classes",
     title_passed="No softmax over a large vocabulary takes a part of the step that matters",
     why="The logits of all classes, their gradient and that of all weights are computed for one "
     "right class an example, in time that grows with the vocabulary.",
@@ -44,41 +43,49 @@ FULL_SOFTMAX = Meta(
     frees=("device_compute",),
     tried_when_informing=True,
 )
-_OWN_LOOP = (
-    "Its loss is the script's own code, or that of another Keras than 3: pipediag can't change it "
-    "for you."
-)
-_NO_MEMORY = (
-    "There is no memory for a second set of these weights, with a row a class, and of the "
-    "optimizer's slots, which a trial needs."
-)
 
 
 def check_full_softmax(session: Session) -> list[Finding]:
-    """Return one finding for each such loss of the diagnosed loop."""
+    """Return a finding on each such loss of the diagnosed loop."""
     loop = session.diagnosed_loop()
     if loop is None or not loop.softmaxes:
         reason = "No softmax loss was seen in a traced step."
         return [FULL_SOFTMAX.finding("not-applicable", reason)]
-    found = [one for one in loop.softmaxes if one.classes > SAMPLED]
-    if not found:
-        most = max(one.classes for one in loop.softmaxes)
-        return [FULL_SOFTMAX.finding("pass", "", evidence={"classes": most})]
-    return [_finding(session, loop, one) for one in found]
+    return [_finding(session, loop, one) for one in loop.softmaxes if one.classes > SAMPLED]
 
 
 def _finding(session: Session, loop: Loop, softmax: Softmax) -> Finding:
     several = len(loop.softmaxes) > 1
     took_ms = None if several else part_ms(session, "vocabulary") or None
-    edit = None if several else _edit(session, softmax)
-    advice, evidence = _advice(softmax), _evidence(session, softmax)
+    weight_bytes = softmax.classes * softmax.features * _NUMBER_BYTES
+    edit = None if several else drawn_classes(session, FULL_SOFTMAX.id, SAMPLED, weight_bytes)
+    advice = (
+        f"Train with `tf.nn.sampled_softmax_loss(weights, biases, labels, inputs, {SAMPLED}, "
+        f"{softmax.classes})`, and evaluate with the full softmax. The weights are then of the "
+        f"shape ({softmax.classes}, {softmax.features}); docs/embeddings.md has the code. The loss "
+        "is then another one, an estimate: what is learned differs, and what that does to accuracy "
+        "was not measured, so validate it. Now each step multiplies by all "
+        f"{softmax.classes} classes of `{softmax.weights}`, forwards and for two gradients."
+    )
+    evidence: dict[str, Scalar] = {
+        "weights": softmax.weights,
+        "classes": softmax.classes,
+        "features": softmax.features,
+        "labels": softmax.labels,
+        "device_compute_percent": computed_percent(session),
+    }
+    informs = partial(FULL_SOFTMAX.finding, "informative", evidence=evidence, edit=edit)
     if took_ms is None:
-        unsure = "How much of the step that takes was not measured."
-        return FULL_SOFTMAX.finding(
-            "informative", f"{advice} {unsure}", evidence=evidence, edit=edit
-        )
+        return informs(f"{advice} How much of the step that takes was not measured.")
     if softmax.classes < CLASSES.value:
-        return FULL_SOFTMAX.finding("informative", advice, evidence=evidence, edit=edit)
+        return informs(advice)
+    untried = (
+        "Its loss is the script's own code, or that of another Keras than 3: pipediag can't change "
+        "it for you."
+        if keras_3(session) is None
+        else "There is no memory for a second set of these weights and of the optimizer's slots, "
+        "which a trial needs."
+    )
     return judged_by_compute(
         FULL_SOFTMAX,
         session,
@@ -88,17 +95,15 @@ def _finding(session: Session, loop: Loop, softmax: Softmax) -> Finding:
         took_ms=took_ms,
         gone_ms=_gone_ms(session, softmax, took_ms),
         edit=edit,
-        untried=_OWN_LOOP if keras_3(session) is None else _NO_MEMORY,
+        untried=untried,
     )
 
 
-def _edit(session: Session, softmax: Softmax) -> Edit | None:
-    weight_bytes = softmax.classes * softmax.features * _NUMBER_BYTES
-    return drawn_classes(session, FULL_SOFTMAX.id, SAMPLED, weight_bytes)
+_ROWS: tuple[TablePart, ...] = ("gradient", "update")
 
 
 def _gone_ms(session: Session, softmax: Softmax, took_ms: float) -> float | None:
-    """Return what of a step goes with it at most: the gradient and the update of the weights, too.
+    """Return the time of a step that goes with it at most: gradient and update of the weights, too.
 
     A sampled softmax gives rows, which an optimizer may update alone. All that is computed where
     the update of the weights was not told apart.
@@ -116,25 +121,3 @@ def _gone_ms(session: Session, softmax: Softmax, took_ms: float) -> float | None
     if not own or hidden(cost, {(part, *name) for part in _ROWS for name in names}):
         return class_ms(session, ["device_compute"])
     return took_ms + sum(own)
-
-
-def _advice(softmax: Softmax) -> str:
-    return (
-        f"Train with `tf.nn.sampled_softmax_loss(weights, biases, labels, inputs, {SAMPLED}, "
-        f"{softmax.classes})`, and evaluate with the full softmax. The weights are then of the "
-        f"shape ({softmax.classes}, {softmax.features}); docs/embeddings.md has the code. The loss "
-        "is then another one, an estimate: what is learned differs, and what that does to accuracy "
-        "was not measured, so validate it. Now it multiplies by all "
-        f"{softmax.classes} classes of `{softmax.weights}` in each step, forwards and for two "
-        "gradients."
-    )
-
-
-def _evidence(session: Session, softmax: Softmax) -> dict[str, Scalar]:
-    return {
-        "weights": softmax.weights,
-        "classes": softmax.classes,
-        "features": softmax.features,
-        "labels": softmax.labels,
-        "device_compute_percent": computed_percent(session),
-    }

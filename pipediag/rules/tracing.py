@@ -4,73 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 from pipediag.facts.limits import Threshold, bound
 from pipediag.facts.pipeline import call_name, operations
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.facts.step import class_ms, class_percent, lengths_vary, ranks
-from pipediag.rules.rule import Meta, Place
-from pipediag.rules.run_parts import NOTABLE, THRESHOLDS, weigh
+from pipediag.rules.relevance import NOTABLE, THRESHOLDS, weigh_rows
+from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run, RunPart
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
-from pipediag.session.pipeline import Operation
 from pipediag.session.steps import Steps
-from pipediag.vocabulary import Scalar
 
 TRACES_LEFT = 2
-"""With `reduce_retracing=True`: one for the first shape, one for all others."""
-
-_MULTIPLE = 64
-"""Lengths that batches are padded to in the code to paste. Own choice: few lengths are left, and
-seldom is more than half of a batch padding."""
-
-
-def loop_on_many_shapes(session: Session, name: str, line: int | None) -> Loop | None:
-    """The training loop whose step this function is, if its batches vary in length."""
-    step = f":{line} {name}"
-    for loop in session.loops:
-        known = [one for one in loop.step_functions if one.endswith(step)]
-        vary = loop.shapes_vary or lengths_vary(loop.element_spec or "")
-        if loop.role == "training" and known and vary:
-            return loop
-    return None
-
-
-def ways(session: Session, loop: Loop, *, where: str) -> str:
-    """What to write so that few traces do; `where` is the function's line, in words."""
-    padded = _padding(session, loop) if loop.diagnosed else None
-    more = f" Under XLA, which compiles for each shape all the same, {padded}." if padded else ""
-    return (
-        f"write `@tf.function(reduce_retracing=True)` {where}, and {TRACES_LEFT} traces do for all "
-        f"lengths.{more}"
-    )
-
-
-def _padding(session: Session, loop: Loop) -> str | None:
-    buckets = operations(session, "bucket_by_sequence_length")
-    if buckets:
-        return (
-            f"give {call_name(buckets[-1])} few boundaries, the last beyond the longest example, "
-            "and `pad_to_bucket_boundary=True`"
-        )
-    padded = operations(session, "padded_batch")
-    return _behind(padded[-1], loop) if padded else None
-
-
-def _behind(op: Operation, loop: Loop) -> str:
-    """Code where the first component is a matrix of ids or the like; words elsewhere."""
-    shapes = ranks(loop.element_spec or "")
-    pad = f"pad to multiples of {_MULTIPLE} behind {call_name(op)}"
-    if len(shapes) != 2 or shapes[0] != 2:
-        return pad
-    return (
-        f"{pad}: `.map(lambda x, y: (tf.pad(x, [[0, 0], [0, -tf.shape(x)[1] % {_MULTIPLE}]]), y))`"
-    )
-
-
+"""Traces with `reduce_retracing=True`: one for the first shape, one for all others."""
 RETRACES = Threshold(
     "retraces while the loop runs",
     3.0,
@@ -83,11 +33,10 @@ COMPILE = Threshold(
     "% of the step",
     "own choice, equal to the limit on input wait",
 )
-_KERAS_STEP = "TensorFlowTrainer.make_train_function"
 RETRACING = Meta(
     id="retracing",
     name="Retracing",
-    title_failed="The training function is traced or compiled again and again",
+    title_failed="Keep the training function from being traced or compiled again",
     title_passed="The training function is traced once and reused",
     why="A new shape or a new Python number as argument makes tf.function trace anew. Under XLA a "
     "new shape compiles anew without any retrace: 23 lengths cost 245 ms each.",
@@ -106,38 +55,38 @@ RETRACING = Meta(
 
 
 def check_retracing(session: Session) -> list[Finding]:
-    """One finding on the diagnosed loop."""
+    """Return a finding on the diagnosed loop."""
     loop, steps = session.diagnosed_loop(), session.steps
     assert loop is not None
     assert steps is not None
-    compile_percent = class_percent(session, ["compile"]) if session.breakdown else None
-    evidence = {
-        "retraces": steps.retraces,
-        "trace_count": steps.trace_count,
-        "compile_percent": compile_percent,
-        "element_spec": loop.element_spec,
-    }
-    place: Place = (loop.file, loop.line)
-    compiling = compile_percent is not None and compile_percent >= COMPILE.value
-    if steps.retraces >= RETRACES.value or compiling:
-        # The ledger has traces; what XLA compiles for another shape without one is in the steps.
-        traced = steps.retraces >= RETRACES.value or _made_anew(loop, steps)
-        row = _in_the_run(session, loop) if traced else None
-        return [
-            RETRACING.finding(
-                "fail",
-                _steps_advice(session, loop, steps),
-                place=place,
-                evidence=evidence,
-                speedup_at_most=_at_most(session, loop) if row is None else _of_the_run(row),
-                part="steps" if row is None else "compile",
-                for_run=None if row is None else gain_at_most(session.run, _steps_saved_s(row)),
-            )
-        ]
-    if steps.retraces:
-        advice = f"{steps.retraces} retraces were seen; a partial last batch makes one."
-        return [RETRACING.finding("pass", advice, place=place, evidence=evidence)]
-    return [RETRACING.finding("pass", "", place=place, evidence=evidence)]
+    percent = class_percent(session, ["compile"]) if session.breakdown else None
+    retraced = steps.retraces >= RETRACES.value
+    if not retraced and (percent is None or percent < COMPILE.value):
+        return []
+    # The ledger has traces; what XLA compiles for another shape without one is in the steps.
+    traced = retraced or _made_anew(loop, steps)
+    row = _in_the_run(session, loop) if traced else None
+    saved_s = row.seconds * _saved_part(row, TRACES_LEFT) if row is not None else None
+    at_most = bound(row.seconds, saved_s) if row is not None and saved_s is not None else None
+    if row is None and not lengths_vary(loop.element_spec or ""):
+        # Where each length is traced once, nobody knows how many are still to come.
+        at_most = bound(steps.mean_ms, class_ms(session, ["compile"]))
+    return [
+        RETRACING.finding(
+            "fail",
+            _steps_advice(session, loop, steps),
+            place=(loop.file, loop.line),
+            evidence={
+                "retraces": steps.retraces,
+                "trace_count": steps.trace_count,
+                "compile_percent": percent,
+                "element_spec": loop.element_spec,
+            },
+            speedup_at_most=at_most,
+            part="steps" if row is None else "compile",
+            for_run=None if row is None else gain_at_most(session.run, saved_s),
+        )
+    ]
 
 
 def _steps_advice(session: Session, loop: Loop, steps: Steps) -> str:
@@ -146,25 +95,21 @@ def _steps_advice(session: Session, loop: Loop, steps: Steps) -> str:
             f"Keras {session.environment.keras} traces its step anew in each call of "
             "`train_on_batch`, as 3.0 to 3.6 do: use Keras 3.7 or newer, or `fit` on a dataset."
         )
-    functions = ", ".join(PurePath(one).name for one in loop.step_functions)
-    functions = functions or "the training function"
-    if steps.retraces >= RETRACES.value and (
-        loop.shapes_vary or lengths_vary(loop.element_spec or "")
-    ):
+    names = ", ".join(PurePath(one).name for one in loop.step_functions) or "the training function"
+    again = f"it was traced {steps.retraces} times more while the loop was measured"
+    if steps.retraces >= RETRACES.value and _shapes_vary(loop):
         return (
-            f"The batches of {functions} vary in length, and it was traced {steps.retraces} times "
-            "more while the loop was measured: give it `reduce_retracing=True`, or an "
-            "`input_signature` with None for the lengths."
+            f"Give {names} `reduce_retracing=True`, or an `input_signature` with None for the "
+            f"lengths, in which its batches vary: {again}."
         )
     if steps.retraces >= RETRACES.value:
         return (
-            f"Call {functions} with tensors in place of Python numbers and with few shapes, or "
-            f"give it `reduce_retracing=True`: it was traced {steps.retraces} times "
-            "more while the loop was measured."
+            f"Call {names} with tensors in place of Python numbers and with few shapes, or give it "
+            f"`reduce_retracing=True`: {again}."
         )
     if _made_anew(loop, steps):
         return (
-            f"Make {functions} once, outside of the loop: each time it is another function to "
+            f"Make {names} once, outside of the loop: each time it is another function to "
             f"TensorFlow, which traced it {steps.trace_count} times."
         )
     return (
@@ -175,48 +120,40 @@ def _steps_advice(session: Session, loop: Loop, steps: Steps) -> str:
     )
 
 
+def _shapes_vary(loop: Loop) -> bool:
+    return loop.shapes_vary or lengths_vary(loop.element_spec or "")
+
+
 def _keras_retraces(session: Session, loop: Loop) -> bool:
-    """Whether the loop calls `train_on_batch` of a Keras that hands its step a generator each time.
+    """Return True if the loop calls `train_on_batch` of a Keras that traces it each time.
 
     Own measurement, natively, of a model of one layer: 21 to 24 ms a call with Keras 3.0.5, 3.5.0
     and 3.6.0, and 0.3 to 0.5 ms with 3.7.0, 3.8.0, 3.9.0 and 3.15.1.
     """
     version = re.match(r"3\.(\d+)", session.environment.keras or "")
-    of_keras = any(_KERAS_STEP in function for function in loop.step_functions)
+    step = "TensorFlowTrainer.make_train_function"
+    of_keras = any(step in function for function in loop.step_functions)
     return loop.from_python and of_keras and version is not None and int(version[1]) < 7
 
 
 def _in_the_run(session: Session, loop: Loop) -> RunPart | None:
-    """What the loop's functions took to be traced, by the ledger, which has it beside the steps."""
+    """Return the ledger's row on the traces of the loop's functions, beside the steps."""
     run = session.run
     rows = [row for row in run.parts if row.part == "compile" and row.count] if run else []
     steps = {PurePath(one).name for one in loop.step_functions}
-    return next(
-        (row for row in rows if f"{PurePath(row.file or '').name}:{row.line} {row.what}" in steps),
-        None,
-    )
+    named = (r for r in rows if f"{PurePath(r.file or '').name}:{r.line} {r.what}" in steps)
+    return next(named, None)
 
 
-def _steps_saved_s(row: RunPart) -> float:
-    """Of what its traces took, all but that of those that remain."""
-    return row.seconds * (1.0 - min(1.0, TRACES_LEFT / (row.count or 1)))
-
-
-def _of_the_run(row: RunPart) -> float | None:
-    return bound(row.seconds, _steps_saved_s(row))
+def _saved_part(row: RunPart, left: int) -> float:
+    """Return the part of its traces that goes where so many remain."""
+    return 1.0 - min(1.0, left / (row.count or 1))
 
 
 def _made_anew(loop: Loop, steps: Steps) -> bool:
-    """Whether functions were traced for the first time again and again, on batches of one shape."""
+    """Return True if functions were traced for the first time again, on batches of one shape."""
     first_traces = steps.trace_count - steps.retraces
     return first_traces > RETRACES.value and not lengths_vary(loop.element_spec or "")
-
-
-def _at_most(session: Session, loop: Loop) -> float | None:
-    """None where each length is traced once: how many are still to come is not known."""
-    if session.steps is None or lengths_vary(loop.element_spec or ""):
-        return None
-    return bound(session.steps.mean_ms, class_ms(session, ["compile"]))
 
 
 AGAIN = Threshold(
@@ -231,15 +168,13 @@ OWN_AGAIN = Threshold(
     "times",
     "own choice: the first batch, a shorter last one and one more mode explain three",
 )
-_OF_KERAS = ("the step of `", "what `")
-REPEATED_COMPILE = Meta(
-    id="retracing",
+REPEATED_COMPILE = replace(
+    RETRACING,
     name="Repeated compiling",
-    title_failed="Training stands still while the same function is traced and compiled again",
+    title_failed="Build each model and function once",
     title_passed="Each function is traced and compiled once or twice",
     why="A new model, a new `compile` and a new tf.function each start from nothing: their graph "
-    "is "
-    "traced and compiled anew, although it is the same as before.",
+    "is traced and compiled anew, although it is the same as before.",
     edit="Build and compile the model once, and start each fold or configuration from the same "
     "weights and a fresh optimizer state. Define a tf.function once, outside of the loop; give it "
     "tensors in place of Python numbers, and `reduce_retracing=True` where lengths vary.",
@@ -248,34 +183,26 @@ REPEATED_COMPILE = Meta(
     "round has to be set after them.",
     needs=("loop", "run"),
     thresholds=(AGAIN, OWN_AGAIN, *THRESHOLDS),
-    severity="warn",
-    effect_on_results="same up to order or rounding",
-    frees=("compile",),
-    sees_class_only=True,
     untried="It needs the code around the training changed; what compiling took is in the run's "
     "ledger.",
 )
 
 
 def check_repeated_compile(session: Session) -> list[Finding]:
-    """One finding on all places where something was traced too often."""
+    """Return a finding on all places where something was traced too often."""
     run = session.run
     assert run is not None
     if run.scope != "run":
         return [_in_what_was_seen(session, run)]
-    repeated = [row for row in run.parts if row.part == "compile" and _again(row)]
+    repeated = _repeated(run.parts)
     if not repeated:
-        return [REPEATED_COMPILE.finding("pass", "", part="compile")]
-    saved_s = sum(_run_saved_s(session, row) for row in repeated)
-    weight = weigh(run, repeated, saved_s)
+        return [REPEATED_COMPILE.finding("pass", part="compile")]
+    weight = weigh_rows(run, repeated, sum(_saved_s(session, row) for row in repeated))
     worst = max(repeated, key=lambda row: row.seconds)
-    advice = _run_advice(session, worst, repeated)
-    if weight.status != "fail":
-        advice = weight.sentence and f"{weight.sentence} {advice}"
     return [
         REPEATED_COMPILE.finding(
             weight.status,
-            advice,
+            weight.before(_run_advice(session, worst, repeated)),
             place=(worst.file, worst.line),
             evidence={**weight.evidence, "traces": worst.count},
             speedup_at_most=weight.speedup_at_most,
@@ -285,20 +212,28 @@ def check_repeated_compile(session: Session) -> list[Finding]:
     ]
 
 
+def _repeated(rows: Sequence[RunPart]) -> list[RunPart]:
+    def again(row: RunPart) -> bool:
+        of_keras = (row.what or "").startswith(("the step of `", "what `"))
+        limit = AGAIN if of_keras else OWN_AGAIN
+        return row.count is not None and row.count >= limit.value
+
+    return [row for row in rows if row.part == "compile" and again(row)]
+
+
 def _in_what_was_seen(session: Session, run: Run) -> Finding:
-    """Where nobody knows how long all of the training is, so that no share of it can be told."""
-    repeated = [row for row in run.seen if row.part == "compile" and _again(row)]
-    saved_s = sum(_run_saved_s(session, row) for row in repeated)
-    percent = 100.0 * saved_s / max(run.total_s, 1e-9)
+    """Return the finding on a run of unknown length, of which no share can be told."""
+    repeated = _repeated(run.seen)
+    percent = 100.0 * sum(_saved_s(session, row) for row in repeated) / max(run.total_s, 1e-9)
     if not run.seen:
         reason = "The ledger is of a part of the training, which doesn't tell how often it comes."
         return REPEATED_COMPILE.finding("not-applicable", reason, part="compile")
     if percent < NOTABLE.value:
-        return REPEATED_COMPILE.finding("pass", "", part="compile")
+        return REPEATED_COMPILE.finding("pass", part="compile")
     worst = max(repeated, key=lambda row: row.seconds)
     return REPEATED_COMPILE.finding(
         "informative",
-        f"How long all of the training is, nobody knows; of the {run.total_s:.1f} s that were seen "
+        f"How long the whole training is, is not known; of the {run.total_s:.1f} s that were seen "
         f"of the run, this could have saved {percent:.0f} %. "
         f"{_run_advice(session, worst, repeated)}",
         place=(worst.file, worst.line),
@@ -311,20 +246,20 @@ def _in_what_was_seen(session: Session, run: Run) -> Finding:
     )
 
 
-def _run_saved_s(session: Session, row: RunPart) -> float:
-    """Of what its traces took, all but that of those that remain."""
-    traces = row.count or 1
-    left = TRACES_LEFT if _on_many_shapes(session, row) is not None else 1
-    return row.seconds * (1.0 - min(left, traces) / traces)
+def _saved_s(session: Session, row: RunPart) -> float:
+    """Return what its traces took, but for those that remain."""
+    left = TRACES_LEFT if _loop_on_many_shapes(session, row) is not None else 1
+    return row.seconds * _saved_part(row, left)
 
 
-def _on_many_shapes(session: Session, row: RunPart) -> Loop | None:
-    return loop_on_many_shapes(session, row.what or "", row.line)
-
-
-def _again(row: RunPart) -> bool:
-    limit = AGAIN if (row.what or "").startswith(_OF_KERAS) else OWN_AGAIN
-    return row.count is not None and row.count >= limit.value
+def _loop_on_many_shapes(session: Session, row: RunPart) -> Loop | None:
+    """Return the training loop whose step this function is, if its batches vary in length."""
+    step = f":{row.line} {row.what or ''}"
+    for loop in session.loops:
+        known = any(one.endswith(step) for one in loop.step_functions)
+        if loop.role == "training" and known and _shapes_vary(loop):
+            return loop
+    return None
 
 
 def _run_advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -> str:
@@ -332,40 +267,49 @@ def _run_advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -
     others -= {(worst.file, worst.line)}
     more = "another place" if len(others) == 1 else f"{len(others)} other places"
     also = f" So is what is called in {more}." if others else ""
-    fit = _fit_at(session, worst)
-    if fit is not None:
-        return f"{_of_a_model(worst, fit)}{also}"
-    return f"{_of_a_function(session, worst)}{also}"
+    place = (worst.file, worst.line)
+    fits = (loop for loop in session.loops if (loop.file, loop.line) == place)
+    fit = next((loop for loop in fits if loop.kind == "keras"), None)
+    return (_of_a_function(session, worst) if fit is None else _of_a_model(worst, fit)) + also
 
 
 def _of_a_function(session: Session, row: RunPart) -> str:
     name = _sentence(row.what or "a function")
-    on_many = _on_many_shapes(session, row)
-    if on_many is not None:
-        where = f"at line {row.line}" if row.line is not None else "above it"
+    loop = _loop_on_many_shapes(session, row)
+    if loop is None:
         return (
-            f"{name} was traced {row.count} times, as its batches vary in length: "
-            f"{ways(session, on_many, where=where)}"
+            f"{name} was traced {row.count} times: make it once, outside of any loop, and call it "
+            "with tensors of few shapes in place of Python numbers (`reduce_retracing=True`, an "
+            "`input_signature`, or padding to a few lengths)."
         )
+    where = f"at line {row.line}" if row.line is not None else "above it"
+    padded = _padding(session, loop) if loop.diagnosed else None
+    under_xla = f" Under XLA, which compiles for each shape, {padded}." if padded else ""
     return (
-        f"{name} was traced {row.count} times: make it once, outside of any loop, and call it with "
-        "tensors of few shapes in place of Python numbers (`reduce_retracing=True`, an "
-        "`input_signature`, or padding to a few lengths)."
+        f"{name} was traced {row.count} times, as its batches vary in length: write "
+        f"`@tf.function(reduce_retracing=True)` {where}, and {TRACES_LEFT} traces do for all "
+        f"lengths.{under_xla}"
     )
+
+
+def _padding(session: Session, loop: Loop) -> str | None:
+    """Return how to pad to few lengths: code where the first component is a matrix of ids."""
+    if buckets := operations(session, "bucket_by_sequence_length"):
+        return (
+            f"give {call_name(buckets[-1])} few boundaries, the last beyond the longest example, "
+            "and `pad_to_bucket_boundary=True`"
+        )
+    padded, shapes = operations(session, "padded_batch"), ranks(loop.element_spec or "")
+    if not padded:
+        return None
+    pad = f"pad to multiples of 64 behind {call_name(padded[-1])}"
+    if len(shapes) != 2 or shapes[0] != 2:
+        return pad
+    return f"{pad}: `.map(lambda x, y: (tf.pad(x, [[0, 0], [0, -tf.shape(x)[1] % 64]]), y))`"
 
 
 def _of_a_model(row: RunPart, loop: Loop) -> str:
-    eager_xla = ""
-    if loop.keras is not None and loop.keras.jit_compile:
-        eager_xla = " With `jit_compile=False` each model starts sooner, and may step slower."
-    return (
-        f"{_compiled_once(loop)}. {_sentence(row.what or 'the step')} was traced and compiled "
-        f"{row.count} times.{eager_xla}"
-    )
-
-
-def _compiled_once(loop: Loop) -> str:
-    """Code to paste around the user's `fit`."""
+    """Return code to paste around the user's `fit`."""
     keras = loop.keras
     one = f"one `{keras.model}`" if keras is not None else "one"
     line = f"line {loop.line}" if loop.line is not None else "the `fit`"
@@ -375,23 +319,19 @@ def _compiled_once(loop: Loop) -> str:
             "`model.optimizer.build(model.trainable_variables)`, `initial = model.get_weights()` "
             "and `fresh = [v.numpy() for v in model.optimizer.variables]`"
         )
-        reset += " and `for v, value in zip(model.optimizer.variables, fresh): v.assign(value)`"
-        # It is one of the optimizer's variables in Keras 3, and what a sweep changes.
+        # The learning rate is one of the variables in Keras 3, and what a sweep changes.
         reset += (
-            "; only then set what differs from round to round, such as "
-            "`model.optimizer.learning_rate`"
+            " and `for v, value in zip(model.optimizer.variables, fresh): v.assign(value)`; only "
+            "then set what differs from round to round, such as `model.optimizer.learning_rate`"
         )
+    xla = keras is not None and keras.jit_compile
+    sooner = " With `jit_compile=False` each model starts sooner, and may step slower."
     return (
         f"Build and compile {one} before the loop around {line}, where the models are of one form, "
-        f"keep its state with {keep}, and begin each round with {reset}"
+        f"keep its state with {keep}, and begin each round with {reset}. "
+        f"{_sentence(row.what or 'the step')} was traced and compiled {row.count} times."
+        f"{sooner if xla else ''}"
     )
-
-
-def _fit_at(session: Session, row: RunPart) -> Loop | None:
-    """The loop of Keras's that was called at that line."""
-    place = (row.file, row.line)
-    loops = [loop for loop in session.loops if (loop.file, loop.line) == place]
-    return next((loop for loop in loops if loop.kind == "keras"), None)
 
 
 def _sentence(what: str) -> str:
@@ -409,7 +349,7 @@ LIMIT_BYTES = 2**31
 GRAPH_CONSTANTS = Meta(
     id="graph-constants",
     name="Constants in a graph",
-    title_failed="Large arrays are written into a graph as constants",
+    title_failed="Make a tensor of a large array before a function reads it",
     title_passed="No graph holds large constants",
     why="A NumPy array that a traced function reads becomes a part of its graph, is copied with "
     "each trace, and costs time in each call of a `map`. Own measurement on two busy cores: with "
@@ -424,81 +364,47 @@ GRAPH_CONSTANTS = Meta(
     untried="It changes what your function reads; pipediag can't do that for you.",
 )
 REFUSED = re.compile(r"tensor proto whose content is larger than 2GB")
-"""What TensorFlow says of an array that it can't write into a graph."""
-_MEND = (
+"""TensorFlow's message on an array that it can't write into a graph."""
+_TENSOR_FIRST = (
     "Make a tensor of the array before, `table = tf.constant(array)`, or a `tf.Variable`, and let "
     "the function read that."
 )
 
 
-def check_graph_constants(session: Session) -> list[Finding]:
-    """One finding for each function with such constants, or on the error that ended the script."""
+def check_graph_constants(session: Session) -> Iterator[Finding]:
+    """Yield a finding on each function with such constants, or on the error that ended a script."""
     if REFUSED.search(session.script.detail or ""):
-        return [_ended()]
-    found = [*_in_pipelines(session), *_in_steps(session)]
-    if found:
-        return found
-    seen = [op for op in _operations(session) if _bytes(op) is not None]
-    read = [loop for loop in session.loops if loop.constant_bytes is not None]
-    if not seen and not read:
-        return [GRAPH_CONSTANTS.finding("not-applicable", "No graph of a function was read.")]
-    return [GRAPH_CONSTANTS.finding("pass", "", evidence={"functions": len(seen) + len(read)})]
-
-
-def _ended() -> Finding:
-    return GRAPH_CONSTANTS.finding(
-        "fail",
-        f"{_MEND} The script ended because a function reads an array of 2 GiB or more, which "
-        "TensorFlow writes into its graph as a constant. The traceback above names the line.",
-        evidence={"limit_bytes": LIMIT_BYTES, "known_from": "the script's error"},
-        severity="error",
-    )
-
-
-def _in_pipelines(session: Session) -> Iterator[Finding]:
-    for op in _operations(session):
-        held = _bytes(op)
-        if held is not None and held >= LARGE_CONSTANTS.value * 1e6:
-            yield GRAPH_CONSTANTS.finding(
-                "fail",
-                f"{_MEND} The function of {call_name(op)} {_holds(held)}",
-                op=op,
-                evidence=_evidence(held),
-            )
-
-
-def _in_steps(session: Session) -> Iterator[Finding]:
-    for loop in session.loops:
-        held = loop.constant_bytes
-        if held is not None and held >= LARGE_CONSTANTS.value * 1e6:
-            yield GRAPH_CONSTANTS.finding(
-                "fail",
-                f"{_MEND} The step {_holds(held)}",
-                place=(loop.file, loop.line),
-                evidence=_evidence(held),
-            )
-
-
-def _operations(session: Session) -> list[Operation]:
-    """Of all pipelines that are known, each once."""
+        yield GRAPH_CONSTANTS.finding(
+            "fail",
+            f"{_TENSOR_FIRST} The script ended because a function reads an array of 2 GiB or more, "
+            "which TensorFlow writes into its graph as a constant. The traceback above names the "
+            "line.",
+            evidence={"limit_bytes": LIMIT_BYTES, "known_from": "the script's error"},
+            severity="error",
+        )
+        return
     pipelines = [session.pipeline, *(loop.pipeline for loop in session.loops)]
-    return list({op.id: op for one in pipelines if one is not None for op in one.ops}.values())
-
-
-def _bytes(op: Operation) -> int | None:
-    return op.function.constant_bytes if op.function else None
-
-
-def _holds(held: int) -> str:
-    return (
-        f"holds {held / 1e6:,.0f} MB as constants in its graph, {100 * held / LIMIT_BYTES:.0f} % "
-        "of what TensorFlow takes: an array that it reads is written into it."
-    )
-
-
-def _evidence(held: int) -> dict[str, Scalar]:
-    return {
-        "constant_bytes": held,
-        "limit_bytes": LIMIT_BYTES,
-        "percent_of_limit": 100.0 * held / LIMIT_BYTES,
-    }
+    ops = {op.id: op for one in pipelines if one is not None for op in one.ops}.values()
+    held = [
+        *((op.function.constant_bytes, op, None) for op in ops if op.function),
+        *((loop.constant_bytes, None, (loop.file, loop.line)) for loop in session.loops),
+    ]
+    if all(size is None for size, _, _ in held):
+        yield GRAPH_CONSTANTS.finding("not-applicable", "No graph of a function was read.")
+    for size, op, place in held:
+        if size is None or size < LARGE_CONSTANTS.value * 1e6:
+            continue
+        what = "The step" if op is None else f"The function of {call_name(op)}"
+        percent = 100.0 * size / LIMIT_BYTES
+        yield GRAPH_CONSTANTS.finding(
+            "fail",
+            f"{_TENSOR_FIRST} {what} holds {size / 1e6:,.0f} MB as constants in its graph, "
+            f"{percent:.0f} % of what TensorFlow takes: an array that it reads is written into it.",
+            op=op,
+            place=place,
+            evidence={
+                "constant_bytes": size,
+                "limit_bytes": LIMIT_BYTES,
+                "percent_of_limit": percent,
+            },
+        )

@@ -28,9 +28,8 @@ from pipediag.measures.run.ledger import (
     with_given_epochs,
 )
 from pipediag.measures.verdict.decision import decide
-from pipediag.rules.engine import reinstated
-from pipediag.rules.parallel_calls import settled
-from pipediag.rules.registry import METAS, run_rules
+from pipediag.rules.maps import settled
+from pipediag.rules.registry import METAS, reinstated, run_rules
 from pipediag.rules.search import told
 from pipediag.runner.child_process import ChildResult
 from pipediag.runner.output import OutputDirectory

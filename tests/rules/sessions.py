@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipediag.rules.engine import lacking
 from pipediag.rules.registry import RULES
 from pipediag.rules.rule import Meta, Rule
 from pipediag.session.findings import Finding
@@ -65,8 +64,7 @@ def rule_of(meta: Meta) -> Rule:
 
 def run(meta: Meta, session: Session) -> list[Finding]:
     """Return what the registry would get from this rule."""
-    lack = lacking(meta, session)
-    return [lack] if lack else rule_of(meta).check(session)
+    return rule_of(meta).findings(session)
 
 
 def only(meta: Meta, session: Session) -> Finding:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.batched_calls import PER_ELEMENT_MAP
+from pipediag.rules.maps import PER_ELEMENT_MAP
 from pipediag.session.edits import Edit, Move
 from pipediag.session.pipeline import Operation, OperationFunction
 from tests.factories import make_session

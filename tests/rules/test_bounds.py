@@ -11,7 +11,6 @@ from pipediag.rules.bounds import (
     overlapped,
     parallel,
     unexplained_factor,
-    without,
 )
 from pipediag.rules.step_overhead import HOST_OVERHEAD
 from pipediag.session.findings import Finding
@@ -85,13 +84,6 @@ def test_beside_the_step_the_longer_of_the_two_remains(wait_ms: float, speedup: 
 def test_nothing_is_overlapped_where_no_step_was_measured(missing: str) -> None:
     unknown = overlapped(wait_of(6.0, **{missing: None}))
     assert unknown is None
-
-
-def test_the_consumer_saves_less_than_the_step() -> None:
-    assert without(make_session(), 5.0) == 2.0
-    # What would remain of less than a hundredth is not known well enough to divide by.
-    assert without(make_session(), 10.0) == 100.0
-    assert without(make_session(steps=None), 1.0) is None
 
 
 @pytest.mark.parametrize(("delay", "factor"), [(2.0, 3.0), (6.0, 1.0), (9.0, 1.0), (0.0, 1.0)])

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from pipediag.rules.defaults import DEBUG_MODE
-from pipediag.rules.description import paragraphs
 from pipediag.rules.model_inputs import PADDING
+from pipediag.rules.reference import paragraphs
 from pipediag.rules.registry import CAUSES
 from pipediag.rules.rule import Meta
 

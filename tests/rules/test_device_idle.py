@@ -10,7 +10,6 @@ from pipediag.rules.device_idle import (
     PYTHON_GAP,
     SMALL_KERNELS,
     SYNC_POINT,
-    advice_for,
     devices_input_gap,
     prefetched_to,
 )
@@ -32,25 +31,6 @@ from tests.factories import (
 from tests.records import make_breakdown
 from tests.rules.devices import copies, cpu, gap, gpu, launches, on_devices, session_on, under_floor
 from tests.rules.sessions import only, straddles
-
-
-@pytest.mark.parametrize(
-    ("iterator", "words"),
-    [
-        ("Root::Prefetch::MapV2", "Give the map"),
-        ("Root::Prefetch::ParallelMapV2", "in parallel already"),
-        ("Iterator::Root::MapAndBatch", "more parallel calls"),
-        ("Root::Prefetch::BatchV2::TFRecord", "interleave"),
-        ("Root::FlatMap[0]::Generator", "whole batches"),
-        ("Root::FlatMap", "Replace the flat_map"),
-        ("Root::Shuffle", "Shuffle before"),
-        ("Root::BatchV2", "num_parallel_calls"),
-        ("Root::Custom", "common remedies"),
-        (None, "common remedies"),
-    ],
-)
-def test_the_last_part_of_the_name_decides(iterator: str | None, words: str) -> None:
-    assert words in advice_for(iterator)
 
 
 @pytest.mark.parametrize(("name", "target"), [("GPU:1", "/gpu:1"), ("GPU", "/gpu:0")])

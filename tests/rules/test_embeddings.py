@@ -10,7 +10,7 @@ from pipediag.rules.embeddings import (
     DENSE_EMBEDDING_UPDATE,
     REGULARIZED_TABLE,
     TABLE_COPIED_ON_LOOKUP,
-    TERMS_COMPUTE,
+    UPDATE_COMPUTE,
 )
 from pipediag.session.edits import SetModel
 from pipediag.session.embedding_cost import NO_PROGRAM
@@ -459,7 +459,7 @@ TERMS_LIMITS = [
     ),
     Limit(
         REGULARIZED_TABLE,
-        TERMS_COMPUTE,
+        UPDATE_COMPUTE,
         lambda percent: only(
             REGULARIZED_TABLE,
             terms_session_with(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pipediag.rules.device_idle import LAUNCH_BOUND, SMALL_KERNELS
-from pipediag.rules.engine import guarded, reinstated, yielding
+from pipediag.rules.registry import guarded, reinstated, yielding
 from pipediag.session.edits import Edit, Remove
 from pipediag.session.findings import Finding
 from pipediag.session.trials import Trial

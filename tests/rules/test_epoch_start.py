@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.engine import yielding
 from pipediag.rules.epoch_start import SLOW_EPOCH_START, run_through
 from pipediag.rules.python_input import PYTHON_INPUT
+from pipediag.rules.registry import yielding
 from pipediag.rules.shuffling import SLOW_SHUFFLE_FILL
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetParameters
 from pipediag.session.ledger import RunPart

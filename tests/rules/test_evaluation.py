@@ -275,7 +275,9 @@ def test_what_is_random_or_python_s_is_not_promised_to_stay(
 ) -> None:
     ops = decoding(stateful=True, graph_ops=graph_ops)
     found = findings_of(validation(ending(before=ops)))
-    assert [one.effect_on_results for one in found if "call at a time" in one.title] == [effect]
+    assert [one.effect_on_results for one in found if one.edit and "parallel" in one.edit.id] == [
+        effect
+    ]
 
 
 def test_one_evaluation_gains_from_parallel_calls_as_any() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from pipediag.facts.embeddings import LARGE
 from pipediag.facts.limits import INPUT_BOUND, INPUT_GAPS, INPUT_WAIT, OPERATION_SHARE, PERTURBED
-from pipediag.rules.batched_calls import ELEMENT_TIME, ELEMENTS, PER_ELEMENT_MAP
 from pipediag.rules.caching import MISSING_CACHE
 from pipediag.rules.defaults import DEBUG_MODE
 from pipediag.rules.device_idle import (
@@ -44,12 +43,12 @@ from pipediag.rules.gpu import (
     TENSOR_CORE,
     WAITING,
 )
+from pipediag.rules.maps import ELEMENT_TIME, ELEMENTS, PER_ELEMENT_MAP
 from pipediag.rules.model_inputs import AT_MOST, PADDING
 from pipediag.rules.python_in_step import BATCH_CALLBACK, CALLBACK_SHARE
 from pipediag.rules.reading import FROM_DISK, SEQUENTIAL_FILES
-from pipediag.rules.relevance import input_first, weigh
+from pipediag.rules.relevance import NOTABLE, RELEVANT, SHORT, input_first, weigh
 from pipediag.rules.rule import Meta
-from pipediag.rules.run_parts import NOTABLE, RELEVANT, SHORT
 from pipediag.rules.script_work import OFTEN, SLOW_EPOCH_END, SLOW_START
 from pipediag.rules.shuffling import FILL_SHARE, FILL_STEPS, SLOW_SHUFFLE_FILL
 from pipediag.rules.step_overhead import (

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.parallel_calls import PARALLEL_MAP, check_parallel_map, settled
+from pipediag.rules.maps import PARALLEL_MAP, settled
 from pipediag.rules.search import SEARCH
 from pipediag.session.edits import AUTOTUNE, Edit, SetOptions, SetParameters
 from pipediag.session.findings import Finding
@@ -13,7 +13,7 @@ from pipediag.session.pipeline import Operation
 from pipediag.session.trials import Trial
 from pipediag.vocabulary import TrialState
 from tests.records import make_function, make_operation
-from tests.rules.sessions import batch, keeps_up, session_of, source, straddles
+from tests.rules.sessions import batch, keeps_up, run, session_of, source, straddles
 
 TUNED = (SetParameters("map", {"num_parallel_calls": AUTOTUNE}),)
 MANY = (
@@ -43,7 +43,7 @@ def session_with(op: Operation, **overrides: Any) -> Session:
 
 
 def check(op: Operation, **overrides: Any) -> list[Finding]:
-    return check_parallel_map(session_with(op, **overrides))
+    return run(PARALLEL_MAP, session_with(op, **overrides))
 
 
 def changes(findings: list[Finding]) -> list[object]:
@@ -101,7 +101,7 @@ def test_a_map_within_a_serial_flat_map_is_serial_too() -> None:
     inner = a_map(function=make_function(), inside_function_of="outer", self_ms_per_step=8.0)
     session = session_of(source(), inner, outer, batch())
 
-    (finding,) = check_parallel_map(session)
+    (finding,) = run(PARALLEL_MAP, session)
 
     assert (finding.status, changes([finding])) == ("fail", [TUNED])
     assert finding.edit is not None
@@ -113,7 +113,7 @@ def test_a_map_within_a_parallel_interleave_is_left_alone() -> None:
     outer = make_operation("outer", "interleave", function=make_function(), parameters=parameters)
     session = session_of(source(), a_map(inside_function_of="outer"), outer, batch())
 
-    (finding,) = check_parallel_map(session)
+    (finding,) = run(PARALLEL_MAP, session)
 
     assert finding.status == "pass"
 
@@ -123,7 +123,7 @@ def test_parallel_python_gets_as_many_threads_as_calls() -> None:
     (finding,) = check(op)
     assert (finding.status, changes([finding])) == ("fail", [MANY])
     options = {"options": {"threading.private_threadpool_size": 16}}
-    (finding,) = check_parallel_map(session_with(op, pipeline=options))
+    (finding,) = run(PARALLEL_MAP, session_with(op, pipeline=options))
     assert finding.status == "pass"
 
 
@@ -134,7 +134,7 @@ def test_nothing_is_tried_where_input_does_not_matter(overrides: dict[str, Any])
 
 
 def test_no_map_at_all() -> None:
-    (finding,) = check_parallel_map(session_of(source(), batch()))
+    (finding,) = run(PARALLEL_MAP, session_of(source(), batch()))
     assert finding.status == "not-applicable"
 
 
@@ -147,7 +147,7 @@ def tried(*trials: tuple[TrialState, float], op: Operation | None = None) -> lis
     session = session_with(op or a_map(**SLEEPS))
     findings = [
         finding.model_copy(update={"trial": trial(state=state, speedup=speedup)})
-        for finding, (state, speedup) in zip(check_parallel_map(session), trials, strict=True)
+        for finding, (state, speedup) in zip(run(PARALLEL_MAP, session), trials, strict=True)
     ]
     return settled(session, findings)
 
@@ -190,7 +190,7 @@ def test_no_word_against_parallel_calls_stands_beside_a_confirmed_trial_of_them(
     session = session_with(a_map(**SLEEPS))
     refuted = [
         finding.model_copy(update={"trial": trial(state="refuted", speedup=1.0)})
-        for finding in check_parallel_map(session)
+        for finding in run(PARALLEL_MAP, session)
     ]
     calls = (SetParameters("map", {"num_parallel_calls": 8}),)
     other = SEARCH.finding("informative", "", edit=Edit("search:x", "8 calls", calls))

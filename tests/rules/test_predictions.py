@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipediag.patching.making import make_patch
-from pipediag.rules.evaluation import check_costly_evaluation
-from pipediag.rules.predictions import check_small_predict
+from pipediag.rules.evaluation import check_costly_evaluation, check_small_predict
 from pipediag.session.edits import Edit, PredictOnBatch
 from pipediag.session.model import Session
 from pipediag.session.predictions import Prediction

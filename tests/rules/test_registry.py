@@ -10,10 +10,9 @@ from pipediag.facts.run_gain import gain_for_run
 from pipediag.rules import registry
 from pipediag.rules.cache_places import MISPLACED_CACHE
 from pipediag.rules.device_idle import INPUT_GAP, LAUNCH_BOUND, PYTHON_GAP, SYNC_POINT
-from pipediag.rules.engine import yields_to
 from pipediag.rules.gpu import GPU_UNUSED
-from pipediag.rules.parallel_calls import PARALLEL_MAP
-from pipediag.rules.registry import DEVICE_RULES, RULES, run_device_rules, run_rules
+from pipediag.rules.maps import PARALLEL_MAP
+from pipediag.rules.registry import DEVICE_RULES, RULES, run_device_rules, run_rules, yields_to
 from pipediag.rules.rule import Meta, Rule
 from pipediag.rules.tracing import REPEATED_COMPILE, RETRACING
 from pipediag.session.findings import Finding

@@ -15,5 +15,4 @@ def test_a_wait_that_a_repeated_batch_contests_is_not_said_to_be_worth_nothing()
 
     assert "would gain nothing now" in sentence(None)
     assert "on a repeated batch it is 59 % shorter" in sentence(59.0)
-    assert "not settled" in sentence(59.0)
     assert "would gain nothing now" in sentence(-30.0)

@@ -4,10 +4,11 @@ import pytest
 
 from pipediag.rules.evaluation import COSTLY_EVALUATION
 from pipediag.rules.rule import Meta
-from pipediag.rules.run_parts import NEIGHBOURS, blocks_of
 from pipediag.rules.script_work import (
+    NEIGHBOURS,
     SLOW_EPOCH_END,
     WORK_AFTER_TRAINING,
+    blocks_of,
     check_slow_epoch_end,
     check_work_after_training,
 )

@@ -6,8 +6,7 @@ from typing import Any, get_args
 import pytest
 
 from pipediag.facts.devices import NO_DEVICE
-from pipediag.rules.engine import lacking
-from pipediag.rules.rule import Section
+from pipediag.rules.rule import Section, lacking
 from pipediag.rules.step_overhead import HOST_OVERHEAD
 from tests.factories import make_device, make_keras, make_loop, make_session
 from tests.ledgers import make_run

@@ -16,7 +16,8 @@ from tests.rules.devices import copies, gpu, launches
 
 _NO_EVIDENCE = {"SetParameters", "Insert", "Replace", "SetOptions", "SetModel", "model_copy"}
 _WORDS_OF_A_STATUS = {"not-applicable", "inconclusive", "error", "compute", "copy"}
-_SETTINGS = {"on_disk", "drop_remainder", "max_queue_size", "ragged"}
+_SETTINGS = {"on_disk", "drop_remainder", "max_queue_size", "ragged", "jit_compile"}
+_SETTINGS |= {"sampled_softmax", "table_terms_left_out"}
 CAUSES = ("input", "launch", "python", "sync")
 
 

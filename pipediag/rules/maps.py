@@ -1,0 +1,541 @@
+"""Maps that run for each row instead of each batch, or too few calls at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
+from pipediag.facts.machine import cpus, pool_size
+from pipediag.facts.pipeline import (
+    between,
+    call_name,
+    calls_python,
+    costlier,
+    delay_ms,
+    draws_random,
+    following_batch,
+    measured_at,
+    only_looks_up,
+    operations,
+    place_name,
+    upstream,
+    uses,
+)
+from pipediag.facts.python_callables import (
+    WAITS_FIRST,
+    hottest_line_sentence,
+    python_calls,
+    python_evidence,
+    waits_first,
+)
+from pipediag.rules.bounds import less_input, parallel, uncounted_wait_ms
+from pipediag.rules.relevance import weigh
+from pipediag.rules.rule import Meta
+from pipediag.session.edits import AUTOTUNE, Change, Edit, Move, SetOptions, SetParameters
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation, OperationFunction
+from pipediag.tensorflow_names import LOOKUP, PYTHON_OPERATIONS, VARIABLES
+
+# A map of short calls that runs for each row before the batch
+
+_BOOKKEEPING = {"Arg", "Const", "Identity", "IdentityN", "NoOp", "Placeholder", "Retval"}
+_ELEMENTWISE = {
+    *("Abs", "Add", "AddV2", "Cast", "ClipByValue", "Cos", "Div", "DivNoNan", "Equal", "Exp"),
+    *("Floor", "FloorDiv", "FloorMod", "Greater", "GreaterEqual", "Less", "LessEqual", "Log"),
+    *("Log1p", "LogicalAnd", "LogicalNot", "LogicalOr", "Maximum", "Minimum", "Mod", "Mul", "Neg"),
+    *("NotEqual", "OneHot", "Pow", "RealDiv", "Relu", "Rint", "Round", "Rsqrt", "Select"),
+    *("SelectV2", "Sigmoid", "Sign", "Sin", "Sqrt", "Square", "SquaredDifference", "Sub", "Tanh"),
+    *("TruncateDiv", "ZerosLike", "OnesLike"),
+}
+_STRINGS = {
+    *("StringLower", "StringUpper", "StringStrip", "StringToHashBucketFast", "StringToHashBucket"),
+    *("StringToNumber", "StringLength", "StaticRegexReplace", "RegexReplace", "AsString"),
+    *("DecodeRaw", "StringToHashBucketStrong"),
+}
+BROADCASTS = frozenset(_BOOKKEEPING | _ELEMENTWISE | _STRINGS | LOOKUP)
+"""Operations that give the same values for a batch as for its rows one by one."""
+BATCH_FORMS = {
+    "ParseExampleV2": "tf.io.parse_example",
+    "ParseSingleExample": "tf.io.parse_example",
+    "StringSplitV2": "tf.strings.split(...).to_tensor()",
+}
+"""Operations on single rows that have a form for batches, and how that is written."""
+REWRITTEN = frozenset({"ParseExampleV2"})
+"""Those of them that a trial traces in that form by itself."""
+
+ELEMENT_TIME = Threshold(
+    "time per element",
+    200.0,
+    "µs",
+    "own measurements: calling a function costs 20 to 40 µs an element here; above 200 µs it only "
+    "informs, and is tried after what fails",
+)
+ELEMENTS = Threshold(
+    "elements per step",
+    8.0,
+    "elements",
+    "own choice: with fewer it only informs, and is tried after what fails",
+)
+_ORDER_ONLY = ("shuffle", "repeat", "prefetch", "with_options")
+PER_ELEMENT_MAP = Meta(
+    id="per-element-map",
+    name="Map at element rate",
+    title_failed="Batch first, and map whole batches",
+    title_passed="No map of short calls runs at element rate",
+    why="Each call costs tens of microseconds whatever it computes. Batching first gave 32 times "
+    "the rate for a cast, 37 for strings.split, 19 for parse_example.",
+    edit="Swap the two: `ds.batch(n).map(f)`, with the batch form of parsing and splitting.",
+    cost="The function must broadcast over the first axis; ragged results need to_tensor().",
+    needs=("loop", "pipeline", "steps", "breakdown"),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENT_TIME, ELEMENTS),
+    severity="warn",
+    effect_on_results="same results",
+    frees=("input_wait",),
+    tried_when_informing=True,
+)
+
+
+def check_per_element_map(session: Session) -> Iterator[Finding]:
+    """Yield a finding on each map of short calls before a batch that could map the batch."""
+    for op in operations(session, "map"):
+        if _of_its_element_alone(op) and following_batch(session, op):
+            yield from _of_single_elements(session, op)
+
+
+def _of_single_elements(session: Session, op: Operation) -> Iterator[Finding]:
+    weight, edit = weigh(session, op), _edit(session, op)
+    unsure = sorted(_graph_ops(op) - BROADCASTS - BATCH_FORMS.keys())
+    uncounted_ms = uncounted_wait_ms(session)
+    finding = partial(
+        PER_ELEMENT_MAP.finding,
+        op=op,
+        edit=edit,
+        evidence={
+            **weight.evidence,
+            "elements_per_step": op.elements,
+            "us_per_element": _us_per_element(session, op),
+            "wait_not_counted_ms": uncounted_ms,
+            "operations_that_may_not_broadcast": ", ".join(unsure) or None,
+        },
+    )
+    if not _has_short_calls(session, op):
+        # Where the cost of a call is not most of its time, a trial says what batching buys.
+        if not unsure and weight.worth_trying and edit is not None:
+            advice = f"{_batch_advice(session, op)} A trial tells what that buys."
+            yield finding("informative", advice)
+    elif weight.status != "fail":
+        yield finding(weight.status, weight.sentence, edit=None)
+    elif unsure:
+        yield finding(
+            "informative",
+            f"If the function of {call_name(op)} gives the same for a whole batch as for its rows, "
+            f"batch first. Pipediag can't tell that of {', '.join(unsure)}.",
+        )
+    else:
+        saved_ms = (delay_ms(session, op) or 0.0) + uncounted_ms
+        yield finding(
+            "fail",
+            _batch_advice(session, op),
+            speedup_at_most=less_input(session, saved_ms, on_cpu=False),
+            untried=_why_not_moved(session, op),
+        )
+
+
+def _of_its_element_alone(op: Operation) -> bool:
+    """TensorFlow calls a lookup stateful, which it is only while someone fills the table."""
+    function = op.function
+    return function is not None and (not function.stateful or only_looks_up(function))
+
+
+def _has_short_calls(session: Session, op: Operation) -> bool:
+    each = _us_per_element(session, op)
+    return each is not None and each <= ELEMENT_TIME.value
+
+
+def _us_per_element(session: Session, op: Operation) -> float | None:
+    """Return the self time of one call, or None where it is unknown or where calls are few."""
+    self_ms = measured_at(session, op).self_ms_per_step
+    if op.elements is None or self_ms is None or op.elements < ELEMENTS.value:
+        return None
+    return 1000.0 * self_ms / op.elements
+
+
+def _edit(session: Session, op: Operation) -> Edit | None:
+    """Return the move of the map behind the batch, with the maps that use its results, or None.
+
+    Nothing vouches for the function but its operations' names, so batches must come out equal.
+    """
+    batch, moved = following_batch(session, op), _moved_together(session, op)
+    if batch is None or not moved or _carrier(session, op) is not None:
+        return None
+    if any(_needs_rewriting(each) for each in moved):
+        return None
+    others = " with the maps behind it" if len(moved) > 1 else ""
+    forms = {BATCH_FORMS[name] for each in moved for name in REWRITTEN & _graph_ops(each)}
+    written = f", with {' and '.join(sorted(forms))}" if forms else ""
+    behind = [batch, *moved[:-1]]
+    return Edit(
+        id=f"{PER_ELEMENT_MAP.id}:{op.id}",
+        label=f"{place_name(op)}{others} moved behind the {place_name(batch)}{written}",
+        changes=tuple(Move(each.id, after.id) for each, after in zip(moved, behind, strict=True)),
+        check="equal",
+    )
+
+
+def _moved_together(session: Session, op: Operation) -> list[Operation]:
+    """Return the map and the maps between it and the batch; nothing where it can't move so.
+
+    Where there are several, each must broadcast, or the doubt about one would keep all from moving.
+    """
+    batch = following_batch(session, op)
+    path = between(session, op, batch) if batch else None
+    if path is None or any(each.kind not in _ORDER_ONLY and each.kind != "map" for each in path):
+        return []
+    maps = [op, *(each for each in path if each.kind == "map")]
+    alike = all(_of_its_element_alone(m) and _graph_ops(m) <= BROADCASTS | REWRITTEN for m in maps)
+    return maps if len(maps) == 1 or alike else []
+
+
+def _needs_rewriting(op: Operation) -> bool:
+    return bool((BATCH_FORMS.keys() - REWRITTEN) & _graph_ops(op))
+
+
+def _carrier(session: Session, op: Operation) -> Operation | None:
+    """Return the first map further up whose edit moves this one too."""
+    carriers = [
+        other
+        for other in upstream(session, op)
+        if other.kind == "map"
+        and op in _moved_together(session, other)
+        and _has_short_calls(session, other)
+        and weigh(session, other).status == "fail"
+    ]
+    return carriers[-1] if carriers else None
+
+
+def _graph_ops(op: Operation) -> set[str]:
+    return set(op.function.graph_ops) if op.function else set()
+
+
+def _why_not_moved(session: Session, op: Operation) -> str:
+    carrier = _carrier(session, op)
+    if carrier is not None:
+        return f"It is tried together with the {place_name(carrier)}."
+    if _needs_rewriting(op):
+        return (
+            "It needs the function written for whole batches, with other operations; pipediag "
+            "can't do that for you."
+        )
+    return (
+        "Other operations between it and the batch take its single elements, so moving it alone "
+        "would change what they get."
+    )
+
+
+def _batch_advice(session: Session, op: Operation) -> str:
+    batch = following_batch(session, op)
+    where = call_name(batch) if batch else "the batch"
+    forms = [BATCH_FORMS[name] for name in sorted(BATCH_FORMS.keys() & _graph_ops(op))]
+    written = f", written with `{'` and `'.join(forms)}`" if forms else ""
+    return f"Move {call_name(op)} behind {where}, so that it runs once a batch{written}."
+
+
+# A map that runs too few calls at once
+
+WAITING_CALLS = 16
+"""Own choice. A waiting call keeps its thread, and tf.data's own pool has one a CPU: with it, eight
+generators on two CPUs gave 2.1 times the examples, and with 16 threads 4.5 times."""
+ON_THREADS = (
+    f"`options.threading.private_threadpool_size = {WAITING_CALLS}` by `ds.with_options(options)`"
+)
+OVERLAPPING = (
+    "calls overlap, so that random draws land on other elements, side effects happen in another "
+    "order, and a function that is not thread-safe breaks"
+)
+PARALLEL_MAP = Meta(
+    id="parallel-map",
+    name="Parallel calls of a map",
+    title_failed="Run more calls of the map at once",
+    title_passed="No map is kept from running in parallel",
+    why="tf.data makes a map parallel by itself only if it stands on the main path, its function "
+    "is stateless and no number was given. Its pool has one thread a CPU, and a call that waits "
+    "keeps its thread: 16 calls on two CPUs gave 49 batches/s, and 269 with a pool of 16.",
+    edit="`num_parallel_calls=tf.data.AUTOTUNE`, or 16 calls with "
+    "`options.threading.private_threadpool_size = 16`. Both are tried; off-CPU time only decides "
+    "which goes first.",
+    cost=f"Elements keep their order, but {OVERLAPPING}. More elements are held in memory, and "
+    "what is waited for gets more requests at once.",
+    needs=("loop", "pipeline", "steps", "breakdown"),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST),
+    severity="warn",
+    effect_on_results="same up to order or rounding",
+    frees=("input_wait",),
+    tried_when_informing=True,
+)
+
+
+def check_parallel_map(session: Session) -> list[Finding]:
+    """Return two findings for a map whose calls can be made parallel in two ways, else one."""
+    maps = operations(session, "map")
+    if not maps:
+        return [PARALLEL_MAP.finding("not-applicable", "The pipeline has no map.")]
+    return [one for op in maps for one in _of_map(session, op)]
+
+
+def is_serial_and_stateful(op: Operation) -> bool:
+    """Return True if TensorFlow runs this map's calls one after the other as they keep state."""
+    return op.function is not None and op.function.stateful and _is_serial(op)
+
+
+def _is_serial(op: Operation) -> bool:
+    return op.parameters.get("num_parallel_calls") in (None, 1)
+
+
+def _of_map(session: Session, op: Operation) -> Iterator[Finding]:
+    outer = session.operation(op.inside_function_of)
+    if outer is not None:
+        if outer.kind in ("flat_map", "interleave") and _is_serial(op) and _is_serial(outer):
+            yield from _tried_both_ways(session, op, outer)
+    elif is_serial_and_stateful(op) or op.parameters.get("num_parallel_calls") == 1:
+        yield from _tried_both_ways(session, op, None)
+    elif calls_python(op) and not _is_serial(op):
+        yield _of_pool(session, op)
+
+
+def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -> Iterator[Finding]:
+    """Yield the first way as a failure and the second as information: one of them is advised."""
+    costs = costlier(session, op, outer) if outer is not None else op
+    weight = weigh(session, costs)
+    stateful = op.function is not None and op.function.stateful
+    finding = partial(
+        PARALLEL_MAP.finding,
+        op=op,
+        evidence={
+            **weight.evidence,
+            **python_evidence(op),
+            "parallelism": op.parallelism,
+            "cpus": cpus(session),
+            **({"stateful_because": reason(op.function)} if stateful else {}),
+        },
+    )
+    if weight.status != "fail":
+        yield finding(weight.status, weight.sentence)
+        return
+    ways = [(_tuned_calls(op, outer), _tuned_advice(op, outer), cpus(session), True)]
+    if stateful:
+        many = (_many_calls(session, op, outer), _many_advice(session, op), WAITING_CALLS, False)
+        ways.insert(0 if waits_first(op) else 1, many)
+    same = not stateful or only_looks_up(op.function)
+    for place, (edit, advice, calls, on_cpu) in enumerate(ways):
+        yield finding(
+            "informative" if place else "fail",
+            advice,
+            speedup_at_most=parallel(session, costs, calls, on_cpu=on_cpu),
+            effect="same results" if same else None,
+            edit=edit,
+        )
+
+
+def _of_pool(session: Session, op: Operation) -> Finding:
+    """Return the finding on a map that runs Python in parallel already, on few threads."""
+    pool = pool_size(session, op)
+    evidence = {**python_evidence(op), "pool_threads": pool}
+    if pool is None or pool >= WAITING_CALLS:
+        return PARALLEL_MAP.finding("pass", op=op, evidence=evidence)
+    self_ms = measured_at(session, op).self_ms_per_step
+    weight = weigh(session, op, None if self_ms is None else self_ms / pool)
+    fails = weight.status == "fail"
+    return PARALLEL_MAP.finding(
+        weight.status,
+        _many_advice(session, op) if fails else weight.sentence,
+        op=op,
+        evidence={**weight.evidence, **evidence},
+        edit=_many_calls(session, op, None) if fails else None,
+    )
+
+
+def _tuned_calls(op: Operation, outer: Operation | None) -> Edit:
+    return Edit(
+        id=f"{PARALLEL_MAP.id}:{op.id}",
+        label=f"num_parallel_calls=AUTOTUNE on the {place_name(op)}",
+        changes=(SetParameters(op.id, {"num_parallel_calls": AUTOTUNE}),),
+        caveat=_where_measured(outer),
+    )
+
+
+def _many_calls(session: Session, op: Operation, outer: Operation | None) -> Edit:
+    """Return calls of a fixed number, and as many threads to wait on where there are fewer."""
+    changes: tuple[Change, ...] = (SetParameters(op.id, {"num_parallel_calls": WAITING_CALLS}),)
+    label = f"{WAITING_CALLS} parallel calls on the {place_name(op)}"
+    if _lacks_threads(session, op):
+        changes += (SetOptions({"threading.private_threadpool_size": WAITING_CALLS}),)
+        label += f", on {WAITING_CALLS} threads"
+    edit_id = f"{PARALLEL_MAP.id}:{op.id}:{WAITING_CALLS}"
+    return Edit(edit_id, label, changes, caveat=_where_measured(outer))
+
+
+def _lacks_threads(session: Session, op: Operation) -> bool:
+    pool = pool_size(session, op)
+    return pool is not None and pool < WAITING_CALLS
+
+
+def _where_measured(outer: Operation | None) -> str | None:
+    if outer is None:
+        return None
+    return (
+        f"Measured with parallel calls on the map where it stands, not behind {call_name(outer)}."
+    )
+
+
+def _tuned_advice(op: Operation, outer: Operation | None) -> str:
+    give = f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`"
+    if outer is not None:
+        advice = (
+            f"Move {call_name(op)} behind {call_name(outer)}, where TensorFlow can run it in "
+            "parallel, or give it `num_parallel_calls=tf.data.AUTOTUNE`."
+        )
+    elif op.function is not None and op.function.stateful:
+        advice = f"{give}: TensorFlow keeps it serial because it uses {reason(op.function)}."
+    else:
+        advice = f"{give} in place of 1."
+    if draws_random(op.function):
+        advice += " Use tf.random.stateless_* with a seed for each element to keep runs repeatable."
+    return f"{advice}{_measured(op)}"
+
+
+def _many_advice(session: Session, op: Operation) -> str:
+    calls = f"Give {call_name(op)} `num_parallel_calls={WAITING_CALLS}`"
+    if not _lacks_threads(session, op):
+        return f"{calls}.{_measured(op)}"
+    return (
+        f"{calls} and the dataset as many threads: {ON_THREADS}. TensorFlow's own pool has "
+        f"{pool_size(session, op)}.{_measured(op)}"
+    )
+
+
+def _measured(op: Operation) -> str:
+    calls = python_calls(op)
+    return f" {calls.sentence('call of its Python')}" if calls is not None else ""
+
+
+def reason(function: OperationFunction | None) -> str:
+    """Return which kinds of operation make the function stateful, in words."""
+    kinds: list[str] = []
+    if python := uses(function, PYTHON_OPERATIONS):
+        kinds.append("Python (" + ", ".join(python) + ")")
+    if uses(function, LOOKUP):
+        kinds.append("a table lookup")
+    if draws_random(function):
+        kinds.append("random numbers")
+    elif uses(function, VARIABLES):
+        kinds.append("a variable")
+    return " and ".join(kinds) or "a stateful operation"
+
+
+NO_OVERLAP_TITLE = "Call the function in processes, or rewrite it"
+_NEEDS_PROCESSES = (
+    "It needs the function in processes of its own, or rewritten: pipediag starts no process that "
+    "would load the script again."
+)
+
+
+def settled(session: Session, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings with what trials showed of parallel calls, one advice for each map.
+
+    The fastest way that was confirmed stays and says by how much calls overlap. Where Python was
+    tried in every way and none helps, a finding says so and what remains to be done; it never
+    stands beside a confirmed trial of parallel calls of the same map.
+    """
+    by_map: dict[str, list[Finding]] = {}
+    for finding in findings:
+        known = finding.edit is not None and finding.op_id is not None
+        if finding.rule == PARALLEL_MAP.id and known:
+            by_map.setdefault(finding.op_id or "", []).append(finding)
+    instead: dict[int, list[Finding]] = {}
+    for op_id, ways in by_map.items():
+        kept = _one_advice(session, op_id, ways, findings)
+        instead |= {id(one): kept if one is ways[0] else [] for one in ways}
+    return [one for finding in findings for one in instead.get(id(finding), [finding])]
+
+
+def _one_advice(
+    session: Session, op_id: str, ways: list[Finding], findings: Sequence[Finding]
+) -> list[Finding]:
+    """Return what is advised of a map, in place of the findings on the ways to call it."""
+    confirmed = [one for one in ways if one.trial.state == "confirmed"]
+    if confirmed:
+        best = max(confirmed, key=lambda one: one.trial.speedup or 1.0)
+        return [_overlaps(best, [one for one in ways if one is not best])]
+    op = session.operation(op_id)
+    refuted = all(one.trial.state == "refuted" for one in ways)
+    if not refuted or op is None or not calls_python(op) or _helps_anyway(op_id, findings):
+        return ways
+    return [_no_overlap(session, op, ways), ways[0]]
+
+
+def _overlaps(best: Finding, others: Sequence[Finding]) -> Finding:
+    many = best.edit is not None and best.edit.id.endswith(f":{WAITING_CALLS}")
+    at_once = f"{WAITING_CALLS} of them at once" if many else "parallel calls"
+    sentence = f"Calls overlap: {at_once} make it {best.trial.speedup or 1.0:.3g}x as fast."
+    return best.model_copy(
+        update={
+            "status": "fail",
+            "severity": PARALLEL_MAP.severity,
+            "advice": f"{best.advice} {sentence}",
+            "evidence": {**best.evidence, **_also_tried(others)},
+        }
+    )
+
+
+def _no_overlap(session: Session, op: Operation, ways: Sequence[Finding]) -> Finding:
+    return PARALLEL_MAP.finding(
+        "fail",
+        f"More calls of {call_name(op)} at once do not help: they did not overlap (for Python code "
+        f"that computes, the GIL is the usual reason).{_measured(op)} "
+        f"{_pool(op, max(2, int(cpus(session))))} Or rewrite it in TensorFlow operations, or run "
+        f"it once beforehand and read the result.{hottest_line_sentence(session)}",
+        op=op,
+        title=NO_OVERLAP_TITLE,
+        evidence={**ways[0].evidence, **_also_tried(ways)},
+        untried=_NEEDS_PROCESSES,
+        speedup_at_most=parallel(session, op, cpus(session), on_cpu=True),
+    )
+
+
+def _also_tried(ways: Sequence[Finding]) -> dict[str, str]:
+    tried = [
+        f"{one.edit.label}: {one.trial.speedup:.3g}x"
+        for one in ways
+        if one.edit is not None and one.trial.speedup is not None
+    ]
+    return {"also_tried": "; ".join(tried)} if tried else {}
+
+
+def _helps_anyway(op_id: str, findings: Sequence[Finding]) -> bool:
+    """Return True if parallel calls of the map were confirmed in another finding's trial."""
+    return any(
+        isinstance(change, SetParameters)
+        and change.op_id == op_id
+        and "num_parallel_calls" in change.parameters
+        for finding in findings
+        if finding.trial.state == "confirmed" and finding.edit is not None
+        for change in finding.edit.changes
+    )
+
+
+def _pool(op: Operation, count: int) -> str:
+    """Return code to paste: a pool, and the function called in it."""
+    names = op.function.python_function_names if op.function else []
+    last = names[0].rpartition(" ")[2].rpartition(".")[2] if names else ""
+    # A function without a name of its own is given one.
+    name = last if last.isidentifier() else "f"
+    return (
+        f"Call it in processes: `pool = concurrent.futures.ProcessPoolExecutor({count}, "
+        'mp_context=multiprocessing.get_context("spawn"))`, and in the map '
+        f"`tf.numpy_function(lambda *x: pool.submit({name}, *x).result(), ...)` with "
+        f"`num_parallel_calls={count}`. `{name}` must be at the top level of a module, best of one "
+        "that does not import TensorFlow; what makes the pool and trains stands below "
+        "`if __name__ == '__main__':`."
+    )
