@@ -1,58 +1,129 @@
-"""How often a trial says something of an edit that does nothing, and how often of one that does.
+"""How often a trial confirms an edit that does nothing, and how often one that does something.
 
-The schedule itself runs, with an executor that is simulated: its blocks scatter as `noise.py`
-says, on a clock that only they move. `truth inside` is the share
-of trials whose interval holds the true speed-up where they ended, wherever that was. Its own
-error, from 400 trials, is about 1 point.
+    python -m benchmarks.aa [--trials N] [--edits N] [--budget SECONDS] [--speedup X]...
+    python -m benchmarks.aa --live [--rounds N] [--budget SECONDS] [SCRIPT]
 
-    python -m benchmarks.aa [--trials N] [--edits N] [--budget SECONDS] [--speedup X] [--json]
+The schedule itself runs, with an executor that is simulated: its blocks scatter by models of shared
+machines, on a clock that only they move. `truth inside` is the share of trials whose interval
+contains the true speed-up; its own error, from 400 trials, is about 1 point.
+
+With `--live` a script really runs, and four edits are tried that TensorFlow removes again, or that
+set what is set already. None may be confirmed, and 1.0 should lie inside 95 of 100 intervals.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
+import os
 import random
+import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from benchmarks.noise import MODELS, Scatter
-from pipediag.session.edits import Edit, SetParameters
+import click
+
+from pipediag.runner.child_connection import Ask
+from pipediag.runner.child_process import supervise
+from pipediag.runner.trials_of_run import ChildExecutor
+from pipediag.session.edits import Change, Edit, Insert, SetOptions, SetParameters
 from pipediag.session.findings import Finding
+from pipediag.session.messages import TrialsAwaited
+from pipediag.session.model import Session
+from pipediag.session.reading import read_recording
+from pipediag.session.settings import RECORDING_FILE, RunSettings
 from pipediag.session.trials import Trial
 from pipediag.trials.bench import Bench, TakenBy
 from pipediag.trials.candidates import candidates
 from pipediag.trials.contest import Contest
 from pipediag.trials.executor import Block, Preparation, Variant
+from pipediag.trials.schedule import run_trials
 
 STEP_S = 0.002
 BATCH = 32
 WARMUP_S = 0.2
 SPREADS = (0.03, 0.1)
 SPEEDUPS = (1.0, 1.03, 1.1, 1.5)
+SCRIPT = Path(__file__).parents[1] / "sample_pipelines" / "pure_map.py"
+Levels = Iterator[float]
+"""Endless log throughputs of blocks that follow each other, around any constant."""
+
+
+def even(draw: random.Random, spread: float) -> Levels:
+    """Yield independent normal levels."""
+    while True:
+        yield draw.gauss(0.0, spread)
+
+
+def heavy_tailed(draw: random.Random, spread: float) -> Levels:
+    """Yield levels by Student's t with three degrees of freedom, of that standard deviation."""
+    while True:
+        chi_squared = 2.0 * draw.gammavariate(1.5, 1.0)
+        student = draw.gauss(0.0, 1.0) / math.sqrt(chi_squared / 3.0)
+        yield student * spread / math.sqrt(3.0)
+
+
+def spiky(draw: random.Random, spread: float) -> Levels:
+    """Yield levels of which one in ten is slowed down by something else on the machine."""
+    while True:
+        hit = draw.random() < 0.1
+        slowdown = draw.expovariate(1.0 / (3.0 * spread)) if hit else 0.0
+        yield draw.gauss(0.0, spread / 2.0) - slowdown
+
+
+def sluggish(draw: random.Random, spread: float) -> Levels:
+    """Yield levels like their neighbours: an autoregression with a coefficient of 0.7."""
+    level = draw.gauss(0.0, spread)
+    while True:
+        yield level
+        level = 0.7 * level + math.sqrt(1.0 - 0.7**2) * draw.gauss(0.0, spread)
+
+
+def in_phases(draw: random.Random, spread: float) -> Levels:
+    """Yield levels of a machine with slow phases of some six blocks."""
+    slow = draw.random() < 0.5
+    while True:
+        slow ^= draw.random() < 0.15
+        yield draw.gauss(0.0, spread / 2.0) - 3.0 * spread * slow
+
+
+def drifting(draw: random.Random, spread: float) -> Levels:
+    """Yield levels of a machine that takes 1.5 times as long after every hundred blocks."""
+    level = 0.0
+    while True:
+        yield level + draw.gauss(0.0, spread)
+        level -= math.log(1.5) / 100
+
+
+MODELS: dict[str, Callable[[random.Random, float], Levels]] = {
+    "even": even,
+    "heavy-tailed": heavy_tailed,
+    "spiky": spiky,
+    "sluggish": sluggish,
+    "in phases": in_phases,
+    "drifting": drifting,
+}
 
 
 class SimulatedExecutor:
     """Blocks whose throughput scatters; every variant but the base is `speedup` times as fast."""
 
-    def __init__(self, scatter: Scatter, speedup: float, seed: int) -> None:
+    def __init__(self, levels: Levels, speedup: float) -> None:
         self.now = 0.0
         self._speedup = speedup
-        self._levels: Iterator[float] = scatter(random.Random(seed))
+        self._levels = levels
 
     def clock(self) -> float:
-        """Seconds since the start."""
+        """Return the seconds since the start."""
         return self.now
 
     def prepare(self, variant: Variant) -> Preparation:
-        """Nothing to build."""
+        """Build nothing."""
         del variant
         return Preparation([])
 
     def block(self, variant: Variant, seconds: float) -> Block:
-        """A block of that many seconds."""
+        """Return a block of that many seconds."""
         step_s = STEP_S * math.exp(-next(self._levels))
         if variant.changes:
             step_s /= self._speedup
@@ -60,104 +131,139 @@ class SimulatedExecutor:
         self.now += WARMUP_S + batches * step_s
         return Block(batches * BATCH, batches, round(batches * step_s * 1e9))
 
-    def pull(self, variant: Variant, seconds: float) -> Block:
-        """The same as a block."""
-        return self.block(variant, seconds)
+    pull = block
 
 
-@dataclass(frozen=True)
-class Row:
-    """Many trials under one model of noise."""
-
-    noise: str
-    spread_percent: float
-    speedup: float
-    trials: int
-    confirmed_percent: float
-    refuted_percent: float
-    inconclusive_percent: float
-    truth_inside_percent: float
-    mean_rounds: float
-
-
-def _edit(number: int) -> Finding:
-    edit = Edit(f"edit-{number}", f"edit {number}", (SetParameters(f"op{number}", {}),))
-    return Finding(rule=edit.id, title="", status="fail", severity="warn", advice="", edit=edit)
-
-
-def run_once(executor: SimulatedExecutor, edits: int, budget_s: float, seed: int) -> list[Trial]:
-    """The contest of so many edits against base, with the schedule's own rules."""
-    bench = Bench(executor, TakenBy(), budget_s, executor.clock, lambda _event: None, seed)
-    contest = Contest(bench)
-    contest.enter(candidates([_edit(number) for number in range(edits)]))
-    bench.prepare_base()
-    while contest.step():
-        pass
-    return list(contest.trials.values())
-
-
-def rates(
+def simulated(
     noise: str, spread: float, speedup: float, *, trials: int, edits: int, budget_s: float
-) -> Row:
-    """Run that many edits in all, and count what the trials said."""
+) -> list[Trial]:
+    """Return the measured ones of at least so many trials, by the schedule's own rules."""
     found: list[Trial] = []
     for seed in range(math.ceil(trials / edits)):
-        executor = SimulatedExecutor(MODELS[noise](spread), speedup, seed)
-        found += run_once(executor, edits, budget_s, seed)
-    measured = [trial for trial in found if trial.ci95 is not None]
-    states = Counter(trial.state for trial in measured)
-    inside = sum(
-        trial.ci95[0] <= speedup <= trial.ci95[1] for trial in measured if trial.ci95 is not None
+        executor = SimulatedExecutor(MODELS[noise](random.Random(seed), spread), speedup)
+        bench = Bench(executor, TakenBy(), budget_s, executor.clock, lambda _event: None, seed)
+        contest = Contest(bench)
+        changes = {f"edit-{n}": SetParameters(f"op{n}", {}) for n in range(edits)}
+        contest.enter(candidates([_finding(name, change) for name, change in changes.items()]))
+        bench.prepare_base()
+        while contest.step():
+            pass
+        found += contest.trials.values()
+    return [trial for trial in found if trial.ci95 is not None]
+
+
+def percent_inside(trials: list[Trial], speedup: float) -> float:
+    """Return the share of intervals that contain the speed-up, in percent."""
+    inside = [trial.ci95[0] <= speedup <= trial.ci95[1] for trial in trials if trial.ci95]
+    return 100.0 * sum(inside) / len(inside)
+
+
+def _finding(name: str, change: Change) -> Finding:
+    edit = Edit(name, name, (change,))
+    return Finding(
+        rule=name,
+        title=name,
+        status="fail",
+        severity="warn",
+        advice="",
+        effect_on_results="same results",
+        edit=edit,
     )
 
-    def percent(count: int) -> float:
-        return round(100.0 * count / len(measured), 1)
 
-    return Row(
-        noise=noise,
-        spread_percent=100.0 * spread,
-        speedup=speedup,
-        trials=len(measured),
-        confirmed_percent=percent(states["confirmed"]),
-        refuted_percent=percent(states["refuted"]),
-        inconclusive_percent=percent(states["inconclusive"]),
-        truth_inside_percent=percent(inside),
-        mean_rounds=round(sum(trial.blocks or 0 for trial in measured) / len(measured), 1),
-    )
-
-
-def _markdown(rows: list[Row]) -> str:
-    lines = [
-        "| noise | per block | true speed-up | trials | confirmed | refuted | inconclusive "
-        "| truth inside | rounds |",
-        "|---|---|---|---|---|---|---|---|---|",
+def _row(noise: str, spread: float, speedup: float, trials: list[Trial]) -> str:
+    states = Counter(trial.state for trial in trials)
+    shares = [
+        f"{100.0 * states[state] / len(trials):.1f} %"
+        for state in ("confirmed", "refuted", "inconclusive")
     ]
-    lines += [
-        f"| {row.noise} | {row.spread_percent:g} % | {row.speedup:g} | {row.trials} "
-        f"| {row.confirmed_percent:g} % | {row.refuted_percent:g} % "
-        f"| {row.inconclusive_percent:g} % | {row.truth_inside_percent:g} % "
-        f"| {row.mean_rounds:g} |"
-        for row in rows
-    ]
-    return "\n".join(lines)
+    rounds = sum(trial.blocks or 0 for trial in trials) / len(trials)
+    inside = f"{percent_inside(trials, speedup):.1f} %"
+    cells = [noise, f"{100 * spread:g} %", f"{speedup:g}", len(trials), *shares, inside]
+    return f"| {' | '.join(map(str, cells))} | {rounds:.1f} |"
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--trials", type=int, default=400, help="per line of the table")
-    parser.add_argument("--edits", type=int, default=2, help="alive beside base")
-    parser.add_argument("--budget", type=float, default=60.0, help="seconds, simulated")
-    parser.add_argument("--speedup", type=float, action="append", help="true; may be repeated")
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    rows = [
-        rates(noise, spread, speedup, trials=given.trials, edits=given.edits, budget_s=given.budget)
-        for speedup in given.speedup or SPEEDUPS
-        for noise in MODELS
-        for spread in SPREADS
-    ]
-    print(json.dumps([asdict(row) for row in rows], indent=1) if given.json else _markdown(rows))
+def tried_live(script: Path, budget_s: float) -> dict[str, Trial]:
+    """Run the script once, and try edits in it that do nothing."""
+    found: dict[str, Trial] = {}
+    with tempfile.TemporaryDirectory(prefix="pipediag-aa-") as directory:
+
+        def on_trials(waiting: TrialsAwaited, ask: Ask) -> None:
+            recording = read_recording(Path(directory) / RECORDING_FILE)
+            assert recording is not None
+            last = next(one.root_op_id for one in recording.loops if one.id == waiting.loop_id)
+            if last is None:
+                raise click.ClickException("The loop reads no recorded pipeline.")
+            nothings: dict[str, Change] = {
+                "take(-1)": Insert(last, "take", {"count": -1}),
+                "skip(0)": Insert(last, "skip", {"count": 0}),
+                "repeat(1)": Insert(last, "repeat", {"count": 1}),
+                "deterministic": SetOptions({"deterministic": True}),
+            }
+            findings = [_finding(name, change) for name, change in nothings.items()]
+            session = Session.model_construct(loops=[])
+            found.update(run_trials(session, findings, ChildExecutor(ask), budget_s).trials)
+
+        supervise(
+            RunSettings(str(script.resolve()), (), False, directory),
+            timeout_s=None,
+            on_started=lambda _pid: None,
+            on_progress=lambda _event: None,
+            on_trials=on_trials,
+            json_mode=True,
+        )
+    return found
+
+
+def live(script: Path, rounds: int, budget_s: float) -> None:
+    """Print the trials of all rounds, then how many were confirmed."""
+    click.echo(f"{script.name}, {len(os.sched_getaffinity(0))} CPUs")
+    measured: list[Trial] = []
+    for number in range(1, rounds + 1):
+        for name, trial in tried_live(script, budget_s).items():
+            said = f"{trial.state}: {trial.reason}"
+            if trial.speedup is not None and trial.ci95 is not None:
+                measured.append(trial)
+                low, high = trial.ci95
+                said = f"{trial.speedup:.3f} [{low:.3f}, {high:.3f}], {trial.state}"
+            click.echo(f"round {number} {name}: {said}, {trial.blocks} blocks")
+    if not measured:
+        raise click.ClickException("No trial came to an interval.")
+    confirmed = sum(trial.state == "confirmed" for trial in measured)
+    inside = f"1.0 inside {percent_inside(measured, 1.0):.0f} % of intervals"
+    click.echo(f"{len(measured)} trials: {inside}, confirmed {confirmed}")
+
+
+@click.command(help=(__doc__ or "").partition("\n")[0])
+@click.option("--trials", default=400, show_default=True, help="Of each line of the table.")
+@click.option("--edits", default=2, show_default=True, help="Tried at the same time.")
+@click.option("--budget", type=click.FloatRange(min=1), default=60.0, show_default=True)
+@click.option("--speedup", "speedups", type=float, multiple=True, help="True; may be repeated.")
+@click.option("--live", "is_live", is_flag=True, help="Try edits in a script that really runs.")
+@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True, help="Of it.")
+@click.argument("script", type=click.Path(exists=True, path_type=Path), default=SCRIPT)
+def main(
+    trials: int,
+    edits: int,
+    budget: float,
+    speedups: tuple[float, ...],
+    is_live: bool,
+    rounds: int,
+    script: Path,
+) -> None:
+    """Print the table, or the trials in the script."""
+    if is_live:
+        live(script, rounds, budget)
+        return
+    head = "noise|per block|true speed-up|trials|confirmed|refuted|inconclusive|truth inside|rounds"
+    click.echo(f"|{head}|\n{'|---' * 9}|")
+    for speedup in speedups or SPEEDUPS:
+        for noise in MODELS:
+            for spread in SPREADS:
+                found = simulated(
+                    noise, spread, speedup, trials=trials, edits=edits, budget_s=budget
+                )
+                click.echo(_row(noise, spread, speedup, found))
 
 
 if __name__ == "__main__":

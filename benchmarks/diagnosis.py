@@ -4,8 +4,8 @@
     python -m benchmarks.diagnosis --sessions DIR [--table FILE] [NAME...]
 
 Runs `pipediag analyze` on every sample and on every script in benchmarks/scripts, round by round,
-and holds the session against the expectation beside the script: bottleneck, operation, line, rules,
-and what trials confirm first, or confirm falsely. With `--sessions` it holds those against it that
+and compares the session with the expectation beside the script: bottleneck, operation, line, rules,
+and what trials confirm first, or confirm falsely. With `--sessions` it judges the sessions that
 `--keep` left, and runs nothing. The exit status is 1 if any run missed.
 """
 
@@ -14,23 +14,32 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.judgement import Outcome, failed, judge, markdown, totals
-from benchmarks.machine import machine_of
-from benchmarks.samples import RunFailedError, analyze
+from benchmarks.runs import RunFailedError, analyze, machine_of
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
 from pipediag.session.store import load_session
 from pipediag.session.trials import NO_BUDGET
-from tests.samples.expectation import Expectation, all_expectations
+from tests.samples.expectation import (
+    Expectation,
+    all_expectations,
+    confirmed_rules,
+    discrepancies,
+    false_confirmations,
+    marked_lines,
+    where_discrepancies,
+)
 
 SCRIPTS = Path(__file__).with_name("scripts")
+NOTHING = "-"
 
 
 @click.command(help=(__doc__ or "").partition("\n")[0])
@@ -64,38 +73,44 @@ def main(
             asked = session.trials_missing != NO_BUDGET
             outcomes.append(judge(expected, session, trials=asked))
         say(outcomes[-1])
-    for sentence in totals(outcomes).sentences():
+    for sentence in totals(outcomes):
         click.echo(sentence)
     if table is not None and machines:
         table.write_text(markdown(outcomes, "; ".join(machines) + "."), encoding="utf-8")
     sys.exit(any(outcome.misses for outcome in outcomes))
 
 
-Judged = tuple[Expectation, Session | RunFailedError]
-
-
 def runs(
     names: tuple[str, ...], budget_s: float, rounds: int, keep: Path | None
-) -> Iterable[Judged]:
-    """A fresh session of each labelled script, round by round, or why there is none."""
+) -> Iterable[tuple[Expectation, Session | RunFailedError]]:
+    """Yield a fresh session of each labelled script, round by round, or why there is none."""
     for number in range(1, rounds + 1):
         for expected in labelled(names):
-            place = keep and keep / expected.name / f"round{number}"
-            try:
-                yield expected, run(expected, budget_s, place)
-            except RunFailedError as error:
-                yield expected, error
+            with tempfile.TemporaryDirectory(prefix="pipediag-diagnosis-") as directory:
+                output = Path(directory)
+                try:
+                    session = analyze(
+                        expected.script, output, budget_s, exit_status=expected.exit_status
+                    )
+                except RunFailedError as error:
+                    yield expected, error
+                    continue
+                if keep is not None:
+                    place = keep / expected.name / f"round{number}"
+                    place.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(output / SESSION_FILE, place)
+                yield expected, session
 
 
-def kept(names: tuple[str, ...], folder: Path) -> Iterable[Judged]:
-    """The sessions that earlier runs kept."""
+def kept(names: tuple[str, ...], folder: Path) -> Iterable[tuple[Expectation, Session]]:
+    """Yield the sessions that earlier runs kept."""
     for expected in labelled(names):
         for path in sorted((folder / expected.name).rglob(SESSION_FILE)):
             yield expected, load_session(path)
 
 
 def labelled(names: tuple[str, ...] = ()) -> list[Expectation]:
-    """The labelled scripts that can run here: those named, or all.
+    """Return the labelled scripts that can run here: those named, or all.
 
     Raises:
         click.UsageError: a name that no script has.
@@ -107,31 +122,167 @@ def labelled(names: tuple[str, ...] = ()) -> list[Expectation]:
     return [expected for expected in chosen if not expected.missing_modules]
 
 
-def run(expected: Expectation, budget_s: float, keep: Path | None) -> Session:
-    """Diagnose one script; its session is copied to the directory `keep`.
+@dataclass(frozen=True)
+class Outcome:
+    """One run of one script beside its expectation; `None` where nothing is expected."""
 
-    Raises:
-        RunFailedError: it left no session that could be judged.
-    """
-    with tempfile.TemporaryDirectory(prefix="pipediag-diagnosis-") as directory:
-        output = Path(directory)
-        session = analyze(expected.script, output, budget_s, exit_status=expected.exit_status)
-        if keep is not None:
-            keep.mkdir(parents=True, exist_ok=True)
-            shutil.copy(output / SESSION_FILE, keep)
-        return session
+    expected: Expectation
+    line_right: bool | None
+    where_right: bool | None
+    confirmed_right: bool | None
+    misses: tuple[str, ...]
+    """A sentence for each difference from the expectation."""
+    bottleneck: str = "none"
+    verdict_right: bool = False
+    operation: str = NOTHING
+    line: str = NOTHING
+    where: str = NOTHING
+    first_confirmed: str | None = None
+    false: tuple[str, ...] = ()
+    """Rules that were confirmed although they must not be."""
+    tried: int = 0
+    """Edits that were measured."""
+
+    @property
+    def right_at_first_place(self) -> bool:
+        """Return whether verdict, places and the first confirmed finding are as expected."""
+        first = self.confirmed_right is not False and self.first_confirmed not in self.false
+        placed = self.line_right is not False and self.where_right is not False
+        return self.verdict_right and placed and first
+
+
+def judge(expected: Expectation, session: Session, *, trials: bool) -> Outcome:
+    """Compare a session with its expectation; without `trials` nothing need be confirmed."""
+    verdict = session.verdict
+    first = next(iter(confirmed_rules(session)), None)
+    wanted = expected.trials.confirmed
+    right = first in wanted if wanted and trials else None
+    false = tuple(false_confirmations(expected, session))
+    misses = discrepancies(expected, session)
+    if right is False:
+        misses.append(f"first confirmed is {first}, expected one of {wanted}")
+    misses += [f"{rule} was confirmed and must not be" for rule in false]
+    operation = session.operation(verdict.op_id)
+    in_script = verdict.file is not None and Path(verdict.file).name == expected.script.name
+    return Outcome(
+        expected,
+        line_right=(
+            in_script and verdict.line in _lines(expected) if expected.verdict_line else None
+        ),
+        where_right=not where_discrepancies(expected, session) if expected.where else None,
+        confirmed_right=right,
+        misses=tuple(misses),
+        bottleneck=verdict.bottleneck,
+        verdict_right=verdict.bottleneck in expected.bottleneck,
+        operation=operation.kind if operation else NOTHING,
+        line=str(verdict.line or NOTHING),
+        where=verdict.where or NOTHING,
+        first_confirmed=first,
+        false=false,
+        tried=sum(finding.trial.speedup is not None for finding in session.findings),
+    )
+
+
+def failed(expected: Expectation, reason: str) -> Outcome:
+    """Return the outcome of a run without a session: all that was expected is missing."""
+    return Outcome(
+        expected,
+        line_right=False if expected.verdict_line else None,
+        where_right=False if expected.where else None,
+        confirmed_right=False if expected.trials.confirmed else None,
+        misses=(reason,),
+    )
 
 
 def say(outcome: Outcome) -> None:
-    """One line a run, and one for each miss."""
+    """Print a line for the run, and one for each miss."""
+    expected = outcome.expected
     click.echo(
-        f"{'miss' if outcome.misses else 'ok':4} {outcome.name}: expected "
-        f"{outcome.expected_bottleneck} in line {outcome.expected_line}, found "
-        f"{outcome.found_bottleneck} by {outcome.found_operation} in line {outcome.found_line}; "
+        f"{'miss' if outcome.misses else 'ok':4} {expected.name}: expected "
+        f"{' or '.join(expected.bottleneck)} in line {_expected_line(expected)}, found "
+        f"{outcome.bottleneck} by {outcome.operation} in line {outcome.line}; "
         f"confirmed first: {outcome.first_confirmed or 'nothing'} of {outcome.tried} tried"
     )
     for miss in outcome.misses:
         click.echo(f"    {miss}")
+
+
+def totals(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return how many runs were right of how many that could be, one sentence for each count."""
+
+    def right(values: Iterable[bool | None]) -> str:
+        known = [value for value in values if value is not None]
+        return f"{sum(known)} of {len(known)}"
+
+    false, tried = sum(len(o.false) for o in outcomes), sum(o.tried for o in outcomes)
+    return [
+        f"Right at first place: {right(o.right_at_first_place for o in outcomes)} runs.",
+        f"False confirmations: {false} ({tried} edits were measured).",
+        f"Bottleneck right: {right(o.verdict_right for o in outcomes)}; line right: "
+        f"{right(o.line_right for o in outcomes)}; part of the run right: "
+        f"{right(o.where_right for o in outcomes)}; first confirmed finding right: "
+        f"{right(o.confirmed_right for o in outcomes)}.",
+        f"As the whole expectation says: {right(not o.misses for o in outcomes)}.",
+    ]
+
+
+def markdown(outcomes: Sequence[Outcome], machine: str) -> str:
+    """Return the machine, the totals, and a row for each script with all its runs."""
+    head = (
+        "| script | expected | found | operation | expected confirmed | first confirmed | "
+        "false confirmations | right at first place |"
+    )
+    by_name: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_name.setdefault(outcome.expected.name, []).append(outcome)
+    rows = [_row(name, of_script) for name, of_script in by_name.items()]
+    parts = [machine, "", *totals(outcomes), "", head, "|" + "---|" * 8, *rows]
+    return "\n".join(parts) + "\n"
+
+
+def _row(name: str, outcomes: Sequence[Outcome]) -> str:
+    expected = outcomes[0].expected
+    wanted = expected.trials
+    confirmed = " or ".join(wanted.confirmed)
+    wish = ", ".join([confirmed, *(f"not {rule}" for rule in wanted.not_confirmed)]).strip(", ")
+    cells = [
+        f"`{name}`",
+        _place(
+            " or ".join(expected.bottleneck),
+            _expected_line(expected),
+            " or ".join(expected.where) or NOTHING,
+        ),
+        _counted(
+            [_place(o.bottleneck, o.line, o.where if expected.where else "-") for o in outcomes]
+        ),
+        _counted([o.operation for o in outcomes]),
+        " or ".join(["none", *wanted.unless]) if wanted.none else wish or NOTHING,
+        _counted([o.first_confirmed or NOTHING for o in outcomes]),
+        _counted([rule for o in outcomes for rule in o.false]),
+        f"{sum(o.right_at_first_place for o in outcomes)} of {len(outcomes)}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _place(bottleneck: str, line: str, where: str) -> str:
+    place = bottleneck if line == NOTHING else f"{bottleneck}, line {line}"
+    return place if where == NOTHING else f"{place}; most of the run: {where}"
+
+
+def _counted(values: Sequence[str]) -> str:
+    counts = Counter(values)
+    if len(counts) <= 1:
+        return next(iter(counts), NOTHING)
+    return "; ".join(f"{value} ({count})" for value, count in counts.most_common())
+
+
+def _lines(expected: Expectation) -> set[int]:
+    marker = expected.verdict_line
+    return set() if marker is None else marked_lines(expected.script)[marker]
+
+
+def _expected_line(expected: Expectation) -> str:
+    return ", ".join(map(str, sorted(_lines(expected)))) or NOTHING
 
 
 if __name__ == "__main__":

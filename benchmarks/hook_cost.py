@@ -1,9 +1,8 @@
-"""What pipediag's hooks take of each step, in one process whose hooks step aside in turns.
+"""What pipediag's hooks take of each step, in one process whose hooks are switched off and on.
 
     python -m benchmarks.hook_cost [--measured] [--steps N] [--workload NAME]... [--json]
 
-Far less noisy than `overhead.py`, which compares processes: it decides the goal in a minute, but
-leaves out what the parent does beside the script (sampling ten times a second).
+What the parent does beside the script, sampling ten times a second, is left out.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -22,75 +22,95 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.arms import STAMPS, TIMEOUT_S
-from benchmarks.comparison import GOAL, Nanoseconds, Ratio, UnusableRunError, summarise
-from benchmarks.toggled import ASIDE
+from benchmarks.toggled import OFF, STAMPS
+from pipediag.measures.bootstrap import interval, resampled_medians
 
-WORKLOADS = {"eager_loop_2ms": 40_000, "keras_fit_2ms": 40_000, "eager_loop_20ms": 4_000}
-"""Steps of each by default: about a minute."""
-
+GOAL = 1.02
+"""The ratio of step times that pipediag sets itself as a limit."""
+WORKLOADS: dict[str, tuple[int, Sequence[str]]] = {
+    "eager_loop_2ms": (40_000, ("eager_loop", "256", "416")),
+    "keras_fit_2ms": (40_000, ("keras_fit",)),
+    "eager_loop_20ms": (4_000, ("eager_loop", "768", "512")),
+}
+"""Steps, about a minute of each, and the script with its arguments."""
+TIMEOUT_S = 600.0
 WARM_STEPS = 1000
-AT_THE_SEAM = 3
-"""Steps left out on either side of a turn's end: the first ones after it have cold caches."""
+AT_THE_SWITCH = 3
+"""Steps left out on either side of a switch: the first ones after it have cold caches."""
 
 
 @dataclass(frozen=True)
 class HookCost:
-    """What the steps of one workload show."""
+    """The difference that the hooks make, over pairs of neighbouring stretches."""
 
     native_ms: float
     hooks_us: float
-    """Median step with hooks less median step without, over pairs of neighbouring turns."""
-    ratio: Ratio
+    """Median step with hooks less median step without."""
+    ratio: float
+    ci95: tuple[float, float]
+    """The interval of the ratio, over pairs."""
+    pairs: int
+
+    @property
+    def judgement(self) -> str:
+        """Return how the interval lies to the goal: met, missed or undecided."""
+        if self.ci95[1] <= GOAL:
+            return "met"
+        return "missed" if self.ci95[0] > GOAL else "undecided"
 
 
-def hook_cost(stamps: Nanoseconds, aside: NDArray[np.bool_]) -> HookCost:
-    """Compare each turn with the next.
+def hook_cost(stamps: NDArray[np.int64], off: NDArray[np.bool_]) -> HookCost:
+    """Compare each stretch of steps with the next; `off`: steps without hooks.
 
     Raises:
-        UnusableRunError: there are too few turns.
+        click.ClickException: there are too few stretches.
     """
-    durations, arm = np.diff(stamps), aside[:-1]
-    ends = np.flatnonzero(np.diff(arm.astype(np.int8))) + 1
-    turns = [
-        turn
-        for turn in np.split(np.arange(len(durations)), ends)
-        if turn[0] >= WARM_STEPS and len(turn) > 4 * AT_THE_SEAM
+    durations, off = np.diff(stamps), off[:-1]
+    switches = np.flatnonzero(np.diff(off.astype(np.int8))) + 1
+    stretches = [
+        steps
+        for steps in np.split(np.arange(len(durations)), switches)
+        if steps[0] >= WARM_STEPS and len(steps) > 4 * AT_THE_SWITCH
     ]
-    medians = [float(np.median(durations[turn[AT_THE_SEAM:-AT_THE_SEAM]])) for turn in turns]
+    medians = [float(np.median(durations[s[AT_THE_SWITCH:-AT_THE_SWITCH]])) for s in stretches]
     pairs = [
-        (one, other) if arm[turn[0]] else (other, one)
-        for turn, one, other in zip(turns[::2], medians[::2], medians[1::2], strict=False)
+        (one, other) if off[steps[0]] else (other, one)
+        for steps, one, other in zip(stretches[::2], medians[::2], medians[1::2], strict=False)
     ]
     if len(pairs) < 10:
-        raise UnusableRunError(f"only {len(pairs)} pairs of turns: give it more --steps")
+        raise click.ClickException(f"only {len(pairs)} pairs to compare: give it more --steps")
     without, hooked = np.array(pairs).T
+    ratios = list(hooked / without)
     return HookCost(
         native_ms=float(np.median(without)) / 1e6,
         hooks_us=float(np.median(hooked - without)) / 1e3,
-        ratio=summarise(list(hooked / without)),
+        ratio=float(np.median(ratios)),
+        ci95=interval(resampled_medians(ratios)),
+        pairs=len(pairs),
     )
 
 
-def measure(workload: str, steps: int, phase: str = "measuring") -> HookCost:
-    """Run it once: what is compared lies in that phase of a script that is not stopped.
+def measure(workload: str, steps: int | None, phase: str) -> HookCost:
+    """Run a workload once and compare its steps in that phase of a run that is not stopped.
 
     Raises:
-        UnusableRunError: it failed, or is too short.
+        click.ClickException: it failed, or is too short.
     """
+    usual, (script, *args) = WORKLOADS[workload]
+    words = [script, str(steps or usual), phase, *args]
     with tempfile.TemporaryDirectory(prefix="pipediag-hooks-") as directory:
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.toggled", workload, str(steps), directory, phase],
+            [sys.executable, "-m", "benchmarks.toggled", directory, *words],
             cwd=Path(__file__).parents[1],
             stderr=subprocess.PIPE,
             text=True,
             check=False,
             timeout=TIMEOUT_S,
         )
-        stamps, aside = Path(directory) / STAMPS, Path(directory) / ASIDE
-        if done.returncode != 0 or not aside.exists():
-            raise UnusableRunError(f"{workload} ended with {done.returncode}:\n{done.stderr}")
-        return hook_cost(np.fromfile(stamps, np.int64), np.fromfile(aside, np.bool_))
+        stamps, off = Path(directory) / STAMPS, Path(directory) / OFF
+        if done.returncode != 0 or not off.exists():
+            raise click.ClickException(f"{workload} ended with {done.returncode}:\n{done.stderr}")
+        return hook_cost(np.fromfile(stamps, np.int64), np.fromfile(off, np.bool_))
 
 
 @click.command(help=(__doc__ or "").partition("\n")[0])
@@ -102,17 +122,17 @@ def main(steps: int | None, names: tuple[str, ...], measured: bool, as_json: boo
     """Measure each workload and print what its hooks cost."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     phase = "measured" if measured else "measuring"
-    found = {name: measure(name, steps or WORKLOADS[name], phase) for name in names or WORKLOADS}
+    found = {name: measure(name, steps, phase) for name in names or WORKLOADS}
     if as_json:
         click.echo(json.dumps({name: asdict(cost) for name, cost in found.items()}, indent=2))
         return
     click.echo(f"Step with hooks over step without; goal {GOAL} or less; 95 % interval over pairs.")
     for name, cost in found.items():
-        ratio = cost.ratio
+        low, high = cost.ci95
         click.echo(
             f"{name}: native step {cost.native_ms:.3f} ms, hooks {cost.hooks_us:+.0f} us, "
-            f"{ratio.median:.4f} [{ratio.low:.4f}, {ratio.high:.4f}] over {ratio.rounds} pairs: "
-            f"goal {ratio.judgement}"
+            f"{cost.ratio:.4f} [{low:.4f}, {high:.4f}] over {cost.pairs} pairs: "
+            f"goal {cost.judgement}"
         )
 
 

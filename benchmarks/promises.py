@@ -1,16 +1,17 @@
-"""Whether the patches that `pipediag fix` writes obtain what was promised for the whole run.
+"""How often the patches that `pipediag fix` writes obtain what was promised for the whole run.
 
     python -m benchmarks.promises [--scripts N] [--rounds N] [--budget S] [--table FILE] [NAME...]
 
-Of the labelled scripts on which an edit is to be confirmed, so many are drawn at random, the same
-ones each time: `pipediag analyze` once, then script and patched copy natively, to their ends, in
-turn, as `pipediag fix --verify` does. What was made is kept, and a later call goes on from there.
+Draws at random, the same ones each time, of the labelled scripts on which an edit is to be
+confirmed. Runs `pipediag analyze` once, then script and patched copy natively, to their ends, in
+turn, as `pipediag fix --verify` does. What was made is kept, and a later call continues from there.
 A promise is kept where its interval and that of the ratio of wall times overlap, or where more is
-obtained. A script that takes too long for that by itself is passed over.
+obtained. Scripts that take too long for that are left out.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 import tempfile
@@ -24,19 +25,18 @@ import click
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.diagnosis import labelled
-from benchmarks.kept_rows import keep_rows, read_rows
-from benchmarks.machine import machine_of
-from benchmarks.samples import RunFailedError, analyze
+from benchmarks.runs import RunFailedError, analyze, machine_of
 from pipediag.errors import PipediagError
 from pipediag.patching.as_measured import patched_files
 from pipediag.runner.native_runs import Obtained, TooLongError, kept, measured, promised_of_whole
+from pipediag.session.files import write_text
 from pipediag.session.model import Session
 from tests.samples.expectation import Expectation
 
 KEPT = Path(__file__).with_name("results") / "promises.jsonl"
 SEED = 11
 LIMIT_S = 90.0
-"""Of a script by itself, as the session has it or as it turns out."""
+"""Seconds that a script may take by itself, as the session has it or as it turns out."""
 GOAL = 0.8
 
 NOTHING = "nothing confirmed"
@@ -45,18 +45,17 @@ TOO_LONG = "takes too long"
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one script's patch."""
+    """The patch of one script and what it obtained."""
 
     script: str
     rules: list[str]
-    """Of the confirmed edits that the patch holds."""
+    """Rules of the confirmed edits that the patch holds."""
     outcome: str
-    """`kept`, `more` or `less`; `no patch`, `no promise`, or why it failed; or why it does not
-    count."""
+    """`kept`, `more` or `less`; else why there is nothing to compare."""
     promised: list[float]
     """The speed-up of the run, and its interval; empty without a promise."""
     obtained: list[float]
-    """The same of what script and patched copy took."""
+    """The ratio of the wall times of script and patched copy, and its interval."""
     machine: str
 
     @property
@@ -65,7 +64,7 @@ class Row:
 
     @property
     def counts(self) -> bool:
-        """Whether there was something to promise, and the time to see what becomes of it."""
+        """Return whether there was something to promise, and the time to compare it."""
         return self.outcome not in (NOTHING, TOO_LONG)
 
 
@@ -75,7 +74,7 @@ class Row:
 @click.option("--budget", type=click.FloatRange(min=1), default=30.0, show_default=True)
 @click.option("--table", type=click.Path(path_type=Path), help="Write a Markdown table.")
 @click.option("--keep", type=click.Path(path_type=Path), default=KEPT, help="What was made.")
-@click.option("--reports", type=click.Path(path_type=Path), help="Where reports go; else nowhere.")
+@click.option("--reports", type=click.Path(path_type=Path), help="Keep the reports here.")
 @click.argument("names", nargs=-1)
 def main(
     scripts: int,
@@ -86,58 +85,62 @@ def main(
     reports: Path | None,
     names: tuple[str, ...],
 ) -> None:
-    """Go on from what is kept, and print all of it."""
-    rows = [Row(**row) for row in read_rows(keep)]
+    """Continue from the rows that were kept, and print them all."""
+    made = keep.read_text(encoding="utf-8").splitlines() if keep.exists() else []
+    rows = [Row(**json.loads(row)) for row in made]
     with tempfile.TemporaryDirectory(prefix="pipediag-promises-") as nowhere:
         for expected in drawn(names):
             if not names and sum(row.counts for row in rows) >= scripts:
                 break
-            if expected.name not in {row.script for row in rows}:
-                folder = (reports or Path(nowhere)) / expected.name
-                rows.append(row_of(expected, rounds, budget, folder))
-                keep_rows(keep, map(asdict, rows))
-                click.echo(line(rows[-1]))
+            if expected.name in {row.script for row in rows}:
+                continue
+            rows.append(row_of(expected, rounds, budget, (reports or Path(nowhere))))
+            write_text(keep, "".join(f"{json.dumps(asdict(row))}\n" for row in rows))
+            script, edits, promise, obtained, outcome = _cells(rows[-1])
+            click.echo(f"{script}: {edits} promised {promise}, obtained {obtained}: {outcome}")
     click.echo(summary(rows))
     if table is not None:
         table.write_text(markdown(rows), encoding="utf-8")
 
 
 def drawn(names: tuple[str, ...]) -> list[Expectation]:
-    """Those named, or the scripts on which an edit is to be confirmed, in an order by chance."""
+    """Return the named scripts, or those on which an edit is to be confirmed, shuffled."""
     if names:
         return labelled(names)
     fitting = [one for one in labelled() if one.trials.confirmed and one.exit_status == (0,)]
     return random.Random(SEED).sample(fitting, len(fitting))
 
 
-def row_of(expected: Expectation, rounds: int, budget_s: float, folder: Path) -> Row:
-    """Analyse one script into that folder, and run it against what its patch makes of it."""
+def row_of(expected: Expectation, rounds: int, budget_s: float, reports: Path) -> Row:
+    """Analyse one script, and run it and its patched copy natively."""
+    row = Row(expected.name, [], NOTHING, [], [], "")
     try:
-        session = analyze(expected.script, folder, budget_s)
+        session = analyze(expected.script, reports / expected.name, budget_s)
     except RunFailedError as error:
-        return Row(expected.name, [], str(error), [], [], "")
-    machine = machine_of(session.environment)
+        return replace(row, outcome=str(error))
     patch = session.patch
+    confirmed = [f.rule for f in session.findings if f.edit and f.trial.state == "confirmed"]
+    row = replace(row, machine=machine_of(session.environment), rules=confirmed)
     if patch is None or patch.diff is None:
-        outcome = "no patch" if _confirmed(session) else NOTHING
-        return Row(expected.name, _confirmed(session), outcome, [], [], machine)
+        return replace(row, outcome="no patch" if confirmed else NOTHING)
     rules = [f.rule for f in session.findings if f.edit and f.edit.id in patch.edits]
+    row = replace(row, rules=rules)
     if session.run is not None and session.run.whole_s > LIMIT_S:
-        return Row(expected.name, rules, TOO_LONG, [], [], machine)
+        return replace(row, outcome=TOO_LONG)
+    files = patched_files(session, patch)
     try:
-        native = measured(session, patched_files(session, patch), rounds, _silent, LIMIT_S)
+        native = measured(session, files, rounds, lambda _name, _wall_s: None, LIMIT_S)
     except PipediagError as error:
-        outcome = TOO_LONG if isinstance(error, TooLongError) else str(error)
-        return Row(expected.name, rules, outcome, [], [], machine)
-    return _held(session, native, Row(expected.name, rules, "no promise", [], [], machine))
+        return replace(row, outcome=TOO_LONG if isinstance(error, TooLongError) else str(error))
+    return compared(session, native, row)
 
 
-def _held(session: Session, native: Obtained, row: Row) -> Row:
-    """What was promised, against what was obtained."""
+def compared(session: Session, native: Obtained, row: Row) -> Row:
+    """Enter what was promised and what was obtained."""
     found, promise = native.gain, promised_of_whole(session, native.script_s)
     row = replace(row, obtained=[found.value, found.low, found.high])
     if promise is None:
-        return row
+        return replace(row, outcome="no promise")
     outcome = "kept" if kept(promise, found) else "less"
     if outcome == "less" and found.low > promise.speedup:
         outcome = "more"
@@ -145,16 +148,8 @@ def _held(session: Session, native: Obtained, row: Row) -> Row:
     return replace(row, outcome=outcome, promised=figures)
 
 
-def _confirmed(session: Session) -> list[str]:
-    return [f.rule for f in session.findings if f.edit and f.trial.state == "confirmed"]
-
-
-def _silent(_name: str, _wall_s: float) -> None:
-    """The row says enough."""
-
-
 def summary(rows: Sequence[Row]) -> str:
-    """How many promises were kept, in one sentence."""
+    """Return how many promises were kept, in one sentence."""
     asked = [row for row in rows if row.counts]
     good = sum(row.good for row in asked)
     others = Counter(row.outcome.partition(":")[0] for row in asked if not row.good)
@@ -168,19 +163,13 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The machine, the sentence, and a row a script."""
+    """Return the machine, the summary, and a row for each script."""
     head = "| script | edits | promised | obtained | outcome |"
     machines = "; ".join(dict.fromkeys(row.machine for row in rows if row.machine))
     table = ["| " + " | ".join(_cells(row)) + " |" for row in rows]
     called = "`python -m benchmarks.promises`, on " + machines
     lines = ["# Promises of patches", "", f"{called}.", "", summary(rows), ""]
     return "\n".join([*lines, head, "|---" * 5 + "|", *table, ""])
-
-
-def line(row: Row) -> str:
-    """One script for the terminal."""
-    script, edits, promise, obtained, outcome = _cells(row)
-    return f"{script}: {edits} promised {promise}, obtained {obtained}: {outcome}"
 
 
 def _cells(row: Row) -> tuple[str, str, str, str, str]:

@@ -1,9 +1,9 @@
-"""Whether pipediag is right on scripts that nobody here wrote.
+"""How often pipediag is right on scripts that nobody here wrote.
 
     python -m benchmarks.public --mirrors DIR [--packages DIR] [--probe] [--table FILE] [NAME...]
 
 Takes the scripts of public_scripts/table.toml out of mirrors of their repositories, makes each one
-run offline in a folder of its own, and holds `pipediag analyze` against what probes found that do
+run offline in a folder of its own, and compares `pipediag analyze` with what probes found that do
 not use it. What was confirmed is written into the script by `pipediag fix`, and both versions then
 run natively in turn. `--probe` runs the probes instead and prints what they find.
 """
@@ -22,11 +22,9 @@ from pathlib import Path
 
 import click
 
-from benchmarks.machine import machine_of
 from benchmarks.public_scripts.judging import (
     Applied,
     Outcome,
-    failed,
     judged,
     line,
     markdown,
@@ -37,9 +35,10 @@ from benchmarks.public_scripts.scripts import (
     SourceError,
     environment,
     made,
+    probed,
     public_scripts,
 )
-from benchmarks.public_scripts.truth import probed
+from benchmarks.runs import machine_of
 from pipediag.errors import PipediagError
 from pipediag.runner.native_runs import obtained, of_script, promised, promised_of_whole
 from pipediag.session.files import SESSION_FILE
@@ -96,15 +95,20 @@ def main(
     names: tuple[str, ...],
 ) -> None:
     """Run the scripts, print a line each, and the totals."""
+    try:
+        chosen = public_scripts(names)
+    except SourceError as error:
+        raise click.UsageError(str(error)) from error
     outcomes: list[Outcome] = []
     machine = ""
     with tempfile.TemporaryDirectory(prefix="pipediag-public-") as temporary:
         place = (keep or Path(temporary)).resolve()
         place.mkdir(parents=True, exist_ok=True)
         work = Work(mirrors.resolve(), packages and packages.resolve(), place)
-        for script in _chosen(names):
+        for script in chosen:
             if probe:
-                _say_truth(work, script, seconds, modes.split(","))
+                found = work.truth(script, seconds, modes.split(","))
+                click.echo("\n    ".join([f"{script.name}:", *found]))
                 continue
             outcome, where = work.kept(script) if judge else work.outcome(script, budget, rounds)
             outcomes.append(outcome)
@@ -124,39 +128,41 @@ class Work:
     def __init__(self, mirrors: Path, packages: Path | None, place: Path) -> None:
         self._mirrors, self._packages, self._place = mirrors, packages, place
 
-    def made(self, script: PublicScript) -> Path:
-        """The script, made anew."""
-        folder = self._place / script.name
-        shutil.rmtree(folder, ignore_errors=True)
-        return made(script, self._mirrors, folder)
-
     def outcome(self, script: PublicScript, budget_s: float, rounds: int) -> tuple[Outcome, str]:
-        """What pipediag makes of it, and the machine in words."""
+        """Run pipediag on the script; return the outcome, and the machine in words."""
         began = time.monotonic()
         try:
-            path = self.made(script)
+            path = self._made(script)
             session = self._analyze(script, path, budget_s)
             applied = self._applied(script, path, session, rounds)
         except (SourceError, PipediagError, subprocess.TimeoutExpired) as error:
-            return failed(script, str(error), time.monotonic() - began), ""
+            return Outcome(script, time.monotonic() - began, error=str(error)), ""
         seconds = time.monotonic() - began
         record = {"seconds": seconds, "applied": applied and applied.as_record()}
         (path.parent / RECORD).write_text(json.dumps(record), encoding="utf-8")
         return judged(script, session, applied, seconds), machine_of(session.environment)
 
     def kept(self, script: PublicScript) -> tuple[Outcome, str]:
-        """The same of an earlier run."""
+        """Return the outcome of an earlier run, judged again."""
         folder = self._place / script.name
         if not (folder / RECORD).exists():
-            return failed(script, "no run of it was kept", 0.0), ""
+            return Outcome(script, 0.0, error="no run of it was kept"), ""
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
         session = load_session(folder / REPORT)
         applied = record["applied"] and Applied.from_record(record["applied"])
         return judged(script, session, applied, record["seconds"]), machine_of(session.environment)
 
     def truth(self, script: PublicScript, seconds: float, modes: Sequence[str]) -> list[str]:
-        """What the probes say of it."""
-        return probed(script, self.made(script), self._packages, seconds, tuple(modes)).sentences()
+        """Return what the probes measure."""
+        try:
+            return probed(script, self._made(script), self._packages, seconds, modes)
+        except SourceError as error:
+            return [str(error)]
+
+    def _made(self, script: PublicScript) -> Path:
+        folder = self._place / script.name
+        shutil.rmtree(folder, ignore_errors=True)
+        return made(script, self._mirrors, folder)
 
     def _analyze(self, script: PublicScript, path: Path, budget_s: float) -> Session:
         output = path.parent / REPORT
@@ -209,23 +215,6 @@ class Work:
             timeout=limit_s + EXIT_S,
             check=False,
         )
-
-
-def _chosen(names: tuple[str, ...]) -> list[PublicScript]:
-    try:
-        return public_scripts(names)
-    except SourceError as error:
-        raise click.UsageError(str(error)) from error
-
-
-def _say_truth(work: Work, script: PublicScript, seconds: float, modes: Sequence[str]) -> None:
-    try:
-        found = work.truth(script, seconds, modes)
-    except SourceError as error:
-        found = [str(error)]
-    click.echo(f"{script.name}:")
-    for sentence in found:
-        click.echo(f"    {sentence}")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ import click
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.diagnosis import labelled
-from benchmarks.samples import RunFailedError, analyze
+from benchmarks.runs import RunFailedError, analyze
 from pipediag.facts.order import to_act_on
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session

@@ -1,10 +1,10 @@
-"""Runs a workload under capture whose hooks step aside for every other turn of a moment.
+"""Runs a workload under capture and switches its hooks off and on, every few dozen milliseconds.
 
-    python -m benchmarks.toggled WORKLOAD STEPS DIRECTORY [measured]
+    python -m benchmarks.toggled DIRECTORY WORKLOAD STEPS PHASE [ARGUMENT...]
 
-One process has both arms, so that neither its memory's layout nor the machine's drift tells them
-apart. It writes when each step began, and whether the hooks were aside in it: while the loop is
-measured, which then never ends, or after that.
+One process has steps with and without hooks, so that neither its memory's layout nor the machine's
+drift makes a difference. It writes when each step began, and whether the hooks were off in it:
+while the loop is measured, which then never ends, or after that.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchmarks.arms import STAMPS, WORKLOADS_DIRECTORY
 from pipediag.capture.capture import Capture
 from pipediag.capture.link import Teller
 from pipediag.capture.measuring.pace import Pace
 from pipediag.session.settings import RunSettings
 
-ASIDE = "aside"
-TURN_NS = 60_000_000
+WORKLOADS = Path(__file__).with_name("workloads")
+STAMPS, OFF = "stamps", "off"
+STRETCH_NS = 60_000_000
 """Long against a step, short against the drift of a machine."""
 
 
-def main(workload: str, steps: str, directory: str, phase: str = "measuring") -> None:
-    """Run it; what it leaves lies in the directory."""
+def main(directory: str, workload: str, steps: str, phase: str, *args: str) -> None:
+    """Run the workload; what it writes lies in the directory."""
     settings = RunSettings(
-        script=str(WORKLOADS_DIRECTORY / f"{workload}.py"),
+        script=str(WORKLOADS / f"{workload}.py"),
         args=(),
         module=False,
         capture_directory=str(Path(directory) / "capture"),
@@ -49,31 +49,35 @@ def main(workload: str, steps: str, directory: str, phase: str = "measuring") ->
     else:
         _let_the_baseline_last()
         begins.set()
-    sys.modules["step_stamps"] = _stamps_that_toggle(capture, Path(directory), begins)
-    sys.argv = [settings.script, str(Path(directory) / STAMPS), steps]
+    module = ModuleType("step_stamps")
+    module.step_stamps = _stamps_that_toggle(capture, Path(directory), begins)  # type: ignore[attr-defined]
+    sys.modules["step_stamps"] = module
+    sys.argv = [settings.script, str(Path(directory) / STAMPS), steps, *args]
     runpy.run_path(settings.script, run_name="__main__")
 
 
 def _let_the_baseline_last() -> None:
-    """It asks as often as in any run whether it is over, and never is."""
+    """Let the loop ask as often as in any run whether the baseline is over, which it never is."""
     baseline_done = Pace.baseline_done
 
-    def never(pace: Pace, *told: Any) -> bool:
-        baseline_done(pace, *told)
+    def never(pace: Pace, *args: Any) -> bool:
+        baseline_done(pace, *args)
         return False
 
     Pace.baseline_done = never  # type: ignore[method-assign]
 
 
-def _stamps_that_toggle(capture: Capture, directory: Path, begins: threading.Event) -> ModuleType:
-    """Stands in for the workloads' own `step_stamps`; the hooks stay until it begins."""
+def _stamps_that_toggle(capture: Capture, directory: Path, begins: threading.Event) -> Any:
+    """Return what takes the place of the workloads' own `step_stamps`."""
     guard = capture._guard
-    turns = random.Random(1)
+    lengths = random.Random(1)
 
     @contextmanager
     def step_stamps(path: str) -> Iterator[Callable[[], None]]:
+        import numpy as np
+
         stamps: list[int] = []
-        aside: list[bool] = []
+        off: list[bool] = []
         until_ns = 0
 
         def stamp() -> None:
@@ -81,27 +85,19 @@ def _stamps_that_toggle(capture: Capture, directory: Path, begins: threading.Eve
             now_ns = time.monotonic_ns()
             if now_ns > until_ns and begins.is_set():
                 guard.aside = not guard.aside
-                # Turns of differing length, so that nothing periodic favours one arm.
-                until_ns = now_ns + int(TURN_NS * turns.uniform(0.7, 1.3))
+                # Stretches of differing length, so that nothing periodic falls into one kind.
+                until_ns = now_ns + int(STRETCH_NS * lengths.uniform(0.7, 1.3))
             stamps.append(now_ns)
-            aside.append(guard.aside)
+            off.append(guard.aside)
 
         try:
             yield stamp
         finally:
             guard.aside = False
-            _write(stamps, aside, Path(path), directory / ASIDE)
+            np.array(stamps, np.int64).tofile(path)
+            np.array(off, np.bool_).tofile(directory / OFF)
 
-    module = ModuleType("step_stamps")
-    module.step_stamps = step_stamps  # type: ignore[attr-defined]
-    return module
-
-
-def _write(stamps: list[int], aside: list[bool], stamps_path: Path, aside_path: Path) -> None:
-    import numpy as np
-
-    np.array(stamps, np.int64).tofile(stamps_path)
-    np.array(aside, np.bool_).tofile(aside_path)
+    return step_stamps
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
     python -m benchmarks.trace_reading [--events N] [--rounds N] [--xprof-python PYTHON]
 
-The profile is a real one of a Keras `fit` on a CPU (tests/trace/data), repeated. Every figure is of
+The profile is a real one of a Keras `fit` on a CPU (tests/trace/data), repeated. A figure is for
 a whole process, from its start to its end: `pipediag trace` with a summary of steps, iterators,
-devices and gaps; XProf with its overview page, the first that anybody opens. Memory is that of all
-processes of a command together (PSS: a page that several share counts once), looked at every few
-milliseconds in one more run, as looking takes time.
+devices and gaps; XProf with its overview page. Memory is that of all processes of a command (PSS: a
+page that several share counts once), read every few milliseconds in one more run, as reading it
+takes time.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -31,21 +32,21 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.long_profile import write_repeated
+from pipediag.trace.xplane.protobuf import message_class
 
 SOURCE = Path(__file__).parents[1] / "tests" / "trace" / "data" / "fit.xplane.pb.gz"
 XPROF = (
     "import sys; from xprof.convert import raw_to_tool_data as convert; "
     "print(len(convert.xspace_to_tool_data([sys.argv[1]], 'overview_page', {})[0]))"
 )
-
-
 MEMORY_EVERY_S = 0.005
+_PLANES, _LINES = 0x0A, 0x1A
+"""Tags of the fields `XSpace.planes` and `XPlane.lines`."""
 
 
 @dataclass(frozen=True)
 class Runs:
-    """What a command took."""
+    """Wall times and memory of a command."""
 
     seconds: list[float]
     peak_bytes: int
@@ -153,6 +154,57 @@ def _compare(ours: Runs, theirs: Runs) -> None:
         f"pipediag: {np.median(faster):.1f} times faster [{min(faster):.1f} to {max(faster):.1f}] "
         f"over {len(faster)} rounds, {theirs.peak_bytes / ours.peak_bytes:.1f} times less memory"
     )
+
+
+def write_repeated(source: bytes, events: int, target: Path) -> int:
+    """Write the profile in `source` over and over until it holds that many events; returns them.
+
+    Step ids and the like repeat as well; names, statistics and the order on each line are those of
+    the real profile. Parts of a message that follow each other on the wire are one message, so that
+    no more than one line is held in memory.
+    """
+    space = message_class("XSpace").FromString(source)
+    lines = [line for plane in space.planes for line in plane.lines]
+    count = sum(len(line.events) for line in lines)
+    times = -(-events // count)
+    span_ps = max(map(_end_ps, lines)) - min(map(_start_ps, lines))
+    with target.open("wb") as file:
+        for plane in space.planes:
+            originals = list(plane.lines)
+            del plane.lines[:]
+            parts = [plane.SerializeToString()]
+            for line in originals:
+                content = b"".join(_repetitions(line, times, span_ps))
+                parts.append(_delimited(_LINES, content))
+            file.write(_delimited(_PLANES, b"".join(parts)))
+    return times * count
+
+
+def _repetitions(line: Any, times: int, span_ps: int) -> Iterator[bytes]:
+    yield line.SerializeToString()
+    line = message_class("XLine")(events=line.events)
+    for _ in range(times - 1):
+        for event in line.events:
+            event.offset_ps += span_ps
+        yield line.SerializeToString()
+
+
+def _delimited(tag: int, content: bytes) -> bytes:
+    length, size = bytearray(), len(content)
+    while size > 0x7F:
+        length.append(size & 0x7F | 0x80)
+        size >>= 7
+    return bytes([tag, *length, size]) + content
+
+
+def _start_ps(line: Any) -> int:
+    offsets = (event.offset_ps for event in line.events)
+    return int(line.timestamp_ns * 1000 + min(offsets, default=0))
+
+
+def _end_ps(line: Any) -> int:
+    ends = (event.offset_ps + event.duration_ps for event in line.events)
+    return int(line.timestamp_ns * 1000 + max(ends, default=0))
 
 
 if __name__ == "__main__":

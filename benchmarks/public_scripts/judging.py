@@ -1,4 +1,4 @@
-"""Whether a session says of a public script what probes that do not use pipediag found."""
+"""Comparison of a session with what probes that do not use pipediag found of a public script."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 from benchmarks.public_scripts.scripts import PublicScript
 from pipediag.facts.order import to_act_on
+from pipediag.runner.native_runs import kept
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.trials.statistics import Estimate
 
 NOTHING = "none"
-VERDICTS_GOAL, ADVICE_GOAL, SCRIPTS_GOAL = 14, 13, 15
 
 
 @dataclass(frozen=True)
 class Applied:
-    """What the patch of the confirmed edits promised and obtained for the run."""
+    """Promise and result of the patch of the confirmed edits, for the run."""
 
     edits: tuple[str, ...]
     promised: RunGain | None
@@ -29,20 +29,19 @@ class Applied:
 
     @property
     def kept(self) -> bool | None:
-        """Whether the two intervals overlap; None where one is missing."""
+        """Return whether the two intervals overlap; None where one is missing."""
         if self.promised is None or self.obtained is None:
             return None
-        low, high = self.promised.ci95 or (self.promised.speedup, self.promised.speedup)
-        return low <= self.obtained.high and self.obtained.low <= high
+        return kept(self.promised, self.obtained)
 
     def as_record(self) -> dict[str, Any]:
-        """For a file."""
+        """Return the fields for a file."""
         promised = self.promised and self.promised.model_dump(mode="json")
         return {**asdict(self), "edits": list(self.edits), "promised": promised}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Applied:
-        """What `as_record` gave."""
+        """Return what `as_record` was called on."""
         promised, obtained = record["promised"], record["obtained"]
         return cls(
             tuple(record["edits"]),
@@ -57,35 +56,42 @@ class Outcome:
     """One script under pipediag."""
 
     script: PublicScript
-    bottleneck: str
-    where: str
-    line: int | None
-    advice: str
-    """The rule that the report advises first, and its state; `none` where it advises nothing."""
-    verdict_right: bool
-    advice_right: bool
-    applied: Applied | None
-    """None where nothing was confirmed."""
     seconds: float
+    bottleneck: str = "-"
+    where: str = "-"
+    line: int | None = None
+    advice: str = "-"
+    """The rule that the report advises first, and its state; `none` where it advises nothing."""
+    verdict_right: bool = False
+    advice_right: bool = False
+    applied: Applied | None = None
+    """None where nothing was confirmed."""
     error: str | None = None
+    """Why there is no session."""
+
+    @property
+    def verdict(self) -> str:
+        place = f", line {self.line}" if self.line else ""
+        return f"{self.bottleneck}{place}; {self.where}"
 
 
 def judged(
     script: PublicScript, session: Session, applied: Applied | None, seconds: float
 ) -> Outcome:
-    """What the session is worth against the table's truth."""
+    """Compare the session with the table's truth."""
     if session.steps is None:
-        return failed(script, session.steps_missing or "no step was measured", seconds)
+        return Outcome(script, seconds, error=session.steps_missing or "no step was measured")
     verdict, truth = session.verdict, script.truth
     first = next((one for one in session.findings if to_act_on(one)), None)
     rule = first.rule if first else NOTHING
     state = first.trial.state if first and first.trial.state != "not_tried" else "not tried"
-    own = verdict.file is not None and Path(verdict.file).name == f"{script.name}.py"
-    line = verdict.line if own else None
+    in_script = verdict.file is not None and Path(verdict.file).name == f"{script.name}.py"
+    line = verdict.line if in_script else None
     places = not truth.lines or line in truth.lines
     parts = not truth.where or verdict.where in truth.where
     return Outcome(
-        script=script,
+        script,
+        seconds,
         bottleneck=verdict.bottleneck,
         where=verdict.where or "-",
         line=line,
@@ -93,42 +99,35 @@ def judged(
         verdict_right=verdict.bottleneck in truth.bottleneck and places and parts,
         advice_right=rule in truth.advice,
         applied=applied,
-        seconds=seconds,
     )
 
 
-def failed(script: PublicScript, error: str, seconds: float) -> Outcome:
-    """A script of which there is no session."""
-    return Outcome(script, "-", "-", None, "-", False, False, None, seconds, error)
-
-
 def totals(outcomes: Sequence[Outcome]) -> str:
-    """Counts against the goals, in one line."""
-    count = len(outcomes)
-    kept = [
-        o.applied.kept for o in outcomes if o.applied is not None and o.applied.kept is not None
-    ]
+    """Return the counts in one line."""
+    known = [o.applied.kept for o in outcomes if o.applied and o.applied.kept is not None]
     return (
-        f"Verdict right in {sum(o.verdict_right for o in outcomes)} of {count} (goal "
-        f"{VERDICTS_GOAL} of {SCRIPTS_GOAL}), first advice an expert's in "
-        f"{sum(o.advice_right for o in outcomes)} (goal {ADVICE_GOAL}); of {len(kept)} promises "
-        f"for a run {sum(kept)} came true."
+        f"Verdict right in {sum(o.verdict_right for o in outcomes)} of {len(outcomes)}, first "
+        f"advice an expert's in {sum(o.advice_right for o in outcomes)}; of {len(known)} promises "
+        f"for a run {sum(known)} were kept."
     )
 
 
 def line(outcome: Outcome) -> str:
-    """One script, for the terminal."""
+    """Return one script for the terminal."""
+    name = outcome.script.name
     if outcome.error is not None:
-        return f"fail {outcome.script.name}: {outcome.error}"
+        return f"fail {name}: {outcome.error}"
     word = "ok  " if outcome.verdict_right and outcome.advice_right else "MISS"
-    return (
-        f"{word} {outcome.script.name}: {_verdict(outcome)}; first {outcome.advice}; "
-        f"{_gain(outcome)}; {outcome.seconds:.0f} s"
-    )
+    gain, applied = "nothing confirmed", outcome.applied
+    if applied is not None:
+        kept = {True: "kept", False: "BROKEN", None: applied.error or "no promise"}[applied.kept]
+        gain = f"promised {_promise(applied)}, obtained {applied.obtained or '-'} ({kept})"
+    said = f"{word} {name}: {outcome.verdict}; first {outcome.advice}; {gain}"
+    return f"{said}; {outcome.seconds:.0f} s"
 
 
 def markdown(outcomes: Sequence[Outcome], machine: str, quiet: bool) -> str:
-    """The tables to commit: what was found, then where each script comes from."""
+    """Return two tables: what was found, and where each script comes from."""
     noise = (
         "Nothing else ran on the machine."
         if quiet
@@ -141,7 +140,7 @@ def markdown(outcomes: Sequence[Outcome], machine: str, quiet: bool) -> str:
         "",
         totals(outcomes),
         "",
-        "Promised and obtained: of the whole run, all confirmed edits that a patch can hold.",
+        "Promised and obtained: for the whole run, all confirmed edits that a patch can contain.",
         "",
         "| script | truth | found | right | expert's first advice | first advice | right "
         "| promised | obtained | kept |",
@@ -150,9 +149,9 @@ def markdown(outcomes: Sequence[Outcome], machine: str, quiet: bool) -> str:
         "",
         "## Where they come from, what was changed, and how the truth was found",
         "",
-        "Of probes: a step of the script as it is `written`, natively; on one batch `repeated`, as "
-        "if input were free; and on `half` of that batch, which tells what is paid whatever a "
-        "batch holds: starting the step, and updates of whole tables. `read`: from the source.",
+        "By probes: a step of the script as it is `written`, natively; on one batch `repeated`, as "
+        "if input were free; and on `half` of that batch, which shows what does not depend on the "
+        "batch: starting the step, and updates of whole tables. `read`: from the source.",
         "",
         "| script | source | changed | truth found by |",
         "|" + "---|" * 4,
@@ -163,20 +162,19 @@ def markdown(outcomes: Sequence[Outcome], machine: str, quiet: bool) -> str:
 
 def _row(outcome: Outcome) -> str:
     truth, applied = outcome.script.truth, outcome.applied
-    promised = obtained = kept = "-"
+    gain = ("-", "-", "-")
     if applied is not None:
-        promised = _promise(applied.promised)
-        obtained = str(applied.obtained or applied.error or "-")
         kept = {True: "yes", False: "no", None: "-"}[applied.kept]
+        gain = (_promise(applied), str(applied.obtained or applied.error or "-"), kept)
     cells = [
         f"`{outcome.script.name}`",
         " or ".join(truth.bottleneck) + (f"; {' or '.join(truth.where)}" if truth.where else ""),
-        outcome.error or _verdict(outcome),
+        outcome.error or outcome.verdict,
         "yes" if outcome.verdict_right else "no",
         " or ".join(truth.advice),
         outcome.advice,
         "yes" if outcome.advice_right else "no",
-        *(promised, obtained, kept),
+        *gain,
     ]
     return "| " + " | ".join(cells) + " |"
 
@@ -187,20 +185,8 @@ def _source(outcome: Outcome) -> str:
     return f"| `{script.name}` | {place} | {script.changed} | {script.truth.how} |"
 
 
-def _verdict(outcome: Outcome) -> str:
-    place = f", line {outcome.line}" if outcome.line else ""
-    return f"{outcome.bottleneck}{place}; {outcome.where}"
-
-
-def _gain(outcome: Outcome) -> str:
-    applied = outcome.applied
-    if applied is None:
-        return "nothing confirmed"
-    word = {True: "kept", False: "BROKEN", None: applied.error or "no promise"}[applied.kept]
-    return f"promised {_promise(applied.promised)}, obtained {applied.obtained or '-'} ({word})"
-
-
-def _promise(gain: RunGain | None) -> str:
+def _promise(applied: Applied) -> str:
+    gain = applied.promised
     if gain is None:
         return "-"
     low, high = gain.ci95 or (gain.speedup, gain.speedup)

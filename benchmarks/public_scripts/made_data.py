@@ -7,18 +7,49 @@ A process of its own, since images are encoded with TensorFlow and the benchmark
 
 from __future__ import annotations
 
+import csv
 import sys
 import wave
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from benchmarks.public_scripts import made_tables, made_texts
-from benchmarks.public_scripts.made_words import Texts
-
 KERAS_DATASETS = Path(".keras/datasets")
+WORDS = 8000
+SYLLABLES = ("ba", "den", "fo", "gri", "hal", "ki", "lum", "ne", "or", "pra", "sti", "tu", "we")
+TERMS = ("cs.AI", "cs.CV", "cs.LG", "cs.NE", "cs.RO", "eess.IV", "math.OC", "stat.ML")
+LANGUAGES = ("csharp", "java", "javascript", "python")
+USERS, FILMS = 6040, 3706
+KNOWN_FILMS = 1682
+"""As many as the stand-in for TensorFlow Datasets tells of."""
+GENRES = ("Action", "Comedy", "Crime", "Drama", "Horror", "Romance", "Sci-Fi", "Thriller", "War")
+COVER_FEATURES, AREAS, SOILS, COVERS = 10, 4, 40, 7
+
+
+def vocabulary(count: int = WORDS) -> list[str]:
+    """Words by falling frequency."""
+    rng = np.random.default_rng(7)
+    made: dict[str, None] = {}
+    while len(made) < count:
+        made["".join(rng.choice(SYLLABLES, rng.integers(1, 4)))] = None
+        if len(made) < count and len(made) > len(SYLLABLES) ** 2:
+            made[f"{rng.choice(SYLLABLES)}{len(made)}"] = None
+    return list(made)
+
+
+class Texts:
+    """Text whose words follow Zipf's law."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.words = np.array(vocabulary())
+
+    def line(self, shortest: int, longest: int) -> str:
+        count = self.rng.integers(shortest, longest)
+        return " ".join(self.words[self.rng.zipf(1.25, count) % len(self.words)])
 
 
 def lines(folder: Path, name: str, count: int) -> None:
@@ -185,6 +216,113 @@ def speech(folder: Path, count: int) -> None:
                 sound.writeframes(rng.integers(-9000, 9000, 16_000, dtype=np.int16).tobytes())
 
 
+def papers(folder: Path, count: int) -> None:
+    """Titles, abstracts of 60 to 240 words and subject areas as one table."""
+    texts = Texts(15)
+    with (folder / "arxiv_data.csv").open("w", encoding="utf-8", newline="") as table:
+        rows = csv.writer(table)
+        rows.writerow(["titles", "summaries", "terms"])
+        for number in range(count):
+            terms = texts.rng.choice(TERMS, texts.rng.integers(1, 3), replace=False)
+            rows.writerow([f"Paper {number}", texts.line(60, 240), str([*map(str, terms)])])
+
+
+def questions(folder: Path, count: int) -> None:
+    """`count` questions on four languages for training and a quarter of that for testing."""
+    texts = Texts(16)
+    for part, number in (("train", count), ("test", count // 4)):
+        for language in LANGUAGES:
+            place = folder / "questions" / part / language
+            place.mkdir(parents=True)
+            for index in [*range(number // len(LANGUAGES) - 1), 1755]:
+                (place / f"{index}.txt").write_text(texts.line(40, 200), encoding="utf-8")
+
+
+def films(folder: Path, count: int) -> None:
+    """`count` ratings, the users and the films of them, two colons between columns."""
+    rng = np.random.default_rng(18)
+    place = folder / "ml-1m"
+    place.mkdir()
+    columns = (
+        rng.integers(1, USERS + 1, count),
+        rng.zipf(1.2, count) % FILMS + 1,
+        rng.integers(1, 6, count),
+        rng.integers(956_703_932, 1_046_454_590, count),
+    )
+    _double_colons(place / "ratings.dat", zip(*columns, strict=True))
+    ages, jobs = rng.integers(1, 57, USERS), rng.integers(0, 21, USERS)
+    people = ((user + 1, "FM"[user % 2], ages[user], jobs[user], "48067") for user in range(USERS))
+    _double_colons(place / "users.dat", people)
+    kinds = rng.choice(GENRES, FILMS)
+    titles = ((film + 1, f"Film {film} (1995)", kinds[film]) for film in range(FILMS))
+    _double_colons(place / "movies.dat", titles)
+
+
+def terrain(folder: Path, count: int) -> None:
+    """Plots of land: ten numbers, an area and a soil as flags, and what grows there."""
+    rng = np.random.default_rng(19)
+    rows = np.concatenate(
+        [
+            rng.integers(0, 3000, (count, COVER_FEATURES)),
+            np.eye(AREAS, dtype=int)[rng.integers(AREAS, size=count)],
+            np.eye(SOILS, dtype=int)[rng.integers(SOILS, size=count)],
+            rng.integers(1, COVERS + 1, (count, 1)),
+        ],
+        axis=1,
+    )
+    np.savetxt(folder / "covtype.csv", rows, fmt="%d", delimiter=",")
+
+
+def clicks(folder: Path, count: int) -> None:
+    """Who liked which film, with what is known of both: `count` rows, and a quarter to test on."""
+    rng = np.random.default_rng(20)
+    numbers = {
+        **{"movieId": 1001, "userId": 30001, "rating": 6, "timestamp": 10**9, "label": 2},
+        **{"releaseYear": 2020, "movieRatingCount": 9999, "userRatingCount": 999},
+        **{f"userRatedMovie{number}": 1001 for number in range(1, 6)},
+        "userAvgReleaseYear": 2020,
+    }
+    fractions = [
+        *("movieAvgRating", "movieRatingStddev", "userReleaseYearStddev"),
+        *("userAvgRating", "userRatingStddev"),
+    ]
+    genres = [f"movieGenre{n}" for n in (1, 2, 3)] + [f"userGenre{n}" for n in range(1, 6)]
+    for name, rows in (("trainingSamples.csv", count), ("testSamples.csv", count // 4)):
+        columns = [rng.integers(int(limit > 2), limit, rows) for limit in numbers.values()]
+        columns += [np.round(rng.random(rows) * 5, 2) for _ in fractions]
+        columns += [rng.choice(GENRES, rows) for _ in genres]
+        lines = [",".join([*numbers, *fractions, *genres])]
+        lines += [",".join(map(str, row)) for row in zip(*columns, strict=True)]
+        (folder / name).write_text("\n".join(lines), encoding="utf-8")
+
+
+def timelines(folder: Path, count: int) -> None:
+    """Records of the ten films that a user saw last, and of the next one."""
+    import tensorflow as tf
+
+    rng = np.random.default_rng(21)
+    place = folder / "data" / "examples"
+    place.mkdir(parents=True)
+    for part, number in (("train", count), ("test", count // 10)):
+        with tf.io.TFRecordWriter(str(place / f"{part}_movielens_1m.tfrecord")) as writer:
+            for row in rng.zipf(1.2, (number, 11)) % KNOWN_FILMS:
+                features = {
+                    "context_movie_id": _integers(tf, row[:10]),
+                    "context_movie_year": _integers(tf, np.full(10, 1995)),
+                    "label_movie_id": _integers(tf, row[10:]),
+                }
+                example = tf.train.Example(features=tf.train.Features(feature=features))
+                writer.write(example.SerializeToString())
+
+
+def _integers(tf: Any, values: np.ndarray) -> Any:
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=values.tolist()))
+
+
+def _double_colons(path: Path, rows: Iterable[Iterable[object]]) -> None:
+    path.write_text("\n".join("::".join(map(str, row)) for row in rows), encoding="utf-8")
+
+
 def _cached(folder: Path, name: str) -> Path:
     path = folder / KERAS_DATASETS / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -220,8 +358,8 @@ KINDS: dict[str, Callable[[Path, int], None]] = {
     for made in (
         *(shakespeare, nietzsche, text8, reviews, ratings, heart, pets, weather),
         *(housing, digits, faces, cats_and_dogs, captchas, speech),
-        *(made_tables.films, made_tables.terrain, made_tables.clicks, made_tables.timelines),
-        *(made_texts.papers, made_texts.questions),
+        *(films, terrain, clicks, timelines),
+        *(papers, questions),
     )
 }
 

@@ -22,6 +22,8 @@ from typing import Any
 
 TABLE = Path(__file__).with_name("table.toml")
 STAND_INS = Path(__file__).with_name("stand_ins")
+PROBE = Path(__file__).with_name("probe.py")
+PROBE_LIMIT_S = 240.0
 PACKAGES = "packages"
 MAGIC = ("%", "!")
 
@@ -32,7 +34,7 @@ class SourceError(Exception):
 
 @dataclass(frozen=True)
 class Truth:
-    """What is true of a script, found without pipediag; `how` says by which probes."""
+    """The truth about a script, found without pipediag; `how` says by which probes."""
 
     bottleneck: tuple[str, ...] = ()
     """Verdicts that are right."""
@@ -68,7 +70,7 @@ class PublicScript:
 
 
 def public_scripts(names: Sequence[str] = ()) -> list[PublicScript]:
-    """The scripts of the table, or those named.
+    """Return the scripts of the table, or those named.
 
     Raises:
         SourceError: a name that none has.
@@ -91,7 +93,7 @@ def _script(name: str, entry: dict[str, Any]) -> PublicScript:
 
 
 def made(script: PublicScript, mirrors: Path, folder: Path) -> Path:
-    """The script with its changes, its data and its packages, in a folder that is made.
+    """Write the script with its changes, its data and its packages into a new folder.
 
     Raises:
         SourceError: there is no mirror, the file is not the published one, or data failed.
@@ -114,7 +116,7 @@ def made(script: PublicScript, mirrors: Path, folder: Path) -> Path:
 
 
 def mirror(repository: str, mirrors: Path) -> Path:
-    """The repository's git directory under `mirrors`.
+    """Return the repository's git directory under `mirrors`.
 
     Raises:
         SourceError: it has none.
@@ -133,7 +135,7 @@ def mirror(repository: str, mirrors: Path) -> Path:
 
 
 def from_notebook(text: str) -> str:
-    """The code cells of a notebook, a blank line after each; lines of magic become comments."""
+    """Return the code cells of a notebook, a blank line after each, and magic as comments."""
     lines: list[str] = []
     for cell in json.loads(text)["cells"]:
         if cell["cell_type"] == "code":
@@ -143,7 +145,7 @@ def from_notebook(text: str) -> str:
 
 
 def changed(script: PublicScript, text: str) -> str:
-    """The text with the table's edits; what stays keeps its line number.
+    """Return the text with the table's edits; what stays keeps its line number.
 
     Raises:
         SourceError: an edit is longer than what it replaces, or its words are not in the line.
@@ -162,7 +164,7 @@ def changed(script: PublicScript, text: str) -> str:
 
 
 def environment(script: PublicScript, folder: Path, packages: Path | None) -> dict[str, str]:
-    """The variables that the script runs with: its own home, no display, and what it imports."""
+    """Return the script's variables: its own home, no display, and what it imports."""
     paths = [str(folder / PACKAGES), *([str(packages)] if packages else [])]
     return {
         **os.environ,
@@ -177,9 +179,9 @@ def environment(script: PublicScript, folder: Path, packages: Path | None) -> di
 
 
 def _install(script: PublicScript, git_directory: Path, place: Path) -> None:
-    """Stand-ins and the repository's packages, with the record by which an installer's are known.
+    """Install stand-ins and the repository's packages, with the record that an installer writes.
 
-    Where people work they are installed: no code of the script's own.
+    As installed packages they are not taken for code of the script's own.
     """
     shutil.copytree(STAND_INS, place, ignore=shutil.ignore_patterns("__pycache__"))
     for package in script.packages:
@@ -215,3 +217,45 @@ def _git(git_directory: Path, *words: str) -> bytes:
     if done.returncode != 0:
         raise SourceError(done.stderr.decode(errors="replace").strip())
     return done.stdout
+
+
+def probed(
+    script: PublicScript, path: Path, packages: Path | None, seconds: float, modes: Sequence[str]
+) -> list[str]:
+    """Run the probes, each mode in a process of its own; return what they measured in sentences."""
+    found: dict[str, dict[str, Any]] = {}
+    errors: list[str] = []
+    variables = environment(script, path.parent, packages)
+    variables["PUBLIC_PROBE"] = json.dumps(dict(script.probe))
+    for mode in modes:
+        written = path.parent / f"probe_{mode}.json"
+        try:
+            done = subprocess.run(
+                [sys.executable, str(PROBE), mode, str(seconds), str(written), str(path)],
+                cwd=path.parent,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=PROBE_LIMIT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            errors.append(f"{mode}: had not ended after {PROBE_LIMIT_S:g} s")
+            continue
+        if done.returncode == 0 and written.exists():
+            found[mode] = json.loads(written.read_text(encoding="utf-8"))
+        else:
+            errors.append(f"{mode}: {done.stderr.strip()[-300:]}")
+    ms = {mode: values["mean_ms"] for mode, values in found.items() if values.get("mean_ms")}
+    sentences = ["; ".join(f"{mode} {value:.2f} ms" for mode, value in ms.items())]
+    if ms.keys() >= {"written", "repeated"}:
+        share = 100 * (1 - ms["repeated"] / ms["written"])
+        sentences.append(f"input {share:.0f} % of a step")
+    if ms.keys() >= {"repeated", "half"}:
+        fixed = 100 * (2 * ms["half"] - ms["repeated"]) / ms["repeated"]
+        sentences.append(f"fixed {fixed:.0f} % of the step with free input")
+    if whole := found.get("whole"):
+        parts = [f"{name} {took_s:.1f}" for name, took_s in whole["spans"].items()]
+        sentences.append(f"run {whole['total_s']:.1f} s: {', '.join(parts)}")
+    return [*sentences, *errors]

@@ -18,7 +18,7 @@ LIMIT_S = 240
 ALL = "PIPEDIAG_ALL_SAMPLES"
 """Set by `make test-samples`: all of them take ten minutes, and `make test` has twelve."""
 
-# Fewer steps than by default; `benchmarks/samples.py` runs the samples with the defaults.
+# Fewer steps than by default, with which `benchmarks.diagnosis --budget 0` runs the samples.
 QUICK = ("--budget", "0", "--steps", "60")
 
 

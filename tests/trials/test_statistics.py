@@ -5,8 +5,7 @@ import random
 
 import pytest
 
-from benchmarks.aa import rates
-from benchmarks.noise import MODELS
+from benchmarks.aa import MODELS, percent_inside, simulated
 from pipediag.session.trials import WORTHWHILE
 from pipediag.trials.statistics import (
     FEWEST_ROUNDS,
@@ -22,7 +21,7 @@ TRIALS = 100
 
 def ratios(noise: str, spread: float, rounds: int, seed: int, truth: float = 1.0) -> list[float]:
     draw = random.Random(seed)
-    blocks = MODELS[noise](spread)(draw)
+    blocks = MODELS[noise](draw, spread)
     found = []
     for _ in range(rounds):
         first, second = next(blocks), next(blocks)
@@ -121,13 +120,13 @@ AA_TRIALS = 40
 
 @pytest.mark.parametrize("noise", ["spiky", "sluggish"])
 def test_an_edit_that_does_nothing_is_never_confirmed(noise: str) -> None:
-    row = rates(noise, 0.03, 1.0, trials=AA_TRIALS, edits=2, budget_s=60.0)
-    assert row.trials == AA_TRIALS
-    assert row.confirmed_percent == 0.0
+    trials = simulated(noise, 0.03, 1.0, trials=AA_TRIALS, edits=2, budget_s=60.0)
+    assert len(trials) == AA_TRIALS
+    assert not any(trial.state == "confirmed" for trial in trials)
     # 5 % of 40 are 2; three standard deviations of that count are 4.
-    assert row.truth_inside_percent >= 100.0 * (1.0 - 6.0 / AA_TRIALS)
+    assert percent_inside(trials, 1.0) >= 100.0 * (1.0 - 6.0 / AA_TRIALS)
 
 
 def test_an_edit_that_does_something_is_found_under_heavy_noise() -> None:
-    row = rates("spiky", 0.1, 1.5, trials=20, edits=2, budget_s=60.0)
-    assert row.confirmed_percent >= 90.0
+    trials = simulated("spiky", 0.1, 1.5, trials=20, edits=2, budget_s=60.0)
+    assert sum(trial.state == "confirmed" for trial in trials) >= 0.9 * len(trials)

@@ -1,4 +1,4 @@
-"""Keras `fit` on a dataset, a step of about 2 ms: `keras_fit_2ms.py STAMPS STEPS`."""
+"""Keras `fit` on a dataset, a step of about 2 ms: `keras_fit.py STAMPS STEPS`."""
 
 import sys
 

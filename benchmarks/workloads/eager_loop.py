@@ -1,4 +1,4 @@
-"""A loop of one's own over a dataset, a step of about 20 ms: `eager_loop_20ms.py STAMPS STEPS`."""
+"""A loop of one's own over a dataset: `eager_loop.py STAMPS STEPS WIDTH BATCH`."""
 
 import sys
 
@@ -7,16 +7,17 @@ import numpy as np
 import tensorflow as tf
 from step_stamps import step_stamps
 
-path, steps = sys.argv[1], int(sys.argv[2])
+path = sys.argv[1]
+steps, width, batch = map(int, sys.argv[2:])
 rng = np.random.default_rng(8)
 features = rng.normal(size=(8192, 64)).astype(np.float32)
 labels = rng.normal(size=(8192, 1)).astype(np.float32)
-dataset = tf.data.Dataset.from_tensor_slices((features, labels)).shuffle(8192).batch(512).repeat()
+dataset = tf.data.Dataset.from_tensor_slices((features, labels)).shuffle(8192).batch(batch).repeat()
 model = keras.Sequential(
     [
         keras.Input(shape=(64,)),
-        keras.layers.Dense(768, activation="relu"),
-        keras.layers.Dense(768, activation="relu"),
+        keras.layers.Dense(width, activation="relu"),
+        keras.layers.Dense(width, activation="relu"),
         keras.layers.Dense(1),
     ]
 )

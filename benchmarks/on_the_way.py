@@ -1,12 +1,12 @@
-"""What would have been projected of a run that was let go on, had it been stopped when measured.
+"""Projections of runs that were not stopped, made from what was known when their loop was measured.
 
 Two runs differ by more than a projection does, where the machine changes its speed from one to the
-next. So a run that goes on to its end is carried on from what was on disk when its loop had been
-measured, and held against the rest of the same run.
+next. So what a run that goes on to its end had on disk when its loop had been measured is
+projected, and compared with the rest of the same run.
 
-A `fit` that a loop of the script's calls again and again is not stopped then: where it soon ends,
-the script goes on for a while, as another training may follow, and is stopped in a later round. So
-it is carried on from there, with what is on disk of the whole run as far as it was known by then.
+A `fit` that a loop of the script calls again and again is not stopped then: if it soon ends, the
+script continues for a while, as another training may follow, and is stopped in a later round. So it
+is projected from there, with what is on disk of the whole run as far as it was known by then.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.ledger_stamps import Stamps
 from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.session.ledger import Run
 from pipediag.session.reading import read_recording, read_timeline
@@ -29,9 +28,9 @@ from pipediag.session.timeline import Timeline
 
 _LOOK_EVERY_S = 0.005
 _LAST_WINDOW = "profile"
-"""Of those that are measured in each run."""
-_GOES_ON_NS = int(RunSettings.look_ahead_s * 1e9)
-"""From when a loop was measured that ends within that time."""
+"""The last one that is measured in each run."""
+_CONTINUES_NS = int(RunSettings.look_ahead_s * 1e9)
+"""Time for which a script continues after a loop that ends soon was measured."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +41,6 @@ class OnTheWay:
     at_ns: int
     rounds: int
     """How often the script comes to that loop, by its source."""
-
-    def trainings(self, stamps: Stamps) -> int:
-        """Of how many trainings it speaks, as the script's own clock counts them."""
-        if self.rounds > 1:
-            return len(stamps.legs)
-        over_s = stamps.began_s
-        for number, leg in enumerate(stamps.legs, start=1):
-            over_s += sum(leg.values())
-            if over_s > self.at_ns / 1e9:
-                return number
-        return len(stamps.legs)
 
 
 @contextmanager
@@ -70,8 +58,7 @@ def kept_on_the_way(output: Path, folder: Path) -> Iterator[None]:
 
 
 def read_on_the_way(folder: Path) -> OnTheWay | None:
-    """None where no loop was measured, or no step of it, and where the script would have been over
-    before it was stopped."""
+    """Return the projection; None if nothing was measured, or the script was over before."""
     paths = sorted(folder.glob(f"*-{RECORDING_FILE}"))
     for path in paths:
         recording = read_recording(path)
@@ -84,25 +71,30 @@ def read_on_the_way(folder: Path) -> OnTheWay | None:
         timeline, at_ns = read_timeline(folder / TIMELINE_FILE), measured[0].end_ns
         rounds = loop.planned_rounds or 1
         if rounds == 1 or not _ends_soon(loop):
-            return _carried_on(recording, timeline, at_ns, rounds)
-        whole, stop_ns = read_recording(paths[-1]), first_step_after(timeline, at_ns + _GOES_ON_NS)
+            return _projected(recording, timeline, at_ns, rounds)
+        whole, stop_ns = (
+            read_recording(paths[-1]),
+            first_step_after(timeline, at_ns + _CONTINUES_NS),
+        )
         if whole is None or stop_ns is None:
             return None
-        return _carried_on(known_by(whole, stop_ns), timeline, stop_ns, rounds)
+        return _projected(known_by(whole, stop_ns), timeline, stop_ns, rounds)
     return None
 
 
 def _ends_soon(loop: RecordedLoop) -> bool:
-    """Whether what follows a `fit` that was measured is looked at as well."""
+    """Return whether what follows the measured `fit` is awaited as well."""
     if loop.kind != "keras" or loop.planned_steps is None or not loop.steps:
         return False
     left = max(0, loop.planned_steps - loop.steps)
-    return left * loop.elapsed_ns / loop.steps <= _GOES_ON_NS
+    return left * loop.elapsed_ns / loop.steps <= _CONTINUES_NS
 
 
 def first_step_after(timeline: Timeline, at_ns: int) -> int | None:
-    """When a step begins at or after that moment, as far as it can be told: within steps, at once,
-    unless the one that runs builds its function; None where none begins."""
+    """Return when a step begins at or after that moment; None if none does.
+
+    Within steps that is at once, unless the one that runs builds its function.
+    """
     building = [one for one in timeline.spans if one.kind == "first_call"]
     begins: list[int] = []
     for steps in (one for one in timeline.spans if one.kind == "steps"):
@@ -116,8 +108,7 @@ def first_step_after(timeline: Timeline, at_ns: int) -> int | None:
 
 
 def known_by(recording: Recording, at_ns: int) -> Recording:
-    """As it was at that moment, but for how many steps its loops had made, which only counts of
-    rows tell."""
+    """Return the recording as it was at that moment, but for the number of steps of its loops."""
     loops = [
         replace(
             one,
@@ -132,7 +123,7 @@ def known_by(recording: Recording, at_ns: int) -> Recording:
 
 
 def until(timeline: Timeline, at_ns: int) -> Timeline:
-    """As it was at that moment."""
+    """Return the timeline as it was at that moment."""
     return Timeline(
         [
             replace(one, end_ns=None) if one.end_ns is not None and one.end_ns > at_ns else one
@@ -143,7 +134,7 @@ def until(timeline: Timeline, at_ns: int) -> Timeline:
     )
 
 
-def _carried_on(
+def _projected(
     recording: Recording, timeline: Timeline, at_ns: int, rounds: int
 ) -> OnTheWay | None:
     bounds = RunBounds(recording.started_ns, at_ns, "stopped")
@@ -152,7 +143,7 @@ def _carried_on(
 
 
 def _look(output: Path, folder: Path, over: threading.Event) -> None:
-    """Each save replaces the file, so that a further name holds what was saved before."""
+    # Each save replaces the file; a further name keeps what was saved before.
     seen: set[int] = set()
     while not over.wait(_LOOK_EVERY_S):
         for saved in output.glob(f".*/{RECORDING_FILE}"):

@@ -1,0 +1,73 @@
+"""Runs of `pipediag analyze` on the scripts of a benchmark, and the machine that they ran on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+
+from pipediag.session.model import Session
+from pipediag.session.run import Environment
+from pipediag.session.store import load_session
+
+WITHOUT_TRIALS_S = 120
+EXIT_S = 180
+"""Seconds for pipediag's own end after the script's time is up: trace and report."""
+
+
+class RunFailedError(Exception):
+    """`pipediag analyze` ended otherwise than it should; the message says how."""
+
+
+def analyze(
+    script: Path,
+    output: Path,
+    budget_s: float = 0,
+    *,
+    args: Sequence[str] = (),
+    exit_status: Container[int] = (0,),
+    options: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+) -> Session:
+    """Run `pipediag analyze` on one script, with `budget_s` for trials and, beside, its defaults.
+
+    `options` are further ones of its own, `variables` are added to the environment.
+
+    Raises:
+        RunFailedError: an exit status that is not expected, or none in time.
+    """
+    timeout_s = WITHOUT_TRIALS_S + 2 * budget_s
+    ours = ["--budget", f"{budget_s:g}", "--timeout", f"{timeout_s:g}", "--force", "-q", *options]
+    command = [sys.executable, "-m", "pipediag", "analyze", *ours, "-o", str(output)]
+    try:
+        done = subprocess.run(
+            [*command, str(script), *args],
+            capture_output=True,
+            text=True,
+            timeout=timeout_s + EXIT_S,
+            env={**os.environ, **(variables or {})},
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RunFailedError(f"had not ended after {error.timeout:g} s") from error
+    if done.returncode not in exit_status:
+        raise RunFailedError(f"exit status {done.returncode}: {done.stderr[-400:]}")
+    return load_session(output)
+
+
+def machine_of(environment: Environment) -> str:
+    """Return processor, cores, memory and TensorFlow in words, for the head of a table."""
+    gpus = [device.name for device in environment.devices if device.kind.upper() != "CPU"]
+    quota = f" (quota {environment.cpu_quota:g})" if environment.cpu_quota else ""
+    return ", ".join(
+        [
+            environment.cpu_model or "unknown processor",
+            f"{environment.cores} cores{quota}",
+            f"{environment.memory_bytes / 2**30:.0f} GiB",
+            " and ".join(gpus) or "no accelerator",
+            f"TensorFlow {environment.tensorflow}",
+            f"Python {environment.python}",
+        ]
+    )
