@@ -8,8 +8,7 @@ import sys
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
-from pipediag.session.model import Session
-from pipediag.session.run import Environment
+from pipediag.session.model import Environment, Session
 from pipediag.session.store import load_session
 
 WITHOUT_TRIALS_S = 120

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from pipediag.errors import PipediagError
 from pipediag.measures.profile import trace_report
 from pipediag.rules.registry import run_device_rules
+from pipediag.session.devices import TraceReport
 from pipediag.session.files import write_text
 from pipediag.session.record import build_validators, to_json
-from pipediag.session.trace_report import TraceReport
 from pipediag.trace.hosts import HostSummary, ProfileReading
 
 if TYPE_CHECKING:

@@ -10,21 +10,20 @@ from __future__ import annotations
 from typing import Any
 
 from pipediag.session.devices import DeviceActivity, DeviceGap
-from pipediag.session.embedding_cost import CostPart, EmbeddingCost
-from pipediag.session.embeddings import Embedding
+from pipediag.session.embeddings import CostPart, Embedding, EmbeddingCost
 from pipediag.session.findings import Finding, Verdict
-from pipediag.session.host import Host, HostSample, HotLine
 from pipediag.session.ledger import Run, RunPart
-from pipediag.session.loops import KerasUse, Loop, LoopTime
-from pipediag.session.model import SCHEMA_VERSION, Session
-from pipediag.session.run import Script
-from pipediag.session.steps import (
+from pipediag.session.loops import (
     Ceiling,
     Differential,
+    Loop,
+    LoopTime,
     Perturbation,
     StepRow,
     Window,
 )
+from pipediag.session.model import SCHEMA_VERSION, Host, HostSample, HotLine, Script, Session
+from pipediag.session.recorded_loops import KerasUse
 from pipediag.vocabulary import TABLE_PARTS, StepPart
 from tests.records import (
     SCRIPT,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipediag.session.recorded_keras import RecordedKeras
-from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.recorded_model import ModelNode, ModelSnapshot
-from pipediag.session.recorded_operations import RecordedFunction, RecordedOperation
-from pipediag.session.recorded_windows import RecordedBlock, RecordedWindow
+from pipediag.session.recorded_loops import KerasUse, RecordedLoop
 from pipediag.session.recording import (
     RECORDING_FORMAT,
-    RecordedDevice,
+    Device,
+    ModelNode,
+    ModelSnapshot,
+    RecordedBlock,
     RecordedEnvironment,
+    RecordedFunction,
+    RecordedOperation,
+    RecordedWindow,
     Recording,
 )
 from pipediag.vocabulary import WindowKind
@@ -69,7 +71,7 @@ def make_recorded_loop(**overrides: Any) -> RecordedLoop:
         "first_step_ns": 900 * MS,
         "fill_ns": 50 * MS,
         "trace_count": 1,
-        "keras": RecordedKeras(
+        "keras": KerasUse(
             model="Sequential",
             optimizer="Adam",
             loss="mse",
@@ -204,7 +206,7 @@ def make_recording(**overrides: Any) -> Recording:
             keras="3.15.1",
             keras_backend="tensorflow",
             cuda_build=False,
-            devices=[RecordedDevice("/device:CPU:0", "CPU")],
+            devices=[Device("/device:CPU:0", "CPU")],
         ),
         "operations": make_plan(),
         "loops": [make_recorded_loop()],

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipediag.session.pipeline import Operation, OperationFunction, Pipeline
-from pipediag.session.run import Device, Environment
-from pipediag.session.steps import (
+from pipediag.session.loops import (
     InputWait,
     Share,
     Steps,
 )
+from pipediag.session.model import Environment
+from pipediag.session.pipeline import Operation, OperationFunction, Pipeline
+from pipediag.session.recording import Device
 from pipediag.vocabulary import StepClass
 
 SCRIPT = "train.py"

@@ -12,8 +12,12 @@ from collections.abc import Callable, Container, Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from pipediag.session.recorded_operations import RecordedOperation
-from pipediag.session.recording import RECORDING_FORMAT, RecordedEnvironment, Recording
+from pipediag.session.recording import (
+    RECORDING_FORMAT,
+    RecordedEnvironment,
+    RecordedOperation,
+    Recording,
+)
 from pipediag.session.settings import JOURNAL_RECORD
 from pipediag.vocabulary import RecordedOutcome
 

@@ -13,13 +13,13 @@ from types import FrameType
 from typing import Any, Protocol
 
 from pipediag.session.edits import SkipCallback
-from pipediag.session.recorded_keras import RecordedKeras
-from pipediag.session.recorded_model import ModelNode
-from pipediag.session.recorded_tables import (
+from pipediag.session.recorded_loops import (
+    KerasUse,
     RecordedSoftmax,
     RecordedTableUse,
     RecordedVariable,
 )
+from pipediag.session.recording import ModelNode
 from pipediag.vocabulary import LoopRole, Scalar
 
 
@@ -200,7 +200,7 @@ class Trainer(Protocol):
             NotReplayableError: there is none such, or it is not called where it could be left out.
         """
 
-    def describe(self, frame: FrameType) -> RecordedKeras:
+    def describe(self, frame: FrameType) -> KerasUse:
         """Describe a running `fit`, once a first step has built its model."""
 
     def known_tables(self, model: Any) -> list[KnownTable]:

@@ -101,7 +101,7 @@ def load_sessions(paths: Iterable[Path]) -> list[tuple[Path, Session]]:
     Raises:
         PipediagError: one of them cannot be read.
     """
-    from pipediag.session.repeats import load_runs
+    from pipediag.session.store import load_runs
 
     return load_runs(paths, tell=say)
 

@@ -127,8 +127,7 @@ def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
     from pipediag.cli.repeats import analyze_afresh
     from pipediag.runner.signals import held_back
     from pipediag.session.files import SESSION_FILE
-    from pipediag.session.repeats import without_rows
-    from pipediag.session.store import load_session
+    from pipediag.session.store import load_session, without_rows
 
     script, *arguments = options["script"]
     _refuse(script, base, head, options)

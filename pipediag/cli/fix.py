@@ -15,8 +15,8 @@ from pipediag.errors import ExitStatus, PipediagError
 from pipediag.interrupts import INTERRUPTS
 
 if TYPE_CHECKING:
+    from pipediag.session.findings import LeftOut, Patch
     from pipediag.session.model import Session
-    from pipediag.session.patches import LeftOut, Patch
 
 _HARMLESS = ("same results", "same up to order or rounding")
 _COLORS = {"+": "green", "-": "red", "@": "cyan"}

@@ -13,9 +13,8 @@ from pipediag.comparison.result import Comparison, GrownOperation, OneSidedFindi
 from pipediag.errors import PipediagError
 from pipediag.facts.script import script_failure
 from pipediag.session.findings import Finding
-from pipediag.session.model import Session
+from pipediag.session.model import Environment, Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.run import Environment
 
 Key = tuple[str, str, int]
 """Kind and function of an operation, and its number among those in the order of the data. Lines are

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from pipediag.doctor import framework, machine
 from pipediag.doctor.machine import Check
-from pipediag.sensors.gpus import installed_gpus
-from pipediag.sensors.nvml import Nvml
+from pipediag.sensors.gpus import Nvml, installed_gpus
 
 
 def all_checks(ask_tensorflow: bool) -> Iterator[Check]:

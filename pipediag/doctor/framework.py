@@ -11,8 +11,12 @@ from dataclasses import dataclass, field
 from importlib.metadata import distributions
 
 from pipediag.doctor.machine import Check, warning_unless
-from pipediag.sensors.tensorflow_builds import installed_builds
-from pipediag.tensorflow_versions import OLDEST, is_too_old, too_old_sentence
+from pipediag.tensorflow_versions import (
+    OLDEST,
+    installed_builds,
+    is_too_old,
+    too_old_sentence,
+)
 
 IMPORT_TIMEOUT_S = 60
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipediag.session.devices import DeviceActivity, DeviceGap
+from pipediag.session.loops import StepRow
 from pipediag.session.model import Session
-from pipediag.session.steps import StepRow
 from pipediag.session.trials import TrialBlock, TrialRun
 from pipediag.vocabulary import GapCause, Scalar
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from pipediag.facts.limits import Threshold
 from pipediag.facts.machine import gpu_memory_bytes
-from pipediag.session.embedding_cost import NO_PROGRAM, EmbeddingCost
-from pipediag.session.embeddings import Embedding, EmbeddingIds
-from pipediag.session.loops import KerasUse, Loop
+from pipediag.session.embeddings import NO_PROGRAM, Embedding, EmbeddingCost, EmbeddingIds
+from pipediag.session.loops import Loop
 from pipediag.session.model import Session
+from pipediag.session.recorded_loops import KerasUse
 from pipediag.vocabulary import StepPart, TablePart
 
 LARGE = Threshold(

@@ -14,7 +14,7 @@ from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
-from pipediag.session.predictions import Prediction
+from pipediag.session.recording import Prediction
 from pipediag.tensorflow_names import BATCHING, CACHES, KEEPS_ELEMENTS, READERS, RUNS_A_FUNCTION
 
 _PASSED_ON = ("prefetch", "with_options")

@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from pipediag.facts.pipeline import option
-from pipediag.session.host import Host
-from pipediag.session.model import Session
+from pipediag.session.model import Environment, Host, Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.run import Environment
 
 _OTHERS_RATIO = 0.15
 """Part of the CPUs. Own choice: pipediag and a system's housekeeping take some percent."""

@@ -47,8 +47,7 @@ from pipediag.facts.script import failed_by_itself
 from pipediag.facts.step import GROUPS, class_ms
 from pipediag.session.edits import Insert
 from pipediag.session.findings import Finding
-from pipediag.session.host import hot_line
-from pipediag.session.model import Session
+from pipediag.session.model import Session, hot_line
 from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, FindingSubject, Group, RunPartName
 
 LINES_AROUND = 3

@@ -13,10 +13,9 @@ from pathlib import PurePath
 from pipediag.facts.limits import Threshold
 from pipediag.facts.order import LINES_AROUND, culprit_place
 from pipediag.facts.pipeline import calls_python, operations
-from pipediag.session.host import Host, HotLine, hot_line
-from pipediag.session.loops import Callback, KerasUse
-from pipediag.session.model import Session
+from pipediag.session.model import Host, HotLine, Session, hot_line
 from pipediag.session.pipeline import Operation
+from pipediag.session.recorded_loops import Callback, KerasUse
 from pipediag.vocabulary import Scalar
 
 WAITS_FIRST = Threshold(

@@ -9,8 +9,7 @@ import signal
 
 from pipediag.session.edits import Edit
 from pipediag.session.loops import Loop
-from pipediag.session.model import Session
-from pipediag.session.run import Script
+from pipediag.session.model import Script, Session
 from pipediag.session.trials import NO_BUDGET
 from pipediag.vocabulary import CUT_SHORT, FindingStatus, LoopKind, ScriptOutcome
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from pipediag.facts.limits import limits_within
 from pipediag.facts.machine import on_accelerator
-from pipediag.session.loops import KerasUse, Loop
+from pipediag.session.loops import Loop, Share, Steps
 from pipediag.session.model import Session
-from pipediag.session.steps import Share, Steps
+from pipediag.session.recorded_loops import KerasUse
 from pipediag.vocabulary import Group, StepClass
 
 _SHAPE = re.compile(r"shape=\(([^)]*)\)")

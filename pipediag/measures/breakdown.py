@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.measures.bootstrap import Floats, Measured, interval, resampled_means
-from pipediag.session.loops import LoopTime
-from pipediag.session.steps import Ceiling, Share
+from pipediag.session.loops import Ceiling, LoopTime, Share
 from pipediag.trace.steps.splitting import StepSplit
 from pipediag.vocabulary import StepClass
 

@@ -10,19 +10,24 @@ import numpy as np
 
 from pipediag.measures.breakdown import round_to_hundred
 from pipediag.measures.recorded_windows import Missing
-from pipediag.session.embedding_cost import (
+from pipediag.session.embeddings import (
     NO_PROGRAM,
     CostPart,
+    Embedding,
     EmbeddingCost,
+    EmbeddingIds,
     FusedParts,
     PartName,
 )
-from pipediag.session.embeddings import Embedding, EmbeddingIds
+from pipediag.session.loops import Share
 from pipediag.session.record import shared_fields
-from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.recorded_tables import RecordedIds, RecordedTableUse, RecordedVariable
+from pipediag.session.recorded_loops import (
+    RecordedIds,
+    RecordedLoop,
+    RecordedTableUse,
+    RecordedVariable,
+)
 from pipediag.session.recording import Recording
-from pipediag.session.steps import Share
 from pipediag.trace.events import CompiledWork
 from pipediag.trace.host.compute import ComputeTimes
 from pipediag.trace.summary import TraceSummary

@@ -20,11 +20,10 @@ from statistics import fmean
 import numpy as np
 
 from pipediag.measures.recorded_windows import Missing, spans_ns
-from pipediag.session.host import GpuUse, Host, HostSample, HotLine
-from pipediag.session.host_track import HostReading, HostTrack, ThreadSeen
+from pipediag.session.model import GpuUse, Host, HostSample, HotLine
 from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.recorded_windows import RecordedStacks, RecordedWindow
-from pipediag.session.recording import Recording
+from pipediag.session.recording import RecordedStacks, RecordedWindow, Recording
+from pipediag.session.timeline import HostReading, HostTrack, ThreadSeen
 from pipediag.vocabulary import POOLS, Pool
 
 # TensorFlow's start takes milliseconds; 100 Hz ticks, and a loaded machine, stretch that.

@@ -34,10 +34,10 @@ from pipediag.measures.recorded_windows import (
     steps_with_gaps,
 )
 from pipediag.measures.steps import COMPILED_PERCENT, FEWEST_STEPS, ConsumerAlone
-from pipediag.session.host import Host
+from pipediag.session.loops import InputWait, Perturbation
+from pipediag.session.model import Host
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
-from pipediag.session.steps import InputWait, Perturbation
 from pipediag.trace.steps.splitting import StepSplit
 from pipediag.vocabulary import Contention, InputMethod
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import PurePath
 from statistics import fmean
@@ -14,11 +14,10 @@ from pipediag.measures.pipeline import written_pipeline
 from pipediag.measures.pipeline_iterators import reads_a_cache
 from pipediag.measures.recorded_windows import Floats, blocks_of, step_ms, steps_ns
 from pipediag.measures.steps import FEWEST_STEPS
-from pipediag.session.loops import Evaluation, KerasUse, Loop, LoopTime, NestedCall, Softmax
+from pipediag.session.loops import Evaluation, Loop, LoopTime, NestedCall, Softmax
 from pipediag.session.record import shared_fields
-from pipediag.session.recorded_loops import RecordedEvaluation, RecordedLoop, RecordedSeam
-from pipediag.session.recorded_operations import RecordedOperation
-from pipediag.session.recording import Recording
+from pipediag.session.recorded_loops import KerasUse, RecordedEvaluation, RecordedLoop, RecordedSeam
+from pipediag.session.recording import RecordedOperation, Recording
 from pipediag.session.settings import WantedLoop
 from pipediag.vocabulary import EVALUATING, WindowKind
 
@@ -294,20 +293,16 @@ def loop_rows(recording: Recording, diagnosed: RecordedLoop | None) -> list[Loop
 def _keras(recording: Recording, loop: RecordedLoop) -> KerasUse | None:
     if loop.keras is None:
         return None
-    known = KerasUse.model_validate(asdict(loop.keras))
     clocked = [one for one in recording.stacks if one.loop_id == loop.id and one.steps_ns > 0]
     steps_ns = sum(one.steps_ns for one in clocked)
     if not clocked:
-        return known
-    took_ns = {
-        callback.name: sum(one.callbacks_ns.get(callback.name, 0) for one in clocked)
-        for callback in known.callbacks
-    }
-    callbacks = [
-        callback.model_copy(update={"step_percent": 100.0 * took_ns[callback.name] / steps_ns})
-        for callback in known.callbacks
-    ]
-    return known.model_copy(update={"callbacks": callbacks})
+        return loop.keras
+
+    def percent(name: str) -> float:
+        return 100.0 * sum(one.callbacks_ns.get(name, 0) for one in clocked) / steps_ns
+
+    callbacks = [replace(one, step_percent=percent(one.name)) for one in loop.keras.callbacks]
+    return replace(loop.keras, callbacks=callbacks)
 
 
 def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:

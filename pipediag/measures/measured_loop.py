@@ -33,12 +33,8 @@ from pipediag.measures.steps import (
     steps_missing,
 )
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.embedding_cost import EmbeddingCost
-from pipediag.session.host import Host
-from pipediag.session.pipeline import Pipeline
-from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.recording import Recording
-from pipediag.session.steps import (
+from pipediag.session.embeddings import EmbeddingCost, TextWork
+from pipediag.session.loops import (
     Ceiling,
     Differential,
     InputWait,
@@ -47,7 +43,10 @@ from pipediag.session.steps import (
     StepRow,
     Steps,
 )
-from pipediag.session.text_work import TextWork
+from pipediag.session.model import Host
+from pipediag.session.pipeline import Pipeline
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recording import Recording
 from pipediag.session.timeline import Timeline
 from pipediag.trace.steps.splitting import StepSplit
 from pipediag.trace.summary import TraceSummary, summarise

@@ -21,8 +21,7 @@ from pipediag.measures.steps import measure_perturbation
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.record import shared_fields
 from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.recorded_operations import RecordedOperation
-from pipediag.session.recording import Recording
+from pipediag.session.recording import RecordedOperation, Recording
 from pipediag.tensorflow_names import RUNS_A_FUNCTION
 from pipediag.trace.summary import TraceSummary
 

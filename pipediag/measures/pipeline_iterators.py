@@ -16,8 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from pipediag.session.recorded_model import ModelNode, ModelSnapshot
-from pipediag.session.recorded_operations import NAME_BEGINS, RecordedOperation
+from pipediag.session.recording import NAME_BEGINS, ModelNode, ModelSnapshot, RecordedOperation
 from pipediag.tensorflow_names import DEVICE_PREFETCH, HOLDS_ELEMENTS
 from pipediag.trace.pipeline.iterators import IteratorActivity
 from pipediag.trace.summary import TraceSummary

@@ -13,22 +13,20 @@ from pipediag import __version__
 from pipediag.measures.breakdown import CLASSES, round_to_hundred
 from pipediag.measures.pipeline_iterators import IteratorKey
 from pipediag.session.devices import (
+    TRACE_SCHEMA_VERSION,
+    ClassShare,
     DeviceActivity,
     DeviceCopies,
     DeviceGap,
     DeviceKernel,
     DeviceLaunches,
     GapBucket,
-)
-from pipediag.session.pipeline import Pipeline
-from pipediag.session.trace_report import (
-    TRACE_SCHEMA_VERSION,
-    ClassShare,
     TraceHost,
     TraceReport,
     TraceSteps,
     UnreadFile,
 )
+from pipediag.session.pipeline import Pipeline
 from pipediag.trace.device.copies import Copies
 from pipediag.trace.device.gap_histogram import LengthBucket
 from pipediag.trace.device.kernels import Kernel

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pipediag.session.loops import StepRow, Window
 from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.recorded_windows import RecordedBlock, RecordedWindow
-from pipediag.session.recording import Recording
-from pipediag.session.steps import StepRow, Window
+from pipediag.session.recording import RecordedBlock, RecordedWindow, Recording
 from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import SpanKind, WindowKind
 

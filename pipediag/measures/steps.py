@@ -15,9 +15,9 @@ import numpy as np
 from pipediag.facts.step import lengths_vary
 from pipediag.measures.bootstrap import Measured, interval, resampled_means, resampled_medians
 from pipediag.measures.recorded_windows import Building, step_ms, steps_ns, windows_of
+from pipediag.session.loops import Differential, Perturbation, Steps
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
-from pipediag.session.steps import Differential, Perturbation, Steps
 from pipediag.session.timeline import Timeline
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pipediag.errors import PipediagError
 from pipediag.patching.refusal import NotPatchableError
-from pipediag.session.patches import Patch
+from pipediag.session.findings import Patch
 
 
 def measured_files(patch: Patch) -> dict[str, bytes]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pipediag.errors import PipediagError
 from pipediag.patching.applying import current_file, measured_files
 from pipediag.patching.making import make_patch
+from pipediag.session.findings import Patch
 from pipediag.session.model import Session
-from pipediag.session.patches import Patch
 
 
 def patched_files(session: Session, patch: Patch) -> dict[str, bytes]:

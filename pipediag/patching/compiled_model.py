@@ -20,7 +20,7 @@ from pipediag.patching.statements import (
     function_around,
     receiver,
 )
-from pipediag.session.loops import KerasUse
+from pipediag.session.recorded_loops import KerasUse
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
 _PLAIN = ("steps_per_execution", "jit_compile", "run_eagerly")

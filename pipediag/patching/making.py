@@ -14,8 +14,8 @@ from pipediag.patching.snippets import snippet
 from pipediag.patching.workspace import Workspace
 from pipediag.patching.writing import write
 from pipediag.session.edits import Change, Edit, as_written
+from pipediag.session.findings import LeftOut, Patch, PatchedFile
 from pipediag.session.model import Session
-from pipediag.session.patches import LeftOut, Patch, PatchedFile
 
 _NO_END = "\\ No newline at end of file\n"
 

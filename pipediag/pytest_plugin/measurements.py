@@ -22,7 +22,7 @@ import pytest
 from pipediag.doctor.machine import BUSY_SHARE
 from pipediag.encoding.text import one_line, printable
 from pipediag.errors import ExitStatus, PipediagError
-from pipediag.sensors.other_programs import others_percent, read_cpus
+from pipediag.sensors.machine import others_percent, read_cpus
 
 if TYPE_CHECKING:
     from pipediag.gate.config import GateConfig

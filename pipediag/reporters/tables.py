@@ -26,13 +26,11 @@ from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceGap, De
 from pipediag.session.embeddings import Embedding, EmbeddingIds
 from pipediag.session.files import replacing
 from pipediag.session.findings import Finding
-from pipediag.session.host import HostSample, HotLine
 from pipediag.session.ledger import RunGain, RunPart
-from pipediag.session.loops import Loop
-from pipediag.session.model import Session
+from pipediag.session.loops import Loop, Share, StepRow, Window
+from pipediag.session.model import HostSample, HotLine, Session
 from pipediag.session.pipeline import Operation, OperationFunction
 from pipediag.session.record import Record, annotation_parts
-from pipediag.session.steps import Share, StepRow, Window
 from pipediag.session.trials import Trial, TrialBlock
 from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import COPY_DIRECTIONS, GAP_CAUSES, POOLS, TABLE_PARTS

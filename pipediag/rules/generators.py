@@ -14,8 +14,7 @@ from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit, Replace, RewriteCall
 from pipediag.session.findings import Finding
-from pipediag.session.host import HotLine
-from pipediag.session.model import Session
+from pipediag.session.model import HotLine, Session
 from pipediag.session.pipeline import Operation
 from pipediag.vocabulary import Scalar
 

@@ -15,8 +15,7 @@ from pipediag.rules.model_edits import OWN_LOOP, PROFILE_ALONE, in_sixteen_bits
 from pipediag.rules.rule import Meta, with_edit
 from pipediag.session.devices import DeviceActivity, DeviceCopies
 from pipediag.session.findings import Finding
-from pipediag.session.model import Session
-from pipediag.session.run import Environment
+from pipediag.session.model import Environment, Session
 from pipediag.session.trials import WORTHWHILE
 from pipediag.vocabulary import Framework, Policy, SixteenBitPolicy
 

@@ -6,8 +6,8 @@ from pipediag.facts.machine import available_bytes
 from pipediag.facts.python_callables import per_batch_callbacks
 from pipediag.facts.step import keras_3, on_torch
 from pipediag.session.edits import Edit, SetModel
-from pipediag.session.loops import KerasUse
 from pipediag.session.model import Session
+from pipediag.session.recorded_loops import KerasUse
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, EffectOnResults, Scalar
 
 STEPS_PER_CALL = 16

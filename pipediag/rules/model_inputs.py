@@ -33,9 +33,9 @@ from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta, Place
 from pipediag.session.edits import Edit, MoveLayers, Replace
 from pipediag.session.findings import Finding
-from pipediag.session.loops import InputLayer, KerasUse
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.session.recorded_loops import InputLayer, KerasUse
 from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import Scalar
 

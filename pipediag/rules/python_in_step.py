@@ -21,10 +21,9 @@ from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit, SkipCallback
 from pipediag.session.findings import Finding
-from pipediag.session.host import HotLine
-from pipediag.session.loops import Callback, NestedCall
-from pipediag.session.model import Session
-from pipediag.session.steps import Steps
+from pipediag.session.loops import NestedCall, Steps
+from pipediag.session.model import HotLine, Session
+from pipediag.session.recorded_loops import Callback
 from pipediag.vocabulary import StepClass
 
 CALLBACK_SHARE = Threshold(

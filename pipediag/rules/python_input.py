@@ -33,10 +33,9 @@ from pipediag.rules.relevance import weigh, weigh_input
 from pipediag.rules.rule import Meta
 from pipediag.session.edits import Change, Edit, Remove, Replace, SetOptions
 from pipediag.session.findings import Finding
-from pipediag.session.host import hot_line
-from pipediag.session.loops import KerasUse
-from pipediag.session.model import Session
+from pipediag.session.model import Session, hot_line
 from pipediag.session.pipeline import Operation, OperationFunction
+from pipediag.session.recorded_loops import KerasUse
 from pipediag.tensorflow_names import PYTHON_ADAPTERS, PYTHON_OPERATIONS, random_operations
 
 _WHAT_PROCESSES_NEED = (

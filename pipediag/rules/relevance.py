@@ -19,9 +19,9 @@ from pipediag.facts.run_gain import gain_at_most
 from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import EXITING, Run, RunGain, RunPart
+from pipediag.session.loops import Share
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.steps import Share
 from pipediag.vocabulary import FindingStatus, RunPartName, Scalar
 
 

@@ -15,9 +15,8 @@ from pipediag.rules.relevance import NOTABLE, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run, RunPart
-from pipediag.session.loops import Loop
+from pipediag.session.loops import Loop, Steps
 from pipediag.session.model import Session
-from pipediag.session.steps import Steps
 
 TRACES_LEFT = 2
 """Traces with `reduce_retracing=True`: one for the first shape, one for all others."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,19 +40,22 @@ from pipediag.session.edits import ENOUGH_THE_SAME, PASSES_DIFFER
 from pipediag.session.embeddings import Embedding
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.findings import Finding, Verdict
-from pipediag.session.host import HostSample
-from pipediag.session.host_track import HostTrack
 from pipediag.session.ledger import Run
-from pipediag.session.loops import Loop
-from pipediag.session.model import SCHEMA_VERSION, Session
+from pipediag.session.loops import Loop, Window
+from pipediag.session.model import (
+    SCHEMA_VERSION,
+    Environment,
+    HostSample,
+    OtherProcesses,
+    Script,
+    Session,
+)
 from pipediag.session.reading import read_journal, read_recording, read_timeline, recover
 from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.recording import Recording
-from pipediag.session.run import Environment, OtherProcesses, OtherUse, ProfilerConflict, Script
+from pipediag.session.recording import OtherUse, ProfilerConflict, Recording
 from pipediag.session.settings import JOURNAL_FILE, RECORDING_FILE, TIMELINE_FILE, RunSettings
-from pipediag.session.steps import Window
 from pipediag.session.store import save_session
-from pipediag.session.timeline import Timeline
+from pipediag.session.timeline import HostTrack, Timeline
 from pipediag.session.trials import NO_BUDGET, Trial
 from pipediag.trials.candidates import is_of_prediction, with_prediction_trial
 from pipediag.trials.schedule import TrialOutcome
@@ -188,10 +191,8 @@ def _facts_of(
         host_samples=host_samples(
             host, recording.windows, recording.started_ns, cores_allowed(environment)
         ),
-        other_uses=[OtherUse(**asdict(use)) for use in recording.other_uses],
-        profiler_conflicts=[
-            ProfilerConflict(**asdict(conflict)) for conflict in recording.profiler_conflicts
-        ],
+        other_uses=recording.other_uses,
+        profiler_conflicts=recording.profiler_conflicts,
         notes=notes,
         run=None if isinstance(ledger, Missing) else ledger,
         run_missing=ledger.reason if isinstance(ledger, Missing) else None,

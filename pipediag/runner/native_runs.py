@@ -17,8 +17,7 @@ from pipediag.facts.run_gain import gain_of_whole
 from pipediag.runner.child_process import CHILD
 from pipediag.runner.signals import wait_for
 from pipediag.session.ledger import RunGain
-from pipediag.session.model import Session
-from pipediag.session.run import Script
+from pipediag.session.model import Script, Session
 from pipediag.session.settings import RunSettings
 from pipediag.trials.statistics import Estimate, estimate
 

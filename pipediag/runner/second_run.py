@@ -22,8 +22,7 @@ from pipediag.session.messages import Answer, Command, Prepare, TrialsAwaited
 from pipediag.session.model import Session
 from pipediag.session.reading import read_recording
 from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.recorded_operations import RecordedOperation
-from pipediag.session.recording import Recording
+from pipediag.session.recording import RecordedOperation, Recording
 from pipediag.session.settings import RunSettings
 from pipediag.trials.schedule import TrialOutcome
 from pipediag.vocabulary import BY_ITSELF

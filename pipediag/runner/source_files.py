@@ -15,8 +15,8 @@ from pipediag.facts.order import LINES_AROUND, SourcePlace, culprit_place
 from pipediag.facts.python_callables import python_behind
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.runner.source_patches import as_measured
+from pipediag.session.findings import CallSpan, SourceExcerpt
 from pipediag.session.model import Session
-from pipediag.session.source import CallSpan, SourceExcerpt
 
 LONGEST_LINE = 200
 """Characters; what is longer is data or was written by a program."""

@@ -13,9 +13,8 @@ from pipediag.patching.refusal import NotPatchableError
 from pipediag.reporters.words.quantities import NO_BREAK
 from pipediag.reporters.words.run_parts import gain
 from pipediag.session.edits import Edit
-from pipediag.session.findings import Finding
+from pipediag.session.findings import Finding, LeftOut, Patch
 from pipediag.session.model import Session
-from pipediag.session.patches import LeftOut, Patch
 from pipediag.session.pipeline import Pipeline
 
 MOST_BYTES = 2_000_000

@@ -9,8 +9,7 @@ from pathlib import Path
 from pkgutil import get_importer
 
 from pipediag.errors import PipediagError
-from pipediag.sensors.tensorflow_builds import installed_builds
-from pipediag.tensorflow_versions import OLDEST, is_too_old, too_old_sentence
+from pipediag.tensorflow_versions import OLDEST, installed_builds, is_too_old, too_old_sentence
 
 
 def check_script(path: str) -> None:

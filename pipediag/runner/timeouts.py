@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Literal
 
 from pipediag.runner.progress import LooksFurther, NoLoopYet, NotWarmYet
-from pipediag.sensors.procfs import after_name, children, field, read
+from pipediag.sensors.processes import child_pids, number_after, read_file, stat_fields
 from pipediag.session.messages import (
     FromChild,
     LoopFound,
@@ -106,20 +106,20 @@ def activity_of(pid: int, proc: str = "/proc") -> dict[int, tuple[object, ...]]:
         if one in found:
             continue
         found[one] = (*_cpu_ticks(one, proc), *_written(one, proc))
-        pending += children(one, proc)
+        pending += child_pids(one, proc)
     return found
 
 
 def _cpu_ticks(pid: int, proc: str) -> tuple[object, ...]:
     with suppress(OSError, ValueError):
-        return tuple(after_name(read(f"{proc}/{pid}/stat"))[_CPU_FIELDS])
+        return tuple(stat_fields(read_file(f"{proc}/{pid}/stat"))[_CPU_FIELDS])
     return ()
 
 
 def _written(pid: int, proc: str) -> tuple[object, ...]:
     with suppress(OSError, ValueError):
-        text = read(f"{proc}/{pid}/io")
-        return (field(text, b"wchar:"), field(text, b"syscw:"))
+        text = read_file(f"{proc}/{pid}/io")
+        return (number_after(text, b"wchar:"), number_after(text, b"syscw:"))
     return ()
 
 

@@ -1,4 +1,4 @@
-"""What the control group allows and what it did to us: CPU quota, memory limit, throttling.
+"""Limits of the control group and their effects: CPU quota, memory limit, throttling.
 
 Reads version 2 and version 1, from the process's own group up to the topmost one that is visible,
 as a limit on any of them holds for all below.
@@ -22,7 +22,7 @@ class Throttling:
 
 
 def cpu_quota(root: Path = ROOT) -> float | None:
-    """CPUs that the control groups allow, or None where there is no limit."""
+    """Return the CPUs that the control groups allow, or None where there is no limit."""
     found = [
         quota
         for directory in _directories("cpu", root)
@@ -33,7 +33,7 @@ def cpu_quota(root: Path = ROOT) -> float | None:
 
 
 def memory_limit(root: Path = ROOT) -> int | None:
-    """Bytes that the control groups allow, or None where there is no limit."""
+    """Return the bytes that the control groups allow, or None where there is no limit."""
     found = [
         limit
         for directory in _directories("memory", root)
@@ -44,7 +44,7 @@ def memory_limit(root: Path = ROOT) -> int | None:
 
 
 def memory_use(root: Path = ROOT) -> tuple[int, int] | None:
-    """Bytes in use by the process's own group, and those of them that are page cache."""
+    """Return the bytes in use by the process's own group, and those of them that are page cache."""
     for directory in _directories("memory", root):
         for used_name, cache_name in (
             ("memory.current", "file"),
@@ -57,7 +57,7 @@ def memory_use(root: Path = ROOT) -> tuple[int, int] | None:
 
 
 def throttling(root: Path = ROOT) -> Throttling | None:
-    """How often the quota stopped the group, since it was made; None where it does not say."""
+    """Return how often the quota stopped the group since it was made; None if not known."""
     for directory in _directories("cpu", root):
         table = _table(directory / "cpu.stat")
         if "nr_throttled" in table:
@@ -81,7 +81,7 @@ class OutOfMemory:
 
 
 def out_of_memory(root: Path = ROOT) -> OutOfMemory | None:
-    """What the groups have counted so far; None where they do not say.
+    """Return what the groups have counted so far; None where they do not say.
 
     The kernel counts a kill in the group of the process that it killed, but a limit that was
     reached in the group whose limit it is, which may be one further up. A neighbour's limit is
@@ -102,7 +102,7 @@ def out_of_memory(root: Path = ROOT) -> OutOfMemory | None:
 def shortage_between(
     before: OutOfMemory | None, after: OutOfMemory | None
 ) -> MemoryShortage | None:
-    """Whose memory ran out when a process was killed meanwhile; None where none was."""
+    """Return whose memory ran out when a process was killed meanwhile; None where none was."""
     if after is None or after.kills <= (before.kills if before is not None else 0):
         return None
     if after.at_limit is None:
@@ -116,7 +116,7 @@ _UNLIMITED = 1 << 60
 
 
 def _quota_v2(directory: Path) -> float | None:
-    fields = _text(directory / "cpu.max").split()
+    fields = text_of(directory / "cpu.max").split()
     if len(fields) != 2 or not fields[0].isdigit():
         return None
     return int(fields[0]) / int(fields[1])
@@ -129,7 +129,7 @@ def _quota_v1(directory: Path) -> float | None:
 
 
 def _directories(controller: str, root: Path) -> Iterator[Path]:
-    """Directories of the process's groups that may hold the controller's files, innermost first."""
+    """Yield directories of the process's groups with the controller's files, innermost first."""
     groups = _groups(root)
     for mount_point, mount_root, kind, options in _mounts(root):
         if kind == "cgroup2":
@@ -148,17 +148,17 @@ def _directories(controller: str, root: Path) -> Iterator[Path]:
 
 
 def _groups(root: Path) -> dict[str, str]:
-    """The process's group by controller; the version 2 group goes by the empty name."""
+    """Return the process's group by controller; the version 2 group has the empty name."""
     groups = {}
-    for line in _text(root / "proc/self/cgroup").splitlines():
+    for line in text_of(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         groups.update(dict.fromkeys(controllers.split(","), path))
     return groups
 
 
 def _mounts(root: Path) -> Iterator[tuple[str, str, str, list[str]]]:
-    """Mount point, mounted directory, file system and its options, for each mount."""
-    for line in _text(root / "proc/self/mountinfo").splitlines():
+    """Yield mount point, mounted directory, file system and its options of each mount."""
+    for line in text_of(root / "proc/self/mountinfo").splitlines():
         place, _, system = line.partition(" - ")
         fields, kind = place.split(), system.split()
         if len(fields) >= 5 and len(kind) >= 3:
@@ -166,18 +166,19 @@ def _mounts(root: Path) -> Iterator[tuple[str, str, str, list[str]]]:
 
 
 def _table(path: Path) -> dict[str, int]:
-    rows = (line.split() for line in _text(path).splitlines())
+    rows = (line.split() for line in text_of(path).splitlines())
     return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
 
 
 def _integer(path: Path) -> int | None:
     try:
-        return int(_text(path))
+        return int(text_of(path))
     except ValueError:
         return None
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """Return the text of a file, empty where it can't be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,12 +1,15 @@
-"""GPUs that the machine has, whether TensorFlow sees them or not."""
+"""GPUs that the machine has, seen by TensorFlow or not, and readings of NVIDIA's driver."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from pipediag.sensors.nvml import Nvml
+from pipediag.sensors.cgroup import text_of
+from pipediag.session.timeline import GpuReading
 
 NVIDIA, AMD = "0x10de", "0x1002"
 _VENDORS = {NVIDIA: "NVIDIA", AMD: "AMD"}
@@ -16,7 +19,7 @@ _CLASSES = ("0x0300", "0x0302", "0x0380", "0x1200")
 
 
 def installed_gpus(root: Path = Path("/")) -> list[str]:
-    """Names of the GPUs: from the driver where it answers, else from the PCI bus."""
+    """Return the names of the GPUs: from the driver where it answers, else from the PCI bus."""
     nvml = Nvml()
     nvidia = nvml.names()
     nvml.close()
@@ -24,10 +27,10 @@ def installed_gpus(root: Path = Path("/")) -> list[str]:
 
 
 def _driver_gpus(root: Path) -> list[str]:
-    """Models by the kernel driver's own list, which needs no library."""
+    """Return the models by the kernel driver's own list, which needs no library."""
     names = []
     for path in sorted((root / "proc/driver/nvidia/gpus").glob("*/information")):
-        for line in _text(path).splitlines():
+        for line in text_of(path).splitlines():
             key, _, value = line.partition(":")
             if key.strip() == "Model":
                 names.append(value.strip())
@@ -35,17 +38,78 @@ def _driver_gpus(root: Path) -> list[str]:
 
 
 def pci_gpus(vendors: Sequence[str], root: Path = Path("/")) -> list[str]:
-    """GPUs of these vendors on the PCI bus, with or without a driver."""
+    """Return the GPUs of these vendors on the PCI bus, with or without a driver."""
     found = []
     for device in sorted((root / "sys/bus/pci/devices").glob("*")):
-        vendor = _text(device / "vendor").strip()
-        if vendor in vendors and _text(device / "class").startswith(_CLASSES):
-            model = _text(device / "device").strip()
+        vendor = text_of(device / "vendor").strip()
+        if vendor in vendors and text_of(device / "class").startswith(_CLASSES):
+            model = text_of(device / "device").strip()
             found.append(f"{_VENDORS[vendor]} GPU {model} at PCI {device.name}")
     return found
 
 
-def _text(path: Path) -> str:
-    with suppress(OSError):
-        return path.read_text(encoding="utf-8", errors="replace")
-    return ""
+class Nvml:
+    """A connection to the driver. Without the library or a driver it simply has no GPUs.
+
+    Opening it can take a second on a machine whose GPUs sleep.
+    """
+
+    def __init__(self) -> None:
+        self._library: Any = None
+        self._gpus: list[tuple[str, Any]] = []
+        if not _driver_may_exist():
+            return
+        with suppress(ImportError):
+            import pynvml
+
+            self._connect(pynvml)
+
+    def _connect(self, library: Any) -> None:
+        with suppress(library.NVMLError):
+            library.nvmlInit()
+            self._library = library
+            for index in range(library.nvmlDeviceGetCount()):
+                handle = library.nvmlDeviceGetHandleByIndex(index)
+                self._gpus.append((_text(library.nvmlDeviceGetName(handle)), handle))
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self._gpus]
+
+    def driver_version(self) -> str | None:
+        if self._library is None:
+            return None
+        with suppress(self._library.NVMLError):
+            return _text(self._library.nvmlSystemGetDriverVersion())
+        return None
+
+    def readings(self) -> tuple[GpuReading, ...]:
+        """Return one reading of each GPU; values that the driver does not give are None."""
+        return tuple(self._reading(name, handle) for name, handle in self._gpus)
+
+    def _reading(self, name: str, handle: Any) -> GpuReading:
+        utilisation = used = total = None
+        with suppress(self._library.NVMLError):
+            utilisation = float(self._library.nvmlDeviceGetUtilizationRates(handle).gpu)
+        with suppress(self._library.NVMLError):
+            memory = self._library.nvmlDeviceGetMemoryInfo(handle)
+            used, total = int(memory.used), int(memory.total)
+        return GpuReading(name, utilisation, used, total)
+
+    def close(self) -> None:
+        if self._library is not None:
+            with suppress(self._library.NVMLError):
+                self._library.nvmlShutdown()
+        self._library, self._gpus = None, []
+
+
+# What the driver leaves on Linux, and under Windows' Linux subsystem.
+_DRIVER_TRACES = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg")
+
+
+def _driver_may_exist() -> bool:
+    """Return False on machines without a GPU, where importing the library would cost 0.1 s."""
+    return sys.platform != "linux" or any(Path(trace).exists() for trace in _DRIVER_TRACES)
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value

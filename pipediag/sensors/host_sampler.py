@@ -1,7 +1,5 @@
-"""The host sampler: a thread of the parent that watches the child from outside.
-
-Being another process, it takes no part in the child's fight for its interpreter lock.
-"""
+"""The host sampler: a thread of the parent that watches the child from outside, so that it never
+competes for the child's GIL."""
 
 from __future__ import annotations
 
@@ -11,9 +9,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from pipediag.sensors.nvml import Nvml
-from pipediag.sensors.process_reader import ProcessReader
-from pipediag.session.host_track import HostReading, HostTrack
+from pipediag.sensors.gpus import Nvml
+from pipediag.sensors.processes import ProcessReader
+from pipediag.session.timeline import HostReading, HostTrack
 
 INTERVAL_S = 0.1
 
@@ -42,7 +40,7 @@ class HostSampler:
         self._pid = 0
 
     def start(self, pid: int) -> None:
-        """Begins to sample process `pid`; returns at once."""
+        """Begin to sample process `pid`; return at once."""
         self._pid = pid
         if not self._platform.startswith("linux"):
             self._missing = f"The host sampler reads Linux's /proc; this is {self._platform}."
@@ -52,14 +50,14 @@ class HostSampler:
         self._thread.start()
 
     def stop(self) -> HostTrack:
-        """Takes a last reading, if the process is still there, and returns all of them."""
+        """Take a last reading, if the process is still there, and return all of them."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
         return self.so_far()
 
     def so_far(self) -> HostTrack:
-        """What was read until now."""
+        """Return what was read until now."""
         return HostTrack(
             pid=self._pid,
             readings=tuple(self._readings),

@@ -1,4 +1,4 @@
-"""The machine that the run happened on, and the hash by which two machines compare."""
+"""The machine that the run happened on, what its CPUs do together, and what others use of them."""
 
 from __future__ import annotations
 
@@ -7,63 +7,52 @@ import json
 import os
 import platform
 import shutil
+import statistics
 import tempfile
+import threading
+import time
+import zlib
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import psutil
 
 from pipediag.sensors import cgroup
-from pipediag.sensors.cpu_capacity import cpu_capacity
 from pipediag.sensors.gpus import installed_gpus
-from pipediag.session.recording import RecordedEnvironment
-from pipediag.session.run import Device, Environment
+from pipediag.sensors.processes import ticks_of
+from pipediag.session.model import Environment
+from pipediag.session.record import shared_fields
+from pipediag.session.recording import Device, RecordedEnvironment
 
 ROOT = Path("/")
 
 
 def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) -> Environment:
-    """The environment section of the session; facts about TensorFlow come from the child's record.
+    """Return the environment section of the session, with TensorFlow's part as the child saw it.
 
     `root` is where the system's files are looked for. The script must have ended or be waiting, as
     what the CPUs do together is measured here.
     """
     known = recorded or RecordedEnvironment(python=platform.python_version(), executable="")
     model, cores, quota = cpu_model(root), usable_cores(), cgroup.cpu_quota(root)
-    devices = [Device(name=device.name, kind=device.kind) for device in known.devices]
     return Environment(
-        python=known.python,
-        tensorflow=known.tensorflow,
-        keras=known.keras,
-        keras_backend=known.keras_backend,
-        jax=known.jax,
-        numpy=known.numpy,
         cpu_model=model,
         cores=cores,
         cpu_quota=quota,
         cpu_capacity=cpu_capacity(max(1, round(min(cores, quota or cores)))),
         memory_bytes=memory_bytes(root),
         free_disk_bytes=_free_disk_bytes(),
-        devices=devices,
-        cuda_build=known.cuda_build,
         gpu_installed=installed_gpus(root),
-        cuda_visible_devices=known.cuda_visible_devices,
-        run_functions_eagerly=known.run_functions_eagerly,
-        tf_data_debug_mode=known.tf_data_debug_mode,
-        legacy_keras=known.legacy_keras,
-        mixed_precision=known.mixed_precision,
-        framework_messages=list(known.framework_messages),
         platform=platform.platform(),
-        fingerprint=_fingerprint(model, cores, quota, devices),
+        fingerprint=_fingerprint(model, cores, quota, known.devices),
+        **shared_fields(Environment, known),
     )
 
 
 def cpu_model(root: Path = ROOT) -> str | None:
-    """The processor's name as the kernel or the platform gives it."""
-    try:
-        lines = (root / "proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.processor() or None
-    for line in lines:
+    """Return the processor's name as the kernel or the platform gives it."""
+    for line in cgroup.text_of(root / "proc/cpuinfo").splitlines():
         key, _, value = line.partition(":")
         if key.strip() in ("model name", "Model", "cpu"):
             return value.strip()
@@ -78,14 +67,14 @@ def _free_disk_bytes() -> int | None:
 
 
 def usable_cores() -> int:
-    """CPUs that the scheduler may put this process on."""
+    """Return the number of CPUs that the scheduler may put this process on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def memory_bytes(root: Path = ROOT) -> int:
-    """Physical memory, or the control group's limit where that is less."""
+    """Return the physical memory, or the control group's limit where that is less."""
     physical = psutil.virtual_memory().total
     return min(physical, cgroup.memory_limit(root) or physical)
 
@@ -94,3 +83,88 @@ def _fingerprint(model: str | None, cores: int, quota: float | None, devices: li
     names = sorted(f"{device.kind} {device.name}" for device in devices)
     facts = json.dumps([model, cores, quota, names])
     return hashlib.sha256(facts.encode()).hexdigest()[:16]
+
+
+ROUNDS = 5
+ROUND_S = 0.03
+_CHUNK = bytes(range(256)) * 64
+"""Compressing it takes a fraction of a millisecond without the interpreter lock."""
+
+
+@cache
+def cpu_capacity(threads: int) -> float:
+    """Return how many times the work of one thread so many threads get done at once.
+
+    It is the median of a few short rounds, alone and together in turn, which take about 0.3 s once
+    a process. It is less than `threads` where CPUs share a core, slow each other down, or are used
+    by others. Nothing else of the caller may run meanwhile.
+    """
+    if threads <= 1:
+        return 1.0
+    ratios = [_chunks(threads) / max(1, _chunks(1)) for _ in range(ROUNDS)]
+    return min(float(threads), max(1.0, statistics.median(ratios)))
+
+
+def _chunks(threads: int) -> int:
+    """Return the number of chunks that these threads together compress in one round."""
+    done = [0] * threads
+    ready = threading.Barrier(threads)
+
+    def work(place: int) -> None:
+        ready.wait()
+        end = time.perf_counter() + ROUND_S
+        while time.perf_counter() < end:
+            zlib.compress(_CHUNK, 6)
+            done[place] += 1
+
+    workers = [threading.Thread(target=work, args=(place,)) for place in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return sum(done)
+
+
+@dataclass(frozen=True)
+class CpuReading:
+    """Seconds since some time in the past, summed over the CPUs."""
+
+    whole_s: float
+    busy_s: float
+    """In which a CPU worked for any program, or for another virtual machine."""
+    own_s: float
+    """In which it worked for this process and its children."""
+
+
+def read_cpus(root: Path = Path("/")) -> CpuReading | None:
+    """Read the counters; None where the system does not show them."""
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    ticks = ticks_of(os.sched_getaffinity(0), root)
+    if ticks is None:
+        return None
+    a_second = os.sysconf("SC_CLK_TCK")
+    return CpuReading(ticks.whole / a_second, ticks.busy / a_second, _own_s())
+
+
+def others_percent(before: CpuReading | None, after: CpuReading | None) -> float | None:
+    """Return the percent of the CPUs' time that other programs took between two readings."""
+    if before is None or after is None or after.whole_s <= before.whole_s:
+        return None
+    others_s = (after.busy_s - before.busy_s) - (after.own_s - before.own_s)
+    return 100.0 * max(0.0, others_s) / (after.whole_s - before.whole_s)
+
+
+def _own_s() -> float:
+    """Return the CPU time of this process, of its ended children and of its living ones."""
+    times = os.times()
+    living = 0.0
+    for child in psutil.Process().children(recursive=True):
+        try:
+            of_child = child.cpu_times()
+        except psutil.Error:
+            continue
+        living += of_child.user + of_child.system + of_child.children_user
+        living += of_child.children_system
+    ended = times.children_user + times.children_system
+    return times.user + times.system + ended + living

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pipediag.session.edits import Edit
 from pipediag.session.ledger import RunGain
-from pipediag.session.patches import Patch
 from pipediag.session.record import Record
-from pipediag.session.source import SourceExcerpt
 from pipediag.session.trials import NOT_TRIED, Trial
 from pipediag.vocabulary import (
     Bottleneck,
@@ -19,6 +17,58 @@ from pipediag.vocabulary import (
     Scalar,
     VerdictSeverity,
 )
+
+
+class CallSpan(Record):
+    """Where a call stands, from the name that is called to the bracket that closes it."""
+
+    line: int
+    column: int
+    """In characters, from 0."""
+    end_line: int
+    end_column: int
+
+
+class SourceExcerpt(Record):
+    """Some lines as they were measured."""
+
+    file: str
+    line: int
+    """The one that is meant."""
+    first_line: int
+    lines: list[str]
+    call: CallSpan | None = None
+    """The call that is meant; None where the line has none that can be told from others."""
+
+
+class PatchedFile(Record):
+    """A source file that a patch changes."""
+
+    path: str
+    sha256: str
+    """Of its bytes when it was measured: a patch is for that file and no other."""
+
+
+class LeftOut(Record):
+    """A confirmed edit that is not in the patch."""
+
+    edit: str
+    reason: str
+    snippet: str | None = None
+    """Code that does it, to be put where it belongs by hand."""
+
+
+class Patch(Record):
+    """One or more edits as a change of the files in which their calls are written."""
+
+    edits: list[str] = []
+    """Ids of those that are in it."""
+    diff: str | None = None
+    """Unified; None where no edit could be written down."""
+    files: list[PatchedFile] = []
+    left_out: list[LeftOut] = []
+    shared: list[str] = []
+    """Sentences on functions of which it changes more than the pipeline that was measured."""
 
 
 class Verdict(Record):

@@ -5,29 +5,119 @@ from __future__ import annotations
 from typing import Literal
 
 from pipediag.session.pipeline import Pipeline
-from pipediag.session.record import Record
-from pipediag.vocabulary import LoopKind, LoopRole, Scalar, SparseOrDense
+from pipediag.session.record import Interval, Record
+from pipediag.session.recorded_loops import KerasUse
+from pipediag.vocabulary import (
+    Contention,
+    InputMethod,
+    LoopKind,
+    LoopRole,
+    SparseOrDense,
+    StepClass,
+    WindowKind,
+)
 
 
-class Callback(Record):
-    name: str
-    file: str | None
-    line: int | None
-    batch_hooks: list[str]
-    step_percent: float | None = None
-    """Of the steps, what it takes after batches, by a clock; None where that did not run."""
+class Steps(Record):
+    count: int
+    """Steps in the baseline window, without any profiler."""
+    warmup_count: int
+    mean_ms: float
+    median_ms: float
+    p95_ms: float
+    ci95_ms: Interval
+    """Of the median."""
+    examples_per_s: float | None
+    batch_size: int | None
+    first_step_ms: float | None = None
+    fill_ms: float | None = None
+    """How long the first batch was waited for: iterator start and shuffle fill."""
+    retraces: int = 0
+    trace_count: int = 0
+    seams: int = 0
+    batches_per_call: int = 1
+    stable: bool = True
+    samples_ms: list[float] = []
+    """Every baseline step, in order."""
 
 
-class InputLayer(Record):
-    name: str
-    kind: str
-    """Its class."""
-    behind_input: bool
-    """Whether it sees nothing but inputs, as they are or prepared by such a layer."""
-    handed_on: bool
-    """Whether what it gives goes on to the rest of the model."""
-    row_bytes: int | None = None
-    """Of what it gives for one example; None where that differs, or is text."""
+class Share(Record):
+    """One class of the step's time."""
+
+    ms: float
+    percent: float
+    ci95_percent: Interval
+
+
+class InputWait(Record):
+    """Input wait by both methods, so that a reader can see whether they agree."""
+
+    native_percent: float | None
+    """From tf.data's own gap times, no profiler running."""
+    native_ci95_percent: Interval | None
+    trace_percent: float | None
+    """From the profile: waiting in GetNext while no device computes."""
+    method: InputMethod
+    """The one that the breakdown uses."""
+    contention: Contention | None = None
+    """Where it slows the loop, the consumer alone on a repeated batch tells what input costs."""
+    disagreement: str | None
+    """Why the two differ, where they do."""
+    contested_by_percent: float | None = None
+    """What input costs by a repeated batch, where that contradicts the share that is used."""
+    unsettled: bool = False
+    """Whether the other method would give another verdict, and none that is better can tell."""
+
+
+class Perturbation(Record):
+    baseline_step_ms: float
+    profiled_step_ms: float | None
+    ratio: float | None
+    missing: str | None = None
+
+
+class Ceiling(Record):
+    speedup_if_input_free: float | None
+    """Step divided by step without input wait, as the breakdown has them."""
+    ci95: Interval | None = None
+    next_bottleneck: StepClass | None
+    missing: str | None = None
+    loop_speedup_if_input_free: float | None = None
+    """The same of the whole loop, with the waits for each epoch's first batch; None where these
+    are not known."""
+
+
+class Differential(Record):
+    """The consumer alone on a repeated batch: what the step costs when input is free."""
+
+    step_ms: float
+    ci95_ms: Interval
+    steps: int
+    input_share_percent: float
+    """100 * (1 - repeated-batch step / baseline step)."""
+
+
+class Window(Record):
+    kind: WindowKind
+    loop_id: str
+    start_ms: float
+    """Since the script was started."""
+    duration_ms: float
+    steps: int
+    complete: bool
+    reason: str | None = None
+
+
+class StepRow(Record):
+    """One step; the rows of steps.csv."""
+
+    index: int
+    window: str
+    block: int
+    start_ms: float
+    duration_ms: float
+    input_wait_ms: float | None
+    batches: int
 
 
 class Softmax(Record):
@@ -41,46 +131,6 @@ class Softmax(Record):
     labels: SparseOrDense
     """Whether a label is the class itself, or a number for each."""
     device: str | None = None
-
-
-class KerasUse(Record):
-    model: str
-    optimizer: str | None
-    loss: str | None
-    run_eagerly: bool
-    jit_compile: bool | None
-    steps_per_execution: int
-    epochs: int | None
-    steps_per_epoch: int | None
-    data_adapter: str | None
-    source: str | None
-    source_file: str | None = None
-    source_line: int | None = None
-    workers: int | None
-    use_multiprocessing: bool | None
-    callbacks: list[Callback] = []
-    """The user's own."""
-    deciding_callbacks: list[str] = []
-    """Classes of Keras' own that end the training, or change its learning rate, by a metric."""
-    parameter_count: int | None = None
-    variable_bytes: int | None = None
-    """Of all variables of the model."""
-    trainable_bytes: int | None = None
-    """Of those that are trained, which have gradients."""
-    optimizer_bytes: int | None = None
-    """Of the optimizer's own variables."""
-    optimizer_settings: dict[str, Scalar] = {}
-    """Arguments of the optimizer that are set and act on whole variables: `momentum`,
-    `weight_decay`, `use_ema`, `global_clipnorm`, `gradient_accumulation_steps`."""
-    input_layers: list[InputLayer] = []
-    """Layers that prepare inputs within the model: look up strings, encode, normalise."""
-    legacy: bool | None = None
-    """Whether the model is one of the package `tf_keras`; None where that was not recorded."""
-    unsplit: str | None = None
-    """Why the model can't be taken apart behind them, as a sentence."""
-    compile_file: str | None = None
-    compile_line: int | None = None
-    """Where the script last compiled the model; None where that was not seen."""
 
 
 class NestedCall(Record):

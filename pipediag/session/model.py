@@ -8,32 +8,171 @@ names carry their units.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit
-from pipediag.session.embedding_cost import EmbeddingCost
-from pipediag.session.embeddings import Embedding
-from pipediag.session.findings import Finding, Verdict
-from pipediag.session.host import Host, HostSample
+from pipediag.session.embeddings import Embedding, EmbeddingCost, TextWork
+from pipediag.session.findings import Finding, Patch, Verdict
 from pipediag.session.ledger import Run
-from pipediag.session.loops import Loop
-from pipediag.session.patches import Patch
-from pipediag.session.pipeline import Operation, Pipeline
-from pipediag.session.predictions import Prediction
-from pipediag.session.record import Record
-from pipediag.session.run import Environment, OtherProcesses, OtherUse, ProfilerConflict, Script
-from pipediag.session.steps import (
+from pipediag.session.loops import (
     Ceiling,
     Differential,
     InputWait,
+    Loop,
     Perturbation,
     Share,
     StepRow,
     Steps,
     Window,
 )
-from pipediag.session.text_work import TextWork
+from pipediag.session.pipeline import Operation, Pipeline
+from pipediag.session.record import Record
+from pipediag.session.recording import Device, OtherUse, Prediction, ProfilerConflict
 from pipediag.session.trials import Combined, PipelineAlone, TrialRun
-from pipediag.vocabulary import StepClass
+from pipediag.vocabulary import Call, HotThread, ScriptOutcome, StepClass
+
+
+class HotLine(Record):
+    file: str
+    line: int
+    function: str
+    percent: float
+    """Share of the stack samples in which this line of the thread was running."""
+    thread: str
+    code: str | None = None
+    """The source line, where it could be read."""
+
+
+class GpuUse(Record):
+    name: str
+    utilisation_percent: float | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+
+
+class Host(Record):
+    cpu_percent: float
+    """Of the CPUs that the process may use."""
+    cores_busy: float
+    cores_allowed: float
+    cores_of_others: float | None = None
+    """CPUs, of those that the process may use, that worked for other programs on the average, or
+    for another virtual machine."""
+    cores_idle: float | None = None
+    """CPUs, of the same, that had nothing to do."""
+    threads: dict[str, float]
+    """Percent of one core by pool: `tf_data`, `eigen`, `python_main`, `python_other`, `others`."""
+    rss_bytes: int
+    rss_peak_bytes: int | None = None
+    available_bytes: int | None = None
+    page_cache_bytes: int | None = None
+    io_wait_percent: float | None
+    read_bytes_per_s: float | None
+    context_switches_per_s: float | None = None
+    hot_python: list[HotLine]
+    python_source_cpu_ms_per_step: float | None = None
+    """CPU time per step of Python threads other than the training loop's."""
+    gpus: list[GpuUse] = []
+    samples: int = 0
+    missing: str | None = None
+
+
+class HostSample(Record):
+    """One reading of the host sampler; the rows of host.csv."""
+
+    at_ms: float
+    window: str
+    cpu_percent: float
+    rss_bytes: int
+    available_bytes: int | None
+    io_wait_percent: float | None
+    read_bytes_per_s: float | None
+    pools_percent: dict[str, float]
+    gpu_percent: float | None = None
+
+
+def hot_line(host: Host | None, *threads: HotThread) -> HotLine | None:
+    """The line that was seen running most often on threads of these kinds."""
+    lines = host.hot_python if host else []
+    of_threads = [line for line in lines if line.thread in threads]
+    return max(of_threads, key=lambda line: line.percent, default=None)
+
+
+class Script(Record):
+    path: str
+    """The script as typed, or the module name after `-m`."""
+    args: list[str]
+    module: bool = False
+    directory: str | None = None
+    """Working directory in which the command started it, absolute; None for other programs."""
+    call: Call | None = None
+    """The function of pipediag's that the program at `path` called, or `cell` where a notebook's
+    cell was measured; null where the command ran it as a script."""
+    status: int | None = None
+    """The script's own exit status; negative for a signal; None where pipediag stopped it."""
+    outcome: ScriptOutcome
+    """How it ended."""
+    detail: str | None = None
+    """One sentence on that: the exception, the signal, where it was stopped."""
+    files_written: list[str] = []
+    """Of a script that was stopped: the first files that it had made or changed by then, in its
+    working directory and its own; or of one that was stopped in its second run."""
+    second_run: str | None = None
+    """What came of running it a second time, for trials only, where `--rerun` asked for that; the
+    rest of the session tells of the first run."""
+
+    @property
+    def main_file(self) -> Path | None:
+        """The source file that ran as `__main__`; None for a module that is elsewhere."""
+        named = Path(self.directory or "", *(self.path.split(".") if self.module else [self.path]))
+        if named.is_dir():
+            return named / "__main__.py"
+        if not self.module:
+            return named
+        file = named.with_name(f"{named.name}.py")
+        return file if file.is_file() else None
+
+
+class Environment(Record):
+    python: str
+    tensorflow: str | None
+    keras: str | None
+    keras_backend: str | None
+    jax: str | None = None
+    numpy: str | None = None
+    cpu_model: str | None
+    cores: int
+    cpu_quota: float | None
+    """CPUs that the control group allows; None where there is no limit."""
+    cpu_capacity: float | None = None
+    """How many times the work of one thread alone as many threads as CPUs do together: less than
+    the CPUs where two share a core or others use them. None in sessions that did not measure it."""
+    memory_bytes: int
+    free_disk_bytes: int | None = None
+    """Where temporary files go; None in sessions that did not look."""
+    devices: list[Device]
+    cuda_build: bool | None = None
+    gpu_installed: list[str] = []
+    """GPUs that the driver or the PCI bus shows, whether TensorFlow sees them or not."""
+    cuda_visible_devices: str | None = None
+    run_functions_eagerly: bool = False
+    tf_data_debug_mode: bool = False
+    legacy_keras: bool = False
+    mixed_precision: str | None = None
+    framework_messages: list[str] = []
+    platform: str
+    fingerprint: str
+    """Hash of what makes two machines comparable: CPU model, cores, quota, devices, TensorFlow."""
+
+
+class OtherProcesses(Record):
+    """Processes that the script started, which pipediag does not measure."""
+
+    count: int
+    """Helpers such as multiprocessing's resource tracker included."""
+    cpu_s: float
+
 
 SCHEMA_VERSION = "1"
 """Readers refuse every other version. Keys may be added, renamed and removed under it until the

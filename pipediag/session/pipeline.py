@@ -18,7 +18,7 @@ class OperationFunction(Record):
     """What Python that it calls back visibly changes outside of itself; the end of a sentence."""
     trace_count: int | None = None
     constant_bytes: int | None = None
-    """Of the constants in its graph: arrays that it reads are written into it."""
+    """Size of the constants in its graph: arrays that it reads are written into it."""
 
 
 class Operation(Record):

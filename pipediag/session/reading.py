@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from pipediag.errors import PipediagError
-from pipediag.session.recorded_windows import RecordedBlock, RecordedWindow
-from pipediag.session.recording import RECORDING_FORMAT, Recording
+from pipediag.session.recording import RECORDING_FORMAT, RecordedBlock, RecordedWindow, Recording
 from pipediag.session.settings import JOURNAL_RECORD
 from pipediag.session.timeline import Timeline, parse_timeline
 from pipediag.vocabulary import WindowKind

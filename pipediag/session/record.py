@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticSerializationError
 
 from pipediag.encoding.text import harmless_json
-from pipediag.session.parsing import storable
+from pipediag.session.files import storable
 
 Interval = Annotated[tuple[float, float], Field(description="95 % interval: low, high")]
 

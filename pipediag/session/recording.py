@@ -10,19 +10,224 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipediag.session.predictions import Prediction
-from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.recorded_model import ModelSnapshot
-from pipediag.session.recorded_operations import RecordedOperation
-from pipediag.session.recorded_tables import RecordedVariable
-from pipediag.session.recorded_windows import RecordedStacks, RecordedWindow
-from pipediag.vocabulary import RecordedOutcome
+from pipediag.session.recorded_loops import RecordedLoop, RecordedVariable
+from pipediag.vocabulary import RecordedOutcome, Scalar, WindowKind
+
+
+@dataclass
+class Prediction:
+    """One line that calls `predict` again and again, on data that fits in one batch.
+
+    A plain dataclass, because the user's process makes it.
+    """
+
+    file: str
+    line: int
+    rows: int
+    """Of the data of the last call that was timed."""
+    predict_ms: list[float] = field(default_factory=list)
+    """Calls of the script's own."""
+    on_batch_ms: list[float] = field(default_factory=list)
+    """`predict_on_batch` on the same data, right after each of these calls."""
+    lacking: str | None = None
+    """Why it was not timed, or not to the end, as a sentence."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Return True if there are enough pairs for an interval."""
+        return self.lacking is None and len(self.on_batch_ms) >= FEWEST_PAIRS
+
+
+FEWEST_PAIRS = 5
+"""As many rounds as a trial has before its first decision."""
+
+
+@dataclass
+class ModelNode:
+    """A node of tf.data's model proto. Times are nanoseconds of wall time."""
+
+    id: int
+    name: str
+    inputs: list[int]
+    num_elements: int
+    processing_time_ns: int
+    bytes_produced: int
+    bytes_consumed: int
+    buffered_elements: int
+    buffered_bytes: int
+    autotune: bool
+    parallelism: int | None = None
+    parallelism_tunable: bool | None = None
+    buffer_size: int | None = None
+    buffer_size_tunable: bool | None = None
+
+
+@dataclass
+class ModelSnapshot:
+    """tf.data's model of the training iterator at one moment; two of them give rates."""
+
+    loop_id: str
+    iterator: int
+    """Ordinal of the iterator in its loop: counters restart with each."""
+    at_ns: int
+    steps: int
+    """Steps of the loop so far."""
+    iterator_steps: int
+    """Batches that this iterator has handed over so far."""
+    nodes: list[ModelNode]
+    output_id: int
+
+
+@dataclass
+class RecordedBlock:
+    """Consecutive steps without a seam, with tf.data's own gap times for them.
+
+    Lists run in parallel, one entry a step: `starts_ns[i]` is when step i began (its batch was
+    asked for or handed over), `durations_ns[i]` lasts to the next step's begin.
+    """
+
+    starts_ns: list[int] = field(default_factory=list)
+    durations_ns: list[int] = field(default_factory=list)
+    waits_ns: list[int] = field(default_factory=list)
+    """Time inside the iterator's `next`, where the loop calls it from Python; empty elsewhere."""
+    gaps_us: list[int] = field(default_factory=list)
+    """tf.data's time between two get_next calls, for the steps of this block, oldest first."""
+    last_gap_unknown: bool = False
+    """Whether the last step's last gap is not among them: where a step asks for its batch itself,
+    tf.data knows of it only when the next one asks."""
+
+
+@dataclass
+class RecordedPythonCalls:
+    """Calls of one Python function of a pipeline that began while steps of the window ran."""
+
+    token: str
+    """By which TensorFlow's registry knows the function."""
+    calls: int
+    wall_ns: int
+    cpu_ns: int
+    """CPU time of the threads that called it, without that of threads which it used itself."""
+
+
+@dataclass
+class RecordedWindow:
+    kind: WindowKind
+    loop_id: str
+    start_ns: int
+    end_ns: int
+    blocks: list[RecordedBlock] = field(default_factory=list)
+    complete: bool = True
+    reason: str | None = None
+    """Why the window ended where it did, if not as planned."""
+    stable: bool | None = None
+    """Warm-up only: whether the step time had settled when the window ended."""
+    python_thread_cpu_ns: dict[str, int] = field(default_factory=dict)
+    """CPU time that each Python thread took in the window, by `name#native id`."""
+    trace_directory: str | None = None
+    python_calls: list[RecordedPythonCalls] | None = None
+    """Baseline only: the Python functions of pipelines; None where they were not measured."""
+
+
+@dataclass
+class StackLine:
+    file: str
+    line: int
+    function: str
+    thread: str
+    """`main`, `source` (a generator, a PyDataset or a py_function) or `other`."""
+    samples: int
+    """Samples in which this was the innermost line of user code on a running thread."""
+
+
+@dataclass
+class RecordedStacks:
+    """Python stacks sampled beside the training loop, while its steps run."""
+
+    loop_id: str
+    samples: int
+    interval_ns: int
+    lines: list[StackLine] = field(default_factory=list)
+    thread_samples: dict[str, int] = field(default_factory=dict)
+    """Samples in which each kind of thread was seen running Python code."""
+    callbacks_ns: dict[str, int] = field(default_factory=dict)
+    """What each class of Keras callbacks took after batches meanwhile, by the clock."""
+    steps_ns: int = 0
+    """What the steps took, these callbacks among them."""
+
+
+NAME_BEGINS = "pipediag_op"
+"""What the names begin with that operations are given, where the user gave none."""
+
+
+@dataclass
+class RecordedFunction:
+    """The Python function given to a tf.data operation, and the graph it was traced into."""
+
+    name: str
+    file: str | None
+    line: int | None
+    stateful: bool
+    """True when tf.data regards the traced function as stateful, and so keeps its map serial."""
+    graph_ops: dict[str, int]
+    """Number of graph operations by type, nested functions included."""
+    python_calls: list[str] = field(default_factory=list)
+    """Full names of the builtins and of modules' functions in its code, such as `time.sleep`."""
+    python_function_names: list[str] = field(default_factory=list)
+    """`file:line name` of each Python function that it calls back (py_function, numpy_function)."""
+    python_tokens: list[str] = field(default_factory=list)
+    """By which TensorFlow's registry knows each of them, and those of nested datasets."""
+    side_effect: str | None = None
+    """What one of those visibly changes outside of itself, as the end of a sentence."""
+    trace_count: int | None = None
+    """How often the Python body ran. The rate of elements says how often it did not."""
+    trace_ms: float | None = None
+    """Wall time that tracing the function took, once, in milliseconds."""
+    constant_bytes: int | None = None
+    """Of the constants in its graph, nested functions included."""
+
+
+@dataclass
+class RecordedOperation:
+    """One public tf.data call: what was called, from which line, with which parameters."""
+
+    id: str
+    kind: str
+    """The method or class as users write it: `map`, `batch`, `TFRecordDataset`, ..."""
+    name: str
+    """The `name=` given to TensorFlow, ours or the user's; it comes back in the trace. Empty where
+    the call takes none."""
+    file: str | None
+    line: int | None
+    parent_ids: list[str] = field(default_factory=list)
+    """Operations whose elements this one consumes."""
+    parameters: dict[str, Scalar] = field(default_factory=dict)
+    """Buffer sizes, batch sizes, parallel calls, file counts; what was left out is not here."""
+    function: RecordedFunction | None = None
+    cardinality: int | None = None
+    """Elements in one pass; None when unknown, -1 when infinite."""
+    element_bytes: int | None = None
+    """Bytes of one element where the shapes are static."""
+    made_by_framework: bool = False
+    """True when Keras or TensorFlow made the call (an array adapter, an inner dataset)."""
+    helper: str | None = None
+    """The library's function that made the call for the user, who called it for a dataset:
+    `make_csv_dataset`, `image_dataset_from_directory`, ..."""
+    inside_function_of: str | None = None
+    """The operation whose function made this dataset (`flat_map`, `interleave`)."""
+
+    @property
+    def calls_python(self) -> bool:
+        """Whether elements pass through Python while the pipeline runs, not only while traced."""
+        if self.kind == "from_generator":
+            return True
+        return self.function is not None and bool(self.function.python_function_names)
+
 
 RECORDING_FORMAT = 1
 
 
 @dataclass
-class RecordedDevice:
+class Device:
     name: str
     kind: str
 
@@ -38,7 +243,7 @@ class RecordedEnvironment:
     numpy: str | None = None
     cuda_build: bool | None = None
     """Whether this TensorFlow was built with CUDA or ROCm; None when it was not imported."""
-    devices: list[RecordedDevice] = field(default_factory=list)
+    devices: list[Device] = field(default_factory=list)
     cuda_visible_devices: str | None = None
     logical_cpus_configured: bool = False
     run_functions_eagerly: bool = False
@@ -50,7 +255,7 @@ class RecordedEnvironment:
 
 
 @dataclass
-class RecordedOtherUse:
+class OtherUse:
     """Something seen that is not a training loop, for the sentence that says what was seen."""
 
     what: str
@@ -60,7 +265,7 @@ class RecordedOtherUse:
 
 
 @dataclass
-class RecordedProfilerConflict:
+class ProfilerConflict:
     """The script's own profiler: it keeps its right, ours waits or gives up."""
 
     what: str
@@ -92,8 +297,8 @@ class Recording:
     stacks: list[RecordedStacks] = field(default_factory=list)
     variables: list[RecordedVariable] = field(default_factory=list)
     predictions: list[Prediction] = field(default_factory=list)
-    other_uses: list[RecordedOtherUse] = field(default_factory=list)
-    profiler_conflicts: list[RecordedProfilerConflict] = field(default_factory=list)
+    other_uses: list[OtherUse] = field(default_factory=list)
+    profiler_conflicts: list[ProfilerConflict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What went otherwise than planned, in sentences for the report."""
 

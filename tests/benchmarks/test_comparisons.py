@@ -19,10 +19,9 @@ from benchmarks.public_scripts.scripts import PublicScript, Truth
 from benchmarks.repeat import answer
 from benchmarks.run_ledger import Judged, Parts, Stamps, compared, compared_with_native
 from pipediag.runner.native_runs import Obtained
-from pipediag.session.findings import Finding
+from pipediag.session.findings import Finding, Patch
 from pipediag.session.ledger import Run, RunGain, RunPart
 from pipediag.session.model import Session
-from pipediag.session.patches import Patch
 from pipediag.session.timeline import Span, Timeline
 from pipediag.session.trials import Trial
 from pipediag.trials.statistics import Estimate

@@ -13,9 +13,7 @@ from typing import Any
 from pipediag.runner.child_process import CHILD
 from pipediag.session.reading import read_recording
 from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.recorded_operations import RecordedOperation
-from pipediag.session.recorded_windows import RecordedWindow
-from pipediag.session.recording import Recording
+from pipediag.session.recording import RecordedOperation, RecordedWindow, Recording
 from pipediag.session.settings import RunSettings
 from pipediag.vocabulary import WindowKind
 

@@ -11,7 +11,7 @@ from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.recorder import Recorder
 from pipediag.session.messages import FromChild
 from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.recorded_windows import RecordedStacks
+from pipediag.session.recording import RecordedStacks
 from tests.capture.runtimes import ToyRuntime
 
 

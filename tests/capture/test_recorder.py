@@ -16,7 +16,7 @@ import pytest
 from pipediag.capture.frameworks.registry import FRAMEWORKS as KNOWN
 from pipediag.capture.recorder import Recorder, describe_environment, open_journal
 from pipediag.session.reading import read_journal, read_recording
-from pipediag.session.recording import RecordedDevice, RecordedEnvironment
+from pipediag.session.recording import Device, RecordedEnvironment
 
 
 def test_a_saved_recording_can_be_read(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_devices_and_build(
     assert (environment.tensorflow, environment.cuda_build) == ("2.21.0", True)
     assert environment.run_functions_eagerly
     assert not environment.tf_data_debug_mode
-    assert environment.devices[2] == RecordedDevice("/GPU:2", "GPU")
+    assert environment.devices[2] == Device("/GPU:2", "GPU")
     assert environment.logical_cpus_configured
     assert environment.cuda_visible_devices == "1"
 

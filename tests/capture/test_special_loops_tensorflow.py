@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.measures.embeddings import measure_embedding_cost
 from pipediag.measures.measured_loop import trace_of
-from pipediag.session.embedding_cost import EmbeddingCost
+from pipediag.session.embeddings import EmbeddingCost
 from tests.capture.captured import Captured, natively
 from tests.capture.conftest import Capturing
 from tests.records import make_breakdown

@@ -14,8 +14,7 @@ from pipediag.cli.check import command
 from pipediag.cli.common import FORMATS
 from pipediag.errors import PipediagError
 from pipediag.gate import output
-from pipediag.session.model import Session
-from pipediag.session.run import Script
+from pipediag.session.model import Script, Session
 from tests.comparison.sides import run_of
 from tests.factories import (
     make_compute_bound_session,

@@ -14,8 +14,7 @@ from click.testing import CliRunner, Result
 from pipediag.cli import repeats
 from pipediag.cli.compare import command
 from pipediag.errors import PipediagError
-from pipediag.session.model import Session
-from pipediag.session.run import Script
+from pipediag.session.model import Script, Session
 from tests.comparison.sides import run_of
 from tests.records import make_environment
 

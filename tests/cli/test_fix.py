@@ -17,8 +17,7 @@ from pipediag.errors import ExitStatus, PipediagError
 from pipediag.runner.source_patches import with_patches
 from pipediag.session.edits import Change, Edit, Insert, Remove, SkipCallback
 from pipediag.session.ledger import Run, RunGain, RunSpan
-from pipediag.session.model import Session
-from pipediag.session.run import Script
+from pipediag.session.model import Script, Session
 from pipediag.session.store import load_session, save_session
 from pipediag.session.trials import Combined, DroppedEdit, Trial
 from tests.factories import make_finding, make_session

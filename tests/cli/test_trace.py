@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from pipediag.cli.trace import command, profile_files
 from pipediag.errors import PipediagError
 from pipediag.profiles import TraceResult, analyse_profiles
-from pipediag.session.trace_report import TraceReport
+from pipediag.session.devices import TraceReport
 from pipediag.trace import hosts
 from pipediag.trace.hosts import ProfileReading
 from tests.probe import environment

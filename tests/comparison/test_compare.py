@@ -11,9 +11,8 @@ from pipediag.comparison.compare import grown
 from pipediag.comparison.quantities import Sides
 from pipediag.comparison.result import Quantity
 from pipediag.errors import ExitStatus, PipediagError
-from pipediag.session.model import Session
+from pipediag.session.model import Script, Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.run import Script
 from tests.comparison.sides import outcome_of, run_of, runs_of, status_of
 from tests.factories import make_finding, make_run
 from tests.records import make_environment, make_function, make_operation, make_pipeline, make_steps

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from pydantic import BaseModel
 
+from pipediag.session.devices import TraceReport
 from pipediag.session.model import SCHEMA_VERSION, Session
-from pipediag.session.trace_report import TraceReport
 
 POISON = (
     "=cmd|' /C calc'!A0\x1b]0;title\x07\x9b31m\n::error::injected\r\n##[error]injected "

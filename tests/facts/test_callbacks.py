@@ -6,9 +6,8 @@ from pipediag.facts.python_callables import (
     lines_of,
     per_batch_callbacks,
 )
-from pipediag.session.host import HotLine
-from pipediag.session.loops import Callback
-from pipediag.session.model import Session
+from pipediag.session.model import HotLine, Session
+from pipediag.session.recorded_loops import Callback
 from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.records import SCRIPT
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.facts.embeddings import MemoryPlan, part_ms, parts_ms, plan_memory
 from pipediag.reporters.words.memory_words import needed
-from pipediag.session.embedding_cost import NO_PROGRAM, EmbeddingCost, FusedParts, PartName
+from pipediag.session.embeddings import NO_PROGRAM, EmbeddingCost, FusedParts, PartName
 from pipediag.session.model import Session
 from tests.factories import make_embedding, make_embedding_cost, make_keras, make_loop, make_session
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipediag.facts.machine import cores_allowed, on_accelerator, pool_size, pool_threads
-from pipediag.session.run import Device
+from pipediag.session.recording import Device
 from tests.factories import make_host, make_session
 from tests.records import make_environment, make_operation, make_pipeline
 

@@ -23,9 +23,7 @@ from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import finding_checks
 from pipediag.reporters.words.findings import group
 from pipediag.session.findings import Finding
-from pipediag.session.host import HotLine
-from pipediag.session.model import Session
-from pipediag.session.run import Script
+from pipediag.session.model import HotLine, Script, Session
 from pipediag.session.trials import Trial
 from pipediag.trials.candidates import candidates
 from pipediag.vocabulary import (

@@ -14,8 +14,7 @@ from pipediag.facts.script import (
     ended_from_outside,
     failed_by_itself,
 )
-from pipediag.session.model import Session
-from pipediag.session.run import Script
+from pipediag.session.model import Script, Session
 from pipediag.session.trials import NO_BUDGET
 from pipediag.vocabulary import ScriptOutcome
 from tests import factories

@@ -19,8 +19,8 @@ from pipediag.facts.step import (
     only_input_is_told,
     uneven,
 )
+from pipediag.session.loops import Ceiling, Differential
 from pipediag.session.model import Session
-from pipediag.session.steps import Ceiling, Differential
 from tests.factories import make_loop, make_loop_time, make_session
 from tests.records import make_breakdown, make_environment, make_input_wait, make_steps
 

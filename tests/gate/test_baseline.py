@@ -12,8 +12,7 @@ from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
 from pipediag.gate.output import as_text, render
 from pipediag.gate.result import GateResult
-from pipediag.session.model import Session
-from pipediag.session.run import Script
+from pipediag.session.model import Script, Session
 from tests import factories, records
 from tests.comparison.sides import run_of, runs_of
 from tests.factories import make_finding

@@ -20,8 +20,7 @@ from pipediag.gate.evaluation import (
 from pipediag.gate.limits import Measured, of_runs
 from pipediag.gate.result import GateResult, Level, worst_status
 from pipediag.session.ledger import RunGain
-from pipediag.session.model import Session
-from pipediag.session.run import Script
+from pipediag.session.model import Script, Session
 from pipediag.session.trials import Trial
 from tests.factories import make_compute_bound_session, make_finding, make_session, make_verdict
 from tests.ledgers import make_part, make_run

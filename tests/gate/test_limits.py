@@ -13,10 +13,9 @@ from pipediag.gate.output import render
 from pipediag.gate.result import Check
 from pipediag.session.devices import DeviceActivity, DeviceGap
 from pipediag.session.edits import Edit
-from pipediag.session.findings import Finding
+from pipediag.session.findings import Finding, Patch
+from pipediag.session.loops import Perturbation
 from pipediag.session.model import Session
-from pipediag.session.patches import Patch
-from pipediag.session.steps import Perturbation
 from pipediag.session.trials import Combined, Trial, TrialRun
 from tests.factories import make_device, make_finding, make_session
 from tests.gate.results import make_result

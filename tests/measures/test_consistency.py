@@ -18,11 +18,9 @@ from pipediag.measures.measured_loop import measure_loop
 from pipediag.measures.verdict.decision import decide
 from pipediag.reporters.html import page as html
 from pipediag.reporters.terminal import summary as terminal
-from pipediag.session.model import Session
+from pipediag.session.model import Script, Session
 from pipediag.session.recorded_loops import RecordedSeam
-from pipediag.session.recorded_windows import RecordedWindow
-from pipediag.session.recording import Recording
-from pipediag.session.run import Script
+from pipediag.session.recording import RecordedWindow, Recording
 from pipediag.session.timeline import Timeline
 from tests.factories import make_host, make_session
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window

@@ -14,9 +14,8 @@ from pipediag.measures.verdict.culprits import (
     shuffle_fill,
 )
 from pipediag.measures.verdict.sentences import costs_most
-from pipediag.session.host import Host, HotLine
 from pipediag.session.loops import Loop
-from pipediag.session.model import Session
+from pipediag.session.model import Host, HotLine, Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.records import make_breakdown, make_operation, make_pipeline

@@ -13,9 +13,8 @@ from pipediag.measures.embeddings import (
     measure_embedding_cost,
 )
 from pipediag.measures.recorded_windows import Missing
-from pipediag.session.embedding_cost import EmbeddingCost
-from pipediag.session.embeddings import Embedding
-from pipediag.session.recorded_tables import (
+from pipediag.session.embeddings import Embedding, EmbeddingCost
+from pipediag.session.recorded_loops import (
     RecordedIds,
     RecordedSoftmax,
     RecordedTableUse,

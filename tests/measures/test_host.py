@@ -15,9 +15,9 @@ from pipediag.measures.host import (
     thread_pools,
 )
 from pipediag.measures.recorded_windows import Missing
-from pipediag.session.host import Host
-from pipediag.session.host_track import GpuReading, HostTrack, ThreadSeen
-from pipediag.session.recorded_windows import RecordedStacks, StackLine
+from pipediag.session.model import Host
+from pipediag.session.recording import RecordedStacks, StackLine
+from pipediag.session.timeline import GpuReading, HostTrack, ThreadSeen
 from tests.measures.tracks import (
     BLAS,
     COMPUTE,

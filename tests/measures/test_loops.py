@@ -20,16 +20,16 @@ from pipediag.measures.loops import (
     time_missing,
     time_of,
 )
-from pipediag.session.loops import Callback, Evaluation, KerasUse, Loop, LoopTime
-from pipediag.session.recorded_keras import RecordedCallback
+from pipediag.session.loops import Evaluation, Loop, LoopTime
 from pipediag.session.recorded_loops import (
+    Callback,
+    KerasUse,
     RecordedEvaluation,
     RecordedLoop,
     RecordedNestedCall,
     RecordedSeam,
 )
-from pipediag.session.recorded_operations import RecordedOperation
-from pipediag.session.recording import Recording
+from pipediag.session.recording import RecordedOperation, Recording
 from pipediag.session.settings import WantedLoop
 from tests.factories import make_session
 from tests.recordings import (
@@ -298,7 +298,7 @@ def test_a_measured_loop_goes_before_a_dear_one_that_was_not() -> None:
 def test_a_row_holds_all_that_is_known_of_its_loop() -> None:
     keras = make_recorded_loop().keras
     assert keras is not None
-    logger = RecordedCallback("Logger", "train.py", 7, ["on_train_batch_end"])
+    logger = Callback("Logger", "train.py", 7, ["on_train_batch_end"])
     told = Callback(name="Logger", file="train.py", line=7, batch_hooks=["on_train_batch_end"])
     recorded = make_recorded_loop(
         kind="eager",

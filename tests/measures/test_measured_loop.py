@@ -18,12 +18,11 @@ from pipediag.measures.measured_loop import (
     trace_of,
 )
 from pipediag.measures.recorded_windows import Missing
+from pipediag.session.embeddings import TextWork
+from pipediag.session.loops import Ceiling, Steps
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Pipeline
-from pipediag.session.recorded_windows import RecordedPythonCalls
-from pipediag.session.recording import RecordedDevice, Recording
-from pipediag.session.steps import Ceiling, Steps
-from pipediag.session.text_work import TextWork
+from pipediag.session.recording import Device, RecordedPythonCalls, Recording
 from pipediag.session.timeline import Timeline
 from pipediag.trace.host.text_work import TextTimes
 from tests.factories import make_host
@@ -129,7 +128,7 @@ def test_a_pipeline_of_tensorflow_fights_for_cpus_with_a_model_on_them(
     kind: str, contention: str | None
 ) -> None:
     recording = make_recording()
-    recording.environment.devices.append(RecordedDevice("/device:0", kind))
+    recording.environment.devices.append(Device("/device:0", kind))
     host = make_host(threads={"tf_data": 90.0})
 
     wait = measure_loop(Timeline(), recording, recording.loops[0], host).sections.input_wait

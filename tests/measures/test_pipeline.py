@@ -15,8 +15,7 @@ from pipediag.measures.pipeline import (
     with_python_calls,
 )
 from pipediag.session.pipeline import Operation
-from pipediag.session.recorded_windows import RecordedPythonCalls
-from pipediag.session.recording import Recording
+from pipediag.session.recording import RecordedPythonCalls, Recording
 from tests.measures.traces import make_activity, make_trace
 from tests.recordings import (
     make_block,

@@ -14,7 +14,7 @@ from pipediag.measures.pipeline_iterators import (
     node_rates,
     ran_iterators,
 )
-from pipediag.session.recorded_model import ModelSnapshot
+from pipediag.session.recording import ModelSnapshot
 from tests.measures.traces import make_activity, make_trace
 from tests.recordings import make_node, make_plan, make_recorded_operation, make_snapshot
 

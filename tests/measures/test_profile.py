@@ -26,8 +26,8 @@ from pipediag.session.devices import (
     DeviceGap,
     DeviceKernel,
     DeviceLaunches,
+    TraceHost,
 )
-from pipediag.session.trace_report import TraceHost
 from pipediag.trace.device.copies import Copies
 from pipediag.trace.device.gap_details import GapDetails
 from pipediag.trace.device.gap_histogram import gap_histogram

@@ -10,11 +10,9 @@ from pipediag.measures.verdict.decision import NOTHING_TRAINED, decide, decide_i
 from pipediag.measures.verdict.sentences import NEEDS, no_loop_sentence
 from pipediag.reporters.terminal.limits import SPARING
 from pipediag.session.findings import Verdict
-from pipediag.session.host import HotLine
-from pipediag.session.loops import NestedCall
-from pipediag.session.model import Session
-from pipediag.session.run import OtherProcesses, OtherUse, Script
-from pipediag.session.steps import Ceiling, Differential, Perturbation, Share
+from pipediag.session.loops import Ceiling, Differential, NestedCall, Perturbation, Share
+from pipediag.session.model import HotLine, OtherProcesses, Script, Session
+from pipediag.session.recording import OtherUse
 from pipediag.vocabulary import LoopRole
 from tests import factories, records
 from tests.factories import make_host, make_loop, make_loop_time, make_session

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pipediag.session.host_track import HostReading, HostTrack, ThreadSeen
-from pipediag.session.recorded_windows import RecordedBlock, RecordedWindow
+from pipediag.session.recording import RecordedBlock, RecordedWindow
+from pipediag.session.timeline import HostReading, HostTrack, ThreadSeen
 
 MS = 1_000_000
 PID, BLAS, EIGEN, COMPUTE, RUNNER, SOURCE, MAP, GET_NEXT = range(100, 108)

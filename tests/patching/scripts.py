@@ -7,9 +7,9 @@ from typing import Any
 
 from pipediag.patching.making import make_patch
 from pipediag.session.edits import Change, Edit
+from pipediag.session.findings import Patch
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
-from pipediag.session.patches import Patch
 from pipediag.session.pipeline import Operation
 from tests.factories import make_keras, make_loop, make_session
 from tests.records import make_operation, make_pipeline

@@ -6,7 +6,7 @@ from typing import Any
 
 from pipediag.patching.making import make_patch
 from pipediag.session.edits import AUTOTUNE, Change, Edit, Insert, Move, SetParameters
-from pipediag.session.patches import LeftOut
+from pipediag.session.findings import LeftOut
 from pipediag.session.pipeline import Operation
 from tests.factories import make_session
 from tests.records import make_operation, make_pipeline

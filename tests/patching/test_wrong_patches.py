@@ -17,8 +17,8 @@ from pipediag.session.edits import (
     SetOptions,
     SetParameters,
 )
-from pipediag.session.patches import Patch
-from pipediag.session.run import Script
+from pipediag.session.findings import Patch
+from pipediag.session.model import Script
 from tests.patching.scripts import SCRIPT, op, patch, session_of
 
 HEAD = "import tensorflow as tf\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.errors import PipediagError
-from pipediag.session.source import SourceExcerpt
+from pipediag.session.findings import SourceExcerpt
 from pipediag.session.store import save_session
 from tests.factories import make_compute_bound_session, make_finding, make_session, make_verdict
 from tests.pytest_plugin.conftest import Library

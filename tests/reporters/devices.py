@@ -9,16 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from pipediag.session.devices import (
+    TRACE_SCHEMA_VERSION,
+    ClassShare,
     DeviceActivity,
     DeviceCopies,
     DeviceGap,
     DeviceKernel,
     DeviceLaunches,
     GapBucket,
-)
-from pipediag.session.trace_report import (
-    TRACE_SCHEMA_VERSION,
-    ClassShare,
     TraceHost,
     TraceReport,
     TraceSteps,

@@ -6,10 +6,9 @@ import dataclasses
 
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunSpan
-from pipediag.session.model import Session
+from pipediag.session.loops import StepRow
+from pipediag.session.model import Script, Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.run import Script
-from pipediag.session.steps import StepRow
 from pipediag.session.trials import Combined, DroppedEdit
 from pipediag.vocabulary import RUN_PARTS
 from tests import factories, records

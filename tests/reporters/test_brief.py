@@ -9,10 +9,8 @@ import pytest
 
 from pipediag.reporters.brief import as_json, as_markdown, briefs
 from pipediag.session.edits import Edit
-from pipediag.session.findings import Finding
-from pipediag.session.host import HotLine
-from pipediag.session.model import Session
-from pipediag.session.patches import Patch
+from pipediag.session.findings import Finding, Patch
+from pipediag.session.model import HotLine, Session
 from tests.factories import make_finding, make_host, make_session
 
 CODE = "def before():\n    pass\n\n\ndef rows():\n    for row in source:\n        yield slow(row)\n"

@@ -15,7 +15,7 @@ from pipediag.facts.names import run_id
 from pipediag.measures import profile as measured
 from pipediag.measures.profile import describe_devices
 from pipediag.reporters.tables import TABLES, device_table, files, table, write_gaps
-from pipediag.session.embedding_cost import FusedParts, PartName
+from pipediag.session.embeddings import FusedParts, PartName
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.trace.summary import TraceSummary, summarise

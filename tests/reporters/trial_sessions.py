@@ -7,9 +7,8 @@ from typing import Any
 
 from pipediag.facts.order import in_order
 from pipediag.session.edits import Edit, Insert, SetModel, SetParameters
-from pipediag.session.findings import Finding
+from pipediag.session.findings import Finding, LeftOut, Patch
 from pipediag.session.model import Session
-from pipediag.session.patches import LeftOut, Patch
 from pipediag.session.trials import (
     Combined,
     DroppedEdit,

@@ -14,9 +14,9 @@ from pipediag.rules.bounds import (
 )
 from pipediag.rules.step_overhead import HOST_OVERHEAD
 from pipediag.session.findings import Finding
+from pipediag.session.loops import Ceiling
 from pipediag.session.model import Session
-from pipediag.session.run import Device
-from pipediag.session.steps import Ceiling
+from pipediag.session.recording import Device
 from tests.factories import make_session
 from tests.records import (
     make_breakdown,

@@ -18,9 +18,9 @@ from pipediag.rules.registry import run_device_rules, run_rules
 from pipediag.rules.rule import Meta
 from pipediag.session.devices import DeviceActivity, DeviceKernel
 from pipediag.session.edits import Insert, SetModel
-from pipediag.session.host import HotLine
-from pipediag.session.loops import Callback
-from pipediag.session.steps import Perturbation
+from pipediag.session.loops import Perturbation
+from pipediag.session.model import HotLine
+from pipediag.session.recorded_loops import Callback
 from tests.factories import (
     make_compute_bound_session,
     make_host,

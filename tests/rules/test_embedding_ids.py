@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipediag.rules.embedding_ids import COLLIDING_IDS, IDS_OUTSIDE_TABLE, MASKED_TOKEN
-from pipediag.session.run import Script
+from pipediag.session.model import Script
 from tests.factories import make_embedding, make_loop, make_session
 from tests.rules.ids import looked_at, unseen
 from tests.rules.sessions import only

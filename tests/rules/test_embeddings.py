@@ -13,7 +13,7 @@ from pipediag.rules.embeddings import (
     UPDATE_COMPUTE,
 )
 from pipediag.session.edits import SetModel
-from pipediag.session.embedding_cost import NO_PROGRAM
+from pipediag.session.embeddings import NO_PROGRAM
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from tests.factories import make_embedding, make_embedding_cost, make_keras, make_loop, make_session

@@ -9,7 +9,7 @@ import pytest
 from pipediag.rules.generators import check_single_elements, check_slow_call
 from pipediag.session.edits import Replace, RewriteCall
 from pipediag.session.findings import Finding
-from pipediag.session.host import HotLine
+from pipediag.session.model import HotLine
 from tests.factories import make_host
 from tests.records import make_operation
 from tests.rules.sessions import session_of

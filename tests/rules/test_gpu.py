@@ -14,7 +14,7 @@ from pipediag.rules.gpu import (
 )
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit, Insert
-from pipediag.session.run import Device
+from pipediag.session.recording import Device
 from pipediag.vocabulary import GapCause
 from tests.factories import make_loop, make_session
 from tests.records import make_environment

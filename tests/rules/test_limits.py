@@ -62,10 +62,9 @@ from pipediag.rules.step_overhead import (
 from pipediag.rules.tracing import COMPILE, RETRACES, RETRACING
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
-from pipediag.session.host import HotLine
-from pipediag.session.loops import Callback
-from pipediag.session.model import Session
-from pipediag.session.steps import Perturbation, Share
+from pipediag.session.loops import Perturbation, Share
+from pipediag.session.model import HotLine, Session
+from pipediag.session.recorded_loops import Callback
 from pipediag.vocabulary import GapCause, RunPartName
 from tests.factories import (
     make_compute_bound_session,

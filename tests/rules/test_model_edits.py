@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pipediag.rules.model_edits import (
@@ -13,8 +15,8 @@ from pipediag.rules.model_edits import (
     without_table_terms,
 )
 from pipediag.session.edits import Edit, SetModel
-from pipediag.session.loops import Callback, KerasUse
 from pipediag.session.model import Session
+from pipediag.session.recorded_loops import Callback, KerasUse
 from tests.factories import make_embedding, make_keras, make_loop, make_session
 from tests.records import make_environment
 
@@ -139,7 +141,7 @@ def test_a_model_is_of_keras_3_beside_a_library_that_imports_tf_keras() -> None:
 
     def of(*, legacy: bool) -> Session:
         loops = [
-            loop.model_copy(update={"keras": loop.keras.model_copy(update={"legacy": legacy})})
+            loop.model_copy(update={"keras": replace(loop.keras, legacy=legacy)})
             for loop in beside.loops
             if loop.keras is not None
         ]

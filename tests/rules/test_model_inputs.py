@@ -1,16 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pipediag.rules.model_inputs import CAVEAT, KEPT_TITLE, PADDING, PREPROCESSING_IN_MODEL
 from pipediag.session.edits import Edit, MoveLayers, Replace
+from pipediag.session.embeddings import TextWork
 from pipediag.session.findings import Finding
-from pipediag.session.loops import InputLayer
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.text_work import TextWork
+from pipediag.session.recorded_loops import InputLayer
 from tests.factories import make_embedding, make_keras, make_loop, make_session
 from tests.records import make_breakdown, make_function, make_operation
 from tests.rules.ids import make_ids
@@ -117,7 +118,7 @@ def test_little_text_work_of_own_code_is_nothing_to_say() -> None:
     assert only(PREPROCESSING_IN_MODEL, session).status == "not-applicable"
 
 
-LENGTH_64 = WORDS.model_copy(update={"row_bytes": 512})
+LENGTH_64 = replace(WORDS, row_bytes=512)
 TEXTS = make_operation(
     "texts",
     "from_tensor_slices",

@@ -8,7 +8,7 @@ from pipediag.patching.making import make_patch
 from pipediag.rules.evaluation import check_costly_evaluation, check_small_predict
 from pipediag.session.edits import Edit, PredictOnBatch
 from pipediag.session.model import Session
-from pipediag.session.predictions import Prediction
+from pipediag.session.recording import Prediction
 from pipediag.trials.candidates import candidates, with_prediction_trial
 from tests.factories import make_part, make_run, make_session
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,9 +9,9 @@ from pipediag.rules.python_in_step import BATCH_CALLBACK, CAVEAT, OWN_PYTHON, PR
 from pipediag.rules.registry import run_rules
 from pipediag.session.edits import Edit, SkipCallback
 from pipediag.session.findings import Finding
-from pipediag.session.host import HotLine
-from pipediag.session.loops import Callback, NestedCall
-from pipediag.session.model import Session
+from pipediag.session.loops import NestedCall
+from pipediag.session.model import HotLine, Session
+from pipediag.session.recorded_loops import Callback
 from pipediag.session.trials import NOT_TRIED
 from tests.factories import (
     make_compute_bound_session,
@@ -105,7 +106,7 @@ def test_without_stack_samples_it_is_inconclusive() -> None:
 
 
 def test_the_clock_tells_what_samples_have_missed() -> None:
-    clocked = SLOW.model_copy(update={"step_percent": 27.0})
+    clocked = replace(SLOW, step_percent=27.0)
     finding = only(BATCH_CALLBACK, session_with(line(2.9), callback=clocked))
     assert finding.status == "fail"
     assert finding.evidence["callback_percent_of_step"] == 27.0

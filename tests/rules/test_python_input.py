@@ -7,7 +7,7 @@ import pytest
 from pipediag.rules.python_input import TRACE_ONLY_PYTHON, check_python_input
 from pipediag.session.edits import Remove, Replace, SetOptions
 from pipediag.session.findings import Finding
-from pipediag.session.host import HotLine
+from pipediag.session.model import HotLine
 from pipediag.session.pipeline import Operation
 from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.records import make_function, make_operation

@@ -7,7 +7,7 @@ import pytest
 from pipediag.facts.limits import OPERATION_SHARE
 from pipediag.rules.softmax import CLASSES, FULL_SOFTMAX
 from pipediag.session.edits import SetModel
-from pipediag.session.embedding_cost import EmbeddingCost, FusedParts, PartName
+from pipediag.session.embeddings import EmbeddingCost, FusedParts, PartName
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Softmax
 from pipediag.session.model import Session

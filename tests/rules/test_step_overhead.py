@@ -6,9 +6,8 @@ import pytest
 
 from pipediag.rules.step_overhead import EAGER_EXECUTION, HOST_OVERHEAD, SMALL_BATCH
 from pipediag.session.edits import Edit, SetModel, SetParameters
-from pipediag.session.host import HotLine
-from pipediag.session.loops import Callback
-from pipediag.session.model import Session
+from pipediag.session.model import HotLine, Session
+from pipediag.session.recorded_loops import Callback
 from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.records import make_breakdown, make_environment, make_steps
 from tests.rules.sessions import batch, only, session_of, source

@@ -32,13 +32,11 @@ from pipediag.runner.child_process import ChildResult
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.second_run import SecondRun
 from pipediag.session.edits import PASSES_DIFFER
-from pipediag.session.host_track import HostTrack
-from pipediag.session.model import Session
-from pipediag.session.recording import RecordedOtherUse, Recording
-from pipediag.session.run import Script
+from pipediag.session.model import Script, Session
+from pipediag.session.recording import OtherUse, Recording
 from pipediag.session.settings import TIMELINE_FILE, RunSettings
 from pipediag.session.store import load_session
-from pipediag.session.timeline import Span, span_line
+from pipediag.session.timeline import HostTrack, Span, span_line
 from pipediag.session.trials import NO_BUDGET, Trial, TrialRun
 from pipediag.trials.schedule import TrialOutcome
 from tests.evaluations import validation
@@ -134,7 +132,7 @@ def test_a_script_that_trains_nothing_gets_its_sentence(tmp_path: Path) -> None:
     recording = make_recording(
         loops=[make_recorded_loop(role="other", role_reason="no variable was written")],
         windows=[],
-        other_uses=[RecordedOtherUse("`Session.run`", "tf1.py", 9, 1)],
+        other_uses=[OtherUse("`Session.run`", "tf1.py", 9, 1)],
     )
     session = diagnosed(tmp_path, recording, outcome="finished", script_status=0)
     assert session.verdict.bottleneck == "inconclusive"

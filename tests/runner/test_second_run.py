@@ -34,9 +34,8 @@ from pipediag.session.messages import (
     Pull,
     TrialsAwaited,
 )
-from pipediag.session.recorded_operations import RecordedOperation
-from pipediag.session.recording import Recording
-from pipediag.session.run import Script
+from pipediag.session.model import Script
+from pipediag.session.recording import RecordedOperation, Recording
 from pipediag.session.settings import RECORDING_FILE, RunSettings
 from pipediag.vocabulary import ScriptOutcome
 from tests.factories import make_finding, make_loop, make_session

@@ -10,9 +10,8 @@ import pytest
 from pipediag.facts.order import LINES_AROUND
 from pipediag.runner import source_files
 from pipediag.runner.source_files import call_span, sentence, with_excerpt, written_since
-from pipediag.session.host import HotLine
-from pipediag.session.model import Session
-from pipediag.session.source import CallSpan, SourceExcerpt
+from pipediag.session.findings import CallSpan, SourceExcerpt
+from pipediag.session.model import HotLine, Session
 from tests.factories import make_host, make_session, make_verdict
 from tests.records import make_function, make_operation, make_pipeline
 

@@ -1,17 +1,25 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from pipediag.sensors import gpus, nvml
-from pipediag.sensors.gpus import AMD, NVIDIA, installed_gpus, pci_gpus
+from pipediag.sensors import gpus
+from pipediag.sensors.gpus import AMD, NVIDIA, Nvml, installed_gpus, pci_gpus
+from pipediag.session.timeline import GpuReading
 from tests.fake_proc import write
 
 
 @pytest.fixture(autouse=True)
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvml, "_driver_may_exist", lambda: False)
+    monkeypatch.setattr(gpus, "_driver_may_exist", lambda: False)
+
+
+def use_library(monkeypatch: pytest.MonkeyPatch, library: SimpleNamespace | None) -> None:
+    monkeypatch.setattr(gpus, "_driver_may_exist", lambda: True)
+    monkeypatch.setitem(sys.modules, "pynvml", library)
 
 
 def add_pci(root: Path, slot: str, vendor: str, kind: str) -> None:
@@ -51,3 +59,55 @@ def test_the_management_library_comes_first(
 
 def test_no_gpu(tmp_path: Path) -> None:
     assert installed_gpus(tmp_path) == []
+
+
+class FakeNvmlError(Exception):
+    pass
+
+
+def fake_library(**overrides: object) -> SimpleNamespace:
+    functions = {
+        "NVMLError": FakeNvmlError,
+        "nvmlInit": lambda: None,
+        "nvmlShutdown": lambda: None,
+        "nvmlDeviceGetCount": lambda: 1,
+        "nvmlDeviceGetHandleByIndex": lambda index: index,
+        "nvmlDeviceGetName": lambda handle: b"NVIDIA Example",
+        "nvmlSystemGetDriverVersion": lambda: "550.1",
+        "nvmlDeviceGetUtilizationRates": lambda handle: SimpleNamespace(gpu=37),
+        "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(used=10, total=80),
+    }
+    return SimpleNamespace(**{**functions, **overrides})
+
+
+def fail(*args: object) -> None:
+    raise FakeNvmlError
+
+
+def test_reads_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_library(monkeypatch, fake_library())
+    found = Nvml()
+    assert found.names() == ["NVIDIA Example"]
+    assert found.driver_version() == "550.1"
+    assert found.readings() == (GpuReading("NVIDIA Example", 37.0, 10, 80),)
+    found.close()
+    assert found.readings() == ()
+
+
+def test_values_that_the_driver_refuses_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = fake_library(nvmlDeviceGetUtilizationRates=fail, nvmlDeviceGetMemoryInfo=fail)
+    use_library(monkeypatch, library)
+    assert Nvml().readings() == (GpuReading("NVIDIA Example", None, None, None),)
+
+
+def test_without_a_driver_there_are_no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_library(monkeypatch, fake_library(nvmlInit=fail))
+    found = Nvml()
+    assert found.names() == []
+    assert found.driver_version() is None
+    found.close()
+
+
+def test_without_the_library_there_are_no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_library(monkeypatch, None)
+    assert Nvml().names() == []

@@ -12,8 +12,8 @@ import pytest
 
 from pipediag.sensors import host_sampler
 from pipediag.sensors.host_sampler import HostSampler
-from pipediag.sensors.process_reader import ProcessReader
-from pipediag.session.host_track import GpuReading, HostReading
+from pipediag.sensors.processes import ProcessReader
+from pipediag.session.timeline import GpuReading, HostReading
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -24,7 +24,6 @@ BUSY = "import sys, threading\nprint('up', flush=True)\nwhile True: sum(range(10
 def busy() -> Iterator[subprocess.Popen[str]]:
     """A child that computes until it is killed."""
     child = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
     child.stdout.readline()
     yield child
     child.kill()

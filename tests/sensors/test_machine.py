@@ -1,15 +1,25 @@
 from __future__ import annotations
 
+import os
 import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
 import pytest
 
 from pipediag.sensors import machine
-from pipediag.sensors.machine import cpu_model, describe_machine, memory_bytes
-from pipediag.session.recording import RecordedDevice, RecordedEnvironment
-from pipediag.session.run import Device
+from pipediag.sensors.machine import (
+    CpuReading,
+    cpu_capacity,
+    cpu_model,
+    describe_machine,
+    memory_bytes,
+    others_percent,
+    read_cpus,
+)
+from pipediag.session.recording import Device, RecordedEnvironment
 from tests.fake_proc import add_cgroup_v2, write
 
 
@@ -21,7 +31,7 @@ def recorded() -> RecordedEnvironment:
         keras="3.15.1",
         keras_backend="tensorflow",
         cuda_build=False,
-        devices=[RecordedDevice("/physical_device:CPU:0", "CPU")],
+        devices=[Device("/physical_device:CPU:0", "CPU")],
         mixed_precision="mixed_float16",
         framework_messages=["Could not find cuda drivers"],
     )
@@ -99,3 +109,91 @@ def test_the_cpus_are_tried_with_no_more_threads_than_cores_and_quota_allow(
     monkeypatch.setattr(machine, "cpu_capacity", asked.append)
     describe_machine(recorded(), root)
     assert asked == [threads]
+
+
+def counting(monkeypatch: pytest.MonkeyPatch, alone: list[int], together: list[int]) -> None:
+    rounds = {1: iter(alone), 2: iter(together)}
+    monkeypatch.setattr(machine, "_chunks", lambda threads: next(rounds[threads]))
+    cpu_capacity.cache_clear()
+    monkeypatch.setattr(machine, "ROUNDS", len(alone))
+
+
+def test_the_middle_one_of_the_rounds_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting(monkeypatch, alone=[100, 100, 50], together=[150, 120, 100])
+    assert cpu_capacity(2) == 1.5
+
+
+@pytest.mark.parametrize(("together", "expected"), [(260, 2.0), (80, 1.0)])
+def test_it_lies_between_one_and_the_threads(
+    monkeypatch: pytest.MonkeyPatch, together: int, expected: float
+) -> None:
+    counting(monkeypatch, alone=[100], together=[together])
+    assert cpu_capacity(2) == expected
+
+
+def test_one_cpu_needs_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting(monkeypatch, alone=[], together=[])
+    assert cpu_capacity(1) == 1.0
+
+
+def test_threads_that_really_run_get_something_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "ROUND_S", 0.005)
+    cpu_capacity.cache_clear()
+    assert 1.0 <= cpu_capacity(2) <= 2.0
+    cpu_capacity.cache_clear()
+
+
+def test_only_the_cpus_that_this_process_may_use_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1})
+    monkeypatch.setattr(os, "sysconf", lambda _: 100)
+    write(tmp_path, "proc/stat", "cpu1 100 0 50 800 50 0 0 0 70 0\ncpu10 900 0 0 100 0 0 0 0 0 0\n")
+    found = read_cpus(tmp_path)
+    assert (found.whole_s, found.busy_s) == (10.0, 1.5)
+    assert read_cpus(tmp_path / "nothing") is None
+
+
+def test_what_is_not_ours_is_that_of_others() -> None:
+    before, after = CpuReading(100.0, 40.0, 30.0), CpuReading(120.0, 56.0, 36.0)
+    assert others_percent(before, after) == 50.0
+
+
+def test_own_work_is_not_that_of_others() -> None:
+    """Ticks are rounded: ours may come out as more than all."""
+    assert others_percent(CpuReading(0.0, 0.0, 0.0), CpuReading(10.0, 8.0, 8.1)) == 0.0
+
+
+@pytest.mark.parametrize(
+    "readings",
+    [(None, CpuReading(1, 1, 1)), (CpuReading(1, 1, 1), None), (CpuReading(1, 1, 1),) * 2],
+)
+def test_without_two_readings_nothing_is_known(
+    readings: tuple[CpuReading | None, CpuReading | None],
+) -> None:
+    assert others_percent(*readings) is None
+
+
+BUSY = """
+import time
+until = time.process_time() + 0.2
+while time.process_time() < until:
+    pass
+print("done", flush=True)
+input()
+"""
+
+
+def test_own_time_holds_that_of_children_which_live_and_which_have_ended() -> None:
+    before = read_cpus()
+    if before is None:
+        pytest.skip("the system does not show its CPUs")
+    child = subprocess.Popen(
+        [sys.executable, "-c", BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    child.stdout.readline()
+    alive = read_cpus()
+    child.communicate(b"\n")
+    ended = read_cpus()
+    assert alive.own_s - before.own_s > 0.15
+    assert ended.own_s - before.own_s > 0.15

@@ -1,6 +1,9 @@
+"""A file that a stranger wrote may be of any size and depth, and hold any number."""
+
 from __future__ import annotations
 
 import errno
+import gc
 import json
 import os
 import stat
@@ -10,8 +13,20 @@ from typing import Any
 import pytest
 
 from pipediag.errors import ExitStatus, PipediagError
-from pipediag.session.store import dump_session, load_session, save_session
-from tests.factories import make_session
+from pipediag.session import files, store
+from pipediag.session.files import parse_json, write_text
+from pipediag.session.loops import StepRow
+from pipediag.session.model import HostSample, Session
+from pipediag.session.store import (
+    MOST,
+    dump_session,
+    load_runs,
+    load_session,
+    save_session,
+    session_paths,
+    without_rows,
+)
+from tests.factories import make_host_samples, make_session, make_step_rows
 
 
 def _write(path: Path, **changes: Any) -> Path:
@@ -93,3 +108,224 @@ def test_numbers_that_json_lacks_are_written_as_null(tmp_path: Path) -> None:
     text = dump_session(make_session(wall_s=float("nan")))
 
     assert json.loads(text)["wall_s"] is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NaN",
+        "-Infinity",
+        "1e308",
+        "1e999",
+        "-1e400",
+        "9" * 30,
+        "9" * 10_000,
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        "[1",
+        "\x1b",
+    ],
+    ids=lambda text: text[:12],
+)
+def test_what_no_session_holds_is_refused_in_one_short_line(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "session.json"
+    file.write_text(f'{{"schema_version": "1", "wall_s": {text}}}', encoding="utf-8")
+
+    with pytest.raises(PipediagError) as refusal:
+        load_session(file)
+
+    assert "\n" not in str(refusal.value)
+    assert len(str(refusal.value)) < 300 + len(str(file))
+
+
+def test_the_largest_numbers_of_tensorflow_are_read() -> None:
+    largest = 2**63 - 1
+    assert parse_json(f"[{largest}, {-largest}, 1e18]".encode()) == [largest, -largest, 1e18]
+
+
+def test_half_a_character_becomes_its_spelling() -> None:
+    assert parse_json(rb'{"\ud800": ["a\udcffb", "\ud83d\ude00"]}') == {
+        r"\ud800": [r"a\udcffb", "\U0001f600"]
+    }
+
+
+def test_a_name_that_is_no_utf_8_can_be_written_and_read(tmp_path: Path) -> None:
+    name = os.fsdecode(b"tr\xffain.py")
+    text = dump_session(make_session(notes=[name]))
+
+    (tmp_path / "session.json").write_bytes(text.encode())
+    assert load_session(tmp_path).notes == [r"tr\udcffain.py"]
+
+
+def test_a_file_that_is_too_large_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_BYTES", 1 << 20)
+    (tmp_path / "session.json").write_bytes(b" " * (1 << 20) + b"{}")
+
+    with pytest.raises(PipediagError, match="larger than 1 MiB"):
+        load_session(tmp_path)
+
+
+def test_a_device_without_an_end_is_not_read_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_BYTES", 1 << 20)
+
+    with pytest.raises(PipediagError, match="larger than 1 MiB"):
+        load_session(Path("/dev/zero"))
+
+
+@pytest.mark.timeout(20)
+def test_nobody_waits_for_a_pipe_in_place_of_the_session(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "session.json")
+
+    with pytest.raises(PipediagError, match=r"cannot read the session .*it is not a file"):
+        load_session(tmp_path)
+
+
+def test_a_directory_in_place_of_the_session(tmp_path: Path) -> None:
+    (tmp_path / "session.json").mkdir()
+
+    with pytest.raises(PipediagError, match="cannot read the session"):
+        load_session(tmp_path)
+
+
+def test_a_name_that_is_too_long(tmp_path: Path) -> None:
+    with pytest.raises(PipediagError, match="cannot read the session"):
+        load_session(tmp_path / ("x" * 5_000))
+
+
+@pytest.mark.parametrize("version", ["9" * 5_000, "2.\x1b]0;title\x07\n::error::x"])
+def test_a_version_of_any_text_is_quoted_in_short(version: str, tmp_path: Path) -> None:
+    content = {**json.loads(dump_session(make_session())), "schema_version": version}
+    (tmp_path / "session.json").write_text(json.dumps(content), encoding="utf-8")
+
+    with pytest.raises(PipediagError) as refusal:
+        load_session(tmp_path)
+    assert "\n" not in str(refusal.value)
+    assert str(refusal.value).isprintable()
+
+
+def with_session(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "session.json").write_text("{}", encoding="utf-8")
+    return folder
+
+
+def test_a_file_and_a_directory_with_a_session_stand_for_themselves(tmp_path: Path) -> None:
+    folder = with_session(tmp_path / "run")
+    with_session(folder / "inner")
+    assert session_paths(folder) == [folder]
+    assert session_paths(folder / "session.json") == [folder / "session.json"]
+
+
+def test_a_directory_of_runs_stands_for_each_in_their_order(tmp_path: Path) -> None:
+    for name in ("run-10", "run-2", "run-1"):
+        with_session(tmp_path / name)
+    (tmp_path / "notes").mkdir()
+    assert [path.name for path in session_paths(tmp_path)] == ["run-1", "run-2", "run-10"]
+
+
+def test_a_directory_without_any_is_told_by_whoever_reads_it(tmp_path: Path) -> None:
+    assert session_paths(tmp_path) == [tmp_path]
+    assert session_paths(tmp_path / "absent") == [tmp_path / "absent"]
+
+
+def test_there_is_an_end_to_them(tmp_path: Path) -> None:
+    for at in range(MOST + 5):
+        with_session(tmp_path / f"run-{at}")
+    assert len(session_paths(tmp_path)) == MOST
+
+
+def test_of_a_hundred_long_runs_the_rows_of_one_are_held_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = make_session(step_rows=make_step_rows() * 20, host_samples=make_host_samples() * 20)
+    for at in range(MOST):
+        (tmp_path / f"run-{at}").mkdir()
+        save_session(long, tmp_path / f"run-{at}")
+    del long
+
+    def alive() -> int:
+        return sum(isinstance(one, StepRow | HostSample) for one in gc.get_objects())
+
+    held: list[int] = []
+
+    def load(path: Path, tell: object = None) -> Session:
+        held.append(alive())
+        return load_session(path)
+
+    monkeypatch.setattr(store, "load_session", load)
+    # Rows that other tests left in circles would go while these are held.
+    gc.collect()
+    before = alive()
+    runs = load_runs([tmp_path])
+    assert len(runs) == len(held) == MOST
+    assert max(held) == alive() == before
+
+
+def test_all_else_of_a_run_is_there() -> None:
+    session = make_session()
+    assert without_rows(session) == session.model_copy(update={"step_rows": [], "host_samples": []})
+    assert session.step_rows
+
+
+def test_a_session_that_is_named_twice_is_one_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("run-1", "run-2"):
+        (tmp_path / name).mkdir()
+        save_session(make_session(), tmp_path / name)
+    (tmp_path / "linked").symlink_to(tmp_path / "run-1")
+    monkeypatch.chdir(tmp_path)
+    said: list[str] = []
+    first, second = Path("run-1"), Path("run-2")
+    again = [first / "session.json", tmp_path / "linked", tmp_path]
+
+    assert [path for path, _ in load_runs([first, second, *again], tell=said.append)] == [
+        first,
+        second,
+    ]
+    assert said == ["pipediag: 5 of the 7 sessions are named twice, and are taken once."]
+
+
+def test_makes_the_directory_and_writes_utf_8_without_translating_line_ends(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "new" / "deep" / "report.html"
+
+    write_text(path, "größe\n")
+
+    assert path.read_bytes() == "größe\n".encode()
+    assert stat.S_IMODE(path.stat().st_mode) & 0o044 == 0o044 & ~os.umask(os.umask(0o022))
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_litter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("old")
+
+    def full(self: Path, mode: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "chmod", full)
+    with pytest.raises(PipediagError, match=r"report\.html.*No space left.*Free some space"):
+        write_text(path, "new")
+
+    assert [item.name for item in tmp_path.iterdir()] == ["report.html"]
+    assert path.read_text() == "old"
+
+
+def test_a_file_where_a_directory_should_be(tmp_path: Path) -> None:
+    (tmp_path / "reports").write_text("")
+
+    with pytest.raises(PipediagError, match=r"Could not write .*steps\.csv.*-o"):
+        write_text(tmp_path / "reports" / "steps.csv", "x")
+
+
+def test_a_directory_of_that_name(tmp_path: Path) -> None:
+    (tmp_path / "report.html").mkdir()
+
+    with pytest.raises(PipediagError, match="directory of that name"):
+        write_text(tmp_path / "report.html", "x")
+    assert [item.name for item in tmp_path.iterdir()] == ["report.html"]

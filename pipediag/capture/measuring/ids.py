@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from pipediag.capture.runtime import LookedUp, Passage
-from pipediag.session.recorded_tables import RecordedIds
+from pipediag.session.recorded_loops import RecordedIds
 
 _EXAMPLES = 5
 _TOP_SHARE = 0.01

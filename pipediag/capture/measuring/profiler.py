@@ -10,7 +10,7 @@ from pipediag.capture.callsites import call_site
 from pipediag.capture.guard import Guard
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.signals import let_pass
-from pipediag.session.recording import RecordedProfilerConflict
+from pipediag.session.recording import ProfilerConflict
 from pipediag.trace import START_UP, STEP_MARKER
 
 
@@ -66,7 +66,7 @@ class Profiler:
         if any(conflict.consequence == consequence for conflict in conflicts):
             return
         conflicts.append(
-            RecordedProfilerConflict(
+            ProfilerConflict(
                 what="the script started TensorFlow's profiler itself",
                 file=site.file if site else None,
                 line=site.line if site else None,

@@ -19,7 +19,7 @@ from typing import Any
 
 from pipediag.capture.callsites import FRAMEWORKS, is_users, line_of, name_of, package_of
 from pipediag.capture.guard import Guard
-from pipediag.session.recorded_windows import RecordedPythonCalls, RecordedStacks, StackLine
+from pipediag.session.recording import RecordedPythonCalls, RecordedStacks, StackLine
 
 
 class CallbackClock:

@@ -25,7 +25,7 @@ from pipediag.capture.runtime import (
     Vocabulary,
 )
 from pipediag.capture.signals import let_pass
-from pipediag.session.recorded_tables import RecordedVariable
+from pipediag.session.recorded_loops import RecordedVariable
 from pipediag.tensorflow_names import LOOKUP
 
 _Told = TypeVar("_Told")

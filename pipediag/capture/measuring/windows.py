@@ -15,8 +15,7 @@ from pipediag.capture.recorder import Description, Recorder, StepJournal
 from pipediag.capture.runtime import IteratorModel
 from pipediag.capture.timeline import Timeline
 from pipediag.session.messages import FromChild
-from pipediag.session.recorded_model import ModelNode, ModelSnapshot
-from pipediag.session.recorded_windows import RecordedBlock, RecordedWindow
+from pipediag.session.recording import ModelNode, ModelSnapshot, RecordedBlock, RecordedWindow
 from pipediag.vocabulary import WindowKind
 
 

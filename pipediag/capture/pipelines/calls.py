@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pipediag.capture.callsites import AUTOGRAPH_FILE, CallSite, call_site, frames, is_users
-from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recording import RecordedOperation
 from pipediag.vocabulary import Scalar
 
 

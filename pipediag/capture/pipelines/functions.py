@@ -14,7 +14,7 @@ from types import CodeType, MappingProxyType, ModuleType
 from typing import Any
 
 from pipediag.capture.callsites import is_users, source_location, unwrap
-from pipediag.session.recorded_operations import RecordedFunction
+from pipediag.session.recording import RecordedFunction
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
 _NAMES = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"})

@@ -50,7 +50,7 @@ from pipediag.capture.pipelines.functions import describe_function, users_side_e
 from pipediag.capture.process import EachThread
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.signals import let_pass
-from pipediag.session.recorded_operations import NAME_BEGINS, RecordedOperation
+from pipediag.session.recording import NAME_BEGINS, RecordedOperation
 
 _TENSORFLOWS = "tensorflow/python/data/experimental/ops/"
 _MODULES = frozenset(

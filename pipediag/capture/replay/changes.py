@@ -27,7 +27,7 @@ from pipediag.session.edits import (
     SetParameters,
     SkipCallback,
 )
-from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recording import RecordedOperation
 from pipediag.vocabulary import Scalar
 
 

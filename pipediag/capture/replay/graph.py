@@ -17,7 +17,7 @@ from pipediag.capture.pipelines.calls import MARK, Call, call_of, keep, replayin
 from pipediag.capture.replay.inserting import inserted
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
 from pipediag.session.edits import Insert, Remove, SetParameters, unknown_change
-from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recording import RecordedOperation
 from pipediag.vocabulary import Scalar
 
 

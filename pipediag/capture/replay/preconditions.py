@@ -18,7 +18,7 @@ from pipediag.capture.pipelines.calls import MOST_FILES, Call, uncompressed_byte
 from pipediag.capture.replay.elements import first_elements
 from pipediag.capture.replay.graph import Graph, Node
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
-from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recording import RecordedOperation
 from pipediag.tensorflow_names import DRAWING_KINDS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recording import RecordedOperation
 
 
 class NotReplayableError(Exception):

@@ -15,7 +15,7 @@ from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.in_graph import InGraphLoops
 from pipediag.capture.watching.updates import UpdateWatch
-from pipediag.session.recording import RecordedOtherUse
+from pipediag.session.recording import OtherUse
 
 SESSION_RUN = "Session.run of TensorFlow 1"
 STEP_WITHOUT_DATASET = "a training tf.function that is not fed by a tf.data iterator"
@@ -24,7 +24,7 @@ STEP_WITHOUT_DATASET = "a training tf.function that is not fed by a tf.data iter
 class OtherUses:
     """Counts them by the line that they come from."""
 
-    def __init__(self, uses: list[RecordedOtherUse]) -> None:
+    def __init__(self, uses: list[OtherUse]) -> None:
         self._uses = uses
 
     def note(self, what: str) -> None:
@@ -35,7 +35,7 @@ class OtherUses:
             if (use.what, use.file, use.line) == (what, file, line):
                 use.count += 1
                 return
-        self._uses.append(RecordedOtherUse(what, file, line, 1))
+        self._uses.append(OtherUse(what, file, line, 1))
 
 
 @dataclass(frozen=True)

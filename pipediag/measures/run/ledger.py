@@ -41,8 +41,7 @@ from pipediag.session.ledger import MAKING, PAUSE, Run, RunPart
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.recorded_operations import RecordedOperation
-from pipediag.session.recording import Recording
+from pipediag.session.recording import RecordedOperation, Recording
 from pipediag.session.timeline import Span, Timeline
 from pipediag.tensorflow_names import CACHES, READERS
 from pipediag.vocabulary import CUT_SHORT, RUN_PARTS, ScriptOutcome

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 
 from pipediag.facts.pipeline import bottleneck, filled_shuffles
 from pipediag.measures.pipeline import slowest
-from pipediag.session.host import Host, hot_line
-from pipediag.session.loops import Loop, NestedCall
-from pipediag.session.model import Session
+from pipediag.session.loops import Loop, NestedCall, Share
+from pipediag.session.model import Host, Session, hot_line
 from pipediag.session.pipeline import Operation, Pipeline
-from pipediag.session.steps import Share
 from pipediag.tensorflow_names import PYTHON_ADAPTERS
 from pipediag.vocabulary import StepClass
 

@@ -62,8 +62,8 @@ from pipediag.measures.verdict.sentences import (
 )
 from pipediag.session.findings import Verdict
 from pipediag.session.ledger import Run
+from pipediag.session.loops import Share
 from pipediag.session.model import Session
-from pipediag.session.steps import Share
 from pipediag.vocabulary import Bottleneck, Group, StepClass, VerdictSeverity
 
 OVERHEAD_MODERATE_PERCENT = 3.0

@@ -10,10 +10,8 @@ from pipediag.facts.machine import missed_cores
 from pipediag.facts.names import length, place
 from pipediag.facts.run import EXPLAINED_PERCENT, steps_percent
 from pipediag.measures.verdict.sentences import elsewhere
-from pipediag.session.host import Host
-from pipediag.session.loops import Loop
-from pipediag.session.model import Session
-from pipediag.session.steps import InputWait, Perturbation
+from pipediag.session.loops import InputWait, Loop, Perturbation
+from pipediag.session.model import Host, Session
 from pipediag.vocabulary import Bottleneck, Confidence, Contention
 
 ENOUGH_STEPS = 20

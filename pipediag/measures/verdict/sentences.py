@@ -11,10 +11,8 @@ from pipediag.facts.script import cut_short, ending
 from pipediag.facts.step import GROUPS
 from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
 from pipediag.session.ledger import Run, RunPart
-from pipediag.session.loops import Loop, LoopTime
-from pipediag.session.model import Session
-from pipediag.session.run import OtherProcesses, Script
-from pipediag.session.steps import Share
+from pipediag.session.loops import Loop, LoopTime, Share
+from pipediag.session.model import OtherProcesses, Script, Session
 from pipediag.tensorflow_versions import is_too_old, too_old_sentence
 from pipediag.vocabulary import Bottleneck, Group, RunPartName, StepClass
 

@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from pipediag.reporters.words.run_parts import Part
 from pipediag.session.ledger import Run
+from pipediag.session.loops import Share
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
-from pipediag.session.steps import Share
 from pipediag.vocabulary import RunPartName, StepClass
 
 MAX_BUCKETS = 500

@@ -13,9 +13,8 @@ from markupsafe import Markup, escape
 from pipediag.encoding.text import applicable
 from pipediag.facts.order import SourcePlace
 from pipediag.reporters.words.first_advice import FirstAdvice
-from pipediag.session.findings import Finding
+from pipediag.session.findings import CallSpan, Finding, SourceExcerpt
 from pipediag.session.pipeline import Operation
-from pipediag.session.source import CallSpan, SourceExcerpt
 
 MOST_LINES = 40
 """Of one patch; the file that is offered has all of them."""

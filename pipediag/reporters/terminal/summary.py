@@ -44,8 +44,7 @@ from pipediag.reporters.words.quantities import (
 from pipediag.reporters.words.source_names import SourceNames
 from pipediag.reporters.words.step_words import free_input, loop_time, step_time
 from pipediag.reporters.words.ways_on import ways_on
-from pipediag.session.embedding_cost import EmbeddingCost
-from pipediag.session.embeddings import Embedding
+from pipediag.session.embeddings import Embedding, EmbeddingCost
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import BY_ITSELF

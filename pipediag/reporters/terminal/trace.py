@@ -17,9 +17,8 @@ from pipediag.reporters.words import findings, labels
 from pipediag.reporters.words.device_summary import compute_percent, summary
 from pipediag.reporters.words.idle_time import idle_parts, main_part
 from pipediag.reporters.words.quantities import bind_units, counted, duration, percent
-from pipediag.session.devices import DeviceActivity
+from pipediag.session.devices import DeviceActivity, TraceHost, TraceReport, TraceSteps
 from pipediag.session.findings import Finding
-from pipediag.session.trace_report import TraceHost, TraceReport, TraceSteps
 
 _FINDING_STYLE = {"error": "red", "warn": "yellow", "info": "cyan"}
 _FORMAT = {"xplane": "XPlane", "kineto": "Kineto"}

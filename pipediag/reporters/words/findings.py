@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from pipediag.facts.order import to_act_on
 from pipediag.reporters.words.quantities import speedup
+from pipediag.session.devices import TraceReport
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.trace_report import TraceReport
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipediag.session.loops import Loop
-from pipediag.session.run import Script
-from pipediag.session.steps import InputWait
+from pipediag.session.loops import InputWait, Loop
+from pipediag.session.model import Script
 from pipediag.vocabulary import (
     Bottleneck,
     CopyDirection,

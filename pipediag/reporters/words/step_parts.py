@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipediag.reporters.words.quantities import measured, milliseconds
-from pipediag.session.embedding_cost import EmbeddingCost, PartName
+from pipediag.session.embeddings import EmbeddingCost, PartName
 from pipediag.session.model import Session
 from pipediag.vocabulary import StepPart
 

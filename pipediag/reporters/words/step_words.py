@@ -10,9 +10,8 @@ from pipediag.facts.step import most_of_free_input
 from pipediag.measures.verdict.sentences import elsewhere
 from pipediag.reporters.words.labels import STEP_CLASS, in_sentence
 from pipediag.reporters.words.quantities import milliseconds, percent, speedup
-from pipediag.session.loops import Loop
+from pipediag.session.loops import Loop, Steps
 from pipediag.session.model import Session
-from pipediag.session.steps import Steps
 
 
 def step_time(steps: Steps) -> str:

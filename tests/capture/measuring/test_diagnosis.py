@@ -13,7 +13,7 @@ from pipediag.capture.measuring import diagnosis as module
 from pipediag.capture.measuring.diagnosis import Diagnosis, Phase
 from pipediag.capture.measuring.sampling import PythonClock
 from pipediag.session.messages import LoopMeasured, WindowBegun
-from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recording import RecordedOperation
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
 from tests.capture.measuring.test_sampling import make_registry
 from tests.capture.measuring.test_windows import model

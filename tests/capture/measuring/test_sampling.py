@@ -17,7 +17,7 @@ import pytest
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring import sampling as module
 from pipediag.capture.measuring.sampling import CallbackClock, PythonClock, StackSampler
-from pipediag.session.recorded_windows import RecordedStacks, StackLine
+from pipediag.session.recording import RecordedStacks, StackLine
 
 ENOUGH = 20
 LIMIT_S = 30

@@ -16,7 +16,7 @@ from pipediag.capture.measuring import diagnosis as module
 from pipediag.capture.measuring.diagnosis import Phase
 from pipediag.capture.runtime import LookedUp, Passage, UnreadableStepError
 from pipediag.capture.watching.conductor import ScriptsOwnError, look_at_next
-from pipediag.session.recorded_tables import RecordedSoftmax, RecordedTableUse, RecordedVariable
+from pipediag.session.recorded_loops import RecordedSoftmax, RecordedTableUse, RecordedVariable
 from tests.capture.instruments import FakeSampler
 from tests.capture.measuring.test_diagnosis import Measured
 from tests.recordings import make_recorded_function, make_recorded_operation

@@ -11,7 +11,7 @@ from pipediag.capture.measuring.windows import OpenWindow, Stock
 from pipediag.capture.recorder import Recorder, open_journal
 from pipediag.capture.runtime import IteratorModel
 from pipediag.session.reading import read_journal
-from pipediag.session.recorded_model import ModelNode
+from pipediag.session.recording import ModelNode
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from pipediag.capture.pipelines.calls import (
     remember,
     uncompressed_bytes,
 )
-from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recording import RecordedOperation
 
 
 class Dataset:

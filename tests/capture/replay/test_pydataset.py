@@ -12,7 +12,7 @@ from pipediag.capture.replay import replacing
 from pipediag.capture.replay.graph import Node
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.replay.replacing import _indices, _made_ahead, adapter_of, read_by_workers
-from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recording import RecordedOperation
 
 OPERATION = RecordedOperation(id="op1", kind="from_generator", name="op1", file=None, line=None)
 KERAS = {"__module__": "keras.src.trainers.data_adapters.py_dataset_adapter"}

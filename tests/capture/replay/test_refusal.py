@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pipediag.capture.replay.refusal import at_start, first_line, said
-from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recording import RecordedOperation
 
 
 def test_operations_are_named_by_kind_and_line() -> None:

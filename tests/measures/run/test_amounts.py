@@ -12,8 +12,7 @@ from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.ledger import Run
 from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
-from pipediag.session.recorded_windows import RecordedWindow
-from pipediag.session.recording import RecordedEnvironment
+from pipediag.session.recording import RecordedEnvironment, RecordedWindow
 from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import SpanKind
 from tests.measures.run.runs import own_loop, recording_of

@@ -17,8 +17,7 @@ from pipediag.measures.run.ledger import WHAT, RunBounds, epochs_taken, measure_
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.ledger import PAUSE, Run
 from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
-from pipediag.session.recorded_operations import RecordedOperation
-from pipediag.session.recorded_windows import RecordedBlock
+from pipediag.session.recording import RecordedBlock, RecordedOperation
 from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import LoopRole, RunPartName, ScriptOutcome, SpanKind
 from tests.factories import make_session

@@ -8,10 +8,9 @@ import pytest
 
 from pipediag.facts.order import concluded
 from pipediag.reporters.html.page import render
-from pipediag.session.host import HotLine
+from pipediag.session.findings import CallSpan, SourceExcerpt
 from pipediag.session.ledger import RunGain
-from pipediag.session.model import Session
-from pipediag.session.source import CallSpan, SourceExcerpt
+from pipediag.session.model import HotLine, Session
 from pipediag.session.trials import Trial
 from tests import factories, records
 from tests.reporters import trial_sessions

@@ -19,8 +19,7 @@ from pipediag.reporters.html.source_lines import (
 )
 from pipediag.reporters.words.first_advice import FirstAdvice
 from pipediag.session.edits import Edit, Insert
-from pipediag.session.patches import LeftOut, Patch
-from pipediag.session.source import CallSpan, SourceExcerpt
+from pipediag.session.findings import CallSpan, LeftOut, Patch, SourceExcerpt
 from tests.factories import make_finding, make_session
 from tests.records import make_operation
 from tests.reporters.html.pages import Page

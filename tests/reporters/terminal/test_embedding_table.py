@@ -7,8 +7,7 @@ from pipediag.reporters.terminal.summary import (
     embedding_table,
 )
 from pipediag.reporters.words.quantities import percent
-from pipediag.session.embedding_cost import FusedParts, PartName
-from pipediag.session.embeddings import Embedding
+from pipediag.session.embeddings import Embedding, FusedParts, PartName
 from tests.factories import make_embedding, make_embedding_cost
 from tests.rules.ids import make_ids
 

@@ -6,8 +6,8 @@ import pytest
 
 from pipediag.facts.names import default_directory
 from pipediag.reporters.terminal.next_command import NextCommand, next_command
-from pipediag.session.patches import Patch
-from pipediag.session.run import Script
+from pipediag.session.findings import Patch
+from pipediag.session.model import Script
 from tests import factories, records
 from tests.reporters import sessions, trial_sessions
 from tests.trials.bench import make_edit

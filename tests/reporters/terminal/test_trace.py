@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from pipediag.reporters.terminal.trace import render
-from pipediag.session.trace_report import TraceReport, UnreadFile
+from pipediag.session.devices import TraceReport, UnreadFile
 from tests import factories
 from tests.reporters import devices
 from tests.reporters.sessions import HOSTILE

@@ -3,8 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipediag.reporters.words.headline import headline, spent
+from pipediag.session.findings import LeftOut, Patch
 from pipediag.session.ledger import RunGain
-from pipediag.session.patches import LeftOut, Patch
 from pipediag.session.trials import Combined
 from tests import factories
 from tests.reporters import trial_sessions

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pipediag.reporters.words.phases import agreement, phases
+from pipediag.session.loops import Differential
 from pipediag.session.model import Session
-from pipediag.session.steps import Differential
 from pipediag.session.trials import PipelineAlone
 from tests import factories, records
 from tests.reporters import trial_sessions

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import get_args
 
 from pipediag.reporters.words import step_parts
-from pipediag.session.embedding_cost import EmbeddingCost, FusedParts, PartName
+from pipediag.session.embeddings import EmbeddingCost, FusedParts, PartName
 from pipediag.vocabulary import StepPart
 from tests.factories import make_compute_bound_session, make_embedding_cost, make_session
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pipediag.reporters.words.step_words import free_input, loop_time
+from pipediag.session.loops import Ceiling
 from pipediag.session.model import Session
-from pipediag.session.steps import Ceiling
 from tests.factories import make_loop, make_loop_time, make_session
 
 

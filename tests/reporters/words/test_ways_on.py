@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipediag.reporters.words.ways_on import ways_on
-from pipediag.session.run import Script
+from pipediag.session.model import Script
 from pipediag.session.trials import NO_BUDGET
 from tests import factories, records
 from tests.reporters import sessions, trial_sessions

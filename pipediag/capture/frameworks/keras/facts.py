@@ -16,7 +16,7 @@ from pipediag.capture.callsites import KERAS, is_pipediags, is_users, locals_of,
 from pipediag.capture.frameworks.keras.input_layers import input_layers, unsplit
 from pipediag.capture.frameworks.keras.made_at import compiled_at
 from pipediag.capture.runtime import TrainersPhase
-from pipediag.session.recorded_keras import RecordedCallback, RecordedKeras
+from pipediag.session.recorded_loops import Callback, KerasUse
 from pipediag.vocabulary import LoopRole, Scalar
 
 _ARGUMENTS = (
@@ -109,7 +109,7 @@ def fed_model(frames: Iterable[FrameType]) -> Any:
     return None
 
 
-def describe_fit(frame: FrameType) -> RecordedKeras:
+def describe_fit(frame: FrameType) -> KerasUse:
     """The model and the arguments of a running `fit`."""
     values = locals_of(frame)
     model = values["self"]
@@ -120,7 +120,7 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
     dataset = getattr(adapter, "py_dataset", None)
     prepared = input_layers(model)
     compile_file, compile_line = compiled_at(model)
-    return RecordedKeras(
+    return KerasUse(
         model=type(model).__name__,
         optimizer=_class_name(getattr(model, "optimizer", None)),
         loss=_loss_name(getattr(model, "loss", None)),
@@ -234,7 +234,7 @@ def _listed(callbacks: Any) -> list[Any]:
     return list(listed) if isinstance(listed, list | tuple) else [listed]
 
 
-def describe_callback(callback: Any) -> RecordedCallback:
+def describe_callback(callback: Any) -> Callback:
     """Its class, where that is defined, and what it does at batches; at the first of these hooks
     where there is one."""
     own = type(callback)
@@ -247,7 +247,7 @@ def describe_callback(callback: Any) -> RecordedCallback:
         if code is not None:
             file, line = code.co_filename, code.co_firstlineno
             break
-    return RecordedCallback(name=own.__name__, file=file, line=line, batch_hooks=hooks)
+    return Callback(name=own.__name__, file=file, line=line, batch_hooks=hooks)
 
 
 def _users_bases(own: type) -> list[type]:

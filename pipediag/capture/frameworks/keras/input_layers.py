@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from pipediag.capture.callsites import KERAS, package_of_module
-from pipediag.session.recorded_keras import RecordedInputLayer
+from pipediag.session.recorded_loops import InputLayer
 
 _KINDS = frozenset(
     "CategoryEncoding Discretization HashedCrossing Hashing IntegerLookup Normalization "
@@ -33,7 +33,7 @@ class Front:
     there as they are."""
 
 
-def input_layers(model: Any) -> list[RecordedInputLayer]:
+def input_layers(model: Any) -> list[InputLayer]:
     """The layers of such a kind that a model holds; those that can be taken off it say so."""
     graph = graph_of(model)
     front = front_of(graph) if graph is not None else Front((), ())
@@ -41,7 +41,7 @@ def input_layers(model: Any) -> list[RecordedInputLayer]:
     found = [layer for layer in _all_layers(model) if _prepares(layer)]
     parts = [part for layer in found for part in _parts_of(layer)]
     return [
-        RecordedInputLayer(
+        InputLayer(
             name=layer.name,
             kind=type(layer).__name__,
             behind_input=_is_among(layer, front.layers),

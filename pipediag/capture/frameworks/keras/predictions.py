@@ -12,7 +12,7 @@ from typing import Any
 
 from pipediag.capture.callsites import CallSite, call_site
 from pipediag.capture.timeline import Timeline
-from pipediag.session.predictions import Prediction
+from pipediag.session.recording import Prediction
 
 _SEEN = 5
 """Calls of one line before it is timed: what is called less often is not worth it."""

@@ -8,7 +8,7 @@ from typing import Any
 from pipediag.capture.callsites import KERAS, package_of_module
 from pipediag.capture.frameworks.keras.made_at import made_at
 from pipediag.capture.runtime import KnownTable, Vocabulary
-from pipediag.session.recorded_tables import RecordedVariable
+from pipediag.session.recorded_loops import RecordedVariable
 
 _EMBEDDING = "Embedding"
 

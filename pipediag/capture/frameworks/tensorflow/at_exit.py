@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.capture.process import frames_elsewhere
-from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recording import RecordedOperation
 
 IN_FLIGHT_LIMIT_S = 2.0
 """How long a Python function that a pipeline has called may take to return, before we go on."""

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from pipediag.capture.runtime import DatasetFacts, IteratorModel
-from pipediag.session.recorded_model import ModelNode
+from pipediag.session.recording import ModelNode
 from pipediag.vocabulary import Scalar
 
 # Reading this alias of `threading` makes TensorFlow warn the user.

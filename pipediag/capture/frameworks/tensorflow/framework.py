@@ -24,7 +24,7 @@ from pipediag.capture.measuring.sampling import PYTHON_CLOCK
 from pipediag.capture.recorder import version_of
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.capture.watching.watchers import SESSION_RUN, Watchers
-from pipediag.session.recording import RecordedDevice, RecordedEnvironment
+from pipediag.session.recording import Device, RecordedEnvironment
 from pipediag.tensorflow_versions import is_too_old
 
 
@@ -55,7 +55,7 @@ class TensorFlow:
         # Asking for devices would initialise a runtime that the script has not set up yet.
         if current._initialized:
             environment.devices = [
-                RecordedDevice(name=one.name, kind=one.device_type)
+                Device(name=one.name, kind=one.device_type)
                 for one in current.list_logical_devices()
             ]
             cpus = sum(device.kind == "CPU" for device in environment.devices)

@@ -14,7 +14,7 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.watching.in_graph import InGraphMeasure
 from pipediag.capture.watching.watchers import Watchers
-from pipediag.session.recorded_operations import NAME_BEGINS
+from pipediag.session.recording import NAME_BEGINS
 
 SCOPE = "pipediag_beside"
 """The name scope of all operations of ours, by which they are told from the script's."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipediag.capture.frameworks.keras.predictions import PredictTrials
-from pipediag.session.predictions import Prediction
+from pipediag.session.recording import Prediction
 
 ROWS = np.arange(6.0).reshape(3, 2)
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from pipediag.capture.frameworks.tensorflow.at_exit import remove_cut_caches
-from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recording import RecordedOperation
 
 FILES = ("kept_0.lockfile", "kept_0.data-00000-of-00001", "kept_0.data-00000-of-00001.tempstate12",
          "kept_0.index", "kept_notes.txt", "kept_0.lockfile_of_mine.txt ")  # fmt: skip

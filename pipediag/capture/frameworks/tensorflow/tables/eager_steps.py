@@ -32,7 +32,7 @@ from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
 )
 from pipediag.capture.frameworks.tensorflow.tables.traced_step import Step, TableInStep
 from pipediag.capture.runtime import UnreadableStepError
-from pipediag.session.recorded_tables import RecordedSoftmax
+from pipediag.session.recorded_loops import RecordedSoftmax
 
 _NO_VARIABLE = "No operation of TensorFlow that ran in the step has to do with a variable."
 _TOO_MANY = f"The step runs more than {MOST_OPERATIONS} operations one by one."

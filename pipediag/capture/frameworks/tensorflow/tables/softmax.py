@@ -15,7 +15,7 @@ from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
     in_gradients,
     of_all_devices,
 )
-from pipediag.session.recorded_tables import RecordedSoftmax
+from pipediag.session.recorded_loops import RecordedSoftmax
 from pipediag.vocabulary import SparseOrDense
 
 _LOSSES: dict[str, SparseOrDense] = {

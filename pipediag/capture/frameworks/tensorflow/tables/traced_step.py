@@ -44,7 +44,7 @@ from pipediag.capture.frameworks.tensorflow.tables.whole_tables import (
 )
 from pipediag.capture.pipelines.functions import constant_bytes
 from pipediag.capture.runtime import LookedUp, Passage, UnreadableStepError
-from pipediag.session.recorded_tables import RecordedSoftmax, RecordedTableUse, RecordedVariable
+from pipediag.session.recorded_loops import RecordedSoftmax, RecordedTableUse, RecordedVariable
 from pipediag.vocabulary import SparseOrDense, TablePart
 
 _Label = tuple[int, TablePart]

@@ -1,21 +1,104 @@
-"""Reads one process and its threads from /proc, cheaply enough to do so ten times a second.
+"""Counters of one process, its threads and the machine, read from /proc ten times a second.
 
 A reading costs one read for each thread, of a file kept open, and four for the process. What costs
-more (names of new threads apart) is read only when asked for: child processes, the switches of
-every thread, and the counters of the whole machine.
+more (names of new threads apart) is read only when asked for: child processes and the counters of
+the whole machine.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipediag.sensors import cgroup, procfs
-from pipediag.sensors.cpu_ticks import CpuTicks, ticks_of
-from pipediag.session.host_track import HostReading, ThreadSeen
+from pipediag.sensors import cgroup
+from pipediag.session.timeline import HostReading, ThreadSeen
+
+
+def child_pids(pid: int, proc: str) -> list[int]:
+    """Return the processes that a thread of `pid` has started and that are still there."""
+    tasks = f"{proc}/{pid}/task"
+    found: list[int] = []
+    with suppress(OSError):
+        for tid in os.listdir(tasks):  # noqa: PTH208  (half the cost of iterdir)
+            with suppress(OSError):
+                found += map(int, read_file(f"{tasks}/{tid}/children").split())
+    return found
+
+
+def stat_fields(stat: bytes) -> list[bytes]:
+    """Return the fields after the name, which may itself hold spaces and brackets."""
+    return stat[stat.rindex(b")") + 2 :].split()
+
+
+def number_after(text: bytes, key: bytes) -> int | None:
+    """Return the number that follows `key` in a file of named numbers."""
+    start = text.find(key)
+    if start < 0:
+        return None
+    return int(text[start + len(key) :].split(None, 1)[0])
+
+
+def _kib(text: bytes, key: bytes) -> int | None:
+    """Return the bytes of a number of KiB that follows `key`."""
+    number = number_after(text, key)
+    return None if number is None else number * 1024
+
+
+def read_file(path: str) -> bytes:
+    """Return a file's first 8 KiB, at half the cost of opening it as a stream.
+
+    Raises OSError, and ProcessLookupError where it is empty, as that of a dying process may be.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return read_open_file(fd)
+    finally:
+        os.close(fd)
+
+
+def read_open_file(fd: int) -> bytes:
+    """Return the first 8 KiB of a file that is kept open; raises as `read_file`."""
+    text = os.pread(fd, 8192, 0)
+    if not text:
+        raise ProcessLookupError("the file is empty")
+    return text
+
+
+_IDLE, _DISK = 3, 4
+_COUNTED = 8
+"""Columns of a CPU in /proc/stat: user, nice, system, idle, waiting for the disk, interrupts, soft
+interrupts, stolen by the hypervisor. Guests, behind them, are in the first two already."""
+
+
+@dataclass(frozen=True)
+class CpuTicks:
+    """Clock ticks since some time in the past, summed over the CPUs."""
+
+    whole: int
+    idle: int
+    """In which a CPU worked for no program and for no other virtual machine."""
+
+    @property
+    def busy(self) -> int:
+        return self.whole - self.idle
+
+
+def ticks_of(cpus: Collection[int], root: Path = Path("/")) -> CpuTicks | None:
+    """Return the ticks of these CPUs; None where the system does not show them."""
+    names = {f"cpu{number}".encode() for number in cpus}
+    try:
+        # A line for each CPU, so the file may be longer than what `read_file` gives.
+        lines = (root / "proc/stat").read_bytes().splitlines()
+    except OSError:
+        return None
+    each = [line.split()[1:] for line in lines if line.partition(b" ")[0] in names]
+    ticks = [[int(one) for one in cpu[:_COUNTED]] for cpu in each if len(cpu) > _DISK]
+    whole = sum(map(sum, ticks))
+    return CpuTicks(whole, sum(cpu[_IDLE] + cpu[_DISK] for cpu in ticks)) if whole else None
 
 
 class MachineCounters:
@@ -26,16 +109,14 @@ class MachineCounters:
         self._memory_limit = cgroup.memory_limit(root)
 
     def memory(self) -> tuple[int | None, int | None]:
-        """Bytes available to new allocations and bytes of page cache: the group's, if limited."""
+        """Return bytes available to new allocations and bytes of page cache.
+
+        Both are the control group's where that has a limit.
+        """
         available = cache = None
         with suppress(OSError):
-            text = procfs.read(str(self._root / "proc/meminfo"))
-            available, cache = (
-                procfs.field(text, b"MemAvailable:"),
-                procfs.field(text, b"\nCached:"),
-            )
-        available = None if available is None else available * 1024
-        cache = None if cache is None else cache * 1024
+            text = read_file(str(self._root / "proc/meminfo"))
+            available, cache = _kib(text, b"MemAvailable:"), _kib(text, b"\nCached:")
         use = None if self._memory_limit is None else cgroup.memory_use(self._root)
         if use is None or self._memory_limit is None:
             return available, cache
@@ -44,9 +125,9 @@ class MachineCounters:
         return (room if available is None else min(room, available)), group_cache
 
     def disk_wait_ticks(self) -> tuple[int | None, int | None]:
-        """Ticks in which a CPU waited for the disk, and ticks of all CPUs, idle ones included."""
+        """Return ticks in which a CPU waited for the disk, and ticks of all CPUs, idle ones too."""
         with suppress(OSError, ValueError, IndexError):
-            machine = procfs.read(str(self._root / "proc/stat")).split(b"\n", 1)[0]
+            machine = read_file(str(self._root / "proc/stat")).split(b"\n", 1)[0]
             ticks = [int(field) for field in machine.split()[1:9]]
             return ticks[4], sum(ticks)
         return None, None
@@ -92,7 +173,7 @@ class ProcessReader:
         self._precise = Path(f"{self._tasks}/{pid}/schedstat").exists()
 
     def read(self, thorough: bool) -> HostReading:
-        """One reading; a thorough one also has what changes slowly or costs more to read."""
+        """Take a reading; a thorough one also has what changes slowly or costs more to read."""
         at_ns = time.monotonic_ns()
         rss_bytes = self._rss_bytes()
         ran = self._read_threads()
@@ -126,7 +207,7 @@ class ProcessReader:
         self._alive = {}
 
     def _allowed_cpus(self) -> CpuTicks | None:
-        """What the CPUs did that the process may use."""
+        """Return the ticks of the CPUs that the process may use."""
         try:
             return ticks_of(os.sched_getaffinity(self.pid), self._root)
         except (AttributeError, OSError):
@@ -134,7 +215,7 @@ class ProcessReader:
 
     def _rss_bytes(self) -> int:
         try:
-            resident = int(procfs.read(f"{self._proc}/{self.pid}/statm").split()[1])
+            resident = int(read_file(f"{self._proc}/{self.pid}/statm").split()[1])
         except FileNotFoundError as error:
             raise ProcessLookupError(str(error)) from error
         if not resident:
@@ -142,7 +223,7 @@ class ProcessReader:
         return resident * _PAGE_BYTES
 
     def _read_threads(self) -> dict[int, int]:
-        """CPU time since the reading before, of each thread that ran."""
+        """Return the CPU time since the last reading, of each thread that ran."""
         try:
             alive = {int(name) for name in os.listdir(self._tasks)}  # noqa: PTH208  (half the cost)
         except FileNotFoundError as error:
@@ -164,7 +245,7 @@ class ProcessReader:
         thread = self._alive.get(tid) or self._meet(tid)
         if thread.readings < _NAME_READINGS:
             self._name(thread)
-        text = procfs.read(self._cpu_file(tid)) if thread.fd is None else procfs.reread(thread.fd)
+        text = read_file(self._cpu_file(tid)) if thread.fd is None else read_open_file(thread.fd)
         cpu_ns, switches = self._parse(text)
         spent, thread.cpu_ns = cpu_ns - thread.cpu_ns, cpu_ns
         self._switches += switches - thread.switches
@@ -172,7 +253,7 @@ class ProcessReader:
         return spent
 
     def _meet(self, tid: int) -> _Thread:
-        started = int(procfs.after_name(procfs.read(f"{self._tasks}/{tid}/stat"))[19])
+        started = int(stat_fields(read_file(f"{self._tasks}/{tid}/stat"))[19])
         fd = None
         if len(self._alive) < MAX_OPEN_FILES:
             with suppress(OSError):
@@ -183,7 +264,7 @@ class ProcessReader:
 
     def _name(self, thread: _Thread) -> None:
         tid = thread.seen.tid
-        name = procfs.read(f"{self._tasks}/{tid}/comm").decode(errors="replace").rstrip("\n")
+        name = read_file(f"{self._tasks}/{tid}/comm").decode(errors="replace").rstrip("\n")
         thread.readings += 1
         if name != thread.seen.name:
             thread.seen = ThreadSeen(tid, name, thread.seen.started_ticks)
@@ -198,19 +279,18 @@ class ProcessReader:
         return f"{self._tasks}/{tid}/{'schedstat' if self._precise else 'stat'}"
 
     def _parse(self, text: bytes) -> tuple[int, int]:
-        """CPU time in nanoseconds, and how often the thread was put on a CPU."""
+        """Return the CPU time in nanoseconds, and how often the thread was put on a CPU."""
         if self._precise:
             on_cpu, _, times = text.split()
             return int(on_cpu), int(times)
-        fields = procfs.after_name(text)
-        return (int(fields[11]) + int(fields[12])) * _TICK_NS, 0
+        return _cpu_ns(text), 0
 
     def _find_children(self) -> None:
-        """Adds processes that this one, or a child of it, has started."""
+        """Add processes that this one, or a child of it, has started."""
         generation = [self.pid]
         while generation:
             parent = generation.pop()
-            for child in procfs.children(parent, self._proc):
+            for child in child_pids(parent, self._proc):
                 if child not in self._children:
                     self._children[child] = 0
                 generation.append(child)
@@ -221,26 +301,30 @@ class ProcessReader:
                 self._children[child] = max(self._children[child], self._cpu_ns(child))
 
     def _cpu_ns(self, pid: int) -> int:
-        """CPU time of a process. Its own clock tells nanoseconds, where the system gives one."""
+        """Return the CPU time of a process, by its own clock where the system gives one."""
         if self._root == Path("/"):
             with suppress(OSError):
                 # The number by which Linux knows a process's CPU clock (clock_getcpuclockid).
                 return time.clock_gettime_ns((~pid << 3) | 2)
-        fields = procfs.after_name(procfs.read(f"{self._proc}/{pid}/stat"))
-        return (int(fields[11]) + int(fields[12])) * _TICK_NS
+        return _cpu_ns(read_file(f"{self._proc}/{pid}/stat"))
 
     def _read_bytes(self) -> int | None:
         with suppress(OSError):
-            return procfs.field(procfs.read(f"{self._proc}/{self.pid}/io"), b"read_bytes:")
+            return number_after(read_file(f"{self._proc}/{self.pid}/io"), b"read_bytes:")
         return None
 
     def _rss_peak_bytes(self) -> int | None:
         with suppress(OSError):
-            peak = procfs.field(procfs.read(f"{self._proc}/{self.pid}/status"), b"VmHWM:")
-            return None if peak is None else peak * 1024
+            return _kib(read_file(f"{self._proc}/{self.pid}/status"), b"VmHWM:")
         return None
 
 
 def _close(fd: int | None) -> None:
     if fd is not None:
         os.close(fd)
+
+
+def _cpu_ns(stat: bytes) -> int:
+    """Return the CPU time that a stat file has in clock ticks."""
+    fields = stat_fields(stat)
+    return (int(fields[11]) + int(fields[12])) * _TICK_NS

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.sensors import process_reader
-from pipediag.sensors.process_reader import ProcessReader
-from pipediag.session.host_track import ThreadSeen
+from pipediag.sensors import processes
+from pipediag.sensors.processes import CpuTicks, ProcessReader, ticks_of
+from pipediag.session.timeline import ThreadSeen
 from tests.fake_proc import add_cgroup_v2, add_machine, add_process, add_thread, write
 
 PID = 40
@@ -106,7 +106,7 @@ def test_clock_ticks_serve_where_the_kernel_keeps_no_nanoseconds(root: Path) -> 
 
 
 def test_more_threads_than_files_may_be_open(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_reader, "MAX_OPEN_FILES", 1)
+    monkeypatch.setattr(processes, "MAX_OPEN_FILES", 1)
     add_thread(root, PID, 41, "python", cpu_ns=5)
     reader = ProcessReader(PID, root)
     reader.read(thorough=False)
@@ -162,3 +162,26 @@ def test_a_process_that_vanished_is_gone(root: Path) -> None:
     shutil.rmtree(root / f"proc/{PID}")
     with pytest.raises(ProcessLookupError):
         reader.read(thorough=True)
+
+
+STAT = (
+    "cpu  9 9 9 9 9 9 9 9 9 9\n"
+    "cpu1 100 0 50 800 50 0 0 0 70 0\n"
+    "cpu10 900 0 0 100 0 0 0 0 0 0\n"
+    "cpu11 100 0 0 850 0 10 10 30 0 0\n"
+    "intr 1 2 3\n"
+)
+
+
+def test_the_cpus_that_are_asked_for_are_counted_and_their_guests_only_once(tmp_path: Path) -> None:
+    write(tmp_path, "proc/stat", STAT)
+    found = ticks_of({1, 11}, tmp_path)
+    assert found == CpuTicks(2000, 1700)
+    assert found.busy == 300
+
+
+@pytest.mark.parametrize("text", ["", "cpu 1 2 3 4 5 6 7 8\n", "cpu0 0 0 0 0 0 0 0 0\n"])
+def test_a_system_that_does_not_tell_is_not_known(tmp_path: Path, text: str) -> None:
+    write(tmp_path, "proc/stat", text)
+    assert ticks_of({0}, tmp_path) is None
+    assert ticks_of({0}, tmp_path / "nothing") is None
