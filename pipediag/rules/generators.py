@@ -145,20 +145,23 @@ SINGLE_ELEMENTS = Meta(
 _STACKED = 64
 
 
+def elements_edit_id(op: Operation) -> str | None:
+    """Return the id of the edit that stacks a generator's elements, if a step takes enough."""
+    if op.made_by_framework or op.inside_function_of is not None:
+        return None
+    few = op.elements is None or op.elements < ELEMENTS.value
+    return None if few else f"{SINGLE_ELEMENTS.id}:{op.id}"
+
+
 def check_single_elements(session: Session) -> list[Finding]:
     """Return a finding for each generator of many elements per step that the training waits for."""
-    generators = [
-        op
-        for op in operations(session, "from_generator")
-        if not op.made_by_framework and op.inside_function_of is None
-    ]
-    found = [_of_single_elements(session, op) for op in generators]
+    found = [_of_single_elements(session, op) for op in operations(session, "from_generator")]
     return [one for one in found if one is not None] or [SINGLE_ELEMENTS.finding("pass", "")]
 
 
 def _of_single_elements(session: Session, op: Operation) -> Finding | None:
-    weight = weigh(session, op)
-    if weight.status != "fail" or op.elements is None or op.elements < ELEMENTS.value:
+    weight, edit_id = weigh(session, op), elements_edit_id(op)
+    if weight.status != "fail" or edit_id is None:
         return None
     parameters: dict[str, Scalar] = {"elements": _STACKED}
     if op.element_bytes is None:
@@ -171,7 +174,7 @@ def _of_single_elements(session: Session, op: Operation) -> Finding | None:
         place=running_line(session, op),
         evidence={**weight.evidence, "elements_per_step": op.elements},
         edit=Edit(
-            id=f"{SINGLE_ELEMENTS.id}:{op.id}",
+            id=edit_id,
             label=f"{_STACKED} elements of the {place_name(op)} handed over at once",
             changes=(Replace(op.id, "in_chunks", parameters),),
             check="equal",

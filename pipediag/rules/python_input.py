@@ -27,6 +27,7 @@ from pipediag.facts.python_callables import (
     running_line,
     waits_first,
 )
+from pipediag.rules.generators import elements_edit_id
 from pipediag.rules.maps import ON_THREADS, WAITING_CALLS
 from pipediag.rules.reading import opened_at_once, opens_in_turn
 from pipediag.rules.relevance import weigh, weigh_input
@@ -151,6 +152,8 @@ def _side_by_side(op: Operation) -> Edit:
         id=f"{PYTHON_INPUT.id}:{op.id}",
         label=f"two copies of the {place_name(op)} side by side, on {WAITING_CALLS} threads",
         changes=(copies, _OWN_THREADS),
+        # Elements in stacks are a patch, which copies are not.
+        instead_of=elements_edit_id(op),
         caveat="Both copies read all of the data: it says what two halves would gain at most, and "
         "dividing the source is left to you.",
     )

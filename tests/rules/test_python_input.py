@@ -48,6 +48,15 @@ def test_two_copies_of_a_generator_are_tried_whatever_was_measured(
     assert finding.edit.changes == (copies, THREADS)
 
 
+def test_copies_are_tried_where_stacks_of_elements_gain_nothing() -> None:
+    of_rows, of_batches = of_generator(generator(elements=32.0)), of_generator(generator())
+
+    assert of_rows.edit is not None
+    assert of_rows.edit.instead_of == "generator-elements:rows"
+    assert of_batches.edit is not None
+    assert of_batches.edit.instead_of is None
+
+
 def test_what_was_measured_is_said_and_orders_the_advice() -> None:
     waits, _computes = of_generator(generator(**SLEEPS)), of_generator(generator(**COMPUTES))
 
