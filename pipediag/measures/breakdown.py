@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pipediag.measures.bootstrap import Floats, Measured, interval, resampled_means
 from pipediag.session.loops import Ceiling, LoopTime, Share
-from pipediag.trace.steps.splitting import StepSplit
+from pipediag.trace.steps import StepSplit
 from pipediag.vocabulary import StepClass
 
 CLASSES: tuple[StepClass, ...] = get_args(StepClass)

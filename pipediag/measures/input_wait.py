@@ -38,7 +38,7 @@ from pipediag.session.loops import InputWait, Perturbation
 from pipediag.session.model import Host
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
-from pipediag.trace.steps.splitting import StepSplit
+from pipediag.trace.steps import StepSplit
 from pipediag.vocabulary import Contention, InputMethod
 
 WARM_ROWS_PERCENT = 28.0

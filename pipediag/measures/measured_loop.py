@@ -48,7 +48,7 @@ from pipediag.session.pipeline import Pipeline
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Timeline
-from pipediag.trace.steps.splitting import StepSplit
+from pipediag.trace.steps import StepSplit
 from pipediag.trace.summary import TraceSummary, summarise
 from pipediag.vocabulary import Contention, StepClass
 

@@ -18,7 +18,7 @@ from itertools import combinations
 
 from pipediag.session.recording import NAME_BEGINS, ModelNode, ModelSnapshot, RecordedOperation
 from pipediag.tensorflow_names import DEVICE_PREFETCH, HOLDS_ELEMENTS
-from pipediag.trace.pipeline.iterators import IteratorActivity
+from pipediag.trace.pipeline import IteratorActivity
 from pipediag.trace.summary import TraceSummary
 
 _INSTANCE = re.compile(r"\[\d+\]")

@@ -27,13 +27,10 @@ from pipediag.session.devices import (
     UnreadFile,
 )
 from pipediag.session.pipeline import Pipeline
-from pipediag.trace.device.copies import Copies
-from pipediag.trace.device.gap_histogram import LengthBucket
-from pipediag.trace.device.kernels import Kernel
-from pipediag.trace.device.traces import DeviceTrace
+from pipediag.trace.devices import Copies, DeviceTrace, Kernel, LengthBucket
 from pipediag.trace.events import Indices
 from pipediag.trace.hosts import HostSummary
-from pipediag.trace.steps.splitting import StepSplit
+from pipediag.trace.steps import StepSplit
 from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import GAP_CAUSES, GapCause
 

@@ -19,13 +19,12 @@ from pipediag.reporters.perfetto import TraceWriter, arguments_of, encoded
 from pipediag.reporters.words import labels
 from pipediag.session.files import replacing
 from pipediag.session.findings import Finding
-from pipediag.trace.device.launches import CORRELATION
-from pipediag.trace.device.streams import stream_lines
-from pipediag.trace.device.traces import DeviceTrace
+from pipediag.trace.device_events import CORRELATION, stream_lines
+from pipediag.trace.devices import DeviceTrace
 from pipediag.trace.events import HOST_PLANE, Indices, Line, Times, TraceEvents
 from pipediag.trace.files import read_profile
 from pipediag.trace.intervals import covered
-from pipediag.trace.steps.splitting import StepSplit
+from pipediag.trace.steps import StepSplit
 from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import GAP_CAUSES
 

@@ -1,11 +1,12 @@
-"""A profile as columns of events, whatever kind of file it came from.
+"""Columns of a profile's events, for every format.
 
 Times are nanoseconds (int64) on one clock for the whole profile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,11 +15,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-SINCE_1970_NS = 10**18
-"""No time that counts from a profile's or a machine's start is as large, and none since 2001 that
-counts from 1970 is smaller."""
+from pipediag.trace.intervals import Intervals, normalise, rows
 
-_FIRST_LOOK = 1 << 12
+SINCE_1970_NS = 10**18
+"""Larger times count from 1970, smaller ones from a profile's or a machine's start."""
+
+_FIRST_EVENTS = 1 << 12
 """Events in which most lines show all their names."""
 
 HOST_PLANE = "/host:CPU"
@@ -31,21 +33,21 @@ Indices = NDArray[np.intp]
 
 
 class Statistics(Protocol):
-    """What the events of one line say beside their names and times."""
+    """Statistics of the events of one line."""
 
     def of(self, index: int) -> dict[str, StatValue]:
-        """All statistics of one event."""
+        """Return all statistics of one event."""
         ...
 
     def integers(self, name: str, indices: Indices) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """One statistic of many events: its value, and whether the event has it as an integer.
+        """Return one statistic of many events, and which events have it as an integer.
 
         The value is 0 where the event does not have it. Unsigned values above 2**63 wrap.
         """
         ...
 
     def texts(self, name: str, indices: Indices) -> tuple[list[str], Indices]:
-        """One statistic of many events: the different texts, and the place of each event's.
+        """Return the different texts of one statistic, and the place of each event's.
 
         An event that does not have it, or has it as something else, has the empty text.
         """
@@ -54,19 +56,19 @@ class Statistics(Protocol):
 
 @dataclass(frozen=True)
 class CompiledWork:
-    """What XLA made one instruction of, as operations of the graph: `scope/name:Type`."""
+    """Operations of the graph, as `scope/name:Type`, of which XLA made one instruction."""
 
     ends_in: frozenset[str]
-    """Those whose results it gives; of what XLA put in between, those beside it."""
+    """Those whose results it gives; for what XLA put in between, those beside it."""
     holds: frozenset[str]
     """All that were fused into it, and these."""
 
 
 class Program(Protocol):
-    """What XLA compiled."""
+    """A program that XLA compiled."""
 
     def work(self, instruction: str) -> CompiledWork | None:
-        """What the instruction of that name does; None where that is not known."""
+        """Return what the instruction of that name does; None where that is not known."""
         ...
 
 
@@ -83,9 +85,6 @@ class Line:
     """For each event, the place of its name in the plane's `names`."""
     statistics: Statistics = field(repr=False)
     plane: Plane = field(repr=False)
-    _found: dict[tuple[str, tuple[int, ...]], NDArray[np.int64]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -100,46 +99,78 @@ class Line:
     def first_events(self) -> dict[int, int]:
         """The first event of every name that occurs on this line, by the name's place."""
         first = np.full(len(self.plane.names), -1)
-        looked_at = min(_FIRST_LOOK, len(self))
+        count = min(_FIRST_EVENTS, len(self))
         while True:
             # Written from the last event to the first, so that the first one's index stays.
-            first[self.name_ids[:looked_at][::-1]] = np.arange(looked_at - 1, -1, -1)
+            first[self.name_ids[:count][::-1]] = np.arange(count - 1, -1, -1)
             found = np.flatnonzero(first >= 0)
             if len(found) == len(self.used_names):
                 return dict(zip(found.tolist(), first[found].tolist(), strict=True))
-            looked_at = min(looked_at * 8, len(self))
+            count = min(count * 8, len(self))
+
+    @cached_property
+    def executor_work(self) -> tuple[Indices, NDArray[np.int64]]:
+        """Events in which the thread executed graph functions, and the run of each, by step id."""
+        indices = self.starting("ExecutorState::Process", "ExecutorDoneCallback")
+        return indices, self.integers("id", indices)
 
     def event_name(self, index: int) -> str:
         return self.plane.names[int(self.name_ids[index])]
 
     def stats(self, index: int) -> dict[str, StatValue]:
-        """The event's statistics; those that all events of its name share where it has none."""
+        """Return the event's statistics; its own come before those of its name."""
         return self.statistics.of(index)
 
-    def stat(self, index: int, name: str) -> StatValue | None:
-        """One statistic of the event."""
-        return self.statistics.of(index).get(name)
-
     def integers(self, name: str, indices: Indices) -> NDArray[np.int64]:
-        """One statistic of many events; 0 where an event does not have it."""
+        """Return one statistic of many events; 0 where an event does not have it."""
         return self.statistics.integers(name, indices)[0]
 
-    def integers_of(
-        self, stat: str, name_ids: tuple[int, ...]
-    ) -> tuple[Indices, NDArray[np.int64]]:
-        """Indices of all events with these names, and one statistic of each, read once."""
-        key = stat, name_ids
-        indices = np.flatnonzero(self.named(name_ids))
-        if key not in self._found:
-            self._found[key] = self.integers(stat, indices)
-        return indices, self._found[key]
+    def step_ids(self, indices: Indices) -> NDArray[np.int64]:
+        """Return the runs of graph functions to which these events belong; 0 for none."""
+        return self.integers("id", indices)
 
     def named(self, keep: Iterable[int]) -> NDArray[np.bool_]:
-        """Which events have one of these names, given by their places."""
+        """Tell which events have one of these names, given by their places."""
         wanted = np.zeros(len(self.plane.names), np.bool_)
         wanted[list(keep)] = True
         chosen: NDArray[np.bool_] = wanted[self.name_ids]
         return chosen
+
+    def names_like(self, pattern: re.Pattern[str]) -> list[int]:
+        """Return places of the names that the pattern matches from their start."""
+        return [key for key, name in self.used_names.items() if pattern.match(name)]
+
+    def names_with(self, stat: str) -> list[int]:
+        """Return places of the names whose first event has the statistic.
+
+        Events of one name are written by one place in the code, with the same statistics.
+        """
+        return [key for key, first in self.first_events.items() if stat in self.stats(first)]
+
+    def having(self, keep: Collection[int]) -> Indices:
+        """Return the events that have one of these names, given by their places."""
+        return np.flatnonzero(self.named(keep)) if keep else np.empty(0, np.intp)
+
+    def starting(self, *prefixes: str) -> Indices:
+        """Return the events whose name starts with one of the prefixes."""
+        names = self.used_names.items()
+        return self.having([key for key, name in names if name.startswith(prefixes)])
+
+    def matching(self, pattern: re.Pattern[str]) -> Indices:
+        """Return the events whose name the pattern matches from its start."""
+        return self.having(self.names_like(pattern))
+
+    def spans(self, indices: Indices) -> NDArray[np.int64]:
+        """Return starts and ends of these events, shape (events, 2)."""
+        return rows(self.start_ns[indices], self.end_ns[indices])
+
+    def during(self, indices: Indices) -> Intervals:
+        """Return when the line was in one of these events."""
+        return normalise(self.start_ns[indices], self.end_ns[indices])
+
+    def during_like(self, pattern: re.Pattern[str]) -> Intervals:
+        """Return when the line was in an event whose name the pattern matches from its start."""
+        return self.during(self.matching(pattern))
 
 
 @dataclass(frozen=True)
@@ -150,10 +181,10 @@ class Plane:
     names: list[str] = field(repr=False)
     """The names of its events; two of them may be the same."""
     stats: dict[str, StatValue] = field(default_factory=dict, repr=False)
-    """What the profile says of the device: vendor, name, compute capability."""
+    """Details of the device: vendor, name, compute capability."""
     lines: list[Line] = field(default_factory=list, repr=False)
     programs: Mapping[int, Program] = field(default_factory=dict, repr=False)
-    """What XLA compiled, on the plane that tells of that, by the number that events give."""
+    """Programs that XLA compiled, on the plane that has them, by the number that events give."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +216,7 @@ class TraceEvents:
 
     @property
     def programs(self) -> dict[int, Program]:
-        """What XLA compiled, by the number that events give."""
+        """Programs that XLA compiled, by the number that events give."""
         return {number: one for plane in self.planes for number, one in plane.programs.items()}
 
     @property

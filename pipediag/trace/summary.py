@@ -8,16 +8,13 @@ from pathlib import Path
 
 from pipediag.tensorflow_names import DEVICE_PREFETCH
 from pipediag.trace import GAP_FLOOR_NS
-from pipediag.trace.device.traces import DeviceTrace, device_traces
+from pipediag.trace.classes import Activity, classify
+from pipediag.trace.devices import DeviceTrace, device_traces
 from pipediag.trace.events import TraceEvents
 from pipediag.trace.files import read
-from pipediag.trace.host.classes import Activity, classify
-from pipediag.trace.host.compute import ComputeTimes, compute_times
-from pipediag.trace.host.text_work import TextTimes, text_times
-from pipediag.trace.host.threads import executor_work
-from pipediag.trace.pipeline.iterators import IteratorActivity, iterator_activity
-from pipediag.trace.pipeline.records import pipeline_records
-from pipediag.trace.steps.splitting import StepSplit, StepWindows, find_steps, split_steps
+from pipediag.trace.operations import ComputeTimes, TextTimes, compute_times, text_times
+from pipediag.trace.pipeline import IteratorActivity, iterator_activity, pipeline_records
+from pipediag.trace.steps import StepSplit, StepWindows, find_steps, split_steps
 
 _OWN_WINDOWS = frozenset({"markers", "scan", "get_next"})
 """Steps that limit the devices' window. Annotations of others, and inferred steps, may leave out a
@@ -71,7 +68,7 @@ def summarise_events(
     # numpy does most of the work, and lets other threads run meanwhile.
     with ThreadPoolExecutor(2) as threads:
         # Several of the parts need it.
-        list(threads.map(executor_work, events.host_lines))
+        list(threads.map(lambda line: line.executor_work, events.host_lines))
         records = threads.submit(pipeline_records, events)
         activity = classify(events)
         if activity.loop is not None:

@@ -18,7 +18,7 @@ from pipediag.measures.input_wait import (
 from pipediag.measures.steps import ConsumerAlone, measure_differential
 from pipediag.measures.verdict.doubts import confidence_of, doubts
 from pipediag.session.loops import Differential, InputWait, Perturbation
-from pipediag.trace.steps.splitting import StepSplit
+from pipediag.trace.steps import StepSplit
 from pipediag.vocabulary import Contention
 from tests.factories import make_host, make_session
 from tests.measures.traces import make_split

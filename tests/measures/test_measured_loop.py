@@ -24,7 +24,7 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Pipeline
 from pipediag.session.recording import Device, RecordedPythonCalls, Recording
 from pipediag.session.timeline import Timeline
-from pipediag.trace.host.text_work import TextTimes
+from pipediag.trace.operations import TextTimes
 from tests.factories import make_host
 from tests.measures.traces import make_split, make_trace
 from tests.recordings import (

@@ -28,14 +28,19 @@ from pipediag.session.devices import (
     DeviceLaunches,
     TraceHost,
 )
-from pipediag.trace.device.copies import Copies
-from pipediag.trace.device.gap_details import GapDetails
-from pipediag.trace.device.gap_histogram import gap_histogram
-from pipediag.trace.device.kernels import Kernel, KernelLaunches
-from pipediag.trace.device.traces import DeviceGaps, DeviceTrace, Overlap
+from pipediag.trace.devices import (
+    Copies,
+    DeviceGaps,
+    DeviceTrace,
+    Kernel,
+    KernelLaunches,
+    Overlap,
+    gap_histogram,
+)
+from pipediag.trace.gaps import GapDetails
 from pipediag.trace.hosts import HostSummary, ProfileReading
-from pipediag.trace.pipeline.records import IteratorKey
-from pipediag.trace.steps.splitting import StepSplit, StepWindows
+from pipediag.trace.pipeline import IteratorKey
+from pipediag.trace.steps import StepSplit, StepWindows
 from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import GAP_CAUSES, GapCause, StepBasis
 from tests.measures.traces import make_split, make_trace

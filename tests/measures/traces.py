@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pipediag.trace.host.classes import STEP_CLASSES
-from pipediag.trace.pipeline.iterators import IteratorActivity
-from pipediag.trace.steps.splitting import StepSplit, StepWindows
+from pipediag.trace.classes import STEP_CLASSES
+from pipediag.trace.pipeline import IteratorActivity
+from pipediag.trace.steps import StepSplit, StepWindows
 from pipediag.trace.summary import TraceSummary
 
 

@@ -24,7 +24,7 @@ from tests.reporters import devices, trial_sessions
 from tests.reporters.profiles import gpu_profile
 from tests.reporters.sessions import nothing_measured, profiled
 from tests.rules.ids import make_ids
-from tests.trace.cuda import CudaProfile
+from tests.trace.builder import CudaProfile
 
 
 def read(session: Session, name: str) -> list[dict[str, str]]:

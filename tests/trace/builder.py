@@ -1,13 +1,18 @@
-"""Builds XPlane profiles by hand: exact plane, line, event and statistic names, nanoseconds."""
+"""Builds profiles by hand: exact names of planes, lines, events and statistics; nanoseconds."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pipediag.trace.events import TraceEvents
+from pipediag.trace.classes import classify
+from pipediag.trace.devices import DeviceTrace, device_traces
+from pipediag.trace.events import PROGRAMS_PLANE, TraceEvents
 from pipediag.trace.files import read
+from pipediag.trace.pipeline import pipeline_records
 from pipediag.trace.xplane.protobuf import message_class
 
 
@@ -125,3 +130,290 @@ def add_eager_call(line: LineBuilder, name: str, start: int, end: int) -> None:
     line.event("EagerExecute", start, end, eager_op=name, is_func=0)
     line.event(f"EagerLocalExecute: {name}", start, end)
     line.event("KernelAndDeviceFunc::Run", start + 10, end - 10)
+
+
+class ComputationBuilder:
+    """Instructions, of which the last one is the result."""
+
+    def __init__(self, message: Any, count: list[int]) -> None:
+        self._message = message
+        self._count = count
+
+    def add(
+        self,
+        name: str,
+        opcode: str,
+        operation: str = "",
+        operands: Sequence[int] = (),
+        calls: ComputationBuilder | None = None,
+    ) -> int:
+        """An instruction; its operation is given as `scope/name:Type`. Returns its id."""
+        self._count[0] += 1
+        scope, _, kind = operation.rpartition(":")
+        made = self._message.instructions.add(
+            name=name.encode(), opcode=opcode.encode(), id=self._count[0], operand_ids=operands
+        )
+        made.metadata.op_name, made.metadata.op_type = scope.encode(), kind.encode()
+        if calls is not None:
+            made.called_computation_ids.append(calls.id)
+        self._message.root_id = made.id
+        return self._count[0]
+
+    @property
+    def id(self) -> int:
+        found: int = self._message.id
+        return found
+
+
+class ProgramBuilder:
+    """One program."""
+
+    def __init__(self) -> None:
+        self._message = message_class("HloProto")()
+        self._count = [0]
+
+    def computation(self) -> ComputationBuilder:
+        """Another one; where instructions call it, it comes first."""
+        module = self._message.hlo_module
+        number = len(module.computations) + 1
+        return ComputationBuilder(module.computations.add(id=number), self._count)
+
+    def serialised(self) -> bytes:
+        data: bytes = self._message.SerializeToString()
+        return data
+
+
+def add_programs(builder: TraceBuilder, programs: dict[int, bytes]) -> None:
+    """Keep programs in a profile, by the numbers that events give."""
+    plane = builder.plane(PROGRAMS_PLANE)
+    for number, program in programs.items():
+        plane.metadata_stat(f"cluster({number})", "Hlo Proto", program)
+
+
+US = 1_000
+
+
+Span = tuple[int, int]
+
+
+Kind = Literal["H2D", "D2H", "D2D", "P2P"]
+
+
+_KINDS = {"H2D": ("pageable", "device"), "D2H": ("device", "pinned"), "D2D": ("device", "device")}
+
+
+class CudaProfile:
+    """A host with a training thread, and devices; times in microseconds."""
+
+    def __init__(self, *, old_details: bool = False) -> None:
+        self._builder = TraceBuilder()
+        self.host = self._builder.host()
+        self.training = self.host.line("python")
+        self._old_details = old_details
+        self._devices: dict[int, PlaneBuilder] = {}
+        self._streams: dict[tuple[int, int], LineBuilder] = {}
+        self._correlation = 0
+
+    def steps(self, *edges: int) -> None:
+        """Pipediag's markers on the training thread, from each edge to the next."""
+        for number, start in enumerate(edges[:-1]):
+            end = edges[number + 1]
+            self.training.event("pipediag_step", start * US, end * US, step_num=number)
+
+    def did(self, name: str, start: int, end: int, **stats: int | str) -> None:
+        """An event of the training thread."""
+        self.training.event(name, start * US, end * US, **stats)
+
+    def kernel(
+        self,
+        span: Span,
+        launch: Span | None = None,
+        *,
+        name: str = "ampere_sgemm_128x64_nn",
+        device: int = 0,
+        stream: int = 13,
+        line: LineBuilder | None = None,
+        **stats: str | int,
+    ) -> None:
+        """A kernel, and the call that launched it."""
+        details = "regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1 block:128,1,1 occ_pct:100"
+        self._activity(name, span, device, stream, kernel_details=details, **stats)
+        if launch is not None:
+            # CUPTI's event of the call bears the kernel's name.
+            self._launch(name, launch, device, line)
+
+    def copy(
+        self,
+        kind: Kind,
+        span: Span,
+        size: int,
+        launch: Span | None = None,
+        *,
+        device: int = 0,
+        stream: int = 14,
+    ) -> None:
+        """A copy on a stream of its own, and the call that started it."""
+        source, target = _KINDS.get(kind, ("device", "device"))
+        details = (
+            f"size:{size} dest:0 async:1"
+            if self._old_details
+            else f"kind_src:{source} kind_dst:{target} size:{size} dest:{device} async:1"
+        )
+        self._activity(f"Memcpy{kind}", span, device, stream, memcpy_details=details)
+        if launch is not None:
+            self._launch(f"Memcpy{kind}", launch, device, None)
+
+    def programs(self, programs: dict[int, bytes]) -> None:
+        """What XLA compiled, by the numbers that kernels give."""
+        add_programs(self._builder, programs)
+
+    def devices(self, directory: Path, window: Span | None = None) -> list[DeviceTrace]:
+        """What the engine says of every device."""
+        events = self._builder.events(directory)
+        inside = None if window is None else (window[0] * US, window[1] * US)
+        return device_traces(events, classify(events), pipeline_records(events), inside)
+
+    def save(self, directory: Path) -> Path:
+        return self._builder.save(directory)
+
+    def _activity(
+        self, name: str, span: Span, device: int, stream: int, **stats: str | int
+    ) -> None:
+        self._correlation += 1
+        self._stream(device, stream).event(
+            name,
+            span[0] * US,
+            span[1] * US,
+            correlation_id=self._correlation,
+            context_id="$$1",
+            **stats,
+        )
+
+    def _launch(self, name: str, span: Span, device: int, line: LineBuilder | None) -> None:
+        (line or self.training).event(
+            name,
+            span[0] * US,
+            span[1] * US,
+            correlation_id=self._correlation,
+            device_id=device,
+        )
+
+    def _stream(self, device: int, stream: int) -> LineBuilder:
+        if device not in self._devices:
+            plane = self._devices[device] = self._builder.plane(f"/device:GPU:{device}")
+            plane.stat("device_vendor", "Nvidia")
+            plane.stat("gpu_device_name", "NVIDIA A100-SXM4-40GB")
+            plane.stat("compute_cap_major", 8)
+            plane.stat("compute_cap_minor", 0)
+        if (device, stream) not in self._streams:
+            name = f"Stream #{stream}(Kernel,MemcpyH2D)"
+            self._streams[device, stream] = self._devices[device].line(name, stream)
+        return self._streams[device, stream]
+
+
+def causes_us(device: DeviceTrace) -> dict[str, int]:
+    """Idle time by cause in microseconds."""
+    return {cause: ns // US for cause, ns in device.gaps.by_cause().items()}
+
+
+def add_annotations(line: LineBuilder, name: str, *spans: tuple[int, int]) -> None:
+    """Annotations as Keras and JAX write them, numbered from 1."""
+    for number, (start, end) in enumerate(spans, start=1):
+        line.event(name, start, end, step_num=number)
+
+
+def add_functions(line: LineBuilder, names: Iterable[str], *, every: int, lasting: int) -> None:
+    """Calls of jitted functions one after another, each written twice as JAX does."""
+    for number, name in enumerate(names):
+        start = number * every
+        for _ in range(2):
+            line.event(f"PjitFunction({name})", start, start + lasting)
+
+
+def add_kernels(
+    line: LineBuilder, names: Iterable[str], *, start: int = 0, pause: int = 5, lasting: int = 10
+) -> None:
+    """Kernels of equal length with equal pauses; `_` in place of a name pauses once more."""
+    for name in names:
+        if name != "_":
+            line.event(name, start, start + lasting)
+            start += lasting
+        start += pause
+
+
+class Launcher:
+    """Starts kernels from a thread of the host, with correlation ids of their own."""
+
+    def __init__(self, builder: TraceBuilder, host_line: LineBuilder) -> None:
+        self._host = host_line
+        self._stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
+        self._launched = 0
+
+    def kernel(self, called: int, start: int, end: int, name: str = "volta_sgemm") -> None:
+        self._launched += 1
+        self._host.event("cuLaunchKernel", called, called + 2, correlation_id=self._launched)
+        self._stream.event(name, start, end, correlation_id=self._launched)
+
+
+HOST_PID = 4242
+
+
+class KinetoBuilder:
+    """One trace; each method adds an event and returns the builder."""
+
+    def __init__(self) -> None:
+        self._events: list[str] = []
+
+    def kernel(
+        self, name: str, ts: float | str, dur: float | str, *, device: int = 0, stream: int = 7,
+        correlation: int = 1, category: str = "kernel", **args: Any,
+    ) -> KinetoBuilder:  # fmt: skip
+        """Something on a stream: a kernel, or by `category` a copy or a set."""
+        said = {"device": device, "stream": stream, "correlation": correlation, **args}
+        return self.event(name, ts, dur, cat=category, pid=device, tid=stream, args=said)
+
+    def launch(
+        self, ts: float | str, dur: float | str, correlation: int = 1, tid: int = HOST_PID
+    ) -> KinetoBuilder:
+        """A call of the runtime on the host."""
+        args = {"cbid": 211, "correlation": correlation}
+        return self.event(
+            "cudaLaunchKernel", ts, dur, cat="cuda_runtime", pid=HOST_PID, tid=tid, args=args
+        )
+
+    def host(self, name: str, ts: float | str, dur: float | str, **more: Any) -> KinetoBuilder:
+        """An operation or an annotation on the host."""
+        fields = {"cat": "cpu_op", "pid": HOST_PID, "tid": HOST_PID, "args": {}, **more}
+        return self.event(name, ts, dur, **fields)
+
+    def thread_name(self, name: str, tid: int | str = HOST_PID) -> KinetoBuilder:
+        fields = {"ph": "M", "name": "thread_name", "pid": HOST_PID, "tid": tid}
+        return self.raw(json.dumps({**fields, "args": {"name": name}}))
+
+    def event(self, name: str, ts: Any, dur: Any, **fields: Any) -> KinetoBuilder:
+        """Any complete event; a time of None is left out."""
+        times = "".join(
+            f', "{key}": {value}' for key, value in (("ts", ts), ("dur", dur)) if value is not None
+        )
+        body = json.dumps({"ph": "X", "name": name, **fields})
+        return self.raw(f"{body[:-1]}{times}}}")
+
+    def raw(self, event: str) -> KinetoBuilder:
+        """An event as it is written."""
+        self._events.append(event)
+        return self
+
+    def text(self, *, bare: bool = False, **document: Any) -> str:
+        """The document; `bare` is a list of events alone."""
+        listed = f"[{', '.join(self._events)}]"
+        if bare:
+            return listed
+        return f'{json.dumps({"schemaVersion": 1, **document})[:-1]}, "traceEvents": {listed}}}'
+
+    def save(self, directory: Path, name: str = "host_1.pt.trace.json", **document: Any) -> Path:
+        path = directory / name
+        path.write_text(self.text(**document), encoding="utf-8")
+        return path
+
+    def events(self, directory: Path, **document: Any) -> TraceEvents:
+        return read(self.save(directory, **document))

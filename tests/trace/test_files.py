@@ -19,8 +19,7 @@ from pipediag.trace.files import file_bytes, find_profiles, host_of, read, read_
 from pipediag.trace.xplane import columns, protobuf
 from pipediag.trace.xplane import file as xplane_file
 from pipediag.trace.xplane.columns import EventColumns, Places, event_columns
-from tests.trace.builder import TraceBuilder
-from tests.trace.kineto_builder import KinetoBuilder
+from tests.trace.builder import KinetoBuilder, TraceBuilder
 
 NEW, OLD = "2026_01_02_00_00_00", "2026_01_01_00_00_00"
 BOTH = [f"{NEW}/a.xplane.pb", f"{NEW}/b.xplane.pb"]

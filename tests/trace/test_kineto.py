@@ -13,7 +13,7 @@ from pipediag.trace import kineto
 from pipediag.trace.events import Plane, TraceEvents
 from pipediag.trace.files import MalformedError, TooLargeError
 from pipediag.trace.kineto import parse
-from tests.trace.kineto_builder import HOST_PID, KinetoBuilder
+from tests.trace.builder import HOST_PID, KinetoBuilder
 
 
 def accelerator(events: TraceEvents) -> Plane:

@@ -28,7 +28,7 @@ from pipediag.trace.events import Line, TraceEvents
 from pipediag.trace.files import read
 from pipediag.trace.intervals import Intervals, normalise, total, union
 from pipediag.trace.summary import TraceSummary, summarise, summarise_events
-from tests.trace.kineto_builder import HOST_PID, KinetoBuilder
+from tests.trace.builder import HOST_PID, KinetoBuilder
 
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
 FLOAT_SPACING_NS = 250

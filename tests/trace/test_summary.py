@@ -8,10 +8,9 @@ import pytest
 
 from pipediag.errors import PipediagError
 from pipediag.trace.files import read
-from pipediag.trace.host.threads import events_named
 from pipediag.trace.summary import TraceSummary, summarise
 from tests.trace.builder import TraceBuilder, add_graph_call
-from tests.trace.steps.test_splitting import fit_profile
+from tests.trace.test_steps import fit_profile
 
 RECORDED = Path(__file__).parent / "data" / "fit.xplane.pb.gz"
 
@@ -54,7 +53,7 @@ def test_get_next_of_a_real_fit_is_the_sum_of_its_events(
     waited = sum(
         int(min(line.end_ns[index], end) - line.start_ns[index])
         for line in read(recorded).host_lines
-        for index in events_named(line, "IteratorGetNextOp::DoCompute")
+        for index in line.starting("IteratorGetNextOp::DoCompute")
         if start <= line.start_ns[index] < end
     )
     assert summary.steps is not None

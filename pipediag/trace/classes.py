@@ -1,0 +1,284 @@
+"""Classes of the step's time: which events belong to which.
+
+The choices, and why:
+
+- Device compute with an accelerator is every kernel on any of its streams. Without one, the
+  executor threads' operation events (`scope/op:Type`) take its place, and XLA's thunks (events with
+  the statistic `hlo_op`). An operation that only calls a function (`StatefulPartitionedCall`,
+  an `__inference_*` cluster) wraps other events, compilation among them, and is not compute itself.
+- An eager operation has no operation event: its kernel runs in `KernelAndDeviceFunc::Run` inside
+  `EagerExecute`. On a CPU that event is compute, and the 10 to 40 us around it are dispatch. Where
+  `EagerExecute` says `is_func`, it is the wait for a whole graph, so the executor's events count.
+- tf.data's own functions run operations too, and so do graph functions that Python in them calls.
+  They are not the training step's compute, whatever thread they are on; but the body of a loop
+  inside a graph is, though tf.data runs it.
+- Input wait is the time in `IteratorGetNextOp::DoCompute`, which is where the consumer blocks; in
+  PyTorch, the time in which the training thread takes a batch from its DataLoader. The
+  scheduling of that operation is dispatch. In a profile without any such event, as older TensorFlow
+  writes it, the operation's own event (`IteratorGetNext:IteratorGetNext`) is the wait. A
+  multi-device iterator's GetNext is called by a background prefetcher and blocks nobody. A loop
+  over a dataset inside a graph waits in the iterator below its scan.
+- A call with `tf_function_call` = `traced-*` is compilation from end to end: the graph's building,
+  its optimisation and XLA's compiler. Other compilation is known by the compilers' event names, on
+  the training thread and on those that execute its graph.
+- Dispatch is any call into TensorFlow, JAX or XLA on the training thread, and on an accelerator
+  also what the executor threads do, which is launching. On a CPU it includes the time in which a
+  graph function runs but no operation does: executor overhead, or threads that wait for a core.
+  Inside a graph that loops by itself there is no training thread, and all the rest is dispatch.
+- Waiting for the device: the runtime's synchronisation calls, and on an accelerator the time in
+  which the training thread is blocked in a graph function that neither launches nor compiles.
+- Python is the rest of the training thread's time: callbacks, metrics, logging, sleep, NumPy, and
+  waiting for the interpreter lock, which a profile cannot tell apart.
+- Unattributed is what lies outside the training thread's record, or everything where there is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pipediag.trace import STEP_MARKER
+from pipediag.trace.device_events import DEVICE_CLASSES, device_events
+from pipediag.trace.events import Indices, Line, Plane, Times, TraceEvents
+from pipediag.trace.graphs import (
+    FEWEST_BATCHES,
+    OPERATION,
+    THUNK,
+    GraphLoop,
+    TrainingGraph,
+    find_graph_loop,
+)
+from pipediag.trace.intervals import (
+    EMPTY,
+    Intervals,
+    covered,
+    intersect,
+    normalise,
+    subtract,
+    union,
+    without_earlier,
+)
+from pipediag.trace.threads import (
+    captured_function_ids,
+    function_time,
+    is_pipeline_thread,
+    training_line,
+    with_nested,
+)
+from pipediag.vocabulary import StepClass
+
+STEP_CLASSES: tuple[StepClass, ...] = (
+    "device_compute",
+    "input_wait",
+    "device_copy",
+    "collective",
+    "device_wait",
+    "compile",
+    "dispatch",
+    "python",
+    "unattributed",
+)
+"""In order of priority: where several hold at once, the first takes the time.
+
+Input wait stands below compute and above copies, as in XProf (`event_span.h`): input that arrives
+while the device computes costs nothing.
+"""
+
+_GET_NEXT = re.compile(r"IteratorGetNext(Sync|AsOptional)?Op::DoCompute$")
+_GET_NEXT_OPERATION = re.compile(r"[^\s:]+:(?!:)IteratorGetNext(Sync|AsOptional)?$")
+_NO_RUNS: frozenset[int] = frozenset()
+
+_LOADER = re.compile(r"enumerate\(DataLoader\)")
+_EAGER_KERNEL = re.compile(r"KernelAndDeviceFunc::Run$")
+_COMPILE = re.compile(
+    r"(?!\$).*(Compiler?::|::Compile|\bCompileTo|[Cc]ompil(e|ing|ation)\b|graph_building"
+    r"|HLO passes)"
+)
+_SYNCHRONISE = re.compile(
+    r"(?!\$).*(BlockUntilReady|BlockHostUntil|(Stream|Ctx|Context|Event|Device)Synchronize|::Await)"
+)
+_DISPATCH = re.compile(
+    r"TFE_|Eager|KernelAndDeviceFunc::|FunctionRun$|Executor|ValidateInputType|convert_to_tensor"
+    r"|tf\.constant|PjitFunction|PJRT_|PjRt|ParseArguments|DevicePut|\w+Executable::|\w*Thunk"
+    r"|(cu|hip)[A-Z]\w*(Launch|Memcpy)"
+)
+# PyTorch's backward pass launches from a thread of its own, while the training thread waits for it.
+_TORCH = re.compile(r"(aten|autograd|torch|c10d|nccl)::?\w|(cuda|hip)[A-Z]|Optimizer\.|torch\.")
+
+
+@dataclass(frozen=True)
+class Activity:
+    """When each class holds, each by itself: overlaps are not resolved yet."""
+
+    line: Line | None
+    """The training thread; None where the loop runs inside a graph and no call of it ended."""
+    by_class: dict[StepClass, Intervals]
+    get_next: Intervals
+    """The consumer in GetNext, whatever the device does."""
+    loop: GraphLoop | None = None
+    """The loop over a dataset inside a graph, where it has the steps."""
+    handed_over_ns: Times = field(default_factory=lambda: np.empty(0, np.int64))
+    """When each batch had come, in order of time; the replicas' parts of a batch are one."""
+    graph: TrainingGraph = field(default_factory=lambda: TrainingGraph([], _NO_RUNS, _NO_RUNS))
+    """The training step's graph on the host."""
+    eager: Intervals = field(default_factory=lambda: EMPTY)
+    """When the training thread ran the kernel of an eager operation."""
+
+
+def classify(events: TraceEvents) -> Activity:
+    """Return one set of intervals for each class."""
+    line = training_line(events)
+    functions = captured_function_ids(events)
+    fetches = _fetches(events.host_lines, functions)
+    get_next = union(*(found.during(indices) for found, indices in fetches))
+    marked = line is not None and len(line.starting(STEP_MARKER))
+    loop = None if marked or len(get_next) >= FEWEST_BATCHES else find_graph_loop(events)
+    if loop is not None:
+        line, get_next = None, loop.input
+    body = frozenset(with_nested(events.host_lines, loop.body_ids if loop is not None else set()))
+    graph = TrainingGraph(events.host_lines, frozenset(functions) - body, body)
+    eager = EMPTY
+    if line is None:
+        by_class = _inside_a_graph(graph, get_next, loop)
+    else:
+        by_class = _on_thread(line, graph, get_next)
+        eager = subtract(line.during_like(_EAGER_KERNEL), _eager_calls(line, graph_only=False))
+    if events.accelerators:
+        by_class = _with_accelerators(by_class, events.accelerators, graph, line)
+    else:
+        by_class["device_compute"] = union(eager, graph.operations())
+    return Activity(
+        line=line,
+        by_class={name: by_class.get(name, EMPTY) for name in STEP_CLASSES[:-1]},
+        get_next=get_next,
+        loop=loop,
+        handed_over_ns=_handed_over(fetches),
+        graph=graph,
+        eager=eager,
+    )
+
+
+def sweep(by_class: dict[StepClass, Intervals]) -> dict[StepClass, Intervals]:
+    """Resolve overlaps: each nanosecond stays with the first class of `STEP_CLASSES`."""
+    names = [name for name in STEP_CLASSES if name in by_class]
+    return dict(zip(names, without_earlier(by_class[name] for name in names), strict=True))
+
+
+def _on_thread(line: Line, graph: TrainingGraph, get_next: Intervals) -> dict[StepClass, Intervals]:
+    """Classify the time of the training thread."""
+    calls = line.having(line.names_with("tf_function_call"))
+    texts, text_of = line.statistics.texts("tf_function_call", calls)
+    traced = calls[np.array([text.startswith("traced") for text in texts])[text_of]]
+    return {
+        "input_wait": union(get_next, line.during_like(_LOADER)),
+        "device_wait": line.during_like(_SYNCHRONISE),
+        # XLA compiles a step within a step where an operation of the outer one calls it.
+        "compile": union(
+            line.during_like(_COMPILE), line.during(traced), graph.on_executors(_COMPILE)
+        ),
+        "dispatch": union(
+            line.during_like(_DISPATCH),
+            line.during_like(OPERATION),
+            line.during(calls),
+            line.during(line.having(line.names_with(THUNK))),
+        ),
+        "python": normalise([line.start_ns.min()], [line.end_ns.max()]),
+    }
+
+
+def _inside_a_graph(
+    graph: TrainingGraph, get_next: Intervals, loop: GraphLoop | None
+) -> dict[StepClass, Intervals]:
+    """Classify the time of a loop that calls nothing from Python."""
+    running = EMPTY
+    if loop is not None:
+        running = loop.running
+    elif len(get_next) >= FEWEST_BATCHES:
+        running = normalise([get_next[0, 0]], [get_next[-1, 1]])
+    return {
+        "input_wait": get_next,
+        "device_wait": graph.in_body(_SYNCHRONISE),
+        "compile": graph.in_body(_COMPILE),
+        "dispatch": running,
+    }
+
+
+def _with_accelerators(
+    host: dict[StepClass, Intervals],
+    accelerators: list[Plane],
+    graph: TrainingGraph,
+    line: Line | None,
+) -> dict[StepClass, Intervals]:
+    """The executor's threads launch; a graph call in which they do not is a wait for the device."""
+    launching = union(graph.executing(), *(other.during_like(_TORCH) for other in graph.lines))
+    calls, called = host["dispatch"], EMPTY
+    if line is not None:
+        called = calls
+        calls = intersect(line.during_like(_EAGER_KERNEL), _eager_calls(line, graph_only=True))
+    blocked = subtract(calls, union(launching, host["compile"]))
+    devices = [device_events(plane) for plane in accelerators]
+    return {
+        **host,
+        **{name: union(*(device.running(name) for device in devices)) for name in DEVICE_CLASSES},
+        "device_wait": union(host["device_wait"], blocked),
+        "dispatch": union(called, launching),
+    }
+
+
+def _eager_calls(line: Line, *, graph_only: bool) -> Intervals:
+    """Return eager calls of graph functions, and unless `graph_only` of GetNext too."""
+    calls = line.starting("EagerExecute")
+    chosen = calls[line.integers("is_func", calls) != 0]
+    if not graph_only:
+        # The event around it names its operation only in a statistic.
+        chosen = np.concatenate((chosen, line.starting("EagerLocalExecute: IteratorGetNext")))
+    return line.during(chosen)
+
+
+def _fetches(lines: list[Line], functions: set[int]) -> list[tuple[Line, Indices]]:
+    """Return the consumer's calls of GetNext on each line.
+
+    A tf.data function that reads another iterator is no consumer.
+    """
+    if not any(line.names_like(_GET_NEXT) for line in lines):
+        return [(line, _operations(line, functions)) for line in lines]
+    found = []
+    for line in lines:
+        calls = line.matching(_GET_NEXT)
+        found.append((line, calls[~np.isin(line.step_ids(calls), list(functions))]))
+    return found
+
+
+def _operations(line: Line, functions: set[int]) -> Indices:
+    """Return GetNext's own operation, which does not say to whose graph it belongs."""
+    found = line.matching(_GET_NEXT_OPERATION)
+    if is_pipeline_thread(line):
+        return found[:0]
+    consumers: Indices = found[covered(function_time(line, functions), line.spans(found)) == 0]
+    return consumers
+
+
+def _handed_over(fetches: list[tuple[Line, Indices]]) -> Times:
+    """Return the end of the last fetch of each iteration of each run of a graph function."""
+    if not any(line.step_ids(indices).any() for line, indices in fetches):
+        # Without runs, each replica has an operation of its own, and one stands for all.
+        names = Counter(line.event_name(int(i)) for line, indices in fetches for i in indices)
+        one = max(names, key=lambda name: names[name], default="")
+        fetches = [
+            (line, indices[[line.event_name(int(i)) == one for i in indices]])
+            for line, indices in fetches
+            if len(indices)
+        ]
+    nothing = np.empty(0, np.int64)
+    runs = np.concatenate([nothing, *(line.step_ids(i) for line, i in fetches)])
+    found = [line.statistics.integers("iter_num", i) for line, i in fetches]
+    rounds = np.concatenate([nothing, *(np.where(known, number, -1) for number, known in found)])
+    ends = np.concatenate([nothing, *(line.end_ns[i] for line, i in fetches)])
+    order = np.lexsort((ends, rounds, runs))
+    runs, rounds, ends = runs[order], rounds[order], ends[order]
+    # A fetch that does not say which iteration it belongs to is one of its own.
+    another = (runs[1:] != runs[:-1]) | (rounds[1:] != rounds[:-1]) | (rounds[1:] == -1)
+    return np.sort(ends[np.append(another, True)[: len(ends)]])

@@ -1,1 +1,0 @@
-"""What each device ran, when it was idle, and why."""

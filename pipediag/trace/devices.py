@@ -1,0 +1,437 @@
+"""Each device's busy and idle time, its idle gaps with their causes, its copies and its kernels.
+
+Busy is the union of every kernel, copy and set on every stream of the device; a gap is a time in
+which no stream has any. On a machine without an accelerator the executor threads' operations take
+the device's place, under the name `CPU`.
+
+A copy's direction comes from CUPTI's or Kineto's name, or else from the kinds of memory in CUPTI's
+`memcpy_details`. AMD's copy kernels say none. Sizes come from `memcpy_details` (`size:4096` since
+2020, `num_bytes:4096` before) or Kineto's `bytes`.
+
+Names tell which kernels are matrix products, and which of those use tensor cores, as NVIDIA's
+libraries, CUTLASS and AMD's Tensile form them: `volta_sgemm_128x64_nn` uses none, `volta_h884gemm`,
+`ampere_s16816gemm`, `sm80_xmma_gemm_..._tensor16x8x16`, `hopper_hgmma` and `Cijk_..._MI16x16x4x1`
+do.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipediag.trace import GAP_FLOOR_NS
+from pipediag.trace.classes import Activity
+from pipediag.trace.device_events import (
+    NOT_FOUND,
+    DeviceEvents,
+    LaunchCalls,
+    device_events,
+    host_lead_ns,
+    launch_calls,
+)
+from pipediag.trace.events import Plane, TraceEvents
+from pipediag.trace.gaps import (
+    GapDetails,
+    HostActivity,
+    divide_gaps,
+    gap_details,
+    host_activity,
+    next_launches,
+)
+from pipediag.trace.intervals import (
+    EMPTY,
+    Intervals,
+    clip,
+    gaps,
+    normalise,
+    subtract,
+    total,
+    union,
+)
+from pipediag.trace.pipeline import Records
+from pipediag.vocabulary import COPY_DIRECTIONS, GAP_CAUSES, CopyDirection, GapCause
+
+Window = tuple[int, int]
+
+_BY_NAME: tuple[tuple[re.Pattern[str], CopyDirection], ...] = (
+    (re.compile(r"Mem(set)|__amd_rocclr_fill"), "set"),
+    (re.compile(r"Memcpy ?H(2|to)D|CopyHostToDevice"), "host_to_device"),
+    (re.compile(r"Memcpy ?D(2|to)H|CopyDeviceToHost"), "device_to_host"),
+    (re.compile(r"Memcpy ?(P2P|PtoP)"), "peer_to_peer"),
+    (re.compile(r"Memcpy ?D(2|to)D|CopyDeviceToDevice"), "device_to_device"),
+)
+_SIZE = re.compile(r"\b(?:size|num_bytes):(\d+)")
+_KINDS = re.compile(r"kind_src:(\w+)\s+kind_dst:(\w+)")
+_HOST_MEMORY = ("pageable", "pinned", "host")
+_MATMUL = re.compile(
+    r"gemm|gemv|nvjet|cutlass|xmma|gmma|Cijk_|matmul|winograd|scudnn|implicit_con|conv(?!ert)\w*(2d|3d|fwd|_)"
+    r"|wgrad|dgrad|MIOpen\w*Conv",
+    re.IGNORECASE,
+)
+# XLA's and Triton's kernels are named after what they compute, not how.
+_COMPILED = re.compile(r"fusion|triton", re.IGNORECASE)
+_TENSOR_CORE = re.compile(
+    r"[hs]?(884|1688|16816|8816|16832)|tensor\w*\d+x\d+|tensorop|nvjet|[hiqs]?mma_|gmma|wmma|imma|hmma"
+    r"|_MI\d+x\d+",
+    re.IGNORECASE,
+)
+_EDGES_NS = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
+_AMD = "AMD"
+_LARGEST_INT32 = np.iinfo(np.int32).max
+_NO_LAUNCHES: tuple[None, NDArray[np.intp]] = None, np.empty(0, np.intp)
+
+
+@dataclass(frozen=True)
+class LengthBucket:
+    """Gaps of similar length."""
+
+    from_ns: int
+    to_ns: int | None
+    """None: no upper end."""
+    count: int
+    total_ns: int
+
+
+@dataclass(frozen=True)
+class Copies:
+    """All copies of one direction."""
+
+    direction: CopyDirection
+    count: int
+    running_ns: int
+    """Time in which at least one of them ran."""
+    summed_ns: int
+    exposed_ns: int
+    """The part of `running_ns` in which no kernel ran."""
+    bytes: int | None
+    """None where a copy does not say its size."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """All runs of one kernel."""
+
+    name: str
+    count: int
+    total_ns: int
+    matmul: bool
+    tensor_core: bool | None
+    """None where it is no matrix product, or a compiler's whose name does not say."""
+
+
+@dataclass(frozen=True)
+class KernelLaunches:
+    """Kernels compared with the calls that launched them; medians in nanoseconds."""
+
+    kernels: int
+    matched: int
+    median_kernel_ns: float
+    median_launch_ns: float | None = None
+    shorter_than_launch_percent: float | None = None
+    """Share of the matched calls whose kernels together ran for less time than the call took."""
+    median_delay_ns: float | None = None
+    """From a call's end to its first kernel's start; 0 where that started before."""
+
+
+@dataclass(frozen=True)
+class DeviceGaps:
+    """Gaps that are no shorter than the floor, in order of time."""
+
+    spans: Intervals
+    split_ns: NDArray[np.signedinteger]
+    """Shape (gaps, causes): nanoseconds of each gap by cause, columns as in `GAP_CAUSES`."""
+    details: GapDetails
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    @property
+    def lengths_ns(self) -> NDArray[np.int64]:
+        lengths: NDArray[np.int64] = self.spans[:, 1] - self.spans[:, 0]
+        return lengths
+
+    @property
+    def causes(self) -> list[GapCause]:
+        """Cause of most of each gap; of equal ones, the first of `GAP_CAUSES`."""
+        return [GAP_CAUSES[column] for column in np.argmax(self.split_ns, axis=1).tolist()]
+
+    def by_cause(self) -> dict[GapCause, int]:
+        """Return nanoseconds of each cause over all gaps, where there are any."""
+        sums = self.split_ns.sum(axis=0).tolist()
+        return {cause: ns for cause, ns in zip(GAP_CAUSES, sums, strict=True) if ns}
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Time of the window in which each class of activity ran, and in which it ran alone."""
+
+    compute_ns: int
+    copy_ns: int
+    exposed_copy_ns: int
+    """Copies while no kernel ran."""
+    collective_ns: int
+    exposed_collective_ns: int
+    """Collectives while no other kernel ran."""
+
+
+@dataclass(frozen=True)
+class DeviceTrace:
+    """One device; span = busy + idle, idle = gaps + noise."""
+
+    name: str
+    kind: str
+    """`gpu` or `cpu`."""
+    window: Window
+    """The steps; without steps, first start to last end on the device."""
+    busy_ns: int
+    idle_ns: int
+    longest_gap_ns: int
+    noise_ns: int
+    """Gaps under the floor, summed."""
+    gap_floor_ns: int
+    gap_histogram: tuple[LengthBucket, ...]
+    """All gaps, also those under the floor."""
+    gaps: DeviceGaps = field(repr=False)
+    model: str | None = None
+    overlap: Overlap | None = None
+    copies: tuple[Copies, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
+    """The longest first; a collective counts as one."""
+    launches: KernelLaunches | None = None
+
+    @property
+    def span_ns(self) -> int:
+        return self.window[1] - self.window[0]
+
+
+def device_traces(
+    events: TraceEvents,
+    activity: Activity,
+    records: Records,
+    window: Window | None,
+    gap_floor_ns: int = GAP_FLOOR_NS,
+) -> list[DeviceTrace]:
+    """Describe every device on which something ran, within the window where there is one."""
+    host = host_activity(events, activity.by_class)
+    calls = launch_calls(events)
+    devices = [device_events(plane) for plane in events.accelerators]
+    if lead_ns := host_lead_ns(devices, calls):
+        host, calls = host.earlier(lead_ns), calls.earlier(lead_ns)
+    explain = _Explainer(activity, records, host, calls, gap_floor_ns)
+    if not devices:
+        return explain.processor(window)
+    busy = [device.busy for device in devices]
+    return [
+        explain.accelerator(device, union(*busy[:place], *busy[place + 1 :]), window)
+        for place, device in enumerate(devices)
+        if len(device.busy)
+    ]
+
+
+@dataclass(frozen=True)
+class _Explainer:
+    """What all devices of a profile have in common."""
+
+    activity: Activity
+    records: Records
+    host: HostActivity
+    calls: LaunchCalls
+    gap_floor_ns: int
+
+    def processor(self, window: Window | None) -> list[DeviceTrace]:
+        """Describe the CPU in place of a device, where its executor's operations were recorded."""
+        busy = self.activity.by_class["device_compute"]
+        if not len(busy):
+            return []
+        window = window or (int(busy[0, 0]), int(busy[-1, 1]))
+        return [self._describe("CPU", "cpu", clip(busy, *window), window, EMPTY, _NO_LAUNCHES)]
+
+    def accelerator(
+        self, recorded: DeviceEvents, others: Intervals, window: Window | None
+    ) -> DeviceTrace:
+        """Describe one device, given when any other device was busy."""
+        name = recorded.plane.name.removeprefix("/device:")
+        window = window or (int(recorded.busy[0, 0]), int(recorded.busy[-1, 1]))
+        launched_by = self.calls.of(recorded)
+        device, inside = recorded.within(*window)
+        compute, copies = device.running("device_compute"), device.running("device_copy")
+        collectives = device.running("collective")
+        kernels = union(compute, collectives)
+        found = self._describe(name, "gpu", device.busy, window, others, (recorded, launched_by))
+        return replace(
+            found,
+            model=_model(device.plane),
+            overlap=Overlap(
+                compute_ns=total(compute),
+                copy_ns=total(copies),
+                exposed_copy_ns=total(subtract(copies, kernels)),
+                collective_ns=total(collectives),
+                exposed_collective_ns=total(subtract(collectives, compute)),
+            ),
+            copies=device_copies(device, kernels),
+            kernels=device_kernels(device),
+            launches=kernel_launches(device, launched_by[inside], self.calls),
+        )
+
+    def _describe(
+        self,
+        name: str,
+        kind: str,
+        busy: Intervals,
+        window: Window,
+        others: Intervals,
+        launched: tuple[DeviceEvents | None, NDArray[np.intp]],
+    ) -> DeviceTrace:
+        idle = gaps(busy, *window)
+        lengths = idle[:, 1] - idle[:, 0]
+        long = idle[lengths >= self.gap_floor_ns]
+        # A long profile has many short ones, of which only the lengths are needed.
+        del idle
+        launches = next_launches(long, *launched, self.calls)
+        split = divide_gaps(long, self.host, launches, others)
+        if lengths.max(initial=0) <= _LARGEST_INT32:
+            split = split.astype(np.int32)
+        return DeviceTrace(
+            name=name,
+            kind=kind,
+            window=window,
+            busy_ns=total(busy),
+            idle_ns=int(lengths.sum()),
+            longest_gap_ns=int(lengths.max(initial=0)),
+            noise_ns=int(lengths[lengths < self.gap_floor_ns].sum()),
+            gap_floor_ns=self.gap_floor_ns,
+            gap_histogram=gap_histogram(lengths, self.gap_floor_ns),
+            gaps=DeviceGaps(
+                spans=long,
+                split_ns=split,
+                details=gap_details(long, self.records, launches, self.calls, self.activity.line),
+            ),
+        )
+
+
+def _model(plane: Plane) -> str | None:
+    """Return the device's name, with its compute capability or AMD's target."""
+    names = (plane.stats.get(key) for key in ("gpu_device_name", "device_type_string"))
+    name = next((name for name in names if isinstance(name, str)), "")
+    amd = any(str(text).startswith(_AMD) for text in (name, plane.stats.get("device_vendor")))
+    name = name or (_AMD if amd else "")
+    major, minor = plane.stats.get("compute_cap_major"), plane.stats.get("compute_cap_minor")
+    parts = [name] if name else []
+    if isinstance(major, int) and isinstance(minor, int):
+        # AMD's runtime puts the numbers of its target there: 9 and 4 of gfx942.
+        parts.append(f"gfx{major}{minor}x" if amd else f"compute capability {major}.{minor}")
+    return ", ".join(parts) or None
+
+
+def gap_histogram(lengths_ns: NDArray[np.int64], floor_ns: int) -> tuple[LengthBucket, ...]:
+    """Count all gaps by length, those under the floor in a bucket of their own."""
+    edges = [0, floor_ns, *(edge for edge in _EDGES_NS if edge > floor_ns)]
+    places = np.searchsorted(edges, lengths_ns, side="right") - 1
+    counts = np.bincount(places, minlength=len(edges))
+    totals = np.zeros(len(edges), np.int64)
+    np.add.at(totals, places, lengths_ns)
+    return tuple(
+        LengthBucket(start, end, int(count), int(total))
+        for start, end, count, total in zip(edges, [*edges[1:], None], counts, totals, strict=True)
+        if count
+    )
+
+
+def device_copies(device: DeviceEvents, kernels: Intervals) -> tuple[Copies, ...]:
+    """Return the copies of each direction, longest first; `kernels` is when any kernel ran."""
+    places: dict[CopyDirection, list[int]] = {}
+    sizes: dict[CopyDirection, list[int | None]] = {}
+    for index in np.flatnonzero(device.of_class("device_copy")).tolist():
+        line, place = device.lines[device.line_ids[index]], int(device.indices[index])
+        stats = line.stats(place)
+        details = str(stats.get("memcpy_details", stats.get("memset_details", "")))
+        size = stats.get("bytes")
+        if not isinstance(size, int):
+            written = _SIZE.search(details)
+            size = int(written.group(1)) if written else None
+        direction = _direction(line.event_name(place), details)
+        places.setdefault(direction, []).append(index)
+        sizes.setdefault(direction, []).append(size)
+    found = []
+    for direction in sorted(places, key=COPY_DIRECTIONS.index):
+        start_ns, end_ns = device.start_ns[places[direction]], device.end_ns[places[direction]]
+        running = normalise(start_ns, end_ns)
+        known = [size for size in sizes[direction] if size is not None]
+        found.append(
+            Copies(
+                direction=direction,
+                count=len(start_ns),
+                running_ns=total(running),
+                summed_ns=int((end_ns - start_ns).sum()),
+                exposed_ns=total(subtract(running, kernels)),
+                bytes=sum(known) if len(known) == len(start_ns) else None,
+            )
+        )
+    return tuple(sorted(found, key=lambda copies: -copies.summed_ns))
+
+
+def _direction(name: str, details: str) -> CopyDirection:
+    for pattern, direction in _BY_NAME:
+        if pattern.match(name):
+            return direction
+    kinds = _KINDS.search(details)
+    if kinds is None:
+        return "unknown"
+    source, target = (kind in _HOST_MEMORY for kind in kinds.groups())
+    if source and target:
+        return "unknown"
+    if source:
+        return "host_to_device"
+    return "device_to_host" if target else "device_to_device"
+
+
+def device_kernels(device: DeviceEvents) -> tuple[Kernel, ...]:
+    """Return every kernel that ran, the one that took most time first."""
+    chosen = ~device.of_class("device_copy")
+    names, lengths = device.name_ids[chosen], (device.end_ns - device.start_ns)[chosen]
+    counts = np.bincount(names, minlength=1)
+    totals = np.bincount(names, weights=lengths, minlength=1)
+    by_name: dict[str, tuple[int, int]] = {}
+    for key in np.flatnonzero(counts).tolist():
+        count, total_ns = by_name.get(device.plane.names[key], (0, 0))
+        by_name[device.plane.names[key]] = count + int(counts[key]), total_ns + int(totals[key])
+    kernels = []
+    for name, (count, total_ns) in by_name.items():
+        matmul = _MATMUL.search(name) is not None
+        uses = _TENSOR_CORE.search(name) is not None
+        unknown = not matmul or (not uses and _COMPILED.search(name) is not None)
+        kernels.append(Kernel(name, count, total_ns, matmul, None if unknown else uses))
+    return tuple(sorted(kernels, key=lambda kernel: -kernel.total_ns))
+
+
+def kernel_launches(
+    device: DeviceEvents, launched_by: NDArray[np.intp], calls: LaunchCalls
+) -> KernelLaunches | None:
+    """Compare the kernels with their launches; return None where no kernel ran.
+
+    `launched_by` is the place of each activity's call, as `LaunchCalls.of` gives it. One call may
+    launch many kernels, as a CUDA graph does: then they count together.
+    """
+    kernels = np.flatnonzero(~device.of_class("device_copy"))
+    if not len(kernels):
+        return None
+    lengths = (device.end_ns - device.start_ns)[kernels]
+    of_kernels = launched_by[kernels]
+    matched = of_kernels != NOT_FOUND
+    # In order of start, so that the first kernel of each call comes first.
+    call, first, which = np.unique(of_kernels[matched], return_index=True, return_inverse=True)
+    launch = calls.end_ns[call] - calls.start_ns[call]
+    together = np.bincount(which.reshape(-1), weights=lengths[matched], minlength=len(call))
+    delay = np.maximum(device.start_ns[kernels][matched][first] - calls.end_ns[call], 0)
+    found = KernelLaunches(len(kernels), int(matched.sum()), float(np.median(lengths)))
+    if not len(call):
+        return found
+    return replace(
+        found,
+        median_launch_ns=float(np.median(launch)),
+        shorter_than_launch_percent=100.0 * float(np.mean(together < launch)),
+        median_delay_ns=float(np.median(delay)),
+    )

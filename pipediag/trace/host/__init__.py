@@ -1,1 +1,0 @@
-"""The threads of the host: the training loop, the graph it runs, and what their time went to."""

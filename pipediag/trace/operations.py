@@ -1,0 +1,210 @@
+"""Compute of the steps, operation by operation, and their work on text.
+
+Without an accelerator these are the operations of the training graph on the host's threads, with
+one the kernels of its devices by the operation that launched them. Where several run at once, each
+gets an equal part of that time: so they add up to the time in which any ran, which is the step's
+compute, and not to the longer sum over the threads.
+
+XLA runs instructions of a program that it compiled; the profile keeps the program, which tells of
+which operations each was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipediag.tensorflow_names import TEXT_WORK
+from pipediag.trace.classes import Activity
+from pipediag.trace.device_events import device_events
+from pipediag.trace.events import CompiledWork, Indices, Line, Plane, Program, TraceEvents
+from pipediag.trace.graphs import THUNK
+from pipediag.trace.intervals import EMPTY, Intervals, intersect, normalise, total, union
+
+_OPERATION_STAT = "tf_op"
+_PROGRAM = "program_id"
+_OF_XLA = (THUNK, "hlo_module")
+_EAGER = "eager:"
+"""Stands for all operations that run between the calls of graphs."""
+_Work = str | CompiledWork | None
+"""Name in the graph, empty where it has none; operations that XLA made one of; or None for a
+program of XLA that the profile does not keep."""
+_Programs = Mapping[int, Program]
+
+
+@dataclass(frozen=True)
+class ComputeTimes:
+    """Compute of all steps of a profile together, in nanoseconds."""
+
+    total_ns: int
+    """Time in which anything was computed."""
+    summed_ns: int
+    """Time added up over what ran at once."""
+    by_operation: dict[str, float]
+    """Operations as `scope/name:Type`; all eager ones together as `eager:`."""
+    compiled_ns: float
+    """Programs of XLA that the profile does not keep."""
+    by_instruction: dict[CompiledWork, float] = field(default_factory=dict)
+    """Other instructions of XLA."""
+
+    @property
+    def unnamed_ns(self) -> float:
+        """Time for which no operation is known."""
+        known = sum(self.by_operation.values()) + sum(self.by_instruction.values())
+        return max(0.0, self.total_ns - self.compiled_ns - known)
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Spans in which an operation ran."""
+
+    works: list[_Work]
+    work_of: Indices
+    """For each span, the place of what ran."""
+    spans: NDArray[np.int64]
+
+
+def compute_times(
+    events: TraceEvents, activity: Activity, windows: NDArray[np.int64], total_ns: int
+) -> ComputeTimes:
+    """Divide the compute of the steps, whose windows are given, among operations."""
+    programs = events.programs
+    if events.accelerators:
+        pieces = list(_on_devices(events.accelerators, programs))
+    else:
+        pieces = list(_on_host(activity, programs))
+    spans = np.concatenate([np.empty((0, 2), np.int64), *(one.spans for one in pieces)])
+    took, summed_ns = shares(spans, windows)
+    times: dict[_Work, float] = {}
+    behind = np.cumsum([len(one.spans) for one in pieces])
+    for one, its in zip(pieces, np.split(took, behind[:-1]), strict=True):
+        sums = np.bincount(one.work_of, its, minlength=len(one.works))
+        for place in np.flatnonzero(sums).tolist():
+            work = one.works[place]
+            times[work] = times.get(work, 0.0) + float(sums[place])
+    return ComputeTimes(
+        total_ns,
+        summed_ns,
+        {work: ns for work, ns in times.items() if isinstance(work, str) and work},
+        times.get(None, 0.0),
+        {work: ns for work, ns in times.items() if isinstance(work, CompiledWork)},
+    )
+
+
+def _on_host(activity: Activity, programs: _Programs) -> Iterator[_Pieces]:
+    yield _Pieces([_EAGER], np.zeros(len(activity.eager), np.intp), activity.eager)
+    graph = activity.graph
+    for line, indices, spans in graph.operation_pieces():
+        by_xla = line.named(line.names_with(THUNK))[indices]
+        names = line.name_ids[indices].astype(np.intp)
+        yield _pieces(line, indices, spans, (list(line.plane.names), names), by_xla, programs)
+
+
+def _on_devices(planes: list[Plane], programs: _Programs) -> Iterator[_Pieces]:
+    for plane in planes:
+        device = device_events(plane)
+        computing = device.of_class("device_compute")
+        for place, line in enumerate(device.lines):
+            chosen = computing & (device.line_ids == place)
+            indices = device.indices[chosen]
+            by_xla = np.zeros(len(indices), np.bool_)
+            for stat in _OF_XLA:
+                modules, module_of = line.statistics.texts(stat, indices)
+                by_xla |= np.array([bool(text) for text in modules], np.bool_)[module_of]
+            spans = np.column_stack((device.start_ns[chosen], device.end_ns[chosen]))
+            named = line.statistics.texts(_OPERATION_STAT, indices)
+            yield _pieces(line, indices, spans, named, by_xla, programs)
+
+
+def _pieces(
+    line: Line,
+    indices: Indices,
+    spans: NDArray[np.int64],
+    named: tuple[list[str], Indices],
+    by_xla: NDArray[np.bool_],
+    programs: _Programs,
+) -> _Pieces:
+    """Return events of a line by the names that are given, but those of XLA by its programs."""
+    names, name_of = named
+    works, work_of = _compiled(line, indices[by_xla], programs)
+    all_of = name_of.copy()
+    all_of[by_xla] = work_of + len(names)
+    return _Pieces([*names, *works], all_of, spans)
+
+
+def _compiled(
+    line: Line, indices: Indices, programs: _Programs
+) -> tuple[list[CompiledWork | None], Indices]:
+    """Return the different works of these events of XLA, and the place of each event's."""
+    instructions, instruction_of = line.statistics.texts(THUNK, indices)
+    numbers, number_of = np.unique(line.integers(_PROGRAM, indices), return_inverse=True)
+    pairs, pair_of = np.unique(number_of * len(instructions) + instruction_of, return_inverse=True)
+    works: list[CompiledWork | None] = []
+    for pair in pairs.tolist():
+        number, instruction = divmod(pair, len(instructions))
+        program = programs.get(int(numbers[number]))
+        works.append(None if program is None else program.work(instructions[instruction]))
+    return works, pair_of
+
+
+def shares(spans: NDArray[np.int64], windows: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
+    """Divide the time within the windows among the spans; also return the sum of their times."""
+    edges, places = np.unique(np.concatenate((spans.ravel(), windows.ravel())), return_inverse=True)
+    places = places.reshape(-1, 2)
+    running = _open(places[: len(spans)], len(edges))
+    lengths = np.append(np.diff(edges), 0) * (_open(places[len(spans) :], len(edges)) > 0)
+    each = np.divide(lengths, running, out=np.zeros(len(edges)), where=running > 0)
+    elapsed = np.append(0.0, np.cumsum(each))
+    starts, ends = places[: len(spans)].T
+    return elapsed[ends] - elapsed[starts], int((lengths * running).sum())
+
+
+def _open(places: NDArray[np.intp], edges: int) -> NDArray[np.int64]:
+    """Count the spans, given by the places of their edges, that are open from each edge on."""
+    begun = np.bincount(places[:, 0], minlength=edges) - np.bincount(places[:, 1], minlength=edges)
+    return np.cumsum(begun)
+
+
+@dataclass(frozen=True)
+class TextTimes:
+    """Work on text within all steps of a profile together, in nanoseconds."""
+
+    total_ns: int
+    """Time in which any such operation ran."""
+    by_type: dict[str, int]
+    """Time of each type alone: what runs at once counts for each."""
+
+
+def text_times(activity: Activity, windows: NDArray[np.int64]) -> TextTimes:
+    """Measure work on text in the graph of the steps, whose windows are given.
+
+    Such operations split, hash and look up strings, or decode bytes. They run on the host and wait
+    for no device, so that the input pipeline could do the same, beside the step before. The type of
+    an operation tells: its name is the script's.
+    """
+    if not any(map(_types, activity.graph.lines)):
+        return TextTimes(0, {})
+    ran: dict[str, Intervals] = {}
+    for line, indices, spans in activity.graph.operation_pieces():
+        keys = line.name_ids[indices]
+        for key, kind in _types(line).items():
+            found = spans[keys == key]
+            ran[kind] = union(ran.get(kind, EMPTY), normalise(found[:, 0], found[:, 1]))
+    steps = normalise(windows[:, 0], windows[:, 1])
+    by_type = {kind: total(intersect(spans, steps)) for kind, spans in ran.items()}
+    return TextTimes(
+        total_ns=total(intersect(union(*ran.values()), steps)),
+        by_type={kind: ns for kind, ns in by_type.items() if ns},
+    )
+
+
+def _types(line: Line) -> dict[int, str]:
+    """Return such operations' names on the line, by their places, and their types."""
+    return {
+        key: kind
+        for key, name in line.used_names.items()
+        if (kind := name.rpartition(":")[2]) in TEXT_WORK
+    }

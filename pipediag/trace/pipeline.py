@@ -1,0 +1,422 @@
+"""Iterators of the input pipeline: when each worked, thread by thread, and its settings.
+
+An `Iterator::Root::A::B` event is one GetNext call of B, made by A on A's thread.
+
+- A sequential operation works inside its call, on the caller's thread. Its work is the call less
+  the calls that it makes; a sequential map's function runs within that, whatever thread TensorFlow
+  runs it on.
+- An asynchronous one (prefetch, parallel map, map-and-batch, parallel interleave) works on threads
+  of its own, and its call only waits for a result. Its work is the `*Produce` events less the calls
+  nested in them, and each call of its function: an `InstantiatedCapturedFunction::RunAsync` inside
+  a `*Produce` and the executor's events with the same step id. Overlapping events of one function
+  call count once, parallel calls count each. A `*Produce` event belongs to the parent that its
+  nested call names.
+
+A loop over a dataset inside a graph has iterators of its own above the input pipeline's, called
+`ReduceIterator::Root::Prefetch::Scan` or alike. They are left out: the scan takes Root's place.
+
+What a profile cannot say: CPU time (a function that sleeps or waits for the interpreter lock counts
+as working), the time of operations inside a function that wait without a thread, and the work of
+functions that began before the profile did.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipediag.tensorflow_names import works_ahead
+from pipediag.trace.events import Indices, Line, StatValue, TraceEvents
+from pipediag.trace.threads import CAPTURED_FUNCTION, TOP, Nesting, nested_events
+
+IteratorKey = tuple[str, tuple[str, ...]]
+"""Path and user names: the iterators of one pipeline in two epochs are one to a reader."""
+Spans = NDArray[np.int64]
+"""Shape (n, 2): start and end in nanoseconds, in any order; they may overlap."""
+
+NO_SPANS: Spans = np.empty((0, 2), np.int64)
+
+_CALL = "Iterator::"
+_RUN_ASYNC = CAPTURED_FUNCTION + "RunAsync"
+_WORKER = re.compile(r"([A-Z]\w*?)(Produce|InitializeInput)$")
+_INSTANCE = re.compile(r"\[\d+\]")
+_NUMBERED_NAME = re.compile(r"\w*Dataset\w*:\d+$")
+_UNKNOWN, _NOBODYS = -1, -2
+
+Window = tuple[int, int]
+
+
+@dataclass
+class IteratorRecord:
+    """Time of one iterator; spans of different threads may overlap."""
+
+    asynchronous: bool
+    calls: list[tuple[Line, Indices]] = field(default_factory=list)
+    """Its GetNext calls: line, and indices of the events."""
+    waits: Spans = field(default_factory=lambda: NO_SPANS)
+    """When a caller waited for an asynchronous iterator."""
+    work: Spans = field(default_factory=lambda: NO_SPANS)
+    """When it worked, on its threads and in each call of its function."""
+
+
+Records = dict[IteratorKey, IteratorRecord]
+
+
+class _Attribution:
+    """Gathers the records, thread by thread; iterators are numbered in order of finding."""
+
+    def __init__(self, scan_names: frozenset[str]) -> None:
+        self._scans = scan_names
+        self._calls = (_CALL, *(f"{name}::" for name in scan_names))
+        self._numbers: dict[IteratorKey, int] = {}
+        self._records: list[IteratorRecord] = []
+        self._number_of_id: dict[int, int] = {}
+        self._called: dict[int, tuple[Indices, NDArray[np.intp]]] = {}
+        """By line: its calls, and the iterator that each is a call of."""
+        self._work: list[list[Spans]] = []
+        self._waits: list[list[Spans]] = []
+        self._functions = _Functions()
+
+    def add_calls(self, line: Line) -> None:
+        """Take every GetNext call on the thread."""
+        indices = line.starting(*self._calls)
+        if not len(indices):
+            return
+        ids = line.step_ids(indices)
+        different, rank = np.unique(ids, return_inverse=True)
+        pairs = line.name_ids[indices].astype(np.int64) * len(different) + rank
+        _, first, group = np.unique(pairs, return_index=True, return_inverse=True)
+        of_group = np.array([self._number(line, int(indices[place])) for place in first])
+        for number, place in zip(of_group.tolist(), first.tolist(), strict=True):
+            self._number_of_id[int(ids[place])] = number
+        numbers = of_group[group]
+        self._called[id(line)] = indices, numbers
+        for number in np.unique(of_group).tolist():
+            self._records[number].calls.append((line, indices[numbers == number]))
+
+    def add_work(self, line: Line) -> None:
+        """Take the work of calls and workers on the thread, and the functions they started."""
+        names = line.used_names
+        workers = {key: found[1] for key, name in names.items() if (found := _WORKER.match(name))}
+        runs = [key for key, name in names.items() if name.startswith(_RUN_ASYNC)]
+        calls = [key for key, name in names.items() if name.startswith(self._calls)]
+        scans = [key for key, name in names.items() if name in self._scans]
+        nesting = nested_events(line, {*workers, *runs, *calls, *scans})
+        if not len(nesting.indices):
+            return
+        is_worker = np.isin(nesting.name_ids, list(workers))
+        is_run = np.isin(nesting.name_ids, runs)
+        own = self._calls_among(nesting)
+        around = np.where(nesting.parents == TOP, _UNKNOWN, own[nesting.parents])
+        # A function's run inside a call belongs to that call.
+        number = np.where(is_run, around, own)
+        if is_worker.any():
+            owners = self._owners(nesting, is_worker, own, workers, scans)
+            number = np.where(is_worker, owners, number)
+            self._start_functions(nesting, is_worker, is_run, owners)
+        self._divide(nesting, number, is_worker)
+
+    def add_functions(self, line: Line) -> None:
+        """Take the thread's work on functions that workers started."""
+        if self._functions:
+            indices, ids = line.executor_work
+            self._functions.executed(ids, line.spans(indices))
+
+    def close(self) -> Records:
+        """Return all records; overlapping events of one function call count once."""
+        for number, spans in self._functions.by_owner():
+            self._work[number].append(spans)
+        for number, record in enumerate(self._records):
+            record.work = _together(self._work[number])
+            record.waits = _together(self._waits[number])
+        return dict(zip(self._numbers, self._records, strict=True))
+
+    def _number(self, line: Line, index: int) -> int:
+        path = _path(line.event_name(index), self._scans)
+        key = path, user_names(str(line.stats(index).get("name", "")))
+        if key not in self._numbers:
+            self._numbers[key] = len(self._numbers)
+            self._records.append(IteratorRecord(works_ahead(kind_of(key[0]))))
+            self._work.append([])
+            self._waits.append([])
+        return self._numbers[key]
+
+    def _calls_among(self, nesting: Nesting) -> NDArray[np.intp]:
+        """Return for each of the events the iterator that it calls; all calls are among them."""
+        own = np.full(len(nesting.indices), _UNKNOWN, np.intp)
+        if id(nesting.line) in self._called:
+            indices, numbers = self._called[id(nesting.line)]
+            own[np.searchsorted(nesting.indices, indices)] = numbers
+        return own
+
+    def _owners(
+        self,
+        nesting: Nesting,
+        is_worker: NDArray[np.bool_],
+        own: NDArray[np.intp],
+        workers: dict[int, str],
+        scans: list[int],
+    ) -> NDArray[np.intp]:
+        """Return for each worker the iterator for which it works."""
+        owners = np.full(len(nesting.indices), _UNKNOWN, np.intp)
+        within = (nesting.parents != TOP) & is_worker[nesting.parents]
+        called = np.flatnonzero(within & (own != _UNKNOWN))
+        parent_ids = nesting.line.integers("parent_id", nesting.indices[called])
+        different, which = np.unique(parent_ids, return_inverse=True)
+        found = [self._number_of_id.get(key, _UNKNOWN) for key in different.tolist()]
+        numbers = np.array(found, np.intp)[which]
+        known = numbers != _UNKNOWN
+        # Written from the last to the first: the first call that knows its parent decides.
+        owners[nesting.parents[called[known]][::-1]] = numbers[known][::-1]
+        for key, kind in workers.items():
+            undecided = (nesting.name_ids == key) & (owners == _UNKNOWN)
+            owners[undecided] = self._only_one(kind)
+        above = np.flatnonzero(within & np.isin(nesting.name_ids, scans))
+        owners[nesting.parents[above]] = _NOBODYS
+        return owners
+
+    def _only_one(self, kind: str) -> int:
+        """Return the iterator of that kind where the pipeline has exactly one."""
+        found = [n for key, n in self._numbers.items() if kind_of(key[0]).startswith(kind)]
+        return found[0] if len(found) == 1 else _UNKNOWN
+
+    def _start_functions(
+        self,
+        nesting: Nesting,
+        is_worker: NDArray[np.bool_],
+        is_run: NDArray[np.bool_],
+        owners: NDArray[np.intp],
+    ) -> None:
+        within = (nesting.parents != TOP) & is_worker[nesting.parents]
+        started = np.flatnonzero(is_run & within)
+        owner = owners[nesting.parents[started]]
+        started, owner = started[owner >= 0], owner[owner >= 0]
+        ids = nesting.line.step_ids(nesting.indices[started])
+        self._functions.start(ids, owner, nesting.spans[started])
+
+    def _divide(
+        self, nesting: Nesting, number: NDArray[np.intp], is_worker: NDArray[np.bool_]
+    ) -> None:
+        """Give every piece of time to its iterator."""
+        places, spans = nesting.alone()
+        for found in np.unique(number[number >= 0]).tolist():
+            of_it = number[places] == found
+            if self._records[found].asynchronous:
+                waiting = of_it & ~is_worker[places]
+                self._waits[found].append(spans[waiting])
+                of_it &= ~waiting
+            self._work[found].append(spans[of_it])
+
+
+class _Functions:
+    """Asynchronous calls of iterators' functions, over all threads."""
+
+    def __init__(self) -> None:
+        self._ids: list[NDArray[np.int64]] = []
+        self._owners: list[NDArray[np.intp]] = []
+        self._spans: list[tuple[NDArray[np.int64], Spans]] = []
+        """Pieces of work with the function call's id beside each."""
+
+    def __bool__(self) -> bool:
+        return bool(self._ids)
+
+    def start(self, ids: NDArray[np.int64], owners: NDArray[np.intp], spans: Spans) -> None:
+        self._ids.append(ids)
+        self._owners.append(owners)
+        self._spans.append((ids, spans))
+
+    def executed(self, ids: NDArray[np.int64], spans: Spans) -> None:
+        known = np.isin(ids, np.concatenate(self._ids))
+        self._spans.append((ids[known], spans[known]))
+
+    def by_owner(self) -> list[tuple[int, Spans]]:
+        """Return each iterator's time in its function; where one call overlaps, it counts once."""
+        if not self._ids:
+            return []
+        ids, first = np.unique(np.concatenate(self._ids), return_index=True)
+        owners = np.concatenate(self._owners)[first]
+        calls = np.searchsorted(ids, np.concatenate([ids for ids, _ in self._spans]))
+        calls, spans = _merged(calls, np.concatenate([spans for _, spans in self._spans]))
+        owner = owners[calls]
+        return [(number, spans[owner == number]) for number in np.unique(owner).tolist()]
+
+
+def pipeline_records(events: TraceEvents, scan_names: frozenset[str] = frozenset()) -> Records:
+    """Return every iterator that was called.
+
+    Args:
+        events: the profile.
+        scan_names: events of the loop inside a graph that takes the input, if there is one.
+    """
+    attribution = _Attribution(scan_names)
+    for line in events.host_lines:
+        attribution.add_calls(line)
+    for line in events.host_lines:
+        attribution.add_work(line)
+    for line in events.host_lines:
+        attribution.add_functions(line)
+    return attribution.close()
+
+
+def _path(event_name: str, scan_names: frozenset[str]) -> str:
+    """Return the iterator that an event calls; instance numbers are dropped."""
+    for scan in scan_names:
+        if event_name.startswith(f"{scan}::"):
+            event_name = "Root" + event_name.removeprefix(scan)
+    return _INSTANCE.sub("", event_name.removeprefix(_CALL))
+
+
+def user_names(name: str) -> tuple[str, ...]:
+    """Return operations' own names in the statistic `name`: a, b and c of `fused(fused(a,b),c)`.
+
+    TensorFlow's substitute for a missing name (`RepeatDataset:25`) is none.
+    """
+    if name.startswith("fused(") and name.endswith(")"):
+        parts = _split_arguments(name.removeprefix("fused(").removesuffix(")"))
+        return tuple(found for part in parts for found in user_names(part))
+    return () if not name or _NUMBERED_NAME.match(name) else (name,)
+
+
+def _split_arguments(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def kind_of(path: str) -> str:
+    """Return the iterator's kind: the last part of its path."""
+    return path.rpartition("::")[2]
+
+
+def _together(spans: list[Spans]) -> Spans:
+    return np.concatenate(spans) if spans else NO_SPANS
+
+
+def _merged(groups: NDArray[np.intp], spans: Spans) -> tuple[NDArray[np.intp], Spans]:
+    """Return the union of the spans of each group: groups and spans, ordered by both."""
+    order = np.lexsort((spans[:, 0], groups))
+    groups, spans = groups[order], spans[order]
+    # The latest end so far within the group: ranks of ends, lifted above those of earlier groups.
+    ends = np.unique(spans[:, 1])
+    lifted = np.searchsorted(ends, spans[:, 1]) + groups * len(ends)
+    latest = ends[np.maximum.accumulate(lifted) - groups * len(ends)] if len(ends) else ends
+    opens = np.append(True, (groups[1:] != groups[:-1]) | (spans[1:, 0] > latest[:-1]))
+    opens = opens[: len(groups)]
+    closes = np.append(opens[1:], True)[: len(groups)]
+    return groups[opens], np.column_stack((spans[opens, 0], latest[closes]))
+
+
+@dataclass(frozen=True)
+class IteratorActivity:
+    """Work of one iterator of the pipeline within a window."""
+
+    path: str
+    """Without `Iterator::` and instance numbers: `Root::MapAndBatch::Map`."""
+    kind: str
+    """Last part of the path."""
+    names: tuple[str, ...]
+    """The `name=` of every operation fused into it; empty where the user's code gave none."""
+    asynchronous: bool
+    """Whether it works on threads of its own."""
+    calls: int
+    """GetNext calls that began in the window: elements, and the calls that found the end."""
+    total_ns: int
+    """Time in those calls, with what they called."""
+    self_ns: int
+    """Time it worked itself, summed over its threads and its parallel function calls."""
+    wait_ns: int | None
+    """Time callers waited for it; None for a sequential iterator, whose caller does its work."""
+    parallelism: int | None
+    autotune: bool | None
+    buffer_size: int | None
+    buffered_elements: float | None
+    """Mean over the calls that say it."""
+    batch_size: int | None
+    element_bytes: float | None
+    """Mean size of what GetNext handed over; a profile has it for the root alone."""
+
+
+def iterator_activity(
+    events: TraceEvents, records: Records, window: Window
+) -> list[IteratorActivity]:
+    """Return every iterator that was called or worked in the window, by path.
+
+    What crosses the edge of the window counts by the part inside.
+    """
+    sizes = _batch_bytes(events, window)
+    found = [_describe(key, records[key], window, sizes) for key in sorted(records)]
+    return [iterator for iterator in found if iterator.calls or iterator.self_ns]
+
+
+def _describe(
+    key: IteratorKey, record: IteratorRecord, window: Window, element_bytes: float | None
+) -> IteratorActivity:
+    path, names = key
+    inside = [(line, _beginning(line, indices, window)) for line, indices in record.calls]
+    settings = _latest_stats(inside)
+    return IteratorActivity(
+        path=path,
+        kind=kind_of(path),
+        names=names,
+        asynchronous=record.asynchronous,
+        calls=sum(len(indices) for _, indices in inside),
+        total_ns=_time_in(_together([line.spans(calls) for line, calls in record.calls]), window),
+        self_ns=_time_in(record.work, window),
+        wait_ns=_time_in(record.waits, window) if record.asynchronous else None,
+        parallelism=_integer(settings, "parallelism"),
+        autotune=settings["autotune"] in ("true", 1) if "autotune" in settings else None,
+        buffer_size=_integer(settings, "buffer_size", "buffer_limit", "max_batch_results"),
+        buffered_elements=_mean(inside, "buffered_elements"),
+        batch_size=_integer(settings, "batch_size"),
+        element_bytes=element_bytes if kind_of(path) == "Root" else None,
+    )
+
+
+def _batch_bytes(events: TraceEvents, window: Window) -> float | None:
+    calls = [
+        (line, _beginning(line, line.starting("IteratorGetNext"), window))
+        for line in events.host_lines
+    ]
+    return _mean(calls, "element_size")
+
+
+def _mean(calls: list[tuple[Line, Indices]], stat: str) -> float | None:
+    """Return the mean of a statistic over the calls that have it."""
+    found = [line.statistics.integers(stat, indices) for line, indices in calls]
+    values: NDArray[np.int64] = np.concatenate(
+        [np.empty(0, np.int64), *(values[present] for values, present in found)]
+    )
+    return float(values.mean()) if len(values) else None
+
+
+def _beginning(line: Line, indices: Indices, window: Window) -> Indices:
+    starts = line.start_ns[indices]
+    return indices[(window[0] <= starts) & (starts < window[1])]
+
+
+def _time_in(spans: Spans, window: Window) -> int:
+    """Return the time inside the window; spans that overlap count each."""
+    inside = np.minimum(spans[:, 1], window[1]) - np.maximum(spans[:, 0], window[0])
+    return int(np.maximum(inside, 0).sum())
+
+
+def _latest_stats(calls: list[tuple[Line, Indices]]) -> dict[str, StatValue]:
+    """Return the statistics of the last call: autotuning changes settings during the run."""
+    last = [(line, int(indices[-1])) for line, indices in calls if len(indices)]
+    if not last:
+        return {}
+    line, index = max(last, key=lambda call: call[0].start_ns[call[1]])
+    return line.stats(index)
+
+
+def _integer(stats: dict[str, StatValue], *names: str) -> int | None:
+    found = (stats[name] for name in names if name in stats)
+    return next((value for value in found if isinstance(value, int)), None)

@@ -1,1 +1,0 @@
-"""The input pipeline as the profile saw it, iterator by iterator."""

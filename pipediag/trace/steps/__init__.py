@@ -1,1 +1,0 @@
-"""Telling the steps of a profile apart, by whatever shows them."""

@@ -1,0 +1,168 @@
+"""Threads of the host: the training loop's and tf.data's, and how the events of one nest.
+
+tf.data names its threads `tf_data_*`. Its functions may also run on TensorFlow's shared pool; they
+are told from the training graph by the step id that the executor's events share with the
+`InstantiatedCapturedFunction::*` event that started them.
+
+A Python function of the pipeline may call a tf.function, which runs under a step id of its own, and
+nothing in its events names the caller. But the thread that starts it is still at work for the
+caller, so the `FunctionRun` event that has the new id lies within that work. Python that hands the
+call to a thread of its own leaves no such trace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Set
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipediag.trace import STEP_MARKER
+from pipediag.trace.events import Indices, Line, Times, TraceEvents
+from pipediag.trace.intervals import EMPTY, Intervals, covered, rows, subtract, total
+
+CAPTURED_FUNCTION = "InstantiatedCapturedFunction::"
+TOP = -1
+"""In place of a parent: no chosen event lies around this one."""
+
+_FUNCTION_RUN = "FunctionRun"
+_FUNCTION_CALL = re.compile(r"TFE_Py_Execute|PjitFunction|PJRT_LoadedExecutable_Execute")
+_KERNEL_LAUNCH = ("cudaLaunch", "cuLaunch", "hipLaunch", "hipModuleLaunch", "cudaGraphLaunch")
+# pipediag's and Kineto's step markers; PyTorch's optimizers are called once a step.
+_MARKERS = (STEP_MARKER, "ProfilerStep#", "Optimizer.step#")
+_LOADER = "enumerate(DataLoader)"
+
+
+def is_pipeline_thread(line: Line) -> bool:
+    """Tell whether tf.data started the thread for itself."""
+    return line.name.startswith("tf_data_")
+
+
+def training_line(events: TraceEvents) -> Line | None:
+    """Return the thread that runs the training loop.
+
+    It is the one with step markers, pipediag's or else Kineto's. A PyTorch profile without any has
+    the calls of the optimizer there, or at least those of the DataLoader, unless that thread only
+    fetches batches for another one that launches. Otherwise it is the thread that spends most time
+    in calls of graph functions; None where no such call begins and ends in the profile. Single
+    operations prove nothing: pipediag itself reads the counter of a loop inside a graph from
+    another thread.
+    """
+    lines = events.host_lines
+    for marker in _MARKERS:
+        if (line := _most_often(marker, lines)) is not None:
+            return line
+    launching = [line for line in lines if len(line.starting(*_KERNEL_LAUNCH))]
+    if (line := _most_often(_LOADER, launching or lines)) is not None:
+        return line
+    of_pipeline = captured_function_ids(events)
+    time_ns, line = 0, None
+    for other in lines:
+        if not is_pipeline_thread(other):
+            calls = other.during_like(_FUNCTION_CALL)
+            spent = total(subtract(calls, function_time(other, of_pipeline)))
+            if spent > time_ns:
+                time_ns, line = spent, other
+    return line
+
+
+def _most_often(prefix: str, lines: list[Line]) -> Line | None:
+    counts = [len(line.starting(prefix)) for line in lines]
+    most = max(counts, default=0)
+    return lines[counts.index(most)] if most else None
+
+
+def captured_function_ids(events: TraceEvents) -> set[int]:
+    """Return step ids of the functions that tf.data ran, and of those called by Python in them."""
+    found: set[int] = set()
+    for line in events.host_lines:
+        found.update(line.step_ids(line.starting(CAPTURED_FUNCTION)).tolist())
+    return with_nested(events.host_lines, found - {0})
+
+
+def with_nested(lines: list[Line], function_ids: Set[int]) -> set[int]:
+    """Return these runs of graph functions, and all that were started within them."""
+    starters = [line for line in lines if len(line.starting(_FUNCTION_RUN))]
+    found, fresh = set(function_ids), set(function_ids)
+    while fresh:
+        fresh = set().union(*(_started_within(line, fresh) for line in starters)) - found
+        found |= fresh
+    return found
+
+
+def _started_within(line: Line, function_ids: Set[int]) -> set[int]:
+    # Events in the callback of a finished run belong to whoever waited for it.
+    work = line.starting("ExecutorState::Process", CAPTURED_FUNCTION)
+    work = work[np.isin(line.step_ids(work), list(function_ids))]
+    starts = line.starting(_FUNCTION_RUN)
+    moments = rows(line.start_ns[starts], line.start_ns[starts] + 1)
+    inside = covered(line.during(work), moments) > 0
+    return set(line.step_ids(starts[inside]).tolist()) - {0}
+
+
+def function_time(line: Line, function_ids: Set[int]) -> Intervals:
+    """Return when the thread executed one of these runs of graph functions."""
+    if not function_ids:
+        return EMPTY
+    indices, ids = line.executor_work
+    return line.during(indices[np.isin(ids, np.fromiter(function_ids, np.int64))])
+
+
+@dataclass(frozen=True)
+class Nesting:
+    """Chosen events of a line, by start; a place is a position among them."""
+
+    line: Line
+    indices: Indices
+    """On the line."""
+    parents: Indices
+    """The place of the chosen event directly around each, or `TOP`."""
+
+    @cached_property
+    def spans(self) -> NDArray[np.int64]:
+        """Starts and ends, shape (events, 2)."""
+        return self.line.spans(self.indices)
+
+    @cached_property
+    def name_ids(self) -> NDArray[np.int32]:
+        ids: NDArray[np.int32] = self.line.name_ids[self.indices]
+        return ids
+
+    def alone(self) -> tuple[Indices, NDArray[np.int64]]:
+        """Return each event's time outside its children: owners' places, and spans (pieces, 2)."""
+        places = np.arange(len(self.indices))
+        children = np.flatnonzero(self.parents != TOP)
+        children = children[np.argsort(self.parents[children], kind="stable")]
+        owners = self.parents[children]
+        first = np.append(True, owners[1:] != owners[:-1])[: len(owners)]
+        before = np.where(first, self.spans[owners, 0], np.roll(self.spans[children, 1], 1))
+        # From the last child's end on, or the whole of an event that has none.
+        rest = self.spans[:, 0].copy()
+        rest[owners] = self.spans[children, 1]
+        starts = np.concatenate((before, rest))
+        ends = np.concatenate((self.spans[children, 0], self.spans[:, 1]))
+        kept = ends > starts
+        return np.concatenate((owners, places))[kept], rows(starts[kept], ends[kept])
+
+
+def nested_events(line: Line, name_ids: Collection[int]) -> Nesting:
+    """Return the events of a line with these names."""
+    indices = line.having(name_ids)
+    return Nesting(line, indices, _parents(line.start_ns[indices], line.end_ns[indices]))
+
+
+def _parents(starts: Times, ends: Times) -> Indices:
+    """Return the place of the last event before each that lasts beyond its start, or `TOP`."""
+    parents = np.arange(-1, len(starts) - 1)
+    # `TOP` is the last place here, where an event without end stands.
+    lasting = np.append(ends, np.iinfo(np.int64).max)
+    over = np.flatnonzero(lasting[parents] <= starts)
+    while len(over):
+        # All events between an event and its candidate had ended before it began: those between
+        # the candidate and the candidate's own candidate had, too.
+        parents[over] = parents[parents[over]]
+        over = over[lasting[parents[over]] <= starts[over]]
+    return parents

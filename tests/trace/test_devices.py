@@ -1,0 +1,336 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipediag.trace.classes import classify
+from pipediag.trace.devices import DeviceTrace, LengthBucket, device_traces, gap_histogram
+from pipediag.trace.files import read
+from pipediag.trace.pipeline import pipeline_records
+from pipediag.trace.summary import summarise
+from tests.trace.builder import US, CudaProfile, LineBuilder, TraceBuilder, add_graph_call
+
+TRACES = Path(__file__).parents[3] / "shared" / "traces"
+
+
+CAPABLE = {"compute_cap_major": 9, "compute_cap_minor": 4}
+
+
+def devices(
+    builder: TraceBuilder, directory: Path, window: tuple[int, int] | None
+) -> list[DeviceTrace]:
+    events = builder.events(directory)
+    return device_traces(events, classify(events), pipeline_records(events), window)
+
+
+def gpu(builder: TraceBuilder) -> LineBuilder:
+    return builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
+
+
+def test_busy_is_the_union_of_all_streams(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    plane = builder.plane("/device:GPU:0")
+    plane.line("Stream #13(Kernel)", 13).event("gemm", 0, 40 * US).event("gemm", 90 * US, 100 * US)
+    plane.line("Stream #14(MemcpyH2D)", 14).event("MemcpyH2D", 30 * US, 60 * US)
+    plane.line("Steps", 0xDEADBEEF).event("0", 0, 100 * US)
+    [device] = devices(builder, tmp_path, None)
+    assert (device.name, device.kind) == ("GPU:0", "gpu")
+    assert (device.span_ns, device.busy_ns, device.idle_ns) == (100 * US, 70 * US, 30 * US)
+    assert device.longest_gap_ns == 30 * US
+
+
+def test_gaps_under_the_floor_are_noise(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    stream = gpu(builder)
+    stream.event("k", 0, 10).event("k", 5_009, 6_000).event("k", 11_000, 12_000)
+    [device] = devices(builder, tmp_path, None)
+    assert device.noise_ns == 4_999
+    assert device.gaps.spans.tolist() == [[6_000, 11_000]]
+    assert device.gap_histogram == (
+        LengthBucket(0, 5_000, 1, 4_999),
+        LengthBucket(5_000, 10_000, 1, 5_000),
+    )
+    assert device.gaps.by_cause() == {"unknown": 5_000}
+
+
+def test_the_steps_window_counts_idle_before_the_first_kernel(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    gpu(builder).event("k", 0, 10 * US).event("k", 60 * US, 70 * US)
+    [device] = devices(builder, tmp_path, (20 * US, 100 * US))
+    assert (device.span_ns, device.busy_ns, device.idle_ns) == (80 * US, 10 * US, 70 * US)
+    assert device.gaps.spans.tolist() == [[20 * US, 60 * US], [70 * US, 100 * US]]
+
+
+def test_the_cause_of_a_gap_is_what_the_host_did_most(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    line = host.line("python")
+    line.event("pipediag_step", 0, 600 * US, step_num=0)
+    stream = gpu(builder)
+    for start in range(0, 600, 100):
+        stream.event("gemm", start * US, (start + 10) * US)
+    host.line("tf_data_iterator_get_next/1").event(
+        "IteratorGetNextOp::DoCompute", 10 * US, 80 * US, id=5
+    )
+    add_graph_call(line, 110 * US, 200 * US)
+    host.line("tf_Compute/1").event("a:AddV2", 110 * US, 195 * US)
+    add_graph_call(line, 210 * US, 300 * US, tf_function_call="traced-nonXla")
+    line.event("cuStreamSynchronize", 310 * US, 390 * US)
+    [device] = devices(builder, tmp_path, (0, 600 * US))
+    assert device.gaps.causes == [
+        "input",
+        "launch",
+        "compile",
+        "sync",
+        "python",
+        "python",
+    ]
+
+
+def test_an_input_gap_names_the_iterator_that_worked_longest(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    waiter = host.line("tf_data_iterator_get_next/1")
+    waiter.event("IteratorGetNextOp::DoCompute", 10 * US, 90 * US, id=5)
+    waiter.event("Iterator::Root", 11 * US, 89 * US, id=1, name="m")
+    waiter.event("Iterator::Root::Map", 12 * US, 88 * US, id=2, parent_id=1, name="m")
+    waiter.event("Iterator::Root::Map::TFRecord", 13 * US, 20 * US, id=3, parent_id=2, name="files")
+    gpu(builder).event("gemm", 0, 10 * US).event("gemm", 95 * US, 99 * US)
+    [device] = devices(builder, tmp_path, None)
+    assert device.gaps.causes == ["input"]
+    assert device.gaps.details.iterator(0) == ("Root::Map", ("m",))
+
+
+def test_a_gap_of_older_tensorflow_is_inputs_too(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    add_graph_call(host.line("python"), 0, 100 * US)
+    host.line("tf_gpu_private_0/1").event("IteratorGetNext:IteratorGetNext", 10 * US, 90 * US)
+    gpu(builder).event("gemm", 0, 10 * US).event("gemm", 95 * US, 99 * US)
+    [device] = devices(builder, tmp_path, None)
+    assert device.gaps.by_cause()["input"] == 80 * US
+    assert device.gaps.causes == ["input"]
+
+
+def test_the_executor_stands_for_the_device_without_one(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("tf_Compute/1")
+    line.event("a:AddV2", 0, 10 * US).event("b:MatMul", 30 * US, 40 * US)
+    [device] = devices(builder, tmp_path, None)
+    assert (device.name, device.kind) == ("CPU", "cpu")
+    assert (device.busy_ns, device.idle_ns) == (20 * US, 20 * US)
+
+
+@pytest.mark.parametrize(
+    ("said", "model"),
+    [
+        ({"gpu_device_name": "Tesla V100", "device_vendor": "Nvidia", **CAPABLE}, "Tesla V100, {}"),
+        ({"device_vendor": "Nvidia", **CAPABLE}, "{}"),
+        ({"device_vendor": "AMD", **CAPABLE}, "AMD, gfx94x"),
+        ({"gpu_device_name": "AMD Instinct MI300X", **CAPABLE}, "AMD Instinct MI300X, gfx94x"),
+        ({"gpu_device_name": "AMD Instinct MI300X"}, "AMD Instinct MI300X"),
+        ({}, None),
+    ],
+)
+def test_a_device_is_called_what_the_profile_calls_it(
+    said: dict[str, str | int], model: str | None, tmp_path: Path
+) -> None:
+    builder = TraceBuilder()
+    plane = builder.plane("/device:GPU:0")
+    plane.line("Stream #13(Kernel)", 13).event("k", 0, 10)
+    for key, value in said.items():
+        plane.stat(key, value)
+    [device] = devices(builder, tmp_path, None)
+    assert device.model == (model and model.format("compute capability 9.4"))
+
+
+def test_no_activity_no_device(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    builder.host().line("python").event("TFE_Py_Execute", 0, 10)
+    assert devices(builder, tmp_path, None) == []
+
+
+# Span, busy, idle and longest gap in ms, and gaps over 1 ms: the table in the traces' README.
+REFERENCE = {
+    ("tf-v100x8-2020", "GPU:1"): (13.417, 0.034, 13.384, 11.615, 1),
+    ("tf-v100x8-2020", "GPU:4"): (119.309, 14.984, 104.325, 11.861, 18),
+    ("tf-v100x8-2020", "GPU:6"): (490.470, 15.050, 475.419, 368.332, 9),
+    ("jax-mi300x-attention", "GPU:0"): (32.563, 3.846, 28.717, 20.693, 2),
+    ("jax-mi300x-conv-legacy", "GPU:0"): (27.868, 0.889, 26.979, 3.703, 8),
+    ("jax-mi300x-conv-legacy", "GPU:7"): (15.761, 3.586, 12.175, 2.875, 4),
+}
+
+
+@pytest.mark.skipif(
+    not TRACES.is_dir(), reason="needs the real accelerator traces in ../shared/traces"
+)
+@pytest.mark.parametrize("trace", sorted({trace for trace, _ in REFERENCE}))
+def test_real_accelerator_traces(trace: str) -> None:
+    events = read(TRACES / f"{trace}.xplane.pb")
+    found = {
+        (trace, device.name): (
+            round(device.span_ns / 1e6, 3),
+            round(device.busy_ns / 1e6, 3),
+            round(device.idle_ns / 1e6, 3),
+            round(device.longest_gap_ns / 1e6, 3),
+            int((device.gaps.lengths_ns > 1e6).sum()),
+        )
+        for device in device_traces(events, classify(events), pipeline_records(events), None)
+    }
+    expected = {key: value for key, value in REFERENCE.items() if key[0] == trace}
+    assert found.keys() == expected.keys()
+    for key, figures in expected.items():
+        assert found[key] == pytest.approx(figures, abs=0.0011)
+
+
+@pytest.mark.parametrize(
+    ("name", "matmul", "tensor_core"),
+    [
+        ("volta_sgemm_128x64_nn", True, False),
+        ("volta_h884gemm_256x64_ldg8_tn", True, True),
+        ("ampere_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_nn", True, True),
+        ("sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize64x64x64_tensor16x8x16_kernel", True, True),
+        ("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT", True, True),
+        ("Cijk_Ailk_Bljk_SB_MT128x128x16_MI32x32x1", True, True),
+        ("gemm_fusion_dot_1", True, None),
+        ("triton_gemm_dot_4", True, None),
+        ("loop_convert_fusion", False, None),
+        ("void Eigen::internal::EigenMetaKernel<float>", False, None),
+    ],
+)
+def test_what_a_kernels_name_says(
+    tmp_path: Path, name: str, matmul: bool, tensor_core: bool | None
+) -> None:
+    profile = CudaProfile()
+    profile.kernel((0, 20), name=name)
+    [device] = profile.devices(tmp_path)
+    [kernel] = device.kernels
+    assert (kernel.matmul, kernel.tensor_core, kernel.total_ns) == (matmul, tensor_core, 20 * US)
+
+
+def test_kernels_against_their_calls(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.kernel((10, 12), launch=(0, 5), name="a")
+    profile.kernel((20, 40), launch=(8, 12), name="b")
+    profile.kernel((40, 50), name="b")
+    [device] = profile.devices(tmp_path)
+    assert [(kernel.name, kernel.count) for kernel in device.kernels] == [("b", 2), ("a", 1)]
+    assert device.launches is not None
+    assert (device.launches.kernels, device.launches.matched) == (3, 2)
+    assert device.launches.shorter_than_launch_percent == 50
+    assert device.launches.median_delay_ns == 6.5 * US
+
+
+@pytest.mark.parametrize(
+    ("name", "details", "direction", "size"),
+    [
+        (
+            "MemcpyH2D",
+            "kind_src:pageable kind_dst:device size:64 dest:0 async:1",
+            "host_to_device",
+            64,
+        ),
+        ("MemcpyD2H", "size:4 dest:1 async:1", "device_to_host", 4),
+        ("MemcpyP2P", "num_bytes:16", "peer_to_peer", 16),
+        ("Memcpy HtoD (Pageable -> Device)", "", "host_to_device", None),
+        ("CopyDeviceToDevice", "size:8", "device_to_device", 8),
+        ("MemcpyOther", "kind_src:device kind_dst:device size:8", "device_to_device", 8),
+        ("Memset", "", "set", None),
+        ("__amd_rocclr_copyBuffer.kd", "", "unknown", None),
+    ],
+)
+def test_the_direction_and_the_size_of_a_copy(
+    tmp_path: Path, name: str, details: str, direction: str, size: int | None
+) -> None:
+    builder = TraceBuilder()
+    stats = {"memcpy_details": details} if details else {}
+    builder.plane("/device:GPU:0").line("Stream #14", 14).event(name, 0, 50, **stats)
+    [device] = summarise(builder.save(tmp_path)).devices
+    [copies] = device.copies
+    assert (copies.direction, copies.count, copies.bytes) == (direction, 1, size)
+    assert copies.running_ns == copies.exposed_ns == 50
+
+
+def test_bytes_are_known_only_where_each_copy_says_its_own(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    stream = builder.plane("/device:GPU:0").line("Stream #14", 14)
+    stream.event("MemcpyH2D", 0, 10, memcpy_details="size:64")
+    stream.event("MemcpyH2D", 20, 30, memcpy_details="dest:0 async:1")
+    stream.event("MemcpyD2H", 40, 80, memcpy_details="size:8")
+    stream.event("MemcpyD2H", 90, 95, memcpy_details="size:0")
+    [device] = summarise(builder.save(tmp_path)).devices
+    # The direction that took longest comes first; a part of the bytes would give a false rate.
+    assert [(copies.direction, copies.count, copies.bytes) for copies in device.copies] == [
+        ("device_to_host", 2, 8),
+        ("host_to_device", 2, None),
+    ]
+
+
+def test_copies_at_once_count_each_and_run_once(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    plane = builder.plane("/device:GPU:0")
+    plane.line("Stream #14", 14).event("MemcpyH2D", 0, 30, memcpy_details="size:1")
+    plane.line("Stream #15", 15).event("MemcpyH2D", 10, 40, memcpy_details="num_bytes:2")
+    [device] = summarise(builder.save(tmp_path)).devices
+    [copies] = device.copies
+    assert (copies.summed_ns, copies.running_ns, copies.bytes) == (60, 40, 3)
+
+
+def test_memory_of_two_hosts_has_no_direction(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    stream = builder.plane("/device:GPU:0").line("Stream #14", 14)
+    stream.event("MemcpyOther", 0, 10, memcpy_details="kind_src:pageable kind_dst:pinned size:4")
+    [device] = summarise(builder.save(tmp_path)).devices
+    [copies] = device.copies
+    assert copies.direction == "unknown"
+
+
+def test_a_memset_says_its_size_in_details_of_its_own(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    stream = builder.plane("/device:GPU:0").line("Stream #14", 14)
+    stream.event("Memset", 0, 10, memset_details="kind:device num_bytes:4096 async:1")
+    [device] = summarise(builder.save(tmp_path)).devices
+    [copies] = device.copies
+    assert (copies.direction, copies.bytes) == ("set", 4096)
+
+
+def test_a_number_of_bytes_goes_before_what_details_say(tmp_path: Path) -> None:
+    """Kineto's, in which the details are other words."""
+    builder = TraceBuilder()
+    stream = builder.plane("/device:GPU:0").line("Stream #14", 14)
+    stream.event("Memcpy HtoD (Pageable -> Device)", 0, 10, bytes=512, memcpy_details="size:7")
+    stream.event("Memcpy HtoD (Pageable -> Device)", 20, 30, bytes="unknown")
+    [device] = summarise(builder.save(tmp_path)).devices
+    [copies] = device.copies
+    assert copies.bytes is None
+    stream.event("MemcpyD2H", 40, 50, bytes=512, memcpy_details="size:7")
+    [device] = summarise(builder.save(tmp_path)).devices
+    assert {one.direction: one.bytes for one in device.copies}["device_to_host"] == 512
+
+
+def test_a_length_on_an_edge_is_in_the_bucket_above() -> None:
+    lengths = np.array([4_999, 5_000, 9_999, 10_000, 99_999_999, 100_000_000])
+    assert gap_histogram(lengths, 5_000) == (
+        LengthBucket(0, 5_000, 1, 4_999),
+        LengthBucket(5_000, 10_000, 2, 14_999),
+        LengthBucket(10_000, 100_000, 1, 10_000),
+        LengthBucket(10_000_000, 100_000_000, 1, 99_999_999),
+        LengthBucket(100_000_000, None, 1, 100_000_000),
+    )
+
+
+@pytest.mark.parametrize("floor_ns", [0, 7, 10_000, 500_000_000])
+def test_every_gap_and_nanosecond_is_in_one_bucket(floor_ns: int) -> None:
+    lengths = np.array([1, 10, 10_000, 77_777, 3_000_000, 9_000_000_000])
+    buckets = gap_histogram(lengths, floor_ns)
+    assert sum(bucket.count for bucket in buckets) == len(lengths)
+    assert sum(bucket.total_ns for bucket in buckets) == lengths.sum()
+    for bucket in buckets:
+        inside = lengths[(lengths >= bucket.from_ns) & (lengths < (bucket.to_ns or 10**18))]
+        assert (bucket.count, bucket.total_ns) == (len(inside), inside.sum())
+
+
+def test_no_gaps_fill_no_bucket() -> None:
+    assert gap_histogram(np.empty(0, np.int64), 5_000) == ()

@@ -1,0 +1,535 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipediag.trace.device_events import NOT_FOUND, LaunchCalls, device_events, launch_calls
+from pipediag.trace.events import Line, TraceEvents
+from pipediag.trace.gaps import (
+    GapDetails,
+    HostActivity,
+    NextLaunches,
+    divide_gaps,
+    gap_details,
+    host_activity,
+    next_launches,
+)
+from pipediag.trace.intervals import EMPTY, Intervals, normalise
+from pipediag.trace.summary import summarise
+from pipediag.trace.xplane.file import parse
+from pipediag.vocabulary import GAP_CAUSES, StepClass
+from tests.trace.builder import US, CudaProfile, TraceBuilder, add_graph_call, causes_us
+
+
+def test_a_device_that_waits_for_input(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 100, 200)
+    for start in (0, 100):
+        profile.did("IteratorGetNextOp::DoCompute", start, start + 60, id=7)
+        profile.kernel((start + 75, start + 95), launch=(start + 70, start + 73))
+    [device] = profile.devices(tmp_path, (0, 200))
+    # Per step: 60 in GetNext, 10 of Python, 3 of the launch call, 2 until the kernel starts, and 5
+    # of Python after it.
+    assert causes_us(device) == {"input": 120, "python": 30, "launch": 10}
+    assert device.gaps.causes == ["input", "input", "python"]
+    assert device.gaps.spans[1].tolist() == [95 * US, 175 * US]
+
+
+def test_input_that_arrives_while_the_device_computes_is_no_cause(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 200)
+    profile.kernel((10, 100), launch=(0, 5))
+    profile.did("IteratorGetNextOp::DoCompute", 20, 90, id=7)
+    profile.kernel((120, 190), launch=(110, 115))
+    [device] = profile.devices(tmp_path, (10, 190))
+    assert causes_us(device) == {"python": 10, "launch": 10}
+
+
+def test_a_device_that_starves_behind_its_launches(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 100)
+    add_graph_call(profile.training, 0, 100 * US)
+    executor = profile.host.line("tf_Compute/1")
+    executor.event("ExecutorState::Process", 0, 100 * US, id=3)
+    for start in range(0, 100, 20):
+        launch = (start + 8, start + 12)
+        profile.kernel((start + 13, start + 20), launch=launch, line=executor)
+    [device] = profile.devices(tmp_path, (0, 100))
+    assert causes_us(device) == {"launch": 65}
+    assert device.launches is not None
+    assert (device.launches.matched, device.launches.median_delay_ns) == (5, 1 * US)
+
+
+def test_what_the_launching_thread_was_doing_is_named(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 200)
+    other = profile.host.line("tf_Compute/1")
+    other.event("model/einsum:Einsum", 20 * US, 90 * US)
+    profile.kernel((0, 20), launch=(0, 0))
+    profile.kernel((100, 120), launch=(92, 95), line=other)
+    [device] = profile.devices(tmp_path)
+    assert device.gaps.details.doing(0) == "model/einsum:Einsum"
+
+
+def test_the_buffer_counts_only_where_it_was_read_lately(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("tf_data_iterator_get_next/1")
+    for start, elements in ((10, 2), (20, 0), (30, 3)):
+        line.event(
+            "Iterator::Root::Prefetch",
+            start * US,
+            (start + 1) * US,
+            id=3,
+            buffered_elements=elements,
+        )
+        # A shuffle's buffer is nearer, and always full.
+        line.event("Iterator::Root::Shuffle", start * US, (start + 2) * US, buffered_elements=99)
+    stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
+    for start in (0, 8, 17, 32, 99):
+        stream.event("k", start * US, (start + 1) * US)
+    [device] = summarise(builder.save(tmp_path)).devices
+    # Before the first reading; the first reading in it, 2, and 0; and soon after the last one.
+    assert str(device.gaps.details.buffered_elements.tolist()) == "[nan, 2.0, 0.0, 3.0]"
+
+
+def test_one_call_may_launch_a_graph_of_kernels(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host().line("python")
+    stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
+    for step in range(3):
+        start = step * 1000
+        host.event("cuGraphLaunch", start * US, (start + 60) * US, correlation_id=step + 1)
+        for kernel in range(40):
+            begin = (start + 65 + 20 * kernel) * US
+            stream.event("k", begin, begin + 19 * US, correlation_id=step + 1)
+    [device] = summarise(builder.save(tmp_path)).devices
+    assert device.launches is not None
+    # 40 kernels of 19 us outlast a call of 60 us; the first begins 5 us after it.
+    assert device.launches.shorter_than_launch_percent == 0
+    assert (device.launches.matched, device.launches.median_delay_ns) == (120, 5 * US)
+
+
+def test_a_device_that_idles_through_all_steps_is_not_left_out(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(100, 200, 300)
+    profile.did("IteratorGetNextOp::DoCompute", 100, 300, id=7)
+    profile.kernel((0, 20))
+    [device] = profile.devices(tmp_path, (100, 300))
+    assert (device.busy_ns, causes_us(device)) == (0, {"input": 200})
+
+
+def test_a_gap_that_the_window_cuts_ends_with_the_work_behind_it(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 300)
+    profile.kernel((0, 100), launch=(0, 5))
+    profile.kernel((400, 450), launch=(10, 15))
+    [device] = profile.devices(tmp_path, (0, 300))
+    assert causes_us(device) == {"queued": 200}
+
+
+def test_copies_ahead_on_threads_of_tf_data_hold_nobody_up(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 1000)
+    ahead = profile.host.line("tf_data_prefetch/1")
+    ahead.event("MemcpyH2D", 100 * US, 600 * US, correlation_id=99)
+    profile.kernel((0, 10))
+    profile.kernel((910, 1000), launch=(905, 908))
+    [device] = profile.devices(tmp_path, (0, 1000))
+    assert causes_us(device) == {"python": 895, "launch": 5}
+
+
+def test_a_python_function_in_the_graph_is_python(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 1000)
+    add_graph_call(profile.training, 0, 1000 * US)
+    profile.host.line("tf_Compute/1").event("metric/EagerPyFunc:EagerPyFunc", 20 * US, 870 * US)
+    profile.kernel((0, 10))
+    profile.kernel((900, 1000), launch=(880, 890))
+    [device] = profile.devices(tmp_path, (0, 1000))
+    found = causes_us(device)
+    assert found["python"] == 850
+
+
+def test_a_copy_that_computation_does_not_cover_is_exposed(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.copy("H2D", (0, 30), 3_000_000)
+    profile.kernel((30, 100))
+    profile.copy("H2D", (90, 110), 2_000_000)
+    [device] = profile.devices(tmp_path)
+    assert device.overlap is not None
+    assert (device.overlap.copy_ns, device.overlap.exposed_copy_ns) == (50 * US, 40 * US)
+    assert (device.busy_ns, device.idle_ns) == (110 * US, 0)
+    [copies] = device.copies
+    assert (copies.direction, copies.count, copies.bytes) == ("host_to_device", 2, 5_000_000)
+
+
+def test_a_copy_under_computation_is_not_exposed(tmp_path: Path) -> None:
+    profile = CudaProfile(old_details=True)
+    profile.kernel((0, 100))
+    profile.copy("H2D", (10, 40), 4096)
+    [device] = profile.devices(tmp_path)
+    assert device.overlap is not None
+    assert device.overlap.exposed_copy_ns == 0
+    assert device.copies[0].bytes == 4096
+
+
+def test_the_host_in_a_copy_call_holds_the_device_up(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 200)
+    profile.kernel((0, 10))
+    # From pageable memory the call copies to a buffer first, and the device waits.
+    profile.copy("H2D", (80, 90), 4096, launch=(20, 78))
+    [device] = profile.devices(tmp_path, (0, 90))
+    assert causes_us(device) == {"python": 10, "copy": 58, "launch": 2}
+
+
+def test_reading_back_each_step(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 200)
+    profile.kernel((0, 40))
+    profile.copy("D2H", (40, 50), 4, launch=(30, 32))
+    profile.did("cuStreamSynchronize", 32, 90)
+    profile.kernel((120, 150), launch=(110, 115))
+    [device] = profile.devices(tmp_path)
+    assert causes_us(device) == {"sync": 40, "python": 20, "launch": 10}
+    assert device.gaps.causes == ["sync"]
+
+
+def test_a_retrace_in_the_middle(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 1000)
+    profile.kernel((0, 10))
+    add_graph_call(profile.training, 20 * US, 900 * US, tf_function_call="traced-nonXla")
+    profile.kernel((910, 1000), launch=(880, 890))
+    [device] = profile.devices(tmp_path, (0, 1000))
+    # The call came late, and after it the device took 20 us to begin.
+    assert causes_us(device) == {"compile": 860, "python": 10, "launch": 30}
+
+
+def test_work_that_was_launched_before_is_queued(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 300)
+    profile.kernel((0, 100), launch=(0, 5))
+    profile.kernel((150, 200), launch=(10, 15))
+    profile.did("IteratorGetNextOp::DoCompute", 90, 290, id=7)
+    [device] = profile.devices(tmp_path)
+    assert causes_us(device) == {"queued": 50}
+
+
+def test_two_streams_that_overlap_leave_no_gap(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.kernel((0, 60), stream=13)
+    profile.kernel((50, 100), stream=15)
+    profile.kernel((20, 40), stream=16)
+    [device] = profile.devices(tmp_path)
+    assert (device.busy_ns, device.idle_ns, len(device.gaps)) == (100 * US, 0, 0)
+
+
+def test_a_device_that_waits_for_another(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 300)
+    for number in (0, 1):
+        profile.kernel((10, 50 + 150 * number), launch=(0, 2), device=number)
+        name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+        profile.kernel((200, 220), launch=(3, 5), device=number, name=name)
+    first, second = profile.devices(tmp_path)
+    assert causes_us(first) == {"collective": 150}
+    assert causes_us(second) == {}
+    assert first.overlap is not None
+    assert first.overlap.collective_ns == 20 * US
+
+
+def test_a_host_that_waits_for_the_slower_device(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 300)
+    profile.kernel((0, 50), launch=(0, 0), device=0)
+    profile.kernel((0, 200), launch=(0, 0), device=1)
+    profile.did("cuCtxSynchronize", 10, 210)
+    profile.kernel((240, 250), launch=(230, 232), device=0)
+    profile.kernel((240, 250), launch=(233, 234), device=1)
+    first, second = profile.devices(tmp_path)
+    assert causes_us(first) == {"collective": 150, "sync": 10, "python": 20, "launch": 10}
+    assert causes_us(second) == {"sync": 10, "python": 23, "launch": 7}
+
+
+def test_copies_of_amd_are_kernels(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.kernel((0, 20), name="__amd_rocclr_copyBuffer.kd")
+    profile.kernel((20, 30), name="__amd_rocclr_fillBufferAligned.kd")
+    profile.kernel((25, 60), name="Cijk_Ailk_Bljk_SB_MT128x128x16_MI32x32x1")
+    [device] = profile.devices(tmp_path)
+    assert {copies.direction: copies.running_ns for copies in device.copies} == {
+        "unknown": 20 * US,
+        "set": 10 * US,
+    }
+    assert [kernel.name[:4] for kernel in device.kernels] == ["Cijk"]
+    assert device.kernels[0].tensor_core
+
+
+def test_a_copy_under_another_name_is_known_by_its_details(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    stream = builder.plane("/device:GPU:0").line("Stream #13", 13)
+    stream.event("MemcpyOther", 0, 10 * US, memcpy_details="kind_src:pinned kind_dst:device size:7")
+    stream.event("transfer", 20, 30 * US, memcpy_details="kind_src:device kind_dst:pinned size:9")
+    [device] = summarise(builder.save(tmp_path)).devices
+    assert {copies.direction: copies.bytes for copies in device.copies} == {
+        "host_to_device": 7,
+        "device_to_host": 9,
+    }
+
+
+def test_backward_and_overlapping_events(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
+    stream.event("a", 10 * US, 4 * US).event("b", 20 * US, 50 * US).event("c", 30 * US, 40 * US)
+    stream.event("d", 70 * US, 80 * US)
+    [device] = summarise(builder.save(tmp_path)).devices
+    # An event that ends before it starts takes no time.
+    assert (device.busy_ns, device.idle_ns) == (40 * US, 20 * US)
+
+
+def test_a_host_clock_that_is_ahead_is_set_back(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    # The host's clock shows 20 us too much. Kernels take 3 us, and start as they are launched.
+    profile.steps(20, 120, 220, 320)
+    for start in (0, 100, 200):
+        profile.did("IteratorGetNextOp::DoCompute", start + 20, start + 100, id=7)
+        launch = (start + 90 + 20, start + 95 + 20)
+        profile.kernel((start + 90, start + 93), launch=launch)
+    [device] = profile.devices(tmp_path)
+    assert device.launches is not None
+    assert device.launches.matched == 3
+    # From 93 to 190: 7 until the step ends, 80 of input, 10 of Python, and no delay.
+    assert causes_us(device) == {"input": 160, "python": 34}
+
+
+def test_a_host_clock_that_is_behind_looks_like_slow_launches(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 400)
+    profile.kernel((100, 150), launch=(50, 55))
+    profile.kernel((250, 300), launch=(200, 205))
+    [device] = profile.devices(tmp_path)
+    assert causes_us(device) == {"python": 50, "launch": 50}
+
+
+def _sets() -> st.SearchStrategy[list[tuple[int, int]]]:
+    return st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=5)
+
+
+@given(_sets(), st.lists(_sets(), min_size=7, max_size=7), st.integers(0, 60), st.integers(0, 9))
+def test_the_causes_of_a_gap_add_up_to_it(
+    idle: list[tuple[int, int]], sets: list[list[tuple[int, int]]], called: int, took: int
+) -> None:
+    gaps = _normalised(idle)
+    names = ("input", "compile", "copy", "sync", "launch", "python")
+    spans = [_normalised(chosen) for chosen in sets]
+    host = HostActivity(tuple(zip(names, spans[:6], strict=True)))
+    some = np.arange(len(gaps)) % 2 == 0
+    start = np.full(len(gaps), called)
+    lines = np.zeros(len(gaps), np.int32)
+    launches = NextLaunches(some, start, start + took, some, lines, np.zeros(len(gaps), np.int64))
+    split = divide_gaps(gaps, host, launches, spans[6])
+    assert (split >= 0).all()
+    assert split.sum(axis=1).tolist() == (gaps[:, 1] - gaps[:, 0]).tolist()
+
+
+def _normalised(spans: list[tuple[int, int]]) -> np.ndarray:
+    return normalise(*zip(*spans, strict=True)) if spans else EMPTY
+
+
+@pytest.mark.parametrize(
+    ("call", "causes"),
+    [
+        # It had returned by the time the device went idle: the work lay there.
+        ((80, 90), {"queued": 100}),
+        ((90, 100), {"queued": 100}),
+        # It began while the device was busy and returned too late: 10 of the call, 90 until the
+        # kernel began.
+        ((90, 110), {"launch": 100}),
+        # It began too late, too: 20 in which the host was elsewhere.
+        ((120, 130), {"python": 20, "launch": 80}),
+    ],
+)
+def test_a_call_is_late_by_its_end(
+    tmp_path: Path, call: tuple[int, int], causes: dict[str, int]
+) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 300)
+    profile.kernel((0, 100), launch=(0, 5))
+    profile.kernel((200, 210), launch=call)
+    [device] = profile.devices(tmp_path)
+    assert causes_us(device) == causes
+
+
+def test_a_call_that_outlasts_the_gap_takes_no_more_than_the_gap(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 300)
+    profile.kernel((0, 100), launch=(0, 5))
+    profile.kernel((200, 210), launch=(150, 260))
+    [device] = profile.devices(tmp_path)
+    assert causes_us(device) == {"python": 50, "launch": 50}
+
+
+def until(end: int) -> Intervals:
+    return normalise([0], [end])
+
+
+def causes(host: HostActivity, gap: Intervals, other_devices: Intervals) -> dict[str, int]:
+    """Of a gap that no call ended."""
+    nothing = np.zeros(1, np.int64)
+    no = np.zeros(1, np.bool_)
+    launches = NextLaunches(no, nothing, nothing, no, nothing.astype(np.int32), nothing)
+    [row] = divide_gaps(gap, host, launches, other_devices).tolist()
+    return {cause: ns for cause, ns in zip(GAP_CAUSES, row, strict=True) if ns}
+
+
+def busy_host() -> HostActivity:
+    """All that a host can do, each thing ten nanoseconds longer than the one it yields to."""
+    builder = TraceBuilder()
+    host = builder.host()
+    host.line("python").event("MemcpyH2D", 0, 30, correlation_id=1)
+    host.line("tf_Compute/1").event("metric/EagerPyFunc:EagerPyFunc", 0, 50)
+    by_class: dict[StepClass, Intervals] = {
+        "input_wait": until(10),
+        "compile": until(20),
+        "device_wait": until(40),
+        "dispatch": until(60),
+        "python": until(70),
+    }
+    return host_activity(events_of(builder), by_class)
+
+
+def test_each_cause_yields_to_those_before_it() -> None:
+    assert causes(busy_host(), until(80), EMPTY) == {
+        "input": 10,
+        "compile": 10,
+        "copy": 10,
+        # Before Python: a thread that waits for the device holds it up, whatever function the
+        # graph runs meanwhile.
+        "sync": 10,
+        # The function in the graph, and after the launches what is left of the thread's Python.
+        "python": 20,
+        "launch": 10,
+        "unknown": 10,
+    }
+
+
+def test_waiting_for_a_device_that_is_busy_is_waiting_for_the_other() -> None:
+    found = causes(busy_host(), until(100), normalise([35], [90]))
+    assert (found["sync"], found["collective"]) == (5, 5 + 20)
+    assert (found["python"], found["launch"], found["unknown"]) == (20, 10, 10)
+
+
+Spans = list[tuple[int, int]]
+
+
+spans = st.lists(
+    st.tuples(st.integers(0, 60), st.integers(1, 30)).map(lambda s: (s[0], s[0] + s[1])),
+    max_size=25,
+)
+
+
+def events_of(builder: TraceBuilder) -> TraceEvents:
+    return parse(memoryview(builder.serialised()), Path("vm.xplane.pb"))
+
+
+def details(gaps: Spans, line: Line) -> GapDetails:
+    """With no device, so that the line is the training thread of all of them."""
+    idle = normalise([start for start, _ in gaps], [end for _, end in gaps])
+    calls = LaunchCalls([], *(line.start_ns[:0] for _ in range(5)))  # type: ignore[arg-type]
+    nothing = line.start_ns[:0]
+    return gap_details(idle, {}, next_launches(idle, None, nothing, calls), calls, line)
+
+
+def shortest_that_covers_half(gap: list[int], line: Line) -> str | None:
+    """The same, event by event."""
+    found = None
+    for event in range(len(line)):
+        start, end = int(line.start_ns[event]), int(line.end_ns[event])
+        inside = min(end, gap[1]) - max(start, gap[0])
+        if 2 * inside >= gap[1] - gap[0] and (found is None or end - start < found[0]):
+            found = end - start, line.event_name(event)
+    return None if found is None else found[1]
+
+
+@given(spans, spans)
+def test_doing_is_the_shortest_event_that_covers_half(gaps: Spans, events: Spans) -> None:
+    builder = TraceBuilder()
+    written = builder.host().line("python")
+    for number, (start, end) in enumerate(events):
+        written.event(f"event {number}", start, end)
+    [line] = events_of(builder).host_lines
+
+    found = details(gaps, line)
+
+    idle = normalise([start for start, _ in gaps], [end for _, end in gaps])
+    assert [found.doing(gap) for gap in range(len(idle))] == [
+        shortest_that_covers_half(gap, line) for gap in idle.tolist()
+    ]
+
+
+def test_markers_of_steps_say_nothing() -> None:
+    builder = TraceBuilder()
+    written = builder.host().line("python")
+    written.event("pipediag_step", 0, 100, step_num=0).event("ProfilerStep#3", 0, 90)
+    [line] = events_of(builder).host_lines
+
+    assert details([(10, 20)], line).doing(0) is None
+
+
+def test_where_the_launching_thread_shows_nothing_the_training_thread_does(
+    tmp_path: Path,
+) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 300)
+    profile.did("save", 20, 95)
+    other = profile.host.line("tf_Compute/1")
+    other.event("model/einsum:Einsum", 120 * US, 190 * US)
+    profile.kernel((0, 20), launch=(0, 0))
+    profile.kernel((100, 120), launch=(98, 99), line=other)
+    profile.kernel((200, 220), launch=(192, 195), line=other)
+
+    [device] = profile.devices(tmp_path)
+
+    found = device.gaps.details
+    assert [found.doing(0), found.doing(1)] == ["save", "model/einsum:Einsum"]
+
+
+def test_every_gap_has_what_the_thread_was_doing(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    count = 500
+    profile.steps(0, count * 100)
+    for start in range(0, count * 100, 100):
+        profile.kernel((start, start + 20), launch=(start, start + 2))
+        profile.did(f"call {start}", start + 20, start + 100)
+
+    [device] = profile.devices(tmp_path)
+
+    assert len(device.gaps) == count - 1
+    assert [device.gaps.details.doing(gap) for gap in range(count - 1)] == [
+        f"call {gap * 100}" for gap in range(count - 1)
+    ]
+
+
+def test_a_gap_knows_the_launch_that_ended_it() -> None:
+    builder = TraceBuilder()
+    host = builder.host().line("python")
+    host.event("cuLaunchKernel", 0, 5, correlation_id=7)
+    host.event("cuLaunchKernel", 40, 45, correlation_id=9)
+    stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
+    stream.event("k", 10, 20, correlation_id=7)
+    stream.event("k", 50, 60, correlation_id=9)
+    stream.event("k", 80, 90)
+    events = events_of(builder)
+    device, calls = device_events(events.accelerators[0]), launch_calls(events)
+    launched_by = calls.of(device)
+    idle = normalise([20, 60], [50, 80])
+
+    found = gap_details(idle, {}, next_launches(idle, device, launched_by, calls), calls, None)
+
+    assert [found.launch(0), found.launch(1)] == [9, None]
+    assert launched_by.tolist() == [0, 1, NOT_FOUND]

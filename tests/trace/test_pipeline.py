@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipediag.trace.pipeline import (
+    IteratorActivity,
+    Spans,
+    Window,
+    iterator_activity,
+    kind_of,
+    pipeline_records,
+    user_names,
+)
+from tests.trace.builder import TraceBuilder
+
+ROOT, BATCH, MAP, SOURCE = 1, 2, 3, 4
+
+
+def map_and_batch() -> TraceBuilder:
+    """One batch of two: MapAndBatch runs an asynchronous function over a TensorSlice.
+
+    The consumer waits 10-500. The producer fetches at 20-40 and 200-220 and starts the function;
+    call -7 executes at 30-130 (30-36 of it in RunAsync) and, on another thread, at 120-150; call
+    -8 executes at 240-440.
+    """
+    builder = TraceBuilder()
+    host = builder.host()
+    consumer = host.line("tf_data_iterator_get_next/1")
+    consumer.event("IteratorGetNextOp::DoCompute", 10, 500, id=99, element_size=1344)
+    consumer.event("Iterator::Root", 15, 495, id=ROOT, name="fused(m,b)", cpu_budget=2)
+    consumer.event(
+        "Iterator::Root::MapAndBatch",
+        20,
+        490,
+        id=BATCH,
+        parent_id=ROOT,
+        name="fused(m,b)",
+        autotune="true",
+        parallelism=2,
+        batch_size=2,
+        max_batch_results=3,
+        buffered_elements=1,
+    )
+    consumer.event("MapAndBatchConsume", 485, 488, element_id=5)
+    producer = host.line("tf_data_iterator_resource/1")
+    for start, function in ((20, -7), (200, -8)):
+        producer.event("MapAndBatchProduce", start, start + 20, element_id=5)
+        producer.event(
+            "Iterator::Root::MapAndBatch::TensorSlice",
+            start + 2,
+            start + 7,
+            id=SOURCE,
+            parent_id=BATCH,
+            name="src",
+        )
+        producer.event(
+            "InstantiatedCapturedFunction::RunAsync", start + 10, start + 16, id=function
+        )
+        producer.event("FunctionRun", start + 10, start + 15, id=function)
+    first = host.line("tf_data_private_threadpool/1")
+    first.event("ExecutorState::Process", 32, 130, id=-7)
+    first.event("PyFunc:PyFunc", 40, 128)
+    first.event("ExecutorState::Process", 240, 440, id=-8)
+    second = host.line("tf_data_private_threadpool/2")
+    second.event("ExecutorDoneCallback", 120, 150, id=-7)
+    second.event("ExecutorState::Process", 160, 190, id=12345)
+    return builder
+
+
+def sequential_map() -> TraceBuilder:
+    """Two calls of a sequential map inside Root: its function runs within its own call."""
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    for start in (0, 1000):
+        line.event("IteratorGetNextOp::DoCompute", start, start + 400, id=99, element_size=80)
+        line.event("Iterator::Root", start + 10, start + 390, id=ROOT, name="m")
+        line.event("Iterator::Root::Map", start + 20, start + 380, id=MAP, parent_id=ROOT, name="m")
+        line.event(
+            "Iterator::Root::Map::Shuffle",
+            start + 30,
+            start + 80,
+            id=SOURCE,
+            parent_id=MAP,
+            name="shuf",
+            buffer_size=100,
+            buffered_elements=98 if start else 99,
+        )
+        line.event(
+            "InstantiatedCapturedFunction::RunWithBorrowedArgs", start + 90, start + 370, id=-start
+        )
+    return builder
+
+
+def rows(spans: Spans) -> list[list[int]]:
+    return sorted(spans.tolist())
+
+
+def test_an_asynchronous_iterator_works_on_its_own_threads(tmp_path: Path) -> None:
+    records = pipeline_records(map_and_batch().events(tmp_path))
+    record = records["Root::MapAndBatch", ("m", "b")]
+    assert record.asynchronous
+    assert rows(record.waits) == [[20, 490]]
+    # Each worker, less the call and the function that it started; then each function call once.
+    workers = [[20, 22], [27, 30], [36, 40], [200, 202], [207, 210], [216, 220]]
+    calls = [[30, 150], [210, 216], [240, 440]]
+    assert rows(record.work) == sorted(workers + calls)
+
+
+def test_a_function_on_two_threads_at_once_counts_once(tmp_path: Path) -> None:
+    records = pipeline_records(map_and_batch().events(tmp_path))
+    work = records["Root::MapAndBatch", ("m", "b")].work
+    assert sum(end - start for start, end in work) == 18 + 120 + 6 + 200
+
+
+def test_a_sequential_iterator_works_in_its_call_less_what_it_calls(tmp_path: Path) -> None:
+    records = pipeline_records(sequential_map().events(tmp_path))
+    assert rows(records["Root::Map", ("m",)].work) == [
+        [20, 30],
+        [80, 380],
+        [1020, 1030],
+        [1080, 1380],
+    ]
+    assert rows(records["Root", ("m",)].work) == [[10, 20], [380, 390], [1010, 1020], [1380, 1390]]
+    assert rows(records["Root::Map::Shuffle", ("shuf",)].work) == [[30, 80], [1030, 1080]]
+    assert records["Root::Map", ("m",)].waits.size == 0
+
+
+def test_a_worker_that_called_nothing_goes_to_the_only_iterator_of_its_kind(
+    tmp_path: Path,
+) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    host.line("python").event("Iterator::Root::Prefetch", 0, 10, id=1, parent_id=2, name="pf")
+    host.line("tf_data_iterator_resource/1").event("PrefetchProduce", 20, 25)
+    records = pipeline_records(builder.events(tmp_path))
+    assert rows(records["Root::Prefetch", ("pf",)].work) == [[20, 25]]
+
+
+def test_a_worker_of_two_iterators_of_a_kind_goes_to_neither(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    line = host.line("python")
+    line.event("Iterator::Root::Prefetch", 0, 10, id=1, parent_id=2, name="pf")
+    line.event("Iterator::Root::Prefetch::Map::Prefetch", 2, 8, id=3, parent_id=4, name="qf")
+    host.line("tf_data_iterator_resource/1").event("PrefetchProduce", 20, 25)
+    records = pipeline_records(builder.events(tmp_path))
+    assert [len(record.work) for record in records.values()] == [0, 0]
+
+
+def test_a_function_started_in_a_call_is_part_of_the_call(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    line.event("Iterator::Root::Map", 0, 100, id=1, parent_id=2, name="m")
+    line.event("InstantiatedCapturedFunction::RunAsync", 20, 60, id=-9)
+    records = pipeline_records(builder.events(tmp_path))
+    assert rows(records["Root::Map", ("m",)].work) == [[0, 20], [20, 60], [60, 100]]
+
+
+def test_instances_of_one_interleave_are_one_iterator(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    line = host.line("tf_data_iterator_resource/1")
+    line.event("Iterator::Root::ParallelInterleaveV4", 0, 5, id=1, parent_id=9, name="il")
+    for number in (8, 9):
+        start = number * 100
+        line.event("ParallelInterleaveProduce", start, start + 50)
+        line.event(
+            f"Iterator::Root::ParallelInterleaveV4[{number}]::FiniteRepeat",
+            start + 10,
+            start + 30,
+            id=number,
+            parent_id=1,
+            name=f"RepeatDataset:{number}",
+        )
+    records = pipeline_records(builder.events(tmp_path))
+    inner = records["Root::ParallelInterleaveV4::FiniteRepeat", ()]
+    assert sum(len(indices) for _, indices in inner.calls) == 2
+    assert rows(records["Root::ParallelInterleaveV4", ("il",)].work) == [
+        [800, 810],
+        [830, 850],
+        [900, 910],
+        [930, 950],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("m1", ("m1",)),
+        ("fused(m2,b)", ("m2", "b")),
+        ("fused(fused(a,b),c)", ("a", "b", "c")),
+        ("my (odd, name)", ("my (odd, name)",)),
+        ("fused(f(x,y),b)", ("f(x,y)", "b")),
+        ("RepeatDataset:25", ()),
+        ("fused(MapDataset:3,b)", ("b",)),
+        ("", ()),
+    ],
+)
+def test_user_names(name: str, expected: tuple[str, ...]) -> None:
+    assert user_names(name) == expected
+
+
+def test_the_kind_is_the_last_part() -> None:
+    assert kind_of("Root::Prefetch::MapAndBatch") == "MapAndBatch"
+    assert kind_of("Root") == "Root"
+
+
+def activity(builder: TraceBuilder, directory: Path, window: Window) -> dict[str, IteratorActivity]:
+    events = builder.events(directory)
+    found = iterator_activity(events, pipeline_records(events), window)
+    return {iterator.path: iterator for iterator in found}
+
+
+def test_an_asynchronous_iterator(tmp_path: Path) -> None:
+    found = activity(map_and_batch(), tmp_path, (0, 1000))
+    assert found["Root::MapAndBatch"] == IteratorActivity(
+        path="Root::MapAndBatch",
+        kind="MapAndBatch",
+        names=("m", "b"),
+        asynchronous=True,
+        calls=1,
+        total_ns=470,
+        self_ns=18 + 120 + 6 + 200,
+        wait_ns=470,
+        parallelism=2,
+        autotune=True,
+        buffer_size=3,
+        buffered_elements=1.0,
+        batch_size=2,
+        element_bytes=None,
+    )
+
+
+def test_the_root_says_how_large_a_batch_is(tmp_path: Path) -> None:
+    root = activity(map_and_batch(), tmp_path, (0, 1000))["Root"]
+    assert root.element_bytes == 1344.0
+    assert (root.total_ns, root.self_ns, root.wait_ns) == (480, 10, None)
+
+
+def test_a_source(tmp_path: Path) -> None:
+    source = activity(map_and_batch(), tmp_path, (0, 1000))["Root::MapAndBatch::TensorSlice"]
+    assert (source.calls, source.total_ns, source.self_ns) == (2, 10, 10)
+    assert source.names == ("src",)
+    assert source.autotune is None
+
+
+def test_a_sequential_iterator_over_two_calls(tmp_path: Path) -> None:
+    found = activity(sequential_map(), tmp_path, (0, 2000))
+    assert (found["Root::Map"].calls, found["Root::Map"].self_ns) == (2, 620)
+    shuffle = found["Root::Map::Shuffle"]
+    assert (shuffle.buffer_size, shuffle.buffered_elements) == (100, 98.5)
+
+
+def test_the_window_cuts_time_and_counts_calls_that_begin_in_it(tmp_path: Path) -> None:
+    mapped = activity(sequential_map(), tmp_path, (200, 1100))["Root::Map"]
+    # The first call's 200-380 and the second's 1020-1100, of which 1030-1080 is the shuffle's.
+    assert (mapped.calls, mapped.total_ns, mapped.self_ns) == (1, 180 + 80, 180 + 30)
+
+
+def test_an_iterator_that_did_nothing_in_the_window_is_left_out(tmp_path: Path) -> None:
+    assert activity(sequential_map(), tmp_path, (500, 900)) == {}
+
+
+def test_a_setting_that_autotune_changed_is_the_last_one(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    for start, parallelism in ((0, 1), (10, 4)):
+        line.event(
+            "Iterator::Root::ParallelMapV2",
+            start,
+            start + 5,
+            id=1,
+            parallelism=parallelism,
+            autotune="false",
+        )
+    found = activity(builder, tmp_path, (0, 100))["Root::ParallelMapV2"]
+    assert (found.parallelism, found.autotune) == (4, False)

@@ -1,0 +1,707 @@
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipediag.trace.classes import STEP_CLASSES, Activity, classify
+from pipediag.trace.files import read
+from pipediag.trace.intervals import normalise
+from pipediag.trace.repetition import outermost, repeats, root_windows
+from pipediag.trace.steps import (
+    StepSplit,
+    StepWindows,
+    annotated_steps,
+    find_steps,
+    periodic_windows,
+    split_steps,
+)
+from tests.trace.builder import (
+    Launcher,
+    LineBuilder,
+    TraceBuilder,
+    add_annotations,
+    add_functions,
+    add_graph_call,
+    add_kernels,
+    add_steps,
+)
+
+
+def split(builder: TraceBuilder, directory: Path) -> StepSplit:
+    events = builder.events(directory)
+    activity = classify(events)
+    steps = find_steps(events, activity)
+    assert steps is not None
+    return split_steps(activity, steps)
+
+
+def found_in(builder: TraceBuilder, directory: Path) -> StepWindows | None:
+    events = builder.events(directory)
+    return find_steps(events, classify(events))
+
+
+def row(result: StepSplit, index: int) -> dict[str, int]:
+    """The classes that took any of a step."""
+    values = zip(result.classes, result.ns[index].tolist(), strict=True)
+    return {name: value for name, value in values if value}
+
+
+def fit_profile() -> TraceBuilder:
+    """Two steps of a Keras fit: a graph call, GetNext on its own thread, then callbacks."""
+    builder = TraceBuilder()
+    host = builder.host()
+    line = host.line("python")
+    add_steps(line, 0, 1000, 3000)
+    line.event("Profiled batch", 0, 900, step_num=12)
+    executor = host.line("tf_Compute/1")
+    waiter = host.line("tf_data_iterator_get_next/1")
+    for start, wait in ((0, 300), (1000, 1300)):
+        add_graph_call(line, start + 50, start + wait + 450)
+        waiter.event("IteratorGetNextOp::DoCompute", start + 100, start + 100 + wait, id=7)
+        executor.event("adam/Add/ReadVariableOp:ReadVariableOp", start + 80, start + 120)
+        executor.event("dense/MatMul:MatMul", start + wait + 150, start + wait + 400)
+    return builder
+
+
+def test_every_nanosecond_of_a_step_has_one_class(tmp_path: Path) -> None:
+    result = split(fit_profile(), tmp_path)
+    # Step 0: 0-50 Python, call 50-750, of it operations 80-120 and 450-700, GetNext 100-400.
+    assert row(result, 0) == {
+        "device_compute": 40 + 250,
+        "input_wait": 280,
+        "dispatch": 30 + 50 + 50,
+        "python": 50 + 250,
+    }
+    # Step 1 is 2000 long: call 1050-2750, GetNext 1100-2400, operations 1080-1120 and 2450-2700.
+    assert row(result, 1) == {
+        "device_compute": 40 + 250,
+        "input_wait": 1280,
+        "dispatch": 30 + 50 + 50,
+        "python": 50 + 250,
+    }
+    assert result.get_next_ns.tolist() == [300, 1300]
+    assert result.durations_ns.tolist() == [1000, 2000]
+    assert result.steps.numbers == (0, 1)
+    assert result.steps.basis == "markers"
+
+
+def test_a_column_by_name(tmp_path: Path) -> None:
+    assert split(fit_profile(), tmp_path).column("input_wait").tolist() == [280, 1280]
+
+
+def test_markers_that_overlap_are_cut_at_the_next_start(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    line.event("pipediag_step", 0, 110, step_num=4).event("pipediag_step", 100, 200, step_num=5)
+    result = split(builder, tmp_path)
+    assert result.steps.windows.tolist() == [[0, 100], [100, 200]]
+    assert result.steps.numbers == (4, 5)
+
+
+def test_a_step_that_paid_for_a_new_functions_first_call_is_left_out(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    line.event("pipediag_step", 0, 100, step_num=4)
+    line.event("pipediag_step", 100, 900, step_num=5, start_up=1)
+    line.event("pipediag_step", 900, 1000, step_num=5)
+    result = split(builder, tmp_path)
+    assert result.steps.windows.tolist() == [[0, 100], [900, 1000]]
+    assert result.steps.numbers == (4, 5)
+
+
+def test_a_loop_in_a_graph_is_split_where_batches_are_handed_over(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    add_graph_call(host.line("python"), 0, 1000)
+    waiter = host.line("tf_data_iterator_get_next/1")
+    for start in (0, 300, 700):
+        waiter.event("IteratorGetNextOp::DoCompute", start, start + 100, id=7)
+    host.line("tf_Compute/1").event("while/body/MatMul:MatMul", 120, 300)
+    result = split(builder, tmp_path)
+    assert result.steps.basis == "get_next"
+    assert result.steps.windows.tolist() == [[100, 400], [400, 800]]
+    assert row(result, 0) == {"device_compute": 180, "input_wait": 100, "dispatch": 20}
+    assert row(result, 1) == {"input_wait": 100, "dispatch": 300}
+
+
+def test_two_batches_are_no_loop(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("tf_data_iterator_get_next/1")
+    line.event("IteratorGetNextOp::DoCompute", 0, 10)
+    line.event("IteratorGetNextOp::DoCompute", 20, 30)
+    assert found_in(builder, tmp_path) is None
+
+
+def every_sign(markers: bool, annotations: bool, batches: bool, calls: bool) -> TraceBuilder:
+    """Three steps of 1000 ns, shown by the kernels on a device and by what else is asked for."""
+    builder = TraceBuilder()
+    host = builder.host()
+    python = host.line("python")
+    launcher, waiter = host.line("tf_gpu_private_0/1"), host.line("tf_data_iterator_get_next/1")
+    stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
+    for number in range(4):
+        start = 1000 * number
+        if markers:
+            python.event("pipediag_step", start, start + 1000, step_num=number)
+        if annotations:
+            python.event("train", start + 10, start + 800, step_num=number + 40, _r=1)
+        if batches:
+            waiter.event("IteratorGetNextOp::DoCompute", start + 20, start + 30, id=7)
+        if calls:
+            python.event("train_step", start + 40, start + 700, tf_function_call="notTraced")
+        launcher.event("cuLaunchKernel", start + 50, start + 60, correlation_id=number + 1)
+        stream.event("volta_sgemm", start + 100, start + 400, correlation_id=number + 1)
+    return builder
+
+
+@pytest.mark.parametrize(
+    ("signs", "basis", "first_starts", "numbers"),
+    [
+        ((True, True, True, True), "markers", [0, 1000, 2000, 3000], (0, 1, 2, 3)),
+        ((False, True, True, True), "annotations", [10, 1010, 2010, 3010], (40, 41, 42, 43)),
+        ((False, False, True, True), "get_next", [30, 1030, 2030], (0, 1, 2)),
+        ((False, False, False, True), "roots", [40, 1040, 2040], (0, 1, 2)),
+        ((False, False, False, False), "period", [100, 1100, 2100], (0, 1, 2)),
+    ],
+)
+def test_the_best_sign_of_a_step_decides(
+    signs: tuple[bool, bool, bool, bool],
+    basis: str,
+    first_starts: list[int],
+    numbers: tuple[int, ...],
+    tmp_path: Path,
+) -> None:
+    steps = found_in(every_sign(*signs), tmp_path)
+    assert steps is not None
+    assert steps.basis == basis
+    assert steps.windows[:, 0].tolist() == first_starts
+    assert steps.numbers == numbers
+
+
+def test_without_any_sign_there_are_no_steps(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    builder.host().line("python").event("$train.py:3 main", 0, 1000)
+    stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
+    stream.event("volta_sgemm", 0, 10).event("add", 20, 30).event("relu", 40, 50)
+    assert found_in(builder, tmp_path) is None
+
+
+SHARED = Path(__file__).parents[3] / "shared" / "traces"
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"there are no real traces at {SHARED}")
+@pytest.mark.parametrize(
+    ("name", "basis", "count", "median_ms"),
+    [
+        # Three calls of one attention block, operation by operation.
+        ("jax-mi300x-attention.xplane.pb", "roots", 2, 14.583),
+        # Ten calls of one jitted function; the device's record ends with the fifth.
+        ("jax-mi300x-conv-legacy.xplane.pb", "roots", 9, 3.340),
+        # Start-up and a single step.
+        ("tf-v100x8-2020.xplane.pb", None, 0, 0.0),
+        ("torch-kineto-control.json.gz", "annotations", 6, 76.834),
+        ("torch-kineto-ns.json.gz", "annotations", 5, 95.551),
+    ],
+)
+def test_real_traces(name: str, basis: str | None, count: int, median_ms: float) -> None:
+    events = read(SHARED / name)
+    steps = find_steps(events, classify(events))
+    if basis is None:
+        assert steps is None
+        return
+    assert steps is not None
+    assert (steps.basis, len(steps.windows)) == (basis, count)
+    lengths = steps.windows[:, 1] - steps.windows[:, 0]
+    assert np.median(lengths) / 1e6 == pytest.approx(median_ms, abs=0.001)
+    assert (lengths > 0).all()
+    assert (steps.windows[1:, 0] >= steps.windows[:-1, 1]).all()
+
+
+def test_the_replicas_parts_of_a_batch_are_one_hand_over(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    for replica in (0, 1):
+        line = host.line(f"tf_Compute/{replica}")
+        for step in range(4):
+            start = 100 * step + 6 * replica
+            line.event("IteratorGetNextOp::DoCompute", start, start + 5, id=step + 1, iter_num=0)
+    events = builder.events(tmp_path)
+    steps = find_steps(events, classify(events))
+    assert steps is not None
+    assert (steps.basis, steps.windows.tolist()) == (
+        "get_next",
+        [[11, 111], [111, 211], [211, 311]],
+    )
+
+
+def test_what_the_training_thread_did_not_record_is_unattributed() -> None:
+    activity = Activity(
+        line=None,
+        by_class={name: normalise([], []) for name in STEP_CLASSES[:-1]},
+        get_next=normalise([], []),
+    )
+    steps = StepWindows(np.array([[5, 25]]), (0,), "get_next")
+    assert row(split_steps(activity, steps), 0) == {"unattributed": 20}
+
+
+pairs = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=6)
+
+
+@given(st.lists(pairs, min_size=8, max_size=8), st.lists(st.integers(0, 60), min_size=2))
+def test_rows_add_up_and_priority_decides(
+    sets: list[list[tuple[int, int]]], edges: list[int]
+) -> None:
+    by_class = {
+        name: normalise([a for a, _ in rows], [b for _, b in rows])
+        for name, rows in zip(STEP_CLASSES[:-1], sets, strict=True)
+    }
+    edges = sorted(edges)
+    windows = np.array(list(pairwise(edges)), np.int64)
+    activity = Activity(line=None, by_class=by_class, get_next=by_class["input_wait"])
+    steps = StepWindows(windows, tuple(range(len(windows))), "markers")
+    result = split_steps(activity, steps)
+    for index, (start, end) in enumerate(windows.tolist()):
+        winners = [
+            next(
+                (
+                    name
+                    for name, rows in zip(STEP_CLASSES[:-1], sets, strict=True)
+                    if any(a <= tick < b for a, b in rows)
+                ),
+                "unattributed",
+            )
+            for tick in range(start, end)
+        ]
+        expected = [winners.count(name) for name in STEP_CLASSES]
+        assert result.ns[index].tolist() == expected
+
+
+def annotated(builder: TraceBuilder, directory: Path) -> StepWindows:
+    steps = annotated_steps(builder.events(directory))
+    assert steps is not None
+    return steps
+
+
+@pytest.mark.parametrize("name", ["Profiled batch", "train", "TraceContext", "my step"])
+def test_whatever_has_a_step_number_is_a_step(name: str, tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    line.event(name, 100, 250, step_num=12).event(name, 300, 390, step_num=13)
+    steps = annotated(builder, tmp_path)
+    assert steps.windows.tolist() == [[100, 250], [300, 390]]
+    assert steps.numbers == (12, 13)
+
+
+@pytest.mark.parametrize(("name", "count"), [("train", 2), ("test_step", 2), ("predict", 0)])
+def test_a_root_without_a_number_is_known_by_its_name(
+    name: str, count: int, tmp_path: Path
+) -> None:
+    builder = TraceBuilder()
+    builder.host().line("python").event(name, 0, 10, _r=1).event(name, 10, 30, _r=1)
+    steps = annotated_steps(builder.events(tmp_path))
+    assert (0 if steps is None else len(steps.windows)) == count
+    assert steps is None or steps.numbers == (0, 1)
+
+
+def test_a_name_alone_is_no_annotation(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    builder.host().line("python").event("train", 0, 10).event("train", 10, 30)
+    assert annotated_steps(builder.events(tmp_path)) is None
+
+
+def test_one_annotation_is_no_step(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    add_annotations(builder.host().line("python"), "train", (0, 1000))
+    assert annotated_steps(builder.events(tmp_path)) is None
+
+
+def test_the_annotation_with_most_steps_is_taken(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    line = host.line("python")
+    add_annotations(line, "epoch", (0, 500), (500, 1000))
+    add_annotations(line, "batch", (10, 90), (110, 190), (510, 590))
+    add_annotations(host.line("evaluator"), "test", (0, 400), (400, 900))
+    assert annotated(builder, tmp_path).windows.tolist() == [[10, 90], [110, 190], [510, 590]]
+
+
+def test_of_two_that_nest_the_outer_one_is_taken(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    add_annotations(line, "Profiled batch", (10, 90), (110, 190))
+    add_annotations(line, "train", (0, 95), (100, 195))
+    assert annotated(builder, tmp_path).windows.tolist() == [[0, 95], [100, 195]]
+
+
+def test_steps_within_steps_count_once(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    # Four times "inner", but all within one of the same name: that leaves one.
+    add_annotations(line, "inner", (0, 900), (10, 20), (30, 40), (50, 60))
+    add_annotations(line, "train", (0, 400), (0, 400), (400, 900))
+    steps = annotated(builder, tmp_path)
+    assert steps.windows.tolist() == [[0, 400], [400, 900]]
+    assert steps.numbers == (1, 3)
+
+
+def test_a_step_that_ends_late_is_cut_at_the_next_start(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    add_annotations(builder.host().line("python"), "train", (0, 110), (100, 200), (250, 300))
+    assert annotated(builder, tmp_path).windows.tolist() == [[0, 100], [100, 200], [250, 300]]
+
+
+def test_kinetos_steps_are_numbered_by_name(tmp_path: Path) -> None:
+    def event(name: str, ts: int, dur: int) -> dict[str, object]:
+        category = "user_annotation"
+        return {"ph": "X", "cat": category, "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": 1}
+
+    path = tmp_path / "rank0.pt.trace.json"
+    events = [
+        event("PyTorch Profiler (0)", 0, 100),
+        event("ProfilerStep#9", 10, 30),
+        event("Optimizer.step#SGD.step", 35, 4),
+        event("ProfilerStep#10", 42, 30),
+    ]
+    path.write_text(json.dumps({"traceEvents": events}))
+    steps = annotated_steps(read(path))
+    assert steps is not None
+    assert steps.windows.tolist() == [[10_000, 40_000], [42_000, 72_000]]
+    assert steps.numbers == (9, 10)
+
+
+def test_a_profile_without_a_host_has_none(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    builder.plane("/device:GPU:0").line("Stream #1").event("volta_sgemm", 0, 10)
+    assert annotated_steps(builder.events(tmp_path)) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=8))
+def test_an_event_within_an_earlier_one_is_left_out(pairs: list[tuple[int, int]]) -> None:
+    spans = sorted(((min(pair), max(pair)) for pair in pairs), key=lambda span: (span[0], -span[1]))
+    expected = [
+        not any(end <= other_end for _, other_end in spans[:place])
+        for place, (_, end) in enumerate(spans)
+    ]
+    assert outermost(np.array([end for _, end in spans], np.int64)).tolist() == expected
+
+
+def repeated(sequence: str, costs: list[int] | None = None) -> dict[str, float]:
+    """Which letters may begin a step, with the share that is the same each time."""
+    kinds = np.array([ord(letter) for letter in sequence], np.int64)
+    lengths = np.array(costs or [10] * len(sequence), np.int64)
+    return {chr(repeat.kind): repeat.same_share for repeat in repeats(kinds, lengths)}
+
+
+@pytest.mark.parametrize(
+    ("sequence", "expected"),
+    [
+        ("", {}),
+        ("ababab", {"a": 1.0, "b": 1.0}),
+        # `b` comes twice a step.
+        ("abcbabcbabcb", {"a": 1.0, "c": 1.0}),
+        # The order within a step may change; each kind has two stretches of 30.
+        ("abcacbabc", {"a": 1.0}),
+        # Twice is no repetition.
+        ("abcabc", {}),
+        # Two steps' worth may lie before the first, and from the last one on.
+        ("xyzwababab", {"a": 1.0}),
+        ("xyzwvababab", {}),
+        ("abababxyz", {"b": 1.0}),
+        # Of `a` 100 of 130 are the same; of `b`, which comes once less, 80 of 110.
+        ("abxabababababa", {"a": 100 / 130}),
+        # One of four: 60 of 90.
+        ("abxabababa", {}),
+    ],
+)
+def test_what_may_begin_a_step(sequence: str, expected: dict[str, float]) -> None:
+    assert repeated(sequence) == pytest.approx(expected)
+
+
+def test_what_differs_weighs_by_its_cost() -> None:
+    # Stretches of `a`: 20, 20, 20 and once with an `x` of 100: three of four, but 60 of 180.
+    assert repeated("abababaxba", [10] * 7 + [100, 10, 10]) == {}
+
+
+def test_events_without_cost_are_no_steps() -> None:
+    assert repeated("ababab", [0] * 6) == {}
+
+
+@given(st.permutations("abcde"), st.integers(3, 6))
+def test_whatever_comes_once_a_step_may_begin_it(step: list[str], steps: int) -> None:
+    assert repeated("".join(step) * steps) == dict.fromkeys(step, 1.0)
+
+
+def call_windows(builder: TraceBuilder, directory: Path) -> list[list[int]] | None:
+    events = builder.events(directory)
+    found = root_windows(events, classify(events).line)
+    return None if found is None else found.tolist()
+
+
+def test_a_step_is_from_one_call_to_the_next(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    for start in (0, 1000, 2500):
+        add_graph_call(line, start, start + 600)
+    assert call_windows(builder, tmp_path) == [[0, 1000], [1000, 2500]]
+
+
+def test_two_calls_are_no_steps(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    for start in (0, 1000):
+        add_graph_call(line, start, start + 600)
+    assert call_windows(builder, tmp_path) is None
+
+
+def test_an_event_that_is_written_twice_is_one_call(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    add_functions(builder.host().line("python"), ["train_step"] * 3, every=100, lasting=80)
+    assert call_windows(builder, tmp_path) == [[0, 100], [100, 200]]
+
+
+def test_the_function_that_takes_nearly_all_of_the_time_is_the_step(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    add_functions(line, ["train_step"] * 5, every=1000, lasting=900)
+    # Metrics after every step but one; 4 * 50 of 4700 ns.
+    for start in (900, 1900, 3900, 4900):
+        line.event("PjitFunction(mean)", start, start + 50)
+    assert call_windows(builder, tmp_path) == [[0, 1000], [1000, 2000], [2000, 3000], [3000, 4000]]
+
+
+def test_a_call_that_traces_does_not_make_its_function_the_step(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    line.event("initialise", 0, 50_000, tf_function_call="traced-nonXla")
+    for start in (50_000, 51_000, 52_000):
+        line.event("train_step", start, start + 500, tf_function_call="notTraced-nonXla")
+    assert call_windows(builder, tmp_path) == [[50_000, 51_000], [51_000, 52_000]]
+
+
+def test_two_functions_that_alternate_share_the_steps(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    for start in (0, 1000, 2000):
+        line.event("train_critic", start, start + 400, tf_function_call="notTraced-nonXla")
+        line.event("train_maker", start + 400, start + 900, tf_function_call="notTraced-nonXla")
+    # The more costly of the two begins the step.
+    assert call_windows(builder, tmp_path) == [[400, 1400], [1400, 2400]]
+
+
+def test_operations_one_by_one_are_parts_of_a_step(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    block = ["matmul", "matmul", "softmax", "matmul"]
+    # Matmul takes most of the time, but what lies between two of its calls differs.
+    add_functions(builder.host().line("python"), block * 3, every=100, lasting=80)
+    assert call_windows(builder, tmp_path) == [[200, 600], [600, 1000]]
+
+
+def test_calls_without_order_are_no_steps(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    order = "a b a c c a b b b a c a b c c c".split()
+    add_functions(builder.host().line("python"), order, every=100, lasting=80)
+    assert call_windows(builder, tmp_path) is None
+
+
+def test_what_was_launched_decides_before_the_length_of_the_call(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    line = host.line("python")
+    # Launched on another thread, when the call of `train_step` has returned.
+    launcher = Launcher(builder, host.line("Host Threads/2356"))
+    for start in (0, 1000, 2000, 3000):
+        line.event("PjitFunction(load_batch)", start, start + 800)
+        line.event("PjitFunction(train_step)", start + 800, start + 820)
+        launcher.kernel(start + 10, start + 20, start + 40)
+        launcher.kernel(start + 830, start + 840, start + 1000)
+        launcher.kernel(start + 850, start + 1000, start + 1200)
+    assert call_windows(builder, tmp_path) == [[800, 1800], [1800, 2800], [2800, 3800]]
+
+
+def runs(launches: list[int]) -> TraceBuilder:
+    """Runs of functions without names, each with so many launches, and one launch before them."""
+    builder = TraceBuilder()
+    host = builder.host()
+    line = host.line("python3")
+    launcher = Launcher(builder, host.line("tf_gpu_private_0/1"))
+    launcher.kernel(10, 20, 30)
+    for number, count in enumerate(launches, start=1):
+        start = 1000 * number
+        line.event("FunctionRun", start, start + 50, id=number, _r=1)
+        for launch in range(count):
+            called = start + 100 + 10 * launch
+            launcher.kernel(called, called + 3, called + 9)
+    return builder
+
+
+@pytest.mark.parametrize(
+    ("launches", "expected"),
+    [
+        # 3 lie within a quarter of 4.
+        ([4, 4, 3, 4], [[1000, 2000], [2000, 3000], [3000, 4000]]),
+        # The profile ends within the last.
+        ([4, 4, 1], [[1000, 2000], [2000, 3000]]),
+        # Different functions: a start-up, a copy, a step.
+        ([8, 1, 6], None),
+        ([0, 0, 0], None),
+    ],
+)
+def test_runs_without_a_name_are_steps_if_they_launch_as_much(
+    launches: list[int], expected: list[list[int]] | None, tmp_path: Path
+) -> None:
+    assert call_windows(runs(launches), tmp_path) == expected
+
+
+def test_functions_of_the_input_pipeline_are_no_steps(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    pipeline, pool = host.line("tf_data_iterator_resource/1"), host.line("tf_Compute/2")
+    for start in (0, 100, 200):
+        pipeline.event("FunctionRun", start, start + 10, id=start + 1)
+        pool.event("InstantiatedCapturedFunction::Run", start + 20, start + 40, id=start + 7)
+        pool.event("FunctionRun", start + 25, start + 35, id=start + 7)
+    assert call_windows(builder, tmp_path) is None
+
+
+def test_what_python_in_the_input_pipeline_calls_is_no_step(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    pool = builder.host().line("tf_Compute/2")
+    for start in (0, 100, 200):
+        pool.event("InstantiatedCapturedFunction::RunAsync", start, start + 5, id=start + 7)
+        pool.event("ExecutorState::Process", start + 10, start + 90, id=start + 7)
+        add_graph_call(pool, start + 20, start + 80)
+        pool.event("FunctionRun", start + 30, start + 40, id=start + 8)
+    assert call_windows(builder, tmp_path) is None
+
+
+def test_without_a_training_thread_the_most_costly_thread_counts(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    short, long = host.line("tf_Compute/1"), host.line("tf_Compute/2")
+    for start in (0, 100, 200):
+        short.event("FunctionRun", start, start + 10, id=start + 1)
+        long.event("FunctionRun", start + 20, start + 90, id=start + 2)
+    assert call_windows(builder, tmp_path) == [[20, 120], [120, 220]]
+
+
+def test_the_optimiser_of_pytorch_is_called_once_a_step(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("thread 1 (python3)")
+    for start in (0, 100, 200):
+        line.event("aten::mm", start, start + 20)
+        line.event("Optimizer.step#SGD.step", start + 80, start + 95)
+    assert call_windows(builder, tmp_path) == [[80, 180], [180, 280]]
+
+
+def stream(builder: TraceBuilder, number: int = 13) -> LineBuilder:
+    return builder.plane("/device:GPU:0").line(f"Stream #{number}(Kernel)", number)
+
+
+def kernel_windows(builder: TraceBuilder, directory: Path) -> list[list[int]] | None:
+    found = periodic_windows(builder.events(directory))
+    return None if found is None else found.tolist()
+
+
+def test_a_step_begins_where_the_stream_had_waited(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    # The profile begins within a step. A kernel and its pause take 15 ns, `_` 5 more.
+    kernels = "grad update _ embed layer grad update _ embed layer grad update _ embed layer grad"
+    add_kernels(stream(builder), kernels.split())
+    assert kernel_windows(builder, tmp_path) == [[35, 100], [100, 165]]
+
+
+@pytest.mark.parametrize(
+    ("kernels", "expected"),
+    [
+        # Without a wait before another, the one that ran first.
+        ("embed grad embed grad embed grad", [[0, 30], [30, 60]]),
+        # A layer that is repeated within the step begins none.
+        (
+            "embed layer layer layer grad grad grad _ " * 3,
+            [[0, 110], [110, 220]],
+        ),
+        # One step of six does something more.
+        (
+            "embed grad log " + "embed grad " * 6,
+            [[0, 45], [45, 75], [75, 105], [105, 135], [135, 165], [165, 195]],
+        ),
+        # Start-up that takes no longer than two steps.
+        ("init init embed grad embed grad embed grad", [[30, 60], [60, 90]]),
+    ],
+)
+def test_the_kernel_that_comes_once_a_step(
+    kernels: str, expected: list[list[int]], tmp_path: Path
+) -> None:
+    builder = TraceBuilder()
+    add_kernels(stream(builder), kernels.split())
+    assert kernel_windows(builder, tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    "kernels",
+    [
+        "embed grad",
+        # Twice may be chance.
+        "embed grad embed grad",
+        # One step: twelve layers forwards, the same backwards, in other kernels.
+        "embed " + "layer " * 12 + "loss " + "gradient " * 12 + "update",
+        "a b a c c a b b b a c a b c c c",
+    ],
+)
+def test_no_period(kernels: str, tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    add_kernels(stream(builder), kernels.split())
+    assert kernel_windows(builder, tmp_path) is None
+
+
+def test_layers_of_different_operations_are_no_steps(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = stream(builder)
+    for layer in range(4):
+        line.event("volta_sgemm", 30 * layer, 30 * layer + 10, tf_op=f"layer_{layer}/MatMul:MatMul")
+        line.event("relu", 30 * layer + 15, 30 * layer + 25, tf_op=f"layer_{layer}/Relu:Relu")
+    assert kernel_windows(builder, tmp_path) is None
+
+
+def test_the_same_operation_each_time_is_a_step(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = stream(builder)
+    for step in range(3):
+        line.event("volta_sgemm", 30 * step, 30 * step + 10, tf_op="dense/MatMul:MatMul")
+        line.event("relu", 30 * step + 15, 30 * step + 25, tf_op="dense/Relu:Relu")
+    assert kernel_windows(builder, tmp_path) == [[0, 30], [30, 60]]
+
+
+def test_the_stream_that_computes_longest_is_looked_at(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    plane = builder.plane("/device:GPU:0")
+    add_kernels(plane.line("Stream #1", 1), ["embed", "grad", "_"] * 4)
+    add_kernels(plane.line("Stream #2", 2), ["nccl_all_reduce"] * 7)
+    # Input arrives when it will.
+    add_kernels(plane.line("Stream #3", 3), ["MemcpyH2D"] * 9, lasting=50)
+    assert kernel_windows(builder, tmp_path) == [[0, 35], [35, 70], [70, 105]]
+
+
+def test_copies_between_the_kernels_do_not_matter(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = stream(builder)
+    add_kernels(line, "embed MemcpyH2D grad embed grad MemcpyD2H embed grad".split())
+    assert kernel_windows(builder, tmp_path) == [[0, 45], [45, 90]]
+
+
+def test_copies_alone_are_no_steps(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    add_kernels(stream(builder), ["MemcpyH2D", "MemcpyD2H"] * 4)
+    assert kernel_windows(builder, tmp_path) is None
+
+
+def test_a_profile_without_an_accelerator_has_no_period(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    add_kernels(builder.host().line("tf_Compute/1"), ["dense/MatMul:MatMul", "loss:Sum"] * 4)
+    assert kernel_windows(builder, tmp_path) is None

@@ -1,0 +1,453 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipediag.trace.graphs import GraphLoop, find_graph_loop
+from pipediag.trace.steps import StepSplit
+from pipediag.trace.summary import TraceSummary, summarise
+from pipediag.trace.threads import (
+    TOP,
+    captured_function_ids,
+    function_time,
+    is_pipeline_thread,
+    nested_events,
+    training_line,
+)
+from tests.trace.builder import LineBuilder, PlaneBuilder, TraceBuilder, add_eager_call, add_steps
+from tests.trace.test_steps import row, split
+
+
+def test_the_thread_with_the_markers_trains(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    host.line("python").event("TFE_Py_Execute", 0, 900)
+    host.line("Thread-7").event("pipediag_step", 0, 10, step_num=0)
+    line = training_line(builder.events(tmp_path))
+    assert line is not None
+    assert line.name == "Thread-7"
+
+
+def test_without_markers_the_thread_that_calls_most(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    host.line("Thread-7").event("TFE_Py_Execute", 0, 10)
+    host.line("python").event("PjitFunction(step)", 0, 900)
+    host.line("tf_data_private_threadpool/1").event("TFE_Py_Execute", 0, 5000)
+    line = training_line(builder.events(tmp_path))
+    assert line is not None
+    assert line.name == "python"
+
+
+def test_a_profile_without_calls_has_no_training_thread(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    builder.host().line("python").event("$script.py:1 main", 0, 10)
+    assert training_line(builder.events(tmp_path)) is None
+    assert training_line(empty_profile().events(tmp_path)) is None
+
+
+def test_a_thread_that_only_reads_a_variable_trains_nothing(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    add_eager_call(builder.host().line("python"), "ReadVariableOp", 0, 100)
+    assert training_line(builder.events(tmp_path)) is None
+
+
+def empty_profile() -> TraceBuilder:
+    builder = TraceBuilder()
+    builder.plane("/host:metadata")
+    return builder
+
+
+def test_tf_datas_functions_on_a_shared_thread(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    producer = host.line("tf_data_iterator_resource/1")
+    producer.event("InstantiatedCapturedFunction::RunAsync", 0, 1, id=-3)
+    producer.event("InstantiatedCapturedFunction::Run", 5, 9, id=-4)
+    shared = host.line("tf_Compute/1")
+    shared.event("ExecutorState::Process", 0, 10, id=-3)
+    shared.event("ExecutorDoneCallback", 10, 15, id=-3)
+    shared.event("ExecutorState::Process", 30, 40, id=8)
+    events = builder.events(tmp_path)
+    functions = captured_function_ids(events)
+    assert functions == {-3, -4}
+    assert [is_pipeline_thread(line) for line in events.host_lines] == [True, False]
+    assert function_time(events.host_lines[1], functions).tolist() == [[0, 15]]
+    assert function_time(events.host_lines[1], set()).tolist() == []
+
+
+def test_what_a_py_function_of_the_pipeline_calls_is_the_pipelines(tmp_path: Path) -> None:
+    events = pipeline_that_calls_a_graph().events(tmp_path)
+    assert captured_function_ids(events) == {-3, 11, 12}
+
+
+def test_what_follows_when_a_function_of_the_pipeline_is_done_is_not(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    pool = host.line("tf_data_private_threadpool/1")
+    pool.event("InstantiatedCapturedFunction::RunAsync", 0, 10, id=-3)
+    pool.event("ExecutorDoneCallback", 10, 40, id=-3)
+    pool.event("FunctionRun", 20, 30, id=11)
+    host.line("python").event("FunctionRun", 0, 10, id=12)
+    assert captured_function_ids(builder.events(tmp_path)) == {-3}
+
+
+def test_a_thread_on_which_only_the_pipeline_calls_trains_nothing(tmp_path: Path) -> None:
+    builder = pipeline_that_calls_a_graph()
+    assert training_line(builder.events(tmp_path)) is None
+
+
+def pipeline_that_calls_a_graph() -> TraceBuilder:
+    """A map's py_function calls a tf.function, whose py_function calls another."""
+    builder = TraceBuilder()
+    host = builder.host()
+    host.line("tf_data_iterator_resource/1").event(
+        "InstantiatedCapturedFunction::Run", 0, 1000, id=-3
+    )
+    caller, inner = host.line("tf_Compute/1"), host.line("tf_Compute/2")
+    caller.event("ExecutorState::Process", 10, 900, id=-3)
+    caller.event("EagerPyFunc:EagerPyFunc", 20, 890)
+    caller.event("TFE_Py_ExecuteCancelable", 30, 880)
+    caller.event("FunctionRun", 40, 50, id=11)
+    inner.event("ExecutorState::Process", 60, 800, id=11)
+    inner.event("PyFunc:PyFunc", 70, 790)
+    inner.event("TFE_Py_ExecuteCancelable", 80, 780)
+    inner.event("FunctionRun", 90, 100, id=12)
+    return builder
+
+
+def test_each_event_knows_what_is_around_it_and_what_time_is_its_own(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    line.event("a", 0, 100).event("b", 10, 50).event("c", 20, 30).event("noise", 40, 45)
+    line.event("b", 50, 60).event("a", 100, 110).event("c", 100, 105)
+    read_line = builder.events(tmp_path).host_lines[0]
+    chosen = [key for key, name in read_line.used_names.items() if name != "noise"]
+    nesting = nested_events(read_line, chosen)
+    assert [read_line.event_name(index) for index in nesting.indices] == list("abcbac")
+    assert nesting.parents.tolist() == [TOP, 0, 1, 0, TOP, 4]
+    owners, spans = nesting.alone()
+    pieces = {place: sorted(spans[owners == place].tolist()) for place in range(6)}
+    assert pieces == {
+        0: [[0, 10], [60, 100]],
+        1: [[10, 20], [30, 50]],
+        2: [[20, 30]],
+        3: [[50, 60]],
+        4: [[105, 110]],
+        5: [[100, 105]],
+    }
+
+
+def test_nothing_chosen(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    builder.host().line("python").event("a", 0, 1)
+    nesting = nested_events(builder.events(tmp_path).host_lines[0], [])
+    owners, spans = nesting.alone()
+    assert (len(nesting.indices), len(owners), len(spans)) == (0, 0, 0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=12))
+def test_around_an_event_is_the_last_one_before_it_that_has_not_ended(
+    events: list[tuple[int, int]],
+) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    for start, length in events:
+        line.event("a", start, start + length)
+    with TemporaryDirectory() as directory:
+        read_line = builder.events(Path(directory)).host_lines[0]
+        nesting = nested_events(read_line, read_line.used_names)
+        for place, (start, _) in enumerate(nesting.spans.tolist()):
+            open_ones = [at for at in range(place) if nesting.spans[at, 1] > start]
+            assert nesting.parents[place] == max(open_ones, default=TOP)
+
+
+SCAN = "ReduceIterator::Root::Prefetch::Scan"
+
+
+REDUCTION, PREFETCH, SCANNED, INPUT, SOURCE = 91, 92, 93, 2, 3
+
+
+STEP_STARTS = (100, 600, 1200)
+
+
+def scanned_loop() -> TraceBuilder:
+    """Two whole steps and a third call, which begin at 100, 600 and 1200 on one thread.
+
+    A call starting at s waits for MapAndBatch until s + 300 and runs the body from s + 310 to
+    s + 450. Of that, operations take s + 320 to s + 380 and s + 390 to s + 420, on a thread where
+    the pipeline's function takes s + 10 to s + 290. Meanwhile another thread reads a variable.
+    """
+    builder = TraceBuilder()
+    host = builder.host()
+    reader = host.line("python")
+    add_eager_call(reader, "ReadVariableOp", 150, 900)
+    add_passes(host, SCANNED, STEP_STARTS)
+    return builder
+
+
+def add_passes(host: PlaneBuilder, iterator: int, starts: tuple[int, ...]) -> None:
+    """The steps of one pass, on threads of its own."""
+    reduction = host.line("tf_data_reduce_dataset/1")
+    loop = host.line("tf_data_prefetch/1")
+    producer = host.line("tf_data_map_and_batch/1")
+    pool = host.line("tf_data_private_threadpool/1")
+    for number, start in enumerate(starts, start=1):
+        end = start + 460
+        reduction.event("ReduceIterator::Root", start - 5, end + 5, id=REDUCTION, name="p")
+        loop.event("PrefetchProduce", start - 2, end + 2, element_id=1)
+        loop.event(SCAN, start, end, id=iterator, parent_id=PREFETCH, name="ScanDataset:5")
+        loop.event(
+            f"{SCAN}::MapAndBatch",
+            start,
+            start + 300,
+            id=INPUT,
+            parent_id=iterator,
+            name="fused(m,b)",
+            parallelism=1,
+        )
+        body, function = -number - 10 * iterator, -number
+        loop.event("InstantiatedCapturedFunction::Run", start + 310, start + 450, id=body)
+        add_input(producer, start, function)
+        pool.event("ExecutorState::Process", start + 10, start + 290, id=function)
+        pool.event("Sum:Sum", start + 20, start + 280)
+        pool.event("ExecutorState::Process", start + 315, start + 425, id=body)
+        pool.event("matmul:_MklMatMul", start + 320, start + 380)
+        pool.event("AssignSubVariableOp:AssignSubVariableOp", start + 390, start + 420)
+
+
+def add_input(producer: LineBuilder, start: int, function: int) -> None:
+    """One element fetched and its function started, in 20 ns."""
+    producer.event("MapAndBatchProduce", start, start + 20, element_id=5)
+    producer.event(
+        f"{SCAN}::MapAndBatch::TensorSlice",
+        start + 2,
+        start + 7,
+        id=SOURCE,
+        parent_id=INPUT,
+        name="src",
+    )
+    producer.event("InstantiatedCapturedFunction::RunAsync", start + 8, start + 12, id=function)
+
+
+def prefetching_loop() -> TraceBuilder:
+    """Three steps over a pipeline that ends in a prefetch, like the loop itself."""
+    builder = TraceBuilder()
+    host = builder.host()
+    loop, producer = host.line("tf_data_prefetch/1"), host.line("tf_data_prefetch/2")
+    for start in STEP_STARTS:
+        loop.event("PrefetchProduce", start - 2, start + 462, element_id=1)
+        loop.event(SCAN, start, start + 460, id=SCANNED, parent_id=PREFETCH)
+        loop.event(f"{SCAN}::Prefetch", start, start + 300, id=INPUT, parent_id=SCANNED)
+        loop.event("InstantiatedCapturedFunction::Run", start + 310, start + 450, id=-start)
+        producer.event("PrefetchProduce", start + 20, start + 70, element_id=2)
+        name = f"{SCAN}::Prefetch::Range"
+        producer.event(name, start + 30, start + 60, id=SOURCE, parent_id=INPUT)
+    return builder
+
+
+RECORDED = Path(__file__).parent / "data" / "graph_loop.xplane.pb.gz"
+
+
+def found(builder: TraceBuilder, directory: Path) -> GraphLoop:
+    loop = find_graph_loop(builder.events(directory))
+    assert loop is not None
+    return loop
+
+
+@pytest.fixture
+def summary(tmp_path: Path) -> TraceSummary:
+    return summarise(scanned_loop().save(tmp_path))
+
+
+def steps_of(summary: TraceSummary) -> StepSplit:
+    assert summary.steps is not None
+    return summary.steps
+
+
+def test_a_step_lasts_from_one_scan_to_the_next(summary: TraceSummary) -> None:
+    steps = steps_of(summary).steps
+    assert steps.basis == "scan"
+    assert steps.windows.tolist() == [[100, 600], [600, 1200]]
+    assert summary.window_ns == (100, 1200)
+
+
+def test_every_nanosecond_of_a_step_inside_a_graph_has_one_class(summary: TraceSummary) -> None:
+    # The first step is 500 long, the second 600: 300 of wait, 60 + 30 of operations, the rest.
+    result = steps_of(summary)
+    assert row(result, 0) == {"device_compute": 90, "input_wait": 300, "dispatch": 110}
+    assert row(result, 1) == {"device_compute": 90, "input_wait": 300, "dispatch": 210}
+    assert result.get_next_ns.tolist() == [300, 300]
+
+
+def test_input_that_is_asked_for_while_the_body_computes_is_no_wait(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    add_passes(host, SCANNED, (100, 600, 1200))
+    # An operation of the first body that runs on while the second batch is waited for.
+    late = host.line("tf_Compute/1")
+    late.event("ExecutorState::Process", 600, 700, id=-1 - 10 * SCANNED)
+    late.event("AssignSubVariableOp:AssignSubVariableOp", 620, 700)
+    assert row(split(builder, tmp_path), 1)["input_wait"] == 300 - 80
+
+
+def test_the_cpu_is_busy_with_the_bodys_operations_alone(summary: TraceSummary) -> None:
+    [device] = summary.devices
+    assert (device.name, device.busy_ns, device.span_ns) == ("CPU", 180, 1100)
+
+
+def test_the_pipeline_begins_below_the_scan(summary: TraceSummary) -> None:
+    iterators = {iterator.path: iterator for iterator in summary.iterators}
+    assert list(iterators) == ["Root::MapAndBatch", "Root::MapAndBatch::TensorSlice"]
+    batch = iterators["Root::MapAndBatch"]
+    assert (batch.names, batch.calls, batch.wait_ns) == (("m", "b"), 2, 600)
+    # Produce less its nested calls, and each function call once: 2 + 1 + 8, and 8 to 290 merged.
+    assert batch.self_ns == 2 * (2 + 1 + 8 + 4 + 280 - 2)
+    assert iterators["Root::MapAndBatch::TensorSlice"].names == ("src",)
+    assert summary.get_next_calls == 2
+
+
+def test_the_loops_own_prefetch_is_not_the_pipelines(tmp_path: Path) -> None:
+    builder = prefetching_loop()
+    found = {entry.path: entry for entry in summarise(builder.save(tmp_path)).iterators}
+    # Its thread works from 20 to 70 of each step, of which 30 to 60 is the iterator below.
+    assert found["Root::Prefetch"].self_ns == 2 * 20
+    assert found["Root::Prefetch"].wait_ns == 2 * 300
+    assert found["Root::Prefetch::Range"].self_ns == 2 * 30
+
+
+def test_a_seam_between_two_passes_is_no_step(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    add_passes(host, SCANNED, (100, 600))
+    add_passes(host, SCANNED + 1, (5000, 5500))
+    loop = found(builder, tmp_path)
+    assert loop.steps.tolist() == [[100, 600], [5000, 5500]]
+    assert loop.running.tolist() == [[100, 1060], [5000, 5960]]
+    assert len(loop.body_ids) == 4
+
+
+def test_a_loop_inside_the_loop_is_part_of_its_steps(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    add_passes(host, SCANNED, (0, 5000, 10000))
+    add_passes(host, SCANNED + 1, (1000, 1500, 2000, 2500))
+    assert found(builder, tmp_path).steps.tolist() == [[0, 5000], [5000, 10000]]
+
+
+def test_a_loop_that_may_end_early_has_a_take_while_above_its_scan(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("tf_data_reduce_dataset/1")
+    for start in (0, 100, 200):
+        line.event("ReduceIterator::Root", start, start + 90, id=1)
+        line.event("ReduceIterator::Root::TakeWhile", start + 1, start + 89, id=2)
+        line.event("ReduceIterator::Root::TakeWhile::Scan", start + 2, start + 80, id=SCANNED)
+        line.event("ReduceIterator::Root::TakeWhile::Scan::Range", start + 3, start + 13, id=INPUT)
+        line.event("InstantiatedCapturedFunction::Run", start + 20, start + 79, id=-start - 7)
+        line.event(
+            "InstantiatedCapturedFunction::RunWithBorrowedArgs", start + 81, start + 88, id=-start
+        )
+    loop = found(builder, tmp_path)
+    assert loop.input.tolist() == [[3, 13], [103, 113], [203, 213]]
+    assert loop.body_ids == {-7, -107, -207}
+    assert loop.scan_names == {"ReduceIterator::Root::TakeWhile::Scan"}
+
+
+def test_a_scan_of_the_users_below_a_reduction_is_no_loop(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("tf_data_reduce_dataset/1")
+    for start in (0, 100, 200):
+        line.event("ReduceIterator::Root::Batch::Scan", start, start + 90, id=SCANNED)
+    assert find_graph_loop(builder.events(tmp_path)) is None
+
+
+def test_two_batches_are_no_loop(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    add_passes(builder.host(), SCANNED, (100, 600))
+    assert find_graph_loop(builder.events(tmp_path)) is None
+
+
+def test_marked_steps_go_first(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    add_passes(host, SCANNED, (100, 600, 1200))
+    add_steps(host.line("python"), 0, 1000, 2000)
+    summary = summarise(builder.save(tmp_path))
+    assert steps_of(summary).steps.basis == "markers"
+    assert summary.iterators == ()
+
+
+def test_a_loop_over_an_iterator_spends_the_rest_on_dispatch(tmp_path: Path) -> None:
+    """Its call lasts longer than the profile, so that no thread shows it."""
+    builder = TraceBuilder()
+    host = builder.host()
+    waiter = host.line("tf_data_iterator_get_next_as_optional/1")
+    for start in (0, 300, 700):
+        waiter.event("IteratorGetNextAsOptionalOp::DoCompute", start, start + 100, id=7)
+    host.line("tf_Compute/1").event("while/body/MatMul:MatMul", 120, 300)
+    result = split(builder, tmp_path)
+    assert result.steps.basis == "get_next"
+    assert row(result, 0) == {"device_compute": 180, "input_wait": 100, "dispatch": 20}
+    assert row(result, 1) == {"input_wait": 100, "dispatch": 300}
+
+
+def test_on_an_accelerator_the_body_launches_and_waits(tmp_path: Path) -> None:
+    builder = scanned_loop()
+    stream = builder.plane("/device:GPU:0").line("Stream #1(Compute)")
+    stream.event("gemm", 430, 440)
+    # The executor works from 415 to 525; 300 of wait end at 400; the kernel lies in the launch.
+    assert row(split(builder, tmp_path), 0) == {
+        "device_compute": 10,
+        "input_wait": 300,
+        "dispatch": 110 - 10,
+        "device_wait": 90,
+    }
+
+
+def test_the_names_of_the_loops_scan(tmp_path: Path) -> None:
+    assert found(scanned_loop(), tmp_path).scan_names == {SCAN}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> TraceSummary:
+    """A real profile of passes of eight steps, whose map `decode` sleeps."""
+    path = tmp_path_factory.mktemp("trace") / "graph_loop.xplane.pb"
+    path.write_bytes(gzip.decompress(RECORDED.read_bytes()))
+    return summarise(path)
+
+
+def test_a_real_loop_inside_a_graph_waits_for_its_input(recorded: TraceSummary) -> None:
+    result = steps_of(recorded)
+    assert result.steps.basis == "scan"
+    assert (result.ns.sum(axis=1) == result.durations_ns).all()
+    assert (result.ns >= 0).all()
+    totals = dict(zip(result.classes, result.ns.sum(axis=0).tolist(), strict=True))
+    assert {name for name, total in totals.items() if total} == {
+        "device_compute",
+        "input_wait",
+        "dispatch",
+    }
+    assert max(totals, key=lambda name: totals[name]) == "input_wait"
+
+
+def test_the_passes_of_a_real_loop_have_seams(recorded: TraceSummary) -> None:
+    windows = steps_of(recorded).steps.windows
+    assert (windows[1:, 0] >= windows[:-1, 1]).all()
+    assert (windows[1:, 0] > windows[:-1, 1]).any()
+
+
+def test_the_pipeline_of_a_real_loop_inside_a_graph(recorded: TraceSummary) -> None:
+    assert {iterator.path: iterator.names for iterator in recorded.iterators} == {
+        "Root::Prefetch": ("ahead",),
+        "Root::Prefetch::MapAndBatch": ("shape", "batch"),
+        "Root::Prefetch::MapAndBatch::Map": ("decode",),
+        "Root::Prefetch::MapAndBatch::Map::TensorSlice": ("rows",),
+    }
+    slowest = max(recorded.iterators, key=lambda iterator: iterator.self_ns)
+    assert slowest.names == ("decode",)
