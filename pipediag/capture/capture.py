@@ -102,13 +102,14 @@ class Capture:
         self._conductor = Conductor(loops, self._updates, instruments, settings, leave, held)
         self._loops = loops
         self._plan = plan
-        self._guard.in_forked_child(SWITCH_INTERVAL.restore)
-        self._guard.in_forked_child(self._timeline.forked)
-        self._guard.around_forks(self._timeline.before_fork, self._timeline.after_fork)
-        self._guard.in_forked_child(self._conductor.let_go)
-        self._guard.when_given_up(self._in_graph.given_up)
-        self._guard.when_given_up(self._conductor.given_up)
-        self._guard.when_given_up(self._timeline.given_up)
+        self._guard.when("forked", SWITCH_INTERVAL.restore)
+        self._guard.when("forked", self._timeline.forked)
+        self._guard.when("before fork", self._timeline.before_fork)
+        self._guard.when("after fork", self._timeline.after_fork)
+        self._guard.when("forked", self._conductor.let_go)
+        self._guard.when("given up", self._in_graph.given_up)
+        self._guard.when("given up", self._conductor.given_up)
+        self._guard.when("given up", self._timeline.given_up)
         self._watchers = Watchers(
             guard=self._guard,
             recorder=self._recorder,

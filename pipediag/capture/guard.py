@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import functools
 import os
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 from pipediag.capture.signals import let_pass
 
@@ -23,6 +24,11 @@ GUARD_FILE = __file__
 
 def nothing(*_: Any, **__: Any) -> None:
     """Do nothing, as most entries do natively."""
+
+
+Moment = Literal["given up", "before fork", "after fork", "forked", "dismissed"]
+"""All of us steps aside while the script goes on; the process is copied, or was, here or in the
+child, where what steps aside by no hook is undone; a program goes on without us."""
 
 
 class Entry:
@@ -50,11 +56,7 @@ class Guard:
         """True if every hook is its original."""
         self.entries: list[Entry] = []
         self.hooks: list[Callable[..., Any]] = []
-        self._when_given_up: list[Callable[[], None]] = []
-        self._undone_in_child: list[Callable[[], None]] = []
-        self._before_fork: list[Callable[[], None]] = []
-        self._after_fork: list[Callable[[], None]] = []
-        self._when_dismissed: list[Callable[[], None]] = []
+        self._calls: dict[Moment, list[Callable[[], None]]] = defaultdict(list)
 
     def hook(self, original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
         """Return what replaces `original`; `ours` calls that, and our code through entries."""
@@ -106,28 +108,15 @@ class Guard:
         """Call a part of ours that the rest can do without."""
         attempt(self._note, what, ours, *args)
 
-    def when_given_up(self, ended: Callable[[], None]) -> None:
-        """Have `ended` called when all of us steps aside while the script goes on."""
-        self._when_given_up.append(ended)
-
-    def in_forked_child(self, undo: Callable[[], None]) -> None:
-        """Have `undo` called in a forked child, for what steps aside by no hook."""
-        self._undone_in_child.append(undo)
-
-    def around_forks(self, before: Callable[[], None], after: Callable[[], None]) -> None:
-        """Have these called in this process, for what must not run while it is copied."""
-        self._before_fork.append(before)
-        self._after_fork.append(after)
-
-    def when_dismissed(self, leave: Callable[[], None]) -> None:
-        """Have `leave` called where a program goes on without us, for what no hook takes back."""
-        self._when_dismissed.append(leave)
+    def when(self, moment: Moment, call: Callable[[], None]) -> None:
+        """Have `call` called at that moment, for what no hook does."""
+        self._calls[moment].append(call)
 
     def watch_forks(self) -> None:
         """Step aside in every child that this process forks, for good."""
         os.register_at_fork(
-            before=lambda: self._around_fork(self._before_fork),
-            after_in_parent=lambda: self._around_fork(self._after_fork),
+            before=lambda: self._around_fork("before fork"),
+            after_in_parent=lambda: self._around_fork("after fork"),
             after_in_child=self._forked,
         )
 
@@ -140,7 +129,7 @@ class Guard:
     def give_up(self) -> None:
         """Step aside for good, and close what is open."""
         self.step_aside()
-        for ended in self._when_given_up:
+        for ended in self._calls["given up"]:
             self.attempt("closing what was open", ended)
 
     def dismiss(self) -> None:
@@ -149,28 +138,21 @@ class Guard:
         What is told of forks can't be taken back; it does nothing from here on.
         """
         self.step_aside()
-        for leave in self._when_dismissed:
+        for leave in self._calls["dismissed"]:
             self.attempt("leaving the program alone", leave)
         # The recording, among what is not held on to, is as large as what was seen.
         self._note = nothing
-        for held in (
-            self._when_dismissed,
-            self.entries,
-            self.hooks,
-            self._when_given_up,
-            self._undone_in_child,
-            self._before_fork,
-            self._after_fork,
-        ):
-            held.clear()
+        self.entries.clear()
+        self.hooks.clear()
+        self._calls.clear()
 
-    def _around_fork(self, calls: list[Callable[[], None]]) -> None:
-        for call in calls if not self.aside else ():
+    def _around_fork(self, moment: Moment) -> None:
+        for call in self._calls[moment] if not self.aside else ():
             self.attempt("standing back from a fork", call)
 
     def _forked(self) -> None:
         self.step_aside()
-        for undo in self._undone_in_child:
+        for undo in self._calls["forked"]:
             with suppress(Exception):
                 undo()
 

@@ -87,9 +87,9 @@ def test_an_error_of_ours_is_noted_once_and_its_entry_steps_aside() -> None:
 def test_an_error_in_what_must_not_be_missing_lets_all_step_aside() -> None:
     stage = Stage()
     ended: list[str] = []
-    stage.guard.when_given_up(lambda: ended.append("first"))
-    stage.guard.when_given_up(lambda: 1 / 0)  # type: ignore[arg-type, return-value]
-    stage.guard.when_given_up(lambda: ended.append("last"))
+    stage.guard.when("given up", lambda: ended.append("first"))
+    stage.guard.when("given up", lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+    stage.guard.when("given up", lambda: ended.append("last"))
     assert [stage.hooked(13), stage.hooked(4)] == [26, 8]
     assert stage.calls == ["begins", "original", "ended", "original"]
     assert (stage.guard.aside, ended) == (True, ["first", "last"])
@@ -118,7 +118,7 @@ def test_a_stop_of_ours_passes() -> None:
 def test_in_a_forked_child_every_hook_is_its_original() -> None:
     stage = Stage()
     undone: list[str] = []
-    stage.guard.in_forked_child(lambda: undone.append("waiting"))
+    stage.guard.when("forked", lambda: undone.append("waiting"))
     stage.guard.watch_forks()
     reading, writing = os.pipe()
     child = os.fork()
@@ -138,8 +138,10 @@ def test_in_a_forked_child_every_hook_is_its_original() -> None:
 def test_what_must_not_run_while_the_process_is_copied_stands_back() -> None:
     stage = Stage()
     told: list[str] = []
-    stage.guard.around_forks(lambda: told.append("before"), lambda: told.append("after"))
-    stage.guard.around_forks(lambda: 1 / 0, lambda: told.append("again"))  # type: ignore[arg-type, return-value]
+    stage.guard.when("before fork", lambda: told.append("before"))
+    stage.guard.when("after fork", lambda: told.append("after"))
+    stage.guard.when("before fork", lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+    stage.guard.when("after fork", lambda: told.append("again"))
     stage.guard.watch_forks()
     reading, writing = os.pipe()
     child = os.fork()
@@ -160,7 +162,8 @@ def test_what_must_not_run_while_the_process_is_copied_stands_back() -> None:
 def test_a_guard_that_stands_aside_lets_forks_alone() -> None:
     stage = Stage()
     told: list[str] = []
-    stage.guard.around_forks(lambda: told.append("before"), lambda: told.append("after"))
+    stage.guard.when("before fork", lambda: told.append("before"))
+    stage.guard.when("after fork", lambda: told.append("after"))
     stage.guard.watch_forks()
     stage.guard.step_aside()
     child = os.fork()
@@ -173,8 +176,9 @@ def test_a_guard_that_stands_aside_lets_forks_alone() -> None:
 
 def test_what_is_dismissed_is_its_original_and_holds_on_to_nothing() -> None:
     stage = Stage()
-    stage.guard.in_forked_child(lambda: stage.calls.append("undone"))
-    stage.guard.around_forks(lambda: stage.calls.append("before"), lambda: None)
+    stage.guard.when("forked", lambda: stage.calls.append("undone"))
+    stage.guard.when("before fork", lambda: stage.calls.append("before"))
+    stage.guard.when("after fork", lambda: None)
     stage.guard.watch_forks()
     stage.guard.dismiss()
     assert stage.hooked(4) == 8
@@ -189,7 +193,7 @@ def test_what_is_dismissed_is_its_original_and_holds_on_to_nothing() -> None:
 def test_what_no_hook_takes_back_is_told_of_the_dismissal_once() -> None:
     stage = Stage()
     told: list[str] = []
-    stage.guard.when_dismissed(lambda: told.append("left"))
+    stage.guard.when("dismissed", lambda: told.append("left"))
     stage.guard.dismiss()
     stage.guard.dismiss()
     assert told == ["left"]

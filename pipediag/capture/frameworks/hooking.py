@@ -71,8 +71,8 @@ def _wait_for(package: str, hooks: list[tuple[str, Hook]], guard: Guard) -> None
 
     arrival = _Arrival(package, guard.entry(f"waiting for {package}", arrives))
     sys.meta_path.insert(0, arrival)
-    guard.in_forked_child(arrival.leave)
-    guard.when_dismissed(arrival.leave)
+    guard.when("forked", arrival.leave)
+    guard.when("dismissed", arrival.leave)
 
 
 def _when_imported(hooks: Iterable[tuple[str, Hook]], guard: Guard) -> None:

@@ -249,9 +249,9 @@ class PythonClock:
 
         self._registry, self._original = registry, original
         self._clocked = guard.hook(original, clocked)
-        guard.in_forked_child(self._put_back)
-        guard.when_given_up(self._put_back)
-        guard.when_dismissed(self._put_back)
+        guard.when("forked", self._put_back)
+        guard.when("given up", self._put_back)
+        guard.when("dismissed", self._put_back)
 
     def begin(self, loop_id: str) -> None:
         """Get ready to measure for a loop; another that is being measured for goes on alone."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pipediag.capture.loops.loop import Consumer, Loop, StandIn
@@ -56,6 +56,17 @@ _IN_PIPELINE = (
 )
 
 
+@dataclass
+class _Counted:
+    """A table of the step, and the ids that are counted of it."""
+
+    table: StepTable
+    record: RecordedVariable
+    tally: IdTally | None = None
+    """None where the ids can't be told."""
+    zero_is_a_token: bool | None = None
+
+
 class TableWatch:
     """Reads the tables of one loop from its steps, and counts the ids of batches it is shown."""
 
@@ -71,9 +82,7 @@ class TableWatch:
         """True if any was heard to its end."""
         self._run_otherwise = False
         """True if a later one did not run what the first did."""
-        self._records: list[tuple[StepTable, RecordedVariable]] = []
-        self._tallies: list[tuple[StepTable, RecordedVariable, IdTally]] = []
-        self._zero_is_a_token: dict[int, bool] = {}
+        self._tables: list[_Counted] = []
         self._any_step = False
         """True if one ended since batches are looked at."""
         self.seen = 0
@@ -84,8 +93,14 @@ class TableWatch:
         """Return True if another batch would tell more."""
         if self._unread:
             return True
-        looked_up = sum(tally.lookups for _, _, tally in self._tallies)
-        return bool(self._tallies) and self.seen < _MOST_BATCHES and looked_up < _MOST_LOOKUPS
+        tallies = self._tallies
+        looked_up = sum(tally.lookups for _, tally in tallies)
+        return bool(tallies) and self.seen < _MOST_BATCHES and looked_up < _MOST_LOOKUPS
+
+    @property
+    def _tallies(self) -> list[tuple[_Counted, IdTally]]:
+        """Return the tables whose ids are counted."""
+        return [(one, one.tally) for one in self._tables if one.tally is not None]
 
     def begin(self, consumer: Consumer | None, lack: str = _NO_BATCH) -> None:
         """Read the tables from the step as it was traced, or listen to steps that no function runs.
@@ -152,7 +167,7 @@ class TableWatch:
         self._loop.record.softmaxes = list(self._step.softmaxes)
         self._loop.record.constant_bytes = self._step.constant_bytes
         for table in self._step.tables:
-            self._records.append((table, self._record_of(table, known)))
+            self._tables.append(_Counted(table, self._record_of(table, known)))
 
     def handed_over(self, batches: Sequence[Any]) -> None:
         """Count the ids of batches that the step, or the steps of one call, are about to draw."""
@@ -172,17 +187,17 @@ class TableWatch:
             self._unread = False
             self._nothing_read(self._known(), _NONE_ALIKE if self._listened else _NO_STEP)
         self._eager = None
-        for table, record, tally in self._tallies:
+        for one, tally in self._tallies:
+            record = one.record
             if tally.lookups:
                 record.ids = tally.recorded()
-                record.ids.incomplete = table.ids_incomplete
+                record.ids.incomplete = one.table.ids_incomplete
                 if record.ids.out_of_vocabulary is None:
                     record.ids.out_of_vocabulary_missing = self._why_no_vocabulary()
-                record.ids.zero_is_a_token = self._zero_is_a_token.get(id(record))
+                record.ids.zero_is_a_token = one.zero_is_a_token
             elif record.ids_missing is None:
                 record.ids_missing = self._why_none()
-        self._tallies.clear()
-        self._records.clear()
+        self._tables.clear()
         self._step = None
 
     def _why_no_vocabulary(self) -> str:
@@ -196,16 +211,17 @@ class TableWatch:
         return _NOT_TOLD if self._any_step else _NO_BATCH
 
     def _look(self, number: int, given_by: Any) -> None:
-        if self._step is None or not self._tallies:
+        tallies = self._tallies
+        if self._step is None or not tallies:
             return
         try:
             given = given_by(self._step)
             if given is None:
                 return
             looked_up = [
-                (tally, table.looked_up(given))
-                for table, _, tally in self._tallies
-                if table.answers(given)
+                (tally, one.table.looked_up(given))
+                for one, tally in tallies
+                if one.table.answers(given)
             ]
             for tally, found in looked_up:
                 tally.add(number, found)
@@ -220,10 +236,9 @@ class TableWatch:
         reason = f"The ids of a batch could not be computed: {type(lack).__name__}."
         if isinstance(lack, UnreadableStepError):
             reason = str(lack)
-        for _, record, tally in self._tallies:
+        for one, tally in self._tallies:
             if not tally.lookups:
-                record.ids_missing = reason
-        self._tallies = [one for one in self._tallies if one[2].lookups]
+                one.record.ids_missing = reason
         self.end()
 
     def _lack(self, consumer: Consumer) -> str | None:
@@ -242,20 +257,22 @@ class TableWatch:
     def _expect_ids(self, lack: str | None) -> None:
         """Count ids from now on, unless there is a `lack`."""
         vocabularies = self._vocabularies()
-        for table, record in self._records:
-            if table.passage is None or lack is not None:
-                record.ids_missing = table.ids_missing or lack
-            else:
-                tokens = [
-                    one
-                    for one in vocabularies
-                    if any(one.handle is handle for handle in table.passage.vocabularies)
-                ]
-                if tokens:
-                    self._zero_is_a_token[id(record)] = any(one.zero_is_a_token for one in tokens)
-                unknown = {id for one in tokens for id in one.out_of_vocabulary}
-                tally = IdTally(record.rows, table.passage, tuple(unknown) if tokens else None)
-                self._tallies.append((table, record, tally))
+        for counted in self._tables:
+            passage = counted.table.passage
+            if passage is None or lack is not None:
+                counted.record.ids_missing = counted.table.ids_missing or lack
+                continue
+            tokens = [
+                one
+                for one in vocabularies
+                if any(one.handle is handle for handle in passage.vocabularies)
+            ]
+            if tokens:
+                counted.zero_is_a_token = any(one.zero_is_a_token for one in tokens)
+            unknown = {id for one in tokens for id in one.out_of_vocabulary}
+            counted.tally = IdTally(
+                counted.record.rows, passage, tuple(unknown) if tokens else None
+            )
 
     def _known(self) -> list[KnownTable]:
         return self._told_by_trainer(lambda trainer, model: trainer.known_tables(model))
@@ -284,7 +301,7 @@ class TableWatch:
         record = self._recorder.recording.table(like)
         number = 1
         # Variables without a name of their own, as in a list, are told apart by their order.
-        while any(record is other for _, other in self._records):
+        while any(record is other.record for other in self._tables):
             number += 1
             record = self._recorder.recording.table(replace(like, layer=f"{like.layer} #{number}"))
         record.tell_anew(like)

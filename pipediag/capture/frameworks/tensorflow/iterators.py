@@ -38,7 +38,7 @@ class Iterators:
         self._came_late = watchers.came_late
         self._known: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         """Iterators that carry our mark, in a program that goes on without us: by their ids."""
-        self._guard.when_dismissed(self._forget_all)
+        self._guard.when("dismissed", self._forget_all)
         self._distributing = _Distributing()
         self._classes: tuple[type, ...] = ()
         self._owned: Any = ()
