@@ -19,43 +19,42 @@ MS = 1_000_000
 SECOND = 1000 * MS
 
 
-def pace(**settings: float) -> Pace:
-    return Pace(RunSettings("train.py", (), False, "out", **settings))  # type: ignore[arg-type]
-
-
-def test_warm_up_ends_when_two_chunks_agree() -> None:
-    assert pace().warmed_up([50 * MS] * 10, 10, SECOND, None) == (True, True)
-
-
-def test_warm_up_goes_on_while_steps_get_faster() -> None:
-    falling = [200 * MS] * 4 + [100 * MS] * 4
-
-    assert pace().warmed_up(falling, 8, 2 * SECOND, None) == (False, False)
-
-
-def test_short_steps_need_a_quarter_of_a_second_a_chunk() -> None:
-    assert pace().warmed_up([MS] * 400, 400, SECOND, None) == (False, False)
-    assert pace().warmed_up([MS] * 500, 500, SECOND, None) == (True, True)
-
-
-def test_long_steps_need_four_a_chunk() -> None:
-    assert pace().warmed_up([400 * MS] * 7, 7, 3 * SECOND, None) == (False, False)
-    assert pace().warmed_up([400 * MS] * 8, 8, 4 * SECOND, None) == (True, True)
+def pace(**settings: Any) -> Pace:
+    return Pace(RunSettings("train.py", (), False, "out", **settings))
 
 
 @pytest.mark.parametrize(
-    ("since_trace", "elapsed_s", "over"),
-    [(2, 6, False), (3, 5, False), (3, 6, True), (0, 9, True), (1, 21, True)],
+    ("durations_ms", "since_trace", "elapsed_s", "remaining", "over", "settled"),
+    [
+        ([50] * 10, 10, 1, None, True, True),
+        ([200] * 4 + [100] * 4, 8, 2, None, False, False),  # steps get faster
+        # Two chunks that agree: of a quarter of a second, and of four steps.
+        ([1] * 400, 400, 1, None, False, False),
+        ([1] * 500, 500, 1, None, True, True),
+        ([400] * 7, 7, 3, None, False, False),
+        ([400] * 8, 8, 4, None, True, True),
+        # It does not wait for ever.
+        ([1000, 2000], 2, 6, None, False, False),
+        ([1000, 2000, 3000], 3, 5, None, False, False),
+        ([1000, 2000, 3000], 3, 6, None, True, False),
+        ([], 0, 9, None, True, False),
+        ([1000], 1, 21, None, True, False),
+        # A short training gets a short one.
+        ([9, 5, 4], 3, 0.02, 40, True, False),
+        ([9, 5, 4], 3, 0.02, 400, False, False),
+    ],
 )
-def test_warm_up_does_not_wait_for_ever(since_trace: int, elapsed_s: int, over: bool) -> None:
-    durations = [(number + 1) * SECOND for number in range(since_trace)]
-
-    assert pace().warmed_up(durations, since_trace, elapsed_s * SECOND, None) == (over, False)
-
-
-def test_a_short_training_gets_a_short_warm_up() -> None:
-    assert pace().warmed_up([9 * MS, 5 * MS, 4 * MS], 3, 20 * MS, 40) == (True, False)
-    assert pace().warmed_up([9 * MS, 5 * MS, 4 * MS], 3, 20 * MS, 400) == (False, False)
+def test_warm_up(
+    durations_ms: list[int],
+    since_trace: int,
+    elapsed_s: float,
+    remaining: int | None,
+    over: bool,
+    settled: bool,
+) -> None:
+    durations = [ms * MS for ms in durations_ms]
+    elapsed_ns = int(elapsed_s * SECOND)
+    assert pace().warmed_up(durations, since_trace, elapsed_ns, remaining) == (over, settled)
 
 
 def test_the_users_warm_up_counts() -> None:
@@ -66,100 +65,103 @@ def test_the_users_warm_up_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "elapsed_s", "remaining", "done"),
+    ("settings", "count", "elapsed_s", "remaining", "done"),
     [
-        (29, 5, None, False),
-        (30, 1, None, False),
-        (30, 2, None, True),
-        (10, 6, None, True),
-        (5, 20, None, True),
-        (4, 60, None, False),
-        (10, 1, 8, True),
-        (10, 1, 11, False),
-        (9, 1, 8, False),
-        (5, 6, 5, True),
-        (5, 5, 5, False),
-        (5, 6, 6, False),
-        (4, 6, 2, False),
+        ({}, 29, 5, None, False),
+        ({}, 30, 1, None, False),
+        ({}, 30, 2, None, True),
+        ({}, 10, 6, None, True),
+        ({}, 5, 20, None, True),
+        ({}, 4, 60, None, False),
+        ({}, 10, 1, 8, True),
+        ({}, 10, 1, 11, False),
+        ({}, 9, 1, 8, False),
+        ({}, 5, 6, 5, True),
+        ({}, 5, 5, 5, False),
+        ({}, 5, 6, 6, False),
+        ({}, 4, 6, 2, False),
+        # A quarter of what is given for trials allows more steps.
+        ({"budget_s": 0}, 10, 6, None, True),
+        ({"budget_s": 60}, 10, 6, None, False),
+        ({"budget_s": 60}, 19, 14, None, False),
+        ({"budget_s": 60}, 20, 12, None, True),
+        ({"budget_s": 60}, 10, 15, None, True),
+        ({"budget_s": 10}, 10, 6, None, True),
+        ({"budget_s": 60}, 5, 20, None, True),
+        ({"budget_s": 3600}, 10, 59, None, False),
+        ({"budget_s": 3600}, 5, 60, None, True),
+        # The user's number of steps counts, but no more than the script has.
+        ({"steps": 100}, 99, 60, None, False),
+        ({"steps": 100}, 99, 60, 100, False),
+        ({"steps": 100}, 100, 0, None, True),
+        ({"steps": 100}, 20, 0, 20, True),
+        ({"steps": 100}, 9, 0, 1, False),
     ],
 )
-def test_baseline(count: int, elapsed_s: int, remaining: int | None, done: bool) -> None:
-    assert pace().baseline_done(count, elapsed_s * SECOND, remaining) is done
+def test_baseline(
+    settings: dict[str, Any], count: int, elapsed_s: int, remaining: int | None, done: bool
+) -> None:
+    assert pace(**settings).baseline_done(count, elapsed_s * SECOND, remaining) is done
 
 
 @pytest.mark.parametrize(
-    ("budget_s", "count", "elapsed_s", "done"),
+    ("count", "elapsed_ns", "batches_per_call", "done"),
     [
-        (0, 10, 6, True),
-        (60, 10, 6, False),  # steps of 0.6 s: ten more take six seconds of sixty
-        (60, 19, 14, False),
-        (60, 20, 12, True),
-        (60, 10, 15, True),
-        (10, 10, 6, True),
-        (60, 5, 20, True),
-        (3600, 10, 59, False),
-        (3600, 5, 60, True),
+        (93, 0, 1, False),  # the next one is the last whose gap time tf.data keeps
+        (94, 0, 1, True),
+        (22, 0, 4, True),
+        (5, SECOND // 4, 1, True),
+        (4, SECOND, 1, False),
     ],
 )
-def test_where_the_budget_allows_enough_steps_are_measured(
-    budget_s: float, count: int, elapsed_s: int, done: bool
+def test_a_block_ends_before_gap_times_are_lost(
+    count: int, elapsed_ns: int, batches_per_call: int, done: bool
 ) -> None:
-    assert pace(budget_s=budget_s).baseline_done(count, elapsed_s * SECOND, None) is done
+    assert pace().block_done(count, elapsed_ns, batches_per_call) is done
 
 
-def test_the_users_number_of_steps_counts() -> None:
-    assert not pace(steps=100).baseline_done(99, 60 * SECOND, None)
-    assert not pace(steps=100).baseline_done(99, 60 * SECOND, 100)
-    assert pace(steps=100).baseline_done(100, 0, None)
-
-
-def test_more_steps_than_the_script_has_are_not_waited_for() -> None:
-    assert pace(steps=100).baseline_done(20, 0, 20)
-    assert not pace(steps=100).baseline_done(9, 0, 1)
-
-
-def test_a_block_ends_before_gap_times_are_lost() -> None:
-    assert not pace().block_done(93, 0, 1)
-    assert pace().block_done(94, 0, 1)
-    assert pace().block_done(22, 0, 4)
-    assert pace().block_done(5, SECOND // 4, 1)
-    assert not pace().block_done(4, SECOND, 1)
-
-
-def test_short_steps_skip_two_after_a_reading() -> None:
-    assert pace().steps_to_skip(49 * MS) == 2
-    assert pace().steps_to_skip(50 * MS) == 1
-
-
-def test_tiny_steps_are_asked_about_seldom() -> None:
+def test_short_steps_skip_more_and_decide_seldom() -> None:
+    assert (pace().steps_to_skip(49 * MS), pace().steps_to_skip(50 * MS)) == (2, 1)
     assert pace().steps_between_decisions(4_999_999) == 8
     assert pace().steps_between_decisions(5_000_000) == 1
     assert pace(steps=20).steps_between_decisions(1_000_000) == 1
 
 
-def test_stacks() -> None:
-    assert not pace().stacks_done(4, SECOND, None)
-    assert pace().stacks_done(5, SECOND, None)
-    assert pace().stacks_done(1, 3 * SECOND, None)
-
-
-def test_stacks_leave_the_last_steps_to_the_profile() -> None:
-    assert pace().stacks_done(2, 0, 39)
-    assert not pace().stacks_done(1, 0, 39)
-    assert not pace().stacks_done(2, 0, 40)
+@pytest.mark.parametrize(
+    ("count", "elapsed_s", "remaining", "done"),
+    [
+        (4, 1, None, False),
+        (5, 1, None, True),
+        (1, 3, None, True),
+        (2, 0, 39, True),
+        (1, 0, 39, False),
+        (2, 0, 40, False),
+    ],
+)
+def test_stacks(count: int, elapsed_s: int, remaining: int | None, done: bool) -> None:
+    assert pace().stacks_done(count, elapsed_s * SECOND, remaining) is done
 
 
 @pytest.mark.parametrize(
-    ("count", "elapsed_s", "done"),
-    [(20, 0, True), (19, 1, False), (5, 2, True), (4, 9, False), (2, 10, True), (1, 60, False)],
+    ("profile_steps", "count", "elapsed_s", "at_last_batch", "done"),
+    [
+        (None, 20, 0, False, True),
+        (None, 19, 1, False, False),
+        (None, 5, 2, False, True),
+        (None, 4, 9, False, False),
+        (None, 2, 10, False, True),
+        (None, 1, 60, False, False),
+        (None, 5, 0, True, True),
+        (None, 4, 0, True, False),
+        (1, 1, 0, False, True),
+        (50, 49, 60, False, False),
+    ],
 )
-def test_profile(count: int, elapsed_s: int, done: bool) -> None:
-    assert pace().profile_done(count, elapsed_s * SECOND) is done
-
-
-def test_at_the_last_batch_fewer_steps_do_for_a_profile() -> None:
-    assert pace().profile_done(5, 0, at_last_batch=True)
-    assert not pace().profile_done(4, 0, at_last_batch=True)
+def test_profile(
+    profile_steps: int | None, count: int, elapsed_s: int, at_last_batch: bool, done: bool
+) -> None:
+    chosen = pace(profile_steps=profile_steps)
+    assert chosen.profile_done(count, elapsed_s * SECOND, at_last_batch) is done
 
 
 def test_no_profile_is_taken_where_none_is_asked_for() -> None:
@@ -175,37 +177,36 @@ def test_repeat(count: int, elapsed_s: int, done: bool) -> None:
     assert pace().repeat_done(count, elapsed_s * SECOND) is done
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [(5.0, True), (5.1, False), (None, False)])
-def test_only_a_short_loop_may_be_a_rehearsal(seconds: float | None, expected: bool) -> None:
-    assert pace().may_be_a_rehearsal(seconds) is expected
-
-
-def test_a_second_run_ends_with_its_one_loop_however_short_that_is() -> None:
-    second = Pace(RunSettings("train.py", (), False, "out", hold_loop="loop1"))
-
-    assert second.ends_here(0.1, followed=True)
-    assert not pace().ends_here(0.1, followed=True)
+@pytest.mark.parametrize(
+    ("seconds", "wanted", "expected"),
+    [(5.0, None, True), (5.1, None, False), (None, None, False), (None, "longest", True)],
+)
+def test_only_a_short_loop_may_be_a_rehearsal(
+    seconds: float | None, wanted: WantedLoop | None, expected: bool
+) -> None:
+    assert pace(loop=wanted).may_be_a_rehearsal(seconds) is expected
 
 
 @pytest.mark.parametrize(
-    ("seconds", "followed", "wanted", "ends"),
+    ("seconds", "followed", "settings", "ends"),
     [
-        (4.0, True, None, False),
-        (6.0, True, None, True),
-        (4.0, False, None, True),  # nothing to be seen behind it, and trials need it held
-        (None, True, None, True),
-        (None, False, "longest", False),
-        (None, True, "longest", False),
-        (4.0, False, "longest", False),  # what other files do is not known
-        (6.0, False, "longest", True),
-        (6.0, True, "longest", True),
+        (4.0, True, {}, False),
+        (6.0, True, {}, True),
+        (4.0, False, {}, True),  # nothing to be seen behind it, and trials need it held
+        (None, True, {}, True),
+        (None, False, {"loop": "longest"}, False),
+        (None, True, {"loop": "longest"}, False),
+        (4.0, False, {"loop": "longest"}, False),  # what other files do is not known
+        (6.0, False, {"loop": "longest"}, True),
+        (6.0, True, {"loop": "longest"}, True),
+        (0.1, True, {"hold_loop": "loop1"}, True),  # a second run ends with its one loop
+        (0.1, True, {}, False),
     ],
 )
 def test_a_loop_ends_the_run_where_nothing_is_gained_by_waiting(
-    seconds: float | None, followed: bool, wanted: WantedLoop | None, ends: bool
+    seconds: float | None, followed: bool, settings: dict[str, Any], ends: bool
 ) -> None:
-    settings = RunSettings("train.py", (), False, "out", loop=wanted)
-    assert Pace(settings).ends_here(seconds, followed=followed) is ends
+    assert pace(**settings).ends_here(seconds, followed=followed) is ends
 
 
 OPERATIONS = [

@@ -16,11 +16,9 @@ from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
-from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.settings import RunSettings, WantedLoop
 from pipediag.vocabulary import LoopKind, LoopRole
-from tests.capture.instruments import FakeTimeline
-from tests.capture.runtimes import ToyRuntime
+from tests.capture.instruments import FakeTimeline, training_loop
 
 SECOND = 1_000_000_000
 
@@ -104,25 +102,19 @@ class Stage:
     def consumer(
         self, role: LoopRole = "other", kind: LoopKind = "eager", batches_per_call: int = 1
     ) -> Consumer:
-        record = RecordedLoop(
-            id=f"loop{len(self.loops)}",
+        number = len(self.loops)
+        loop = training_loop(
+            number + 1,
+            id=f"loop{number}",
             kind=kind,
             role=role,
-            role_reason="",
-            file=None,
             line=None,
-            function=None,
-            root_op_id=None,
-            iterators=1,
-            steps=0,
-            elapsed_ns=0,
             updates_variables=False,
             started_ns=self.now,
-            batch_size=8,
             batches_per_call=batches_per_call,
         )
-        self.loops.append(Loop(record, ordinal=len(self.loops), runtime=ToyRuntime()))
-        made = Consumer(self.loops[-1], 1, weakref.ref(self), element_spec=None, dataset=None)
+        self.loops.append(loop)
+        made = Consumer(loop, 1, weakref.ref(self), element_spec=None, dataset=None)
         made.made_ns = self.now
         return made
 

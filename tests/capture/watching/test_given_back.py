@@ -1,0 +1,312 @@
+"""A script gets its own iterator, model and training back, from a repeat window and from trials."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipediag.capture.guard import StopScript
+from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.measuring import diagnosis
+from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.watching.conductor import Conductor
+from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.session.messages import TrialsAwaited, TrialsOver
+from pipediag.session.settings import RunSettings
+from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
+from tests.capture.runtimes import ToyRuntime
+from tests.capture.trying.conversation import Parent
+from tests.capture.trying.pipelines import Model, Pipeline, Pipelines, played
+
+SECOND = 1_000_000_000
+
+
+class Script:
+    """Loops whose batches are handed over by hand, on a made-up clock."""
+
+    def __init__(self, directory: Path, commands: Any = None, **settings: Any) -> None:
+        self.instruments = FakeInstruments(directory)
+        self.loops: list[Loop] = []
+        self.now = SECOND
+        registry: Any = SimpleNamespace(
+            all=lambda: self.loops,
+            describe_keras=lambda loop: None,
+            keep_evaluated=lambda: None,
+            let_go_of_fits=lambda: [setattr(loop, "fit_frame", None) for loop in self.loops],
+        )
+        self.held = HeldLoops(commands, self.instruments.all)
+        asked = RunSettings("train.py", (), False, str(directory), **settings)
+        self.conductor = Conductor(
+            registry, UpdateWatch(), self.instruments.all, asked, lambda: None, self.held
+        )
+
+    def loop(self) -> Loop:
+        self.loops.append(training_loop(len(self.loops) + 1))
+        return self.loops[-1]
+
+
+class OutOfRangeError(Exception):
+    """TensorFlow's."""
+
+
+class NamedBatches(ToyRuntime):
+    """Batches are named by where they come from."""
+
+    at_its_end = False
+
+    def rows(self, batch: Any) -> int:
+        return 8
+
+    def pull(self, iterator: Any) -> str:
+        if self.at_its_end:
+            raise OutOfRangeError
+        return f"batch of {iterator}"
+
+    def repeated(self, batch: Any, element_spec: Any) -> Any:
+        return f"repeated {batch}"
+
+
+class Repeated(Script):
+    """A script whose loop comes to its repeat window, with a real diagnosis."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.runtime = NamedBatches()
+        self.runtime.no_models = None
+
+    def loop(self) -> Loop:
+        loop = super().loop()
+        loop.runtime = self.runtime
+        return loop
+
+    def step(self, consumer: Consumer) -> None:
+        self.now += 10
+        self.conductor.handed_over(consumer, self.now - 1, self.now, batch="batch")
+
+    def call(self, consumer: Consumer) -> str:
+        """A step that is given the iterator; returns which one it is."""
+        self.now += 10
+        given: str = self.conductor.call_begins(consumer, "own")
+        return given
+
+    def into_repeat(self, consumer: Consumer) -> None:
+        while not (consumer.loop.diagnosis and consumer.loop.diagnosis.repeats):
+            self.step(consumer)
+
+
+@pytest.fixture
+def repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repeated:
+    monkeypatch.setattr(diagnosis, "StackSampler", FakeSampler)
+    return Repeated(tmp_path)
+
+
+def test_batches_are_looked_at_on_their_way_to_a_step_alone(
+    repeated: Repeated,
+) -> None:
+    def step() -> None: ...
+
+    consumer = consumer_of(repeated.loop())
+    consumer.loop.step_functions.append(weakref.ref(step))
+    consumer.stand_in.look()
+
+    assert repeated.conductor.call_begins(consumer, "own", function=print) == "own"
+    looked_at = repeated.conductor.call_begins(consumer, "own", function=step)
+    assert list(looked_at) == ["batch of own"]
+
+
+def test_a_loop_that_is_given_up_gets_its_own_iterator_and_its_training_back(
+    repeated: Repeated,
+) -> None:
+    first, second = consumer_of(repeated.loop()), consumer_of(repeated.loop())
+    repeated.into_repeat(first)
+    assert repeated.instruments.state.kept
+    repeated.now += 4 * SECOND
+    repeated.step(second)
+
+    assert second.loop.diagnosis.measuring
+    assert first.stand_in.iterator is None
+    assert not repeated.instruments.state.kept
+
+
+def test_a_loop_whose_measuring_fails_gets_its_own_iterator(
+    repeated: Repeated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = consumer_of(repeated.loop())
+    repeated.into_repeat(consumer)
+
+    def fail(*_: Any) -> bool:
+        raise ZeroDivisionError("of ours")
+
+    monkeypatch.setattr(repeated.instruments.pace, "repeat_done", fail)
+    with pytest.raises(StopScript):
+        repeated.step(consumer)
+
+    assert consumer.stand_in.iterator is None
+    assert repeated.instruments.windows[-1] == ("repeat", False)
+
+
+def test_a_batch_that_can_not_be_repeated_ends_the_window_before_any_step_of_it(
+    repeated: Repeated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise ZeroDivisionError("of ours")
+
+    monkeypatch.setattr(repeated.runtime, "repeated", fail)
+    consumer = consumer_of(repeated.loop())
+    repeated.into_repeat(consumer)
+    with pytest.raises(StopScript):
+        repeated.step(consumer)
+
+    assert consumer.stand_in.iterator is None
+    assert repeated.instruments.windows[-1] == ("repeat", False)
+    assert repeated.instruments.recorder.recording.windows[-1].blocks == []
+    assert repeated.instruments.recorder.recording.notes == [
+        "The consumer could not be measured on a repeated batch: ZeroDivisionError: of ours"
+    ]
+
+
+def test_a_step_given_the_iterator_is_given_one_that_repeats_its_batch(repeated: Repeated) -> None:
+    consumer = consumer_of(repeated.loop())
+    iterators = [repeated.call(consumer) for _ in range(9)]
+
+    assert consumer.loop.diagnosis.repeats
+    assert iterators[0] == "own"
+    assert iterators[-1] == "repeated batch of own"
+
+
+def test_an_epoch_that_ends_where_its_batch_was_to_be_kept_ends_as_it_would(
+    repeated: Repeated,
+) -> None:
+    consumer = consumer_of(repeated.loop())
+
+    repeated.runtime.at_its_end = True
+    given = [repeated.call(consumer) for _ in range(7)]
+    assert given == ["own"] * 7
+    repeated.conductor.exhausted(consumer)
+    repeated.runtime.at_its_end = False
+    next_epoch = consumer_of(consumer.loop, ordinal=2)
+
+    assert repeated.call(next_epoch) == "repeated batch of own"
+
+
+class Held(Script):
+    """A script whose first loop is held once it has started up; it is stopped after the trials."""
+
+    def __init__(self, directory: Path) -> None:
+        parent = Parent()
+        parent.prepare("base")
+        parent.block("base", 100)
+        super().__init__(directory, parent, hold_loop="loop1")
+
+    def fit(self) -> Consumer:
+        loop = self.loop()
+        loop.runtime, loop.dataset = Pipelines(), Pipeline()
+        loop.fit_frame = object()
+        loop.record.kind = "keras"
+        self.model = Model()
+        model: Any = SimpleNamespace(variants=lambda *_: self.model)
+        loop.trainer = model
+        return consumer_of(loop)
+
+    def step(self, consumer: Consumer) -> None:
+        self.now += SECOND // 10
+        consumer.dataset = consumer.loop.dataset
+        self.conductor.handed_over(consumer, self.now - 1, self.now, batch="own")
+
+    def held_fit(self) -> Consumer:
+        consumer = self.fit()
+        with self.held.in_epoch():
+            for _ in range(4):
+                self.step(consumer)
+        assert self.held.loop is consumer.loop
+        assert self.instruments.state.kept
+        assert consumer.stand_in.iterator is not None
+        return consumer
+
+
+@pytest.fixture
+def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Held:
+    played(monkeypatch)
+    return Held(tmp_path)
+
+
+def test_what_is_left_is_held_no_more_and_neither_is_what_comes_later(held: Held) -> None:
+    fit = held.held_fit()
+    held.conductor.fit_over()
+    held.step(fit)
+    with pytest.raises(StopScript):
+        held.step(fit)
+    held.conductor.try_pipelines_alone()
+
+    assert held.held.loop is None
+    assert held.instruments.events.count(TrialsAwaited) == 1
+    assert "the script had left a loop" in (fit.loop.record.untried or "")
+
+
+def test_what_another_thread_does_leaves_the_training_of_a_held_loop_alone(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[int] = []
+    monkeypatch.setattr(held.instruments.state, "show", lambda: shown.append(1))
+    fit = held.held_fit()
+    fit.loop.thread = threading.current_thread()
+    other = ThreadPoolExecutor(1)
+    shown.clear()
+    other.submit(held.step, held.fit()).result()
+    for left in (held.conductor.epoch_ended, held.conductor.fit_over):
+        other.submit(left).result()
+
+    assert shown == []
+    assert held.held.loop is fit.loop
+
+
+def test_a_fit_that_is_over_is_held_no_more(held: Held) -> None:
+    fit = held.held_fit()
+    held.conductor.fit_over()
+    assert all(loop.fit_frame is None for loop in held.loops)
+
+    assert (held.held.loop, held.held.skipped) == (None, ())
+    assert not held.instruments.state.kept
+    assert held.model.used[-1] == {}, "the model is compiled as the script has it"
+    assert fit.stand_in.iterator is None
+    [over] = [message for message in held.instruments.told if isinstance(message, TrialsOver)]
+    assert over.reason == "the script left its training loop in the middle of them"
+    steps = fit.loop.record.steps
+    held.step(fit)
+    assert fit.loop.record.steps == steps + 1
+
+
+def test_an_epoch_that_ends_in_trials_stops_the_script_that_was_to_be_stopped(
+    held: Held,
+) -> None:
+    held.held_fit()
+    with pytest.raises(StopScript):
+        held.conductor.epoch_over()
+
+    assert held.held.loop is None
+    assert held.model.used[-1] == {}
+    assert not held.instruments.state.kept
+
+
+def test_what_a_callback_does_with_other_loops_leaves_such_a_hold(held: Held) -> None:
+    fit = held.held_fit()
+    held.conductor.epoch_ended()
+    held.step(held.fit())
+    held.conductor.fit_over()
+
+    assert held.held.loop is fit.loop
+
+
+def test_a_second_loop_is_not_held_beside_the_first(held: Held) -> None:
+    fit, second = held.held_fit(), held.fit()
+
+    with held.held.in_epoch():
+        assert not held.held.hold(second.loop, second, more_to_come=False)
+    assert held.held.loop is fit.loop
+    assert "in a loop of another thread" in (second.loop.record.untried or "")
