@@ -95,6 +95,10 @@ class Combined(Record):
     once_s: float | None = None
     """As in a trial of one edit."""
     once_ci95_s: Interval | None = None
+    filling_speedup: float | None = None
+    """Speed-up, by the other edits, of the epoch that fills a cache, while the one above is that of
+    later epochs; None without a cache or without others."""
+    filling_ci95: Interval | None = None
     for_run: RunGain | None = None
     """What that comes to in all of the run."""
     dropped: list[DroppedEdit] = []

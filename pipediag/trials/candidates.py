@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from pipediag.facts.run_gain import fills_a_cache
 from pipediag.session.edits import Check, Edit, PredictOnBatch, touched
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -39,6 +40,10 @@ class Candidate:
         if self.condition is not None:
             return f"Only {self.condition}: that is for you to decide."
         return None
+
+    @property
+    def fills_a_cache(self) -> bool:
+        return fills_a_cache(self.edit)
 
     @property
     def changes_model(self) -> bool:

@@ -308,11 +308,14 @@ def combine(
 ) -> Combined | None:
     """Start from the best edit, add the others in the order of their gain, measure what is in.
 
+    Caches come last: a trial finds them full, where nothing in front of them adds anything, and the
+    epoch that fills them takes what the others make of it.
+
     What the user has to decide on first (hyper-parameters, conditions) is left out; None where
     nothing else is confirmed. `ended` says why no further block can run; a process that is lost
     here ends the combination likewise, and what was measured until then counts.
     """
-    ranked = sorted(confirmed, key=lambda one: -one.estimate.value)
+    ranked = sorted(confirmed, key=lambda one: (one.candidate.fills_a_cache, -one.estimate.value))
     able = [one for one in ranked if one.candidate.left_out_of_combination is None]
     if not able:
         return None
@@ -321,50 +324,67 @@ def combine(
         reason = one.candidate.left_out_of_combination
         if reason is not None:
             combination.drop(one.candidate, reason)
-    waiting = deque(one.candidate for one in able[1:])
+    waiting = deque(able[1:])
     try:
         while waiting and not ended:
-            combination.try_adding(waiting[0])
+            combination.add(waiting[0])
             waiting.popleft()
         if not ended:
             combination.measure()
     except (LostError, BaseRefusedError) as error:
         ended = str(error)
-    if ended:
-        for candidate in waiting:
-            combination.drop(candidate, ended)
+    for one in waiting:
+        combination.leave_out(one, ended or "")
     return combination.result()
 
 
 class _Combination:
     def __init__(self, bench: Bench, best: Confirmed) -> None:
         self._bench = bench
+        self._dropped: list[DroppedEdit] = []
+        self._begin(best)
+
+    def _begin(self, best: Confirmed) -> None:
         self._members = [best.candidate]
         self._ratios = best.ratios
         self._estimate = best.estimate
-        self._dropped: list[DroppedEdit] = []
+        self._filling: Estimate | None = None
 
     def drop(self, candidate: Candidate, reason: str) -> None:
         self._dropped.append(DroppedEdit(edit=candidate.edit.id, reason=reason))
 
-    def try_adding(self, candidate: Candidate) -> None:
+    def leave_out(self, one: Confirmed, reason: str) -> None:
+        """Drop an edit that could not be judged on top of what is in, or what is in if that gains
+        less: a full cache gains most of all in every epoch but the first."""
+        if one.estimate.value <= self._estimate.value:
+            self.drop(one.candidate, reason)
+            return
+        for member in self._members:
+            self.drop(member, reason)
+        self._begin(one)
+
+    def add(self, one: Confirmed) -> None:
         """Keep an edit if it makes what is in already faster by enough to be worth it."""
+        candidate = one.candidate
         names = " and ".join(one.edit.label for one in self._members)
-        no_time = f"No time left to try it together with {names}."
+        no_time = f"No time left to try them together: {names} and {candidate.edit.label}."
         current, with_it = together(self._members), together([*self._members, candidate])
         rounds_s = FEWEST_ROUNDS * self._bench.cost_s([BASE_VARIANT, current, with_it])
         if self._bench.building_s + rounds_s > self._bench.left_s():
-            self.drop(candidate, no_time)
+            self.leave_out(one, no_time)
             return
         try:
             self._bench.prepare(with_it, f"{candidate.edit.label} on top of {names}")
             decision, against_base = self._compare(current, with_it)
         except VariantRefusedError as error:
-            self.drop(candidate, f"It can't be tried together with {names}: {error}")
+            both = f"{names} and {candidate.edit.label}"
+            self.leave_out(one, f"It can't be tried together: {both}. {error}")
             return
         if decision is None:
-            self.drop(candidate, no_time)
+            self.leave_out(one, no_time)
         elif decision.state == "confirmed":
+            if candidate.fills_a_cache and self._filling is None:
+                self._filling = self._estimate
             self._members.append(candidate)
             # Stands until rounds of their own have been run.
             self._ratios = against_base
@@ -400,6 +420,8 @@ class _Combination:
             dropped=self._dropped,
             **self._ratios.figures(self._bench.taken_by, self._estimate),
             **self._bench.once(together(self._members)),
+            filling_speedup=round(self._filling.value, 4) if self._filling else None,
+            filling_ci95=self._filling.interval if self._filling else None,
         )
 
     def _compare(self, current: Variant, with_it: Variant) -> tuple[Decision | None, Ratios]:

@@ -142,12 +142,23 @@ def test_the_epoch_that_fills_a_cache_takes_what_it_took(
     assert gain.before_s - gain.after_s == pytest.approx(saved_s)
 
 
-def test_so_it_is_with_other_changes_beside_the_cache() -> None:
+@pytest.mark.parametrize(("filling", "first_s"), [(None, 20.0), (2.0, 10.0)])
+def test_other_changes_shorten_the_epoch_that_fills_it_by_what_they_gain_alone(
+    filling: float | None, first_s: float
+) -> None:
     session = make_session(run=make_run(epochs_planned=5), findings=[cached()])
-    combined = Combined(findings=["missing-cache:op2", "other:op1"], speedup=4.0, ci95=None)
+    combined = Combined(
+        findings=["missing-cache:op2", "other:op1"],
+        speedup=4.0,
+        ci95=(4.0, 4.0),
+        filling_speedup=filling,
+    )
     gain = gain_of_all(session, combined)
     assert gain is not None
-    assert gain.after_s == pytest.approx(20.0 + 80.0 / 4)
+    assert gain.after_s == pytest.approx(first_s + 80.0 / 4)
+    assert gain.speedup == pytest.approx(100.0 / gain.after_s)
+    assert gain.ci95 is not None
+    assert gain.ci95[0] <= gain.speedup <= gain.ci95[1]
 
 
 def test_the_first_wait_is_the_pipelines_start() -> None:

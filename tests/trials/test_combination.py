@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pipediag.session.edits import SetParameters
+from pipediag.session.edits import Insert, SetParameters
 from pipediag.session.trials import Combined
 from pipediag.trials.candidates import RETUNE, candidates, together
 from pipediag.trials.contest import FINAL_ROUNDS
@@ -72,14 +72,45 @@ def test_edits_that_cannot_be_built_together_are_dropped_with_that_reason() -> N
     found = combined(executor, "abc")
     assert found.findings == ["a", "c"]
     assert found.speedup == pytest.approx(4.5, rel=0.05)
-    assert dropped(found) == {"b": "It can't be tried together with try a: Both move the cache."}
+    assert dropped(found).keys() == {"b"}
+    assert "Both move the cache." in dropped(found)["b"]
 
 
 def test_edits_that_fail_together_on_the_way_are_dropped() -> None:
     executor = FakeExecutor({"a": 3.0, "b": 2.0}, refuse_block={"a + b": (2, "Out of memory.")})
     found = combined(executor)
     assert found.findings == ["a"]
-    assert dropped(found) == {"b": "It can't be tried together with try a: Out of memory."}
+    assert dropped(found).keys() == {"b"}
+    assert "Out of memory." in dropped(found)["b"]
+
+
+CACHE = make_edit("cache", changes=(Insert("a", "cache", {"elements": 9}),))
+
+
+def test_edits_in_front_of_a_cache_are_in_for_the_epoch_that_fills_it() -> None:
+    together = {"a + b": 6.0, "a + b + cache": 40.0, "cache + a": 40.0}
+    executor = FakeExecutor({"a": 3.0, "b": 2.0, "cache": 40.0}, together)
+    found = try_edits(executor, [CACHE, "a", "b"], 120.0).combined
+    assert found is not None
+    assert found.findings == ["a", "b", "cache"]
+    assert found.speedup == pytest.approx(40.0, rel=0.05)
+    assert found.filling_speedup == pytest.approx(6.0, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("speed", "findings"), [(40.0, ["cache"]), (1.5, ["a"])], ids=["more", "less"]
+)
+def test_where_a_cache_can_not_be_added_the_greater_gain_is_in(
+    speed: float, findings: list[str]
+) -> None:
+    executor = FakeExecutor(
+        {"a": 3.0, "cache": speed}, refuse_prepare={"a + cache": "Both move the map."}
+    )
+    found = try_edits(executor, [CACHE, "a"], 120.0).combined
+    assert found is not None
+    assert found.findings == findings
+    assert found.filling_speedup is None
+    assert "Both move the map." in found.dropped[0].reason
 
 
 def test_two_confirmed_edits_keep_time_for_each_other() -> None:
@@ -186,7 +217,7 @@ def test_what_time_ended_early_is_decided_by_the_rounds_there_were() -> None:
 def test_where_no_three_rounds_fit_nothing_is_built() -> None:
     executor = FakeExecutor({"a": 3.0, "b": 2.0})
     outcome = try_edits(executor, "ab", 11.0)
-    assert outcome.combined.dropped[0].reason == "No time left to try it together with try a."
+    assert [one.edit for one in outcome.combined.dropped] == ["b"]
     assert executor.count("prepare", FIRST_TWO) == 0
 
 
@@ -201,9 +232,7 @@ def test_where_building_took_the_time_nothing_is_decided() -> None:
     outcome = try_edits(executor, "ab", 60.0)
     assert executor.count("prepare", FIRST_TWO) == 1
     assert executor.count("block", FIRST_TWO) == 0
-    assert [(one.edit, one.reason) for one in outcome.combined.dropped] == [
-        ("b", "No time left to try it together with try a.")
-    ]
+    assert [one.edit for one in outcome.combined.dropped] == ["b"]
 
 
 def test_what_fails_in_rounds_of_its_own_keeps_those_there_were() -> None:
