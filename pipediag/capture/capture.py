@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.capture.callsites import call_site
-from pipediag.capture.frameworks.hooking import hook_now, install_hooks
-from pipediag.capture.frameworks.registry import FRAMEWORKS
-from pipediag.capture.frameworks.replaced import Replaced
+from pipediag.capture.frameworks.hooking import FRAMEWORKS, Replaced, hook_now, install_hooks
 from pipediag.capture.frameworks.tensorflow.at_exit import (
     handles_of_live_iterators,
     live_sessions,

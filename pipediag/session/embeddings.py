@@ -113,8 +113,6 @@ class Embedding(Record):
     regularizer: str | None = None
     """Class of the one over the whole table, where Keras' Embedding has it."""
     constraint: str | None = None
-    idle_slot_bytes: int | None = None
-    """Of a table that is not trained: what its optimizer keeps for it all the same."""
     file: str | None = None
     line: int | None = None
     """Where the script made the layer; None where that was not seen."""

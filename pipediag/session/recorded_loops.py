@@ -92,9 +92,8 @@ class RecordedTableUse:
     """None where the step does not write the table."""
     gradient_spread: bool
     """Whether rows of the gradient are spread over a tensor of the table's size."""
-    writes_rows: bool
-    """To the table or a slot of its optimizer."""
     writes_whole: bool
+    """True if the step writes all rows of the table, or of a slot of its optimizer."""
     whole_table_operations: dict[str, int]
     """Operations that make a tensor of the table's shape, by type."""
     temporary_bytes: int
@@ -107,8 +106,6 @@ class RecordedTableUse:
     """Times that a step copies the whole table to look rows up in it."""
     operations: dict[TablePart, list[str]] = field(default_factory=dict)
     """Operations of the step, by the part of what the table costs; with the calls they are in."""
-    exchanged: SparseOrDense | None = None
-    """How replicas exchange its gradient; None where there is one replica."""
 
 
 @dataclass
@@ -177,8 +174,6 @@ class RecordedSoftmax:
     device: str | None
     compiled: bool
     """Whether XLA compiles it."""
-    labels_given: bool = False
-    """Whether the batch has the number for each class, and the step makes it of no class."""
     update_operations: list[str] = field(default_factory=list)
     """What an optimizer does with these weights, where they are no embedding table: a table has
     parts of its own."""
@@ -202,9 +197,6 @@ class RecordedVariable:
     regularizer: str | None = None
     """Class of the one that a layer has over the whole table."""
     constraint: str | None = None
-    idle_slot_bytes: int | None = None
-    """Of a table that is not trained: what its optimizer keeps for it. None where that is not
-    known."""
     path: str | None = None
     """Of the variable, through the layers that it is in; None where only TensorFlow's name for it
     is known, which a model of one's own class gives to all of its tables."""
@@ -218,7 +210,7 @@ class RecordedVariable:
         """Take over what may have changed since: a table is frozen, or compiled with another
         optimizer, between two loops."""
         self.trainable, self.slots = later.trainable, later.slots
-        self.mask_zero, self.idle_slot_bytes = later.mask_zero, later.idle_slot_bytes
+        self.mask_zero = later.mask_zero
         self.regularizer, self.constraint = later.regularizer, later.constraint
 
     def is_of(self, other: RecordedVariable) -> bool:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipediag.capture.frameworks.registry import FRAMEWORKS as KNOWN
+from pipediag.capture.frameworks.hooking import FRAMEWORKS as KNOWN
 from pipediag.capture.recorder import Recorder, describe_environment, open_journal
 from pipediag.session.reading import read_journal, read_recording
 from pipediag.session.recording import Device, RecordedEnvironment

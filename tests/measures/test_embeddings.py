@@ -36,7 +36,6 @@ USE = RecordedTableUse(
     copied_on_lookup=True,
     gradient="sparse",
     gradient_spread=False,
-    writes_rows=True,
     writes_whole=False,
     whole_table_operations={},
     temporary_bytes=0,

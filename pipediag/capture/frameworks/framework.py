@@ -1,4 +1,4 @@
-"""What every framework is to pipediag: where it is hooked into, and what it says of itself."""
+"""The interface of a framework: where it is hooked into, and what it says of itself."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Hook = Callable[[Any], None]
 
 
 class Framework(Protocol):
-    """One folder beside this file, and one line in `registry`."""
+    """One folder beside this file, and one entry of `hooking.FRAMEWORKS`."""
 
     @property
     def arrives_with(self) -> str:
-        """The package whose import comes before that of all modules that are hooked into."""
+        """Return the package that is imported before all modules that are hooked into."""
 
     @property
     def trainer(self) -> Trainer | None:
-        """What runs loops for the script, if it does that."""
+        """Return what runs loops for the script, if it does that."""
 
     @property
     def looks_at_training(self) -> Mapping[str, tuple[str, ...]]:
-        """By module: functions through which a script saves or reads what it has trained."""
+        """Return, by module, the functions by which a script saves or reads what it has trained."""
 
     def hooks(self, watchers: Watchers) -> Iterator[tuple[str, Hook]]:
-        """Each module that may come, and what to do once it has; nothing is imported for it."""
+        """Yield each module that may be imported, with its hook; nothing is imported for it."""
 
     def describe(self, environment: RecordedEnvironment) -> None:
-        """Fill in what its modules say, those that the script has imported, and set nothing up."""
+        """Fill in what the imported modules say, and set nothing up."""

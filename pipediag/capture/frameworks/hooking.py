@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from importlib.abc import MetaPathFinder
+from types import ModuleType
 from typing import Any
 
 from pipediag.capture.frameworks.framework import Framework, Hook
-from pipediag.capture.frameworks.replaced import Replaced
+from pipediag.capture.frameworks.keras.framework import Keras
+from pipediag.capture.frameworks.tensorflow.framework import TensorFlow
 from pipediag.capture.guard import Guard
 from pipediag.capture.watching.watchers import Watchers
+
+FRAMEWORKS: tuple[Framework, ...] = (TensorFlow(), Keras())
+
+_ABSENT = object()
 
 
 def install_hooks(frameworks: Iterable[Framework], watchers: Watchers) -> None:
@@ -26,10 +32,10 @@ def install_hooks(frameworks: Iterable[Framework], watchers: Watchers) -> None:
 
 def hook_now(frameworks: Iterable[Framework], watchers: Watchers) -> Replaced:
     """Hook into what the program has imported already, and into what it imports from now on;
-    returns what puts it back as it was."""
+    return what puts it back as it was."""
     replaced, guard = Replaced(), watchers.guard
     for package, hooks in _by_arrival(frameworks, watchers).items():
-        noted = [(name, _noting(replaced, hook)) for name, hook in hooks]
+        noted = [(name, replaced.noting(hook)) for name, hook in hooks]
         if package not in sys.modules:
             _wait_for(package, noted, guard)
             continue
@@ -43,33 +49,20 @@ def hook_now(frameworks: Iterable[Framework], watchers: Watchers) -> Replaced:
 def _by_arrival(
     frameworks: Iterable[Framework], watchers: Watchers
 ) -> dict[str, list[tuple[str, Hook]]]:
-    """The hooks of all frameworks, by the package that comes before what they are hooked into."""
+    """Return the hooks of all frameworks, by the package that is imported before them."""
     found: dict[str, list[tuple[str, Hook]]] = {}
     for framework in frameworks:
-        for name, hook in _hooks_of(framework, watchers):
-            found.setdefault(framework.arrives_with, []).append((name, hook))
+        hooks = found.setdefault(framework.arrives_with, [])
+        hooks += framework.hooks(watchers)
+        for module, paths in framework.looks_at_training.items():
+            hooks.append((module, functools.partial(watchers.state.show_before, paths)))
     return found
 
 
-def _noting(replaced: Replaced, hook: Hook) -> Hook:
-    def hook_and_note(module: Any) -> None:
-        with replaced.noting(module):
-            hook(module)
-
-    return hook_and_note
-
-
-def _hooks_of(framework: Framework, watchers: Watchers) -> Iterator[tuple[str, Hook]]:
-    yield from framework.hooks(watchers)
-    for module, paths in framework.looks_at_training.items():
-        yield module, functools.partial(watchers.state.show_before, paths)
-
-
 def _wait_for(package: str, hooks: list[tuple[str, Hook]], guard: Guard) -> None:
-    def arrives() -> None:
-        _when_imported(hooks, guard)
-
-    arrival = _Arrival(package, guard.entry(f"waiting for {package}", arrives))
+    arrival = _Arrival(
+        package, guard.entry(f"waiting for {package}", lambda: _when_imported(hooks, guard))
+    )
     sys.meta_path.insert(0, arrival)
     guard.when("forked", arrival.leave)
     guard.when("dismissed", arrival.leave)
@@ -91,7 +84,7 @@ class _Arrival(MetaPathFinder):
         self._arrives = arrives
 
     def find_spec(self, fullname: str, *_: object) -> None:
-        """Called for every import until the package comes."""
+        """Look at every import until the package comes."""
         if fullname == self._package and self in sys.meta_path:
             self.leave()
             self._arrives()
@@ -100,3 +93,42 @@ class _Arrival(MetaPathFinder):
         """Wait no longer."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
+
+
+class Replaced:
+    """What hooks have replaced in modules and classes, to be put back in a program that goes on.
+
+    It is found by comparing: each hook alone knows where it belongs.
+    """
+
+    def __init__(self) -> None:
+        self._before: list[tuple[Any, str, Any, Any]] = []
+        """Owner, name, what was there, and what took its place; in the order of the hooks."""
+
+    def noting(self, hook: Hook) -> Hook:
+        """Return the hook with a comparison of the module, and of classes that it knows."""
+
+        def hook_and_note(module: ModuleType) -> None:
+            classes = [value for value in vars(module).values() if isinstance(value, type)]
+            before = {id(owner): (owner, dict(vars(owner))) for owner in (module, *classes)}
+            try:
+                hook(module)
+            finally:
+                for owner, values in before.values():
+                    for name, now in dict(vars(owner)).items():
+                        was = values.get(name, _ABSENT)
+                        if now is not was:
+                            self._before.append((owner, name, was, now))
+
+        return hook_and_note
+
+    def put_back(self) -> None:
+        """Put it back, the last first; what somebody else has put there since then stays."""
+        while self._before:
+            owner, name, was, ours = self._before.pop()
+            if vars(owner).get(name) is not ours:
+                continue
+            if was is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, was)

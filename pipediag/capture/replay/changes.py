@@ -383,4 +383,4 @@ _PASSES: tuple[tuple[type[Change], Callable[[Graph, list[Any]], None]], ...] = (
 """In this order."""
 _MADE_ELSEWHERE = (SetModel, SkipCallback, PredictOnBatch, RewriteCall)
 """What is no part of the graph: see `model_settings`, `skipped_callbacks`, rewriting.py and, for
-calls of `predict`, capture/frameworks/keras/predictions.py."""
+calls of `predict`, capture/frameworks/keras/timed_calls.py."""

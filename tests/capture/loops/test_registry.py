@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.keras.trainer import KerasTrainer
+from pipediag.capture.frameworks.keras.framework import KerasTrainer
 from pipediag.capture.loops import registry as module
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.loops.registry import LoopRegistry

@@ -36,7 +36,7 @@ class ToyTable:
     def __init__(self) -> None:
         self.record = RecordedVariable("words", 10, 4, "float32", trainable=True, slots=0)
         self.use = RecordedTableUse(
-            "words", "CPU", 1, True, "sparse", True, False, True, {"Mul": 1}, 160, 2, 320
+            "words", "CPU", 1, True, "sparse", True, True, {"Mul": 1}, 160, 2, 320
         )
 
     def answers(self, given: Any) -> bool:

@@ -1,6 +1,6 @@
 """A Keras list of callbacks while a call passes through it.
 
-They are clocked, told apart in the timeline, or some of them left out.
+The callbacks are clocked, told apart in the timeline, or some of them left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipediag.session.edits import SkipCallback
 
 
 class ListedCallbacks(list[Any]):
-    """Takes the place of the owner's list; who walks over it decides what that comes to.
+    """Takes the place of the owner's list, and acts where that is walked over.
 
     Neither a callback nor its class is touched: they are the script's, which may send them to
     other processes.
@@ -30,18 +30,18 @@ class ListedCallbacks(list[Any]):
         owner.callbacks = self
 
     def __reduce_ex__(self, _: Any) -> Any:
-        """A copy is one of the callbacks alone."""
+        """Copy the callbacks alone."""
         return list, (self[:],)
 
     def put_back(self) -> None:
-        """The list is the owner's own again, with what has been added to it meanwhile."""
+        """Give the owner its own list again, with what has been added to it meanwhile."""
         if self._owner.callbacks is self:
             self._own[:] = self[:]
             self._owner.callbacks = self._own
 
 
 def named(callback_list: Any, skipped: Sequence[SkipCallback]) -> list[Any]:
-    """The callbacks of a running `fit` that the changes name.
+    """Return the callbacks of a running `fit` that the changes name.
 
     Raises:
         NotReplayableError: there is none such, or it can't be left out.
@@ -49,34 +49,38 @@ def named(callback_list: Any, skipped: Sequence[SkipCallback]) -> list[Any]:
     listed = getattr(callback_list, "callbacks", None)
     if type(listed) is not list:
         raise NotReplayableError("The callbacks of this `fit` are not kept in a list.")
-    found: list[Any] = []
+    described = [(one, describe_callback(one)) for one in listed]
+    found = []
     for change in skipped:
         place = (change.callback, change.file, change.line)
-        same = [one for one in listed if _place(one) == place]
+        same = [each for each in described if (each[1].name, each[1].file, each[1].line) == place]
         if not same:
             raise NotReplayableError(f"This `fit` has no callback {change.callback}.")
         found += same
-    if getattr(callback_list, "_async_train", False) and any(map(_works_after_batches, found)):
+    if getattr(callback_list, "_async_train", False) and any(
+        hook.endswith("_end") for _, known in found for hook in known.batch_hooks
+    ):
         raise NotReplayableError(
             "Keras calls the callbacks of this `fit` on another thread, beside its steps."
         )
-    return found
+    return [callback for callback, _ in found]
 
 
 class SkippedCallbacks:
     """Takes callbacks out of a `CallbackList`, for one call of it at a time.
 
-    Who was told that a batch begins is told that it ends, and nobody else: an arm may begin and end
-    within a step.
+    A trial may begin and end within a step: a callback hears that a batch ends if it heard that it
+    begins, and only then.
     """
 
     def __init__(self, wanted: Callable[[], Sequence[Any]]) -> None:
         self._wanted = wanted
         self.since_begin: dict[int, list[Any]] = {}
-        """By the id of the list: who was not told that its batch began. Read on every step."""
+        """The callbacks that did not hear that a batch began, by the id of the list. Read on every
+        step."""
 
-    def begins(self, callback_list: Any) -> _Without | None:
-        """A batch begins; None where all callbacks are told so."""
+    def begins(self, callback_list: Any) -> ListedCallbacks | None:
+        """Leave out those that are wanted so as a batch begins; None where all hear of it."""
         wanted = self._wanted()
         if not wanted and not self.since_begin:
             return None
@@ -87,11 +91,9 @@ class SkippedCallbacks:
         self.since_begin[id(callback_list)] = skipped
         return _Without(callback_list, skipped)
 
-    def ends(self, callback_list: Any) -> _Without | None:
-        """The batch ends; None where all callbacks are told so."""
-        if not self.since_begin:
-            return None
-        skipped = self.since_begin.pop(id(callback_list), None)
+    def ends(self, callback_list: Any) -> ListedCallbacks | None:
+        """Leave out the same as the batch ends; None where all hear of it."""
+        skipped = self.since_begin.pop(id(callback_list), None) if self.since_begin else None
         return None if skipped is None else _Without(callback_list, skipped)
 
 
@@ -103,25 +105,14 @@ class _Without(ListedCallbacks):
         self._skipped = skipped
 
     def __iter__(self) -> Iterator[Any]:
-        for callback in super().__iter__():
-            if not _is_among(callback, self._skipped):
-                yield callback
+        return (one for one in super().__iter__() if not _is_among(one, self._skipped))
 
 
 def _is_among(callback: Any, others: Sequence[Any]) -> bool:
     return any(callback is other for other in others)
 
 
-def _place(callback: Any) -> tuple[str, str | None, int | None]:
-    known = describe_callback(callback)
-    return known.name, known.file, known.line
-
-
-def _works_after_batches(callback: Any) -> bool:
-    return any(hook.endswith("_end") for hook in describe_callback(callback).batch_hooks)
-
-
-class ClockedCallbacks(ListedCallbacks):
+class _ClockedCallbacks(ListedCallbacks):
     """Takes the time of each callback from its turn to the next one's."""
 
     def __iter__(self) -> Iterator[Any]:
@@ -131,10 +122,10 @@ class ClockedCallbacks(ListedCallbacks):
             CALLBACK_CLOCK.add(type(callback).__name__, time.monotonic_ns() - began_ns)
 
 
-def clocked(callback_list: Any) -> ClockedCallbacks | None:
-    """None where the list is of a kind that can't be replaced."""
+def clocked(callback_list: Any) -> ListedCallbacks | None:
+    """Clock the callbacks; None where the list is of a kind that can't be replaced."""
     plain = type(getattr(callback_list, "callbacks", None)) is list
-    return ClockedCallbacks(callback_list) if plain else None
+    return _ClockedCallbacks(callback_list) if plain else None
 
 
 class CallbacksInTurn(ListedCallbacks):
@@ -160,7 +151,7 @@ class CallbacksInTurn(ListedCallbacks):
             self._end_turn()
 
     def over(self) -> None:
-        """All of them were told, or one has failed."""
+        """End the last turn, also where a callback has failed."""
         self._end_turn()
         self.put_back()
 
@@ -171,7 +162,7 @@ class CallbacksInTurn(ListedCallbacks):
 
 
 def defined_at(hook: Any) -> CallSite | None:
-    """Where a user's function is defined; None for one of Keras's own."""
+    """Return where a user's function is defined; None for one of Keras's own."""
     code = getattr(unwrap(hook), "__code__", None)
     if code is None or not is_users(code.co_filename):
         return None
@@ -179,7 +170,7 @@ def defined_at(hook: Any) -> CallSite | None:
 
 
 def does_something(hook: Any) -> bool:
-    """Whether it is another than Keras's base class has, which does nothing."""
+    """Return False for the method of Keras's base class, which does nothing."""
     plain = unwrap(hook)
     name = getattr(plain, "__qualname__", "")
     return name != f"Callback.{getattr(plain, '__name__', '')}" or defined_at(hook) is not None

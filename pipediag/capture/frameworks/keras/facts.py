@@ -1,4 +1,4 @@
-"""What Keras's own frames on the stack say: which phase an iterator belongs to, and its model.
+"""What Keras's frames on the stack and its objects say: phases, models, callbacks and tables.
 
 Reading frames at the moment an iterator is made needs no patch of Keras, and works alike for
 Keras 3 on any backend and for tf_keras.
@@ -6,63 +6,30 @@ Keras 3 on any backend and for tf_keras.
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
-from collections.abc import Iterable
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
-from pipediag.capture.callsites import KERAS, is_pipediags, is_users, locals_of, package_of, unwrap
-from pipediag.capture.frameworks.keras.input_layers import input_layers, unsplit
-from pipediag.capture.frameworks.keras.made_at import compiled_at
-from pipediag.capture.runtime import TrainersPhase
-from pipediag.session.recorded_loops import Callback, KerasUse
-from pipediag.vocabulary import LoopRole, Scalar
-
-_ARGUMENTS = (
-    "momentum",
-    "weight_decay",
-    "use_ema",
-    "global_clipnorm",
-    "gradient_accumulation_steps",
+from pipediag.capture.callsites import (
+    KERAS,
+    CallSite,
+    call_site,
+    is_pipediags,
+    is_users,
+    locals_of,
+    package_of,
+    package_of_module,
+    unwrap,
 )
-
-
-def settings_of(optimizer: Any) -> dict[str, Scalar]:
-    """Those that are set, of the optimizer itself where one that scales the loss is around it.
-
-    They are read where the optimizer keeps them, so that no property of a script's own class runs.
-    """
-    kept = getattr(optimizer, "__dict__", {})
-    inner = kept.get("inner_optimizer")
-    if inner is not None:
-        return settings_of(inner)
-    values = {name: kept.get(name) for name in _ARGUMENTS}
-    return {
-        name: value for name, value in values.items() if value and isinstance(value, int | float)
-    }
-
-
-def variable_bytes(owner: Any, name: str) -> int | None:
-    """Of all the variables that it lists under this name; None where it can't tell yet."""
-    try:
-        listed = getattr(owner, name)
-        variables = listed() if callable(listed) else listed
-        return sum(int(math.prod(one.shape)) * _item_bytes(one.dtype) for one in variables)
-    except Exception:  # a model that is not built may raise anything
-        return None
-
-
-def _item_bytes(dtype: Any) -> int:
-    """Keras 3 names its types, where TensorFlow has a type of its own for them."""
-    size = getattr(dtype, "size", None)
-    if size is not None:
-        return int(size)
-    name = str(dtype)
-    if name == "bool" or name.startswith("float8"):
-        return 1
-    return int("".join(one for one in name if one.isdigit())) // 8
-
+from pipediag.capture.frameworks.keras.input_layers import input_layers, unsplit
+from pipediag.capture.guard import Guard
+from pipediag.capture.runtime import KnownTable, TrainersPhase, Vocabulary
+from pipediag.session.recorded_loops import Callback, KerasUse, RecordedVariable
+from pipediag.vocabulary import LoopRole, Scalar
 
 _PHASES: dict[str, LoopRole] = {
     "fit": "training",
@@ -76,7 +43,7 @@ _BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", 
 
 
 def phase_of(frames: Iterable[FrameType]) -> TrainersPhase | None:
-    """The Keras phase that the frames (innermost first) run in, or None outside of Keras."""
+    """Return the Keras phase that the frames (innermost first) run in, or None outside of Keras."""
     found: TrainersPhase | None = None
     for frame in frames:
         name = frame.f_code.co_name
@@ -90,7 +57,7 @@ def phase_of(frames: Iterable[FrameType]) -> TrainersPhase | None:
 
 
 def passes_a_batch_on(frames: Iterable[FrameType]) -> bool:
-    """Whether `train_on_batch`, or one of its kind, of Keras 2 makes an iterator of its batch."""
+    """Return True if a method of Keras 2 like `train_on_batch` makes an iterator of its batch."""
     for frame in frames:
         file = frame.f_code.co_filename
         if frame.f_code.co_name == _ONE_BATCH and package_of(file) in KERAS:
@@ -101,7 +68,7 @@ def passes_a_batch_on(frames: Iterable[FrameType]) -> bool:
 
 
 def fed_model(frames: Iterable[FrameType]) -> Any:
-    """The model whose `train_on_batch` the frames (innermost first) run in; None outside of one."""
+    """Return the model whose `train_on_batch` the frames (innermost first) run in."""
     for frame in frames:
         code = frame.f_code
         if code.co_name == "train_on_batch" and package_of(code.co_filename) in KERAS:
@@ -110,7 +77,7 @@ def fed_model(frames: Iterable[FrameType]) -> Any:
 
 
 def describe_fit(frame: FrameType) -> KerasUse:
-    """The model and the arguments of a running `fit`."""
+    """Describe the model and the arguments of a running `fit`."""
     values = locals_of(frame)
     model = values["self"]
     callbacks = _user_callbacks(values.get("callbacks"))
@@ -119,7 +86,7 @@ def describe_fit(frame: FrameType) -> KerasUse:
     file, line = _defined_at(type(source))
     dataset = getattr(adapter, "py_dataset", None)
     prepared = input_layers(model)
-    compile_file, compile_line = compiled_at(model)
+    compile_file, compile_line = _compiled_at(model)
     return KerasUse(
         model=type(model).__name__,
         optimizer=_class_name(getattr(model, "optimizer", None)),
@@ -151,13 +118,13 @@ def describe_fit(frame: FrameType) -> KerasUse:
 
 
 def callback_list(frame: FrameType) -> Any:
-    """Keras's own list of the callbacks of a running `fit`, once it has made one; None before."""
+    """Return Keras's own list of the callbacks of a running `fit`, once it has made one."""
     callbacks = locals_of(frame).get("callbacks")
     return callbacks if hasattr(callbacks, "callbacks") else None
 
 
 def planned_steps(frame: FrameType) -> int | None:
-    """Steps that a running `fit` has been asked for; None where Keras does not know them yet."""
+    """Return the steps that a running `fit` was asked for; None where Keras does not know yet."""
     values = locals_of(frame)
     epochs, steps = _number(values.get("epochs")), _steps_per_epoch(frame)
     if epochs is None or steps is None:
@@ -175,7 +142,7 @@ def _steps_per_epoch(frame: FrameType) -> int | None:
 
 
 def batches_per_call(frame: FrameType) -> int:
-    """`steps_per_execution` of the model whose `fit` is running."""
+    """Return `steps_per_execution` of the model whose `fit` is running."""
     model = locals_of(frame).get("self")
     steps = getattr(model, "steps_per_execution", None)
     if steps is None:
@@ -185,7 +152,7 @@ def batches_per_call(frame: FrameType) -> int:
 
 
 def batch_size_of(frame: FrameType) -> int | None:
-    """Rows of a batch as the data adapter of a running `fit` knows them."""
+    """Return the rows of a batch as the data adapter of a running `fit` knows them."""
     adapter = _adapter(frame)
     size = getattr(adapter, "batch_size", None)
     size = _number(size() if callable(size) else size)
@@ -196,7 +163,7 @@ def batch_size_of(frame: FrameType) -> int | None:
 
 
 def _rows(batches: Any) -> int | None:
-    """Leading dimension of the first array in nested sequences and dicts of arrays."""
+    """Return the leading dimension of the first array in nested sequences and dicts of arrays."""
     while batches is not None and not hasattr(batches, "shape"):
         if isinstance(batches, dict):
             batches = list(batches.values())
@@ -205,8 +172,8 @@ def _rows(batches: Any) -> int | None:
 
 
 def data_walker(frame: FrameType) -> Any:
-    """What walks over the data of a running `fit`, and of no other: an EpochIterator, or tf_keras's
-    DataHandler."""
+    """Return what walks over the data of a running `fit`, and of no other call: an EpochIterator,
+    or tf_keras's DataHandler."""
     values = locals_of(frame)
     return values.get("epoch_iterator") or values.get("data_handler")
 
@@ -224,7 +191,7 @@ def _user_callbacks(callbacks: Any) -> list[Any]:
 
 
 def _deciding(callbacks: Any) -> list[str]:
-    """Also where the user derives from them: what they watch stays."""
+    """Return the classes that end a training or change its rate, also where the user's derive."""
     named = [base.__name__ for each in _listed(callbacks) for base in type(each).__mro__]
     return [name for name in dict.fromkeys(named) if name in _DECIDING]
 
@@ -235,8 +202,8 @@ def _listed(callbacks: Any) -> list[Any]:
 
 
 def describe_callback(callback: Any) -> Callback:
-    """Its class, where that is defined, and what it does at batches; at the first of these hooks
-    where there is one."""
+    """Describe its class and its hooks at batches, with the place of the first one, or else of the
+    class."""
     own = type(callback)
     file, line = _defined_at(own)
     hooks = [
@@ -255,7 +222,7 @@ def _users_bases(own: type) -> list[type]:
 
 
 def _defined_at(own: type) -> tuple[str | None, int | None]:
-    """Where a class of the user is defined: the first line of one of its methods."""
+    """Return where a class of the user is defined: the first line of one of its methods."""
     for member in vars(own).values():
         code = getattr(unwrap(member), "__code__", None) if callable(member) else None
         if code is not None and package_of(code.co_filename) is None:
@@ -291,3 +258,167 @@ def _parameter_count(model: Any) -> int | None:
         return int(model.count_params())
     except Exception:  # an unbuilt or subclassed model has no count yet, and may raise anything
         return None
+
+
+_ARGUMENTS = (
+    "momentum",
+    "weight_decay",
+    "use_ema",
+    "global_clipnorm",
+    "gradient_accumulation_steps",
+)
+
+
+def settings_of(optimizer: Any) -> dict[str, Scalar]:
+    """Return those that are set, of the inner optimizer where one that scales the loss is around.
+
+    They are read where the optimizer keeps them, so that no property of a script's own class runs.
+    """
+    kept = getattr(optimizer, "__dict__", {})
+    inner = kept.get("inner_optimizer")
+    if inner is not None:
+        return settings_of(inner)
+    values = {name: kept.get(name) for name in _ARGUMENTS}
+    return {
+        name: value for name, value in values.items() if value and isinstance(value, int | float)
+    }
+
+
+def variable_bytes(owner: Any, name: str) -> int | None:
+    """Return the bytes of all variables listed under this name; None before they are built."""
+    try:
+        listed = getattr(owner, name)
+        variables = listed() if callable(listed) else listed
+        return sum(int(math.prod(one.shape)) * _item_bytes(one.dtype) for one in variables)
+    except Exception:  # a model that is not built may raise anything
+        return None
+
+
+def _item_bytes(dtype: Any) -> int:
+    """Return the size of a type: a name in Keras 3, TensorFlow's own type in Keras 2."""
+    size = getattr(dtype, "size", None)
+    if size is not None:
+        return int(size)
+    name = str(dtype)
+    if name == "bool" or name.startswith("float8"):
+        return 1
+    return int("".join(one for one in name if one.isdigit())) // 8
+
+
+_MADE_AT: weakref.WeakKeyDictionary[Any, CallSite] = weakref.WeakKeyDictionary()
+_COMPILED_AT: weakref.WeakKeyDictionary[Any, CallSite] = weakref.WeakKeyDictionary()
+
+
+def watch_layers(layer_class: Any, guard: Guard) -> None:
+    """Note where each layer of the class is made."""
+    original = vars(layer_class)["__init__"]
+    note = guard.entry("noting where layers are made", _noting(_MADE_AT))
+    hooked = guard.before(original, note)
+    # Keras reads the names of its arguments, of the function that it finds there.
+    hooked.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
+    layer_class.__init__ = hooked
+
+
+def watch_compile(trainer: Any, guard: Guard) -> None:
+    """Note where each model of a class that trains was last compiled."""
+    note = guard.entry("noting where models are compiled", _noting(_COMPILED_AT))
+    trainer.compile = guard.before(vars(trainer)["compile"], note)
+
+
+def made_at(layer: Any) -> tuple[str | None, int | None]:
+    """Return file and line where a layer was made; Nones where that was not seen."""
+    return _place(_MADE_AT, layer)
+
+
+def _compiled_at(model: Any) -> tuple[str | None, int | None]:
+    return _place(_COMPILED_AT, model)
+
+
+def _place(places: Any, owner: Any) -> tuple[str | None, int | None]:
+    try:
+        site = places.get(owner)
+    except TypeError:  # a class of the user's whose instances take no weak reference
+        site = None
+    return (None, None) if site is None else (site.file, site.line)
+
+
+def _noting(places: Any) -> Callable[..., None]:
+    def note(owner: Any, *_: Any, **__: Any) -> None:
+        site = call_site()
+        if site is not None:
+            places[owner] = site
+
+    return note
+
+
+_EMBEDDING = "Embedding"
+
+
+def known_tables(model: Any) -> list[KnownTable]:
+    """Return the tables of its Embedding layers and of derived classes, in submodels too."""
+    slots = _slots_by_shape(getattr(model, "optimizer", None))
+    return [KnownTable(_variable(layer), _record(layer, slots)) for layer in embeddings_of(model)]
+
+
+def vocabularies(model: Any) -> list[Vocabulary]:
+    """Return those of its IntegerLookup, StringLookup and TextVectorization layers."""
+    found = []
+    for outer in _layers(model):
+        layer = getattr(outer, "_lookup_layer", outer)
+        handle = getattr(getattr(layer, "lookup_table", None), "resource_handle", None)
+        if handle is not None:
+            masked = layer.mask_token is not None
+            first = 1 if masked else 0
+            unknown = range(first, first + layer.num_oov_indices)
+            found.append(Vocabulary(handle, tuple(unknown), zero_is_a_token=not masked))
+    return found
+
+
+def embeddings_of(model: Any) -> Iterator[Any]:
+    """Yield its built Embedding layers, of derived classes too."""
+    for layer in _layers(model):
+        if any(_is_keras_own(base) for base in type(layer).__mro__) and layer.built:
+            yield layer
+
+
+def _is_keras_own(kind: type) -> bool:
+    """Return False for a script's class of that name, which need not have what Keras' has."""
+    return kind.__name__ == _EMBEDDING and package_of_module(kind.__module__) in KERAS
+
+
+def _layers(model: Any) -> list[Any]:
+    layers = model._flatten_layers() if hasattr(model, "_flatten_layers") else model.layers
+    return list(layers)
+
+
+def _record(layer: Any, slots: dict[tuple[int, ...], int]) -> RecordedVariable:
+    file, line = made_at(layer)
+    return RecordedVariable(
+        layer=layer.name,
+        rows=layer.input_dim,
+        dim=layer.output_dim,
+        dtype=getattr(layer.embeddings.dtype, "name", str(layer.embeddings.dtype)),
+        trainable=layer.trainable,
+        slots=slots.get((layer.input_dim, layer.output_dim), 0) if layer.trainable else 0,
+        file=file,
+        line=line,
+        mask_zero=bool(getattr(layer, "mask_zero", False)),
+        regularizer=_class_name(getattr(layer, "embeddings_regularizer", None)),
+        constraint=_class_name(getattr(layer, "embeddings_constraint", None)),
+        path=getattr(getattr(layer, "_embeddings", None), "path", None),
+    )
+
+
+def _variable(layer: Any) -> Any:
+    """Return the framework's own variable, in which Keras 3 keeps the value of its one."""
+    kept = getattr(layer, "_embeddings", layer.embeddings)
+    return getattr(kept, "value", kept) if type(kept).__module__.startswith("keras") else kept
+
+
+def _slots_by_shape(optimizer: Any) -> dict[tuple[int, ...], int]:
+    counts: dict[tuple[int, ...], int] = {}
+    variables = getattr(optimizer, "variables", [])
+    for variable in variables() if callable(variables) else variables:
+        shape = tuple(variable.shape)
+        counts[shape] = counts.get(shape, 0) + 1
+    return counts

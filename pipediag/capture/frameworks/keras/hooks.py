@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pipediag.capture.frameworks.keras.callbacks import ListedCallbacks, SkippedCallbacks, clocked
-from pipediag.capture.frameworks.keras.made_at import watch_compile, watch_layers
+from pipediag.capture.frameworks.keras.facts import watch_compile, watch_layers
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
@@ -27,7 +27,7 @@ Hook = Callable[[Any], None]
 
 
 class KerasHooks:
-    """Knows where each version keeps the three things that are hooked."""
+    """The hooks on Keras, wherever each version keeps what is hooked."""
 
     def __init__(
         self,
@@ -43,11 +43,10 @@ class KerasHooks:
         self._updates = updates
         self._held = held
         self._here = threading.local()
-        """`over_ns`: when the last step of the epoch that is walked over was over, as far as it has
-        come; one for each thread."""
+        """`over_ns`: the end of the last step so far of the epoch that a thread walks over."""
 
     def by_module(self) -> Iterator[tuple[str, Hook]]:
-        """Each module that may come, and what to do once it has."""
+        """Yield each module that may be imported, with its hook."""
         yield "keras.src.trainers.epoch_iterator", self._on_epoch_iterator
         adapters = "keras.src.trainers.data_adapters"
         yield f"{adapters}.py_dataset_adapter", self._on_py_dataset_adapter
@@ -92,7 +91,7 @@ class KerasHooks:
         self._hold(module.DataHandler, "steps")
 
     def _hold(self, walker: type, method: str) -> None:
-        """Let the step at which trials begin come again and again until they are over."""
+        """Repeat the step at which trials begin until they are over."""
         conductor, held, guard = self._conductor, self._held, self._guard
         original = vars(walker)[method]
         holds = guard.entry(
@@ -118,7 +117,7 @@ class KerasHooks:
         setattr(walker, method, guard.hook(original, enumerate_and_hold))
 
     def _on_py_dataset_adapter(self, module: Any) -> None:
-        """What a PyDataset does at an epoch's end is the script's code, and no step."""
+        """End an epoch before its PyDataset does: that is the script's code, and no step."""
         conductor = self._conductor
         over = self._guard.entry(
             "telling epochs apart",

@@ -1,15 +1,17 @@
-"""Layers that prepare the inputs of a Keras model within it: which there are, and which of them a
-pipeline could do in its place."""
+"""Layers of a Keras model that prepare its inputs, and the model without them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from pipediag.capture.callsites import KERAS, package_of_module
+from pipediag.capture.replay import NotReplayableError
 from pipediag.session.recorded_loops import InputLayer
 
 _KINDS = frozenset(
@@ -23,6 +25,9 @@ _BITS = re.compile(r"\d+$")
 """At the end of the name of a number type; `bool` and `string` have none."""
 
 
+_Layers = tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Front:
     """What stands between a model's inputs and the layers that it trains."""
@@ -34,7 +39,7 @@ class Front:
 
 
 def input_layers(model: Any) -> list[InputLayer]:
-    """The layers of such a kind that a model holds; those that can be taken off it say so."""
+    """Return the layers of such a kind that a model holds, and which can be taken off it."""
     graph = graph_of(model)
     front = front_of(graph) if graph is not None else Front((), ())
     ends = [tensor._keras_history[0] for tensor in front.tensors]
@@ -54,7 +59,7 @@ def input_layers(model: Any) -> list[InputLayer]:
 
 
 def unsplit(model: Any) -> str | None:
-    """Why a model can't be taken apart behind such layers, as a sentence; None where it can."""
+    """Return why a model can't be taken apart behind such layers, as a sentence."""
     if package_of_module(type(model).__module__) not in KERAS:
         name = type(model).__name__
         return f"`{name}` is a class of its own, which calls its layers and trains in its own way."
@@ -66,7 +71,7 @@ def unsplit(model: Any) -> str | None:
 
 
 def graph_of(model: Any) -> Any:
-    """The functional model that a model is, or that a Sequential keeps; None for others."""
+    """Return the functional model that a model is, or that a Sequential keeps."""
     inner = getattr(model, "_functional", None)
     graph = model if inner is None else inner
     known = ("_inputs_struct", "_nodes_by_depth", "inputs", "outputs")
@@ -74,7 +79,7 @@ def graph_of(model: Any) -> Any:
 
 
 def front_of(graph: Any, names: Container[str] | None = None) -> Front:
-    """The layers that see nothing but inputs and each other: all such, or those of these names."""
+    """Return the layers that see nothing but inputs and each other, all or those of these names."""
     ready = {id(tensor): tensor for tensor in graph.inputs}
     layers: dict[int, Any] = {}
     wanted = {id(tensor) for tensor in graph.outputs}
@@ -91,7 +96,7 @@ def front_of(graph: Any, names: Container[str] | None = None) -> Front:
 
 
 def _in_order(graph: Any) -> Iterator[Any]:
-    """Nodes behind the inputs, each after what it reads from."""
+    """Yield the nodes behind the inputs, each after what it reads from."""
     for depth in sorted(graph._nodes_by_depth, reverse=True):
         yield from (node for node in graph._nodes_by_depth[depth] if not node.is_input)
 
@@ -102,8 +107,10 @@ def _prepares(layer: Any) -> bool:
 
 
 def _row_bytes(layer: Any) -> int | None:
-    """Bytes of what the layer gives for one example, where its place in the model fixes that."""
-    given = getattr(layer, "output", None) if len(_nodes(layer)) == 1 else None
+    """Return the bytes that the layer gives for one example, where its place in the model fixes
+    that."""
+    placed_once = len(getattr(layer, "_inbound_nodes", [])) == 1
+    given = getattr(layer, "output", None) if placed_once else None
     shape, kind = getattr(given, "shape", None), getattr(given, "dtype", "")
     bits = _BITS.search(getattr(kind, "name", str(kind)))  # Keras 2 has TensorFlow's own types
     if not shape or None in shape[1:] or bits is None:
@@ -111,12 +118,8 @@ def _row_bytes(layer: Any) -> int | None:
     return int(prod(shape[1:])) * int(bits[0]) // 8
 
 
-def _nodes(layer: Any) -> list[Any]:
-    return getattr(layer, "_inbound_nodes", [])
-
-
 def _parts_of(layer: Any) -> list[Any]:
-    """Layers that it is made of, as a TextVectorization is of a StringLookup."""
+    """Return the layers that it is made of, as a TextVectorization is of a StringLookup."""
     return [part for part in _all_layers(layer) if part is not layer]
 
 
@@ -130,3 +133,109 @@ def _all_layers(model: Any) -> list[Any]:
         return list(flatten() if flatten is not None else model.layers)
     except Exception:  # a class of the script's may answer with anything
         return []
+
+
+_SHARED = ("loss", "_compile_loss", "_compile_metrics", "_loss_tracker")
+"""Attributes of a compiled model that two ways to compile it share."""
+
+
+class WithoutInputLayers:
+    """Models of the same layers, weights, optimizer and metrics that begin further down.
+
+    Nothing of the user's model is changed, nor what its layers know of their places.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._parts: dict[_Layers, tuple[Any, Any]] = {}
+
+    def check(self, layers: _Layers) -> None:
+        """See whether these layers can be taken off.
+
+        Raises:
+            NotReplayableError: they can't.
+        """
+        if layers:
+            self._split(layers)
+
+    def on_elements(self, layers: _Layers) -> Callable[..., Any]:
+        """Return what these layers do, as a function for a dataset's `map`."""
+        front, _ = self._split(layers)
+
+        def prepared(inputs: Any, *others: Any) -> Any:
+            given = front(inputs)
+            # A dataset makes one tensor of a list.
+            given = tuple(given) if isinstance(given, list) else given
+            return (given, *others) if others else given
+
+        return prepared
+
+    def train_function(self, layers: _Layers) -> Callable[[Any], Any]:
+        """Return a step of the rest, compiled as the user's model is at this moment."""
+        _, rest = self._split(layers)
+        _compile_alike(rest, self._model)
+        rest.make_train_function(force=True)
+        function: Callable[[Any], Any] = rest.train_function
+        return function
+
+    def _split(self, layers: _Layers) -> tuple[Any, Any]:
+        if layers not in self._parts:
+            self._parts[layers] = _split(self._model, layers)
+        return self._parts[layers]
+
+
+def _split(model: Any, layers: _Layers) -> tuple[Any, Any]:
+    refusal = unsplit(model)
+    if refusal is not None:
+        raise NotReplayableError(refusal)
+    graph = graph_of(model)
+    front = front_of(graph, layers)
+    missing = sorted(set(layers) - {layer.name for layer in front.layers})
+    if missing:
+        raise NotReplayableError(
+            f"The model has no layer {', '.join(missing)} directly behind its inputs."
+        )
+    if not front.tensors or any(_is_among(tensor, graph.outputs) for tensor in front.tensors):
+        raise NotReplayableError("Behind these layers the model has nothing that is trained.")
+    from keras.src.models.functional import Functional
+
+    with _places_kept(graph), warnings.catch_warnings():
+        # About names of inputs given as a dict, which are the user's own.
+        warnings.simplefilter("ignore")
+        ahead = Functional(graph._inputs_struct, list(front.tensors), name=f"{model.name}_inputs")
+        given = front.tensors[0] if len(front.tensors) == 1 else list(front.tensors)
+        rest = Functional(given, graph._outputs_struct, name=model.name)
+    return ahead, rest
+
+
+@contextmanager
+def _places_kept(graph: Any) -> Iterator[None]:
+    """Keep each layer's list of places: one that is used again lists its new place, and the user's
+    code may look at that list."""
+    lists = [
+        listed
+        for operation in graph._operations
+        for listed in (operation._inbound_nodes, operation._outbound_nodes)
+    ]
+    lengths = [len(listed) for listed in lists]
+    try:
+        yield
+    finally:
+        for listed, length in zip(lists, lengths, strict=True):
+            del listed[length:]
+
+
+def _compile_alike(rest: Any, model: Any) -> None:
+    """Compile `rest` as `model` is at this moment."""
+    from keras.src.utils.tracking import DotNotTrackScope
+
+    rest.compile(
+        optimizer=model.optimizer,
+        run_eagerly=model.run_eagerly,
+        steps_per_execution=model.steps_per_execution,
+        jit_compile=model.jit_compile,
+        auto_scale_loss=False,
+    )
+    with DotNotTrackScope():
+        for name in _SHARED:
+            setattr(rest, name, getattr(model, name))

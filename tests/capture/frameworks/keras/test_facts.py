@@ -1,7 +1,8 @@
-"""Keras is played by code that is compiled under the names of its files."""
+"""What Keras tells, played by code that is compiled under the names of its files."""
 
 from __future__ import annotations
 
+import inspect
 import sys
 from functools import partial
 from types import FrameType, SimpleNamespace
@@ -11,14 +12,24 @@ import numpy as np
 import pytest
 
 from pipediag.capture.callsites import frames
+from pipediag.capture.frameworks.keras import facts as module
 from pipediag.capture.frameworks.keras.facts import (
+    _compiled_at,
     batch_size_of,
     describe_fit,
     fed_model,
+    known_tables,
+    made_at,
     passes_a_batch_on,
     phase_of,
     planned_steps,
+    settings_of,
+    variable_bytes,
+    vocabularies,
+    watch_compile,
+    watch_layers,
 )
+from pipediag.capture.guard import Guard
 
 KERAS = "/lib/site-packages/keras/src/trainer.py"
 LEGACY = "/lib/site-packages/tf_keras/src/engine/training.py"
@@ -48,10 +59,6 @@ def test_phases(name: str, role: str, filename: str) -> None:
 
 def test_evaluate_inside_fit_is_validation() -> None:
     assert method("fit")(lambda: method("evaluate")(seen)) == ("validation", "evaluate inside fit")
-
-
-def test_predict_inside_fit_is_predict() -> None:
-    assert method("fit")(lambda: method("predict")(seen)) == ("predict", "predict")
 
 
 def test_methods_of_others_are_none() -> None:
@@ -147,14 +154,6 @@ def test_facts_of_a_fit() -> None:
     assert (facts.source, facts.source_file, facts.source_line) == ("Rows", __file__, line)
 
 
-def test_the_users_steps_per_epoch_win() -> None:
-    epoch_iterator = SimpleNamespace(data_adapter=object(), num_batches=40)
-
-    facts = describe_fit(fit(model(), x=1, steps_per_epoch=7, epoch_iterator=epoch_iterator))
-
-    assert facts.steps_per_epoch == 7
-
-
 def test_the_steps_that_a_fit_was_asked_for() -> None:
     walker = SimpleNamespace(data_adapter=object(), num_batches=40)
     endless = SimpleNamespace(data_adapter=object(), num_batches=None)
@@ -194,8 +193,183 @@ def test_callbacks_name_the_hooks_that_the_user_wrote() -> None:
     assert (resting.name, resting.batch_hooks) == ("Resting", [])
 
 
-def test_a_model_that_cannot_be_counted() -> None:
-    def unbuilt() -> int:
-        raise ValueError("build it first")
+def test_arguments_that_are_set() -> None:
+    sgd = SimpleNamespace(momentum=0.9, weight_decay=None, use_ema=True, learning_rate=0.1)
 
-    assert describe_fit(fit(model(count_params=unbuilt), x=1)).parameter_count is None
+    assert settings_of(sgd) == {"momentum": 0.9, "use_ema": True}
+    assert settings_of(SimpleNamespace(momentum=0.0, use_ema=False)) == {}
+
+
+def test_an_optimizer_within_one_that_scales_the_loss() -> None:
+    inner = SimpleNamespace(global_clipnorm=1.0)
+
+    assert settings_of(SimpleNamespace(inner_optimizer=inner, momentum=0.9)) == {
+        "global_clipnorm": 1.0
+    }
+
+
+def owner(*variables: tuple[tuple[int, ...], Any]) -> Any:
+    listed = [SimpleNamespace(shape=shape, dtype=dtype) for shape, dtype in variables]
+    return SimpleNamespace(variables=listed, called=lambda: listed)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"),
+    [
+        ("float32", 4),
+        ("bfloat16", 2),
+        ("int64", 8),
+        ("float8_e4m3fn", 1),
+        ("uint8", 1),
+        ("bool", 1),
+    ],
+)
+def test_types_as_keras_names_them(dtype: str, size: int) -> None:
+    assert variable_bytes(owner(((10, 3), dtype)), "variables") == 30 * size
+
+
+def test_types_that_know_their_size_and_scalars() -> None:
+    found = owner(((), "int64"), ((2, 2), SimpleNamespace(size=4)))
+
+    assert variable_bytes(found, "variables") == variable_bytes(found, "called") == 8 + 16
+
+
+def test_what_is_not_built_or_not_there_is_unknown() -> None:
+    assert variable_bytes(owner(((None, 3), "float32")), "variables") is None  # type: ignore[arg-type]
+    assert variable_bytes(None, "variables") is None
+    assert variable_bytes(owner(), "variables") == 0
+
+
+class Embedding:
+    __module__ = "keras.src.layers.core.embedding"
+    built = True
+
+    def __init__(self, name: str, trainable: bool = True) -> None:
+        self.name, self.trainable = name, trainable
+        self.input_dim, self.output_dim = 100, 8
+        self.embeddings: Any = SimpleNamespace(dtype="float32")
+        self._embeddings: Any = self.embeddings
+
+
+class Tied(Embedding):
+    mask_zero = True
+
+
+class Tokens:
+    def __init__(self, mask_token: str | None, num_oov_indices: int = 1) -> None:
+        self.mask_token, self.num_oov_indices = mask_token, num_oov_indices
+        self.lookup_table = SimpleNamespace(resource_handle="handle")
+
+
+def model_of(*layers: Any, optimizer: Any = None) -> Any:
+    return SimpleNamespace(layers=layers, optimizer=optimizer)
+
+
+def test_tables_and_their_slots() -> None:
+    shapes = [(), (100, 8), (100, 8), (8, 1)]
+    optimizer = SimpleNamespace(variables=[SimpleNamespace(shape=shape) for shape in shapes])
+    layers = [Embedding("words"), Embedding("frozen", trainable=False), object()]
+
+    tables = [one.record for one in known_tables(model_of(*layers, optimizer=optimizer))]
+
+    assert [(t.layer, t.rows, t.dim, t.dtype, t.trainable, t.slots) for t in tables] == [
+        ("words", 100, 8, "float32", True, 2),
+        ("frozen", 100, 8, "float32", False, 0),
+    ]
+
+
+def test_the_path_of_a_table_is_known_where_keras_has_one() -> None:
+    placed, without = Embedding("words"), Embedding("words")
+    placed._embeddings = SimpleNamespace(dtype="float32", path="model/words/embeddings")
+    records = [one.record for one in known_tables(model_of(placed, without))]
+
+    assert [one.path for one in records] == ["model/words/embeddings", None]
+
+
+def test_a_class_made_of_an_embedding_is_one() -> None:
+    (table,) = known_tables(model_of(Tied("words")))
+
+    assert table.record.mask_zero
+    assert table.variable is not None
+
+
+def test_a_class_of_the_script_that_has_the_name_alone_is_none() -> None:
+    theirs = type("Embedding", (), {"built": True, "name": "theirs"})()
+
+    assert known_tables(model_of(theirs)) == []
+
+
+def test_layers_in_submodels_are_found() -> None:
+    nested = SimpleNamespace(_flatten_layers=lambda: [Embedding("words")], layers=[])
+
+    assert [one.record.layer for one in known_tables(nested)] == ["words"]
+
+
+def test_what_tokens_that_are_unknown_are_given() -> None:
+    inner = SimpleNamespace(_lookup_layer=Tokens(mask_token="", num_oov_indices=1))
+
+    found = vocabularies(model_of(Tokens("", 2), Tokens(None), inner, object()))
+
+    assert [(one.out_of_vocabulary, one.zero_is_a_token) for one in found] == [
+        ((1, 2), False),
+        ((0,), True),
+        ((1,), False),
+    ]
+
+
+class Layer:
+    """As Keras' Embedding: what it is made by is read of its `__init__`."""
+
+    def __init__(self, rows: int, dim: int = 4, *, name: str = "words") -> None:
+        self.made_by = (rows, dim, name)
+
+
+@pytest.fixture
+def layers() -> Any:
+    class Watched(Layer):
+        def __init__(self, rows: int, dim: int = 4, *, name: str = "words") -> None:
+            super().__init__(rows, dim, name=name)
+
+    return Watched
+
+
+def test_the_line_is_known_and_the_layer_is_what_it_would_be(layers: Any) -> None:
+    natively = inspect.getfullargspec(layers.__init__)
+    watch_layers(layers, Guard(print))
+    layer = layers(10, name="tokens")
+
+    file, line = made_at(layer)
+    assert file == __file__
+    assert line == made_at(layers(3))[1] - 4  # type: ignore[operator]
+    assert layer.made_by == (10, 4, "tokens")
+    assert inspect.getfullargspec(layers.__init__) == natively
+
+
+def test_an_error_of_ours_leaves_the_layer_alone(
+    layers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise RuntimeError("ours")
+
+    notes: list[str] = []
+    monkeypatch.setattr(module, "call_site", broken)
+    watch_layers(layers, Guard(notes.append))
+
+    assert layers(10).made_by == (10, 4, "words")
+    assert "RuntimeError: ours" in notes[0]
+
+
+def test_the_last_line_that_compiled_a_model_is_known() -> None:
+    class Trainer:
+        def compile(self, optimizer: str) -> str:
+            return optimizer
+
+    model = Trainer()
+    assert _compiled_at(model) == (None, None)
+    watch_compile(Trainer, Guard(print))
+    assert model.compile("sgd") == "sgd"
+    first = _compiled_at(model)
+    assert model.compile("adam") == "adam"
+
+    assert first[0] == __file__
+    assert _compiled_at(model)[1] == first[1] + 2  # type: ignore[operator]

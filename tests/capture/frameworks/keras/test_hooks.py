@@ -205,26 +205,6 @@ def test_what_a_pydataset_does_at_an_epochs_end_is_no_step(
     assert told_by_then == [[102]]
 
 
-def test_a_pydataset_that_nothing_walks_over_ends_an_epoch_now(stage: Stage) -> None:
-    adapter = type("PyDatasetAdapter", (), {"on_epoch_end": lambda self: None})
-    name = "keras.src.trainers.data_adapters.py_dataset_adapter"
-    stage.arrives(name, PyDatasetAdapter=adapter)
-    adapter().on_epoch_end()
-
-    assert stage.conductor.epochs_ended == 1
-
-
-def test_an_epoch_that_is_left_in_its_middle_tells_no_end(stage: Stage) -> None:
-    arrived = stage.arrives(
-        "keras.src.engine.data_adapter", DataHandler=walker("DataHandler", "steps")
-    )
-    running = arrived.DataHandler().steps()
-    next(running)
-    running.close()
-
-    assert stage.conductor.epochs_ended == 0
-
-
 def test_an_epoch_is_known_to_be_repeatable_for_as_long_as_it_runs(stage: Stage) -> None:
     module = stage.arrives(
         "keras.src.engine.data_adapter", DataHandler=walker("DataHandler", "steps")

@@ -23,7 +23,7 @@ MODELS = """
 import json
 import numpy as np
 import tensorflow as tf
-from pipediag.capture.frameworks.keras.layer_policies import Keras2LayerPolicies
+from pipediag.capture.frameworks.keras.model_variants import Keras2LayerPolicies
 
 keras = tf.keras
 package = keras.Model.__module__.partition(".")[0]

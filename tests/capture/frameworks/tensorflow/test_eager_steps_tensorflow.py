@@ -1,14 +1,12 @@
-"""Steps that no function runs: their tables are those of the same step as a function, and training
-goes on as if nobody listened."""
+"""Steps that no function runs are read from what a thread runs, and go on as if nobody listened."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
+
+from tests.capture.frameworks.programs import told_by
 
 pytestmark = pytest.mark.tensorflow
 
@@ -57,10 +55,10 @@ def batch(number):
 def of(table):
     use = table.use
     return {"rows": table.record.rows, "gradient": use.gradient, "slots": use.slot_bytes,
-        "writes": [use.writes_rows, use.writes_whole], "operations": use.whole_table_operations,
+        "whole": use.writes_whole, "operations": use.whole_table_operations,
         "lookups": use.lookups, "dtype": table.passage and table.passage.dtype}
 
-for optimizer in ("adam", "sgd", "adagrad", "by hand"):
+for optimizer in ("adam", "by hand"):
     np.random.seed(5)
     _, function = made(optimizer, "all")
     function(*batch(0)[0])
@@ -135,47 +133,303 @@ try:
 except UnreadableStepError as lack:
     print(json.dumps({"name": "no variable", "lack": str(lack)}))
 """
-OPTIMIZERS = ("adam", "sgd", "adagrad", "by hand")
-KINDS = [f"{one}, function: {by}" for one in OPTIMIZERS for by in ("none", "the loss")]
+KINDS = [f"{one}, function: {by}" for one in ("adam", "by hand") for by in ("none", "the loss")]
+
+
+@pytest.fixture(scope="module")
+def steps() -> dict[str, Any]:
+    return told_by(STEPS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_step_tells_its_tables_and_ids_and_trains_as_if_nobody_listened(
+    steps: dict[str, Any], kind: str
+) -> None:
+    step = steps[kind]
+    assert step["eager"] == step["traced"]
+    first, otherwise, last = step["ids"]
+    assert first is not None
+    assert (otherwise, last) == (None, step["last"])
+    assert (step["same"], step["left"]) == (True, 0)
+
+
+def test_a_step_may_read_a_dataset_of_its_own(steps: dict[str, Any]) -> None:
+    [table] = steps["a dataset of its own"]["tables"]
+    assert (table["rows"], table["lookups"], table["whole"]) == (40, 4, False)
+
+
+def test_an_error_of_ours_is_no_error_of_the_step(steps: dict[str, Any]) -> None:
+    assert steps["an error of ours"]["value"] == 6.0
+    assert "RuntimeError: ours" in steps["an error of ours"]["lack"]
+
+
+def test_a_step_without_a_variable_has_no_tables(steps: dict[str, Any]) -> None:
+    assert "variable" in steps["no variable"]["lack"]
+
+
+SCRIPT = """
+import json
+import os
+import threading
+import weakref
+import tensorflow as tf
+from tensorflow.python.eager import cancellation, context, execute
+from tensorflow.python.framework import op_callbacks
+from pipediag.capture.frameworks.tensorflow.tables import listening
+from pipediag.capture.frameworks.tensorflow.tables.listening import Place, SomeTensors
+from pipediag.capture.frameworks.tensorflow.tables.eager_steps import EagerSteps
+from pipediag.capture.guard import Guard
+from pipediag.capture.runtime import UnreadableStepError
+
+def say(name, **facts):
+    print(json.dumps({"name": name, **facts}))
+    op_callbacks.clear_op_callbacks()
+    execute.execute = execute.quick_execute
+
+def left():
+    return {"callbacks": len(context.context().op_callbacks), "patched": execute.execute.__name__}
+
+def begun(told=None):
+    one = listening.Listening(told or listening.WholeStep().hear)
+    one.begin()
+    return one
+
+def elsewhere(call):
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+
+one = tf.constant(1.0)
+function = tf.function(lambda x: tf.math.log(x) * 2.0)
+function(one)
+
+heard = begun()
+elsewhere(heard.end)
+one + one
+say("ended on another thread", **left())
+
+heard = begun()
+elsewhere(heard.end)
+tf.function(lambda x: x + 1.0).get_concrete_function(one)
+say("ended on another thread, then a trace", **left())
+
+heard = begun()
+with tf.Graph().as_default():
+    heard.end()
+say("ended in a graph", **left())
+
+later, told = listening.WholeStep(), listening.WholeStep()
+former = begun(told.hear)
+elsewhere(former.end)
+heard = begun(later.hear)
+one + one
+heard.end()
+one + one
+say("another one begins before it has left", **left(),
+    heard=[len(told.operations), len(later.operations)], lack=heard.lack)
+
+def others():
+    op_callbacks.add_op_callback(theirs)
+    begun().end()
+
+def theirs(*_, **__):
+    pass
+
+elsewhere(others)
+say("callbacks of the script on another thread", **left())
+
+seen = []
+def second(kind, *_, **__):
+    seen.append(kind)
+heard = begun()
+op_callbacks.add_op_callback(second)
+elsewhere(heard.end)
+one + one
+one * one
+op_callbacks.remove_op_callback(second)
+between = len(context.context().op_callbacks)
+one + one
+say("another callback behind it", seen=seen, between=between, **left())
+
+step = listening.WholeStep()
+heard = begun(step.hear)
+for _ in range(3):
+    one + one
+complete = SomeTensors(step.operations, {"second": Place(1, made=True, index=0)})
+heard.end()
+begun(complete.hear)
+one + one
+after_one = left()["callbacks"]
+one + one
+say("complete", found=float(complete.found["second"]), after_one=after_one, **left())
+
+other = SomeTensors(step.operations, {"second": Place(1, made=True, index=0)})
+begun(other.hear)
+one * one
+say("another step", other=other.other, **left())
+
+most, listening.MOST_OPERATIONS = listening.MOST_OPERATIONS, 5
+steps = EagerSteps()
+steps.begin()
+for _ in range(6):
+    one + one
+facts = left()
+steps.end()
+try:
+    steps.read()
+except UnreadableStepError as lack:
+    say("too many", lack=str(lack), **facts)
+listening.MOST_OPERATIONS = most
+
+seconds, listening.MOST_SECONDS = listening.MOST_SECONDS, 0
+steps = EagerSteps()
+steps.begin()
+one + one
+facts = left()
+steps.end()
+try:
+    steps.read()
+except UnreadableStepError as lack:
+    say("too long", lack=str(lack), **facts)
+listening.MOST_SECONDS = seconds
+
+steps = EagerSteps()
+steps.begin()
+one + one
+op_callbacks.clear_op_callbacks()
+one + one
+steps.end()
+try:
+    steps.read()
+except UnreadableStepError as lack:
+    say("silenced", lack=str(lack), **left())
+
+step = listening.WholeStep()
+heard = begun(step.hear)
+variable = tf.Variable(tf.zeros((1000,)))
+handle = weakref.ref(variable.handle)
+del variable
+say("a variable of the step's own", kept=handle() is not None, operations=len(step.operations))
+heard.end()
+
+def checked(order):
+    for what in order:
+        if what == "ours":
+            heard = begun()
+        else:
+            tf.debugging.enable_check_numerics()
+    found = []
+    for log in (tf.function(lambda x: tf.math.log(x) * 2.0), tf.math.log):
+        try:
+            found.append(float(log(-one)))
+        except Exception as error:
+            found.append(type(error).__name__)
+    tf.debugging.disable_check_numerics()
+    heard.end()
+    return found
+
+say("numerics checked from before", errors=checked(["theirs", "ours"]))
+say("numerics checked from then on", errors=checked(["ours", "theirs"]))
+
+guard = Guard(print)
+original = execute.execute_with_cancellation
+listening.hear_cancellable_calls(execute, guard)
+step = listening.WholeStep()
+heard = begun(step.hear)
+op_callbacks.add_op_callback(second)
+seen.clear()
+with cancellation.CancellationManagerContext(cancellation.CancellationManager()):
+    function(one)
+op_callbacks.remove_op_callback(second)
+heard.end()
+say("a call that can be cancelled", heard=len(step.operations), theirs=seen,
+    outputs=[len(each.outputs) for each in step.operations])
+guard.step_aside()
+say("none listens", value=float(function(one)), **left())
+
+table = tf.Variable(tf.random.normal((40, 4)))
+rows = tf.constant([3, 4])
+
+@tf.custom_gradient
+def looked_up(weight):
+    def gradient(upstream):
+        tf.gather(table, rows)
+        return upstream
+    return tf.identity(weight), gradient
+
+step = listening.WholeStep()
+heard = begun(step.hear)
+with tf.GradientTape() as tape:
+    loss = looked_up(tf.reduce_sum(tf.gather(table, rows)))
+tape.gradient(loss, [table])
+heard.end()
+say("a gradient of the script's own",
+    gathers=[each.in_gradients for each in step.operations if each.type == "ResourceGather"])
+"""
+GONE = {"callbacks": 0, "patched": "quick_execute"}
 
 
 @pytest.fixture(scope="module")
 def told() -> dict[str, Any]:
-    ended = subprocess.run(
-        [sys.executable, "-c", STEPS], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
-    return {one["name"]: one for one in map(json.loads, ended.stdout.splitlines())}
+    return told_by(SCRIPT)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_tables_are_those_of_the_step_as_a_function(told: dict[str, Any], kind: str) -> None:
-    assert told[kind]["eager"] == told[kind]["traced"]
+@pytest.mark.parametrize(
+    "when",
+    ["ended on another thread", "ended on another thread, then a trace", "ended in a graph"],
+)
+def test_it_is_gone_wherever_it_ends(told: dict[str, Any], when: str) -> None:
+    assert told[when] == GONE
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_ids_are_those_that_were_looked_up(told: dict[str, Any], kind: str) -> None:
-    first, otherwise, last = told[kind]["ids"]
-    assert first is not None
-    assert otherwise is None
-    assert last == told[kind]["last"]
+def test_what_is_still_to_leave_hears_of_no_other_step(told: dict[str, Any]) -> None:
+    said = told["another one begins before it has left"]
+    assert said == {**GONE, "heard": [0, 1], "lack": None}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_training_and_random_numbers_are_the_same(told: dict[str, Any], kind: str) -> None:
-    assert told[kind]["same"]
-    assert told[kind]["left"] == 0
+def test_callbacks_of_the_script_stay(told: dict[str, Any]) -> None:
+    said = told["callbacks of the script on another thread"]
+    assert said == {"callbacks": 0, "patched": "execute_with_callbacks"}
 
 
-def test_a_step_may_read_a_dataset_of_its_own(told: dict[str, Any]) -> None:
-    [table] = told["a dataset of its own"]["tables"]
-    assert (table["rows"], table["lookups"], table["writes"]) == (40, 4, [True, False])
+def test_a_callback_behind_it_misses_no_operation(told: dict[str, Any]) -> None:
+    said = told["another callback behind it"]
+    assert said == {**GONE, "seen": ["AddV2", "Mul"], "between": 1}
 
 
-def test_an_error_of_ours_is_no_error_of_the_step(told: dict[str, Any]) -> None:
-    assert told["an error of ours"]["value"] == 6.0
-    assert "RuntimeError: ours" in told["an error of ours"]["lack"]
+def test_it_ends_with_the_last_tensor_that_it_wants(told: dict[str, Any]) -> None:
+    assert told["complete"] == {**GONE, "found": 2.0, "after_one": 1}
 
 
-def test_a_step_without_a_variable_has_no_tables(told: dict[str, Any]) -> None:
-    assert "variable" in told["no variable"]["lack"]
+@pytest.mark.parametrize("why", ["another step", "too many", "too long"])
+def test_it_ends_where_the_rest_is_of_no_use(told: dict[str, Any], why: str) -> None:
+    assert {key: told[why][key] for key in GONE} == GONE
+
+
+@pytest.mark.parametrize(
+    ("why", "says"),
+    [("too many", "more than"), ("too long", "s, so"), ("silenced", "removed")],
+)
+def test_it_says_why_a_step_can_not_be_read(told: dict[str, Any], why: str, says: str) -> None:
+    assert says in told[why]["lack"]
+
+
+def test_what_the_step_makes_and_drops_is_not_kept(told: dict[str, Any]) -> None:
+    assert told["a variable of the step's own"]["operations"] > 0
+    assert not told["a variable of the step's own"]["kept"]
+
+
+@pytest.mark.parametrize("when", ["from before", "from then on"])
+def test_checks_of_numerics_stay_in_effect(told: dict[str, Any], when: str) -> None:
+    errors = told[f"numerics checked {when}"]["errors"]
+    assert errors == ["InvalidArgumentError", "InvalidArgumentError"]
+
+
+def test_calls_that_can_be_cancelled_are_heard_by_us_alone(told: dict[str, Any]) -> None:
+    said = told["a call that can be cancelled"]
+    assert said == {"heard": 1, "theirs": [], "outputs": [1]}
+    assert told["none listens"] == {**GONE, "value": 0.0}
+
+
+def test_gradients_of_the_scripts_own_are_gradients(told: dict[str, Any]) -> None:
+    assert told["a gradient of the script's own"]["gathers"] == [False, True]

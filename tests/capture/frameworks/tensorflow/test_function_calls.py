@@ -179,13 +179,6 @@ def test_a_step_that_finds_the_end_of_the_scripts_own_data_tells_so() -> None:
     assert (step.given, step.exhausted) == (["arm"], 1)
 
 
-def test_a_step_is_given_the_scripts_own_iterator_where_nothing_stands_in() -> None:
-    step = Step(arm_to_blame=False)
-    step.stand_in.give_back()
-
-    assert step.function("own", 3) == "own 3"
-
-
 def test_data_that_fail_while_they_are_looked_at_fail_the_scripts_call() -> None:
     step = Step(arm_to_blame=False)
 
@@ -270,30 +263,6 @@ def test_a_call_that_traced_is_told_with_its_functions_place() -> None:
         (__file__, train.__code__.co_firstlineno)
     ] * 2
     assert tracing.traced == [False, True]
-
-
-def test_a_call_that_loops_itself_is_no_first_call() -> None:
-    tracing = Tracing(loops_itself=True)
-    tracing.function(True)
-
-    assert tracing.timeline.told == []
-    assert tracing.traced == [False]
-
-
-def test_a_first_call_that_cannot_be_told_costs_nothing_else(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    tracing = Tracing()
-
-    def fails(*_: Any) -> None:
-        raise RuntimeError("ours")
-
-    monkeypatch.setattr(tracing.timeline, "passed", fails)
-    assert tracing.function(True) == "done"
-
-    (note,) = tracing.notes
-    assert note.startswith("Pipediag stopped timing first calls after an error of its own")
-    assert tracing.traced == [False]
 
 
 class ShortSteps:
@@ -409,17 +378,6 @@ def test_an_error_of_ours_at_a_noted_step_is_not_the_scripts(
     assert steps.guard.aside
 
 
-def test_another_iterator_is_not_taken_for_the_same_step() -> None:
-    steps = ShortSteps()
-    steps.function(steps.iterator)
-    steps.function(ToyIterator())
-    steps.function(steps.iterator)
-
-    assert steps.told == ["begins"]
-    steps.streak.settle()
-    assert steps.told == ["begins", "noted"]
-
-
 class Shape(tuple[int, ...]):
     @property
     def rank(self) -> int:
@@ -457,7 +415,3 @@ def function_of(*traces: Any) -> Any:
 )
 def test_only_what_lies_behind_the_batch_counts(traces: list[Any], differ: bool) -> None:
     assert _lengths_differ(function_of(*traces)) is differ
-
-
-def test_traces_that_cannot_be_read_tell_nothing() -> None:
-    assert not _lengths_differ(object())

@@ -7,13 +7,19 @@ import subprocess
 import sys
 import threading
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
+from pipediag.capture.frameworks.tensorflow.at_exit import remove_cut_caches
 from pipediag.capture.frameworks.tensorflow.datasets import batch_bytes, model_of
+from pipediag.capture.frameworks.tensorflow.framework import TensorFlowHooks
 from pipediag.capture.frameworks.tensorflow.runtime import CallCancellation, TensorFlowRuntime
+from pipediag.capture.guard import Guard
+from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.session.recording import RecordedOperation
 
 
 def test_of_many_large_batches_none_is_taken_ahead_of_its_call(
@@ -262,3 +268,58 @@ def test_work_behind_python_is_waited_for() -> None:
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=120
     )
     assert said.stdout.split() == ["7", "True"]
+
+
+FILES = ("kept_0.lockfile", "kept_0.data-00000-of-00001", "kept_0.data-00000-of-00001.tempstate12",
+         "kept_0.index", "kept_notes.txt", "kept_0.lockfile_of_mine.txt ")  # fmt: skip
+
+
+def operation(name: str | None, kind: str = "cache") -> RecordedOperation:
+    return RecordedOperation("op1", kind, "op1", None, None, parameters={"filename": name})
+
+
+def made(folder: Path, *names: str) -> str:
+    for name in names:
+        (folder / name).write_text("x")
+    return str(folder / "kept")
+
+
+def left(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_what_was_written_of_a_cut_cache_goes_and_nothing_else(tmp_path: Path) -> None:
+    name = made(tmp_path, *FILES)
+    remove_cut_caches([operation(name)], began_s=0.0)
+    assert left(tmp_path) == {"kept_notes.txt", "kept_0.lockfile_of_mine.txt "}
+
+
+def test_a_complete_cache_stays(tmp_path: Path) -> None:
+    name = made(tmp_path, "kept_0.lockfile", "kept.index")
+    remove_cut_caches([operation(name)], began_s=0.0)
+    assert left(tmp_path) == {"kept_0.lockfile", "kept.index"}
+
+
+class Base:
+    trainable = True
+    dtype = SimpleNamespace(is_floating=True)
+
+    def assign(self, value: int) -> int:
+        return value
+
+
+class Resource(Base):
+    pass
+
+
+def test_writes_that_tensorflow_has_put_around_those_of_the_class_are_seen() -> None:
+    """As its operations on weak tensors do with `ResourceVariable`, once they are imported."""
+    originals = Base.assign
+    Resource.assign = originals  # type: ignore[method-assign]
+    updates = UpdateWatch()
+    hooks: Any = SimpleNamespace(_with=SimpleNamespace(updates=updates), _guard=Guard(print))
+    module = SimpleNamespace(BaseResourceVariable=Base, ResourceVariable=Resource)
+    TensorFlowHooks._on_variables(hooks, module)
+
+    assert Resource().assign(3) == 3
+    assert updates.updated

@@ -26,8 +26,9 @@ from pipediag.capture.frameworks.tensorflow.tables.parts import (
     TableParts,
     event_names,
     of_one_table,
+    over_many_classes,
+    softmaxes_in,
 )
-from pipediag.capture.frameworks.tensorflow.tables.softmax import over_many_classes, softmaxes_in
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
     At,
     Key,
@@ -194,7 +195,6 @@ def _use_of(
         copies=len(reads) if own in writes.rows else 0,
         gradient=_gradient(work, own, writes) if variable.handle in writes else None,
         gradient_spread=work.spread,
-        writes_rows=bool(changed & writes.rows),
         writes_whole=bool(changed & writes.whole),
         whole_table_operations=dict(sorted(work.operations.items())),
         temporary_bytes=work.temporary_bytes,

@@ -15,7 +15,7 @@ import json
 import keras
 import numpy as np
 import tensorflow as tf
-from pipediag.capture.frameworks.keras.compiled import CompiledVariants
+from pipediag.capture.frameworks.keras.model_variants import ModelVariants
 from pipediag.capture.frameworks.keras.input_layers import input_layers, unsplit
 from pipediag.capture.replay import NotReplayableError
 
@@ -47,7 +47,7 @@ own_function, places = model.train_function, [len(one._inbound_nodes) for one in
 at_first = (model.get_weights(), [variable.numpy() for variable in model.optimizer.variables])
 
 failed = []
-variants = CompiledVariants(model, failed.append)
+variants = ModelVariants(model, failed.append)
 moved = {"moved_layers": ("words", "days", "vector")}
 
 def trained(settings):

@@ -1,4 +1,4 @@
-"""A framework that pipediag has never heard of is watched, measured and stopped by its protocol."""
+"""Hooks on a framework that pipediag has never heard of, and how they are taken off again."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pipediag.capture.frameworks.framework import Framework, Hook
-from pipediag.capture.frameworks.hooking import install_hooks
+from pipediag.capture.frameworks.hooking import Replaced, install_hooks
 from pipediag.capture.guard import Guard, StopScript
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring import diagnosis
@@ -138,3 +138,68 @@ def test_its_loop_is_found_measured_and_stopped(instruments: FakeInstruments) ->
     assert trained_on[-1] == trained_on[-2]
     assert batches.consumer.stand_in.iterator is None
     assert instruments.recorder.recording.notes == ["A toy tells nothing while it runs."]
+
+
+class Base:
+    def inherited(self) -> str:
+        return "base"
+
+
+class Puller(Base):
+    def pull(self) -> str:
+        return "own"
+
+    @staticmethod
+    def made() -> str:
+        return "made"
+
+
+def module() -> ModuleType:
+    made = ModuleType("of_the_test")
+    made.Iterator = type("Iterator", (Base,), dict(vars(Puller)))  # type: ignore[attr-defined]
+    made.trace = len  # type: ignore[attr-defined]
+    return made
+
+
+def hook(target: ModuleType) -> None:
+    target.trace = max
+    target.Iterator.pull = lambda _: "hooked"
+    target.Iterator.made = staticmethod(lambda: "hooked")
+    target.Iterator.inherited = lambda _: "hooked"
+
+
+def state(target: ModuleType) -> dict[str, object]:
+    return {**vars(target), **{f"Iterator.{k}": v for k, v in vars(target.Iterator).items()}}
+
+
+def test_what_a_hook_replaces_is_put_back_and_what_it_adds_is_taken_away() -> None:
+    target = module()
+    before = state(target)
+    replaced = Replaced()
+    replaced.noting(hook)(target)
+    assert target.Iterator().inherited() == "hooked"
+    replaced.put_back()
+    assert state(target) == before
+
+
+def test_what_somebody_else_has_put_there_since_stays() -> None:
+    target = module()
+    replaced = Replaced()
+    replaced.noting(hook)(target)
+    target.trace = sum  # type: ignore[attr-defined]
+    replaced.put_back()
+    assert target.trace is sum
+    assert target.Iterator().pull() == "own"
+
+
+def test_a_hook_that_fails_half_way_is_put_back_as_well() -> None:
+    def fails(target: ModuleType) -> None:
+        hook(target)
+        raise LookupError
+
+    target = module()
+    replaced = Replaced()
+    with pytest.raises(LookupError):
+        replaced.noting(fails)(target)
+    replaced.put_back()
+    assert target.trace is len

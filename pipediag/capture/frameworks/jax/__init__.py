@@ -1,1 +1,0 @@
-"""JAX, which Keras trains with for the script."""

@@ -1,0 +1,360 @@
+"""The user's Keras model compiled otherwise, in the middle of its `fit`, and back again."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pipediag.capture.frameworks.keras.input_layers import WithoutInputLayers
+from pipediag.capture.replay import MOVED_LAYERS, NotReplayableError
+from pipediag.capture.runtime import Settings
+from pipediag.capture.signals import let_pass
+from pipediag.session.edits import ANEW
+from pipediag.vocabulary import ROW_WISE_OPTIMIZERS
+
+_NAMES = ("jit_compile", "run_eagerly", "steps_per_execution")
+_POLICY = "dtype_policy"
+_OPTIMIZER = "optimizer"
+_ONLY_ADVISED = {"table_terms_left_out", "sampled_softmax"}
+"""Settings of edits that change what the model computes."""
+_OF_KERAS_2 = (*_NAMES, _POLICY)
+_SETTINGS = (*_OF_KERAS_2, ANEW, _OPTIMIZER, MOVED_LAYERS)
+
+_KERAS_3 = "keras.src.backend.tensorflow.trainer"
+_KERAS_2 = ("tf_keras.src.engine.training", "keras.src.engine.training")
+"""Modules of the class that trains: Keras 2 is `keras` beside TensorFlow 2.14 and 2.15."""
+
+
+class ModelVariants:
+    """Keeps a training function for each choice of settings; `fit` looks it up at every step.
+
+    `failed` is told of an error in a variant's step, which then runs as the user compiled it.
+    """
+
+    def __init__(self, model: Any, failed: Callable[[BaseException], None]) -> None:
+        self._kept = _compile_settings_of(model)
+        self.model: Any = model
+        self._failed = failed
+        self._functions: dict[tuple[Any, ...], Any] = {}
+        self._own: Settings = {}
+        self._shortened = WithoutInputLayers(model)
+        if self._kept is not None:
+            self._own = {**self._kept.read(), ANEW: False, _POLICY: None}
+            self._own |= {_OPTIMIZER: None, MOVED_LAYERS: ()}
+            self._functions[_key(self._own)] = model.train_function
+        if isinstance(self._kept, _Keras2Settings):
+            self._policies: LayerPolicies = Keras2LayerPolicies(model, self._kept.package)
+        elif self._kept is not None:
+            self._policies = LayerPolicies(model)
+            self._optimizer = _OptimizerInPlace(model)
+        self._current = self._own
+
+    def check(self, settings: Settings) -> None:
+        """See whether the model can be compiled so.
+
+        Raises:
+            NotReplayableError: it can't.
+        """
+        if not settings:
+            return
+        if self._kept is None:
+            raise NotReplayableError(
+                "Only a model in a Keras `fit` on TensorFlow can be compiled otherwise."
+            )
+        if _ONLY_ADVISED & settings.keys():
+            raise NotReplayableError(
+                "This change of the model is not tried in the running loop: make it by hand."
+            )
+        unknown = sorted(settings.keys() - set(_SETTINGS))
+        if unknown:
+            raise NotReplayableError(f"A model can't be compiled with other {', '.join(unknown)}.")
+        if isinstance(self._kept, _Keras2Settings):
+            if not settings.keys() <= {*_OF_KERAS_2, ANEW}:
+                raise NotReplayableError(
+                    "It is tried in Keras 3 only: of a model of Keras 2 no more than "
+                    f"{', '.join(_OF_KERAS_2)} is changed."
+                )
+            return
+        self._shortened.check(settings.get(MOVED_LAYERS, ()))
+        if _OPTIMIZER in settings:
+            self._optimizer.check(settings[_OPTIMIZER])
+        if settings.get("jit_compile") and not self._kept.compiles_with_xla():
+            raise NotReplayableError("A layer of the model does not support XLA.")
+
+    def use(self, settings: Settings) -> None:
+        """Train with these settings from the next step on; none are the user's own."""
+        wanted = {**self._own, **settings}
+        if wanted == self._current:
+            return
+        try:
+            self._set(wanted)
+        except BaseException:
+            # Half of them may be set, which the next steps must not be made with.
+            self._set(self._own)
+            raise
+
+    def batches_per_step(self, settings: Settings, own: int) -> int:
+        """Return the batches that one call of the training function takes."""
+        return int(settings.get("steps_per_execution") or own)
+
+    def on_elements(self, settings: Settings) -> Callable[..., Any] | None:
+        """Return what the model leaves to the pipeline; None where that is nothing."""
+        moved = settings.get(MOVED_LAYERS, ())
+        return self._shortened.on_elements(moved) if moved else None
+
+    def _set(self, wanted: Settings) -> None:
+        assert self._kept is not None
+        model, key = self.model, _key(wanted)
+        self._kept.write(wanted)
+        self._policies.use(wanted[_POLICY])
+        if not isinstance(self._kept, _Keras2Settings):
+            self._optimizer.use(wanted[_OPTIMIZER])
+        if key not in self._functions:
+            moved = wanted[MOVED_LAYERS]
+            made = self._shortened.train_function(moved) if moved else self._kept.train_function()
+            self._functions[key] = self._guarded(made)
+        model.train_function = self._functions[key]
+        self._current = wanted
+
+    def _guarded(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def train(iterator: Any) -> Any:
+            try:
+                return function(iterator)
+            except StopIteration:
+                raise
+            except Exception as error:
+                let_pass(error)
+                self._failed(error)
+                self.use({})
+                return self.model.train_function(iterator)
+
+        return train
+
+
+def _key(settings: Settings) -> tuple[Any, ...]:
+    return tuple(settings[name] for name in _SETTINGS)
+
+
+class _CompileSettings:
+    """How one model of Keras 3 was compiled, read and set without compiling it anew."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def read(self) -> Settings:
+        return {name: getattr(self._model, name) for name in _NAMES}
+
+    def write(self, settings: Settings) -> None:
+        """Set them for the training function that is made next, and while it runs."""
+        for name in _NAMES:
+            setattr(self._model, name, settings[name])
+
+    def train_function(self) -> Callable[[Any], Any]:
+        """Make a new one, by what is set."""
+        self._model.make_train_function(force=True)
+        function: Callable[[Any], Any] = self._model.train_function
+        return function
+
+    def compiles_with_xla(self) -> bool:
+        """Return True if Keras says that all of the model can be."""
+        from keras.src.trainers.trainer import model_supports_jit
+
+        return bool(model_supports_jit(self._model))
+
+
+class _Keras2Settings(_CompileSettings):
+    """What lies behind the properties of Keras 2, which drop compiled functions when they are set,
+    or lack.
+
+    The number of steps is a variable: a compiled function of several reads it at each call.
+    """
+
+    def __init__(self, model: Any, package: str) -> None:
+        super().__init__(model)
+        self.package = package
+
+    def read(self) -> Settings:
+        return {
+            "jit_compile": self._model._jit_compile,
+            "run_eagerly": self._model._run_eagerly,
+            "steps_per_execution": int(self._model._steps_per_execution),
+        }
+
+    def write(self, settings: Settings) -> None:
+        self._model._jit_compile = settings["jit_compile"]
+        self._model._run_eagerly = settings["run_eagerly"]
+        self._model._steps_per_execution.assign(settings["steps_per_execution"])
+
+    def train_function(self) -> Callable[[Any], Any]:
+        # The graph that a TensorBoard callback writes is the script's own.
+        graph = getattr(self._model, "train_tf_function", None)
+        function: Callable[[Any], Any] = self._model.make_train_function(force=True)
+        self._model.train_tf_function = graph
+        return function
+
+
+def _compile_settings_of(model: Any) -> _CompileSettings | None:
+    """Return those of a model that TensorFlow trains; None of anything else."""
+    modules = {base.__module__ for base in type(model).__mro__}
+    if _KERAS_3 in modules:
+        return _CompileSettings(model)
+    of_keras_2 = next((one for one in _KERAS_2 if one in modules), None)
+    return None if of_keras_2 is None else _Keras2Settings(model, of_keras_2.partition(".")[0])
+
+
+_PLAIN = "float32"
+_MIXED = "mixed_"
+_PREPROCESSING = ".engine.base_preprocessing_layer"
+"""Module of layers of Keras 2 that keep what they learn in the format that they are made in."""
+_READ_AS_THEY_ARE = (
+    ".layers.core.embedding",
+    ".layers.normalization.batch_normalization",
+    ".layers.normalization.layer_normalization",
+)
+"""Modules of layers that have Keras cast none of their variables: they cast results themselves."""
+
+
+class LayerPolicies:
+    """Lets layers of a built model compute in 16 bits, with their own variables, or again in 32.
+
+    Layers under a mixed policy compute in 32. In 16 do all but layers whose policy the user chose,
+    and those whose results are the model's: losses are computed from these, and Keras' guide keeps
+    them in float32.
+    """
+
+    def __init__(self, model: Any) -> None:
+        last = _last_layers(model)
+        owned = [(layer, layer.dtype_policy) for layer in model._flatten_layers(include_self=True)]
+        self._plain = [
+            (layer, own)
+            for layer, own in owned
+            if own.name == _PLAIN
+            and not any(layer is one for one in last)
+            and not _is_of(layer, _PREPROCESSING)
+        ]
+        self._mixed = [(layer, own) for layer, own in owned if own.name.startswith(_MIXED)]
+
+    def use(self, policy: str | None) -> None:
+        """Set a policy by its name, as `mixed_bfloat16` or `float32`; None is the layers' own."""
+        for layer, own in (*self._plain, *self._mixed):
+            self._give(layer, own)
+        if policy is not None:
+            wanted = self._named(policy)
+            for layer, _ in self._mixed if policy == _PLAIN else self._plain:
+                self._give(layer, wanted)
+
+    def _give(self, layer: Any, policy: Any) -> None:
+        layer.dtype_policy = policy
+
+    def _named(self, policy: str) -> Any:
+        from keras.src import dtype_policies
+
+        # Keras 3.0 keeps in a layer whatever it is given.
+        return dtype_policies.get(policy)
+
+
+class Keras2LayerPolicies(LayerPolicies):
+    """Keras 2 settles as it builds a layer whether its variables are cast where they are read. So
+    those that were built in 32 bits get what casts them, in the attributes that the layer reads.
+
+    The model's lists of variables, by which the optimizer has them, stay as they are.
+    """
+
+    def __init__(self, model: Any, package: str) -> None:
+        """`package` is the Keras of the model: `tf_keras`, or `keras` beside TensorFlow 2.15."""
+        super().__init__(model)
+        self._parts = f"{package}.src.mixed_precision"
+        self._read = {id(layer): list(self._cast(layer)) for layer, _ in self._plain}
+
+    def _give(self, layer: Any, policy: Any) -> None:
+        layer._set_dtype_policy(policy)
+        casts = policy.compute_dtype != policy.variable_dtype
+        for name, variable, casting in self._read.get(id(layer), ()):
+            # Not by `setattr`, by which Keras would take it for another variable of the layer.
+            vars(layer)[name] = casting if casts else variable
+
+    def _named(self, policy: str) -> Any:
+        return sys.modules[f"{self._parts}.policy"].Policy(policy)
+
+    def _cast(self, layer: Any) -> Iterator[tuple[str, Any, Any]]:
+        """Yield attributes of a layer that hold a variable of its own, with what casts that."""
+        if _is_of(layer, _READ_AS_THEY_ARE):
+            return
+        making = sys.modules[f"{self._parts}.autocast_variable"].create_autocast_variable
+        own = [*layer._trainable_weights, *layer._non_trainable_weights]
+        for name, value in vars(layer).items():
+            if any(value is one for one in own) and value.dtype.is_floating:
+                yield name, value, making(value)
+
+
+def _last_layers(model: Any) -> list[Any]:
+    outputs = getattr(model, "outputs", None) or []
+    histories = [getattr(output, "_keras_history", None) for output in outputs]
+    # Histories of Keras 2 have a layer.
+    found = [getattr(one, "operation", None) or one.layer for one in histories if one is not None]
+    return found or list(model.layers)[-1:]
+
+
+def _is_of(layer: Any, modules: str | tuple[str, ...]) -> bool:
+    """Return True if a class of the layer is defined in a module whose name ends so."""
+    return any(base.__module__.endswith(modules) for base in type(layer).__mro__)
+
+
+ROW_WISE = "row_wise"
+"""The optimizer with the same rule as the model's own, for the rows of the batch alone."""
+
+_REFUSED = ("gradient_accumulation_steps", "loss_scale_factor")
+"""Arguments that the optimizers of `pipediag.optimizers` refuse."""
+
+
+class _OptimizerInPlace:
+    """Lets a model train with another optimizer, which has variables of its own."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._own: Any = getattr(model, "optimizer", None)
+        self._made: Any = None
+
+    def check(self, name: str) -> None:
+        """See whether there is such an optimizer for the model.
+
+        Raises:
+            NotReplayableError: there is none.
+        """
+        if name != ROW_WISE:
+            raise NotReplayableError(f"No model is trained with {name} here.")
+        if type(self._own).__name__ not in ROW_WISE_OPTIMIZERS:
+            raise NotReplayableError(
+                f"There is no row-wise optimizer in place of {type(self._own).__name__}."
+            )
+        if any(getattr(self._own, one, None) for one in _REFUSED):
+            raise NotReplayableError(
+                "No row-wise optimizer accumulates gradients or scales the loss, as the model's "
+                "own does."
+            )
+
+    def use(self, name: str | None) -> None:
+        """Set an optimizer by its name; None is the model's own."""
+        wanted = self._own if name is None else self._row_wise()
+        if getattr(self._model, "optimizer", None) is not wanted:
+            self._model.optimizer = wanted
+
+    def _row_wise(self) -> Any:
+        if self._made is None:
+            # Found as the script would find it, so that it is what the script can have.
+            ours = importlib.import_module("pipediag.optimizers")
+            kind = getattr(ours, ROW_WISE_OPTIMIZERS[type(self._own).__name__])
+            # Averages of the weights pass over the whole table, whatever updates it.
+            changed = {"name": "pipediag_row_wise", "use_ema": False}
+            other = kind.from_config({**self._own.get_config(), **changed})
+            other.build(self._model.trainable_variables)
+            averages = getattr(self._own, "_model_variables_moving_average", None) or []
+            left_out = {id(one) for one in averages}
+            theirs = [one for one in self._own.variables if id(one) not in left_out]
+            # It goes on from the moments that there are, as the model's own would.
+            for mine, own in zip(other.variables, theirs, strict=True):
+                mine.assign(own)
+            self._made = other
+        return self._made

@@ -1,0 +1,503 @@
+"""Callbacks and calls of Keras that are timed or left out, on a Keras in small."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+
+from pipediag.capture.frameworks.keras import callbacks
+from pipediag.capture.frameworks.keras.callbacks import named
+from pipediag.capture.frameworks.keras.facts import describe_callback
+from pipediag.capture.frameworks.keras.hooks import KerasHooks
+from pipediag.capture.frameworks.keras.timed_calls import PredictTrials, TimedCalls
+from pipediag.capture.guard import Guard
+from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
+from pipediag.capture.replay import NotReplayableError
+from pipediag.session.edits import SkipCallback
+from pipediag.session.recording import Prediction
+from pipediag.session.timeline import Span
+from tests.capture.frameworks.keras.toy_keras import toy_keras
+from tests.capture.instruments import FakeTimeline
+from tests.capture.test_timeline import TimelineStage
+
+
+class Stage:
+    """Hooked callbacks, and trials that skip what they are told to."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.heard: list[tuple[str, str, int]] = []
+        self.held = SimpleNamespace(loop="loop1", skipped=[])
+        self.guard = Guard(self.notes.append)
+        timeline: Any = FakeTimeline()
+        nobody: Any = SimpleNamespace(epoch_ended=lambda: None, epoch_over=lambda: None)
+        held: Any = self.held
+        timed = TimedCalls(timeline, self.guard)
+        hooks = KerasHooks(nobody, nobody, held, timed, self.guard)
+        self.keras = toy_keras()
+        self.keras.__name__ = self.keras.CallbackList.__module__
+        dict(hooks.by_module())["keras.src.callbacks.callback_list"](self.keras)
+        heard = self.heard
+
+        class Hears(self.keras.Callback):  # type: ignore[misc, name-defined]
+            def __init__(self, name: str) -> None:
+                self.name = name
+
+            def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+                heard.append((self.name, "begin", batch))
+
+            def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+                heard.append((self.name, "end", batch))
+
+        self.callback = Hears
+
+    def listed(self, *names: str) -> Any:
+        return self.keras.CallbackList([self.callback(name) for name in names])
+
+    def of(self, name: str) -> list[tuple[str, int]]:
+        return [(event, batch) for one, event, batch in self.heard if one == name]
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    stage = Stage()
+    module = stage.keras.Callback.__module__
+    monkeypatch.setitem(sys.modules, module, SimpleNamespace(__file__=stage.keras.__file__))
+    return stage
+
+
+def test_a_step_calls_all_but_those_left_out(stage: Stage) -> None:
+    told = stage.listed("slow", "other")
+    own = told.callbacks
+    for batch, skipped in enumerate([[], [own[0]], []]):
+        stage.held.skipped = skipped
+        told.on_train_batch_begin(batch)
+        told.on_train_batch_end(batch)
+
+    assert stage.of("slow") == [("begin", 0), ("end", 0), ("begin", 2), ("end", 2)]
+    assert stage.of("other") == [(event, n) for n in range(3) for event in ("begin", "end")]
+    assert told.callbacks is own
+    assert stage.notes == []
+
+
+def test_an_arm_that_begins_or_ends_within_a_step_leaves_its_events_in_pairs(stage: Stage) -> None:
+    told = stage.listed("slow", "other")
+    told.on_train_batch_begin(0)
+    stage.held.skipped = told.callbacks[:1]
+    told.on_train_batch_end(0)
+    told.on_train_batch_begin(1)
+    stage.held.skipped = []
+    told.on_train_batch_end(1)
+    told.on_train_batch_begin(2)
+    told.on_train_batch_end(2)
+
+    assert stage.of("slow") == [("begin", 0), ("end", 0), ("begin", 2), ("end", 2)]
+
+
+def test_a_step_that_failed_is_forgotten_by_the_next_one(stage: Stage) -> None:
+    told = stage.listed("slow")
+    stage.held.skipped = list(told.callbacks)
+    told.on_train_batch_begin(0)
+    stage.held.skipped = []
+    told.on_train_batch_begin(1)
+    told.on_train_batch_end(1)
+
+    assert stage.of("slow") == [("begin", 1), ("end", 1)]
+
+
+def test_after_an_error_of_ours_all_of_them_are_called(stage: Stage) -> None:
+    told = stage.listed("slow")
+    stage.held.skipped = 3
+    told.on_train_batch_begin(0)
+    told.on_train_batch_end(0)
+
+    assert stage.of("slow") == [("begin", 0), ("end", 0)]
+    assert "trying steps without a callback" in stage.notes[0]
+
+
+# Which callbacks an edit names.
+
+
+def change_for(callback: Any) -> SkipCallback:
+    known = describe_callback(callback)
+    return SkipCallback(known.name, known.file, known.line)
+
+
+def test_all_callbacks_of_a_class_are_named_by_it(stage: Stage) -> None:
+    told = stage.listed("one", "two")
+    told.callbacks.append(stage.keras.History())
+    change = change_for(told.callbacks[0])
+
+    assert change.callback == "Hears"
+    assert (Path(change.file or "").name, change.hooks) == (Path(__file__).name, "batch")
+    assert named(told, [change]) == told.callbacks[:2]
+
+
+def test_what_is_not_there_or_not_called_between_steps_is_refused(stage: Stage) -> None:
+    told = stage.listed("slow")
+    change = change_for(told.callbacks[0])
+    with pytest.raises(NotReplayableError, match="no callback Other"):
+        named(told, [SkipCallback("Other", change.file, change.line)])
+    with pytest.raises(NotReplayableError, match="no callback Hears"):
+        named(told, [SkipCallback("Hears", "elsewhere.py", change.line)])
+    told._async_train = True
+    with pytest.raises(NotReplayableError, match="another thread"):
+        named(told, [change])
+    told.callbacks = tuple(told.callbacks)
+    with pytest.raises(NotReplayableError, match="in a list"):
+        named(told, [change])
+
+
+def test_callbacks_are_clocked_while_stacks_are_sampled(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = iter(range(0, 1000, 10))
+    monkeypatch.setattr(callbacks.time, "monotonic_ns", lambda: next(moments))
+    stage.held.loop = None
+    listed = stage.listed("one", "two")
+    own = listed.callbacks
+    CALLBACK_CLOCK.start()
+    listed.on_train_batch_begin(0)
+    listed.on_train_batch_end(0)
+    taken = CALLBACK_CLOCK.stop()
+    listed.on_train_batch_end(1)
+
+    assert taken == {"Hears": 40}
+    assert listed.callbacks is own
+    assert stage.of("two") == [("begin", 0), ("end", 0), ("end", 1)]
+    assert stage.notes == []
+
+
+class TimedStage(TimelineStage):
+    """A timeline, and a Keras whose calls are timed on it."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(path, monkeypatch)
+        self.guard = Guard(self.notes.append)
+        self.keras = toy_keras()
+        calls = TimedCalls(self.timeline, self.guard)
+        calls.time_methods(self.keras.Trainer)
+        calls.time_callbacks(self.keras.CallbackList)
+        self.model = self.keras.Trainer()
+
+    def takes(self, ns: int) -> None:
+        self.now += ns
+
+    @property
+    def called(self) -> list[tuple[str, int]]:
+        """Callbacks that took a while, and how long."""
+        spans = [span for span in self.spans if span.kind == "callback"]
+        return [(span.name, ns) for span in spans if (ns := _ns(span))]
+
+
+def _ns(span: Span) -> int:
+    assert span.end_ns is not None
+    return span.end_ns - span.start_ns
+
+
+@pytest.fixture
+def timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TimedStage:
+    return TimedStage(tmp_path, monkeypatch)
+
+
+def test_fit_and_what_it_calls_are_spans_at_the_users_line(timed: TimedStage) -> None:
+    here = inspect.currentframe()
+    assert here is not None
+    timed.model.fit([]).evaluate(3)
+    line = here.f_lineno - 1
+
+    fit, evaluation = timed.spans
+    assert (fit.kind, fit.name, fit.file, fit.line) == ("fit", "fit", __file__, line)
+    assert (evaluation.kind, evaluation.name) == ("evaluation", "evaluate")
+    assert (evaluation.file, evaluation.line) == (__file__, line)
+
+
+def test_a_fit_that_is_over_is_told_of_also_where_it_was_interrupted(timed: TimedStage) -> None:
+    left: list[str] = []
+
+    class Trainer:
+        def fit(self, interrupted: bool) -> None:
+            if interrupted:
+                raise KeyboardInterrupt
+
+        def evaluate(self) -> None: ...
+
+    timeline: Any = timed.timeline
+    TimedCalls(timeline, timed.guard, fit_over=lambda: left.append("left")).time_methods(Trainer)
+    Trainer().evaluate()
+    assert left == []
+    Trainer().fit(interrupted=False)
+    with pytest.raises(KeyboardInterrupt):
+        Trainer().fit(interrupted=True)
+
+    assert left == ["left", "left"]
+
+
+def test_each_callback_is_timed_from_its_turn_to_the_next_ones(timed: TimedStage) -> None:
+    class Slow(timed.keras.Callback):  # type: ignore[misc, name-defined]
+        def on_train_begin(self, logs: Any = None) -> None:
+            timed.takes(1)
+
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            timed.takes(10)
+
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            timed.takes(100)
+
+        def on_train_end(self, logs: Any = None) -> None:
+            timed.takes(1000)
+
+    class Slower(Slow):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            super().on_epoch_end(epoch, logs)
+            timed.takes(50)
+
+    timed.model.fit([Slow(), Slower()], epochs=2)
+
+    epoch = [("Slow", 10), ("Slower", 10), ("Slow", 100), ("Slower", 150)]
+    begin, end = [("Slow", 1), ("Slower", 1)], [("Slow", 1000), ("Slower", 1000)]
+    assert timed.called == [*begin, *epoch, *epoch, *end]
+    by_name = {span.name: span for span in timed.spans if _ns(span) >= 100}
+    hook = Slower.on_epoch_end.__code__
+    last = [span for span in timed.spans if span.name == "Slower" and _ns(span) == 150][-1]
+    assert (last.file, last.line) == (__file__, hook.co_firstlineno)
+    assert by_name["Slow"].line == Slow.on_train_end.__code__.co_firstlineno
+
+
+def test_a_function_that_is_given_as_a_callback_is_timed_where_it_is(timed: TimedStage) -> None:
+    def after(epoch: int, logs: Any) -> None:
+        timed.takes(7)
+
+    timed.model.fit([timed.keras.LambdaCallback(after)])
+
+    (span,) = [span for span in timed.spans if span.kind == "callback"]
+    assert (span.name, _ns(span)) == ("LambdaCallback", 7)
+    assert (span.file, span.line) == (__file__, after.__code__.co_firstlineno)
+
+
+def test_what_a_callback_calls_is_within_it_and_its_own_callbacks_are_not_told_apart(
+    timed: TimedStage,
+) -> None:
+    keras, model = timed.keras, timed.model
+
+    class Inner(keras.Callback):  # type: ignore[misc, name-defined]
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            timed.takes(3)
+
+    class Outer(keras.Callback):  # type: ignore[misc, name-defined]
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            model.evaluate(3)
+            model.fit([Inner()])
+            timed.takes(1)
+
+    model.fit([Outer()])
+
+    assert [(span.kind, span.name, _ns(span)) for span in timed.spans] == [
+        ("fit", "fit", 4),
+        ("callback", "Outer", 4),
+        ("evaluation", "evaluate", 0),
+        ("fit", "fit", 3),
+    ]
+
+
+def test_the_scripts_classes_and_lists_are_as_they_were(timed: TimedStage) -> None:
+    class Mine(timed.keras.Callback):  # type: ignore[misc, name-defined]
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None: ...
+
+    before = dict(vars(Mine))
+    told = timed.keras.CallbackList([Mine()])
+    own = told.callbacks
+    told.on_train_begin()
+    told.on_epoch_end(0)
+
+    assert dict(vars(Mine)) == before
+    assert vars(told.callbacks[0]) == {}
+    assert told.callbacks is own
+    assert type(own) is list
+
+
+class Kept:
+    """A callback that a script sends to other processes; its base class comes with the test."""
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None: ...
+
+    def on_train_begin(self, logs: Any = None) -> None: ...
+
+    on_train_end = on_train_begin
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None: ...
+
+
+def test_callbacks_can_be_copied_and_sent_while_they_are_told(timed: TimedStage) -> None:
+    sent: list[Any] = []
+
+    class Sends(timed.keras.Callback):  # type: ignore[misc, name-defined]
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            sent.extend(pickle.loads(pickle.dumps(kept)) for kept in told.callbacks[:1])
+            sent.extend(copy.deepcopy(told.callbacks[:1]))
+            sent.append(copy.deepcopy(told).callbacks)
+
+    told = timed.keras.CallbackList([Kept()])
+    told.callbacks.append(Sends())
+    told.on_epoch_end(0)
+
+    assert [type(one) for one in sent[:2]] == [Kept, Kept]
+    assert type(sent[2]) is list
+    assert [type(one) for one in sent[2]] == [Kept, Sends]
+
+
+def test_what_a_callback_adds_to_the_list_is_told_and_stays(timed: TimedStage) -> None:
+    added = timed.keras.History()
+
+    class Adds(timed.keras.Callback):  # type: ignore[misc, name-defined]
+        def on_train_begin(self, logs: Any = None) -> None:
+            told.callbacks.append(added)
+
+    told = timed.keras.CallbackList([Adds()])
+    told.on_train_begin()
+
+    assert added.epochs == []
+    assert told.callbacks[1] is added
+
+
+def test_a_list_that_a_callback_replaces_is_left(timed: TimedStage) -> None:
+    other: list[Any] = []
+
+    class Replaces(timed.keras.Callback):  # type: ignore[misc, name-defined]
+        def on_train_begin(self, logs: Any = None) -> None:
+            told.callbacks = other
+
+    told = timed.keras.CallbackList([Replaces()])
+    told.on_train_begin()
+
+    assert told.callbacks is other
+
+
+def test_an_error_of_a_callback_ends_its_turn_and_is_the_scripts(timed: TimedStage) -> None:
+    class Fails(timed.keras.Callback):  # type: ignore[misc, name-defined]
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            timed.takes(2)
+            raise ValueError("the script's own")
+
+    told = timed.keras.CallbackList([Fails(), timed.keras.History()])
+    with pytest.raises(ValueError, match="the script's own"):
+        told.on_epoch_end(0)
+
+    assert timed.called == [("Fails", 2)]
+    assert type(told.callbacks) is list
+    assert not timed.timeline.in_a_callback
+
+
+def test_an_error_of_ours_leaves_keras_as_it_is(
+    timed: TimedStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise RuntimeError("ours")
+
+    monkeypatch.setattr(timed.timeline, "begins", fails)
+    history = timed.keras.History()
+    assert timed.model.fit([history], epochs=2) is timed.model
+    assert timed.model.fit([history], epochs=3) is timed.model
+
+    assert history.epochs == [0, 1, 2]
+    sentence = "after an error of its own, which the script did not see: RuntimeError: ours"
+    assert timed.notes == [
+        f"Pipediag stopped timing fit {sentence}",
+        f"Pipediag stopped timing callbacks {sentence}",
+    ]
+
+
+def test_the_list_is_put_back_where_all_of_us_steps_aside_meanwhile(timed: TimedStage) -> None:
+    class Forks(timed.keras.Callback):  # type: ignore[misc, name-defined]
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            timed.guard.step_aside()
+
+    told = timed.keras.CallbackList([Forks(), timed.keras.History()])
+    told.callbacks[1].on_train_begin()
+    told.on_epoch_end(4)
+
+    assert type(told.callbacks) is list
+    assert told.callbacks[1].epochs == [4]
+
+
+def test_methods_keep_their_names_signatures_and_errors(timed: TimedStage) -> None:
+    plain, hooked = toy_keras().Trainer, timed.keras.Trainer
+
+    for method in ("fit", "evaluate", "summary"):
+        one, other = getattr(plain, method), getattr(hooked, method)
+        assert inspect.signature(one) == inspect.signature(other)
+        assert one.__qualname__ == other.__qualname__
+        assert one.__doc__ == other.__doc__
+    assert not hasattr(hooked.summary, "__wrapped__")
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        timed.model.evaluate(1, samples=2)
+    assert [span.end_ns for span in timed.spans] == [0]
+
+
+ROWS = np.arange(6.0).reshape(3, 2)
+
+
+class Model:
+    def __init__(self, factor: float = 2.0) -> None:
+        self.factor, self.asked = factor, 0
+
+    def predict_on_batch(self, data: Any) -> Any:
+        self.asked += 1
+        return data * self.factor
+
+
+def called(
+    model: Model, data: Any = ROWS, result: Any = 2.0 * ROWS, times: int = 20, **more: Any
+) -> Prediction | None:
+    predictions: list[Prediction] = []
+    trials = PredictTrials(predictions, Mock())
+    for _ in range(times):
+        trials.called(10_000_000, result, model, (data,), more)
+    assert len(predictions) <= 1
+    return predictions[0] if predictions else None
+
+
+def test_a_line_that_calls_often_is_timed_in_pairs() -> None:
+    model = Model()
+    found = called(model, verbose=0, batch_size=32)
+
+    assert found is not None
+    assert found.file == __file__
+    assert found.rows == 3
+    assert found.predict_ms == [10.0] * 8
+    assert len(found.on_batch_ms) == 8
+    assert found.is_timed
+    assert model.asked == 9  # the first one traces
+
+
+def test_a_line_that_calls_seldom_is_left_alone() -> None:
+    model = Model()
+    assert called(model, times=5) is None
+    assert model.asked == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "why"),
+    [
+        (Model(3.0), {}, "other values"),
+        (Model(), {"data": iter(())}, "no arrays"),
+        (Model(), {"callbacks": [object()]}, "arguments"),
+        (Model(), {"steps": 3}, "arguments"),
+        (Model(), {"data": np.broadcast_to(0.0, (9_000_000,))}, "too many"),
+        (object(), {}, "AttributeError"),
+    ],
+)
+def test_what_can_not_be_compared_says_why(model: Any, given: dict[str, Any], why: str) -> None:
+    found = called(model, **given)
+    assert found is not None
+    assert not found.is_timed
+    assert why in (found.lacking or "")

@@ -1,0 +1,459 @@
+"""A model compiled otherwise and back: classes of the same shape, and real ones of Keras 3."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pipediag.capture.frameworks.keras import model_variants as module
+from pipediag.capture.frameworks.keras.model_variants import ModelVariants
+from pipediag.capture.replay import NotReplayableError
+from tests.capture.frameworks.programs import told_by
+from tests.capture.preempted import PreemptedError, handles_signals, signal_arrives
+
+
+class Trainer:
+    """Keras' trainer on TensorFlow."""
+
+    def __init__(self) -> None:
+        self.jit_compile: Any = "auto"
+        self.run_eagerly = False
+        self.steps_per_execution = 1
+        self.layers: list[Any] = []
+        self.made = 0
+        self.fails: BaseException | None = None
+        self.meanwhile: Callable[[], None] = lambda: None
+        self.train_function: Any = lambda iterator: f"own step on {iterator}"
+
+    def make_train_function(self, force: bool = False) -> None:
+        """Keras keeps the function that it has, unless it is forced to make another one."""
+        if not force:
+            return
+        self.made += 1
+        number = self.made
+
+        def train(iterator: Any) -> str:
+            self.meanwhile()
+            if self.fails is not None:
+                raise self.fails
+            return f"step of variant {number} on {iterator}"
+
+        self.train_function = train
+
+
+Trainer.__module__ = "keras.src.backend.tensorflow.trainer"
+
+
+class Model(Trainer):
+    """The user's."""
+
+
+class Policies:
+    """The layers' number format."""
+
+    used: list[str | None]
+
+    def __init__(self, _: Any) -> None:
+        Policies.used = []
+
+    def use(self, policy: str | None) -> None:
+        Policies.used.append(policy)
+
+
+@pytest.fixture(autouse=True)
+def _policies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LayerPolicies", Policies)
+
+
+@pytest.fixture
+def supports_xla(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
+    """What Keras says of the model's layers."""
+    says = {"jit": True}
+    for name in ("keras", "keras.src", "keras.src.trainers", "keras.src.trainers.trainer"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    trainer: Any = sys.modules["keras.src.trainers.trainer"]
+    trainer.model_supports_jit = lambda _: says["jit"]
+    return says
+
+
+def variants_of(model: Any) -> tuple[ModelVariants, list[BaseException]]:
+    failed: list[BaseException] = []
+    return ModelVariants(model, failed.append), failed
+
+
+@pytest.mark.parametrize("model", [None, object()])
+def test_what_is_no_keras_model_on_tensorflow_stays_as_it_is(model: Any) -> None:
+    variants, _ = variants_of(model)
+    variants.check({})
+    variants.use({})
+    with pytest.raises(NotReplayableError, match="Keras `fit` on TensorFlow"):
+        variants.check({"run_eagerly": False})
+
+
+def test_only_what_is_known_can_be_set() -> None:
+    variants, _ = variants_of(Model())
+    variants.check({"steps_per_execution": 8, "dtype_policy": "mixed_bfloat16"})
+    with pytest.raises(NotReplayableError, match="no row-wise optimizer in place of"):
+        variants.check({"optimizer": "row_wise"})
+    with pytest.raises(NotReplayableError, match="other loss, metrics"):
+        variants.check({"metrics": "mae", "loss": "mse"})
+    with pytest.raises(NotReplayableError, match="trained with lion"):
+        variants.check({"optimizer": "lion"})
+
+
+def test_a_layer_without_xla_is_not_compiled_with_it(supports_xla: dict[str, bool]) -> None:
+    variants, _ = variants_of(Model())
+    variants.check({"jit_compile": True})
+    supports_xla["jit"] = False
+    variants.check({"jit_compile": False})
+    with pytest.raises(NotReplayableError, match="XLA"):
+        variants.check({"jit_compile": True})
+
+
+def test_a_variant_is_made_once_and_the_users_own_function_comes_back() -> None:
+    model = Model()
+    own = model.train_function
+    variants, _ = variants_of(model)
+    variants.use({"steps_per_execution": 8})
+    assert (model.steps_per_execution, model.train_function("it")) == (8, "step of variant 1 on it")
+    variants.use({})
+    assert (model.steps_per_execution, model.train_function) == (1, own)
+    variants.use({"steps_per_execution": 8})
+
+    assert model.train_function("it") == "step of variant 1 on it"
+    assert model.made == 1
+
+
+@pytest.mark.parametrize("name", ["table_terms_left_out", "sampled_softmax"])
+def test_changes_of_what_the_model_computes_are_left_to_the_user(name: str) -> None:
+    variants, _ = variants_of(Model())
+    with pytest.raises(NotReplayableError, match="not tried in the running loop"):
+        variants.check({name: 1})
+
+
+def test_what_could_not_be_made_leaves_none_of_its_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = Model()
+    own = model.train_function
+    variants, _ = variants_of(model)
+
+    def unmade(force: bool = False) -> None:
+        raise NotReplayableError("No step was made.")
+
+    monkeypatch.setattr(model, "make_train_function", unmade)
+    with pytest.raises(NotReplayableError, match="No step was made"):
+        variants.use({"jit_compile": False})
+    assert (model.jit_compile, model.train_function) == ("auto", own)
+
+
+def test_a_step_that_fails_is_told_and_made_as_the_user_compiled_it() -> None:
+    model = Model()
+    variants, failed = variants_of(model)
+    variants.use({"jit_compile": True})
+    model.fails = ValueError("no kernel")
+
+    assert model.train_function("it") == "own step on it"
+    assert failed == [model.fails]
+    assert model.jit_compile == "auto"
+    assert model.train_function("it") == "own step on it"
+
+
+def test_what_a_signal_handler_raises_in_a_step_is_no_failure() -> None:
+    model = Model()
+    variants, failed = variants_of(model)
+    variants.use({"jit_compile": True})
+    model.meanwhile = signal_arrives
+    with handles_signals(), pytest.raises(PreemptedError):
+        model.train_function("it")
+
+    assert failed == []
+
+
+def test_an_epoch_that_ends_is_no_failure() -> None:
+    model = Model()
+    variants, failed = variants_of(model)
+    variants.use({"jit_compile": True})
+    model.fails = StopIteration()
+    with pytest.raises(StopIteration):
+        model.train_function("it")
+
+    assert (failed, model.jit_compile) == ([], True)
+
+
+def test_the_step_as_it_is_can_be_made_once_more() -> None:
+    model = Model()
+    variants, _ = variants_of(model)
+    variants.check({"anew": True})
+    variants.use({"anew": True})
+    assert model.train_function("batch") == "step of variant 1 on batch"
+    assert (model.jit_compile, model.run_eagerly, model.steps_per_execution) == ("auto", False, 1)
+    variants.use({})
+    assert model.train_function("batch") == "own step on batch"
+
+
+KERAS_2 = ["keras.src.engine.training", "tf_keras.src.engine.training"]
+
+
+class Variable:
+    """TensorFlow's."""
+
+    def __init__(self, value: int) -> None:
+        self._value = value
+
+    def assign(self, value: int) -> None:
+        self._value = value
+
+    def __int__(self) -> int:
+        return self._value
+
+
+class Keras2Model:
+    """That of Keras 2.14, which has no property for its steps."""
+
+    def __init__(self) -> None:
+        self._jit_compile = None
+        self._run_eagerly = None
+        self._steps_per_execution = Variable(1)
+        self.train_function: Any = lambda iterator: f"own step on {iterator}"
+        self.train_tf_function: Any = "own graph"
+
+    @property
+    def jit_compile(self) -> Any:
+        return self._jit_compile
+
+    @jit_compile.setter
+    def jit_compile(self, value: Any) -> None:
+        raise AssertionError("Keras 2 would drop what the script has compiled")
+
+    def make_train_function(self, force: bool = False) -> Any:
+        assert force
+        compiled = f"xla {self._jit_compile} eager {self._run_eagerly}"
+        self.train_tf_function = f"graph of {compiled}"
+
+        def train(iterator: Any) -> str:
+            return f"{int(self._steps_per_execution)} steps, {compiled}, on {iterator}"
+
+        self.train_function = train
+        return train
+
+
+class Keras2Policies:
+    """The layers' number format."""
+
+    made: list[Keras2Policies]
+
+    def __init__(self, _: Any, package: str) -> None:
+        self.package = package
+        self.used: list[str | None] = []
+        Keras2Policies.made.append(self)
+
+    def use(self, policy: str | None) -> None:
+        self.used.append(policy)
+
+
+@pytest.fixture(autouse=True)
+def _keras_2_policies(monkeypatch: pytest.MonkeyPatch) -> None:
+    Keras2Policies.made = []
+    monkeypatch.setattr(module, "Keras2LayerPolicies", Keras2Policies)
+
+
+@pytest.fixture(params=KERAS_2)
+def keras_2(request: pytest.FixtureRequest) -> Any:
+    return type("Model", (type("Model", (Keras2Model,), {"__module__": request.param}),), {})()
+
+
+def fails(error: BaseException) -> None:
+    raise AssertionError from error
+
+
+def test_a_model_of_keras_2_is_tried_otherwise_and_back_again(keras_2: Any) -> None:
+    variants, own = ModelVariants(keras_2, fails), keras_2.train_function
+    several = {"steps_per_execution": 8}
+    variants.check(several)
+
+    variants.use(several)
+    assert keras_2.train_function("it") == "8 steps, xla None eager None, on it"
+    assert variants.batches_per_step(several, 1) == 8
+    variants.use({"jit_compile": True})
+    assert keras_2.train_function("it") == "1 steps, xla True eager None, on it"
+    variants.use({"run_eagerly": False})
+    assert keras_2.train_function("it") == "1 steps, xla None eager False, on it"
+    variants.use(several)
+    assert keras_2.train_function("it") == "8 steps, xla None eager None, on it"
+    variants.use({})
+
+    assert (keras_2.train_function, int(keras_2._steps_per_execution)) == (own, 1)
+    assert (keras_2._jit_compile, keras_2._run_eagerly) == (None, None)
+    assert keras_2.train_tf_function == "own graph"
+
+
+def test_what_is_tried_in_keras_3_only_is_refused_with_that_reason(keras_2: Any) -> None:
+    with pytest.raises(NotReplayableError, match="Keras 3 only"):
+        ModelVariants(keras_2, fails).check({"optimizer": "sgd", "jit_compile": True})
+
+
+def test_layers_of_keras_2_compute_in_another_format_and_back_again(keras_2: Any) -> None:
+    variants, own = ModelVariants(keras_2, fails), keras_2.train_function
+    short = {"dtype_policy": "mixed_bfloat16"}
+    variants.check(short)
+
+    variants.use(short)
+    assert keras_2.train_function is not own
+    variants.use({"jit_compile": True})
+    variants.use({})
+
+    [policies] = Keras2Policies.made
+    assert policies.package in ("keras", "tf_keras")
+    assert policies.used == ["mixed_bfloat16", None, None]
+    assert keras_2.train_function is own
+
+
+LAYERS = """
+import keras
+from pipediag.capture.frameworks.keras.model_variants import LayerPolicies
+
+ids = keras.Input((4,), dtype="int32")
+hidden = keras.layers.Embedding(9, 8)(ids)
+hidden = keras.layers.LSTM(4)(hidden)
+hidden = keras.layers.Dense(4, dtype="float64", name="chosen")(hidden)
+model = keras.Model(ids, keras.layers.Dense(1, name="result")(hidden))
+
+def say(model):
+    print(*(f"{layer.name}={layer.compute_dtype}/{layer.variable_dtype}" for layer in model.layers))
+
+policies = LayerPolicies(model)
+for policy in (None, "mixed_bfloat16", None):
+    policies.use(policy)
+    say(model)
+
+keras.mixed_precision.set_global_policy("mixed_bfloat16")
+mixed = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2, name="a"),
+    keras.layers.Dense(1, dtype="float32", name="b")])
+policies = LayerPolicies(mixed)
+for policy in ("float32", None):
+    policies.use(policy)
+    say(mixed)
+keras.mixed_precision.set_global_policy("float32")
+
+simple = keras.Sequential([keras.layers.Dense(2, name="a"), keras.layers.Dense(1, name="b")])
+LayerPolicies(simple).use("mixed_float16")
+say(simple)
+"""
+
+
+@pytest.mark.tensorflow
+def test_only_layers_that_nobody_set_compute_in_sixteen_bits() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", LAYERS], capture_output=True, text=True, check=True, timeout=120
+    )
+    before, short, after, single, mixed_again, simple_one = said.stdout.splitlines()
+
+    plain, mixed = "float32/float32", "bfloat16/float32"
+    assert before.split()[1:] == [
+        f"embedding={plain}", f"lstm={plain}", "chosen=float64/float64", f"result={plain}"
+    ]  # fmt: skip
+    assert short.split()[1:] == [
+        f"embedding={mixed}", f"lstm={mixed}", "chosen=float64/float64", f"result={plain}"
+    ]  # fmt: skip
+    assert after == before
+    assert simple_one.split() == ["a=float16/float32", f"b={plain}"]
+    assert single.split() == [f"a={plain}", f"b={plain}"]
+    assert mixed_again.split() == [f"a={mixed}", f"b={plain}"]
+
+
+MODELS = """
+import json
+import tempfile
+import keras
+import numpy as np
+import tensorflow as tf
+from pipediag.capture.frameworks.keras.model_variants import ModelVariants
+from pipediag.capture.frameworks.tensorflow.tables.traced_step import TracedTables
+
+layers, optimizers = keras.layers, keras.optimizers
+data = tf.data.Dataset.from_tensors((np.ones((8, 5), "int32"), np.ones((8, 1), "float32"))).repeat()
+
+def functions_of(model):
+    found, cells = [], [model.train_function]
+    while cells:
+        for cell in getattr(cells.pop(), "__closure__", None) or ():
+            try:
+                value = cell.cell_contents
+            except ValueError:
+                continue
+            if hasattr(value, "_list_all_concrete_functions"):
+                found.append(value)
+            elif callable(value):
+                cells.append(value)
+    return found
+
+def stepped(model):
+    model.train_function(iter(data))
+    functions = functions_of(model)
+    use = TracedTables(functions).tables[0].use
+    return {"gradient": use.gradient, "whole": use.writes_whole,
+        "operations": sorted(use.whole_table_operations)}
+
+def checkpointed(model):
+    path = tf.train.Checkpoint(model=model).write(f"{tempfile.mkdtemp()}/kept")
+    return [name for name, _ in tf.train.list_variables(path)]
+
+def told(name, optimizer, settings, **options):
+    ids = keras.Input((5,), dtype="int32")
+    vectors = layers.Flatten()(layers.Embedding(50, 3, **options)(ids))
+    model = keras.Model(ids, layers.Dense(1)(vectors))
+    model.compile(optimizer, "mse")
+    model.make_train_function()
+    model.train_function(iter(data))
+    failed, saved = [], checkpointed(model)
+    variants = ModelVariants(model, failed.append)
+    variants.check(settings)
+    before = stepped(model)
+    variants.use(settings)
+    during = stepped(model)
+    variants.use({})
+    model.make_train_function(force=True)
+    after = stepped(model)
+    print(json.dumps({"name": name, "before": before, "during": during, "after": after,
+        "failed": [str(one) for one in failed], "own": model.optimizer is optimizer,
+        "saved": saved, "saved after": checkpointed(model)}))
+
+told("averaged", optimizers.Adam(use_ema=True), {"optimizer": "row_wise"})
+told("decayed", optimizers.SGD(weight_decay=0.1), {"optimizer": "row_wise"})
+told("norm of all", optimizers.Adam(global_clipnorm=1.0), {"optimizer": "row_wise"})
+"""
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, dict[str, Any]]:
+    return told_by(MODELS)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", ["averaged", "decayed", "norm of all"])
+def test_a_trial_leaves_nothing_that_passes_over_the_table(
+    models: dict[str, dict[str, Any]], name: str
+) -> None:
+    model = models[name]
+
+    assert model["failed"] == []
+    assert model["before"]["whole"] or model["before"]["operations"]
+    assert model["during"] == {"gradient": "sparse", "whole": False, "operations": []}
+    assert model["after"] == model["before"]
+    assert model["own"]
+
+
+@pytest.mark.tensorflow
+def test_a_checkpoint_of_the_model_holds_its_own_optimizer_again(
+    models: dict[str, dict[str, Any]],
+) -> None:
+    saved = models["averaged"]["saved"]
+
+    assert any("optimizer" in one for one in saved)
+    assert models["averaged"]["saved after"] == saved
