@@ -14,7 +14,7 @@ from pipediag.rules.registry import run_device_rules
 from pipediag.session.devices import TraceReport
 from pipediag.session.files import write_text
 from pipediag.session.record import build_validators, to_json
-from pipediag.trace.hosts import HostSummary, ProfileReading
+from pipediag.trace.summary import HostSummary, ProfileReading
 
 if TYPE_CHECKING:
     from pipediag.reporters.perfetto_profile import Exported

@@ -73,7 +73,7 @@ def command(
     """
     # Without numpy's own threads, which nothing here needs, a process can be forked.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from pipediag.trace.hosts import ProfileReading
+    from pipediag.trace.summary import ProfileReading
 
     with ProfileReading(profile_files(paths, run), gap_floor_ns=gap_floor_us * 1000) as reading:
         # In a thread of its own, as a lowered priority cannot be raised again.

@@ -29,9 +29,8 @@ from pipediag.session.devices import (
 from pipediag.session.pipeline import Pipeline
 from pipediag.trace.devices import Copies, DeviceTrace, Kernel, LengthBucket
 from pipediag.trace.events import Indices
-from pipediag.trace.hosts import HostSummary
 from pipediag.trace.steps import StepSplit
-from pipediag.trace.summary import TraceSummary
+from pipediag.trace.summary import HostSummary, TraceSummary
 from pipediag.vocabulary import GAP_CAUSES, GapCause
 
 _Value = TypeVar("_Value")

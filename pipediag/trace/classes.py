@@ -43,14 +43,6 @@ import numpy as np
 from pipediag.trace import STEP_MARKER
 from pipediag.trace.device_events import DEVICE_CLASSES, device_events
 from pipediag.trace.events import Indices, Line, Plane, Times, TraceEvents
-from pipediag.trace.graphs import (
-    FEWEST_BATCHES,
-    OPERATION,
-    THUNK,
-    GraphLoop,
-    TrainingGraph,
-    find_graph_loop,
-)
 from pipediag.trace.intervals import (
     EMPTY,
     Intervals,
@@ -62,7 +54,13 @@ from pipediag.trace.intervals import (
     without_earlier,
 )
 from pipediag.trace.threads import (
+    FEWEST_BATCHES,
+    OPERATION,
+    THUNK,
+    GraphLoop,
+    TrainingGraph,
     captured_function_ids,
+    find_graph_loop,
     function_time,
     is_pipeline_thread,
     training_line,

@@ -100,7 +100,7 @@ def _parse(data: memoryview, release: Release, file: Path) -> Profile:
         from pipediag.trace import kineto
 
         return Profile("kineto", kineto.parse(data, file))
-    from pipediag.trace.xplane import file as xplane
+    from pipediag.trace import xplane
 
     events = xplane.parse(data, file, release)
     if not events.planes:

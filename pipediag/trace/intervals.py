@@ -19,7 +19,7 @@ EMPTY.flags.writeable = False
 
 
 def normalise(starts: ArrayLike, ends: ArrayLike) -> Intervals:
-    """The union of [start, end) pairs in any order; empty and backward pairs are dropped."""
+    """Return the union of [start, end) pairs in any order, without empty and backward ones."""
     start = np.asarray(starts, np.int64)
     end = np.asarray(ends, np.int64)
     kept = end > start
@@ -35,18 +35,18 @@ def normalise(starts: ArrayLike, ends: ArrayLike) -> Intervals:
         del order
     end = np.maximum.accumulate(end)
     opens = np.append(True, start[1:] > end[:-1])
-    return _pairs(start, opens, end, np.append(opens[1:], True))
+    return rows(start[opens], end[np.append(opens[1:], True)])
 
 
 def rows(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Starts and ends side by side."""
+    """Put starts and ends side by side."""
     pairs = np.empty((len(start), 2), np.int64)
     pairs[:, 0], pairs[:, 1] = start, end
     return pairs
 
 
 def union(*sets: Intervals) -> Intervals:
-    """What any of the sets covers."""
+    """Return what any of the sets covers."""
     filled = [spans for spans in sets if len(spans)]
     if len(filled) <= 1:
         return filled[0] if filled else EMPTY
@@ -57,7 +57,7 @@ def union(*sets: Intervals) -> Intervals:
 
 
 def subtract(a: Intervals, b: Intervals) -> Intervals:
-    """What `a` covers and `b` does not."""
+    """Return what `a` covers and `b` does not."""
     if not len(a) or not len(b):
         return a
     # Each span of `a` is cut by those of `b` that end after it starts and start before it ends.
@@ -71,37 +71,24 @@ def subtract(a: Intervals, b: Intervals) -> Intervals:
     end[np.roll(after_cut, -1)] = b[cut, 0]
     del cut, after_cut
     kept = end > start
-    return _pairs(start, kept, end, kept)
+    return rows(start[kept], end[kept])
 
 
 def without_earlier(sets: Iterable[Intervals]) -> Iterator[Intervals]:
-    """Of each set what none before it covers: where several hold at once, the first takes it."""
+    """Yield of each set what none before it covers: overlaps belong to the first."""
     taken, last = EMPTY, EMPTY
     for spans in sets:
         taken, last = union(taken, last), spans
         yield subtract(spans, taken)
 
 
-def _pairs(
-    start: NDArray[np.int64],
-    opens: NDArray[np.bool_],
-    end: NDArray[np.int64],
-    closes: NDArray[np.bool_],
-) -> Intervals:
-    """The chosen starts and the chosen ends side by side."""
-    pairs = np.empty((np.count_nonzero(opens), 2), np.int64)
-    pairs[:, 0] = start[opens]
-    pairs[:, 1] = end[closes]
-    return pairs
-
-
 def intersect(a: Intervals, b: Intervals) -> Intervals:
-    """What both sets cover."""
+    """Return what both sets cover."""
     return subtract(a, subtract(a, b)) if len(b) else EMPTY
 
 
 def clip(a: Intervals, start: int, end: int) -> Intervals:
-    """The part of `a` within [start, end)."""
+    """Return the part of `a` within [start, end)."""
     if end <= start:
         return EMPTY
     first = np.searchsorted(a[:, 1], start, side="right")
@@ -115,27 +102,26 @@ def clip(a: Intervals, start: int, end: int) -> Intervals:
 
 
 def total(a: Intervals) -> int:
-    """The covered time."""
+    """Return the covered time."""
     return int((a[:, 1] - a[:, 0]).sum())
 
 
 def gaps(a: Intervals, start: int, end: int) -> Intervals:
-    """What `a` leaves free of [start, end)."""
+    """Return what `a` leaves free of [start, end)."""
     return subtract(normalise([start], [end]), a)
 
 
 def covered(a: Intervals, windows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How much of each window `a` covers; windows of shape (n, 2) may overlap."""
+    """Return how much of each window `a` covers; windows of shape (n, 2) may overlap."""
     if not len(a):
         return np.zeros(len(windows), np.int64)
-    return _before(a, windows[:, 1]) - _before(a, windows[:, 0])
+    elapsed = np.append(0, np.cumsum(a[:, 1] - a[:, 0]))
 
+    def before(times: NDArray[np.int64]) -> NDArray[np.int64]:
+        begun = np.searchsorted(a[:, 0], times, side="right")
+        last = np.maximum(begun - 1, 0)
+        overshoot = np.where(begun > 0, np.maximum(a[last, 1] - times, 0), 0)
+        result: NDArray[np.int64] = elapsed[begun] - overshoot
+        return result
 
-def _before(a: Intervals, times: NDArray[np.int64]) -> NDArray[np.int64]:
-    lengths = a[:, 1] - a[:, 0]
-    elapsed = np.append(0, np.cumsum(lengths))
-    begun = np.searchsorted(a[:, 0], times, side="right")
-    last = np.maximum(begun - 1, 0)
-    overshoot = np.where(begun > 0, np.maximum(a[last, 1] - times, 0), 0)
-    result: NDArray[np.int64] = elapsed[begun] - overshoot
-    return result
+    return before(windows[:, 1]) - before(windows[:, 0])

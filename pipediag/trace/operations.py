@@ -21,8 +21,8 @@ from pipediag.tensorflow_names import TEXT_WORK
 from pipediag.trace.classes import Activity
 from pipediag.trace.device_events import device_events
 from pipediag.trace.events import CompiledWork, Indices, Line, Plane, Program, TraceEvents
-from pipediag.trace.graphs import THUNK
 from pipediag.trace.intervals import EMPTY, Intervals, intersect, normalise, total, union
+from pipediag.trace.threads import THUNK
 
 _OPERATION_STAT = "tf_op"
 _PROGRAM = "program_id"

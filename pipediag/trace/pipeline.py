@@ -75,10 +75,13 @@ class _Attribution:
         self._records: list[IteratorRecord] = []
         self._number_of_id: dict[int, int] = {}
         self._called: dict[int, tuple[Indices, NDArray[np.intp]]] = {}
-        """By line: its calls, and the iterator that each is a call of."""
+        """By line: its calls, and the iterator that each calls."""
         self._work: list[list[Spans]] = []
         self._waits: list[list[Spans]] = []
-        self._functions = _Functions()
+        self._started: list[tuple[NDArray[np.int64], NDArray[np.intp], Spans]] = []
+        """Asynchronous calls of iterators' functions: ids, iterators, and spans of their starts."""
+        self._executed: list[tuple[NDArray[np.int64], Spans]] = []
+        """Work on these calls: ids and spans."""
 
     def add_calls(self, line: Line) -> None:
         """Take every GetNext call on the thread."""
@@ -97,6 +100,21 @@ class _Attribution:
         for number in np.unique(of_group).tolist():
             self._records[number].calls.append((line, indices[numbers == number]))
 
+    def _number(self, line: Line, index: int) -> int:
+        name = line.event_name(index)
+        # The scan of a loop inside a graph takes the root's place.
+        for scan in self._scans:
+            if name.startswith(f"{scan}::"):
+                name = "Root" + name.removeprefix(scan)
+        path = _INSTANCE.sub("", name.removeprefix(_CALL))
+        key = path, user_names(str(line.stats(index).get("name", "")))
+        if key not in self._numbers:
+            self._numbers[key] = len(self._numbers)
+            self._records.append(IteratorRecord(works_ahead(kind_of(path))))
+            self._work.append([])
+            self._waits.append([])
+        return self._numbers[key]
+
     def add_work(self, line: Line) -> None:
         """Take the work of calls and workers on the thread, and the functions they started."""
         names = line.used_names
@@ -109,48 +127,28 @@ class _Attribution:
             return
         is_worker = np.isin(nesting.name_ids, list(workers))
         is_run = np.isin(nesting.name_ids, runs)
-        own = self._calls_among(nesting)
-        around = np.where(nesting.parents == TOP, _UNKNOWN, own[nesting.parents])
+        own = np.full(len(nesting.indices), _UNKNOWN, np.intp)
+        if id(line) in self._called:
+            indices, numbers = self._called[id(line)]
+            own[np.searchsorted(nesting.indices, indices)] = numbers
         # A function's run inside a call belongs to that call.
+        around = np.where(nesting.parents == TOP, _UNKNOWN, own[nesting.parents])
         number = np.where(is_run, around, own)
         if is_worker.any():
             owners = self._owners(nesting, is_worker, own, workers, scans)
             number = np.where(is_worker, owners, number)
-            self._start_functions(nesting, is_worker, is_run, owners)
-        self._divide(nesting, number, is_worker)
-
-    def add_functions(self, line: Line) -> None:
-        """Take the thread's work on functions that workers started."""
-        if self._functions:
-            indices, ids = line.executor_work
-            self._functions.executed(ids, line.spans(indices))
-
-    def close(self) -> Records:
-        """Return all records; overlapping events of one function call count once."""
-        for number, spans in self._functions.by_owner():
-            self._work[number].append(spans)
-        for number, record in enumerate(self._records):
-            record.work = _together(self._work[number])
-            record.waits = _together(self._waits[number])
-        return dict(zip(self._numbers, self._records, strict=True))
-
-    def _number(self, line: Line, index: int) -> int:
-        path = _path(line.event_name(index), self._scans)
-        key = path, user_names(str(line.stats(index).get("name", "")))
-        if key not in self._numbers:
-            self._numbers[key] = len(self._numbers)
-            self._records.append(IteratorRecord(works_ahead(kind_of(key[0]))))
-            self._work.append([])
-            self._waits.append([])
-        return self._numbers[key]
-
-    def _calls_among(self, nesting: Nesting) -> NDArray[np.intp]:
-        """Return for each of the events the iterator that it calls; all calls are among them."""
-        own = np.full(len(nesting.indices), _UNKNOWN, np.intp)
-        if id(nesting.line) in self._called:
-            indices, numbers = self._called[id(nesting.line)]
-            own[np.searchsorted(nesting.indices, indices)] = numbers
-        return own
+            started = is_run & (nesting.parents != TOP) & (owners[nesting.parents] >= 0)
+            started &= is_worker[nesting.parents]
+            ids, spans = line.step_ids(nesting.indices[started]), nesting.spans[started]
+            self._started.append((ids, owners[nesting.parents[started]], spans))
+        places, spans = nesting.alone()
+        for found in np.unique(number[number >= 0]).tolist():
+            of_it = number[places] == found
+            if self._records[found].asynchronous:
+                waiting = of_it & ~is_worker[places]
+                self._waits[found].append(spans[waiting])
+                of_it &= ~waiting
+            self._work[found].append(spans[of_it])
 
     def _owners(
         self,
@@ -172,76 +170,35 @@ class _Attribution:
         # Written from the last to the first: the first call that knows its parent decides.
         owners[nesting.parents[called[known]][::-1]] = numbers[known][::-1]
         for key, kind in workers.items():
-            undecided = (nesting.name_ids == key) & (owners == _UNKNOWN)
-            owners[undecided] = self._only_one(kind)
+            alike = [n for it, n in self._numbers.items() if kind_of(it[0]).startswith(kind)]
+            if len(alike) == 1:
+                owners[(nesting.name_ids == key) & (owners == _UNKNOWN)] = alike[0]
         above = np.flatnonzero(within & np.isin(nesting.name_ids, scans))
         owners[nesting.parents[above]] = _NOBODYS
         return owners
 
-    def _only_one(self, kind: str) -> int:
-        """Return the iterator of that kind where the pipeline has exactly one."""
-        found = [n for key, n in self._numbers.items() if kind_of(key[0]).startswith(kind)]
-        return found[0] if len(found) == 1 else _UNKNOWN
+    def add_functions(self, line: Line) -> None:
+        """Take the thread's work on functions that workers started."""
+        if self._started:
+            indices, ids = line.executor_work
+            known = np.isin(ids, np.concatenate([ids for ids, _, _ in self._started]))
+            self._executed.append((ids[known], line.spans(indices[known])))
 
-    def _start_functions(
-        self,
-        nesting: Nesting,
-        is_worker: NDArray[np.bool_],
-        is_run: NDArray[np.bool_],
-        owners: NDArray[np.intp],
-    ) -> None:
-        within = (nesting.parents != TOP) & is_worker[nesting.parents]
-        started = np.flatnonzero(is_run & within)
-        owner = owners[nesting.parents[started]]
-        started, owner = started[owner >= 0], owner[owner >= 0]
-        ids = nesting.line.step_ids(nesting.indices[started])
-        self._functions.start(ids, owner, nesting.spans[started])
-
-    def _divide(
-        self, nesting: Nesting, number: NDArray[np.intp], is_worker: NDArray[np.bool_]
-    ) -> None:
-        """Give every piece of time to its iterator."""
-        places, spans = nesting.alone()
-        for found in np.unique(number[number >= 0]).tolist():
-            of_it = number[places] == found
-            if self._records[found].asynchronous:
-                waiting = of_it & ~is_worker[places]
-                self._waits[found].append(spans[waiting])
-                of_it &= ~waiting
-            self._work[found].append(spans[of_it])
-
-
-class _Functions:
-    """Asynchronous calls of iterators' functions, over all threads."""
-
-    def __init__(self) -> None:
-        self._ids: list[NDArray[np.int64]] = []
-        self._owners: list[NDArray[np.intp]] = []
-        self._spans: list[tuple[NDArray[np.int64], Spans]] = []
-        """Pieces of work with the function call's id beside each."""
-
-    def __bool__(self) -> bool:
-        return bool(self._ids)
-
-    def start(self, ids: NDArray[np.int64], owners: NDArray[np.intp], spans: Spans) -> None:
-        self._ids.append(ids)
-        self._owners.append(owners)
-        self._spans.append((ids, spans))
-
-    def executed(self, ids: NDArray[np.int64], spans: Spans) -> None:
-        known = np.isin(ids, np.concatenate(self._ids))
-        self._spans.append((ids[known], spans[known]))
-
-    def by_owner(self) -> list[tuple[int, Spans]]:
-        """Return each iterator's time in its function; where one call overlaps, it counts once."""
-        if not self._ids:
-            return []
-        ids, first = np.unique(np.concatenate(self._ids), return_index=True)
-        owners = np.concatenate(self._owners)[first]
-        calls = np.searchsorted(ids, np.concatenate([ids for ids, _ in self._spans]))
-        calls, spans = _merged(calls, np.concatenate([spans for _, spans in self._spans]))
-        owner = owners[calls]
-        return [(number, spans[owner == number]) for number in np.unique(owner).tolist()]
+    def close(self) -> Records:
+        """Return all records; where events of one function call overlap, they count once."""
+        if self._started:
+            pieces = [(ids, spans) for ids, _, spans in self._started] + self._executed
+            found = np.concatenate([ids for ids, _, _ in self._started])
+            ids, first = np.unique(found, return_index=True)
+            owners = np.concatenate([owners for _, owners, _ in self._started])[first]
+            calls = np.searchsorted(ids, np.concatenate([ids for ids, _ in pieces]))
+            calls, spans = _merged(calls, np.concatenate([spans for _, spans in pieces]))
+            for number in np.unique(owners[calls]).tolist():
+                self._work[number].append(spans[owners[calls] == number])
+        for number, record in enumerate(self._records):
+            record.work = np.concatenate([NO_SPANS, *self._work[number]])
+            record.waits = np.concatenate([NO_SPANS, *self._waits[number]])
+        return dict(zip(self._numbers, self._records, strict=True))
 
 
 def pipeline_records(events: TraceEvents, scan_names: frozenset[str] = frozenset()) -> Records:
@@ -259,14 +216,6 @@ def pipeline_records(events: TraceEvents, scan_names: frozenset[str] = frozenset
     for line in events.host_lines:
         attribution.add_functions(line)
     return attribution.close()
-
-
-def _path(event_name: str, scan_names: frozenset[str]) -> str:
-    """Return the iterator that an event calls; instance numbers are dropped."""
-    for scan in scan_names:
-        if event_name.startswith(f"{scan}::"):
-            event_name = "Root" + event_name.removeprefix(scan)
-    return _INSTANCE.sub("", event_name.removeprefix(_CALL))
 
 
 def user_names(name: str) -> tuple[str, ...]:
@@ -294,10 +243,6 @@ def _split_arguments(text: str) -> list[str]:
 def kind_of(path: str) -> str:
     """Return the iterator's kind: the last part of its path."""
     return path.rpartition("::")[2]
-
-
-def _together(spans: list[Spans]) -> Spans:
-    return np.concatenate(spans) if spans else NO_SPANS
 
 
 def _merged(groups: NDArray[np.intp], spans: Spans) -> tuple[NDArray[np.intp], Spans]:
@@ -368,7 +313,7 @@ def _describe(
         names=names,
         asynchronous=record.asynchronous,
         calls=sum(len(indices) for _, indices in inside),
-        total_ns=_time_in(_together([line.spans(calls) for line, calls in record.calls]), window),
+        total_ns=sum(_time_in(line.spans(calls), window) for line, calls in record.calls),
         self_ns=_time_in(record.work, window),
         wait_ns=_time_in(record.waits, window) if record.asynchronous else None,
         parallelism=_integer(settings, "parallelism"),

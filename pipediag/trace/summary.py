@@ -1,24 +1,53 @@
-"""Summary of one profile: its steps, its input pipeline and its devices."""
+"""Summaries of profiles: steps, input pipeline and devices, of one host or of several.
+
+Other processes summarise large files. A file that cannot be read costs only its own summary; so
+does one whose reading ends the process: because memory runs out, or because the file was truncated
+while it was mapped.
+"""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+import ctypes
+import multiprocessing
+import os
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pipediag.errors import PipediagError
+from pipediag.interrupts import ends_with_parent
 from pipediag.tensorflow_names import DEVICE_PREFETCH
 from pipediag.trace import GAP_FLOOR_NS
-from pipediag.trace.classes import Activity, classify
+from pipediag.trace.classes import classify
 from pipediag.trace.devices import DeviceTrace, device_traces
 from pipediag.trace.events import TraceEvents
-from pipediag.trace.files import read
+from pipediag.trace.files import MAPPED_FROM_BYTES, host_of, read, read_profile
 from pipediag.trace.operations import ComputeTimes, TextTimes, compute_times, text_times
 from pipediag.trace.pipeline import IteratorActivity, iterator_activity, pipeline_records
 from pipediag.trace.steps import StepSplit, StepWindows, find_steps, split_steps
+from pipediag.vocabulary import Framework, TraceFormat
 
 _OWN_WINDOWS = frozenset({"markers", "scan", "get_next"})
 """Steps that limit the devices' window. Annotations of others, and inferred steps, may leave out a
 part of the training: then the whole recording counts."""
+
+APART_FROM_BYTES = MAPPED_FROM_BYTES
+"""Total size from which other processes read. Below it, starting one takes longer than reading;
+from it on files are mapped, and one that is truncated ends the process that reads it."""
+
+_SIGNS: tuple[tuple[Framework, tuple[str, ...]], ...] = (
+    ("pytorch", ("aten::", "ProfilerStep#")),
+    # Keras on JAX may take its batches from tf.data: then both have left events.
+    ("jax", ("PjitFunction(", "PJRT_LoadedExecutable_Execute")),
+)
+_THREADS = Path("/proc/self/task")
+# Options of glibc's `mallopt`.
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 
 
 @dataclass(frozen=True)
@@ -80,6 +109,12 @@ def summarise_events(
         measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
         devices = device_traces(events, activity, records.result(), measured, gap_floor_ns)
         iterators = described.result()
+    compute, text = None, None
+    if split is not None:
+        text = text_times(activity, split.steps.windows)
+        if by_operation:
+            total_ns = int(split.column("device_compute").sum())
+            compute = compute_times(events, activity, split.steps.windows, total_ns)
     return TraceSummary(
         path=events.path,
         window_ns=window,
@@ -90,19 +125,10 @@ def summarise_events(
         accelerated=bool(events.accelerators),
         first_ns=events.first_ns,
         epoch_ns=events.epoch_ns,
-        compute=_compute(events, activity, split) if by_operation else None,
-        text=text_times(activity, split.steps.windows) if split is not None else None,
+        compute=compute,
+        text=text,
         missing=_missing(steps, iterators, devices),
     )
-
-
-def _compute(
-    events: TraceEvents, activity: Activity, split: StepSplit | None
-) -> ComputeTimes | None:
-    if split is None:
-        return None
-    total_ns = int(split.column("device_compute").sum())
-    return compute_times(events, activity, split.steps.windows, total_ns)
 
 
 def _batches(steps: StepWindows | None, iterators: list[IteratorActivity]) -> int:
@@ -146,3 +172,189 @@ def _missing(
             "The profile holds no activity of a device and no operation of the executor."
         )
     return missing
+
+
+@dataclass(frozen=True)
+class HostSummary:
+    """One host's profile."""
+
+    path: Path
+    host: str
+    """Taken from the file's name, as is the format of a file that could not be read."""
+    format: TraceFormat
+    events: int = 0
+    summary: TraceSummary | None = None
+    """None where it could not be read."""
+    reason: str | None = None
+    """Why it could not be read, as a sentence."""
+    framework: Framework = "tensorflow"
+    warnings: tuple[str, ...] = ()
+    """Notes of the profiler, or of the reader."""
+
+
+class ProfileReading:
+    """Begins to read profiles; leaving the context ends the processes that read.
+
+    Args:
+        paths: one file for each host.
+        gap_floor_ns: shorter gaps are only added up.
+        processes: how many read at once, 0 for this one alone; by default one for each core and
+            file, and none where the files are small.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        *,
+        gap_floor_ns: int = GAP_FLOOR_NS,
+        processes: int | None = None,
+    ) -> None:
+        self._paths = paths
+        self._gap_floor_ns = gap_floor_ns
+        if processes is None:
+            large = sum(map(_size, paths)) >= APART_FROM_BYTES
+            processes = min(len(paths), _cores()) if large else 0
+        self._pool = _process_pool(processes) if processes else None
+        self._futures = [] if self._pool is None else self._submit(self._pool, paths)
+
+    def __enter__(self) -> ProfileReading:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    @property
+    def apart(self) -> bool:
+        """Whether other processes read."""
+        return self._pool is not None
+
+    def summaries(self) -> list[HostSummary]:
+        """Return each file's summary, or why there is none, in the order of the paths.
+
+        Files of one name from several directories get the directory's name in front.
+        """
+        if self._pool is None:
+            hosts = [_summary(path, self._gap_floor_ns) for path in self._paths]
+        else:
+            found = [_result(future) for future in self._futures]
+            # A killed process breaks the pool: the files that it did not finish are read again.
+            hosts = [
+                host or self._read_alone(path)
+                for path, host in zip(self._paths, found, strict=True)
+            ]
+        count = Counter(host.host for host in hosts)
+        return [
+            replace(host, host=f"{host.path.absolute().parent.name}/{host.host}")
+            if count[host.host] > 1
+            else host
+            for host in hosts
+        ]
+
+    def _submit(
+        self, pool: ProcessPoolExecutor, paths: Sequence[Path]
+    ) -> list[Future[HostSummary]]:
+        return [pool.submit(_summary, path, self._gap_floor_ns) for path in paths]
+
+    def _read_alone(self, path: Path) -> HostSummary:
+        with _process_pool(1) as pool:
+            found = _result(self._submit(pool, [path])[0])
+        return found or _unread(
+            path,
+            f"{path} is not read: the process that read it was killed, as happens where memory "
+            "runs out. Record fewer steps, or read it on a larger machine.",
+        )
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _process_pool(processes: int) -> ProcessPoolExecutor:
+    context = multiprocessing.get_context(_start_method())
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=_prepare)
+
+
+def _start_method() -> str:
+    """Return `fork`, which imports nothing again, or `spawn` where other threads may hold locks."""
+    alone = _THREADS.is_dir() and len(list(_THREADS.iterdir())) == 1
+    return "fork" if alone else "spawn"
+
+
+def _prepare() -> None:
+    keep_freed_memory()
+    # Ctrl-C reaches the parent as well, which reports it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Without its parent it would wait for work for ever.
+    ends_with_parent()()
+
+
+def _result(future: Future[HostSummary]) -> HostSummary | None:
+    """Return a summary, or None where a process was killed before it was made."""
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return None
+
+
+def _summary(path: Path, gap_floor_ns: int) -> HostSummary:
+    try:
+        profile = read_profile(path)
+        give_back_freed_memory()
+        summary = summarise_events(profile.events, gap_floor_ns)
+    except PipediagError as error:
+        return _unread(path, str(error))
+    except MemoryError:
+        return _unread(path, f"{path} is not read: it takes more memory than there is.")
+    return HostSummary(
+        path,
+        host_of(path),
+        profile.format,
+        profile.events.event_count,
+        summary,
+        framework=framework_of(profile.events),
+        warnings=tuple(profile.events.warnings),
+    )
+
+
+def _unread(path: Path, reason: str) -> HostSummary:
+    named: TraceFormat = "kineto" if ".json" in path.name else "xplane"
+    return HostSummary(path, host_of(path), named, reason=reason)
+
+
+def framework_of(events: TraceEvents) -> Framework:
+    """Return the framework that the host's threads called; TensorFlow where none shows."""
+    for framework, prefixes in _SIGNS:
+        for line in events.host_lines:
+            if any(name.startswith(prefixes) for name in line.used_names.values()):
+                return framework
+    return "tensorflow"
+
+
+def keep_freed_memory() -> None:
+    """Let later allocations use freed memory, up to 32 MB.
+
+    Reading allocates and frees columns of megabytes. glibc returns each to the system, which fills
+    the next one with zeros, page by page: with 3 million events, a fifth of the time. Only for
+    processes that do nothing else and then end.
+    """
+    for option, size in ((_TRIM_THRESHOLD, 32), (_TOP_PAD, 4), (_MMAP_THRESHOLD, 4)):
+        _call_libc("mallopt", option, size << 20)
+
+
+def give_back_freed_memory() -> None:
+    """Return freed memory to the system, after threads that freed it and before others allocate."""
+    _call_libc("malloc_trim", 0)
+
+
+def _call_libc(name: str, *arguments: int) -> None:
+    # Only glibc has these functions.
+    with suppress(OSError, AttributeError):
+        getattr(ctypes.CDLL(None), name)(*arguments)

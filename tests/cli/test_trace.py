@@ -18,8 +18,8 @@ from pipediag.cli.trace import command, profile_files
 from pipediag.errors import PipediagError
 from pipediag.profiles import TraceResult, analyse_profiles
 from pipediag.session.devices import TraceReport
-from pipediag.trace import hosts
-from pipediag.trace.hosts import ProfileReading
+from pipediag.trace import summary
+from pipediag.trace.summary import ProfileReading
 from tests.probe import environment
 from tests.reporters.profiles import gpu_profile
 
@@ -48,7 +48,7 @@ def test_the_summary_is_on_standard_output(profile: Path) -> None:
 def test_what_gives_way_to_other_processes_is_not_the_command_itself(
     profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hosts, "APART_FROM_BYTES", 1)
+    monkeypatch.setattr(summary, "APART_FROM_BYTES", 1)
     lowered: list[int] = []
     monkeypatch.setattr(os, "setpriority", lambda *given: lowered.append(given[1]))
 

@@ -38,10 +38,9 @@ from pipediag.trace.devices import (
     gap_histogram,
 )
 from pipediag.trace.gaps import GapDetails
-from pipediag.trace.hosts import HostSummary, ProfileReading
 from pipediag.trace.pipeline import IteratorKey
 from pipediag.trace.steps import StepSplit, StepWindows
-from pipediag.trace.summary import TraceSummary
+from pipediag.trace.summary import HostSummary, ProfileReading, TraceSummary
 from pipediag.vocabulary import GAP_CAUSES, GapCause, StepBasis
 from tests.measures.traces import make_split, make_trace
 from tests.records import make_pipeline

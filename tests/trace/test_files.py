@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipediag.errors import ExitStatus, PipediagError
-from pipediag.trace import files
+from pipediag.trace import files, xplane
 from pipediag.trace.files import file_bytes, find_profiles, host_of, read, read_profile
 from pipediag.trace.xplane import columns, protobuf
-from pipediag.trace.xplane import file as xplane_file
 from pipediag.trace.xplane.columns import EventColumns, Places, event_columns
 from tests.trace.builder import KinetoBuilder, TraceBuilder
 
@@ -195,7 +194,7 @@ def test_what_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.Monke
     path.write_bytes(b"\x08\x00" * 101)
     with pytest.raises(PipediagError, match="more than 100 fields"):
         read(path)
-    monkeypatch.setattr(xplane_file, "MOST_LINES", 3)
+    monkeypatch.setattr(xplane, "MOST_LINES", 3)
     builder = TraceBuilder()
     host = builder.host()
     for number in range(4):
@@ -275,7 +274,7 @@ def test_a_mapped_file_that_is_cut_short_while_it_is_read(
             cuts.append(place)
             yield piece, place
 
-    monkeypatch.setattr(xplane_file, "event_columns", cut_behind)
+    monkeypatch.setattr(xplane, "event_columns", cut_behind)
     with pytest.raises(PipediagError, match="changed while it was read"):
         read(path)
     assert len(cuts) == 1

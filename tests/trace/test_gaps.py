@@ -20,7 +20,7 @@ from pipediag.trace.gaps import (
 )
 from pipediag.trace.intervals import EMPTY, Intervals, normalise
 from pipediag.trace.summary import summarise
-from pipediag.trace.xplane.file import parse
+from pipediag.trace.xplane import parse
 from pipediag.vocabulary import GAP_CAUSES, StepClass
 from tests.trace.builder import US, CudaProfile, TraceBuilder, add_graph_call, causes_us
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.trace import hosts
+from pipediag.trace import summary
 from pipediag.trace.files import MAPPED_FROM_BYTES, file_bytes
-from pipediag.trace.hosts import HostSummary, ProfileReading, framework_of
+from pipediag.trace.summary import HostSummary, ProfileReading, framework_of
 from tests.trace.builder import TraceBuilder, add_steps
 
 US = 1_000
@@ -27,7 +27,7 @@ def summarise_hosts(paths: Sequence[Path], processes: int | None = None) -> list
 
 
 # A forked reader has what a test puts in its place, too: this one stays what it is.
-_summary = hosts._summary
+_summary = summary._summary
 
 
 def profile(directory: Path, host: str, busy_us: int) -> Path:
@@ -94,7 +94,7 @@ def _killed_by_one(path: Path, gap_floor_ns: int) -> HostSummary:
 def test_a_killed_process_is_reported_and_the_others_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hosts, "_summary", _killed_by_one)
+    monkeypatch.setattr(summary, "_summary", _killed_by_one)
     paths = [tmp_path / name for name in ("a", "huge", "b")]
     found = summarise_hosts(paths, processes=2)
     assert [host.reason == "read" for host in found] == [True, False, True]
@@ -117,7 +117,7 @@ def test_a_large_file_that_is_cut_short_while_it_is_mapped_is_reported(
 ) -> None:
     path = profile(tmp_path, "a", 20)
     os.truncate(path, MAPPED_FROM_BYTES)
-    monkeypatch.setattr(hosts, "_summary", _cut_while_mapped)
+    monkeypatch.setattr(summary, "_summary", _cut_while_mapped)
     [found] = summarise_hosts([path])
     # The process of the first reading was ended; the second one met what is left of the file.
     assert path.stat().st_size == 1_000
@@ -138,8 +138,8 @@ def test_small_files_start_no_process(
             super().__init__(processes)
             started.append(processes)
 
-    monkeypatch.setattr(hosts, "_process_pool", Pool)
-    monkeypatch.setattr(hosts, "APART_FROM_BYTES", apart_from)
+    monkeypatch.setattr(summary, "_process_pool", Pool)
+    monkeypatch.setattr(summary, "APART_FROM_BYTES", apart_from)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
     with ProfileReading([profile(tmp_path, str(number), 20) for number in range(files)]) as reading:
         assert reading.apart == (processes is not None)
@@ -149,7 +149,7 @@ def test_small_files_start_no_process(
 def test_processes_are_forked_while_there_is_one_thread() -> None:
     program = (
         "import os, threading; os.environ['OPENBLAS_NUM_THREADS'] = '1';"
-        "from pipediag.trace.hosts import _start_method; print(_start_method());"
+        "from pipediag.trace.summary import _start_method; print(_start_method());"
         "threading.Thread(target=threading.Event().wait, daemon=True).start();"
         "print(_start_method())"
     )
@@ -164,7 +164,7 @@ def test_out_of_memory_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def fill(_: Path) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(hosts, "read_profile", fill)
+    monkeypatch.setattr(summary, "read_profile", fill)
     [found] = summarise_hosts([tmp_path / "a.xplane.pb"])
     assert "more memory than there is" in str(found.reason)
 
@@ -204,7 +204,7 @@ def test_the_framework_shows_in_what_the_host_did(
 PROGRAM = """
 import numpy as np
 from pathlib import Path
-from pipediag.trace.hosts import give_back_freed_memory, keep_freed_memory
+from pipediag.trace.summary import give_back_freed_memory, keep_freed_memory
 
 def resident_mb():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20

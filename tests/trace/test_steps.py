@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from pipediag.trace.classes import STEP_CLASSES, Activity, classify
 from pipediag.trace.files import read
 from pipediag.trace.intervals import normalise
-from pipediag.trace.repetition import outermost, repeats, root_windows
 from pipediag.trace.steps import (
     StepSplit,
     StepWindows,
     annotated_steps,
     find_steps,
+    outermost,
     periodic_windows,
+    repeats,
+    root_windows,
     split_steps,
 )
 from tests.trace.builder import (

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipediag.trace.graphs import GraphLoop, find_graph_loop
 from pipediag.trace.steps import StepSplit
 from pipediag.trace.summary import TraceSummary, summarise
 from pipediag.trace.threads import (
     TOP,
+    GraphLoop,
     captured_function_ids,
+    find_graph_loop,
     function_time,
     is_pipeline_thread,
     nested_events,

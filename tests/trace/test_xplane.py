@@ -15,8 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipediag.trace.files import MalformedError
-from pipediag.trace.xplane import columns
-from pipediag.trace.xplane.file import parse
+from pipediag.trace.xplane import columns, parse
 from pipediag.trace.xplane.protobuf import PACKAGE, message_class
 from tests.trace.xplane_reference import (
     ReferenceLimitError,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from pipediag.trace.events import Line, StatValue
-from pipediag.trace.xplane.file import LARGEST_NS, parse
+from pipediag.trace.xplane import LARGEST_NS, parse
 from pipediag.trace.xplane.protobuf import message_class
 
 # NaN equals NaN here, and 0.0 is not -0.0.

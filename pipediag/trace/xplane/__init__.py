@@ -1,1 +1,379 @@
-"""XPlane files (`*.xplane.pb`): protobuf's wire format decoded into columns, line by line."""
+"""A whole XPlane file as columns of events.
+
+Events, which are most of it, are decoded into columns; everything else of a line, a plane and the
+file is small and goes through the protobuf library. The result equals what that library parses.
+
+The file has picoseconds since the start of the profile; both ends of an event are rounded down to
+nanoseconds, which keeps nested events nested and disjoint events disjoint.
+
+A profile may keep the programs that XLA compiled. XLA fuses operations of a graph into instructions
+with names of their own. Each instruction, and each that was fused into one, says for which
+operation it was made, by the name that the graph has.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipediag.trace.events import (
+    PROGRAMS_PLANE,
+    SINCE_1970_NS,
+    CompiledWork,
+    Line,
+    Plane,
+    Program,
+    Times,
+    TraceEvents,
+)
+from pipediag.trace.files import MalformedError, Release, TooLargeError
+from pipediag.trace.xplane.columns import (
+    EVENT_TAG,
+    EventColumns,
+    GrowingColumns,
+    event_columns,
+    single_event,
+)
+from pipediag.trace.xplane.protobuf import (
+    LENGTH_DELIMITED,
+    Field,
+    Span,
+    divided,
+    field_at,
+    parsed,
+    text,
+)
+from pipediag.trace.xplane.statistics import EventNames, StatNames, WireStatistics
+
+MOST_LINES = 1 << 16
+"""Of one plane. Lines are threads and streams, and each costs time however short it is."""
+
+LARGEST_NS = 1 << 62
+"""1970 to 2116; a later time is damage, and adding an event's offset to it would overflow."""
+
+_WORTH_THREADS_BYTES = 4 << 20
+_MOST_THREADS = 4
+"""Each needs memory for the columns of a line while it sorts them."""
+
+_ENVIRONMENT, _STARTED = "Task Environment", "profile_start_time"
+# Fields of XSpace, of XPlane, and of XLine.
+_PLANES, _LINES, _EVENT_METADATA, _EVENTS = 1, 3, 4, 4
+_MOST_RUNS = 1 << 12
+
+_ID = re.compile(r"\((\d+)\)$")
+"""Number of a program, behind its name, as events give it."""
+_TUPLE = "tuple"
+_CALLS = frozenset({"fusion", "call", "async-start"})
+"""Instructions that only run those of another computation."""
+_FREE = frozenset(
+    {"parameter", "constant", _TUPLE, "get-tuple-element", "bitcast", "broadcast", "iota"}
+)
+"""Instructions that compute nothing of their own where they are fused."""
+_REDUCES = frozenset({"reduce", "reduce-window"})
+"""XLA makes several of one, and names only the last."""
+_ARGUMENTS = "XLA_Args"
+"""TensorFlow's name for all arguments of a program."""
+_Follow = Callable[[int], Iterable[int]]
+"""Leads from the id of an instruction to those of others."""
+
+
+def parse(data: memoryview, path: Path, release: Release = lambda: None) -> TraceEvents:
+    """Read the profile in `data`, which must not change while the result is used.
+
+    Raises:
+        MalformedError: the bytes are no XPlane profile, were cut short, or have impossible times.
+        TooLargeError: they have more lines or fields than any profile.
+    """
+    source = _Source(path, data, release)
+    [planes], rest = divided(data, 0, len(data), _PLANES)
+    space = parsed("XSpace", data, rest)
+    events = TraceEvents(
+        path=path,
+        planes=[_plane(source, part) for part in planes],
+        warnings=[text(words) for words in (*space.errors, *space.warnings)],
+    )
+    return replace(events, epoch_ns=_epoch_ns(events))
+
+
+def _epoch_ns(events: TraceEvents) -> int | None:
+    """Lines count from 1970, or from the profile's start, which one plane may give."""
+    if events.first_ns >= SINCE_1970_NS:
+        return 0
+    started = (plane.stats.get(_STARTED) for plane in events.planes if plane.name == _ENVIRONMENT)
+    found = next((at for at in started if isinstance(at, int)), 0)
+    return found if SINCE_1970_NS <= found < LARGEST_NS else None
+
+
+@dataclass(frozen=True)
+class _Source:
+    path: Path
+    data: memoryview
+    release: Release
+
+
+def _plane(source: _Source, part: Field) -> Plane:
+    data = source.data
+    [lines, metadata], rest = divided(data, part.payload, part.end, _LINES, _EVENT_METADATA)
+    if len(lines) > MOST_LINES:
+        raise TooLargeError(f"a plane in it has {len(lines)} lines")
+    message = parsed("XPlane", data, rest)
+    stat_names = StatNames({entry.key: text(entry.value.name) for entry in message.stat_metadata})
+    names = EventNames(data, metadata, stat_names)
+    name = text(message.name)
+    plane = Plane(
+        name,
+        names.names,
+        stat_names.decode(message.stats),
+        programs=programs_in(names) if name == PROGRAMS_PLANE else {},
+    )
+    # No thread shall begin with a long line when the others are done.
+    longest_first = sorted(lines, key=lambda line: line.payload - line.end)
+    worth_threads = sum(line.end - line.payload for line in lines) > _WORTH_THREADS_BYTES
+    count = min(os.cpu_count() or 1, _MOST_THREADS) if worth_threads else 1
+    # Most of the work is numpy's, which lets other threads run meanwhile.
+    with ThreadPoolExecutor(count) as threads:
+        read = threads.map(
+            lambda line: _line(source, line, plane, names, stat_names), longest_first
+        )
+        by_start = dict(zip((line.start for line in longest_first), read, strict=True))
+    plane.lines.extend(by_start[line.start] for line in lines)
+    return plane
+
+
+def _line(
+    source: _Source, part: Field, plane: Plane, names: EventNames, stat_names: StatNames
+) -> Line:
+    message, columns = _events(source, part, names)
+    columns = _in_order(columns)
+    start_ns, end_ns = _nanoseconds(message.timestamp_ns, columns)
+    return Line(
+        id=message.id,
+        name=text(message.display_name) or text(message.name),
+        start_ns=start_ns,
+        end_ns=end_ns,
+        name_ids=columns.name_ids,
+        statistics=WireStatistics(
+            path=source.path,
+            data=np.frombuffer(source.data, np.uint8),
+            start=columns.details_start,
+            end=columns.details_end,
+            name_ids=columns.name_ids,
+            stat_names=stat_names,
+            event_names=names,
+            release=source.release,
+        ),
+        plane=plane,
+    )
+
+
+def _events(source: _Source, part: Field, names: EventNames) -> tuple[Any, EventColumns]:
+    """Return the line without its events, and these."""
+    data = source.data
+    at = part.payload
+    rest: list[Span] = []
+    found = GrowingColumns()
+    while at < part.end:
+        if data[at] == EVENT_TAG:
+            for columns, end in event_columns(data, at, part.end, names.places):
+                found.add(columns)
+                at = end
+                source.release()
+            continue
+        other = field_at(data, at, part.end)
+        if (other.number, other.wire_type) == (_EVENTS, LENGTH_DELIMITED):
+            found.add(single_event(data, other, names.places))
+        else:
+            rest.append((other.start, other.end))
+        if len(rest) > _MOST_RUNS:
+            raise TooLargeError(f"a line in it has more than {_MOST_RUNS} fields beside its events")
+        at = other.end
+    return parsed("XLine", data, rest), found.finished()
+
+
+def _in_order(columns: EventColumns) -> EventColumns:
+    """Sort the events by start; of those that start together, the longest comes first."""
+    offset_ps, length_ps = columns.offset_ps, columns.length_ps
+    together = np.flatnonzero(offset_ps[1:] == offset_ps[:-1])
+    # Most profilers write them in that order.
+    if (offset_ps[1:] >= offset_ps[:-1]).all() and (
+        length_ps[together + 1] <= length_ps[together]
+    ).all():
+        return columns
+    order = np.argsort(offset_ps, kind="stable")
+    ordered = offset_ps[order]
+    same = ordered[1:] == ordered[:-1]
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    among = order[tied]
+    order[tied] = among[np.lexsort((-length_ps[among], offset_ps[among]))]
+    return columns.taken(order)
+
+
+def _nanoseconds(line_ns: int, columns: EventColumns) -> tuple[Times, Times]:
+    """Return starts and ends, given when the line begins."""
+    if abs(line_ns) >= LARGEST_NS:
+        raise MalformedError(f"a line in it claims to begin at {line_ns} ns")
+    start_ns = columns.offset_ps // 1000
+    past = start_ns * -1000
+    past += columns.offset_ps
+    # Two signed picoseconds may add up to more than 63 bits, but not to more than 64.
+    end_ns = past.view(np.uint64)
+    end_ns += columns.length_ps.view(np.uint64)
+    end_ns //= np.uint64(1000)
+    start_ns += line_ns
+    past += start_ns
+    return start_ns, past
+
+
+def programs_in(names: EventNames) -> Mapping[int, Program]:
+    """Return the programs of the plane that has them, by the number that events give."""
+    found: dict[int, Program] = {}
+    for place, name in enumerate(names.names):
+        numbered = _ID.search(name)
+        if numbered is not None:
+            found[int(numbered[1])] = _Program(names, place)
+    return found
+
+
+@dataclass(frozen=True)
+class _Program:
+    """A program, which stays in the file until it is asked for."""
+
+    _names: EventNames
+    _place: int
+    _known: dict[str, CompiledWork | None] = field(default_factory=dict)
+
+    def work(self, instruction: str) -> CompiledWork | None:
+        if instruction not in self._known:
+            self._known[instruction] = self._instructions.work(instruction)
+        return self._known[instruction]
+
+    @cached_property
+    def _instructions(self) -> _Instructions:
+        try:
+            described = self._names.described(self._place).values()
+            kept = next((value for value in described if isinstance(value, bytes)), b"")
+            proto = parsed("HloProto", memoryview(kept), [(0, len(kept))])
+        except MalformedError:
+            # As in a profile that keeps no programs.
+            return _Instructions([])
+        return _Instructions(proto.hlo_module.computations)
+
+
+@dataclass(frozen=True, eq=False)
+class _Instruction:
+    opcode: str
+    operation: str | None
+    """Of the graph, as `scope/name:Type`; None for what XLA put in between."""
+    operands: tuple[int, ...]
+    called: tuple[int, ...]
+
+
+class _Instructions:
+    """Instructions of one program; ids are unique in it."""
+
+    def __init__(self, computations: Any) -> None:
+        self._by_id: dict[int, _Instruction] = {}
+        self._ids: dict[str, int] = {}
+        self._within: dict[int, list[int]] = {}
+        self._roots: dict[int, int] = {}
+        for computation in computations:
+            self._roots[computation.id] = computation.root_id
+            self._within[computation.id] = [one.id for one in computation.instructions]
+            for one in computation.instructions:
+                self._ids[text(one.name)] = one.id
+                self._by_id[one.id] = _instruction(one)
+        self._users: dict[int, list[int]] = {}
+        for number, one in self._by_id.items():
+            for operand in one.operands:
+                self._users.setdefault(operand, []).append(number)
+
+    def work(self, name: str) -> CompiledWork | None:
+        """Return what an instruction computes; None where that is not known."""
+        number = self._ids.get(name)
+        if number is None:
+            return None
+        holds = frozenset(self._held(number))
+        ends_in = frozenset(self._results(number)) or holds or frozenset(self._around(number))
+        return CompiledWork(ends_in, holds | ends_in) if ends_in else None
+
+    def _held(self, number: int) -> Iterator[str]:
+        """Yield all operations that have a share in what it computes."""
+        for one in self._reached(number, self._inner):
+            if one.opcode not in _CALLS and _computes(one):
+                yield str(one.operation)
+
+    def _results(self, number: int) -> Iterator[str]:
+        """Yield the operations whose results it gives."""
+        for one in self._reached(number, self._outcome):
+            if one.operation is not None and one.opcode not in (*_CALLS, _TUPLE):
+                yield one.operation
+
+    def _around(self, number: int) -> Iterator[str]:
+        """Yield what makes, and what uses, an instruction that XLA put in between, such as a copy.
+
+        A reduction works on what it is given, whatever uses the little that it makes.
+        """
+        made_by = list(self._named_next(number, lambda at: self._by_id[at].operands))
+        yield from made_by
+        reduces = any(one.opcode in _REDUCES for one in self._reached(number, self._inner))
+        if not (made_by and reduces):
+            yield from self._named_next(number, self._uses)
+
+    def _named_next(self, number: int, follow: _Follow) -> Iterator[str]:
+        for one in self._reached(number, self._until_named(follow)):
+            if _computes(one):
+                yield str(one.operation)
+
+    def _inner(self, number: int) -> Iterator[int]:
+        one = self._by_id[number]
+        for computation in one.called if one.opcode in _CALLS else ():
+            yield from self._within.get(computation, ())
+
+    def _outcome(self, number: int) -> Iterator[int]:
+        one = self._by_id[number]
+        if one.opcode == _TUPLE:
+            yield from one.operands
+        elif one.opcode in _CALLS:
+            yield from (self._roots[called] for called in one.called if called in self._roots)
+
+    def _uses(self, number: int) -> Iterator[int]:
+        users = self._users.get(number, ())
+        return (user for user in users if self._by_id[user].opcode != _TUPLE)
+
+    def _until_named(self, follow: _Follow) -> _Follow:
+        return lambda at: () if _computes(self._by_id[at]) else follow(at)
+
+    def _reached(self, number: int, follow: _Follow) -> Iterator[_Instruction]:
+        """Yield it, and all that is found from it, each once."""
+        seen: set[int] = set()
+        waiting = [number]
+        while waiting:
+            at = waiting.pop()
+            if at in self._by_id and at not in seen:
+                seen.add(at)
+                yield self._by_id[at]
+                waiting.extend(follow(at))
+
+
+def _computes(one: _Instruction) -> bool:
+    return one.operation is not None and one.opcode not in _FREE
+
+
+def _instruction(one: Any) -> _Instruction:
+    opcode = text(one.opcode)
+    name = text(one.metadata.op_name)
+    named = name and name != _ARGUMENTS
+    return _Instruction(
+        opcode=opcode,
+        operation=f"{name}:{text(one.metadata.op_type)}" if named else None,
+        operands=tuple(one.operand_ids),
+        called=tuple(one.called_computation_ids),
+    )
