@@ -21,7 +21,7 @@ KERAS = frozenset({"keras", "tf_keras"})
 """Keras, and Keras 2 as a package of its own."""
 
 FRAMEWORKS = KERAS | {"tensorflow", "jax", "jaxlib"}
-"""What a line of theirs takes is TensorFlow's, Keras's or JAX's time, not that of a user's line."""
+"""Packages whose lines take TensorFlow's, Keras's or JAX's time, not that of a user's line."""
 
 ON_BEHALF = KERAS | frozenset(
     "keras_core keras_cv keras_hub keras_nlp keras_tuner autokeras "
@@ -48,7 +48,7 @@ _STANDARD_LIBRARY = str(Path(threading.__file__).parent)
 # AutoGraph writes the converted source of a user's function to a file with this in its name.
 AUTOGRAPH_FILE = "__autograph_generated_file"
 _CELL = "<ipython-input-"
-"""How IPython 7 names a cell of a notebook, which is in no file."""
+"""Begin of IPython 7's name for a cell of a notebook, which is in no file."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ _Look = tuple[_Place, bool]
 
 @dataclass
 class _Met:
-    """How long a line was met for in all, and about when."""
+    """Total time of one line, and the mean moment at which it was met."""
 
     ns: int = 0
     weighed: int = 0

@@ -24,7 +24,7 @@ from pipediag.session.messages import (
 )
 
 ROOM_LIMIT_S = 5.0
-"""How long a message that the parent needs may wait for room in the pipe. The parent empties it
+"""Longest wait of a message that the parent needs for room in the pipe. The parent empties it
 ten times a second, so a pipe that is full for longer has nobody at its other end."""
 
 _NEEDED = Answer | TrialsOver | Refused | NotSaved | Ended | Closing
@@ -32,7 +32,7 @@ _NEEDED = Answer | TrialsOver | Refused | NotSaved | Ended | Closing
 on, and are dropped where there is no room."""
 
 ASKING_LIMIT_S = 120.0
-"""How long a training that is held waits for what to try. Own choice: before its first command the
+"""Longest wait of a held training for a command. Own choice: before its first command the
 parent reads the profile, which takes seconds; between two it decides at once."""
 
 _LOOK_EVERY_S = 0.01
@@ -105,7 +105,7 @@ class CommandPipe:
             left_s = max(0.0, give_up_at - time.monotonic())
             if not self._readable.poll(math.ceil(left_s * 1e3)):
                 raise SilentParentError(
-                    "the process that says what to try said nothing for "
+                    "pipediag's own process sent no command for "
                     f"{ASKING_LIMIT_S:g} s, while the training waited for it"
                 )
             chunk = os.read(self._descriptor, _CHUNK_BYTES)

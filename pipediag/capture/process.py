@@ -105,7 +105,7 @@ def _left_in_group(cgroup: Path) -> int | None:
 _EXCHANGING = ("horovod", "mpi4py")
 """Through these they talk in their steps; a launcher alone may start what is independent."""
 _LAUNCHED = ("HOROVOD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
-"""Where a launcher says how many processes it has started."""
+"""Variables in which launchers say how many processes they started."""
 
 
 def train_along(runtime: Runtime) -> str | None:

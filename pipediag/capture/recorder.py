@@ -103,7 +103,7 @@ class Recorder:
         try:
             self._write()
         except OSError as error:
-            self.note(f"A recording could not be saved on the way: {error}.")
+            self.note(f"A recording could not be saved while the script ran: {error}.")
 
     def _write(self) -> None:
         if os.getpid() != self._pid:

@@ -25,7 +25,7 @@ from pipediag.vocabulary import LoopRole, Scalar
 
 @dataclass(frozen=True)
 class IteratorModel:
-    """What a pipeline tells of itself while it runs.
+    """Model of a running pipeline.
 
     `gaps_us`: the consumer's time between requests, oldest first, the last 100 at most.
     """
@@ -37,22 +37,22 @@ class IteratorModel:
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """What a dataset tells of itself when a loop over it is found."""
+    """Facts of a dataset when a loop over it is found."""
 
     element_spec: str
     replicas: int = 1
     root: Any = None
-    """Its last operation, as the plan knows it; None where it is none of a plan's."""
+    """Its last operation, as the plan knows it; None if the plan does not know it."""
     options: Mapping[str, Scalar] = field(default_factory=dict)
     strategy: str | None = None
     """Class of what distributes it to its replicas."""
 
 
 class Cancellation(Protocol):
-    """Of one call, which has to be made inside `context`."""
+    """Cancels one call, which has to be made inside `context`."""
 
     lack: str | None
-    """Why the call can't be cancelled; None where it can."""
+    """Reason why the call can't be cancelled; None where it can."""
     started: bool
     context: AbstractContextManager[Any]
 
@@ -61,7 +61,7 @@ class Cancellation(Protocol):
 
 
 class Clock(Protocol):
-    """Says when work is done that runs behind Python's back."""
+    """Tells when asynchronous work is done."""
 
     def settled_ns(self, now_ns: int) -> int:
         """Return when all work launched by now was done: `now_ns` if nothing is asynchronous."""
@@ -130,7 +130,7 @@ class Runtime(Protocol):
 
 
 Settings = dict[str, Any]
-"""How a model is compiled, where that is not as the user compiled it."""
+"""Settings of `compile` that differ from the user's."""
 
 
 @dataclass
@@ -217,12 +217,12 @@ class Trainer(Protocol):
 
 
 class UnreadableStepError(Exception):
-    """Why a step, or the ids in it, can't be read, as a sentence."""
+    """A step, or the ids in it, can't be read; the text is a sentence."""
 
 
 @dataclass(frozen=True)
 class KnownTable:
-    """What a trainer knows of a table that its model has."""
+    """A table of a model, and its record."""
 
     variable: Any
     record: RecordedVariable
@@ -233,7 +233,7 @@ class Vocabulary:
     """A table of tokens in front of an embedding, which gives the ids."""
 
     handle: Any
-    """By which a traced step knows it."""
+    """Identity of the table in a traced step."""
     out_of_vocabulary: tuple[int, ...]
     """The ids of tokens that are not in it."""
     zero_is_a_token: bool
@@ -246,12 +246,12 @@ class LookedUp:
 
     ids: Any
     before: Any = None
-    """The same before they passed a float type; None where they pass none."""
+    """The ids before they were cast to a float type; None where they are not."""
 
 
 @dataclass(frozen=True)
 class Passage:
-    """How the ids of a table come to it."""
+    """Way of a table's ids from the batch to the lookup."""
 
     dtype: str
     """Their type in the batch, or where the step makes them."""
@@ -266,14 +266,14 @@ class StepTable(Protocol):
 
     variable: Any
     record: RecordedVariable
-    """As the variable itself has it."""
+    """Record with what the variable itself tells."""
     use: RecordedTableUse
     softmax: RecordedSoftmax | None
     """The loss that is taken over all of its rows, where it serves as output weights."""
     ids_missing: str | None
-    """Why its ids can't be computed from a batch."""
+    """Reason why its ids can't be computed from a batch."""
     ids_incomplete: str | None
-    """Why some of its lookups are not among those that are told."""
+    """Reason why some of its lookups are not counted."""
     passage: Passage | None
 
     def answers(self, given: Any) -> bool:

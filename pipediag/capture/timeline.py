@@ -21,12 +21,12 @@ _MOST_LINES = 200_000
 """Own choice: some 20 MB of text, and more than ten thousand epochs."""
 
 FULL = (
-    "The script did so much one after the other that pipediag stopped writing down where its time "
-    "goes: what came later is not in the ledger of the run."
+    "The script's timeline became too long to be written further: what came later is missing from "
+    "the ledger of the run."
 )
 DELETED = (
-    "The script deleted what pipediag had written down of where its time goes: what came before "
-    "is missing in the ledger of the run."
+    "The script deleted the file of its timeline: what came before is missing from the ledger of "
+    "the run."
 )
 
 
@@ -91,7 +91,7 @@ _OPEN_TO_LINES: frozenset[SpanKind] = frozenset({"script", "fit", "callback"})
 
 
 class Timeline:
-    """Of one process; a forked child writes nothing."""
+    """Timeline of one process; a forked child writes nothing."""
 
     def __init__(self, path: Path, note: Callable[[str], None]) -> None:
         self._file = TimelineFile(path, note)

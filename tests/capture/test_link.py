@@ -168,7 +168,7 @@ def test_a_parent_that_asks_for_nothing_is_not_waited_for_for_ever(
     monkeypatch.setattr(link, "ASKING_LIMIT_S", 0.05)
     reading, writing = os.pipe()
     os.write(writing, encode(Pull("wide", 0.3))[:-1])
-    with pytest.raises(SilentParentError, match="said nothing for 0"):
+    with pytest.raises(SilentParentError, match="no command for 0"):
         CommandPipe(reading).next()
     os.close(reading)
     os.close(writing)

@@ -126,9 +126,9 @@ class Stage(Enum):
     OWN = "own"
     """The script's own iterator hands out."""
     CATCHING = "catching"
-    """It still does, and the batch that comes next is the one to be repeated."""
+    """The script's own iterator hands out a batch that will be repeated."""
     LOOKING = "looking"
-    """It still does, and the batch that comes next is looked at on its way."""
+    """The script's own iterator hands out a batch that is looked at on its way."""
     REPEATED = "repeated"
     """That batch is handed out again and again."""
     ARM = "arm"
@@ -136,7 +136,7 @@ class Stage(Enum):
 
 
 class StandIn:
-    """In an iterator's place. Hooks read `stage` and `iterator` on every step."""
+    """Hands out batches in an iterator's place. Hooks read its attributes on every step."""
 
     __slots__ = ("iterator", "stage")
 
@@ -187,7 +187,7 @@ that there is no iterator, as Python feeds the step itself."""
 
 @dataclass(frozen=True)
 class DrawnPipeline:
-    """What an iterator reads that a loop draws from beside its own."""
+    """Pipeline of an iterator that a loop draws from beside its own."""
 
     root_op_id: str | None
     options: dict[str, Scalar]
@@ -200,24 +200,24 @@ class Loop:
     record: RecordedLoop
     ordinal: int
     runtime: Runtime
-    """What runs its steps."""
+    """Runs its steps."""
     trainer: Trainer | None = None
-    """What runs it for the script, where that does not do so itself."""
+    """Runs it for the script, as Keras does; None for a loop of the script's own."""
     fit_frame: Any = None
     fit_walker: weakref.ref[Any] | None = None
-    """What walks over the data of its first `fit`: another one tells of another call."""
+    """Keras's iterator over the data of its first `fit`; another `fit` has another one."""
     fit_steps: int | None = None
     """Steps that its first `fit` was asked for, as far as Keras knew."""
     epoch_steps: int | None = None
     """Steps of its first epoch, once its data has ended."""
     model: weakref.ref[Any] | None = None
-    """What the loop trains."""
+    """The model that it trains."""
     callbacks: weakref.ref[Any] | None = None
-    """What its trainer calls beside the steps."""
+    """The callbacks that its trainer calls."""
     dataset: Any = None
-    """What it reads, kept from when it is diagnosed, to be tried with changes."""
+    """Its dataset, kept from when it is diagnosed, to be tried with changes."""
     evaluated: weakref.ref[Any] | None = None
-    """What it read last where it evaluates, which is kept no longer than the script does."""
+    """The dataset of its last evaluation, kept no longer than by the script."""
     step_functions: list[weakref.ref[Any]] = field(default_factory=list)
     """The tf.functions that train in its steps."""
     consumers: int = 0
@@ -383,11 +383,11 @@ class Consumer:
     waited_ns: int = 0
     """Time in `next` since the last step began."""
     waited_in_all_ns: int = 0
-    """In the steps of a loop that draws from several iterators."""
+    """Time waited for its batches in a loop that draws from several iterators."""
     drawn: DrawnPipeline | None = None
-    """What it reads, where another iterator's pipeline is that of the loop."""
+    """Its pipeline, where another iterator's pipeline is that of the loop."""
     stand_in: StandIn = field(default_factory=StandIn)
-    """What hands out batches in its place."""
+    """Hands out batches in its place."""
     distributed: bool = False
 
     def iterator_gone(self, _: object) -> None:

@@ -48,7 +48,7 @@ _CALLS_NO_MODEL = _WHOLE | frozenset(
     {"numpy", "append", "extend", "add", "update", "items", "int", "float", "str", "print", "range",
      "zip", "enumerate", "shape", "tolist", "item", "decode"}
 )  # fmt: skip
-"""What may be called for each batch all the same, by the last part of its name."""
+"""Functions that run no model, by the last part of their names."""
 
 _Iteration = ast.For | ast.AsyncFor | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
@@ -154,11 +154,11 @@ def _following(parent: ast.AST, child: ast.AST) -> list[ast.AST]:
 
 @dataclass(frozen=True)
 class _Written:
-    """What a file's source says of all its calls."""
+    """Functions of a file, and models that it compiles."""
 
     functions: dict[str, _Function]
     compiled: frozenset[str]
-    """What `compile` is called on, as written."""
+    """Expressions on which `compile` is called."""
 
     def trains(self, call: ast.Call, seen: set[str]) -> bool:
         match call.func:

@@ -144,7 +144,7 @@ class Diagnosis:
             return
         self._advance(consumer, now_ns)
 
-    def seam(self, consumer: Consumer, exhausted: bool) -> None:
+    def interrupted(self, consumer: Consumer, exhausted: bool) -> None:
         """Interrupt the steps: an epoch ended, or something else consumes batches."""
         self._with.profiler.end_mark()
         if self._start_ns is None:

@@ -18,7 +18,7 @@ _TOP_SHARE = 0.01
 
 
 class IdTally:
-    """Of one table."""
+    """Counts the ids of one table."""
 
     def __init__(self, rows: int, passage: Passage, out_of_vocabulary: tuple[int, ...] | None):
         self._np: Any = sys.modules["numpy"]

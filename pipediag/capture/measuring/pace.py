@@ -18,7 +18,7 @@ _STABLE_WITHIN = 0.15
 _SMALL_STEP_NS = 50_000_000
 _TINY_STEP_NS = 5_000_000
 _ENOUGH_STEPS = 20
-"""From here on the interval of the mean is taken as reliable (`measures/verdict/doubts.py`)."""
+"""From so many steps on the interval of the mean is reliable (`measures/verdict/doubts.py`)."""
 _FEW_STEPS_AFTER_NS = 6 * _SECOND
 _PART_OF_BUDGET = 4
 _MOST_PATIENCE_NS = 60 * _SECOND
@@ -187,7 +187,7 @@ and that it was the first one is said."""
 
 
 class CacheFill:
-    """Asked while the loop warms up; knows its pipeline from what was recorded of it."""
+    """Tells a warm-up that fills a cache, by the recorded pipeline of its loop."""
 
     def __init__(self, loop: Loop, recorder: Recorder) -> None:
         self._loop = loop

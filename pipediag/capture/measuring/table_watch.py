@@ -35,24 +35,23 @@ _MOST_LOOKUPS = 4_000_000
 """Own choice: ids of all tables together, which take 32 MB until they are counted."""
 
 _NO_BATCH = "The loop ended before a batch could be looked at."
-_NOT_TOLD = "No step that was looked at was given its batch in a way that tells the ids."
-_NO_STEP = "The loop ended before a step of it could be listened to, as no function runs it."
+_NOT_TOLD = "No step that was looked at received its batch in a form that shows the ids."
+_NO_STEP = "The loop ended before one of its eager steps was listened to."
 _NONE_ALIKE = (
-    "No function runs the step, and no two of those listened to, one after the other, ran the same "
+    "The steps run eagerly, and no two of those listened to, one after the other, ran the same "
     "operations."
 )
 _OTHER_STEPS = (
-    "No function runs the step, and none of those listened to ran the operations of the first."
+    "The steps run eagerly, and none of those listened to ran the operations of the first."
 )
 _SEVERAL_DRAWS = (
-    "A call of the step draws several batches, or from several iterators, so that none is taken "
-    "out to be looked at."
+    "A call of the step draws several batches, or from several iterators, so none was looked at."
 )
 _SPREAD = "Each replica has a part of its batches, of which none is looked at."
-_NO_TOKENS = "No table of tokens stands in front of it in the step."
+_NO_TOKENS = "No vocabulary table comes before the embedding in the step."
 _IN_PIPELINE = (
-    "Tokens are looked up in the pipeline and not in the step, which so does not tell which ids "
-    "stand for unknown ones."
+    "Tokens are looked up in the pipeline and not in the step, so the step does not show which ids "
+    "stand for unknown tokens."
 )
 
 

@@ -31,9 +31,9 @@ class Instruments:
     timeline: Timeline
     tell: Callable[[FromChild], None]
     running_pipelines: Callable[[], list[Any]] = list
-    """What pipelines that run now live by, to be kept until the process is gone."""
+    """Handles of running pipelines, to be kept until the process is gone."""
     descriptions: Sequence[Description] = ()
-    """What each framework says of itself."""
+    """Functions that describe each framework."""
 
 
 @dataclass

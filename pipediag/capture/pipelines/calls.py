@@ -290,7 +290,7 @@ class MadeAgain:
     """A call of the user's that we make for them, as it was made before we came."""
 
     site: CallSite | None
-    """As far as that can still be told."""
+    """The line of the call, where it is known."""
 
 
 making_again: ContextVar[MadeAgain | None] = ContextVar("making_again", default=None)

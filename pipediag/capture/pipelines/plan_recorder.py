@@ -58,7 +58,7 @@ _MODULES = frozenset(
     "pad_to_cardinality parsing_ops random_ops readers resampling scan_ops shuffle_ops snapshot "
     "take_while_ops unique".split()
 )
-"""Those of the modules there that make a pipeline; others copy to devices or serve datasets."""
+"""Modules there that make pipelines; others copy to devices or serve datasets."""
 _DATASETS = "tensorflow_datasets"
 _VERSION = re.compile(r"_v[12]$")
 

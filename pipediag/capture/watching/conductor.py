@@ -258,7 +258,7 @@ class Conductor:
         if self._held.loop is None or not self._held.loop.runs_elsewhere():
             self._with.state.show()
             self._updates.take_updated()  # what that wrote is ours, and no step's of what follows
-        if thread.last is not None and not thread.seam:
+        if thread.last is not None and not thread.interrupted:
             found_nothing = exhausted and thread.last.hand_over == "call"
             loop = thread.last.loop
             now_ns = at_ns or time.monotonic_ns()
@@ -267,8 +267,8 @@ class Conductor:
                 loop.clock.left(at_ns, time.monotonic_ns())
             self._with.timeline.steps_ended(now_ns)
             if loop.diagnosis is not None:
-                loop.diagnosis.seam(thread.last, exhausted)
-        thread.seam = True
+                loop.diagnosis.interrupted(thread.last, exhausted)
+        thread.interrupted = True
 
     def _begin_streak(self, consumer: Consumer) -> None:
         """Have the next steps noted alone where nothing can come of them."""
@@ -293,7 +293,7 @@ class Conductor:
         self._learn_role(thread)
         if thread.last is not consumer:
             self._switch_to(thread, consumer)
-        continuous, thread.seam = not thread.seam, False
+        continuous, thread.interrupted = not thread.interrupted, False
         held, self._holding = self._holding, self._held.loop is loop
         if self._holding:
             if not self._held.boundary(consumer, now_ns, continuous):
@@ -375,7 +375,7 @@ class Conductor:
     def _switch_to(self, thread: ThreadState, consumer: Consumer) -> None:
         if thread.last is not None:
             self._interrupt(thread, exhausted=False)
-        thread.seam = True
+        thread.interrupted = True
         thread.last = consumer
         self._consumed = True
 
@@ -384,7 +384,7 @@ class Conductor:
 
         What is written after a seam, such as weights that are loaded, is no step's work.
         """
-        if self._updates.take_updated() and thread.last is not None and not thread.seam:
+        if self._updates.take_updated() and thread.last is not None and not thread.interrupted:
             record = thread.last.loop.record
             if not record.updates_variables:
                 learn_role(record)

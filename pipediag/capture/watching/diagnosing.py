@@ -28,7 +28,7 @@ from pipediag.session.settings import RunSettings
 from pipediag.vocabulary import EVALUATING
 
 _WARM_CALLS = 2
-"""In the first the step is traced, and the pipeline starts."""
+"""Calls before the measured ones: the first traces the step and starts the pipeline."""
 _CALLS = 32
 """Own choice: a short validation has as many, and tf.data remembers three times as many gaps."""
 _FEWEST_CALLS = 4
@@ -301,7 +301,7 @@ class Diagnosing:
 
     def _trials_over(self, loop: Loop) -> None:
         # What the trials took is no step, and neither is the one that they ended in.
-        self._threads.here.seam = True
+        self._threads.here.interrupted = True
         loop.clock.held()
         self._with.timeline.passed("aside", loop.last_ns, time.monotonic_ns())
         self._updates.take_updated()

@@ -265,10 +265,10 @@ class ThreadState:
 
     last: Consumer | None = None
     """The iterator that handed over a batch last."""
-    seam: bool = False
+    interrupted: bool = False
     """True if the step that it began has been interrupted."""
     epoch_ns: int | None = None
-    """When Keras turned to the batches of an epoch last."""
+    """Time at which Keras last turned to the batches of an epoch."""
     nested: NestedCalls = field(default_factory=NestedCalls)
     joined: JoinedIterators = field(default_factory=JoinedIterators)
 

@@ -45,22 +45,22 @@ class Watchers:
     guard: Guard
     recorder: Recorder
     conductor: Conductor
-    """Of iterators and of each batch that they hand over."""
+    """Receives iterators, and each batch that they hand over."""
     updates: UpdateWatch
-    """Of what writes a trainable variable."""
+    """Receives writes of trainable variables."""
     held: HeldLoops
-    """Of steps that fail, and of epochs that could be held."""
+    """Receives steps that fail, and epochs that could be held."""
     in_graph: InGraphLoops
-    """Of loops that a function runs by itself."""
+    """Receives loops that a function runs by itself."""
     plan: PlanRecorder
-    """Of calls that make a pipeline."""
+    """Receives calls that make a pipeline."""
     profiler: Profiler
-    """Of the script's own profiler."""
+    """Receives sessions of the script's own profiler."""
     state: KeptState
-    """Of a look that the script takes at what it has trained."""
+    """Receives reads and saves of what the script has trained."""
     timeline: Timeline
-    """Of calls that take long, and of what is traced."""
+    """Receives calls that take long, and traces."""
     other_uses: OtherUses
-    """Of what is no training loop."""
+    """Receives uses that are no training loop."""
     came_late: bool = False
     """True if the program had datasets, iterators and functions before we came."""

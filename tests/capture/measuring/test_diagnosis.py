@@ -105,7 +105,7 @@ def test_tracing_begins_the_warm_up_anew(measured: Measured) -> None:
 
 def _next_fit(measured: Measured, *, again: bool) -> None:
     """Its first step traces the training function, and three follow."""
-    measured.diagnosis.seam(measured.consumer, exhausted=True)
+    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
     measured.step(continuous=False)
     measured.diagnosis.traced(again=again)
     for _ in range(4):
@@ -159,7 +159,7 @@ def test_a_baseline_whose_epochs_are_shorter_than_its_decisions_ends(measured: M
         for _ in range(4):
             spare.append(measured.diagnosis.spare_steps)
             measured.step()
-        measured.diagnosis.seam(measured.consumer, exhausted=True)
+        measured.diagnosis.interrupted(measured.consumer, exhausted=True)
 
     assert measured.diagnosis.phase is not Phase.BASELINE
     baseline = measured.recording.windows[1]
@@ -181,7 +181,7 @@ def test_a_step_that_something_came_between_is_none(measured: Measured) -> None:
     measured.pace.warmup = 5
     measured.step()
     measured.step()
-    measured.diagnosis.seam(measured.consumer, exhausted=True)
+    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
     measured.step(continuous=False)
     measured.step()
 
@@ -193,7 +193,7 @@ def test_a_step_that_something_came_between_is_none(measured: Measured) -> None:
 def test_a_second_interruption_in_a_row_is_no_other_seam(measured: Measured) -> None:
     measured.step()
     for _ in range(2):
-        measured.diagnosis.seam(measured.consumer, exhausted=False)
+        measured.diagnosis.interrupted(measured.consumer, exhausted=False)
 
     assert measured.loop.record.seams == 1
 
@@ -323,7 +323,7 @@ def test_a_new_epoch_repeats_a_batch_of_its_own(measured: Measured) -> None:
     measured.pace.repeat = 9
     measured.until(Phase.REPEAT)
     measured.step()
-    measured.diagnosis.seam(measured.consumer, exhausted=True)
+    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
     next_epoch = consumer_of(measured.loop, ordinal=2)
     measured.step(next_epoch, continuous=False)
 
@@ -335,7 +335,7 @@ def test_an_epoch_that_goes_on_keeps_its_repeated_batch(measured: Measured) -> N
     measured.pace.repeat = 9
     measured.until(Phase.REPEAT)
     measured.consumer.stand_in.caught("the same one")
-    measured.diagnosis.seam(measured.consumer, exhausted=False)
+    measured.diagnosis.interrupted(measured.consumer, exhausted=False)
     measured.step(continuous=False)
 
     assert measured.consumer.stand_in.iterator == "the same one"
@@ -348,7 +348,7 @@ def test_the_first_call_of_an_epoch_is_left_out_where_the_epochs_are_long(
     measured.consumer.hand_over = "call"
     for _ in range(12):
         measured.step()
-    measured.diagnosis.seam(measured.consumer, exhausted=True)
+    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
     before = measured.diagnosis._window.count
     measured.step(continuous=False)
     measured.step()
@@ -462,7 +462,7 @@ def test_python_functions_are_measured_in_steps_of_the_baseline_alone(
         call()
         measured.step()
     call()
-    measured.diagnosis.seam(measured.consumer, exhausted=True)
+    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
     call()
     measured.step(continuous=False)
     call()

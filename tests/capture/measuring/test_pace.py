@@ -277,7 +277,7 @@ def test_steps_that_filled_it_are_not_taken_for_those_that_follow(
 
     steps(50, first=True)
     assert diagnosis.phase is Phase.WARMUP
-    diagnosis.seam(consumer, exhausted=True)
+    diagnosis.interrupted(consumer, exhausted=True)
     steps(2, first=True)
     assert diagnosis.phase is Phase.WARMUP
     assert len(diagnosis._since_trace) == 0

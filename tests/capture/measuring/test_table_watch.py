@@ -247,7 +247,7 @@ def test_steps_whose_batches_tell_no_ids_did_not_end_before_one_could_be_looked_
     (table,) = measured.recording.variables
     assert (table.ids, table.ids_missing) == (
         None,
-        "No step that was looked at was given its batch in a way that tells the ids.",
+        "No step that was looked at received its batch in a form that shows the ids.",
     )
 
 
@@ -290,7 +290,7 @@ def test_without_a_traced_step_the_models_tables_say_so(measured: Measured) -> N
     ("graph_ops", "said"),
     [
         ({"LookupTableFindV2": 1, "StringSplit": 1}, "Tokens are looked up in the pipeline"),
-        ({"StringSplit": 1}, "No table of tokens stands in front of it in the step."),
+        ({"StringSplit": 1}, "No vocabulary table comes before the embedding"),
     ],
 )
 def test_tokens_that_the_pipeline_looks_up_are_not_said_to_be_in_no_table(
@@ -395,7 +395,7 @@ def test_steps_of_which_no_two_are_alike_say_so(measured: Measured) -> None:
 def test_between_two_epochs_no_step_is_listened_to(measured: Measured) -> None:
     measured.runtime.eager = eager = ToyEagerSteps([1, 2], [3, 3])
     measured.until(Phase.LOOK)
-    measured.diagnosis.seam(measured.consumer, exhausted=True)
+    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
     assert eager.told == ["begin", "end"]
     measured.step(continuous=False)
 

@@ -48,7 +48,7 @@ class FakeDiagnosis:
     looks = False
     spare_steps = 0
 
-    def seam(self, consumer: Any, exhausted: bool) -> None:
+    def interrupted(self, consumer: Any, exhausted: bool) -> None:
         self.seams += 1
 
     def finish(self, reason: str) -> None:
