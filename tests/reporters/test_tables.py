@@ -23,7 +23,7 @@ from tests import factories
 from tests.reporters import devices, trial_sessions
 from tests.reporters.profiles import gpu_profile
 from tests.reporters.sessions import nothing_measured, profiled
-from tests.rules.ids import make_ids
+from tests.rules.sessions import make_ids
 from tests.trace.builder import CudaProfile
 
 

@@ -1,19 +1,29 @@
-"""Sessions around one pipeline: what the tests of rules start from.
+"""Sessions around one pipeline, tables of cases, and limits: what the tests of rules start from.
 
 The step is 10 ms, of which 7 ms are input wait, as in the factories.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import pytest
+
+from pipediag.facts.limits import Threshold
 from pipediag.rules.registry import RULES
 from pipediag.rules.rule import Meta, Rule
+from pipediag.session.edits import Change
+from pipediag.session.embeddings import EmbeddingIds
 from pipediag.session.findings import Finding
+from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import make_session
+from pipediag.vocabulary import FindingStatus
+from tests.factories import make_keras, make_loop, make_session
 from tests.records import make_breakdown, make_operation, make_pipeline
+
+SHORT_OF_IT = 0.999
 
 
 def chain(*ops: Operation) -> list[Operation]:
@@ -45,6 +55,11 @@ def session_of(
     return make_session(**{"pipeline": make_pipeline(**values), "differential": None, **overrides})
 
 
+def epochs(count: int | None) -> dict[str, list[Loop]]:
+    """Overrides for a `fit` of so many epochs."""
+    return {"loops": [make_loop(keras=make_keras(epochs=count))]}
+
+
 def keeps_up() -> dict[str, Any]:
     """Overrides for a run whose input wait is 1 % of the step."""
     return {"breakdown": make_breakdown(input_wait=1.0, device_compute=90.0)}
@@ -55,6 +70,31 @@ def straddles() -> dict[str, Any]:
     breakdown = make_breakdown(input_wait=6.0, device_compute=90.0)
     share = breakdown["input_wait"].model_copy(update={"ci95_percent": (4.5, 7.5)})
     return {"breakdown": {**breakdown, "input_wait": share}}
+
+
+def waits() -> dict[str, Any]:
+    """Overrides for a run that computes as long as it waits, so that input comes first."""
+    return {"breakdown": make_breakdown(off=0.0, input_wait=50.0, device_compute=40.0)}
+
+
+def make_ids(**overrides: Any) -> EmbeddingIds:
+    values: dict[str, Any] = {
+        "batches": 8,
+        "first_batch": 41,
+        "last_batch": 48,
+        "dtype": "int64",
+        "lookups": 8_000,
+        "lookups_per_step": 1_000.0,
+        "unique": 900,
+        "unique_per_step": 400.0,
+        "smallest": 0,
+        "largest": 999,
+        "hot_rows": 10,
+        "hot_percent": 30.0,
+        "hot_percent_ahead": 25.0,
+        "zero_percent": 10.0,
+    }
+    return EmbeddingIds(**{**values, **overrides})
 
 
 def rule_of(meta: Meta) -> Rule:
@@ -74,7 +114,58 @@ def only(meta: Meta, session: Session) -> Finding:
     return finding
 
 
+Decision = tuple[FindingStatus, tuple[Change, ...] | None]
+
+
+def changes(finding: Finding) -> tuple[Change, ...] | None:
+    """The changes of its edit."""
+    return None if finding.edit is None else finding.edit.changes
+
+
+def decided(meta: Meta, session: Session) -> Decision:
+    """The status of the rule's one finding, and the changes of its edit."""
+    finding = only(meta, session)
+    return finding.status, changes(finding)
+
+
+def tried(finding: Finding) -> tuple[FindingStatus, bool]:
+    """The status, and whether there is an edit."""
+    return finding.status, finding.edit is not None
+
+
+def cases(table: Mapping[str, tuple[object, ...]], names: str) -> pytest.MarkDecorator:
+    """The cases of a table as parameters, with their names as ids."""
+    values = [case[0] if len(case) == 1 else case for case in table.values()]
+    return pytest.mark.parametrize(names, values, ids=list(table))
+
+
 def saved_s(finding: Finding) -> float | None:
     """Seconds that its advice takes off the run at most."""
     gain = finding.for_run
     return None if gain is None else gain.before_s - gain.after_s
+
+
+class Limit(NamedTuple):
+    """A limit of a rule, from which on it holds."""
+
+    rule: Meta
+    limit: Threshold
+    finding: Callable[[float], Finding]
+    """By what is measured, in the limit's unit."""
+    at: FindingStatus
+    """At the limit itself."""
+    below: FindingStatus
+
+
+def limits(every: Sequence[Limit]) -> pytest.MarkDecorator:
+    """The limits as parameters."""
+    return pytest.mark.parametrize(
+        "limit", every, ids=[f"{limit.rule.id}: {limit.limit.name}" for limit in every]
+    )
+
+
+def stands(limit: Limit) -> None:
+    """The rule tells its users of this limit, and keeps to it."""
+    assert limit.limit in limit.rule.thresholds
+    assert limit.finding(limit.limit.value).status == limit.at
+    assert limit.finding(SHORT_OF_IT * limit.limit.value).status == limit.below

@@ -1,3 +1,5 @@
+"""Upper bounds on a step's speed-up."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -17,6 +19,7 @@ from pipediag.session.findings import Finding
 from pipediag.session.loops import Ceiling
 from pipediag.session.model import Session
 from pipediag.session.recording import Device
+from pipediag.vocabulary import StepClass
 from tests.factories import make_session
 from tests.records import (
     make_breakdown,
@@ -25,6 +28,9 @@ from tests.records import (
     make_operation,
     make_pipeline,
 )
+from tests.rules.sessions import cases
+
+LOW = {"ceiling": Ceiling(speedup_if_input_free=1.5, ci95=None, next_bottleneck=None)}
 
 
 def wait_of(ms: float, **overrides: Any) -> Session:
@@ -33,57 +39,56 @@ def wait_of(ms: float, **overrides: Any) -> Session:
 
 
 @pytest.mark.parametrize(
-    ("saved_ms", "on_cpu", "speedup"),
+    ("session", "saved_ms", "on_cpu", "speedup"),
     [
-        # Of ten.
-        (5.0, False, 2.0),
+        (wait_of(6.0), 5.0, False, 2.0),
         # Never more than the ceiling, nor less than nothing.
-        (8.0, False, 3.5),
-        (-1.0, False, 1.0),
+        (wait_of(6.0), 8.0, False, 3.5),
+        (wait_of(6.0), -1.0, False, 1.0),
+        (wait_of(6.0, **LOW, differential=None), 5.0, False, 1.5),
         # 1.2 of two CPUs are busy: 6 ms of the step remain, whatever is spread.
-        (5.0, True, 1.667),
-        (2.0, True, 1.25),
+        (wait_of(6.0), 5.0, True, 1.667),
+        (wait_of(6.0), 2.0, True, 1.25),
+        (wait_of(6.0, host=None), 5.0, True, 2.0),
+        (wait_of(6.0, ceiling=None), 5.0, False, None),
+        (wait_of(6.0, steps=None), 5.0, False, None),
+        (wait_of(6.0, breakdown=None), 5.0, False, None),
     ],
 )
 def test_less_input_leaves_the_rest_of_the_step(
-    saved_ms: float, on_cpu: bool, speedup: float
+    session: Session, saved_ms: float, on_cpu: bool, speedup: float | None
 ) -> None:
-    assert less_input(wait_of(6.0), saved_ms, on_cpu=on_cpu) == speedup
+    assert less_input(session, saved_ms, on_cpu=on_cpu) == speedup
 
 
-def test_less_input_stays_below_the_ceiling() -> None:
-    ceiling = Ceiling(speedup_if_input_free=1.5, ci95=None, next_bottleneck=None)
-    alone = {"ceiling": ceiling, "differential": None}
-    assert less_input(wait_of(6.0, **alone), 5.0, on_cpu=False) == 1.5
+@pytest.mark.parametrize(
+    ("op", "calls", "speedup"),
+    [
+        (make_operation("m", latency_ms_per_step=4.0), 2.0, 1.667),
+        (make_operation("m", latency_ms_per_step=4.0), 1.0, None),
+        (make_operation("m", self_ms_per_step=None), 2.0, None),
+    ],
+)
+def test_parallel_calls_work_ahead_as_far_as_one_of_them_lasts(
+    op: Any, calls: float, speedup: float | None
+) -> None:
+    assert parallel(wait_of(6.0), op, calls, on_cpu=False) == speedup
 
 
-def test_without_a_host_work_that_spreads_is_bound_by_nothing_else() -> None:
-    assert less_input(wait_of(6.0, host=None), 5.0, on_cpu=True) == 2.0
-
-
-@pytest.mark.parametrize("missing", ["ceiling", "steps", "breakdown"])
-def test_without_a_ceiling_less_input_is_not_predicted(missing: str) -> None:
-    assert less_input(wait_of(6.0, **{missing: None}), 5.0, on_cpu=False) is None
-
-
-def test_parallel_calls_work_ahead_as_far_as_one_of_them_lasts() -> None:
-    op = make_operation("m", latency_ms_per_step=4.0)
-    assert parallel(wait_of(6.0), op, 2.0, on_cpu=False) == 1.667
-    single = parallel(wait_of(6.0), op, 1.0, on_cpu=True)
-    assert single is None
-    unknown = make_operation("m", self_ms_per_step=None)
-    assert parallel(wait_of(6.0), unknown, 2.0, on_cpu=False) is None
-
-
-@pytest.mark.parametrize(("wait_ms", "speedup"), [(2.0, 1.25), (6.0, 1.667), (0.0, 1.0)])
-def test_beside_the_step_the_longer_of_the_two_remains(wait_ms: float, speedup: float) -> None:
-    assert overlapped(wait_of(wait_ms)) == speedup
-
-
-@pytest.mark.parametrize("missing", ["steps", "breakdown"])
-def test_nothing_is_overlapped_where_no_step_was_measured(missing: str) -> None:
-    unknown = overlapped(wait_of(6.0, **{missing: None}))
-    assert unknown is None
+@pytest.mark.parametrize(
+    ("session", "speedup"),
+    [
+        (wait_of(2.0), 1.25),
+        (wait_of(6.0), 1.667),
+        (wait_of(0.0), 1.0),
+        (wait_of(6.0, steps=None), None),
+        (wait_of(6.0, breakdown=None), None),
+    ],
+)
+def test_beside_the_step_the_longer_of_the_two_remains(
+    session: Session, speedup: float | None
+) -> None:
+    assert overlapped(session) == speedup
 
 
 @pytest.mark.parametrize(("delay", "factor"), [(2.0, 3.0), (6.0, 1.0), (9.0, 1.0), (0.0, 1.0)])
@@ -92,45 +97,43 @@ def test_wait_that_no_delay_explains_is_shared_out(delay: float, factor: float) 
         make_operation("m", self_ms_per_step=delay, fused_into="b"),
         make_operation("b", "batch", self_ms_per_step=delay, parent_ids=["m"]),
     ]
-    session = wait_of(6.0, pipeline=make_pipeline(ops=ops))
-    assert unexplained_factor(session) == factor
+    assert unexplained_factor(wait_of(6.0, pipeline=make_pipeline(ops=ops))) == factor
     assert unexplained_factor(wait_of(6.0, pipeline=None)) == 1.0
 
 
-def unpredicted(**overrides: Any) -> Finding:
+def failed(**overrides: Any) -> Finding:
     return HOST_OVERHEAD.finding("fail", "Do it.").model_copy(update=overrides)
 
 
-def test_a_limit_is_the_step_without_the_classes_that_the_advice_frees() -> None:
-    session = make_session(breakdown=make_breakdown(off=0.0, dispatch=20.0, python=30.0))
-    assert limited(session, unpredicted(), ["dispatch", "python"]).speedup_at_most == 2.0
-    assert limited(session, unpredicted(), ["dispatch"]).speedup_at_most == 1.25
-    all_of_it = make_session(breakdown=make_breakdown(off=0.0, python=100.0))
-    assert limited(all_of_it, unpredicted(), ["python"]).speedup_at_most == 100.0
+PYTHON = make_session(breakdown=make_breakdown(off=0.0, dispatch=20.0, python=30.0))
+ALL = make_session(breakdown=make_breakdown(off=0.0, python=100.0))
+TWICE = Ceiling(speedup_if_input_free=2.0, next_bottleneck=None)
+FOUGHT_FOR = make_session(input_wait=make_input_wait(contention="cpu"), ceiling=TWICE)
 
 
-def test_the_limit_of_input_is_the_ceiling_where_there_is_one() -> None:
-    assert limited(make_session(), unpredicted(), ["input_wait"]).speedup_at_most == 3.5
-    fought_for = make_input_wait(contention="cpu")
-    twice = Ceiling(speedup_if_input_free=2.0, next_bottleneck=None)
-    session = make_session(input_wait=fought_for, ceiling=twice)
-    assert limited(session, unpredicted(), ["input_wait"]).speedup_at_most == 3.448
-    unknown = make_session(ceiling=None)
-    assert limited(unknown, unpredicted(), ["input_wait"]).speedup_at_most == 3.448
-    both = limited(make_session(), unpredicted(), ["input_wait", "dispatch"])
-    assert both.speedup_at_most == pytest.approx(100 / 22, abs=0.001)
-
-
-@pytest.mark.parametrize(
-    "finding",
-    [
-        HOST_OVERHEAD.finding("pass", ""),
-        unpredicted(subject="correctness"),
-        unpredicted(speedup_at_most=1.5),
-    ],
+@cases(
+    {
+        "two classes": (PYTHON, ["dispatch", "python"], failed(), 2.0),
+        "one class": (PYTHON, ["dispatch"], failed(), 1.25),
+        "all of it": (ALL, ["python"], failed(), 100.0),
+        "nothing": (make_session(), [], failed(), None),
+        "no breakdown": (make_session(breakdown=None), ["python"], failed(), None),
+        # The ceiling counts for input where there is one.
+        "input": (make_session(), ["input_wait"], failed(), 3.5),
+        "input on the same CPUs": (FOUGHT_FOR, ["input_wait"], failed(), 3.448),
+        "input without a ceiling": (make_session(ceiling=None), ["input_wait"], failed(), 3.448),
+        "input and dispatch": (make_session(), ["input_wait", "dispatch"], failed(), 100 / 22),
+        "a pass": (make_session(), ["input_wait"], HOST_OVERHEAD.finding("pass"), None),
+        "correctness": (make_session(), ["input_wait"], failed(subject="correctness"), None),
+        "a bound of its own": (make_session(), ["input_wait"], failed(speedup_at_most=1.5), 1.5),
+    },
+    "session, frees, finding, at_most",
 )
-def test_what_is_predicted_or_no_matter_of_speed_has_no_limit(finding: Finding) -> None:
-    assert limited(make_session(), finding, ["input_wait"]) == finding
+def test_a_limit_is_the_step_without_the_classes_that_the_advice_frees(
+    session: Session, frees: list[StepClass], finding: Finding, at_most: float | None
+) -> None:
+    limit = limited(session, finding, frees).speedup_at_most
+    assert limit == (at_most and pytest.approx(at_most, abs=0.001))
 
 
 def test_a_bound_rests_on_the_upper_ends_of_what_was_measured() -> None:
@@ -140,17 +143,12 @@ def test_a_bound_rests_on_the_upper_ends_of_what_was_measured() -> None:
     wide = shares["input_wait"].model_copy(update={"ci95_percent": (78.4, 92.0)})
     session = wait_of(8.64, ceiling=ceiling, breakdown={**shares, "input_wait": wide})
     op = make_operation("m", latency_ms_per_step=8.64)
-    assert limited(session, unpredicted(), ["input_wait"]).speedup_at_most == 12.5
+    assert limited(session, failed(), ["input_wait"]).speedup_at_most == 12.5
     assert (parallel(session, op, 16.0, on_cpu=False) or 0.0) > 9.36
     overhead = shares["device_compute"].model_copy(update={"ci95_percent": (10.0, 20.0)})
     computing = make_session(breakdown={**shares, "device_compute": overhead})
-    found = limited(computing, unpredicted(), ["device_compute"])
+    found = limited(computing, failed(), ["device_compute"])
     assert found.speedup_at_most == pytest.approx(100 / 80, abs=0.001)
-
-
-def test_a_limit_of_nothing_is_not_said() -> None:
-    assert limited(make_session(), unpredicted(), []).speedup_at_most is None
-    assert limited(make_session(breakdown=None), unpredicted(), ["python"]).speedup_at_most is None
 
 
 @pytest.mark.parametrize(
@@ -170,15 +168,7 @@ def test_what_waits_for_the_compute_on_the_same_cpus_goes_along_with_it(
         off=0.0, input_wait=10.0, device_compute=60.0, dispatch=15.0, python=15.0
     )
     session = make_session(**{"breakdown": breakdown, **overrides})
-    finding = HOST_OVERHEAD.finding("fail", "Do it.")
-
-    limit = limited(session, finding, ["device_compute"]).speedup_at_most
+    limit = limited(session, failed(), ["device_compute"]).speedup_at_most
     assert limit == pytest.approx(at_most, abs=0.001)
     assert at_most_without(session, 60.0) == limit
     assert at_most_without(session, 0.0) is None
-
-
-def test_the_limit_that_a_rule_gives_stays() -> None:
-    finding = HOST_OVERHEAD.finding("fail", "Do it.", speedup_at_most=1.5)
-
-    assert limited(make_session(), finding, ["device_compute"]).speedup_at_most == 1.5

@@ -1,13 +1,17 @@
+"""Caches that are missing, and caches in a place where they freeze or never complete."""
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
 
+from pipediag.rules.cache_places import MISPLACED_CACHE
 from pipediag.rules.caching import MISSING_CACHE
 from pipediag.session.edits import Edit, Insert, Move
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.vocabulary import FindingStatus
 from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.records import (
     make_breakdown,
@@ -18,7 +22,25 @@ from tests.records import (
     make_pipeline,
     make_steps,
 )
-from tests.rules.sessions import batch, keeps_up, only, session_of, source
+from tests.rules.sessions import (
+    batch,
+    cases,
+    changes,
+    decided,
+    epochs,
+    keeps_up,
+    only,
+    session_of,
+    source,
+    tried,
+)
+
+PYTHON = {"PyFunc": 1}
+SEEN = "it changes `seen`"
+
+
+def op(id: str, kind: str | None = None, **overrides: Any) -> Operation:
+    return make_operation(id, kind or id, **overrides)
 
 
 def generator(**overrides: Any) -> Operation:
@@ -27,296 +49,98 @@ def generator(**overrides: Any) -> Operation:
         "self_ms_per_step": 8.0,
         "element_bytes": 12,
         "cardinality": None,
-        "function": make_function(stateful=True, graph_ops={"PyFunc": 3}),
+        "function": make_function(stateful=True, graph_ops=PYTHON),
     }
-    return make_operation("gen", "from_generator", **{**values, **overrides})
+    return op("gen", "from_generator", **{**values, **overrides})
 
 
-def generator_session_with(*ops: Operation, epochs: int | None = 3, **overrides: Any) -> Session:
-    loop = make_loop(keras=make_keras(epochs=epochs))
-    return session_of(*ops, batch(), **{"loops": [loop], **overrides})
-
-
-def test_it_is_tried_on_the_condition_that_the_data_stays_the_same() -> None:
-    finding = only(MISSING_CACHE, generator_session_with(generator(cardinality=1_000)))
-    assert finding.status == "informative"
-    # Of 10 ms, 7 of which are waiting, the batch's 0.1 ms of waiting remain: 3.1 ms.
-    assert finding.evidence["at_most_if_the_same"] == pytest.approx(3.332, rel=0.001)
-    assert finding.edit is not None
-    assert finding.edit.changes == (Insert("gen", "cache", {"elements": 1_000}),)
-    assert finding.condition == "if the generator yields the same data in every epoch"
-    assert finding.effect_on_results == "not known"
-
-
-def test_where_their_number_is_not_known_the_condition_names_how_many_fit() -> None:
-    host = make_host(available_bytes=24_000)
-    finding = only(MISSING_CACHE, generator_session_with(generator(), host=host))
-    assert finding.edit is not None
-    assert "at most 1,000 elements of 12 bytes" in (finding.condition or "")
-
-
-@pytest.mark.parametrize(
-    ("op", "keras"),
-    [
-        (generator(element_bytes=None, bytes_per_element=None), make_keras(epochs=3)),
-        (generator(), make_keras(epochs=3, steps_per_epoch=100)),
-    ],
-)
-def test_a_cache_of_unknown_size_is_refused_for_its_memory(op: Operation, keras: Any) -> None:
-    finding = only(MISSING_CACHE, session_of(op, batch(), loops=[make_loop(keras=keras)]))
-    assert (finding.status, finding.edit, finding.condition) == ("informative", None, None)
-
-
-def test_endless_passes_have_no_first_one_to_count() -> None:
-    endless = make_operation("repeat", "repeat", parameters={"count": None}, cardinality=-1)
-    finding = only(MISSING_CACHE, generator_session_with(generator(), endless, epochs=None))
-    assert finding.evidence["passes_over_data"] == "unlimited"
-
-
-def test_a_cheap_map_behind_it_does_not_hide_it() -> None:
-    cheap = make_operation("map", "map", self_ms_per_step=0.1, function=make_function())
-    finding = only(MISSING_CACHE, generator_session_with(generator(), cheap))
-    assert (finding.status, finding.op_id) == ("informative", "gen")
-
-
-def test_a_costly_map_behind_it_goes_first() -> None:
-    costly = make_operation(
-        "map", "map", self_ms_per_step=6.0, element_bytes=12, function=make_function()
-    )
-    finding = only(MISSING_CACHE, generator_session_with(generator(), costly))
-    assert finding.op_id == "map"
-
-
-def test_its_size_is_said_where_it_is_known() -> None:
-    finding = only(MISSING_CACHE, generator_session_with(generator(cardinality=1_000_000)))
-    assert finding.evidence["cache_bytes"] == 12e6
-
-
-@pytest.mark.parametrize(
-    ("session", "words"),
-    [
-        (generator_session_with(generator(), epochs=1), "read once"),
-        (generator_session_with(generator(), epochs=None), "more than once is not known"),
-        (
-            generator_session_with(
-                generator(cardinality=10**9), host=make_host(available_bytes=10**7)
-            ),
-            "A cache would take",
-        ),
-        (
-            generator_session_with(
-                generator(function=make_function(side_effect="it assigns `seen`"))
-            ),
-            "which a cache would end: it assigns `seen`",
-        ),
-    ],
-)
-def test_what_stands_against_a_cache_is_said(session: Session, words: str) -> None:
-    finding = only(MISSING_CACHE, session)
-    assert finding.status == "pass"
-
-
-@pytest.mark.parametrize(
-    "session",
-    [
-        generator_session_with(generator(), **keeps_up()),
-        generator_session_with(generator(self_ms_per_step=0.1)),
-        generator_session_with(generator(), make_operation("cache", "cache")),
-        generator_session_with(generator(inside_function_of="outer")),
-    ],
-)
-def test_of_one_that_costs_little_or_is_cached_nothing_is_said(session: Session) -> None:
-    finding = only(MISSING_CACHE, session)
-    assert (finding.status, finding.op_id) == ("pass", None)
-
-
-def costly_map(**overrides: Any) -> Operation:
+def costly(**overrides: Any) -> Operation:
     values: dict[str, Any] = {
         "elements": 32.0,
         "self_ms_per_step": 8.0,
         "element_bytes": 1000,
         "function": make_function(),
     }
-    return make_operation("map", "map", **{**values, **overrides})
+    return op("map", **{**values, **overrides})
 
 
-def missing_session_with(
-    op: Operation, *more: Operation, epochs: int | None = 10, **kw: Any
-) -> Session:
-    loop = make_loop(keras=make_keras(epochs=epochs))
-    return session_of(source(), op, *more, batch(), **{"loops": [loop], **kw})
+def generated(*ops: Operation, count: int | None = 3, **overrides: Any) -> Session:
+    return session_of(*ops, batch(), **{**epochs(count), **overrides})
 
 
-def test_fails_and_bounds_what_a_full_cache_buys() -> None:
-    finding = only(MISSING_CACHE, missing_session_with(costly_map()))
+def mapped(*ops: Operation, count: int | None = 10, **overrides: Any) -> Session:
+    return session_of(source(), *ops, batch(), **{**epochs(count), **overrides})
+
+
+def test_a_generator_is_tried_on_the_condition_that_the_data_stays_the_same() -> None:
+    finding = only(MISSING_CACHE, generated(generator(cardinality=1_000)))
+    assert finding.status == "informative"
+    # Of 10 ms, 7 of which are waiting, the batch's 0.1 ms of waiting remain: 3.1 ms.
+    assert finding.evidence["at_most_if_the_same"] == pytest.approx(3.332, rel=0.001)
+    assert changes(finding) == (Insert("gen", "cache", {"elements": 1_000}),)
+    assert finding.condition == "if the generator yields the same data in every epoch"
+    assert finding.effect_on_results == "not known"
+    known = only(MISSING_CACHE, generated(generator(cardinality=1_000_000)))
+    assert known.evidence["cache_bytes"] == 12e6
+
+
+def test_where_their_number_is_not_known_the_condition_names_how_many_fit() -> None:
+    host = make_host(available_bytes=24_000)
+    finding = only(MISSING_CACHE, generated(generator(), host=host))
+    assert finding.edit is not None
+    assert "at most 1,000 elements of 12 bytes" in (finding.condition or "")
+
+
+CUT = make_loop(keras=make_keras(epochs=3, steps_per_epoch=100))
+SMALL = make_host(available_bytes=10**7)
+
+
+@cases(
+    {
+        "of unknown size": (
+            generated(generator(element_bytes=None, bytes_per_element=None)),
+            "informative",
+            None,
+        ),
+        "may have no end": (generated(generator(), loops=[CUT]), "informative", None),
+        "read once": (generated(generator(), count=1), "pass", "gen"),
+        "read how often": (generated(generator(), count=None), "pass", "gen"),
+        "too large": (generated(generator(cardinality=10**9), host=SMALL), "pass", "gen"),
+        "changes something": (
+            generated(generator(function=make_function(side_effect=SEEN))),
+            "pass",
+            "gen",
+        ),
+        "keeps up": (generated(generator(), **keeps_up()), "pass", None),
+        "cheap": (generated(generator(self_ms_per_step=0.1)), "pass", None),
+        "cached": (generated(generator(), op("cache")), "pass", None),
+        "inner": (generated(generator(inside_function_of="outer")), "pass", None),
+    },
+    "session, status, op_id",
+)
+def test_a_generator_that_is_not_tried(
+    session: Session, status: FindingStatus, op_id: str | None
+) -> None:
+    finding = only(MISSING_CACHE, session)
+    assert (finding.status, finding.edit) == (status, None)
+    assert op_id is None or finding.op_id == op_id
+
+
+@pytest.mark.parametrize(("self_ms", "named"), [(0.1, "gen"), (6.0, "map")])
+def test_a_costly_map_behind_a_generator_goes_first(self_ms: float, named: str) -> None:
+    behind = costly(self_ms_per_step=self_ms, element_bytes=12, elements=None)
+    assert only(MISSING_CACHE, generated(generator(), behind)).op_id == named
+
+
+def test_a_costly_map_fails_and_bounds_what_a_full_cache_buys() -> None:
+    finding = only(MISSING_CACHE, mapped(costly()))
     assert finding.status == "fail"
     # Of the 7 ms wait, the batch's 0.1 ms remain.
     assert finding.speedup_at_most == pytest.approx(3.332, abs=0.001)
     assert finding.evidence["cache_bytes"] == 1e7
     assert finding.effect_on_results == "same results"
-
-
-@pytest.mark.parametrize(
-    ("contested", "status"), [(None, "pass"), (59.0, "informative"), (2.0, "pass")]
-)
-def test_a_trial_settles_what_two_clocks_say_of_the_wait(
-    contested: float | None, status: str
-) -> None:
-    wait = make_input_wait(native_percent=1.0, contested_by_percent=contested)
-    kept = {"breakdown": make_breakdown(input_wait=1.0), "input_wait": wait}
-
-    finding = only(MISSING_CACHE, missing_session_with(costly_map(), **kept))
-    cheap = only(MISSING_CACHE, missing_session_with(costly_map(self_ms_per_step=0.1), **kept))
-
-    assert finding.status == status
-    assert (finding.edit is not None) == (status == "informative")
-    assert finding.speedup_at_most is None
-    assert cheap.status == "pass"
-
-
-def read_from_files(**parameters: Any) -> Session:
-    reader = make_operation(
-        "reader", "TFRecordDataset", elements=32.0, bytes_per_element=100.0, parameters=parameters
-    )
-    loop = make_loop(keras=make_keras(epochs=10))
-    return session_of(reader, costly_map(cardinality=None), batch(), loops=[loop])
-
-
-def test_the_files_that_are_read_tell_how_large_a_cache_would_be() -> None:
-    """Ten times as large as they are, as an element of 100 bytes becomes one of 1000."""
-    finding = only(MISSING_CACHE, read_from_files(file_bytes=2_000_000))
-    assert finding.status == "fail"
-    assert finding.evidence["cache_bytes"] == pytest.approx(2e7)
-    assert finding.edit is not None
-
-
-def larger_than_memory(free_disk_bytes: int | None) -> Session:
-    environment = make_environment(free_disk_bytes=free_disk_bytes)
-    small = make_host(available_bytes=10**7)
-    return missing_session_with(costly_map(), host=small, environment=environment)
-
-
-def test_what_memory_can_not_hold_goes_to_disk() -> None:
-    finding = only(MISSING_CACHE, larger_than_memory(3 * 10**7))
-    assert finding.status == "fail"
-    assert finding.speedup_at_most is None
-    assert finding.edit is not None
-    assert finding.edit.label == "cache on disk behind the map in line 12"
-    assert finding.edit.changes == (Insert("map", "cache", {"elements": 6400, "on_disk": True}),)
-
-
-@pytest.mark.parametrize("free_disk_bytes", [None, 10**7])
-def test_nor_where_the_disk_can_not_either(free_disk_bytes: int | None) -> None:
-    finding = only(MISSING_CACHE, larger_than_memory(free_disk_bytes))
-    assert finding.status == "informative"
-
-
-def test_files_of_unknown_size_leave_it_open() -> None:
-    finding = only(MISSING_CACHE, read_from_files(file_count=3))
-    assert finding.status == "informative"
-
-
-def test_a_python_function_may_not_be_deterministic() -> None:
-    function = make_function(stateful=True, graph_ops={"PyFunc": 1})
-    finding = only(MISSING_CACHE, missing_session_with(costly_map(function=function)))
-    assert finding.effect_on_results == "not known"
-    assert finding.condition is not None
-    assert finding.edit is not None
-
-
-def test_a_python_function_that_changes_something_is_not_safe_to_cache() -> None:
-    function = make_function(
-        stateful=True, graph_ops={"PyFunc": 1}, side_effect="it changes `seen`"
-    )
-    finding = only(MISSING_CACHE, missing_session_with(costly_map(function=function)))
-    assert (finding.effect_on_results, finding.edit) == ("not safe here", None)
-    assert "it changes `seen`" in str(finding.trial.reason)
-
-
-def test_what_is_repeated_beside_a_zip_that_ends_stays_where_it_is() -> None:
-    """As `timeseries_dataset_from_array` makes it: one array again and again, beside positions."""
-    array = source().model_copy(update={"id": "array"})
-    endless = make_operation("repeat", "repeat", parent_ids=["array"], cardinality=-1)
-    positions = source(cardinality=7000).model_copy(update={"id": "positions"})
-    joined = make_operation("zip", "zip", parent_ids=["repeat", "positions"], cardinality=7000)
-    gather = costly_map(cardinality=7000, parent_ids=["zip"])
-    ops = [array, endless, positions, joined, gather, batch(parent_ids=["map"])]
-    pipeline = make_pipeline(ops=ops, bottleneck_op_id=None)
-    loop = make_loop(keras=make_keras(epochs=10))
-    finding = only(MISSING_CACHE, make_session(pipeline=pipeline, loops=[loop]))
-
-    assert finding.edit is not None
-    assert [type(change) for change in finding.edit.changes] == [Insert]
-    assert finding.effect_on_results == "same results"
-
-
-def test_shuffle_and_repeat_above_are_moved_behind() -> None:
-    session = session_of(
-        source(),
-        make_operation("shuffle", "shuffle", line=2),
-        make_operation("repeat", "repeat", line=3, parameters={"count": None}),
-        costly_map(),
-        batch(),
-    )
-    finding = only(MISSING_CACHE, session)
-    assert finding.status == "fail"
-    assert finding.evidence["passes_over_data"] == "unlimited"
-
-
-@pytest.mark.parametrize(
-    "session",
-    [
-        missing_session_with(costly_map(), make_operation("cache", "cache")),
-        missing_session_with(costly_map(), make_operation("snapshot", "snapshot")),
-        missing_session_with(
-            costly_map(), make_operation("m", "map"), make_operation("cache", "cache")
-        ),
-        missing_session_with(costly_map(function=make_function(graph_ops={"RandomUniform": 1}))),
-        missing_session_with(costly_map(function=make_function(graph_ops={"RandomGammaGrad": 1}))),
-        session_of(source(), make_operation("mix", "sample_from_datasets"), costly_map(), batch()),
-        missing_session_with(costly_map(self_ms_per_step=0.1)),
-        missing_session_with(costly_map(), **keeps_up()),
-    ],
-)
-def test_near_misses_pass(session: Session) -> None:
-    assert only(MISSING_CACHE, session).status == "pass"
-
-
-def test_it_says_why_it_passes_where_no_map_can_be_cached() -> None:
-    finding = only(MISSING_CACHE, session_of(source(), batch()))
-    assert (finding.status, finding.evidence) == ("pass", {"maps": 0})
-
-
-@pytest.mark.parametrize(
-    ("session", "words"),
-    [
-        (missing_session_with(costly_map(), epochs=1), "read once"),
-        (missing_session_with(costly_map(), epochs=None), "more than once is not known"),
-        (
-            missing_session_with(costly_map(element_bytes=None, bytes_per_element=None)),
-            "would hold 10,000 elements, whose size was not measured",
-        ),
-        (missing_session_with(costly_map(element_bytes=10**6)), "9.3 GiB"),
-        (
-            missing_session_with(costly_map(), host=make_host(available_bytes=10**7)),
-            "`.cache(path)`",
-        ),
-    ],
-)
-def test_only_informs_where_a_cache_can_not_be_advised(session: Session, words: str) -> None:
-    finding = only(MISSING_CACHE, session)
-    assert finding.status == "informative"
-
-
-def test_what_was_not_measured_is_tried() -> None:
-    finding = only(MISSING_CACHE, missing_session_with(costly_map(self_ms_per_step=None)))
-    assert (finding.status, finding.edit is not None) == ("informative", True)
-    assert only(MISSING_CACHE, make_session(pipeline=None)).status == "inconclusive"
-
-
-def test_tries_a_cache_of_what_two_seconds_make() -> None:
     # 32 elements in 10 ms are 6400 in two seconds.
-    assert only(MISSING_CACHE, missing_session_with(costly_map())).edit == Edit(
+    assert finding.edit == Edit(
         id="missing-cache:map",
         label="cache behind the map in line 12",
         changes=(Insert("map", "cache", {"elements": 6400}),),
@@ -325,128 +149,269 @@ def test_tries_a_cache_of_what_two_seconds_make() -> None:
 
 
 @pytest.mark.parametrize(
+    ("contested", "status"), [(None, "pass"), (59.0, "informative"), (2.0, "pass")]
+)
+def test_a_trial_settles_what_two_clocks_say_of_the_wait(
+    contested: float | None, status: FindingStatus
+) -> None:
+    wait = make_input_wait(native_percent=1.0, contested_by_percent=contested)
+    kept = {"breakdown": make_breakdown(input_wait=1.0), "input_wait": wait}
+    assert tried(only(MISSING_CACHE, mapped(costly(), **kept))) == (status, status != "pass")
+    assert only(MISSING_CACHE, mapped(costly(self_ms_per_step=0.1), **kept)).status == "pass"
+
+
+def from_files(**parameters: Any) -> Session:
+    reader = op(
+        "reader", "TFRecordDataset", elements=32.0, bytes_per_element=100.0, parameters=parameters
+    )
+    return session_of(reader, costly(cardinality=None), batch(), **epochs(10))
+
+
+def on_disk(free: int | None) -> Session:
+    return mapped(costly(), host=SMALL, environment=make_environment(free_disk_bytes=free))
+
+
+RANDOM = {"RandomUniform": 1}
+
+
+@cases(
+    {
+        "unmeasured": (mapped(costly(self_ms_per_step=None)), ("informative", True)),
+        "unknown pipeline": (make_session(pipeline=None), ("inconclusive", False)),
+        "files of known size": (from_files(file_bytes=2_000_000), ("fail", True)),
+        "files of unknown size": (from_files(file_count=3), ("informative", False)),
+        "no disk": (on_disk(None), ("informative", False)),
+        "small disk": (on_disk(10**7), ("informative", False)),
+        "read once": (mapped(costly(), count=1), ("informative", False)),
+        "read how often": (mapped(costly(), count=None), ("informative", False)),
+        "unknown size": (
+            mapped(costly(element_bytes=None, bytes_per_element=None)),
+            ("informative", False),
+        ),
+        "too large": (mapped(costly(element_bytes=10**6)), ("informative", False)),
+        "cached": (mapped(costly(), op("cache")), ("pass", False)),
+        "snapshot": (mapped(costly(), op("snapshot")), ("pass", False)),
+        "cached further on": (mapped(costly(), op("m", "map"), op("cache")), ("pass", False)),
+        "random": (mapped(costly(function=make_function(graph_ops=RANDOM))), ("pass", False)),
+        "mixed": (mapped(op("mix", "sample_from_datasets"), costly()), ("pass", False)),
+        "cheap": (mapped(costly(self_ms_per_step=0.1)), ("pass", False)),
+        "keeps up": (mapped(costly(), **keeps_up()), ("pass", False)),
+        "no map": (session_of(source(), batch()), ("pass", False)),
+        "flat_map above": (mapped(op("read", "flat_map"), costly()), ("informative", False)),
+    },
+    "session, expected",
+)
+def test_a_map_and_its_cache(session: Session, expected: tuple[str, bool]) -> None:
+    assert tried(only(MISSING_CACHE, session)) == expected
+
+
+def test_what_memory_can_not_hold_goes_to_disk() -> None:
+    finding = only(MISSING_CACHE, on_disk(3 * 10**7))
+    assert (finding.status, finding.speedup_at_most) == ("fail", None)
+    assert changes(finding) == (Insert("map", "cache", {"elements": 6400, "on_disk": True}),)
+    grown = only(MISSING_CACHE, from_files(file_bytes=2_000_000))
+    # Ten times as large as the files, as an element of 100 bytes becomes one of 1000.
+    assert grown.evidence["cache_bytes"] == pytest.approx(2e7)
+
+
+@pytest.mark.parametrize(("side_effect", "effect"), [(None, "not known"), (SEEN, "not safe here")])
+def test_python_may_not_be_deterministic_or_change_something(
+    side_effect: str | None, effect: str
+) -> None:
+    function = make_function(stateful=True, graph_ops=PYTHON, side_effect=side_effect)
+    finding = only(MISSING_CACHE, mapped(costly(function=function)))
+    assert finding.effect_on_results == effect
+    assert finding.condition is not None
+    assert (finding.edit is None) == (side_effect is not None)
+
+
+@pytest.mark.parametrize(
     ("step_ms", "count", "elements"), [(1.0, 10_000, 10_000), (1000.0, 10_000, 256)]
 )
 def test_the_cache_holds_eight_batches_at_least_and_all_at_most(
     step_ms: float, count: int, elements: int
 ) -> None:
-    op = costly_map(cardinality=count, self_ms_per_step=0.8 * step_ms)
-    breakdown = make_breakdown(step_ms)
-    session = missing_session_with(op, steps=make_steps(mean_ms=step_ms), breakdown=breakdown)
-    edit = only(MISSING_CACHE, session).edit
-    assert edit is not None
-    assert edit.changes == (Insert("map", "cache", {"elements": elements}),)
+    one = costly(cardinality=count, self_ms_per_step=0.8 * step_ms)
+    steps, breakdown = make_steps(mean_ms=step_ms), make_breakdown(step_ms)
+    finding = only(MISSING_CACHE, mapped(one, steps=steps, breakdown=breakdown))
+    assert changes(finding) == (Insert("map", "cache", {"elements": elements}),)
 
 
-def test_what_a_cache_would_freeze_is_moved_behind_it() -> None:
-    session = session_of(
-        source(),
-        make_operation("shuffle", "shuffle", line=2),
-        make_operation("repeat", "repeat", line=3, parameters={"count": None}),
-        costly_map(),
-        batch(),
-    )
-    finding = only(MISSING_CACHE, session)
-    assert finding.effect_on_results == "same up to order or rounding"
-    assert finding.edit is not None
-    # The cache comes last, between the map and the shuffle.
-    assert finding.edit.changes == (
-        Move("shuffle", "map"),
-        Move("repeat", "shuffle"),
-        Insert("map", "cache", {"elements": 6400}),
-    )
+CACHED = Insert("map", "cache", {"elements": 6400})
+SHUFFLE = op("shuffle", line=2)
+ENDLESS = op("repeat", line=3, parameters={"count": None})
+KEPT = op("shuffle", line=2, parameters={"reshuffle_each_iteration": False})
+ALL = costly(cardinality=10_000)
 
 
-@pytest.mark.parametrize("kind", ["interleave", "take", "batch"])
-def test_a_shuffle_of_other_elements_is_not_moved(kind: str) -> None:
-    shuffle = make_operation("shuffle", "shuffle", line=2)
-    loop = make_loop(keras=make_keras(epochs=10))
-    session = session_of(
-        source(),
-        shuffle,
-        make_operation("other", kind),
-        costly_map(cardinality=10_000),
-        batch(),
-        loops=[loop],
-    )
-    finding = only(MISSING_CACHE, session)
-    assert (finding.status, finding.edit) == ("fail", None)
-    assert "other elements than a cache would hold" in str(finding.trial.reason)
+@cases(
+    {
+        # The cache comes last, between the map and the shuffle.
+        "shuffle and repeat": (
+            session_of(source(), SHUFFLE, ENDLESS, costly(), batch()),
+            ("fail", (Move("shuffle", "map"), Move("repeat", "shuffle"), CACHED)),
+        ),
+        "one order": (
+            session_of(source(), KEPT, ENDLESS, costly(), batch()),
+            ("fail", (Move("repeat", "map"), CACHED)),
+        ),
+        "interleave": (mapped(SHUFFLE, op("other", "interleave"), ALL), ("fail", None)),
+        "take": (mapped(SHUFFLE, op("other", "take"), ALL), ("fail", None)),
+        "batch": (mapped(SHUFFLE, op("other", "batch"), ALL), ("fail", None)),
+        # What stands above a cache stays there; only what is behind it would be frozen anew.
+        "cache above": (
+            mapped(op("files", "shuffle"), op("cache"), op("shuffle", line=4), ALL),
+            ("fail", (Move("shuffle", "map"), CACHED)),
+        ),
+    },
+    "session, expected",
+)
+def test_what_a_cache_would_freeze_is_moved_behind_it(session: Session, expected: object) -> None:
+    assert decided(MISSING_CACHE, session) == expected
 
 
-def test_a_shuffle_that_keeps_its_order_stays_above_the_cache() -> None:
-    kept = {"reshuffle_each_iteration": False}
-    session = session_of(
-        source(),
-        make_operation("shuffle", "shuffle", line=2, parameters=kept),
-        make_operation("repeat", "repeat", line=3, parameters={"count": None}),
-        costly_map(),
-        batch(),
-    )
-    finding = only(MISSING_CACHE, session)
-    assert finding.edit is not None
-    assert Move("shuffle", "map") not in finding.edit.changes
+def test_what_is_repeated_beside_a_zip_that_ends_stays_where_it_is() -> None:
+    """As `timeseries_dataset_from_array` makes it: one array again and again, beside positions."""
+    array = source().model_copy(update={"id": "array"})
+    endless = op("repeat", parent_ids=["array"], cardinality=-1)
+    positions = source(cardinality=7000).model_copy(update={"id": "positions"})
+    joined = op("zip", parent_ids=["repeat", "positions"], cardinality=7000)
+    gather = costly(cardinality=7000, parent_ids=["zip"])
+    ops = [array, endless, positions, joined, gather, batch(parent_ids=["map"])]
+    pipeline = make_pipeline(ops=ops, bottleneck_op_id=None)
+    finding = only(MISSING_CACHE, make_session(pipeline=pipeline, **epochs(10)))
+    assert [type(change) for change in changes(finding) or ()] == [Insert]
+    assert finding.effect_on_results == "same results"
 
 
-@pytest.mark.parametrize("kind", ["flat_map", "interleave"])
-def test_files_are_not_counted_as_the_elements_in_them(kind: str) -> None:
-    files = source(cardinality=20)
-    loops = [make_loop(keras=make_keras(epochs=10))]
-    reading = make_operation("read", kind, line=3)
-    session = session_of(files, reading, costly_map(), batch(), loops=loops)
-    finding = only(MISSING_CACHE, session)
-    assert finding.evidence["cache_bytes"] is None
-
-
-def cache(**overrides: Any) -> Operation:
-    return make_operation("cache", "cache", line=3, **overrides)
-
-
-def test_a_cache_above_the_costly_map_keeps_none_of_its_results() -> None:
-    """What stands above that cache stays there; only what is behind it would be frozen anew."""
-    session = session_of(
-        source(),
-        make_operation("files", "shuffle", line=2),
-        cache(),
-        make_operation("shuffle", "shuffle", line=4),
-        costly_map(cardinality=10_000),
-        batch(),
-        loops=[make_loop(keras=make_keras(epochs=10))],
-    )
-    finding = only(MISSING_CACHE, session)
-    assert finding.status == "fail"
-    assert finding.edit is not None
-    assert finding.edit.changes == (
-        Move("shuffle", "map"),
-        Insert("map", "cache", {"elements": 6400}),
-    )
-
-
-def branches(*, cached: tuple[str, ...]) -> Session:
-    """A costly map read by two branches that are zipped; some of them with a cache."""
-    ends = []
-    ops = [source(), costly_map(parent_ids=["source"])]
-    for name in ("left", "right"):
-        kind = "cache" if name in cached else "prefetch"
-        ops.append(make_operation(name, kind, parent_ids=["map"]))
-        ends.append(name)
-    ops.append(make_operation("zip", "zip", parent_ids=ends))
+@pytest.mark.parametrize(
+    ("cached", "status"), [((), "fail"), (("left",), "fail"), (("left", "right"), "pass")]
+)
+def test_a_cache_on_another_branch_is_none_on_the_way_to_the_loop(
+    cached: tuple[str, ...], status: FindingStatus
+) -> None:
+    """Two branches read the map, and are zipped."""
+    ends = ("left", "right")
+    both = [op(one, "cache" if one in cached else "prefetch", parent_ids=["map"]) for one in ends]
+    ops = [source(), costly(parent_ids=["source"]), *both, op("zip", parent_ids=list(ends))]
     ops.append(batch().model_copy(update={"parent_ids": ["zip"]}))
-    loops = [make_loop(keras=make_keras(epochs=10))]
-    return make_session(pipeline=make_pipeline(ops=ops, bottleneck_op_id=None), loops=loops)
-
-
-def test_a_cache_on_another_branch_is_none_on_the_way_to_the_loop() -> None:
-    assert only(MISSING_CACHE, branches(cached=())).status == "fail"
-    assert only(MISSING_CACHE, branches(cached=("left",))).status == "fail"
-    assert only(MISSING_CACHE, branches(cached=("left", "right"))).status == "pass"
+    pipeline = make_pipeline(ops=ops, bottleneck_op_id=None)
+    assert only(MISSING_CACHE, make_session(pipeline=pipeline, **epochs(10))).status == status
 
 
 def test_a_cache_of_another_loop_s_pipeline_is_none_of_this_one() -> None:
     """Validation reads the same map: its cache stands on no way to the training loop."""
-    session = missing_session_with(costly_map())
+    session = mapped(costly())
     assert session.pipeline is not None
-    validation = cache(parent_ids=["map"])
-    ops = [*session.pipeline.ops[:2], validation, *session.pipeline.ops[2:]]
+    ops = [*session.pipeline.ops[:2], op("cache", parent_ids=["map"]), *session.pipeline.ops[2:]]
     pipeline = session.pipeline.model_copy(update={"ops": ops})
     assert only(MISSING_CACHE, session.model_copy(update={"pipeline": pipeline})).status == "fail"
+
+
+# Where caches stand
+
+
+def cache(**overrides: Any) -> Operation:
+    return op("cache", line=5, **overrides)
+
+
+def random_map(graph_ops: dict[str, int] = RANDOM) -> Operation:
+    return op("random", "map", line=4, function=make_function(stateful=True, graph_ops=graph_ops))
+
+
+def placed(*ops: Operation, **overrides: Any) -> Session:
+    return session_of(source(), *ops, **overrides)
+
+
+def take(count: int) -> Operation:
+    return op("take", line=6, parameters={"count": count})
+
+
+def scaling(id: str) -> Operation:
+    return op(id, "map", line=7, function=make_function())
+
+
+FULL = cache(cardinality=10_000)
+STATELESS = {"StatelessRandomUniformV2": 1}
+DRAWN_ONCE = {**STATELESS, "ReadVariableOp": 1, "AssignVariableOp": 1}
+ABOVE = ("fail", (Move("cache", "source"),))
+FIXED = op("shuffle", parameters={"buffer_size": 10, "reshuffle_each_iteration": False})
+OF_THE_FRAMEWORK = [
+    one.model_copy(update={"made_by_framework": True, "line": 2})
+    for one in (op("shuffle"), scaling("load"), batch())
+]
+
+
+@cases(
+    {
+        "random above": (placed(random_map(), cache()), ABOVE),
+        "random by a variable": (placed(random_map(DRAWN_ONCE), cache()), ABOVE),
+        "first of two random": (
+            placed(random_map(), op("shuffle"), random_map().model_copy(update={"id": "2"}), FULL),
+            ABOVE,
+        ),
+        "batch between": (placed(random_map(), batch(), cache()), ABOVE),
+        "random above a take": (placed(random_map(), take(100), cache()), ("fail", None)),
+        "one epoch of random": (
+            placed(random_map(), cache(), **epochs(1)),
+            ("informative", None),
+        ),
+        "random behind": (placed(cache(), random_map()), ("pass", None)),
+        "random of the element": (placed(random_map(STATELESS), cache()), ("pass", None)),
+        "shuffle above": (placed(op("shuffle"), cache()), ("fail", (Move("shuffle", "cache"),))),
+        "one epoch of order": (
+            placed(op("shuffle"), cache(), **epochs(1)),
+            ("informative", None),
+        ),
+        "order that was asked for": (placed(FIXED, cache()), ("pass", None)),
+        "shuffled again": (
+            placed(op("shuffle"), cache(), op("again", "shuffle")),
+            ("pass", None),
+        ),
+        # Behind a cache of batches the shuffle would mix whole batches.
+        "shuffle above the batch": (placed(op("shuffle"), batch(), cache()), ABOVE),
+        "both above the batch": (
+            placed(op("shuffle"), scaling("parse"), batch(), scaling("scale"), cache()),
+            ("fail", (Move("cache", "parse"), Move("shuffle", "cache"))),
+        ),
+        "shuffled interleave": (
+            placed(op("shuffle"), op("other", "interleave"), cache()),
+            ("fail", None),
+        ),
+        "shuffled take": (placed(op("shuffle"), op("other", "take"), cache()), ("fail", None)),
+        "of the framework": (placed(*OF_THE_FRAMEWORK, cache()), ("fail", None)),
+        "endless repeat": (placed(ENDLESS, cache()), ("fail", (Move("repeat", "cache"),))),
+        "finite repeat": (
+            placed(op("repeat", parameters={"count": 2}), cache()),
+            ("pass", None),
+        ),
+        "take behind": (placed(FULL, take(100)), ("fail", (Move("take", "source"),))),
+        "take of batches": (placed(FULL, batch(), take(100)), ("fail", None)),
+        "take of all": (placed(FULL, take(10_000)), ("pass", None)),
+        "take without a count": (placed(FULL, take(-1)), ("pass", None)),
+        "padding": (placed(op("padded", "padded_batch"), cache()), ("informative", None)),
+        "no cache": (placed(), ("not-applicable", None)),
+        "no pipeline": (make_session(pipeline=None), ("inconclusive", None)),
+    },
+    "session, expected",
+)
+def test_where_a_cache_stands(session: Session, expected: object) -> None:
+    assert decided(MISPLACED_CACHE, session) == expected
+
+
+@pytest.mark.parametrize(
+    ("session", "subject", "severity", "line"),
+    [
+        (placed(random_map(), cache()), "correctness", "error", 5),
+        (placed(op("shuffle"), cache()), "correctness", "warn", 5),
+        (placed(ENDLESS, cache()), "speed", "error", 5),
+        (placed(FULL, take(9)), "speed", "warn", 5),
+    ],
+)
+def test_what_never_completes_is_about_speed_and_what_freezes_about_results(
+    session: Session, subject: str, severity: str, line: int
+) -> None:
+    finding = only(MISPLACED_CACHE, session)
+    assert (finding.subject, finding.severity, finding.line) == (subject, severity, line)
+    mends = subject == "correctness"
+    assert finding.effect_on_results == ("mends results" if mends else "same results")

@@ -1,3 +1,5 @@
+"""Optimisations of tf.data's own that are switched off."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -10,181 +12,109 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_session
 from tests.records import make_breakdown, make_environment, make_operation
-from tests.rules.sessions import batch, keeps_up, only, session_of, source
+from tests.rules.sessions import batch, cases, decided, keeps_up, only, session_of, source
 
-PREFETCH_OFF = {"options": {"optimization.apply_default_optimizations": False}}
-
-
-def injected() -> Operation:
-    return make_operation("injected", "prefetch", inserted_by_tensorflow=True, file=None, line=None)
-
-
-def kept() -> Operation:
-    return make_operation("filter", "filter", iterator_name="ParallelFilter", parallelism=2)
+DEFAULTS = "optimization.apply_default_optimizations"
+OFF = {"options": {DEFAULTS: False, "deterministic": False}}
+DEBUG = {"environment": make_environment(tf_data_debug_mode=True)}
+FRAMEWORK = source(made_by_framework=True)
+OPTIONS = make_operation("options", "with_options", line=10)
 
 
-@pytest.mark.parametrize(
-    ("pipeline", "environment"),
-    [
-        (PREFETCH_OFF, {}),
-        ({"options": {"inject_prefetch": False}}, {}),
-        ({"options": {"autotune.enabled": False}}, {}),
-        ({"autotune_enabled": False}, {}),
-        ({}, {"tf_data_debug_mode": True}),
-    ],
+def of(*ops: Operation, pipeline: dict[str, Any] | None = None, **overrides: Any) -> Session:
+    return session_of(source(), *(ops or (batch(),)), pipeline=pipeline, **overrides)
+
+
+def ahead(after: str) -> object:
+    return ("fail", (Insert(after, "prefetch", {"buffer_size": -1}),))
+
+
+@cases(
+    {
+        "defaults off": (of(pipeline=OFF), ahead("batch")),
+        "prefetch off": (of(pipeline={"options": {"inject_prefetch": False}}), ahead("batch")),
+        "tuning off": (of(pipeline={"options": {"autotune.enabled": False}}), ahead("batch")),
+        "not tuned": (of(pipeline={"autotune_enabled": False}), ahead("batch")),
+        "debug mode": (of(**DEBUG), ("fail", None)),
+        "behind the options": (of(batch(), OPTIONS, pipeline=OFF), ahead("options")),
+        "keeps up": (of(pipeline=OFF, **keeps_up()), ("informative", None)),
+        "injected": (
+            of(batch(), make_operation("p", "prefetch", inserted_by_tensorflow=True)),
+            ("pass", None),
+        ),
+        "its own": (of(batch(), make_operation("p", "prefetch"), pipeline=OFF), ("pass", None)),
+        "fused": (of(batch(iterator_name="MapAndBatch"), pipeline=OFF), ("pass", None)),
+        "parallel": (
+            of(make_operation("f", "filter", iterator_name="ParallelFilter"), pipeline=OFF),
+            ("pass", None),
+        ),
+        "defaults on": (of(), ("pass", None)),
+        "of the framework": (session_of(FRAMEWORK), ("not-applicable", None)),
+        "no breakdown": (make_session(breakdown=None), ("inconclusive", None)),
+    },
+    "session, expected",
 )
-def test_fails_only_where_tensorflow_was_told_not_to(
-    pipeline: dict[str, Any], environment: dict[str, Any]
-) -> None:
-    session = session_of(
-        source(), batch(), pipeline=pipeline, environment=make_environment(**environment)
-    )
-    finding = only(MISSING_PREFETCH, session)
-    assert (finding.status, finding.op_id) == ("fail", "batch")
-    # 7 ms of input beside 3 ms of the rest: 7 ms remain.
+def test_a_prefetch_that_tensorflow_was_kept_from(session: Session, expected: object) -> None:
+    assert decided(MISSING_PREFETCH, session) == expected
+
+
+@pytest.mark.parametrize("wait", [70.0, 30.0])
+def test_beside_the_step_the_longer_half_remains(wait: float) -> None:
+    breakdown = make_breakdown(off=0.0, input_wait=wait, device_compute=100.0 - wait)
+    finding = only(MISSING_PREFETCH, of(pipeline=OFF, breakdown=breakdown))
     assert finding.speedup_at_most == pytest.approx(10 / 7, abs=0.001)
 
 
-def test_the_options_themselves_are_not_the_end() -> None:
-    options = make_operation("options", "with_options")
-    finding = only(MISSING_PREFETCH, session_of(source(), batch(), options, pipeline=PREFETCH_OFF))
-    assert finding.op_id == "batch"
+def on(*names: str) -> object:
+    return ("fail", (SetOptions(dict.fromkeys(names, True)),))
 
 
-def test_prediction_is_bound_by_the_longer_half() -> None:
-    breakdown = make_breakdown(off=0.0, input_wait=30.0, device_compute=70.0)
-    session = session_of(source(), batch(), pipeline=PREFETCH_OFF, breakdown=breakdown)
-    assert only(MISSING_PREFETCH, session).speedup_at_most == pytest.approx(10 / 7, abs=0.001)
+INJECT = "optimization.inject_prefetch"
 
 
-@pytest.mark.parametrize(
-    ("session", "words"),
-    [
-        (session_of(source(), batch(), injected()), "has injected"),
-        (
-            session_of(source(), batch(), make_operation("p", "prefetch"), pipeline=PREFETCH_OFF),
-            "its own",
+@cases(
+    {
+        "defaults": (of(pipeline=OFF), on(DEFAULTS)),
+        "tuning": (
+            of(pipeline={"options": {"autotune.enabled": False}, "autotune_enabled": False}),
+            on("autotune.enabled"),
         ),
-        (
-            session_of(source(), batch(iterator_name="MapAndBatch"), pipeline=PREFETCH_OFF),
-            "MapAndBatch",
+        "several": (
+            of(pipeline={"options": {INJECT: False}, "autotune_enabled": False}),
+            on(INJECT, "autotune.enabled"),
         ),
-        (session_of(source(), kept(), pipeline=PREFETCH_OFF), "ParallelFilter"),
-        (session_of(source(), batch()), "defaults are on"),
-    ],
+        "other options": (
+            of(pipeline={"options": {"deterministic": False, DEFAULTS: None}}),
+            ("pass", None),
+        ),
+        "keeps up": (of(pipeline=OFF, **keeps_up()), ("informative", None)),
+        "of the framework": (session_of(FRAMEWORK, pipeline=OFF), ("not-applicable", None)),
+        "no breakdown": (make_session(breakdown=None), ("inconclusive", None)),
+    },
+    "session, expected",
 )
-def test_is_silent_where_adding_one_gains_nothing(session: Session, words: str) -> None:
-    finding = only(MISSING_PREFETCH, session)
-    assert finding.status == "pass"
+def test_options_that_are_switched_off(session: Session, expected: object) -> None:
+    assert decided(DISABLED_DEFAULTS, session) == expected
 
 
-def test_prefetch_does_not_fail_where_the_step_does_not_wait() -> None:
-    session = session_of(source(), batch(), pipeline=PREFETCH_OFF, **keeps_up())
-    assert only(MISSING_PREFETCH, session).status == "informative"
-
-
-def test_missing_data() -> None:
-    framework = session_of(source(made_by_framework=True))
-    assert only(MISSING_PREFETCH, framework).status == "not-applicable"
-    assert only(MISSING_PREFETCH, make_session(breakdown=None)).status == "inconclusive"
-
-
-def test_tries_a_prefetch_behind_everything() -> None:
-    options = make_operation("options", "with_options")
-    session = session_of(source(), batch(), options, pipeline=PREFETCH_OFF)
-    assert only(MISSING_PREFETCH, session).edit == Edit(
-        id="tf-data-defaults:batch",
-        label="prefetch(AUTOTUNE) behind the batch in line 9",
-        changes=(Insert("options", "prefetch", {"buffer_size": -1}),),
+def test_options_are_named_at_their_line() -> None:
+    finding = only(DISABLED_DEFAULTS, of(batch(), OPTIONS, pipeline=OFF))
+    assert finding.line == 10
+    assert str(finding.evidence["switched_off"]).endswith(f"{DEFAULTS.split('.')[1]} = False")
+    assert finding.edit == Edit(
+        "tf-data-defaults", f"{DEFAULTS} = True", (SetOptions({DEFAULTS: True}),)
     )
 
 
-def test_a_prefetch_in_debug_mode_is_not_tried() -> None:
-    environment = make_environment(tf_data_debug_mode=True)
-    finding = only(MISSING_PREFETCH, session_of(source(), batch(), environment=environment))
-    assert finding.edit is None
-    assert "Debug mode drops every prefetch" in str(finding.trial.reason)
-
-
-OPTIONS_OFF = {
-    "options": {"optimization.apply_default_optimizations": False, "deterministic": False}
-}
-
-
-def test_fails_and_names_the_options() -> None:
-    options = make_operation("options", "with_options", line=10)
-    finding = only(DISABLED_DEFAULTS, session_of(source(), batch(), options, pipeline=OPTIONS_OFF))
-    assert (finding.status, finding.line) == ("fail", 10)
-
-
-def test_autotune_is_named_once() -> None:
-    pipeline = {"options": {"autotune.enabled": False}, "autotune_enabled": False}
-    finding = only(DISABLED_DEFAULTS, session_of(source(), batch(), pipeline=pipeline))
-    assert finding.evidence["switched_off"] == "options.autotune.enabled = False"
-
-
-def test_defaults_and_other_options_pass() -> None:
-    pipeline = {"options": {"deterministic": False, "apply_default_optimizations": None}}
-    session = session_of(source(), batch(), pipeline=pipeline)
-    assert only(DISABLED_DEFAULTS, session).status == "pass"
-
-
-def test_a_pipeline_of_the_framework_is_left_alone() -> None:
-    session = session_of(source(made_by_framework=True), pipeline=OPTIONS_OFF)
-    assert only(DISABLED_DEFAULTS, session).status == "not-applicable"
-
-
-def test_options_does_not_fail_where_the_step_does_not_wait() -> None:
-    session = session_of(source(), batch(), pipeline=OPTIONS_OFF, **keeps_up())
-    assert only(DISABLED_DEFAULTS, session).status == "informative"
-
-
-def test_options_missing_breakdown_is_inconclusive() -> None:
-    assert only(DISABLED_DEFAULTS, make_session(breakdown=None)).status == "inconclusive"
-
-
-def test_tries_the_defaults() -> None:
-    assert only(
-        DISABLED_DEFAULTS, session_of(source(), batch(), pipeline=OPTIONS_OFF)
-    ).edit == Edit(
-        id="tf-data-defaults",
-        label="optimization.apply_default_optimizations = True",
-        changes=(SetOptions({"optimization.apply_default_optimizations": True}),),
-    )
-
-
-def test_several_are_tried_together() -> None:
-    off = {"options": {"optimization.inject_prefetch": False}, "autotune_enabled": False}
-    edit = only(DISABLED_DEFAULTS, session_of(source(), batch(), pipeline=off)).edit
-    assert edit is not None
-    assert edit.label == "tf.data's defaults switched on again"
-    assert edit.changes == (
-        SetOptions({"optimization.inject_prefetch": True, "autotune.enabled": True}),
-    )
-
-
-ON = make_environment(tf_data_debug_mode=True)
-
-
-def test_fails_where_it_is_on() -> None:
-    finding = only(DEBUG_MODE, make_session(environment=ON))
-    assert finding.status == "fail"
-
-
-def test_passes_where_it_is_off() -> None:
-    assert only(DEBUG_MODE, make_session()).status == "pass"
-
-
-def test_debug_does_not_fail_where_the_step_does_not_wait() -> None:
-    assert only(DEBUG_MODE, make_session(environment=ON, **keeps_up())).status == "informative"
-
-
-def test_debug_missing_breakdown_is_inconclusive() -> None:
-    assert only(DEBUG_MODE, make_session(environment=ON, breakdown=None)).status == "inconclusive"
-
-
-def test_says_why_it_is_not_tried() -> None:
-    environment = make_environment(tf_data_debug_mode=True)
-    finding = only(DEBUG_MODE, make_session(environment=environment))
-    assert finding.edit is None
-    assert "whole process" in str(finding.trial.reason)
+@cases(
+    {
+        "on": (make_session(**DEBUG), "fail"),
+        "keeps up": (make_session(**DEBUG, **keeps_up()), "informative"),
+        "off": (make_session(), "pass"),
+        "no breakdown": (make_session(breakdown=None, **DEBUG), "inconclusive"),
+    },
+    "session, status",
+)
+def test_debug_mode_is_never_tried(session: Session, status: str) -> None:
+    finding = only(DEBUG_MODE, session)
+    assert (finding.status, finding.edit) == (status, None)

@@ -1,12 +1,16 @@
+"""Ids that are not what was meant: outside the table, rounded by a float type, or masked."""
+
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from pipediag.rules.embedding_ids import COLLIDING_IDS, IDS_OUTSIDE_TABLE, MASKED_TOKEN
-from pipediag.session.model import Script
+from pipediag.rules.rule import Meta
+from pipediag.session.model import Script, Session
 from tests.factories import make_embedding, make_loop, make_session
-from tests.rules.ids import looked_at, unseen
-from tests.rules.sessions import only
+from tests.rules.sessions import cases, make_ids, only
 
 ERROR = (
     "InvalidArgumentError: Graph execution error: Detected at node GatherV2 ... "
@@ -14,99 +18,62 @@ ERROR = (
 )
 
 
-def test_ids_past_the_last_row_are_named_with_their_batch() -> None:
-    finding = only(
-        IDS_OUTSIDE_TABLE,
-        looked_at(largest=1_200, outside=3, outside_examples=[(42, 1_000), (47, 1_200)]),
-    )
-
-    assert (finding.status, finding.severity, finding.about_results) == ("fail", "error", True)
+def looked_at(table: dict[str, Any] | None = None, **ids: Any) -> Session:
+    """A session with a table of 1,000 rows."""
+    return make_session(embeddings=[make_embedding(**(table or {}), ids=make_ids(**ids))])
 
 
-def test_ids_within_pass() -> None:
-    assert only(IDS_OUTSIDE_TABLE, looked_at(smallest=0, largest=999)).status == "pass"
-
-
-def test_the_error_that_ended_the_script_tells_too() -> None:
-    script = Script(path="train.py", args=[], status=1, outcome="raised", detail=ERROR)
-    loops = [make_loop(steps=7)]
-    session = make_session(script=script, loops=loops, embeddings=[make_embedding()])
-    finding = only(IDS_OUTSIDE_TABLE, session)
-
-    assert finding.status == "fail"
-    assert finding.evidence["known_from"] == "the script's error"
-    only(IDS_OUTSIDE_TABLE, make_session(script=script, loops=[]))
-
-
-def test_outside_where_nothing_was_seen() -> None:
-    assert only(IDS_OUTSIDE_TABLE, unseen(ids_missing=None)).status == "inconclusive"
-    assert only(IDS_OUTSIDE_TABLE, make_session()).status == "not-applicable"
-
-
-def test_ids_that_were_changed_are_shown() -> None:
-    session = looked_at(
-        cast_through="bfloat16",
-        cast_from="int64",
-        changed=400,
-        changed_examples=[(257, 256), (642, 640)],
-        collided=200,
-    )
-    finding = only(COLLIDING_IDS, session)
-
-    assert (finding.status, finding.severity, finding.about_results) == ("fail", "error", True)
-
-
-@pytest.mark.parametrize(
-    ("through", "rows", "status"),
-    [
-        ("bfloat16", 257, "pass"),
-        ("bfloat16", 258, "fail"),
-        ("float16", 2_049, "pass"),
-        ("float16", 2_050, "fail"),
-        ("float32", 16_777_217, "pass"),
-        ("float32", 16_777_218, "fail"),
-        ("float8_e4m3fn", 1_000_000, "pass"),
-        (None, 100_000_000, "pass"),
-    ],
-)
-def test_a_table_with_rows_that_no_id_can_reach(
-    through: str | None, rows: int, status: str
-) -> None:
-    session = looked_at({"rows": rows}, cast_through=through, cast_from="int64")
-    finding = only(COLLIDING_IDS, session)
-
-    assert finding.status == status
-    if status == "fail":
-        assert finding.severity == "warn"
-
-
-def test_colliding_where_nothing_was_seen() -> None:
-    assert only(COLLIDING_IDS, unseen(ids_missing=None)).status == "inconclusive"
-    assert only(COLLIDING_IDS, make_session()).status == "not-applicable"
+def cast(through: str | None, rows: int, **ids: Any) -> Session:
+    return looked_at({"rows": rows}, cast_through=through, cast_from="int64", **ids)
 
 
 MASKED = {"mask_zero": True}
+UNSEEN = make_session(embeddings=[make_embedding(ids_missing=None, mask_zero=True)])
+OUTSIDE = {"largest": 1_200, "outside": 3, "outside_examples": [(42, 1_000), (47, 1_200)]}
+NEGATIVE = {"smallest": -1, "outside": 1, "outside_examples": [(42, -1)]}
+CHANGED = {"changed": 400, "changed_examples": [(257, 256), (642, 640)], "collided": 200}
 
 
-@pytest.mark.parametrize(("within", "status"), [(7, "pass"), (8, "fail"), (500, "fail")])
-def test_zeros_between_other_ids(within: int, status: str) -> None:
-    finding = only(MASKED_TOKEN, looked_at(MASKED, zeros_within=within))
-
+@cases(
+    {
+        "outside": (IDS_OUTSIDE_TABLE, looked_at(**OUTSIDE), "fail"),
+        "negative": (IDS_OUTSIDE_TABLE, looked_at(**NEGATIVE), "fail"),
+        "within": (IDS_OUTSIDE_TABLE, looked_at(smallest=0, largest=999), "pass"),
+        "changed": (COLLIDING_IDS, cast("bfloat16", 1000, **CHANGED), "fail"),
+        "bfloat16": (COLLIDING_IDS, cast("bfloat16", 257), "pass"),
+        "bfloat16, one more": (COLLIDING_IDS, cast("bfloat16", 258), "fail"),
+        "float16": (COLLIDING_IDS, cast("float16", 2_049), "pass"),
+        "float16, one more": (COLLIDING_IDS, cast("float16", 2_050), "fail"),
+        "float32": (COLLIDING_IDS, cast("float32", 16_777_217), "pass"),
+        "float32, one more": (COLLIDING_IDS, cast("float32", 16_777_218), "fail"),
+        "unknown float": (COLLIDING_IDS, cast("float8_e4m3fn", 1_000_000), "pass"),
+        "no float": (COLLIDING_IDS, cast(None, 100_000_000), "pass"),
+        "few zeros within": (MASKED_TOKEN, looked_at(MASKED, zeros_within=7), "pass"),
+        "zeros within": (MASKED_TOKEN, looked_at(MASKED, zeros_within=8), "fail"),
+        "a token": (MASKED_TOKEN, looked_at(MASKED, zero_is_a_token=True), "fail"),
+        "no token": (MASKED_TOKEN, looked_at(MASKED, zero_is_a_token=False), "pass"),
+        "no mask": (MASKED_TOKEN, looked_at(zeros_within=500), "not-applicable"),
+    },
+    "meta, session, status",
+)
+def test_ids_that_a_batch_holds(meta: Meta, session: Session, status: str) -> None:
+    finding = only(meta, session)
     assert finding.status == status
+    assert finding.about_results
     if status == "fail":
-        assert finding.about_results
+        reachable = meta is COLLIDING_IDS and not finding.evidence["changed"]
+        assert finding.severity == ("warn" if reachable else "error")
 
 
-def test_a_lookup_layer_that_gives_zero_for_a_token() -> None:
-    finding = only(MASKED_TOKEN, looked_at(MASKED, zero_is_a_token=True))
-
-    assert finding.status == "fail"
-    assert only(MASKED_TOKEN, looked_at(MASKED, zero_is_a_token=False)).status == "pass"
-
-
-def test_without_a_mask_zero_is_an_id_like_any_other() -> None:
-    assert only(MASKED_TOKEN, looked_at(zeros_within=500)).status == "not-applicable"
+@pytest.mark.parametrize("meta", [IDS_OUTSIDE_TABLE, COLLIDING_IDS, MASKED_TOKEN])
+def test_where_nothing_was_seen(meta: Meta) -> None:
+    assert only(meta, UNSEEN).status == "inconclusive"
+    assert only(meta, make_session()).status == "not-applicable"
 
 
-def test_masked_where_nothing_was_seen() -> None:
-    assert only(MASKED_TOKEN, unseen(mask_zero=True, ids_missing=None)).status == "inconclusive"
+@pytest.mark.parametrize("loops", [[make_loop(steps=7)], []])
+def test_the_error_that_ended_the_script_tells_too(loops: list[Any]) -> None:
+    script = Script(path="train.py", args=[], status=1, outcome="raised", detail=ERROR)
+    session = make_session(script=script, loops=loops, embeddings=[make_embedding()])
+    finding = only(IDS_OUTSIDE_TABLE, session)
+    assert (finding.status, finding.evidence["known_from"]) == ("fail", "the script's error")

@@ -1,33 +1,34 @@
+"""Evaluation and prediction that take a relevant part of the run, and what their data lacks."""
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
 
-from pipediag.rules.evaluation import COSTLY_EVALUATION
-from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetParameters
+from pipediag.patching.making import make_patch
+from pipediag.rules.evaluation import COSTLY_EVALUATION, SMALL_PREDICT
+from pipediag.session.edits import AUTOTUNE, Edit, Insert, PredictOnBatch, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Evaluation, Loop
 from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+from pipediag.session.recording import Prediction
+from pipediag.trials.candidates import candidates, with_prediction_trial
 from tests.evaluations import decoding, ending, validation, written
 from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.ledgers import make_part, make_run
 from tests.records import make_function
-from tests.rules.sessions import only, run, saved_s
+from tests.rules.sessions import cases, changes, only, run, saved_s
 
 VALIDATION = make_loop(id="loop_1", role="validation", diagnosed=False, batch_size=16)
 
 
 def evaluated(seconds: float, **overrides: Any) -> RunPart:
-    values = {
-        "what": "validation in `fit`",
-        "file": "train.py",
-        "line": 20,
-        "count": 20,
-        "loop_id": "loop_0",
-    }
-    return make_part("evaluation", seconds, **{**values, **overrides})
+    at = {"file": "train.py", "line": 20, "count": 20, "loop_id": "loop_0"}
+    values = {"what": "validation in `fit`", **at, **overrides}
+    return make_part("evaluation", seconds, **values)
 
 
 def session_with(*parts: RunPart, loops: list[Loop] | None = None, **overrides: Any) -> Session:
@@ -35,265 +36,264 @@ def session_with(*parts: RunPart, loops: list[Loop] | None = None, **overrides: 
     return make_session(run=make_run(*parts, **overrides), loops=every)
 
 
-def test_validation_in_fit_is_done_less_often() -> None:
+OWN = {"what": "`evaluate`", "line": 33}
+
+
+def of_loop(iterators: int, **row: Any) -> Session:
+    """A loop of the script's that evaluates, with a row that came four times."""
+    at = {"what": "a loop that evaluates", "line": 48, "count": 4, **row}
+    values = {"id": "loop_2", "kind": "eager", "role": "other", "line": 48, "keras": None}
+    loop = make_loop(**values, iterators=iterators)
+    return session_with(evaluated(40.0, **at), loops=[make_loop(), loop])
+
+
+@cases(
+    {
+        "in fit": (session_with(evaluated(40.0)), "fail", 20),
+        "an own call": (session_with(evaluated(40.0, **OWN)), "fail", 33),
+        "an own loop": (of_loop(20), "fail", 48),
+        "two iterators": (of_loop(2), "informative", 48),
+        "two iterators, projected": (of_loop(2, basis="projected"), "fail", 48),
+        "once": (session_with(evaluated(40.0, **OWN, count=1)), "informative", 33),
+        "twice": (session_with(evaluated(40.0, **OWN, count=2)), "informative", 33),
+        "four times": (session_with(evaluated(40.0, count=4)), "fail", 20),
+        "once, short": (session_with(evaluated(4.0, count=1)), "pass", None),
+        "10 %": (session_with(evaluated(12.6)), "fail", 20),
+        "under 10 %": (session_with(evaluated(12.4)), "informative", 20),
+        "5 %": (session_with(evaluated(6.4)), "informative", 20),
+        "little": (session_with(evaluated(5.1)), "pass", None),
+        "none": (session_with(), "pass", None),
+        "a few seconds": (session_with(evaluated(1.9), whole_s=4.0), "informative", 20),
+        "in each epoch": (
+            session_with(evaluated(0.4, count=1), whole_s=2.0, scope="epoch"),
+            "fail",
+            20,
+        ),
+    },
+    "session, status, line",
+)
+def test_how_often_a_place_evaluates(session: Session, status: str, line: int | None) -> None:
+    finding = only(COSTLY_EVALUATION, session)
+    assert (finding.status, finding.line, finding.edit) == (status, line, None)
+
+
+def test_four_of_twenty_stay_and_places_are_told_one_by_one() -> None:
     finding = only(COSTLY_EVALUATION, session_with(evaluated(40.0)))
-    assert (finding.status, finding.part, finding.line) == ("fail", "evaluation", 20)
-    # Four of twenty stay.
+    assert finding.part == "evaluation"
     assert saved_s(finding) == pytest.approx(32.0)
     assert finding.speedup_at_most == pytest.approx(5.0)
-    assert finding.effect_on_results == "same results"
-
-
-ARRAYS = [
-    written("v1", "range", 20, made_by_framework=True),
-    written("v2", "map", 20, "v1", made_by_framework=True),
-]
-
-
-@pytest.mark.parametrize("name", ["EarlyStopping", "ReduceLROnPlateau"])
-def test_a_callback_that_decides_by_the_validation_is_named(name: str) -> None:
-    loop = make_loop(keras=make_keras(deciding_callbacks=[name]))
-    finding = only(COSTLY_EVALUATION, session_with(evaluated(40.0), loops=[loop, VALIDATION]))
-    assert finding.effect_on_results == "changes a hyper-parameter"
-
-
-def test_it_does_not_watch_what_the_script_evaluates_itself() -> None:
-    loop = make_loop(keras=make_keras(deciding_callbacks=["EarlyStopping"]))
-    row = evaluated(40.0, what="`evaluate`", line=33)
-    finding = only(COSTLY_EVALUATION, session_with(row, loops=[loop, VALIDATION]))
-    assert finding.effect_on_results == "same results"
-
-
-def test_what_fewer_evaluations_come_to_is_said_and_not_tried() -> None:
-    """Four of twenty take 8 of 40 s, of a run of 100 s."""
-    finding = only(COSTLY_EVALUATION, session_with(evaluated(40.0)))
-    assert finding.edit is None
-    assert finding.trial.reason == (
-        "Only you know how often you need to know: to evaluate less changes what you and your "
-        "callbacks see, so that is not tried."
-    )
-    only(COSTLY_EVALUATION, session_with(evaluated(40.0, count=4)))
-
-
-def test_an_own_call_is_named_as_it_is_written() -> None:
-    finding = only(COSTLY_EVALUATION, session_with(evaluated(40.0, what="`evaluate`", line=33)))
-    assert finding.line == 33
-
-
-def test_a_loop_that_evaluates_is_one_of_the_script_s() -> None:
-    row = evaluated(40.0, what="a loop that evaluates", line=48)
-    loop = make_loop(id="loop_2", kind="eager", role="other", line=48, batch_size=8)
-    loop = loop.model_copy(update={"keras": None, "iterators": 20})
-    finding = only(COSTLY_EVALUATION, session_with(row, loops=[make_loop(), loop]))
-    assert finding.evidence["batch_size"] == 8
-
-
-def test_a_loop_that_evaluates_twice_has_two_iterators() -> None:
-    row = evaluated(40.0, what="a loop that evaluates", line=48, count=4)
-    loop = make_loop(id="loop_2", kind="eager", role="other", line=48, keras=None, iterators=2)
-    session = session_with(row, loops=[make_loop(), loop])
-    assert only(COSTLY_EVALUATION, session).status == "informative"
-    projected = session_with(
-        row.model_copy(update={"basis": "projected"}), loops=[make_loop(), loop]
-    )
-    assert only(COSTLY_EVALUATION, projected).status == "fail"
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_the_test_after_a_training_may_take_its_time(count: int) -> None:
-    row = evaluated(40.0, what="`evaluate`", line=60, count=count)
-    finding = only(COSTLY_EVALUATION, session_with(row))
-    assert finding.status == "informative"
-    assert only(COSTLY_EVALUATION, session_with(evaluated(4.0, count=count))).status == "pass"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "status"), [(12.6, "fail"), (12.4, "informative"), (6.4, "informative")]
-)
-def test_either_side_of_the_limits(seconds: float, status: str) -> None:
-    assert only(COSTLY_EVALUATION, session_with(evaluated(seconds))).status == status
-
-
-def test_little_evaluation_passes() -> None:
-    assert only(COSTLY_EVALUATION, session_with(evaluated(5.1))).status == "pass"
-    assert only(COSTLY_EVALUATION, session_with()).status == "pass"
-
-
-def test_places_are_told_one_by_one() -> None:
     own = evaluated(30.0, what="`predict`", line=33)
     findings = run(COSTLY_EVALUATION, session_with(evaluated(20.0), own))
     assert [one.line for one in findings] == [33, 20]
 
 
-def test_a_try_of_a_few_seconds_is_only_informed() -> None:
-    finding = only(COSTLY_EVALUATION, session_with(evaluated(1.9), whole_s=4.0))
-    assert finding.status == "informative"
+@pytest.mark.parametrize(
+    ("names", "row", "effect"),
+    [
+        ([], {}, "same results"),
+        (["EarlyStopping"], {}, "changes a hyper-parameter"),
+        (["ReduceLROnPlateau"], {}, "changes a hyper-parameter"),
+        (["EarlyStopping"], OWN, "same results"),
+    ],
+)
+def test_a_callback_that_decides_by_the_validation_in_fit_counts(
+    names: list[str], row: dict[str, Any], effect: str
+) -> None:
+    loop = make_loop(keras=make_keras(deciding_callbacks=names))
+    session = session_with(evaluated(40.0, **row), loops=[loop, VALIDATION])
+    assert only(COSTLY_EVALUATION, session).effect_on_results == effect
 
 
-def test_in_a_ledger_of_one_epoch_it_comes_with_each() -> None:
-    epoch = session_with(evaluated(0.4, count=1), whole_s=2.0, scope="epoch")
-    assert only(COSTLY_EVALUATION, epoch).status == "fail"
+# Its data
 
 
-# What its data is made of.
+def data_of(
+    ops: list[Operation] | None = None, evaluation: Evaluation | None = None, **row: Any
+) -> list[Finding]:
+    """The findings on the data of a validation that takes 40 of 100 s."""
+    loop = validation(ending(before=ops))
+    if evaluation is not None:
+        loop = loop.model_copy(update={"evaluation": evaluation})
+    session = session_with(evaluated(40.0, **row), loops=[make_loop(), loop])
+    return run(COSTLY_EVALUATION, session)[1:]
 
-HARDLY = Evaluation(steps=32, step_ms=10.0, consumer_ms=9.6)
-UNTOLD = Evaluation(steps=32, step_ms=10.0, consumer_ms=None)
+
+def changed(index: int, *, before: list[Operation] | None = None, **update: Any) -> list[Operation]:
+    ops = decoding() if before is None else before
+    ops[index] = ops[index].model_copy(update=update)
+    return ops
 
 
-def findings_of(loop: Loop, **row: Any) -> list[Finding]:
-    """Of a validation that takes 40 of 100 s."""
-    return run(COSTLY_EVALUATION, session_with(evaluated(40.0, **row), loops=[make_loop(), loop]))
+def shuffled(behind: str) -> list[Operation]:
+    """The decoding pipeline with a shuffle behind that operation."""
+    ops = decoding()
+    place = [op.id for op in ops].index(behind) + 1
+    ops.insert(place, written("v9", "shuffle", 33, behind))
+    ops[place + 1] = ops[place + 1].model_copy(update={"parent_ids": ["v9"]})
+    return ops
 
 
-def test_what_is_decoded_anew_each_time_is_named_at_its_own_line() -> None:
-    _often, data = findings_of(validation())
+def kept(id: str, elements: int) -> object:
+    return (Insert(id, "cache", {"elements": elements}),)
+
+
+SLOW = Evaluation(steps=32, step_ms=1000.0, consumer_ms=1.0)
+UNSIZED = {"cardinality": None, "element_bytes": None}
+PYTHON = {"graph_ops": {"EagerPyFunc": 1}}
+CHANGING = changed(
+    1, before=decoding(**PYTHON), function=make_function(**PYTHON, side_effect="it changes `seen`")
+)
+OF_SINGLE = changed(1, before=shuffled("v2"), cardinality=None)
+UNKNOWN = changed(3, before=shuffled("v2"), parameters={}, cardinality=None)
+
+
+@cases(
+    {
+        "all of it": (data_of(), kept("v3", 10), "same results"),
+        "two seconds": (data_of(changed(2, **UNSIZED)), kept("v3", 200), "same results"),
+        "eight batches": (data_of(changed(2, **UNSIZED), SLOW), kept("v3", 8), "same results"),
+        "single elements": (data_of(OF_SINGLE), kept("v2", 1600), "same results"),
+        "Python": (data_of(decoding(**PYTHON)), kept("v3", 10), "not known"),
+        "changes something": (data_of(CHANGING), None, "not known"),
+        "one order": (data_of(shuffled("v1")), kept("v3", 10), "same up to order or rounding"),
+        "unknown size": (data_of(UNKNOWN), None, "same results"),
+    },
+    "found, edit, effect",
+)
+def test_a_cache_of_what_is_made_anew_each_time(
+    found: list[Finding], edit: object, effect: str
+) -> None:
+    data = found[0]
     assert (data.status, data.part, data.line, data.op_id) == ("fail", "evaluation", 31, "v2")
-    assert data.effect_on_results == "same results"
-    # Of 40 s, 80 % in 19 of 20 evaluations.
+    assert (changes(data), data.effect_on_results) == (edit, effect)
+    assert (data.condition is not None) == (effect == "not known")
+
+
+def test_a_cache_is_for_the_evaluation_alone_and_filled_by_the_first() -> None:
+    (data,) = data_of()
     assert saved_s(data) == pytest.approx(40.0 * 0.8 * 0.95)
-    assert data.edit == Edit(
-        id="costly-evaluation:v3",
-        label="cache behind the batch in line 32, for the evaluation",
-        changes=(Insert("v3", "cache", {"elements": 10}),),
-        caveat="Measured once the cache is full.",
-        loop_id="loop_1",
-    )
-
-
-def test_a_cache_is_tried_on_what_two_seconds_make() -> None:
-    ops = decoding()
-    ops[2] = ops[2].model_copy(update={"cardinality": None, "element_bytes": None})
-    _, data = findings_of(validation(ending(before=ops)))
     assert data.edit is not None
-    assert data.edit.changes == (Insert("v3", "cache", {"elements": 200}),)
-    slow = Evaluation(steps=32, step_ms=1000.0, consumer_ms=1.0)
-    _, data = findings_of(validation(ending(before=ops), evaluation=slow))
-    assert data.edit is not None
-    assert data.edit.changes == (Insert("v3", "cache", {"elements": 8}),)
+    assert (data.edit.id, data.edit.loop_id) == ("costly-evaluation:v3", "loop_1")
+    assert data_of(count=1) == []
 
 
-def test_a_cache_within_the_pipeline_holds_what_its_batches_are_made_of() -> None:
-    ops = decoding()
-    shuffled = written("v9", "shuffle", 33, "v2")
-    ops[2:] = [shuffled, ops[2].model_copy(update={"parent_ids": ["v9"]})]
-    ops[1] = ops[1].model_copy(update={"cardinality": None})
-    _, data = findings_of(validation(ending(before=ops)))
-    assert data.edit is not None
-    assert data.edit.changes == (Insert("v2", "cache", {"elements": 1600}),)
+@pytest.mark.parametrize(("consumer_ms", "statuses"), [(8.0, ["informative"]), (9.0, [])])
+def test_a_cache_that_saves_little_of_the_run_only_informs(
+    consumer_ms: float, statuses: list[str]
+) -> None:
+    found = data_of(evaluation=Evaluation(steps=32, step_ms=10.0, consumer_ms=consumer_ms))
+    assert [one.status for one in found] == statuses
 
 
-def test_what_python_makes_is_its_author_s_to_cache() -> None:
-    _, data = findings_of(validation(ending(before=decoding(graph_ops={"EagerPyFunc": 1}))))
-    assert data.effect_on_results == "not known"
-    assert data.condition is not None
-    assert data.edit is not None
-
-
-def test_python_that_changes_something_is_not_cached_for_a_trial() -> None:
-    decode = decoding(graph_ops={"EagerPyFunc": 1})
-    changing = make_function(graph_ops={"EagerPyFunc": 1}, side_effect="it changes `seen`")
-    decode[1] = decode[1].model_copy(update={"function": changing})
-    _, data = findings_of(validation(ending(before=decode)))
-    assert data.edit is None
-
-
-def test_a_cache_behind_a_shuffle_keeps_one_order() -> None:
-    source, decode, batch = decoding()
-    shuffle = written("v0", "shuffle", 30, "v1")
-    ops = [source, shuffle, decode.model_copy(update={"parent_ids": ["v0"]}), batch]
-    _, data = findings_of(validation(ending(before=ops)))
-    assert data.effect_on_results == "same up to order or rounding"
-
-
-def test_a_cache_larger_than_half_of_the_memory_is_not_advised() -> None:
-    ops = decoding()
-    ops[2] = ops[2].model_copy(update={"element_bytes": 2**29})
-    loops = [make_loop(), validation(ending(before=ops))]
-    session = session_with(evaluated(40.0), loops=loops)
-    host = make_host(available_bytes=8 * 2**30)
-    (_finding,) = run(COSTLY_EVALUATION, session.model_copy(update={"host": host}))
-    host = make_host(available_bytes=10 * 2**30)
-    assert len(run(COSTLY_EVALUATION, session.model_copy(update={"host": host}))) == 2
-
-
-def test_how_much_a_cache_would_have_to_hold_must_be_known_to_try_it() -> None:
-    ops = decoding()
-    unsaid = {"parameters": {}, "cardinality": None}
-    shuffle = written("v0", "shuffle", 33, "v2")
-    batch = ops[2].model_copy(update={"parent_ids": ["v0"], **unsaid})
-    _, data = findings_of(validation(ending(before=[*ops[:2], shuffle, batch])))
-    assert data.edit is None
-    assert data.trial.reason == "How many elements a cache of it would hold is not known."
-
-
-def test_one_evaluation_fills_a_cache_for_none() -> None:
-    (finding,) = findings_of(validation(), count=1)
-    assert finding.status == "informative"
-
-
-def test_a_cache_that_saves_little_of_the_run_only_informs() -> None:
-    little = Evaluation(steps=32, step_ms=10.0, consumer_ms=8.0)
-    _, data = findings_of(validation(evaluation=little))
-    assert (data.status, data.edit is not None) == ("informative", True)
-    hardly = Evaluation(steps=32, step_ms=10.0, consumer_ms=9.0)
-    assert len(findings_of(validation(evaluation=hardly))) == 1
-
-
-LOOKUP = {"stateful": True, "graph_ops": {"LookupTableFindV2": 1}}
-
-
-def test_a_map_that_tensorflow_keeps_serial_is_tried_in_parallel() -> None:
-    _, _cache, calls = findings_of(validation(ending(before=decoding(**LOOKUP))))
-    assert (calls.status, calls.part, calls.line) == ("fail", "evaluation", 31)
-    assert calls.effect_on_results == "same results"
-    assert calls.edit == Edit(
-        id="costly-evaluation:parallel:v2",
-        label="num_parallel_calls=AUTOTUNE on the map in line 31, for the evaluation",
-        changes=(SetParameters("v2", {"num_parallel_calls": AUTOTUNE}),),
-        loop_id="loop_1",
-    )
-    # Of 40 s, 80 % are waits, which as many calls as there are CPUs divide.
-    assert saved_s(calls) == pytest.approx(40.0 * 0.8 / 2)
-
-
-def test_what_is_parallel_already_is_left_alone() -> None:
-    ops = decoding(**LOOKUP)
-    given = ops[1].model_copy(update={"parameters": {"num_parallel_calls": -1}})
-    assert len(findings_of(validation(ending(before=[ops[0], given, ops[2]])))) == 2
+@pytest.mark.parametrize(("gigabytes", "advised"), [(8, 0), (10, 1)])
+def test_a_cache_larger_than_half_of_the_memory_is_not_advised(
+    gigabytes: int, advised: int
+) -> None:
+    loop = validation(ending(before=changed(2, element_bytes=2**29)))
+    session = session_with(evaluated(40.0), loops=[make_loop(), loop])
+    host = make_host(available_bytes=gigabytes * 2**30)
+    found = run(COSTLY_EVALUATION, session.model_copy(update={"host": host}))
+    assert len(found) == 1 + advised
 
 
 @pytest.mark.parametrize(
     ("graph_ops", "effect"),
     [
+        ({"LookupTableFindV2": 1}, "same results"),
         ({"EagerPyFunc": 1}, "not known"),
         ({"RandomUniform": 1}, "same up to order or rounding"),
     ],
 )
-def test_what_is_random_or_python_s_is_not_promised_to_stay(
+def test_a_map_that_tensorflow_keeps_serial_is_tried_in_parallel(
     graph_ops: dict[str, int], effect: str
 ) -> None:
-    ops = decoding(stateful=True, graph_ops=graph_ops)
-    found = findings_of(validation(ending(before=ops)))
-    assert [one.effect_on_results for one in found if one.edit and "parallel" in one.edit.id] == [
-        effect
-    ]
-
-
-def test_one_evaluation_gains_from_parallel_calls_as_any() -> None:
-    found = findings_of(validation(ending(before=decoding(**LOOKUP))), count=1)
-    assert [one.status for one in found] == ["informative", "fail"]
-
-
-OFF = {"optimization.apply_default_optimizations": False}
+    for row in ({}, {"count": 1}):
+        calls = data_of(decoding(stateful=True, graph_ops=graph_ops), **row)[-1]
+        assert (calls.status, calls.line, calls.effect_on_results) == ("fail", 31, effect)
+        assert calls.edit == Edit(
+            id="costly-evaluation:parallel:v2",
+            label="num_parallel_calls=AUTOTUNE on the map in line 31, for the evaluation",
+            changes=(SetParameters("v2", {"num_parallel_calls": AUTOTUNE}),),
+            loop_id="loop_1",
+        )
+        # Of 40 s, 80 % are waits, which as many calls as there are CPUs divide.
+        assert saved_s(calls) == pytest.approx(40.0 * 0.8 / 2)
+    ops = decoding(stateful=True, graph_ops={"LookupTableFindV2": 1})
+    assert len(data_of(changed(1, before=ops, parameters={"num_parallel_calls": -1}))) == 1
 
 
 def test_a_prefetch_is_advised_only_where_tensorflow_appends_none() -> None:
+    options = {"optimization.apply_default_optimizations": False}
     half = Evaluation(steps=32, step_ms=10.0, consumer_ms=5.0)
-    off = ending().model_copy(update={"options": OFF})
-    _, _cache, ahead = findings_of(validation(off, evaluation=half))
+    loop = validation(ending().model_copy(update={"options": options}), evaluation=half)
+    session = session_with(evaluated(40.0), loops=[make_loop(), loop])
+    ahead = run(COSTLY_EVALUATION, session)[-1]
     # Of 10 ms 5 are waits, which fit beside the others.
-    assert ahead.speedup_at_most == pytest.approx(2.0)
-    assert saved_s(ahead) == pytest.approx(20.0)
+    assert (ahead.speedup_at_most, saved_s(ahead)) == (2.0, pytest.approx(20.0))
     assert (ahead.edit, ahead.effect_on_results) == (None, "same results")
-    assert "nothing is evaluated for a trial" in str(ahead.trial.reason)
+
+
+# Predictions
+
+FILE = "/work/callback.py"
+
+
+def predicted(on_batch_ms: float, seconds: float = 40.0, pairs: int = 8) -> Session:
+    timed = [on_batch_ms + n / 100 for n in range(pairs)]
+    part = make_part("evaluation", seconds, what="`predict`", file=FILE, line=4, count=9)
+    seen = Prediction(FILE, 4, 500, [50.0] * pairs, timed)
+    return make_session(run=make_run(part, whole_s=60.0), predictions=[seen])
+
+
+def test_calls_that_mostly_make_a_dataset_fail_with_a_measured_gain() -> None:
+    session = predicted(2.0)
+    finding = only(SMALL_PREDICT, session)
+    assert (finding.status, finding.file, finding.line) == ("fail", FILE, 4)
+    assert candidates([finding]) == []
+    tried = with_prediction_trial(session, finding).trial
+    assert (tried.state, tried.speedup) == ("confirmed", pytest.approx(24.6, rel=0.05))
+    assert only(COSTLY_EVALUATION, session).status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("session", "status"),
+    [
+        (predicted(49.0), "pass"),
+        (predicted(2.0, seconds=4.0), "informative"),
+        (predicted(2.0, pairs=3), "pass"),
+    ],
+)
+def test_where_the_run_gains_little_or_too_few_were_timed_nothing_fails(
+    session: Session, status: str
+) -> None:
+    assert only(SMALL_PREDICT, session).status == status
+
+
+SOURCE = (
+    "class C:\n    def on_epoch_end(self, epoch, logs=None):\n        ids = 3\n        x = {}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "after"),
+    [
+        (
+            "self.model.predict((a, b), batch_size=9, verbose=0)",
+            "self.model.predict_on_batch((a, b))",
+        ),
+        ("m.predict(x=ids)", "m.predict_on_batch(ids)"),
+        ("m.predict(ids, verbose=0)[:, 0]", "m.predict_on_batch(ids)[:, 0]"),
+        ("m.predict(ids, callbacks=c)", None),
+        ("m.predict(*ids)", None),
+        ("m.predict(ids, 32)", None),
+        ("m.predict(a) + n.predict(b)", None),
+    ],
+)
+def test_the_patch_calls_the_other_method_with_the_data_alone(call: str, after: str | None) -> None:
+    source = SOURCE.format(call)
+    edit = Edit("e", "an edit", (PredictOnBatch(FILE, 4),))
+    made, contents = make_patch(make_session(), [edit], lambda _: source.encode())
+    if after is None:
+        assert made.left_out[0].reason
+    else:
+        assert contents[FILE].decode() == SOURCE.format(after)

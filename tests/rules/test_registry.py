@@ -1,32 +1,86 @@
+"""All rules together: what they lack, which of two goes first, and what they say in words."""
+
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 from itertools import combinations
+from typing import Any, get_args
 
 import pytest
 
+from pipediag.facts.devices import NO_DEVICE
 from pipediag.facts.run_gain import gain_for_run
 from pipediag.rules import registry
 from pipediag.rules.cache_places import MISPLACED_CACHE
-from pipediag.rules.device_idle import INPUT_GAP, LAUNCH_BOUND, PYTHON_GAP, SYNC_POINT
+from pipediag.rules.device_idle import (
+    INPUT_GAP,
+    LAUNCH_BOUND,
+    PYTHON_GAP,
+    SMALL_KERNELS,
+    SYNC_POINT,
+)
 from pipediag.rules.gpu import GPU_UNUSED
 from pipediag.rules.maps import PARALLEL_MAP
-from pipediag.rules.registry import DEVICE_RULES, RULES, run_device_rules, run_rules, yields_to
-from pipediag.rules.rule import Meta, Rule
+from pipediag.rules.python_input import PYTHON_INPUT
+from pipediag.rules.reference import PAGE, markdown, paragraphs
+from pipediag.rules.registry import (
+    CAUSES,
+    DEVICE_RULES,
+    RULES,
+    reinstated,
+    run_device_rules,
+    run_rules,
+    yielding,
+    yields_to,
+)
+from pipediag.rules.rule import Meta, Rule, Section, lacking, with_edit
+from pipediag.rules.step_overhead import HOST_OVERHEAD
 from pipediag.rules.tracing import REPEATED_COMPILE, RETRACING
+from pipediag.session.devices import DeviceActivity
+from pipediag.session.edits import Edit, Remove
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run
 from pipediag.session.model import Session
-from pipediag.session.trials import NOT_TRIED
-from pipediag.vocabulary import Framework, GapCause
-from tests.factories import make_compute_bound_session, make_session
+from pipediag.session.trials import NOT_TRIED, Trial
+from pipediag.vocabulary import Framework, TrialState
+from tests.factories import (
+    make_compute_bound_session,
+    make_device,
+    make_keras,
+    make_loop,
+    make_session,
+)
 from tests.ledgers import make_part, make_run
-from tests.records import make_environment
-from tests.rules.devices import copies, gpu, launches
-from tests.rules.sessions import rule_of
+from tests.records import make_environment, make_pipeline
+from tests.rules.devices import copies, gap, gpu, launches
+from tests.rules.sessions import cases, keeps_up, rule_of, straddles
 
 LISTED = [rule.meta for rule in RULES]
+BARE = make_session(
+    steps=None,
+    breakdown=None,
+    pipeline=None,
+    host=None,
+    differential=None,
+    ceiling=None,
+    input_wait=None,
+    loops=[],
+    devices=[],
+)
+NO_GPU = make_session(environment=make_environment(gpu_installed=["NVIDIA H200"]))
+BUSY_HOST = gpu(
+    {"launch": 18.0, "python": 17.0, "sync": 10.0, "copy": 4.0},
+    gaps=[gap("python", 2.0, step=step, doing="$train.py:9 log") for step in range(4)],
+    launches=launches(shorter_than_launch_percent=80.0),
+    copies=[copies(exposed_ms=8.0, gb_per_s=2.0, bytes=100_000_000)],
+    matmul_ms=40.0,
+    tensor_core_ms=0.0,
+)
+HUNGRY = gpu({"input": 50.0})
+TAKING_TURNS = [gpu({"collective": wait}, name=f"GPU:{wait:.0f}") for wait in (60.0, 0.0)]
+PRODUCTS = gpu(launches=launches(), matmul_ms=80.0, tensor_core_ms=0.0)
+BURSTS = gpu({"launch": 20.0}, launches=launches(median_delay_us=400.0))
 
 
 def every_part() -> Run:
@@ -39,6 +93,47 @@ def every_part() -> Run:
     )
 
 
+@cases(
+    {
+        "input-bound": (make_session(),),
+        "compute-bound": (make_compute_bound_session(),),
+        "keeps up": (make_session(**keeps_up()),),
+        "straddling": (make_session(**straddles()),),
+        "no GPU": (NO_GPU,),
+        "hungry GPU": (make_session(devices=[HUNGRY]),),
+        "held up by the host": (make_compute_bound_session(devices=[BUSY_HOST]),),
+        "taking turns": (make_compute_bound_session(devices=TAKING_TURNS),),
+        "little known": (make_session(ceiling=None, differential=None, host=None),),
+        "slow in each part": (make_session(run=every_part()),),
+    },
+    "session",
+)
+def test_on_any_session_every_rule_speaks_and_a_failure_is_tried_or_says_why_not(
+    session: Session,
+) -> None:
+    findings = run_rules(session)
+    assert {finding.rule for finding in findings} >= {rule.meta.id for rule in RULES}
+    for finding in findings:
+        assert finding.status != "error", finding.title
+        if finding.status == "fail":
+            assert (finding.edit is None) != (finding.trial == NOT_TRIED)
+        if finding.edit is not None:
+            assert finding.edit.id.split(":")[0] == finding.rule
+
+
+def test_a_session_with_nothing_measured_is_no_error_and_what_keeps_up_fails_nowhere() -> None:
+    assert {finding.status for finding in run_rules(BARE)} == {"not-applicable"}
+    assert not [f for f in run_rules(make_compute_bound_session()) if f.status == "fail"]
+
+
+def test_no_bound_goes_beyond_the_ceiling() -> None:
+    session = make_session()
+    assert session.ceiling is not None
+    bounds = [f.speedup_at_most for f in run_rules(session) if f.speedup_at_most]
+    assert bounds
+    assert max(bounds) <= (session.ceiling.speedup_if_input_free or 0.0) + 0.01
+
+
 def test_rules_on_parts_say_what_they_come_to_in_the_run() -> None:
     session = make_session(run=every_part())
     failed = [f for f in run_rules(session) if f.status == "fail" and f.part != "steps"]
@@ -47,102 +142,73 @@ def test_rules_on_parts_say_what_they_come_to_in_the_run() -> None:
     assert all(gain is not None and 1.15 < gain.speedup <= 1.25 for gain in gains)
 
 
-def test_a_rules_id_is_a_noun() -> None:
-    for rule in RULES:
-        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.meta.id)
-
-
-def test_every_threshold_says_where_it_comes_from() -> None:
-    for rule in RULES:
-        for threshold in rule.meta.thresholds:
-            assert threshold.unit
-            assert len(threshold.source) > 10
-
-
-def test_every_rule_speaks_once_or_more() -> None:
-    findings = run_rules(make_session())
-    assert {finding.rule for finding in findings} == {rule.meta.id for rule in RULES}
-    assert not [finding for finding in findings if finding.status == "error"]
-
-
-def test_a_session_with_nothing_measured_is_no_error() -> None:
-    bare = make_session(
-        steps=None,
-        breakdown=None,
-        pipeline=None,
-        host=None,
-        differential=None,
-        ceiling=None,
-        input_wait=None,
-        loops=[],
-        devices=[],
-    )
-    assert {finding.status for finding in run_rules(bare)} == {"not-applicable"}
-
-
-def test_missing_sections_are_inconclusive_with_their_reason() -> None:
-    session = make_session(breakdown=None, breakdown_missing="Only two steps were seen.")
-    finding = next(f for f in run_rules(session) if f.rule == "parallel-map")
-    assert finding.status == "inconclusive"
-    assert finding.advice == "Only two steps were seen."
-
-
-def test_nothing_fails_where_the_pipeline_keeps_up() -> None:
-    assert not [f for f in run_rules(make_compute_bound_session()) if f.status == "fail"]
-
-
-def test_one_broken_rule_costs_only_its_own_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken_check(_: Session) -> list[Finding]:
-        raise KeyError("delay")
-
-    rules = (Rule(PARALLEL_MAP, broken_check), rule_of(MISPLACED_CACHE))
-    monkeypatch.setattr(registry, "RULES", rules)
-    broken, other, *_ = run_rules(make_session())
-    assert broken.status == "error"
-    assert broken.evidence == {"exception": "KeyError", "message": "'delay'"}
-    assert other.status == "not-applicable"
-
-
 def test_a_missing_gpu_comes_first_and_before_all_other_advice() -> None:
-    session = make_session(environment=make_environment(gpu_installed=["NVIDIA H200"]))
-    findings = run_rules(session)
-    assert findings[0].rule == GPU_UNUSED.id
-    assert findings[0].needs_first is None
+    findings = run_rules(NO_GPU)
+    assert (findings[0].rule, findings[0].needs_first) == (GPU_UNUSED.id, None)
     others = [f for f in findings[1:] if f.status in ("fail", "informative")]
     assert others
     assert {f.needs_first for f in others} == {"gpu-unused"}
     assert {f.needs_first for f in findings if f.status == "pass"} == {None}
 
 
-def test_no_prediction_goes_beyond_the_ceiling() -> None:
-    session = make_session()
-    assert session.ceiling is not None
-    limit = session.ceiling.speedup_if_input_free
-    assert limit is not None
-    predicted = [f.speedup_at_most for f in run_rules(session) if f.speedup_at_most]
-    assert predicted
-    assert max(predicted) <= limit + 0.01
+# A profile without a session
 
 
-def test_every_rule_that_asks_devices_only_is_a_device_rule() -> None:
+@pytest.mark.parametrize("framework", get_args(Framework))
+@pytest.mark.parametrize(
+    "devices",
+    [[BUSY_HOST], [PRODUCTS], [HUNGRY], TAKING_TURNS, [BURSTS]],
+    ids=["busy host", "products", "hungry", "taking turns", "bursts"],
+)
+def test_advice_on_other_frameworks_names_nothing_of_keras(
+    devices: list[DeviceActivity], framework: Framework
+) -> None:
+    found = run_device_rules(devices, framework)
+    assert any(each.status in ("fail", "informative") for each in found)
+    assert not any(each.status == "error" for each in found)
+    if framework == "tensorflow":
+        return
+    # tf.data may well feed another framework.
+    text = " ".join(each.advice for each in found).replace("tf.data", "")
+    for word in ("keras", "compile(...,", "steps_per_execution", "tf.", "TF_", "on_epoch_end"):
+        assert word not in text
+
+
+def test_a_profile_gets_the_findings_of_device_rules_in_order_of_urgency() -> None:
+    for devices in ([], [gpu()], [gpu(name="GPU:0"), gpu(name="GPU:1")]):
+        findings = run_device_rules(devices)
+        assert {found.rule for found in findings} == {rule.meta.id for rule in DEVICE_RULES}
+        assert {found.status for found in findings} <= {"pass", "not-applicable", "inconclusive"}
+    device = gpu({"launch": 40.0, "python": 17.0, "sync": 10.0}, gaps=[], launches=launches())
+    failed = [found.rule for found in run_device_rules([device]) if found.status == "fail"]
+    assert failed == ["device-idle", "device-idle", "device-idle"]
     asking = {rule.meta.id for rule in RULES if rule.check_devices is not None}
     assert asking == {rule.meta.id for rule in DEVICE_RULES}
     assert {rule.meta.needs for rule in DEVICE_RULES} == {("devices",)}
 
 
-def test_a_gap_for_input_yields_to_whatever_frees_input() -> None:
-    knowing = {meta.id for meta in LISTED if yields_to(INPUT_GAP, meta, LISTED)}
-    assert {"misplaced-cache", "python-input", "epoch-start"} <= knowing
+def test_one_broken_rule_costs_only_its_own_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> list[Finding]:
+        raise KeyError("delay")
+
+    monkeypatch.setattr(registry, "RULES", (Rule(PARALLEL_MAP, broken), rule_of(MISPLACED_CACHE)))
+    first, other, *_ = run_rules(make_session())
+    assert (first.status, first.severity) == ("error", "info")
+    assert first.evidence == {"exception": "KeyError", "message": "'delay'"}
+    assert other.status == "not-applicable"
+    rule = replace(DEVICE_RULES[1], check_devices=broken)
+    monkeypatch.setattr(registry, "DEVICE_RULES", (rule, *DEVICE_RULES[2:]))
+    findings = run_device_rules([gpu()])
+    assert [found.rule for found in findings if found.status == "error"] == [rule.meta.id]
 
 
-def test_no_two_rules_yield_to_each_other() -> None:
-    for one, other in combinations(LISTED, 2):
-        assert not (yields_to(one, other, LISTED) and yields_to(other, one, LISTED))
+# Which of two goes first
 
 
 @pytest.mark.parametrize(
     ("meta", "first"),
     [
+        (INPUT_GAP, {"misplaced-cache", "python-input", "epoch-start"}),
         (LAUNCH_BOUND, {"eager-execution", "device-idle", "host-overhead"}),
         (PYTHON_GAP, {"eager-execution", "python-in-step", "host-overhead", "python-input"}),
         (SYNC_POINT, {"eager-execution", "python-in-step", "host-overhead"}),
@@ -154,65 +220,144 @@ def test_what_sees_a_class_of_time_yields_to_who_knows_why(meta: Meta, first: se
     assert first <= {other.id for other in LISTED if yields_to(meta, other, LISTED)}
 
 
-def test_a_profile_gets_one_finding_of_each_device_rule() -> None:
-    for devices in ([], [gpu()], [gpu(name="GPU:0"), gpu(name="GPU:1")]):
-        findings = run_device_rules(devices)
-        assert {found.rule for found in findings} == {rule.meta.id for rule in DEVICE_RULES}
-        assert {found.status for found in findings} <= {"pass", "not-applicable", "inconclusive"}
+def test_no_two_rules_yield_to_each_other() -> None:
+    for one, other in combinations(LISTED, 2):
+        assert not (yields_to(one, other, LISTED) and yields_to(other, one, LISTED))
 
 
-def test_a_profile_s_findings_are_in_order_of_urgency() -> None:
-    device = gpu({"launch": 40.0, "python": 17.0, "sync": 10.0}, gaps=[], launches=launches())
-    failed = [found.rule for found in run_device_rules([device]) if found.status == "fail"]
-    assert failed == ["device-idle", "device-idle", "device-idle"]
+FIRST = SMALL_KERNELS.finding("fail", "Fuse them.", title="Many are short")
+SECOND = LAUNCH_BOUND.finding(
+    "fail",
+    "Launch less.",
+    op_id="map_0",
+    place=("train.py", 12),
+    evidence={"idle": 3.0},
+    title="It waits for GPU:1",
+    part="compile",
+    edit=Edit("device-idle", "less", (Remove("map_0"),)),
+)
 
 
-@pytest.mark.parametrize("framework", ["jax", "pytorch"])
-def test_advice_on_other_frameworks_names_nothing_of_keras(framework: Framework) -> None:
-    causes: dict[GapCause, float] = {"launch": 20.0, "python": 20.0, "sync": 10.0}
-    slow = launches(shorter_than_launch_percent=80.0)
-    host = gpu(causes, gaps=[], launches=slow, copies=[copies(gb_per_s=2.0, bytes=100_000_000)])
-    products = gpu(launches=launches(), matmul_ms=80.0, tensor_core_ms=0.0)
-    hungry = gpu({"input": 50.0}, gaps=[])
-    idle = [gpu({"collective": wait}, name=f"GPU:{wait}") for wait in (60.0, 0.0)]
-    bursts = gpu({"launch": 20.0}, launches=launches(median_delay_us=400.0))
-    for devices in ([host], [products], [hungry], idle, [bursts]):
-        told = run_device_rules(devices, framework)
-        text = " ".join(each.advice for each in told)
-        assert any(each.status in ("fail", "informative") for each in told)
-        # tf.data may well feed another framework.
-        text = text.replace("tf.data", "")
-        for word in ("keras", "compile(...,", "steps_per_execution", "tf.", "TF_", "on_epoch_end"):
-            assert word not in text
+def yielded(first: Finding, second: Finding) -> Finding:
+    return yielding([(SMALL_KERNELS, first), (LAUNCH_BOUND, second)])[1]
 
 
-def test_a_broken_device_rule_costs_only_its_own_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(devices: object, framework: object) -> list[object]:
-        raise ZeroDivisionError("span")
-
-    rule = replace(DEVICE_RULES[1], check_devices=broken)
-    monkeypatch.setattr(registry, "DEVICE_RULES", (rule, *DEVICE_RULES[2:]))
-    findings = run_device_rules([gpu()])
-    assert [found.rule for found in findings if found.status == "error"] == [rule.meta.id]
+def test_what_yields_stays_where_it_was_and_only_informs() -> None:
+    informs = {"status": "informative", "severity": "info", "needs_first": "device-idle"}
+    assert yielded(FIRST, SECOND) == SECOND.model_copy(update=informs)
+    assert yielded(SMALL_KERNELS.finding("informative", "A few."), SECOND) == SECOND
+    passed = LAUNCH_BOUND.finding("pass")
+    assert yielded(FIRST, passed) == passed
 
 
-def test_a_failure_is_tried_or_says_why_not() -> None:
-    sessions = [
-        make_session(),
-        make_session(devices=[gpu({"launch": 40.0, "python": 17.0}, gaps=[], launches=launches())]),
-        make_session(environment=make_environment(gpu_installed=["NVIDIA H200"])),
-        make_session(run=every_part()),
-    ]
-    failed = [f for session in sessions for f in run_rules(session) if f.status == "fail"]
-    failed += run_device_rules([gpu({"input": 50.0}, gaps=[])])
-    for finding in failed:
-        if finding.status == "fail":
-            assert (finding.edit is None) != (finding.trial == NOT_TRIED)
-    assert any(finding.edit for finding in failed)
+@pytest.mark.parametrize(("state", "fails"), [("refuted", True), ("confirmed", False)])
+def test_it_fails_again_where_a_trial_refuted_what_it_yielded_to(
+    state: TrialState, fails: bool
+) -> None:
+    waits = yielded(FIRST, SECOND)
+    tried = FIRST.model_copy(update={"trial": Trial(state=state, reason=None)})
+    found = reinstated([tried, waits], {SMALL_KERNELS.id: SMALL_KERNELS})[1]
+    assert found == (SECOND if fails else waits)
 
 
-def test_edits_are_named_after_their_rule() -> None:
-    edits = [(f.rule, f.edit) for f in run_rules(make_session()) if f.edit]
-    assert edits
-    for rule, edit in edits:
-        assert edit.id.split(":")[0] == rule
+# What a finding keeps
+
+EDIT = Edit("python-input", "without the map", (Remove("map"),))
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_an_edit_is_kept_by_failures_and_by_what_is_tried_when_it_informs(always: bool) -> None:
+    meta = replace(PYTHON_INPUT, tried_when_informing=always)
+    failed, informs = (meta.finding(status, edit=EDIT) for status in ("fail", "informative"))
+    assert (failed.edit, failed.trial) == (EDIT, NOT_TRIED)
+    assert (informs.edit, informs.severity) == (EDIT if always else None, "info")
+    assert informs.effect_on_results == (meta.effect_on_results if always else None)
+    assert meta.finding("pass", edit=EDIT).edit is None
+    bare, none = meta.finding("informative"), meta.finding("pass")
+    assert with_edit(meta, meta.finding("fail"), EDIT, "") == failed
+    assert with_edit(meta, bare, EDIT, "").edit == informs.edit
+    assert with_edit(meta, none, EDIT, "") == none
+
+
+def test_a_failure_without_an_edit_says_why() -> None:
+    failed = PYTHON_INPUT.finding("fail")
+    assert (failed.trial.state, failed.trial.reason) == ("not_tried", PYTHON_INPUT.untried)
+    assert PYTHON_INPUT.finding("fail", untried="It is unique.").trial.reason == "It is unique."
+    assert with_edit(PYTHON_INPUT, failed, None, "So it is.").trial.reason == "So it is."
+
+
+# What a rule lacks
+
+
+@pytest.mark.parametrize("section", get_args(Section))
+def test_each_section_that_a_rule_can_need_is_known(section: Section) -> None:
+    meta = replace(HOST_OVERHEAD, needs=(section,))
+    loop, device = make_loop(keras=make_keras()), make_device(kind="GPU")
+    measured = make_session(loops=[loop], devices=[device], run=make_run())
+    assert lacking(meta, measured) is None
+    found = lacking(meta, BARE)
+    assert found is not None
+    assert found.status in ("not-applicable", "inconclusive")
+    assert found.advice
+
+
+SHORT = "It was too short."
+
+
+@pytest.mark.parametrize(
+    ("needs", "overrides", "status", "advice"),
+    [
+        (("run",), {"run": None, "run_missing": SHORT}, "inconclusive", SHORT),
+        (("steps",), {"steps": None, "steps_missing": SHORT}, "inconclusive", SHORT),
+        (("breakdown",), {"breakdown": None, "breakdown_missing": SHORT}, "inconclusive", SHORT),
+        (("host",), {"host": None, "host_missing": SHORT}, "inconclusive", SHORT),
+        (("pipeline",), {"pipeline": None, "pipeline_missing": SHORT}, "inconclusive", SHORT),
+        (("pipeline",), {"pipeline": None}, "inconclusive", None),
+        (
+            ("pipeline",),
+            {"pipeline": make_pipeline(ops=[], missing=SHORT)},
+            "inconclusive",
+            SHORT,
+        ),
+        (("pipeline",), {"pipeline": make_pipeline(ops=[])}, "not-applicable", None),
+        (
+            ("pipeline",),
+            {"pipeline": None, "loops": [make_loop(keras=None, from_python=True)]},
+            "not-applicable",
+            None,
+        ),
+        (("keras",), {"loops": []}, "not-applicable", "No training loop was seen."),
+        (("keras",), {"loops": [make_loop(keras=None)]}, "not-applicable", None),
+        (("devices",), {"devices": [make_device(kind="CPU")]}, "not-applicable", None),
+        (("devices",), {"devices": [], "loops": []}, "not-applicable", None),
+        (("devices",), {"devices": []}, "inconclusive", NO_DEVICE),
+        # The first that is missing is named.
+        (("steps", "loop"), {"steps": None, "loops": []}, "inconclusive", None),
+    ],
+)
+def test_what_is_missing_is_said(
+    needs: tuple[Section, ...], overrides: dict[str, Any], status: str, advice: str | None
+) -> None:
+    found = lacking(replace(HOST_OVERHEAD, needs=needs), make_session(**overrides))
+    assert found is not None
+    assert found.status == status
+    assert advice is None or found.advice == advice
+
+
+# Rules in words
+
+
+def test_a_rule_has_a_noun_as_id_and_thresholds_that_say_where_they_come_from() -> None:
+    for rule in RULES:
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.meta.id)
+        assert all(one.unit and len(one.source) > 10 for one in rule.meta.thresholds)
+
+
+def test_a_rule_with_several_causes_speaks_of_each() -> None:
+    causes = CAUSES["tf-data-defaults"]
+    headings = [heading for heading, _ in paragraphs(causes)]
+    assert {meta.title_failed for meta in causes} <= set(headings)
+
+
+def test_the_committed_page_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == markdown(), "run python -m pipediag.rules.reference"

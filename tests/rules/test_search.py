@@ -1,3 +1,5 @@
+"""Edits that no rule calls for, tried where rules are silent or wrong."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -6,56 +8,64 @@ import pytest
 
 from pipediag.rules.registry import run_rules
 from pipediag.rules.search import MOST, SEARCH, beyond, search, told
-from pipediag.session.edits import Insert, Replace, SetModel, SetOptions, SetParameters
+from pipediag.session.edits import Edit, Insert, Replace, SetModel, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from pipediag.session.trials import Trial
 from pipediag.vocabulary import TrialState
 from tests.factories import make_finding, make_keras, make_loop, make_verdict
 from tests.records import make_function, make_operation
-from tests.rules.sessions import batch, session_of, source
+from tests.rules.sessions import batch, epochs, session_of, source
 from tests.trials.bench import make_edit
 
 
-def a_map(**overrides: Any) -> Any:
+def a_map(**overrides: Any) -> Operation:
     return make_operation("map", "map", line=5, **{"parallelism": 1, **overrides})
 
 
-def slow(*ops: Any, **overrides: Any) -> Session:
+def slow(*ops: Operation, **overrides: Any) -> Session:
     """Input-bound, in an operation's place that no rule was asked about."""
-    verdict = overrides.pop("verdict", {})
-    return session_of(
-        *(ops or (source(), a_map(), batch())),
-        verdict=make_verdict(**{"bottleneck": "input", "severity": "high", **verdict}),
-        **overrides,
-    )
+    verdict = {"bottleneck": "input", "severity": "high", **overrides.pop("verdict", {})}
+    chain = ops or (source(), a_map(), batch())
+    return session_of(*chain, verdict=make_verdict(**verdict), **overrides)
 
 
-def changes(session: Session) -> list[object]:
-    found = search(session, [])
-    assert all(one.status == "informative" and one.edit is not None for one in found)
-    return [change for one in found if one.edit is not None for change in one.edit.changes]
+def found(session: Session, id: str) -> Finding | None:
+    every = search(session, [])
+    assert all(one.status == "informative" and one.edit is not None for one in every)
+    return next((one for one in every if one.edit and one.edit.id == f"search:{id}"), None)
 
 
-def test_a_serial_map_a_prefetch_and_threads_are_tried() -> None:
-    tried = changes(slow())
-
-    assert SetParameters("map", {"num_parallel_calls": -1}) in tried
-    assert Insert("batch", "prefetch", {"buffer_size": -1}) in tried
-    assert any(isinstance(change, SetOptions) for change in tried)
+CALLS = SetParameters("map", {"num_parallel_calls": -1})
+AHEAD = make_operation("ahead", "prefetch", line=10)
+PARTS = make_operation("parts", "flat_map", line=6)
+SEVERAL = slow(source(), a_map(parallelism=4), batch())
 
 
-def test_a_map_with_calls_side_by_side_may_hand_on_in_any_order() -> None:
-    tried = changes(slow(source(), a_map(parallelism=4), batch()))
-
-    assert SetOptions({"deterministic": False}) in tried
-    assert not any(isinstance(change, SetParameters) for change in tried)
-
-
-def test_an_order_that_is_not_kept_is_the_users_to_accept() -> None:
-    found = search(slow(source(), a_map(parallelism=4), batch()), [])
-    on_condition = {one.edit.id for one in found if one.edit and one.condition is not None}
-    assert on_condition == {"search:deterministic"}
+@pytest.mark.parametrize(
+    ("session", "id", "change"),
+    [
+        (slow(), "parallel:map", CALLS),
+        (SEVERAL, "parallel:map", None),
+        (slow(), "prefetch", Insert("batch", "prefetch", {"buffer_size": -1})),
+        (slow(source(), a_map(), batch(), AHEAD), "prefetch", None),
+        (slow(), "threads", SetOptions({"threading.private_threadpool_size": 8})),
+        (SEVERAL, "deterministic", SetOptions({"deterministic": False})),
+        (slow(), "deterministic", None),
+        (
+            slow(source(), PARTS, batch()),
+            "interleave:parts",
+            Replace("parts", "interleave", {"cycle_length": 4, "num_parallel_calls": -1}),
+        ),
+    ],
+)
+def test_what_fits_the_pipeline_is_tried(session: Session, id: str, change: object) -> None:
+    finding = found(session, id)
+    assert (finding is None) == (change is None)
+    if finding is not None and finding.edit is not None:
+        assert finding.edit.changes == (change,)
+        assert (finding.condition is not None) == (id == "deterministic")
 
 
 @pytest.mark.parametrize(
@@ -71,97 +81,75 @@ def test_parallel_calls_of_a_stateful_map_are_not_promised_the_same_results(
     graph_ops: dict[str, int] | None, effect: str
 ) -> None:
     function = make_function(stateful=graph_ops is not None, graph_ops=graph_ops or {})
-    found = search(slow(source(), a_map(function=function), batch()), [])
-    parallel = next(one for one in found if one.edit and one.edit.id == "search:parallel:map")
+    parallel = found(slow(source(), a_map(function=function), batch()), "parallel:map")
+    assert parallel is not None
     assert parallel.effect_on_results == effect
 
 
 def test_a_cache_behind_python_is_tried_on_its_condition() -> None:
     function = make_function(stateful=True, graph_ops={"PyFunc": 1})
-    looped = [make_loop(keras=make_keras(epochs=3))]
-    session = slow(source(), a_map(function=function, elements=32.0), batch(), loops=looped)
-    found = search(session, [])
-    cache = next(one for one in found if one.edit and one.edit.id == "search:cache:map")
-    assert cache.condition is not None
-    assert cache.effect_on_results == "not known"
+    op = a_map(function=function, elements=32.0)
+    cache = found(slow(source(), op, batch(), **epochs(3)), "cache:map")
+    assert cache is not None
+    assert (cache.condition is not None, cache.effect_on_results) == (True, "not known")
 
 
 @pytest.mark.parametrize(("reshuffles", "kept"), [(None, False), (True, False), (False, True)])
 def test_a_cache_that_would_freeze_a_shuffles_order_is_never_tried(
     reshuffles: bool | None, kept: bool
 ) -> None:
-    shuffled = make_operation(
-        "shuffled", "shuffle", line=4, parameters={"reshuffle_each_iteration": reshuffles}
-    )
-    mapped = a_map(function=make_function(), parent_ids=["shuffled"])
-    loop = make_loop(keras=make_keras(epochs=5))
-    tried = changes(slow(source(), shuffled, mapped, batch(), loops=[loop]))
-
-    assert any(isinstance(one, Insert) and one.kind == "cache" for one in tried) is kept
-
-
-def test_sources_that_are_read_in_turn_are_tried_side_by_side() -> None:
-    parts = make_operation("parts", "flat_map", line=6)
-    calls = {"cycle_length": 4, "num_parallel_calls": -1}
-
-    assert Replace("parts", "interleave", calls) in changes(slow(source(), parts, batch()))
-
-
-def test_what_ends_in_a_prefetch_needs_no_other() -> None:
-    ahead = make_operation("ahead", "prefetch", line=10)
-    tried = changes(slow(source(), a_map(), batch(), ahead))
-
-    assert not any(isinstance(change, Insert) and change.kind == "prefetch" for change in tried)
+    parameters = {"reshuffle_each_iteration": reshuffles}
+    shuffled = make_operation("shuffled", "shuffle", line=4, parameters=parameters)
+    session = slow(source(), shuffled, a_map(function=make_function()), batch(), **epochs(5))
+    assert (found(session, "cache:map") is not None) is kept
 
 
 def test_where_starting_steps_takes_the_time_the_model_is_tried() -> None:
-    session = slow(
-        verdict={"bottleneck": "overhead", "severity": "moderate"},
-        loops=[make_loop(keras=make_keras(steps_per_execution=1, jit_compile=False))],
-    )
-    assert changes(session) == [
-        SetModel({"steps_per_execution": 16}),
-        SetModel({"jit_compile": True}),
+    loop = make_loop(keras=make_keras(steps_per_execution=1, jit_compile=False))
+    verdict = {"bottleneck": "overhead", "severity": "moderate"}
+    edits = [one.edit for one in search(slow(verdict=verdict, loops=[loop]), [])]
+    assert [edit.changes for edit in edits if edit] == [
+        (SetModel({"steps_per_execution": 16}),),
+        (SetModel({"jit_compile": True}),),
     ]
 
 
-@pytest.mark.parametrize("severity", ["ok", "unknown"])
-def test_where_nothing_is_to_be_had_nothing_is_tried(severity: str) -> None:
-    assert search(slow(verdict={"severity": severity}), []) == []
+SAME = make_edit("same", changes=(CALLS,))
 
 
-def test_a_rule_that_has_something_to_try_comes_alone() -> None:
-    assert search(slow(), [make_finding("a-rule", edit=make_edit("other"))]) == []
-    assert search(slow(), [make_finding("a-rule", edit=None)]) != []
+@pytest.mark.parametrize(
+    ("session", "findings", "searches"),
+    [
+        (slow(verdict={"severity": "ok"}), [], False),
+        (slow(verdict={"severity": "unknown"}), [], False),
+        (slow(), [make_finding("a-rule", edit=make_edit("other"))], False),
+        (slow(), [make_finding("a-rule", edit=None)], True),
+        (
+            slow(),
+            [
+                make_finding("a-rule", edit=make_edit("unsafe"), effect_on_results="not safe here"),
+                make_finding("a-rule", edit=make_edit("other", loop_id="loop_1")),
+            ],
+            True,
+        ),
+        (slow(), [make_finding("a-rule", status="informative", edit=SAME)], True),
+    ],
+)
+def test_a_rule_with_something_to_try_comes_alone_and_nothing_is_tried_twice(
+    session: Session, findings: list[Finding], searches: bool
+) -> None:
+    edits = [one.edit.changes for one in search(session, findings) if one.edit]
+    assert bool(edits) is searches
+    known = [one.edit.changes for one in findings if one.edit]
+    assert not any(edit in known for edit in edits)
 
 
-def test_an_advice_that_no_trial_of_the_training_can_settle_keeps_nothing_back() -> None:
-    unsafe = make_finding("a-rule", edit=make_edit("unsafe"), effect_on_results="not safe here")
-    of_validation = make_finding("a-rule", edit=make_edit("other", loop_id="loop_1"))
-
-    assert search(slow(), [unsafe, of_validation]) != []
-
-
-def test_beyond_what_the_rules_tried_stands_what_they_did_not() -> None:
-    same = make_edit("same", changes=(SetParameters("map", {"num_parallel_calls": -1}),))
-    further = beyond(slow(), [make_finding("a-rule", edit=same)])
-
-    assert further
-    assert same.changes not in [one.edit.changes for one in further if one.edit is not None]
-
-
-def test_a_search_that_was_made_is_not_made_again() -> None:
+def test_beyond_what_the_rules_tried_stands_what_they_did_not_and_only_once() -> None:
     session = slow()
+    further = beyond(session, [make_finding("a-rule", edit=SAME)])
+    assert further
+    assert SAME.changes not in [one.edit.changes for one in further if one.edit]
     assert beyond(session, search(session, [])) == []
-
-
-def test_what_a_rule_tries_by_itself_is_not_tried_twice() -> None:
-    same = make_edit("same", changes=(SetParameters("map", {"num_parallel_calls": -1}),))
-    informs = make_finding("a-rule", status="informative", edit=same)
-    edits = [one.edit.changes for one in search(slow(), [informs]) if one.edit is not None]
-
-    assert same.changes not in edits
-    assert edits
 
 
 def test_no_more_are_tried_than_a_minute_decides() -> None:
@@ -174,28 +162,16 @@ def test_the_registry_asks_where_its_rules_have_nothing() -> None:
     assert SEARCH.id in {finding.rule for finding in run_rules(session)}
 
 
-def settled(name: str, state: TrialState) -> Finding:
-    known = Trial(state=state, reason=None, speedup=1.0)
-    return make_finding(SEARCH.id, status="informative", edit=make_edit(name), trial=known)
+def after(name: str, state: TrialState) -> Finding:
+    trial = Trial(state=state, reason=None, speedup=1.0)
+    edit: Edit = make_edit(name)
+    return make_finding(SEARCH.id, status="informative", edit=edit, trial=trial)
 
 
-def test_what_did_not_help_is_told_in_one_sentence() -> None:
-    other = make_finding("a-rule")
-    findings = [other, settled("one", "refuted"), settled("two", "refuted")]
-    kept, counted = told(findings)
-
-    assert kept is other
-    assert counted.status == "informative"
-    assert counted.edit is None or counted.trial.state == "not_tried"
-
-
-def test_what_was_confirmed_stays_a_finding() -> None:
-    found = settled("one", "confirmed")
-    kept, _counted = told([found, settled("two", "inconclusive")])
-
-    assert kept is found
-
-
-@pytest.mark.parametrize("findings", [[], [settled("one", "not_tried")]])
-def test_what_was_not_tried_is_not_told(findings: list[Finding]) -> None:
-    assert told(findings) == []
+def test_what_did_not_help_is_told_in_one_finding_beside_what_was_confirmed() -> None:
+    other, confirmed = make_finding("a-rule"), after("one", "confirmed")
+    refuted = [after("two", "refuted"), after("three", "inconclusive")]
+    kept, helped, counted = told([confirmed, *refuted, other])
+    assert (kept, helped) == (other, confirmed)
+    assert (counted.status, counted.edit, counted.evidence) == ("informative", None, {"tried": 2})
+    assert told([after("one", "not_tried")]) == told([]) == []

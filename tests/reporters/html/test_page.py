@@ -18,7 +18,7 @@ from pipediag.session.model import Session
 from tests import factories, records
 from tests.reporters import devices, sessions, trial_sessions
 from tests.reporters.html.pages import Element, Page
-from tests.rules.ids import make_ids
+from tests.rules.sessions import make_ids
 
 SESSIONS: dict[str, Callable[[], Session]] = {
     "input-bound": factories.make_session,

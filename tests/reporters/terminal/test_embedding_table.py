@@ -9,7 +9,7 @@ from pipediag.reporters.terminal.summary import (
 from pipediag.reporters.words.quantities import percent
 from pipediag.session.embeddings import Embedding, FusedParts, PartName
 from tests.factories import make_embedding, make_embedding_cost
-from tests.rules.ids import make_ids
+from tests.rules.sessions import make_ids
 
 
 def shown(tables: list[Embedding], limit: int) -> str:

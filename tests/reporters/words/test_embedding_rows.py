@@ -3,7 +3,7 @@ from __future__ import annotations
 from pipediag.reporters.words import embedding_rows as words
 from pipediag.reporters.words.quantities import NO_BREAK, NOTHING, percent
 from tests.factories import make_embedding
-from tests.rules.ids import make_ids
+from tests.rules.sessions import make_ids
 
 
 def test_gradient_and_update() -> None:

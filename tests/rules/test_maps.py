@@ -1,0 +1,271 @@
+"""Maps that run for each row instead of each batch, or too few calls at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.rules.maps import PARALLEL_MAP, PER_ELEMENT_MAP, settled
+from pipediag.rules.search import SEARCH
+from pipediag.session.edits import AUTOTUNE, Edit, Move, SetOptions, SetParameters
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation, OperationFunction
+from pipediag.session.trials import Trial
+from pipediag.vocabulary import TrialState
+from tests.factories import make_session
+from tests.records import make_function, make_operation
+from tests.rules.sessions import (
+    batch,
+    cases,
+    changes,
+    decided,
+    keeps_up,
+    only,
+    run,
+    session_of,
+    source,
+    straddles,
+)
+
+
+def cheap(graph_ops: dict[str, int] | None = None, **overrides: Any) -> Operation:
+    values: dict[str, Any] = {
+        "elements": 256.0,
+        "self_ms_per_step": 5.0,
+        "function": make_function(graph_ops=graph_ops or {"Cast": 1, "Mul": 2}),
+    }
+    return make_operation("map", "map", **{**values, **overrides})
+
+
+def looking_up(**more: int) -> OperationFunction:
+    graph_ops = {"Placeholder": 4, "Const": 4, "NotEqual": 1, "LookupTableFindV2": 1, **more}
+    return make_function(stateful=True, graph_ops=graph_ops)
+
+
+def rows(*ops: Operation, **overrides: Any) -> Session:
+    return session_of(source(), *ops, batch(256), **overrides)
+
+
+MOVED = (Move("map", "batch"),)
+
+
+@cases(
+    {
+        "cast": (rows(cheap()), ("fail", MOVED)),
+        "behind a shuffle": (rows(cheap(), make_operation("s", "shuffle")), ("fail", MOVED)),
+        "lookup": (rows(cheap(function=looking_up(SelectV2=2))), ("fail", MOVED)),
+        "parsed anew": (rows(cheap({"ParseExampleV2": 1, "Const": 3})), ("fail", MOVED)),
+        "parsed alone": (rows(cheap({"ParseSingleExample": 1, "Const": 3})), ("fail", None)),
+        "split": (rows(cheap({"StringSplitV2": 1})), ("fail", None)),
+        "may not broadcast": (rows(cheap({"MatMul": 1, "Mul": 1})), ("informative", MOVED)),
+        "costly calls": (rows(cheap(self_ms_per_step=80.0)), ("informative", MOVED)),
+        "few calls": (rows(cheap(elements=4.0)), ("informative", MOVED)),
+        "unmeasured calls": (rows(cheap(self_ms_per_step=None)), ("informative", MOVED)),
+        "keeps up": (rows(cheap(), **keeps_up()), ("informative", None)),
+        "stateful": (rows(cheap(function=make_function(stateful=True))), ("pass", None)),
+        "fills a table": (rows(cheap(function=looking_up(LookupTableInsertV2=1))), ("pass", None)),
+        "calls Python": (rows(cheap(function=looking_up(EagerPyFunc=1))), ("pass", None)),
+        "reads a variable": (rows(cheap(function=looking_up(ReadVariableOp=1))), ("pass", None)),
+        "draws": (rows(cheap(function=looking_up(RandomUniform=1))), ("pass", None)),
+        "filter between": (rows(cheap(), make_operation("f", "filter")), ("pass", None)),
+        "of batches": (session_of(source(), batch(256), cheap(elements=1.0)), ("pass", None)),
+        "no breakdown": (make_session(breakdown=None), ("inconclusive", None)),
+    },
+    "session, expected",
+)
+def test_a_map_of_short_calls_is_moved_behind_the_batch(session: Session, expected: object) -> None:
+    assert decided(PER_ELEMENT_MAP, session) == expected
+
+
+def test_what_batching_buys_is_bounded_and_batches_must_come_out_equal() -> None:
+    finding = only(PER_ELEMENT_MAP, rows(cheap()))
+    # Of 7 ms of wait 5.2 ms are explained: the map's 5 ms go, and what nothing explains.
+    assert finding.speedup_at_most == pytest.approx(10 / (10 - 7.1), abs=0.001)
+    assert finding.evidence["us_per_element"] == pytest.approx(19.53)
+    assert finding.evidence["wait_not_counted_ms"] == pytest.approx(7 - 0.2 - 5)
+    assert finding.edit == Edit(
+        id="per-element-map:map",
+        label="map in line 12 moved behind the batch in line 9",
+        changes=MOVED,
+        check="equal",
+    )
+
+
+def second(graph_ops: dict[str, int] | None = None) -> Operation:
+    return cheap(graph_ops).model_copy(update={"id": "second", "line": 13})
+
+
+BOTH = (Move("map", "batch"), Move("second", "map"))
+
+
+@pytest.mark.parametrize(
+    ("maps", "first_changes", "second_changes"),
+    [
+        ((cheap(), second()), BOTH, None),
+        ((cheap(function=looking_up()), second()), BOTH, None),
+        ((cheap({"ParseExampleV2": 1, "Const": 3}), second()), BOTH, None),
+        ((cheap(), second({"MatMul": 1})), None, (Move("second", "batch"),)),
+    ],
+)
+def test_maps_that_use_its_results_move_with_it_if_all_broadcast(
+    maps: tuple[Operation, ...], first_changes: object, second_changes: object
+) -> None:
+    first, behind = run(PER_ELEMENT_MAP, rows(*maps))
+    assert (first.status, changes(first), changes(behind)) == (
+        "fail",
+        first_changes,
+        second_changes,
+    )
+
+
+# Calls at once
+
+TUNED = (SetParameters("map", {"num_parallel_calls": AUTOTUNE}),)
+MANY = (
+    SetParameters("map", {"num_parallel_calls": 16}),
+    SetOptions({"threading.private_threadpool_size": 16}),
+)
+SLEEPS = {
+    "python_calls_per_step": 32.0,
+    "python_wall_ms_per_step": 8.0,
+    "python_cpu_ms_per_step": 0.4,
+}
+COMPUTES = {**SLEEPS, "python_cpu_ms_per_step": 7.9}
+LOOKUP = {"LookupTableFindV2": 1}
+
+
+def a_map(graph_ops: dict[str, int] | None = None, **overrides: Any) -> Operation:
+    values: dict[str, Any] = {
+        "elements": 32.0,
+        "self_ms_per_step": 9.0,
+        "function": make_function(stateful=True, graph_ops=graph_ops or {"PyFunc": 1}),
+    }
+    return make_operation("map", "map", **{**values, **overrides})
+
+
+def session_with(*ops: Operation, **overrides: Any) -> Session:
+    return session_of(source(), *ops, batch(), **overrides)
+
+
+def outer(kind: str, calls: int | None = None) -> Operation:
+    parameters = {"num_parallel_calls": calls}
+    return make_operation(
+        "outer", kind, self_ms_per_step=9.0, function=make_function(), parameters=parameters
+    )
+
+
+@pytest.mark.parametrize(
+    ("op", "first"), [(a_map(), TUNED), (a_map(**SLEEPS), MANY), (a_map(**COMPUTES), TUNED)]
+)
+def test_a_serial_map_with_python_is_tried_both_ways_and_off_cpu_time_orders_them(
+    op: Operation, first: object
+) -> None:
+    findings = run(PARALLEL_MAP, session_with(op))
+    assert [finding.status for finding in findings] == ["fail", "informative"]
+    found = [changes(finding) for finding in findings]
+    assert found[0] == first
+    assert all(way in found for way in (TUNED, MANY))
+
+
+def test_what_was_measured_is_said() -> None:
+    evidence = run(PARALLEL_MAP, session_with(a_map(**SLEEPS)))[0].evidence
+    keys = ("python_calls_per_step", "python_ms_per_call", "python_off_cpu_percent")
+    assert [evidence[key] for key in keys] == [32.0, 0.25, 95.0]
+
+
+@pytest.mark.parametrize(
+    ("graph_ops", "effect"),
+    [(LOOKUP, "same results"), ({"RandomUniform": 1}, "same up to order or rounding")],
+)
+def test_only_a_lookup_keeps_its_results_in_parallel(
+    graph_ops: dict[str, int], effect: str
+) -> None:
+    findings = run(PARALLEL_MAP, session_with(a_map(graph_ops)))
+    assert [changes(finding) for finding in findings] == [TUNED, MANY]
+    assert {finding.effect_on_results for finding in findings} == {effect}
+
+
+STATELESS = make_function()
+PARALLEL = a_map(parameters={"num_parallel_calls": -1}, parallelism=2)
+THREADS = {"options": {"threading.private_threadpool_size": 16}}
+INNER = a_map(function=STATELESS, inside_function_of="outer", self_ms_per_step=8.0)
+
+
+@cases(
+    {
+        "one call": (
+            session_with(a_map(function=STATELESS, parameters={"num_parallel_calls": 1})),
+            ("fail", TUNED),
+        ),
+        "stateless": (session_with(a_map(function=STATELESS)), ("pass", None)),
+        "in a flat_map": (session_with(INNER, outer("flat_map")), ("fail", TUNED)),
+        "in parallel": (
+            session_with(a_map(inside_function_of="outer"), outer("interleave", -1)),
+            ("pass", None),
+        ),
+        "few threads": (session_with(PARALLEL), ("fail", MANY)),
+        "enough threads": (session_with(PARALLEL, pipeline=THREADS), ("pass", None)),
+        "keeps up": (session_with(a_map(**SLEEPS), **keeps_up()), ("informative", None)),
+        "undecided": (session_with(a_map(**SLEEPS), **straddles()), ("informative", None)),
+        "no map": (session_with(), ("not-applicable", None)),
+    },
+    "session, expected",
+)
+def test_which_maps_are_given_more_calls(session: Session, expected: object) -> None:
+    assert decided(PARALLEL_MAP, session) == expected
+
+
+def trial(state: TrialState, speedup: float) -> Trial:
+    return Trial(state=state, reason=None, speedup=speedup, ci95=(speedup / 1.1, speedup * 1.1))
+
+
+def after(*trials: tuple[TrialState, float], graph_ops: dict[str, int] | None = None) -> Any:
+    """The two ways of a sleeping function, 16 calls first, with what their trials showed."""
+    session = session_with(a_map(graph_ops, **SLEEPS))
+    findings = [
+        finding.model_copy(update={"trial": trial(state, speedup)})
+        for finding, (state, speedup) in zip(run(PARALLEL_MAP, session), trials, strict=True)
+    ]
+    return session, findings
+
+
+@pytest.mark.parametrize(
+    ("trials", "way"),
+    [
+        ([("confirmed", 6.7), ("confirmed", 1.8)], MANY),
+        ([("refuted", 1.0), ("confirmed", 1.8)], TUNED),
+    ],
+)
+def test_the_fastest_confirmed_way_is_the_one_advice(
+    trials: list[tuple[TrialState, float]], way: object
+) -> None:
+    (finding,) = settled(*after(*trials))
+    assert (finding.status, finding.severity) == ("fail", PARALLEL_MAP.severity)
+    assert changes(finding) == way
+    assert "also_tried" in finding.evidence
+
+
+def test_where_all_are_refuted_what_remains_is_advised() -> None:
+    remains, refuted = settled(*after(("refuted", 1.0), ("refuted", 0.97)))
+    assert (remains.status, remains.edit, remains.trial.state) == ("fail", None, "not_tried")
+    assert refuted.trial.state == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("first", "graph_ops"), [(("refuted", 1.0), LOOKUP), (("inconclusive", 1.1), None)]
+)
+def test_what_is_open_or_needs_no_processes_stays_as_it_is(
+    first: tuple[TrialState, float], graph_ops: dict[str, int] | None
+) -> None:
+    session, findings = after(first, ("refuted", 0.97), graph_ops=graph_ops)
+    assert settled(session, findings) == findings
+
+
+def test_no_word_against_parallel_calls_stands_beside_a_confirmed_trial_of_them() -> None:
+    session, refuted = after(("refuted", 1.0), ("refuted", 1.0))
+    calls = (SetParameters("map", {"num_parallel_calls": 8}),)
+    other: Finding = SEARCH.finding("informative", edit=Edit("search:x", "8 calls", calls))
+    other = other.model_copy(update={"trial": trial("confirmed", 2.0)})
+    assert settled(session, [*refuted, other]) == [*refuted, other]
