@@ -84,7 +84,7 @@ class Runtime(Protocol):
         """Return the next batch of an iterator, of which no hook is told.
 
         Raises:
-            Exception: the data are at their end; see `loops.end_of_data`.
+            Exception: the data are at their end; see `is_end_of_data`.
         """
 
     def repeated(self, batch: Any, element_spec: Any) -> Any:

@@ -190,15 +190,6 @@ def test_what_is_dismissed_is_its_original_and_holds_on_to_nothing() -> None:
     assert stage.guard.entries == []
 
 
-def test_what_no_hook_takes_back_is_told_of_the_dismissal_once() -> None:
-    stage = Stage()
-    told: list[str] = []
-    stage.guard.when("dismissed", lambda: told.append("left"))
-    stage.guard.dismiss()
-    stage.guard.dismiss()
-    assert told == ["left"]
-
-
 class TimeIsUpError(Exception):
     """Raised by a handler of the script's."""
 
@@ -276,13 +267,4 @@ def test_what_a_handler_was_called_in_the_middle_of_is_not(
     with pytest.raises(ValueError) as raised:  # noqa: PT011
         before()
     let_pass(raised.value)
-    assert not is_of_a_signal_handler(raised.value)
-
-
-def test_a_function_that_is_told_a_number_is_no_handler() -> None:
-    def told(number: int, *_: Any) -> None:
-        raise ValueError(number)
-
-    with pytest.raises(ValueError) as raised:  # noqa: PT011
-        told(15, None)
     assert not is_of_a_signal_handler(raised.value)

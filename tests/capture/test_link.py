@@ -20,7 +20,6 @@ from pipediag.session.messages import (
     Prepared,
     Pull,
     RunBlock,
-    Started,
     encode,
 )
 
@@ -62,17 +61,6 @@ def pipe() -> Iterator[Pipe]:
     yield made
     os.close(made.reading)
     os.close(made.writing)
-
-
-def test_without_a_parent_nothing_is_told() -> None:
-    Teller(None).tell(Started())
-
-
-def test_a_parent_that_is_gone_disturbs_nothing() -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    Teller(writing).tell(Ended("finished", 0))
-    os.close(writing)
 
 
 TELLS_NOBODY = """

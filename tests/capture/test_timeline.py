@@ -155,14 +155,6 @@ def test_steps_that_were_there_before_a_call_outlast_it(stage: TimelineStage) ->
     assert stage.written[1:] == [("steps", "loop1", 20, 50), ("evaluation", "predict", 30, 40)]
 
 
-def test_steps_that_began_with_a_call_end_with_it(stage: TimelineStage) -> None:
-    fit = stage.at(20).begins("fit", "fit")
-    stage.timeline.steps_begin("loop1", 20, None)
-    stage.at(50).ended(fit)
-
-    assert stage.written == [("fit", "fit", 20, 50), ("steps", "loop1", 20, 50)]
-
-
 def test_nothing_begins_after_the_end_but_what_pipediag_takes(stage: TimelineStage) -> None:
     stage.at(10).begins("script")
     stage.at(20).steps_begin("loop1", 20, None)
@@ -201,14 +193,6 @@ def test_lines_are_looked_at_outside_of_steps_and_evaluations(stage: TimelineSta
     stage.at(70).ended(fit)
     stage.at(80).closed()
     assert not stage.looks
-
-
-def test_seen_lines_are_written(stage: TimelineStage) -> None:
-    stage.at(10).begins("script")
-    stage.sees(line=7)
-
-    (seen,) = read_timeline(stage.path).seen
-    assert [line.line for line in seen.lines] == [7]
 
 
 @pytest.mark.parametrize(
@@ -455,15 +439,6 @@ def test_what_lasts_is_written_again_where_the_script_has_deleted_the_directory(
         ("steps", "loop1", 30, 40),
     ]
     assert stage.notes == [DELETED]
-
-
-def test_a_directory_that_is_not_there_yet_is_made(tmp_path: Path) -> None:
-    notes: list[str] = []
-    file = TimelineFile(tmp_path / "not" / "yet" / "timeline.jsonl", notes.append)
-    file.append(b"[]\n", ())
-
-    assert (tmp_path / "not" / "yet" / "timeline.jsonl").read_bytes() == b"[]\n"
-    assert notes == []
 
 
 def test_a_moment_without_descriptors_costs_its_line_and_no_more(

@@ -217,11 +217,3 @@ def test_what_is_evaluated_on_lives_no_longer_than_natively(line: Line) -> None:
     loop = evaluated_loop(line, Data(), "evaluate")
     line.registry.keep_evaluated()
     assert loop.dataset is None
-
-
-@pytest.mark.parametrize("role", ["training", "adapt"])
-def test_what_other_loops_read_is_not_kept_for_that(line: Line, role: LoopRole) -> None:
-    dataset = Data()
-    loop = evaluated_loop(line, dataset, role)
-    line.registry.keep_evaluated()
-    assert loop.dataset is None

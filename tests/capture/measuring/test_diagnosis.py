@@ -190,14 +190,6 @@ def test_a_step_that_something_came_between_is_none(measured: Measured) -> None:
     assert measured.loop.record.seams == 1
 
 
-def test_a_second_interruption_in_a_row_is_no_other_seam(measured: Measured) -> None:
-    measured.step()
-    for _ in range(2):
-        measured.diagnosis.interrupted(measured.consumer, exhausted=False)
-
-    assert measured.loop.record.seams == 1
-
-
 def test_steps_beside_the_scripts_own_profile_are_left_out(measured: Measured) -> None:
     measured.pace.warmup = 5
     measured.instruments.profiler.script_is_profiling = True
@@ -355,18 +347,6 @@ def test_the_first_call_of_an_epoch_is_left_out_where_the_epochs_are_long(
     measured.step()
 
     assert measured.diagnosis._window.count == before + 1
-
-
-def test_what_windows_take_is_told_to_the_timeline_as_ours(measured: Measured) -> None:
-    measured.pace.warmup = 3
-    for _ in range(3):
-        measured.step()
-    assert measured.instruments.timeline.told == []
-    measured.until(Phase.DONE)
-
-    told = measured.instruments.timeline.told
-    assert set(told) == {("aside", "")}
-    assert len(told) >= 5  # a window's end each, and each reading
 
 
 def test_the_profile_gives_way_to_trials_at_the_last_batch(

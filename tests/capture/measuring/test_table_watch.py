@@ -180,15 +180,6 @@ def test_all_batches_of_a_call_are_looked_at_and_handed_on(measured: Measured) -
     assert table.ids.lookups == 8
 
 
-def test_its_steps_are_no_windows(measured: Measured) -> None:
-    measured.until(Phase.LOOK)
-    before = [len(window.blocks) for window in measured.recording.windows]
-    measured.step()
-
-    assert [len(window.blocks) for window in measured.recording.windows] == before
-    assert all(window.complete for window in measured.recording.windows)
-
-
 def test_of_a_loop_that_ends_before_the_step_tells_what_it_does(measured: Measured) -> None:
     measured.until(Phase.BASELINE)
     measured.diagnosis.finish("the script ended")

@@ -64,14 +64,6 @@ def test_a_block_takes_the_latest_gap_of_each_step(window: OpenWindow) -> None:
     assert block.waits_ns == [4, 4, 4]
 
 
-def test_an_empty_block_is_not_kept(window: OpenWindow) -> None:
-    window.close_block(gaps(1), unfinished=0, batches_per_call=1)
-    window.close(complete=True)
-
-    assert window.record.blocks == []
-    assert window.record.complete
-
-
 def test_closing_keeps_the_open_block_without_gaps(window: OpenWindow) -> None:
     steps(window, 2)
     window.close_block(gaps(1, 2), unfinished=0, batches_per_call=1)

@@ -153,12 +153,6 @@ def test_pipelines_that_are_read_once_are_let_go(program: Program) -> None:
     assert program.plan.operation_of(first) == "op2"
 
 
-def test_a_program_that_keeps_its_pipelines_keeps_their_operations(program: Program) -> None:
-    kept = [program.pipeline() for _ in range(MANY)]
-
-    assert len(program.kinds) == 2 * len(kept)
-
-
 def test_that_a_pipeline_has_called_python_is_remembered(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "recording.json")
     function = make_recorded_function(python_function_names=["read"])

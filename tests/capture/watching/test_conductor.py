@@ -343,15 +343,6 @@ def test_the_timeline_is_told_of_runs_of_steps_and_of_no_single_one(stage: Stage
     assert stage.timeline.told == [("handed", "loop0"), ("ended", ""), ("handed", "loop0")]
 
 
-def test_the_timeline_is_told_whether_a_step_asks_for_its_batch_itself(stage: Stage) -> None:
-    consumer = stage.consumer("training")
-    stage.conductor.call_begins(consumer, iterator=None)
-    stage.conductor.call_begins(consumer, iterator=None)
-    stage.conductor.exhausted(consumer)
-
-    assert stage.timeline.told == [("called", "loop0"), ("ended", "")]
-
-
 def test_the_timeline_is_told_when_another_loop_has_its_turn(stage: Stage) -> None:
     one, other = stage.consumer("training"), stage.consumer("validation")
     stage.step(one)
@@ -405,11 +396,3 @@ def test_the_timeline_is_told_of_trials_that_end_within_a_step(stage: Stage) -> 
     stage.step(consumer)
 
     assert stage.timeline.told == [("handed", "loop0"), ("aside", "")]
-
-
-def test_the_timeline_is_closed_when_the_script_is_stopped(stage: Stage) -> None:
-    stage.step(stage.consumer("training"))
-    with pytest.raises(StopScript):
-        stage.conductor.stopping.stop()
-
-    assert stage.timeline.told[-1] == ("closed", "")

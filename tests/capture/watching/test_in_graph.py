@@ -378,22 +378,6 @@ def test_a_script_that_ends_in_the_profile_leaves_no_profiler_running(call: Call
     assert (last.complete, last.reason) == (False, "the script finished")
 
 
-def test_steps_of_the_warm_up_are_none_of_the_baseline(call: Call) -> None:
-    call.instruments.pace.warmup, call.instruments.pace.baseline = 40, 40
-    call.until_profile()
-
-    assert len(call.durations(1)) == 10
-
-
-def test_the_timeline_is_told_of_each_call(call: Call) -> None:
-    for _ in range(2):
-        call.measure.call_begins()
-        call.measure.call_ended()
-
-    name = call.loop.record.id
-    assert call.instruments.timeline.told == [("called", name), ("ended", "")] * 2
-
-
 def test_a_traced_step_tells_its_tables_and_no_ids(call: Call) -> None:
     call.loop.runtime = ToyRuntime()
     call.loop.runtime.tables = ToyTables()

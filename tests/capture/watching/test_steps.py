@@ -284,10 +284,6 @@ class Script:
         return taken
 
 
-def test_a_line_that_calls_again_is_a_loop() -> None:
-    assert Script().calls(3, 3, 3) == [None, 3, 3]
-
-
 def test_what_other_lines_train_within_a_step_is_a_part_of_it() -> None:
     """As the two halves of a discriminator's batch, and the generator behind them."""
     script = Script()

@@ -229,13 +229,6 @@ def test_the_first_step_tells_what_it_took_and_what_of_it_was_tracing() -> None:
     assert registry.described == [loop]
 
 
-def test_the_model_is_described_once() -> None:
-    registry, consumer = Registry(), consumer_of(training_loop(fill_ns=1))
-    describe(registry, consumer, MS, MS)
-
-    assert len(registry.described) == 1
-
-
 def test_a_first_batch_that_is_asked_for_in_a_call_took_what_the_rest_did_not() -> None:
     assert first_fill_ns([100_000, 9_000_000]) == 600 * MS
 
