@@ -85,7 +85,7 @@ def write_perfetto(
     with _compressed(path) as stream:
         writer = TraceWriter(stream)
         for place, (host, summary) in enumerate(summaries):
-            events = read_profile(summary.path).events
+            events = read_profile(summary.path)
             writer.origin_ns = origins[host] = (
                 _origin(events) if began_ns is None else began_ns - (summary.epoch_ns or 0)
             )

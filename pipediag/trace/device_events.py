@@ -1,7 +1,7 @@
 """Events of a device's streams, and the host's calls that launched them.
 
-Events are told apart into kernels, copies and collectives one by one, not by their line's name, and
-lines that the profiler derives from others are left out.
+Each event by itself is a kernel, a copy or a collective, whatever its line's name. Lines that the
+profiler derives from others are left out.
 
 CUPTI, ROCTracer and Kineto give an activity and its launch the same correlation id. The call may
 lie on another thread than the training loop's, and ids may come again in a long profile: then the

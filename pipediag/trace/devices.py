@@ -35,10 +35,10 @@ from pipediag.trace.device_events import (
 from pipediag.trace.events import Plane, TraceEvents
 from pipediag.trace.gaps import (
     GapDetails,
-    HostActivity,
+    HostCauses,
     divide_gaps,
     gap_details,
-    host_activity,
+    host_causes,
     next_launches,
 )
 from pipediag.trace.intervals import (
@@ -215,11 +215,12 @@ def device_traces(
     gap_floor_ns: int = GAP_FLOOR_NS,
 ) -> list[DeviceTrace]:
     """Describe every device on which something ran, within the window where there is one."""
-    host = host_activity(events, activity.by_class)
+    host = host_causes(events, activity.by_class)
     calls = launch_calls(events)
     devices = [device_events(plane) for plane in events.accelerators]
     if lead_ns := host_lead_ns(devices, calls):
-        host, calls = host.earlier(lead_ns), calls.earlier(lead_ns)
+        host = [(cause, spans - lead_ns) for cause, spans in host]
+        calls = calls.earlier(lead_ns)
     explain = _Explainer(activity, records, host, calls, gap_floor_ns)
     if not devices:
         return explain.processor(window)
@@ -233,11 +234,11 @@ def device_traces(
 
 @dataclass(frozen=True)
 class _Explainer:
-    """What all devices of a profile have in common."""
+    """Facts that all devices of a profile share."""
 
     activity: Activity
     records: Records
-    host: HostActivity
+    host: HostCauses
     calls: LaunchCalls
     gap_floor_ns: int
 

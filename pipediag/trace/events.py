@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.trace.intervals import Intervals, normalise, rows
+from pipediag.vocabulary import TraceFormat
 
 SINCE_1970_NS = 10**18
 """Larger times count from 1970, smaller ones from a profile's or a machine's start."""
@@ -192,6 +193,7 @@ class TraceEvents:
     """Everything that one profile recorded."""
 
     path: Path
+    format: TraceFormat
     planes: list[Plane]
     warnings: list[str] = field(default_factory=list)
     epoch_ns: int | None = None

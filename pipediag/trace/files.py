@@ -11,12 +11,10 @@ import re
 import stat
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
-from pipediag.vocabulary import TraceFormat
 
 if TYPE_CHECKING:
     from pipediag.trace.events import TraceEvents
@@ -64,20 +62,12 @@ class TooLargeError(PipediagError):
     """The profile needs more than bounded memory and time."""
 
 
-@dataclass(frozen=True)
-class Profile:
-    """The events of one file, and its format."""
-
-    format: TraceFormat
-    events: TraceEvents
-
-
 def read(path: Path) -> TraceEvents:
     """Read a file, or the newest profile of a log directory. Raises PipediagError."""
-    return read_profile(find_profiles(path)[-1]).events
+    return read_profile(find_profiles(path)[-1])
 
 
-def read_profile(file: Path) -> Profile:
+def read_profile(file: Path) -> TraceEvents:
     """Read an XPlane file or a Kineto trace, either of them packed by gzip or not.
 
     Raises:
@@ -94,12 +84,12 @@ def read_profile(file: Path) -> Profile:
         ) from error
 
 
-def _parse(data: memoryview, release: Release, file: Path) -> Profile:
+def _parse(data: memoryview, release: Release, file: Path) -> TraceEvents:
     # Looking for profiles needs no parser, and each of them takes long to import.
     if _JSON.match(data):
         from pipediag.trace import kineto
 
-        return Profile("kineto", kineto.parse(data, file))
+        return kineto.parse(data, file)
     from pipediag.trace import xplane
 
     events = xplane.parse(data, file, release)
@@ -108,7 +98,7 @@ def _parse(data: memoryview, release: Release, file: Path) -> Profile:
     # Other protobuf messages parse as well; the text of a graph then is a plane's name.
     if not events.event_count and not any(plane.name.startswith("/") for plane in events.planes):
         raise MalformedError("it holds no plane of a host or a device")
-    return Profile("xplane", events)
+    return events
 
 
 def find_profiles(path: Path) -> list[Path]:

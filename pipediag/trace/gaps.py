@@ -57,32 +57,23 @@ _NO_TIMES = np.empty(0, np.int64)
 _Column = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class HostActivity:
-    """Activity of the host; where the sets overlap, the first takes the time."""
-
-    causes: tuple[tuple[GapCause, Intervals], ...]
-
-    def earlier(self, by_ns: int) -> HostActivity:
-        """Return the activity on a clock that is set back."""
-        return HostActivity(tuple((cause, spans - by_ns) for cause, spans in self.causes))
+HostCauses = list[tuple[GapCause, Intervals]]
+"""Activity of the host; where the sets overlap, the first takes the time."""
 
 
-def host_activity(events: TraceEvents, by_class: dict[StepClass, Intervals]) -> HostActivity:
+def host_causes(events: TraceEvents, by_class: dict[StepClass, Intervals]) -> HostCauses:
     """Return the host's activity, from its events and their classes."""
     # tf.data's threads copy ahead, beside the loop.
     lines = [line for line in events.host_lines if not is_pipeline_thread(line)]
-    return HostActivity(
-        causes=(
-            ("input", by_class["input_wait"]),
-            ("compile", by_class["compile"]),
-            ("copy", union(*(line.during_like(COPY_CALL) for line in lines))),
-            ("sync", by_class["device_wait"]),
-            ("python", union(*(line.during_like(_PYTHON_OPERATION) for line in lines))),
-            ("launch", by_class["dispatch"]),
-            ("python", by_class["python"]),
-        ),
-    )
+    return [
+        ("input", by_class["input_wait"]),
+        ("compile", by_class["compile"]),
+        ("copy", union(*(line.during_like(COPY_CALL) for line in lines))),
+        ("sync", by_class["device_wait"]),
+        ("python", union(*(line.during_like(_PYTHON_OPERATION) for line in lines))),
+        ("launch", by_class["dispatch"]),
+        ("python", by_class["python"]),
+    ]
 
 
 @dataclass(frozen=True)
@@ -133,14 +124,14 @@ def next_launches(
 
 
 def divide_gaps(
-    gaps: Intervals, host: HostActivity, launches: NextLaunches, other_devices: Intervals
+    gaps: Intervals, host: HostCauses, launches: NextLaunches, other_devices: Intervals
 ) -> NDArray[np.int64]:
     """Return nanoseconds of each gap by cause, shape (gaps, causes); rows add up to the gaps."""
     start, end = gaps[:, 0], gaps[:, 1]
     called = np.where(launches.known, np.clip(launches.start_ns, start, end), end)
     returned = np.where(launches.known, np.clip(launches.end_ns, called, end), end)
-    ordered: list[tuple[GapCause, Intervals]] = []
-    for cause, spans in host.causes:
+    ordered: HostCauses = []
+    for cause, spans in host:
         if cause == "sync":
             ordered.append(("collective", intersect(spans, other_devices)))
         ordered.append((cause, spans))

@@ -201,12 +201,6 @@ class _Gatherer:
         self._categories: dict[str, int] = {}
         self._count = 0
 
-    def add(self, event: Event) -> None:
-        if event.ph == _COMPLETE:
-            self._add_complete(event)
-        elif event.ph == _METADATA:
-            self._add_metadata(event)
-
     def planes(self, properties: Any) -> tuple[list[Plane], int]:
         """Return the planes, host first, times from the earliest event on; and when that was."""
         filled = {
@@ -224,7 +218,7 @@ class _Gatherer:
             planes.append(plane)
         return planes, first_ns
 
-    def _add_complete(self, event: Event) -> None:
+    def add_complete(self, event: Event) -> None:
         category = (event.cat or "").lower()
         if event.ts is None or not event.ts.is_finite() or category in _NO_ACTIVITY:
             return
@@ -241,7 +235,7 @@ class _Gatherer:
             event.args,
         )
 
-    def _add_metadata(self, event: Event) -> None:
+    def add_metadata(self, event: Event) -> None:
         name = event.args.name if event.args else None
         if not isinstance(name, str):
             return
@@ -281,9 +275,14 @@ def parse(data: memoryview, path: Path) -> TraceEvents:
         found = _document(data)
         for raw in found.traceEvents:
             try:
-                gatherer.add(_event(decoder, raw))
+                event = _event(decoder, raw)
             except msgspec.ValidationError:
                 strange += 1
+                continue
+            if event.ph == _COMPLETE:
+                gatherer.add_complete(event)
+            elif event.ph == _METADATA:
+                gatherer.add_metadata(event)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise MalformedError(str(error)) from error
     planes, first_ns = gatherer.planes(found.deviceProperties)
@@ -292,6 +291,7 @@ def parse(data: memoryview, path: Path) -> TraceEvents:
     warnings = [f"{strange} events are not as Kineto writes them and were left out."]
     return TraceEvents(
         path=path,
+        format="kineto",
         planes=planes,
         warnings=warnings if strange else [],
         epoch_ns=_epoch_ns(found.baseTimeNanoseconds, first_ns),

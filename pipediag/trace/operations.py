@@ -5,7 +5,7 @@ one the kernels of its devices by the operation that launched them. Where severa
 gets an equal part of that time: so they add up to the time in which any ran, which is the step's
 compute, and not to the longer sum over the threads.
 
-XLA runs instructions of a program that it compiled; the profile keeps the program, which tells of
+XLA runs instructions of a program that it compiled; the profile keeps the program, which says of
 which operations each was made.
 """
 

@@ -79,7 +79,7 @@ _PROFILER_STEP = re.compile(r"ProfilerStep#(\d+)$")
 
 @dataclass(frozen=True)
 class StepWindows:
-    """Where each step lies."""
+    """Start and end of each step."""
 
     windows: NDArray[np.int64]
     """Shape (steps, 2): start and end in nanoseconds; disjoint, in order of time."""
@@ -95,7 +95,7 @@ class StepWindows:
 
 @dataclass(frozen=True)
 class StepSplit:
-    """Where the time of each step went."""
+    """Time of each step by class."""
 
     steps: StepWindows
     ns: NDArray[np.int64]

@@ -82,7 +82,7 @@ def summarise(path: Path, *, by_operation: bool = False) -> TraceSummary:
 
     Args:
         path: a file or a directory.
-        by_operation: whether to tell which operations their compute was, too.
+        by_operation: whether to divide their compute among operations, too.
 
     Raises:
         PipediagError: it cannot be read.
@@ -147,11 +147,8 @@ def _batches(steps: StepWindows | None, iterators: list[IteratorActivity]) -> in
 def _window(events: TraceEvents, steps: StepWindows | None) -> tuple[int, int]:
     if steps is not None:
         return int(steps.windows[0, 0]), int(steps.windows[-1, 1])
-    filled = [line for line in events.lines() if len(line)]
-    return (
-        min((int(line.start_ns.min()) for line in filled), default=0),
-        max((int(line.end_ns.max()) for line in filled), default=0),
-    )
+    ends = (int(line.end_ns.max()) for line in events.lines() if len(line))
+    return events.first_ns, max(ends, default=0)
 
 
 def _missing(
@@ -306,9 +303,9 @@ def _result(future: Future[HostSummary]) -> HostSummary | None:
 
 def _summary(path: Path, gap_floor_ns: int) -> HostSummary:
     try:
-        profile = read_profile(path)
+        events = read_profile(path)
         give_back_freed_memory()
-        summary = summarise_events(profile.events, gap_floor_ns)
+        summary = summarise_events(events, gap_floor_ns)
     except PipediagError as error:
         return _unread(path, str(error))
     except MemoryError:
@@ -316,11 +313,11 @@ def _summary(path: Path, gap_floor_ns: int) -> HostSummary:
     return HostSummary(
         path,
         host_of(path),
-        profile.format,
-        profile.events.event_count,
+        events.format,
+        events.event_count,
         summary,
-        framework=framework_of(profile.events),
-        warnings=tuple(profile.events.warnings),
+        framework=framework_of(events),
+        warnings=tuple(events.warnings),
     )
 
 

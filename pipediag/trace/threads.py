@@ -1,7 +1,7 @@
 """Threads of the host, how the events of one nest, and the graph functions that they run.
 
 tf.data names its threads `tf_data_*`. Its functions may also run on TensorFlow's shared pool; they
-are told from the training graph by the step id that the executor's events share with the
+differ from the training graph by the step id that the executor's events share with the
 `InstantiatedCapturedFunction::*` event that started them.
 
 A Python function of the pipeline may call a tf.function, which runs under a step id of its own, and

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -108,28 +108,64 @@ class TraceBuilder:
         return read(self.save(directory))
 
 
-def add_steps(line: LineBuilder, *edges: int) -> None:
+Event = tuple[str, int, int] | tuple[str, int, int, dict[str, Any]]
+"""Name, start, end, and statistics."""
+
+
+def host_profile(threads: Mapping[str, Sequence[Event]]) -> TraceBuilder:
+    """A host with these events on its threads."""
+    builder = TraceBuilder()
+    host = builder.host()
+    for name, events in threads.items():
+        add_events(host.line(name), events)
+    return builder
+
+
+def add_events(line: LineBuilder, events: Sequence[Event]) -> None:
+    for name, start, end, *stats in events:
+        line.event(name, start, end, **(stats[0] if stats else {}))
+
+
+def marked_steps(*edges: int) -> list[Event]:
     """Pipediag's markers, from each edge to the next."""
-    for number, (start, end) in enumerate(pairwise(edges)):
-        line.event("pipediag_step", start, end, step_num=number)
+    return [
+        ("pipediag_step", start, end, {"step_num": number})
+        for number, (start, end) in enumerate(pairwise(edges))
+    ]
 
 
-def add_graph_call(line: LineBuilder, start: int, end: int, **stats: str) -> None:
+def graph_call(start: int, end: int, call: str = "notTraced-nonXla") -> list[Event]:
     """A call of a tf.function on the training thread, as TensorFlow 2.21 nests it."""
-    line.event("train_step", start, end, **(stats or {"tf_function_call": "notTraced-nonXla"}))
-    line.event("TFE_Py_ExecuteCancelable", start, end)
-    line.event("EagerExecute", start, end, eager_op="__inference_train_step_7", is_func=1)
-    line.event("EagerLocalExecute: __inference_train_step_7", start, end)
-    line.event("EagerKernelExecute", start, end)
-    line.event("KernelAndDeviceFunc::Run", start, end)
+    return [
+        ("train_step", start, end, {"tf_function_call": call}),
+        ("TFE_Py_ExecuteCancelable", start, end),
+        ("EagerExecute", start, end, {"eager_op": "__inference_train_step_7", "is_func": 1}),
+        ("EagerLocalExecute: __inference_train_step_7", start, end),
+        ("EagerKernelExecute", start, end),
+        ("KernelAndDeviceFunc::Run", start, end),
+    ]
+
+
+def eager_call(name: str, start: int, end: int) -> list[Event]:
+    """An eager operation: 10 ns of wrapper on each side of its kernel."""
+    return [
+        ("TFE_Py_FastPathExecute_C", start, end),
+        ("EagerExecute", start, end, {"eager_op": name, "is_func": 0}),
+        (f"EagerLocalExecute: {name}", start, end),
+        ("KernelAndDeviceFunc::Run", start + 10, end - 10),
+    ]
+
+
+def add_steps(line: LineBuilder, *edges: int) -> None:
+    add_events(line, marked_steps(*edges))
 
 
 def add_eager_call(line: LineBuilder, name: str, start: int, end: int) -> None:
-    """An eager operation: 10 ns of wrapper on each side of its kernel."""
-    line.event("TFE_Py_FastPathExecute_C", start, end)
-    line.event("EagerExecute", start, end, eager_op=name, is_func=0)
-    line.event(f"EagerLocalExecute: {name}", start, end)
-    line.event("KernelAndDeviceFunc::Run", start + 10, end - 10)
+    add_events(line, eager_call(name, start, end))
+
+
+def add_graph_call(line: LineBuilder, start: int, end: int, **stats: str) -> None:
+    add_events(line, graph_call(start, end, *stats.values()))
 
 
 class ComputationBuilder:
@@ -320,14 +356,6 @@ def add_annotations(line: LineBuilder, name: str, *spans: tuple[int, int]) -> No
     """Annotations as Keras and JAX write them, numbered from 1."""
     for number, (start, end) in enumerate(spans, start=1):
         line.event(name, start, end, step_num=number)
-
-
-def add_functions(line: LineBuilder, names: Iterable[str], *, every: int, lasting: int) -> None:
-    """Calls of jitted functions one after another, each written twice as JAX does."""
-    for number, name in enumerate(names):
-        start = number * every
-        for _ in range(2):
-            line.event(f"PjitFunction({name})", start, start + lasting)
 
 
 def add_kernels(

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from pipediag.trace.files import read
 from pipediag.trace.intervals import (
-    EMPTY,
     Intervals,
     clip,
     covered,
@@ -21,7 +20,6 @@ from pipediag.trace.intervals import (
     union,
     without_earlier,
 )
-from pipediag.trace.xplane.protobuf import message_class
 from tests.trace.builder import KinetoBuilder, TraceBuilder
 
 SINCE = 1_700_000_000_000_000_000
@@ -37,50 +35,6 @@ def test_columns_are_absolute_nanoseconds_sorted_by_start(tmp_path: Path) -> Non
     assert read_line.start_ns.tolist() == [1_010, 1_010, 1_050]
     assert read_line.end_ns.tolist() == [1_040, 1_020, 1_060]
     assert [read_line.event_name(i) for i in range(3)] == ["outer", "inner", "later"]
-
-
-def test_both_ends_round_down_to_a_nanosecond(tmp_path: Path) -> None:
-    space = message_class("XSpace")()
-    line = space.planes.add(name=b"/host:CPU").lines.add(timestamp_ns=7)
-    line.events.add(metadata_id=1, offset_ps=1_900, duration_ps=1_200)
-    path = tmp_path / "a.xplane.pb"
-    path.write_bytes(space.SerializeToString())
-    read_line = read(path).host_lines[0]
-    assert (int(read_line.start_ns[0]), int(read_line.end_ns[0])) == (8, 10)
-
-
-def test_statistics_of_every_kind(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    plane = builder.host()
-    plane.line("python").event("e", 0, 1, id=-5, name="fused(a,b)", ratio=0.5, zero=0)
-    plane.metadata_stat("e", "hlo_op", "fusion.1")
-    plane.metadata_stat("e", "zero", 9)
-    assert builder.events(tmp_path).host_lines[0].stats(0) == {
-        "id": -5,
-        "name": "fused(a,b)",
-        "ratio": 0.5,
-        "zero": 0,
-        "hlo_op": "fusion.1",
-    }
-
-
-def test_a_name_that_is_not_utf8_costs_one_character(tmp_path: Path) -> None:
-    space = message_class("XSpace")()
-    plane = space.planes.add(name=b"/host:CPU")
-    plane.event_metadata.add(key=1).value.name = b"kernel\xff"
-    plane.lines.add(name=b"l\xfe").events.add(metadata_id=1)
-    path = tmp_path / "a.xplane.pb"
-    path.write_bytes(space.SerializeToString())
-    line = read(path).host_lines[0]
-    assert (line.name, line.event_name(0)) == ("l\ufffd", "kernel\ufffd")
-
-
-def test_an_event_without_metadata_has_an_empty_name(tmp_path: Path) -> None:
-    space = message_class("XSpace")()
-    space.planes.add(name=b"/host:CPU").lines.add().events.add(metadata_id=4)
-    path = tmp_path / "a.xplane.pb"
-    path.write_bytes(space.SerializeToString())
-    assert read(path).host_lines[0].event_name(0) == ""
 
 
 def test_a_visible_gpu_on_which_nothing_ran_is_no_accelerator(tmp_path: Path) -> None:
@@ -129,9 +83,7 @@ def test_every_name_has_its_first_event(late: int, tmp_path: Path) -> None:
     for start in range(late, late + 2):
         line.event("late", start, start + 1)
     [read_line] = read(builder.save(tmp_path)).host_lines
-
     found = {read_line.plane.names[key]: index for key, index in read_line.first_events.items()}
-
     assert found == {"usual": 0, "late": late}
 
 
@@ -206,14 +158,3 @@ def test_covered_counts_each_window_by_itself(
     array = np.array(windows, np.int64).reshape(-1, 2)
     expected = [len(as_set(a) & as_set([window])) for window in windows]
     assert covered(build(a), array).tolist() == expected
-
-
-def test_touching_intervals_become_one() -> None:
-    assert normalise([5, 0], [9, 5]).tolist() == [[0, 9]]
-
-
-def test_nothing_at_all() -> None:
-    assert union().tolist() == []
-    assert total(EMPTY) == 0
-    assert subtract(EMPTY, normalise([1], [2])).tolist() == []
-    assert intersect(normalise([1], [2]), EMPTY).tolist() == []

@@ -104,7 +104,7 @@ def test_a_packed_profile_is_the_profile_whatever_its_name(tmp_path: Path) -> No
     path = tmp_path / "trace.txt"
     path.write_bytes(gzip.compress(builder.serialised()))
     profile = read_profile(path)
-    assert (profile.format, profile.events.event_count) == ("xplane", 1)
+    assert (profile.format, profile.event_count) == ("xplane", 1)
     assert read(path).event_count == 1
 
 

@@ -66,7 +66,6 @@ def test_what_runs_at_once_shares_the_moment(
     executing(host.line("tf_Compute/1"), ("f/adam/Mul:Mul", 100, 300), ("f/Sub:Sub", 300, 400))
     executing(host.line("tf_Compute/2"), ("f/dense/MatMul:_MklMatMul", 200, 300))
     found = times(builder.events(tmp_path))
-
     assert found.by_operation == {
         "f/adam/Mul:Mul": 150.0,
         "f/dense/MatMul:_MklMatMul": 50.0,
@@ -85,7 +84,6 @@ def test_operations_of_the_pipeline_and_outside_of_steps_are_left_out(
     shared = host.line("tf_Compute/1")
     executing(shared, ("Cast:Cast", 10, 390), run=-55)
     executing(shared, ("dense/MatMul:MatMul", 1900, 2100))
-
     assert times(builder.events(tmp_path)).by_operation == {"dense/MatMul:MatMul": 100.0}
 
 
@@ -120,7 +118,6 @@ def test_what_xla_runs_is_of_the_operations_that_its_program_was_made_of(
         line.event("fusion", 400, 430, hlo_op="fusion", hlo_module="cluster", program_id=845)
     add_programs(builder, {844: fused_update()})
     found = times(builder.events(tmp_path))
-
     assert found.by_instruction == {UPDATE: 100.0, DOT: 50.0}
     assert (found.compiled_ns, found.unnamed_ns, found.total_ns) == (30.0, 0.0, 180)
 
@@ -134,7 +131,6 @@ def test_kernels_of_xla_are_told_in_the_same_way(tmp_path: Path) -> None:
     profile.kernel((50, 60), tf_op="f/adam/Mul:Mul")
     profile.programs({3: fused_update()})
     found = times(read(profile.save(tmp_path)))
-
     assert found.by_instruction == {UPDATE: 20_000.0, DOT: 10_000.0}
     assert (found.by_operation, found.compiled_ns) == ({"f/adam/Mul:Mul": 10_000.0}, 5_000.0)
 
@@ -147,7 +143,6 @@ def test_what_xla_compiled_to_a_program_that_is_not_kept_has_no_name(
     line.event("wrapped_add", 200, 300, hlo_op="wrapped_add", hlo_module="cluster")
     line.event("gather:Gather", 300, 400)
     found = times(builder.events(tmp_path))
-
     assert (found.compiled_ns, found.by_operation) == (100.0, {"gather:Gather": 100.0})
 
 
@@ -158,7 +153,6 @@ def test_eager_operations_are_one(
     add_steps(training, 0, 1000, 2000, 3000)
     training.event("EagerLocalExecute: Mul", 100, 200)
     training.event("KernelAndDeviceFunc::Run", 110, 190)
-
     assert times(builder.events(tmp_path)).by_operation == {"eager:": 80.0}
 
 
@@ -171,7 +165,6 @@ def test_kernels_count_by_the_operation_that_launched_them(tmp_path: Path) -> No
         profile.kernel((start + 30, start + 40), hlo_module="cluster_1")
         profile.kernel((start + 40, start + 45))
     found = times(read(profile.save(tmp_path)))
-
     assert found.by_operation == {"f/adam/Mul:Mul": 30_000.0, "f/dense/MatMul:MatMul": 10_000.0}
     assert (found.compiled_ns, found.unnamed_ns) == (20_000.0, 10_000.0)
     assert found.total_ns == 70_000
@@ -183,7 +176,6 @@ def test_operations_of_a_real_fit_add_up_to_its_compute(tmp_path: Path) -> None:
     summary = summarise_events(read(path), by_operation=True)
     assert summary.compute is not None
     assert summary.steps is not None
-
     named = sum(summary.compute.by_operation.values())
     assert summary.compute.total_ns == summary.steps.column("device_compute").sum()
     assert named == pytest.approx(summary.compute.total_ns, rel=1e-6)
@@ -196,7 +188,6 @@ def test_what_xla_compiled_of_a_real_step_is_told_by_the_names_of_its_graph(
     path = tmp_path / "xla.xplane.pb"
     path.write_bytes(gzip.decompress(COMPILED.read_bytes()))
     found = times(read(path))
-
     told = sum(found.by_instruction.values())
     assert found.compiled_ns == 0.0
     assert told + sum(found.by_operation.values()) == pytest.approx(found.total_ns, rel=1e-6)
@@ -217,23 +208,14 @@ def test_shares_add_up_to_the_time_in_which_any_ran(
     ran = np.array([(start, start + length) for start, length in spans], np.int64).reshape(-1, 2)
     inside = normalise([start for start, _ in windows], [sum(one) for one in windows])
     each, summed = shares(ran, inside)
-
     together = total(intersect(normalise(ran[:, 0], ran[:, 1]), inside))
     assert float(each.sum()) == pytest.approx(together)
     assert summed == sum(total(intersect(normalise([a], [b]), inside)) for a, b in ran.tolist())
 
 
-def test_nobody_asks_for_it_without_tables(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    add_steps(builder.host().line("python"), 0, 1000, 2000)
-
-    assert summarise_events(builder.events(tmp_path)).compute is None
-
-
 def test_without_steps_there_is_none(tmp_path: Path) -> None:
     builder = TraceBuilder()
     builder.host().line("python").event("anything", 0, 10)
-
     assert summarise_events(builder.events(tmp_path), by_operation=True).compute is None
 
 
@@ -300,7 +282,6 @@ def work(*ends_in: str, holds: tuple[str, ...] = ()) -> CompiledWork:
 def test_an_instruction_is_of_the_operation_that_it_was_made_for(kept: Kept) -> None:
     program = ProgramBuilder()
     program.computation().add("dot.3", "dot", "dense/MatMul:MatMul")
-
     assert kept(program).work("dot.3") == work("dense/MatMul:MatMul")
     assert kept(program).work("dot.4") is None
 
@@ -313,7 +294,6 @@ def test_what_is_fused_has_its_last_operation_and_holds_all_that_compute(kept: K
     root = fused.add("Sqrt_1.0", "sqrt", "adam/Sqrt_1:Sqrt", [table])
     fused.add("Add_1.0", "add", "adam/Add_1:AddV2", [root, epsilon])
     program.computation().add("sqrt_add_fusion", "fusion", "adam/Wrong:Mul", calls=fused)
-
     assert kept(program).work("sqrt_add_fusion") == work(
         "adam/Add_1:AddV2", holds=("adam/Sqrt_1:Sqrt",)
     )
@@ -326,7 +306,6 @@ def test_what_gives_several_results_ends_in_several_operations(kept: Kept) -> No
     second = fused.add("Sum.0", "reduce", "loss/Sum:Sum")
     fused.add("tuple.1", "tuple", operands=[first, second])
     program.computation().add("fusion.1", "fusion", calls=fused)
-
     assert kept(program).work("fusion.1") == work("adam/Mul:Mul", "loss/Sum:Sum")
 
 
@@ -341,7 +320,6 @@ def test_a_copy_that_xla_puts_in_between_is_of_what_makes_and_uses_it(kept: Kept
     read = entry.add("gather.1", "gather", "words/GatherV2:GatherV2", [back])
     entry.add("tuple.9", "tuple", operands=[read, back])
     found = kept(program)
-
     assert found.work("copy.1") == work("sgd/Scatter:ResourceScatterSub")
     assert found.work("copy.2") == work("sgd/Scatter:ResourceScatterSub", "words/GatherV2:GatherV2")
 
@@ -354,7 +332,6 @@ def test_a_reduction_without_a_name_is_of_what_it_reduces(kept: Kept) -> None:
     squares = entry.add("square.1", "multiply", "words/Square:Square")
     partial = entry.add("wrapped_reduce-window", "fusion", operands=[squares], calls=fused)
     entry.add("add.1", "add", "Add:AddV2", [partial])
-
     assert kept(program).work("wrapped_reduce-window") == work("words/Square:Square")
 
 
@@ -364,7 +341,6 @@ def test_what_nothing_tells_of_is_not_known(kept: Kept) -> None:
     given = entry.add("arg0.1", "parameter", "XLA_Args:")
     copied = entry.add("copy.1", "copy", operands=[given])
     entry.add("tuple.1", "tuple", operands=[copied])
-
     assert kept(program).work("copy.1") is None
 
 
@@ -372,7 +348,6 @@ def test_a_damaged_program_tells_nothing(tmp_path: Path) -> None:
     builder = TraceBuilder()
     add_programs(builder, {1: b"\x0a\xff", 2: b""})
     found = builder.events(tmp_path).programs
-
     assert [found[number].work("dot.3") for number in (1, 2)] == [None, None]
 
 
@@ -381,6 +356,5 @@ def test_ids_that_go_round_or_nowhere_end_nothing(kept: Kept) -> None:
     inner = program.computation()
     inner.add("call.1", "call", calls=inner, operands=[77])
     inner.add("copy.1", "copy", operands=[2, 99])
-
     assert kept(program).work("call.1") is None
     assert kept(program).work("copy.1") is None

@@ -9,7 +9,6 @@ from pipediag.trace.pipeline import (
     Spans,
     Window,
     iterator_activity,
-    kind_of,
     pipeline_records,
     user_names,
 )
@@ -108,12 +107,6 @@ def test_an_asynchronous_iterator_works_on_its_own_threads(tmp_path: Path) -> No
     assert rows(record.work) == sorted(workers + calls)
 
 
-def test_a_function_on_two_threads_at_once_counts_once(tmp_path: Path) -> None:
-    records = pipeline_records(map_and_batch().events(tmp_path))
-    work = records["Root::MapAndBatch", ("m", "b")].work
-    assert sum(end - start for start, end in work) == 18 + 120 + 6 + 200
-
-
 def test_a_sequential_iterator_works_in_its_call_less_what_it_calls(tmp_path: Path) -> None:
     records = pipeline_records(sequential_map().events(tmp_path))
     assert rows(records["Root::Map", ("m",)].work) == [
@@ -202,11 +195,6 @@ def test_user_names(name: str, expected: tuple[str, ...]) -> None:
     assert user_names(name) == expected
 
 
-def test_the_kind_is_the_last_part() -> None:
-    assert kind_of("Root::Prefetch::MapAndBatch") == "MapAndBatch"
-    assert kind_of("Root") == "Root"
-
-
 def activity(builder: TraceBuilder, directory: Path, window: Window) -> dict[str, IteratorActivity]:
     events = builder.events(directory)
     found = iterator_activity(events, pipeline_records(events), window)
@@ -237,13 +225,6 @@ def test_the_root_says_how_large_a_batch_is(tmp_path: Path) -> None:
     root = activity(map_and_batch(), tmp_path, (0, 1000))["Root"]
     assert root.element_bytes == 1344.0
     assert (root.total_ns, root.self_ns, root.wait_ns) == (480, 10, None)
-
-
-def test_a_source(tmp_path: Path) -> None:
-    source = activity(map_and_batch(), tmp_path, (0, 1000))["Root::MapAndBatch::TensorSlice"]
-    assert (source.calls, source.total_ns, source.self_ns) == (2, 10, 10)
-    assert source.names == ("src",)
-    assert source.autotune is None
 
 
 def test_a_sequential_iterator_over_two_calls(tmp_path: Path) -> None:

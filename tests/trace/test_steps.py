@@ -24,14 +24,16 @@ from pipediag.trace.steps import (
     split_steps,
 )
 from tests.trace.builder import (
+    Event,
     Launcher,
     LineBuilder,
     TraceBuilder,
     add_annotations,
-    add_functions,
     add_graph_call,
     add_kernels,
     add_steps,
+    graph_call,
+    host_profile,
 )
 
 
@@ -93,10 +95,6 @@ def test_every_nanosecond_of_a_step_has_one_class(tmp_path: Path) -> None:
     assert result.steps.basis == "markers"
 
 
-def test_a_column_by_name(tmp_path: Path) -> None:
-    assert split(fit_profile(), tmp_path).column("input_wait").tolist() == [280, 1280]
-
-
 def test_markers_that_overlap_are_cut_at_the_next_start(tmp_path: Path) -> None:
     builder = TraceBuilder()
     line = builder.host().line("python")
@@ -115,21 +113,6 @@ def test_a_step_that_paid_for_a_new_functions_first_call_is_left_out(tmp_path: P
     result = split(builder, tmp_path)
     assert result.steps.windows.tolist() == [[0, 100], [900, 1000]]
     assert result.steps.numbers == (4, 5)
-
-
-def test_a_loop_in_a_graph_is_split_where_batches_are_handed_over(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    host = builder.host()
-    add_graph_call(host.line("python"), 0, 1000)
-    waiter = host.line("tf_data_iterator_get_next/1")
-    for start in (0, 300, 700):
-        waiter.event("IteratorGetNextOp::DoCompute", start, start + 100, id=7)
-    host.line("tf_Compute/1").event("while/body/MatMul:MatMul", 120, 300)
-    result = split(builder, tmp_path)
-    assert result.steps.basis == "get_next"
-    assert result.steps.windows.tolist() == [[100, 400], [400, 800]]
-    assert row(result, 0) == {"device_compute": 180, "input_wait": 100, "dispatch": 20}
-    assert row(result, 1) == {"input_wait": 100, "dispatch": 300}
 
 
 def test_two_batches_are_no_loop(tmp_path: Path) -> None:
@@ -242,16 +225,6 @@ def test_the_replicas_parts_of_a_batch_are_one_hand_over(tmp_path: Path) -> None
     )
 
 
-def test_what_the_training_thread_did_not_record_is_unattributed() -> None:
-    activity = Activity(
-        line=None,
-        by_class={name: normalise([], []) for name in STEP_CLASSES[:-1]},
-        get_next=normalise([], []),
-    )
-    steps = StepWindows(np.array([[5, 25]]), (0,), "get_next")
-    assert row(split_steps(activity, steps), 0) == {"unattributed": 20}
-
-
 pairs = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=6)
 
 
@@ -311,51 +284,57 @@ def test_a_root_without_a_number_is_known_by_its_name(
     assert steps is None or steps.numbers == (0, 1)
 
 
-def test_a_name_alone_is_no_annotation(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    builder.host().line("python").event("train", 0, 10).event("train", 10, 30)
-    assert annotated_steps(builder.events(tmp_path)) is None
-
-
-def test_one_annotation_is_no_step(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    add_annotations(builder.host().line("python"), "train", (0, 1000))
-    assert annotated_steps(builder.events(tmp_path)) is None
-
-
-def test_the_annotation_with_most_steps_is_taken(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    host = builder.host()
-    line = host.line("python")
-    add_annotations(line, "epoch", (0, 500), (500, 1000))
-    add_annotations(line, "batch", (10, 90), (110, 190), (510, 590))
-    add_annotations(host.line("evaluator"), "test", (0, 400), (400, 900))
-    assert annotated(builder, tmp_path).windows.tolist() == [[10, 90], [110, 190], [510, 590]]
-
-
-def test_of_two_that_nest_the_outer_one_is_taken(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("annotations", "expected", "numbers"),
+    [
+        # One may be around the whole training.
+        ({"train": [(0, 1000)]}, None, ()),
+        # The annotation with most steps is taken.
+        (
+            {
+                "epoch": [(0, 500), (500, 1000)],
+                "batch": [(10, 90), (110, 190), (510, 590)],
+                "test": [(600, 700), (700, 900)],
+            },
+            [[10, 90], [110, 190], [510, 590]],
+            (1, 2, 3),
+        ),
+        # Of two that nest, the outer one is.
+        (
+            {"Profiled batch": [(10, 90), (110, 190)], "train": [(0, 95), (100, 195)]},
+            [[0, 95], [100, 195]],
+            (1, 2),
+        ),
+        # Four times "inner", but all within one of the same name: that leaves one.
+        (
+            {
+                "inner": [(0, 900), (10, 20), (30, 40), (50, 60)],
+                "train": [(0, 400), (0, 400), (400, 900)],
+            },
+            [[0, 400], [400, 900]],
+            (1, 3),
+        ),
+        # A step that ends after the next one's start is cut there.
+        ({"train": [(0, 110), (100, 200)]}, [[0, 100], [100, 200]], (1, 2)),
+    ],
+)
+def test_which_annotation_is_taken(
+    annotations: dict[str, list[tuple[int, int]]],
+    expected: list[list[int]] | None,
+    numbers: tuple[int, ...],
+    tmp_path: Path,
+) -> None:
     builder = TraceBuilder()
     line = builder.host().line("python")
-    add_annotations(line, "Profiled batch", (10, 90), (110, 190))
-    add_annotations(line, "train", (0, 95), (100, 195))
-    assert annotated(builder, tmp_path).windows.tolist() == [[0, 95], [100, 195]]
-
-
-def test_steps_within_steps_count_once(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    # Four times "inner", but all within one of the same name: that leaves one.
-    add_annotations(line, "inner", (0, 900), (10, 20), (30, 40), (50, 60))
-    add_annotations(line, "train", (0, 400), (0, 400), (400, 900))
-    steps = annotated(builder, tmp_path)
-    assert steps.windows.tolist() == [[0, 400], [400, 900]]
-    assert steps.numbers == (1, 3)
-
-
-def test_a_step_that_ends_late_is_cut_at_the_next_start(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    add_annotations(builder.host().line("python"), "train", (0, 110), (100, 200), (250, 300))
-    assert annotated(builder, tmp_path).windows.tolist() == [[0, 100], [100, 200], [250, 300]]
+    for name, spans in annotations.items():
+        add_annotations(line, name, *spans)
+    steps = annotated_steps(builder.events(tmp_path))
+    if expected is None:
+        assert steps is None
+    else:
+        assert steps is not None
+        assert steps.windows.tolist() == expected
+        assert steps.numbers == numbers
 
 
 def test_kinetos_steps_are_numbered_by_name(tmp_path: Path) -> None:
@@ -375,12 +354,6 @@ def test_kinetos_steps_are_numbered_by_name(tmp_path: Path) -> None:
     assert steps is not None
     assert steps.windows.tolist() == [[10_000, 40_000], [42_000, 72_000]]
     assert steps.numbers == (9, 10)
-
-
-def test_a_profile_without_a_host_has_none(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    builder.plane("/device:GPU:0").line("Stream #1").event("volta_sgemm", 0, 10)
-    assert annotated_steps(builder.events(tmp_path)) is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=8))
@@ -445,70 +418,81 @@ def call_windows(builder: TraceBuilder, directory: Path) -> list[list[int]] | No
     return None if found is None else found.tolist()
 
 
-def test_a_step_is_from_one_call_to_the_next(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    for start in (0, 1000, 2500):
-        add_graph_call(line, start, start + 600)
-    assert call_windows(builder, tmp_path) == [[0, 1000], [1000, 2500]]
+def functions(*names: str, every: int = 100, lasting: int = 80) -> list[Event]:
+    """Calls of jitted functions, each written twice as JAX does."""
+    return [
+        (f"PjitFunction({name})", number * every, number * every + lasting)
+        for number, name in enumerate(names)
+        for _ in range(2)
+    ]
 
 
-def test_two_calls_are_no_steps(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    for start in (0, 1000):
-        add_graph_call(line, start, start + 600)
-    assert call_windows(builder, tmp_path) is None
+def named_call(name: str, start: int, end: int, call: str = "notTraced-nonXla") -> Event:
+    return name, start, end, {"tf_function_call": call}
 
 
-def test_an_event_that_is_written_twice_is_one_call(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    add_functions(builder.host().line("python"), ["train_step"] * 3, every=100, lasting=80)
-    assert call_windows(builder, tmp_path) == [[0, 100], [100, 200]]
-
-
-def test_the_function_that_takes_nearly_all_of_the_time_is_the_step(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    add_functions(line, ["train_step"] * 5, every=1000, lasting=900)
-    # Metrics after every step but one; 4 * 50 of 4700 ns.
-    for start in (900, 1900, 3900, 4900):
-        line.event("PjitFunction(mean)", start, start + 50)
-    assert call_windows(builder, tmp_path) == [[0, 1000], [1000, 2000], [2000, 3000], [3000, 4000]]
-
-
-def test_a_call_that_traces_does_not_make_its_function_the_step(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    line.event("initialise", 0, 50_000, tf_function_call="traced-nonXla")
-    for start in (50_000, 51_000, 52_000):
-        line.event("train_step", start, start + 500, tf_function_call="notTraced-nonXla")
-    assert call_windows(builder, tmp_path) == [[50_000, 51_000], [51_000, 52_000]]
-
-
-def test_two_functions_that_alternate_share_the_steps(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    for start in (0, 1000, 2000):
-        line.event("train_critic", start, start + 400, tf_function_call="notTraced-nonXla")
-        line.event("train_maker", start + 400, start + 900, tf_function_call="notTraced-nonXla")
-    # The more costly of the two begins the step.
-    assert call_windows(builder, tmp_path) == [[400, 1400], [1400, 2400]]
-
-
-def test_operations_one_by_one_are_parts_of_a_step(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    block = ["matmul", "matmul", "softmax", "matmul"]
-    # Matmul takes most of the time, but what lies between two of its calls differs.
-    add_functions(builder.host().line("python"), block * 3, every=100, lasting=80)
-    assert call_windows(builder, tmp_path) == [[200, 600], [600, 1000]]
-
-
-def test_calls_without_order_are_no_steps(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    order = "a b a c c a b b b a c a b c c c".split()
-    add_functions(builder.host().line("python"), order, every=100, lasting=80)
-    assert call_windows(builder, tmp_path) is None
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        # Two calls are no steps.
+        (graph_call(0, 600) + graph_call(1000, 1600), None),
+        # The function that takes nearly all of the time is the step: metrics, after every step but
+        # one, take 4 * 50 of 4700 ns.
+        (
+            [
+                *functions(*["train_step"] * 5, every=1000, lasting=900),
+                *(("PjitFunction(mean)", start, start + 50) for start in (900, 1900, 3900, 4900)),
+            ],
+            [[0, 1000], [1000, 2000], [2000, 3000], [3000, 4000]],
+        ),
+        # A call that traces does not make its function the step.
+        (
+            [
+                named_call("initialise", 0, 50_000, "traced-nonXla"),
+                *(
+                    named_call("train_step", start, start + 500)
+                    for start in (50_000, 51_000, 52_000)
+                ),
+            ],
+            [[50_000, 51_000], [51_000, 52_000]],
+        ),
+        # The more costly of two functions that alternate begins the step.
+        (
+            [
+                call
+                for start in (0, 1000, 2000)
+                for call in (
+                    named_call("train_critic", start, start + 400),
+                    named_call("train_maker", start + 400, start + 900),
+                )
+            ],
+            [[400, 1400], [1400, 2400]],
+        ),
+        # Matmul takes most of the time, but what lies between two of its calls differs.
+        (
+            functions(*["matmul", "matmul", "softmax", "matmul"] * 3),
+            [[200, 600], [600, 1000]],
+        ),
+        # Calls without order are no steps.
+        (functions(*"abaccabbbacabccc"), None),
+        # PyTorch's optimizer is called once a step.
+        (
+            [
+                event
+                for start in (0, 100, 200)
+                for event in (
+                    ("aten::mm", start, start + 20),
+                    ("Optimizer.step#SGD.step", start + 80, start + 95),
+                )
+            ],
+            [[80, 180], [180, 280]],
+        ),
+    ],
+)
+def test_calls_that_begin_steps(
+    events: list[Event], expected: list[list[int]] | None, tmp_path: Path
+) -> None:
+    assert call_windows(host_profile({"python": events}), tmp_path) == expected
 
 
 def test_what_was_launched_decides_before_the_length_of_the_call(tmp_path: Path) -> None:
@@ -592,15 +576,6 @@ def test_without_a_training_thread_the_most_costly_thread_counts(tmp_path: Path)
     assert call_windows(builder, tmp_path) == [[20, 120], [120, 220]]
 
 
-def test_the_optimiser_of_pytorch_is_called_once_a_step(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("thread 1 (python3)")
-    for start in (0, 100, 200):
-        line.event("aten::mm", start, start + 20)
-        line.event("Optimizer.step#SGD.step", start + 80, start + 95)
-    assert call_windows(builder, tmp_path) == [[80, 180], [180, 280]]
-
-
 def stream(builder: TraceBuilder, number: int = 13) -> LineBuilder:
     return builder.plane("/device:GPU:0").line(f"Stream #{number}(Kernel)", number)
 
@@ -610,24 +585,16 @@ def kernel_windows(builder: TraceBuilder, directory: Path) -> list[list[int]] | 
     return None if found is None else found.tolist()
 
 
-def test_a_step_begins_where_the_stream_had_waited(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    # The profile begins within a step. A kernel and its pause take 15 ns, `_` 5 more.
-    kernels = "grad update _ embed layer grad update _ embed layer grad update _ embed layer grad"
-    add_kernels(stream(builder), kernels.split())
-    assert kernel_windows(builder, tmp_path) == [[35, 100], [100, 165]]
-
-
 @pytest.mark.parametrize(
     ("kernels", "expected"),
     [
+        # The profile begins within a step, which begins where the stream had waited. A kernel and
+        # its pause take 15 ns, `_` 5 more.
+        ("grad update _ embed layer " * 3 + "grad", [[35, 100], [100, 165]]),
         # Without a wait before another, the one that ran first.
         ("embed grad embed grad embed grad", [[0, 30], [30, 60]]),
         # A layer that is repeated within the step begins none.
-        (
-            "embed layer layer layer grad grad grad _ " * 3,
-            [[0, 110], [110, 220]],
-        ),
+        ("embed layer layer layer grad grad grad _ " * 3, [[0, 110], [110, 220]]),
         # One step of six does something more.
         (
             "embed grad log " + "embed grad " * 6,
@@ -635,31 +602,23 @@ def test_a_step_begins_where_the_stream_had_waited(tmp_path: Path) -> None:
         ),
         # Start-up that takes no longer than two steps.
         ("init init embed grad embed grad embed grad", [[30, 60], [60, 90]]),
+        # Copies do not matter.
+        ("embed MemcpyH2D grad embed grad MemcpyD2H embed grad", [[0, 45], [45, 90]]),
+        ("MemcpyH2D MemcpyD2H " * 4, None),
+        ("embed grad", None),
+        # Twice may be chance.
+        ("embed grad embed grad", None),
+        # One step: twelve layers forwards, the same backwards, in other kernels.
+        ("embed " + "layer " * 12 + "loss " + "gradient " * 12 + "update", None),
+        ("a b a c c a b b b a c a b c c c", None),
     ],
 )
 def test_the_kernel_that_comes_once_a_step(
-    kernels: str, expected: list[list[int]], tmp_path: Path
+    kernels: str, expected: list[list[int]] | None, tmp_path: Path
 ) -> None:
     builder = TraceBuilder()
     add_kernels(stream(builder), kernels.split())
     assert kernel_windows(builder, tmp_path) == expected
-
-
-@pytest.mark.parametrize(
-    "kernels",
-    [
-        "embed grad",
-        # Twice may be chance.
-        "embed grad embed grad",
-        # One step: twelve layers forwards, the same backwards, in other kernels.
-        "embed " + "layer " * 12 + "loss " + "gradient " * 12 + "update",
-        "a b a c c a b b b a c a b c c c",
-    ],
-)
-def test_no_period(kernels: str, tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    add_kernels(stream(builder), kernels.split())
-    assert kernel_windows(builder, tmp_path) is None
 
 
 def test_layers_of_different_operations_are_no_steps(tmp_path: Path) -> None:
@@ -688,22 +647,3 @@ def test_the_stream_that_computes_longest_is_looked_at(tmp_path: Path) -> None:
     # Input arrives when it will.
     add_kernels(plane.line("Stream #3", 3), ["MemcpyH2D"] * 9, lasting=50)
     assert kernel_windows(builder, tmp_path) == [[0, 35], [35, 70], [70, 105]]
-
-
-def test_copies_between_the_kernels_do_not_matter(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = stream(builder)
-    add_kernels(line, "embed MemcpyH2D grad embed grad MemcpyD2H embed grad".split())
-    assert kernel_windows(builder, tmp_path) == [[0, 45], [45, 90]]
-
-
-def test_copies_alone_are_no_steps(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    add_kernels(stream(builder), ["MemcpyH2D", "MemcpyD2H"] * 4)
-    assert kernel_windows(builder, tmp_path) is None
-
-
-def test_a_profile_without_an_accelerator_has_no_period(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    add_kernels(builder.host().line("tf_Compute/1"), ["dense/MatMul:MatMul", "loss:Sum"] * 4)
-    assert kernel_windows(builder, tmp_path) is None

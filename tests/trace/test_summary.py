@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipediag.errors import PipediagError
 from pipediag.trace.files import read
 from pipediag.trace.summary import TraceSummary, summarise
 from tests.trace.builder import TraceBuilder, add_graph_call
@@ -109,19 +108,6 @@ def test_what_a_profile_lacks_is_said(tmp_path: Path) -> None:
     assert summary.missing.keys() == {"steps", "iterators", "devices"}
 
 
-def test_a_profile_in_which_nothing_happened(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    builder.host().line("python")
-    summary = summarise(builder.save(tmp_path))
-    assert summary.window_ns == (0, 0)
-    assert summary.missing.keys() == {"steps", "iterators", "devices"}
-
-
-def test_a_bad_profile_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(PipediagError):
-        summarise(tmp_path)
-
-
 def test_what_the_host_hands_to_replicas_is_not_counted_beside_what_they_ask_for(
     tmp_path: Path,
 ) -> None:
@@ -134,5 +120,4 @@ def test_what_the_host_hands_to_replicas_is_not_counted_beside_what_they_ask_for
         consumer.event("Iterator::Root", start + 1, start + 80, id=replica, name="device_prefetch")
         feeding = host.line(f"host/{replica}")
         feeding.event("Iterator::Root", start + 10, start + 60, id=5, name="batch")
-
     assert summarise(builder.save(tmp_path)).get_next_calls == 2

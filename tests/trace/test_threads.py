@@ -20,61 +20,81 @@ from pipediag.trace.threads import (
     nested_events,
     training_line,
 )
-from tests.trace.builder import LineBuilder, PlaneBuilder, TraceBuilder, add_eager_call, add_steps
+from tests.trace.builder import (
+    Event,
+    LineBuilder,
+    PlaneBuilder,
+    TraceBuilder,
+    add_eager_call,
+    eager_call,
+    host_profile,
+)
 from tests.trace.test_steps import row, split
 
+RUN, PROCESS = "InstantiatedCapturedFunction::Run", "ExecutorState::Process"
 
-def test_the_thread_with_the_markers_trains(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    host = builder.host()
-    host.line("python").event("TFE_Py_Execute", 0, 900)
-    host.line("Thread-7").event("pipediag_step", 0, 10, step_num=0)
-    line = training_line(builder.events(tmp_path))
-    assert line is not None
-    assert line.name == "Thread-7"
-
-
-def test_without_markers_the_thread_that_calls_most(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    host = builder.host()
-    host.line("Thread-7").event("TFE_Py_Execute", 0, 10)
-    host.line("python").event("PjitFunction(step)", 0, 900)
-    host.line("tf_data_private_threadpool/1").event("TFE_Py_Execute", 0, 5000)
-    line = training_line(builder.events(tmp_path))
-    assert line is not None
-    assert line.name == "python"
+# A map's py_function calls a tf.function, whose py_function calls another.
+CALLS_A_GRAPH: dict[str, list[Event]] = {
+    "tf_data_iterator_resource/1": [(RUN, 0, 1000, {"id": -3})],
+    "tf_Compute/1": [
+        (PROCESS, 10, 900, {"id": -3}),
+        ("EagerPyFunc:EagerPyFunc", 20, 890),
+        ("TFE_Py_ExecuteCancelable", 30, 880),
+        ("FunctionRun", 40, 50, {"id": 11}),
+    ],
+    "tf_Compute/2": [
+        (PROCESS, 60, 800, {"id": 11}),
+        ("PyFunc:PyFunc", 70, 790),
+        ("TFE_Py_ExecuteCancelable", 80, 780),
+        ("FunctionRun", 90, 100, {"id": 12}),
+    ],
+}
 
 
-def test_a_profile_without_calls_has_no_training_thread(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    builder.host().line("python").event("$script.py:1 main", 0, 10)
-    assert training_line(builder.events(tmp_path)) is None
-    assert training_line(empty_profile().events(tmp_path)) is None
-
-
-def test_a_thread_that_only_reads_a_variable_trains_nothing(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    add_eager_call(builder.host().line("python"), "ReadVariableOp", 0, 100)
-    assert training_line(builder.events(tmp_path)) is None
-
-
-def empty_profile() -> TraceBuilder:
-    builder = TraceBuilder()
-    builder.plane("/host:metadata")
-    return builder
+@pytest.mark.parametrize(
+    ("threads", "training"),
+    [
+        # The thread with the markers, or else the one that calls most.
+        (
+            {"python": [("TFE_Py_Execute", 0, 900)], "Thread-7": [("pipediag_step", 0, 10)]},
+            "Thread-7",
+        ),
+        (
+            {
+                "Thread-7": [("TFE_Py_Execute", 0, 10)],
+                "python": [("PjitFunction(step)", 0, 900)],
+                "tf_data_private_threadpool/1": [("TFE_Py_Execute", 0, 5000)],
+            },
+            "python",
+        ),
+        ({"python": [("$script.py:1 main", 0, 10)]}, None),
+        ({}, None),
+        # One that only reads a variable, or on which only the pipeline calls, trains nothing.
+        ({"python": eager_call("ReadVariableOp", 0, 100)}, None),
+        (CALLS_A_GRAPH, None),
+    ],
+)
+def test_which_thread_trains(
+    threads: dict[str, list[Event]], training: str | None, tmp_path: Path
+) -> None:
+    line = training_line(host_profile(threads).events(tmp_path))
+    assert (line and line.name) == training
 
 
 def test_tf_datas_functions_on_a_shared_thread(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    host = builder.host()
-    producer = host.line("tf_data_iterator_resource/1")
-    producer.event("InstantiatedCapturedFunction::RunAsync", 0, 1, id=-3)
-    producer.event("InstantiatedCapturedFunction::Run", 5, 9, id=-4)
-    shared = host.line("tf_Compute/1")
-    shared.event("ExecutorState::Process", 0, 10, id=-3)
-    shared.event("ExecutorDoneCallback", 10, 15, id=-3)
-    shared.event("ExecutorState::Process", 30, 40, id=8)
-    events = builder.events(tmp_path)
+    events = host_profile(
+        {
+            "tf_data_iterator_resource/1": [
+                (f"{RUN}Async", 0, 1, {"id": -3}),
+                (RUN, 5, 9, {"id": -4}),
+            ],
+            "tf_Compute/1": [
+                (PROCESS, 0, 10, {"id": -3}),
+                ("ExecutorDoneCallback", 10, 15, {"id": -3}),
+                (PROCESS, 30, 40, {"id": 8}),
+            ],
+        }
+    ).events(tmp_path)
     functions = captured_function_ids(events)
     assert functions == {-3, -4}
     assert [is_pipeline_thread(line) for line in events.host_lines] == [True, False]
@@ -82,44 +102,18 @@ def test_tf_datas_functions_on_a_shared_thread(tmp_path: Path) -> None:
     assert function_time(events.host_lines[1], set()).tolist() == []
 
 
-def test_what_a_py_function_of_the_pipeline_calls_is_the_pipelines(tmp_path: Path) -> None:
-    events = pipeline_that_calls_a_graph().events(tmp_path)
-    assert captured_function_ids(events) == {-3, 11, 12}
-
-
-def test_what_follows_when_a_function_of_the_pipeline_is_done_is_not(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    host = builder.host()
-    pool = host.line("tf_data_private_threadpool/1")
-    pool.event("InstantiatedCapturedFunction::RunAsync", 0, 10, id=-3)
-    pool.event("ExecutorDoneCallback", 10, 40, id=-3)
-    pool.event("FunctionRun", 20, 30, id=11)
-    host.line("python").event("FunctionRun", 0, 10, id=12)
-    assert captured_function_ids(builder.events(tmp_path)) == {-3}
-
-
-def test_a_thread_on_which_only_the_pipeline_calls_trains_nothing(tmp_path: Path) -> None:
-    builder = pipeline_that_calls_a_graph()
-    assert training_line(builder.events(tmp_path)) is None
-
-
-def pipeline_that_calls_a_graph() -> TraceBuilder:
-    """A map's py_function calls a tf.function, whose py_function calls another."""
-    builder = TraceBuilder()
-    host = builder.host()
-    host.line("tf_data_iterator_resource/1").event(
-        "InstantiatedCapturedFunction::Run", 0, 1000, id=-3
-    )
-    caller, inner = host.line("tf_Compute/1"), host.line("tf_Compute/2")
-    caller.event("ExecutorState::Process", 10, 900, id=-3)
-    caller.event("EagerPyFunc:EagerPyFunc", 20, 890)
-    caller.event("TFE_Py_ExecuteCancelable", 30, 880)
-    caller.event("FunctionRun", 40, 50, id=11)
-    inner.event("ExecutorState::Process", 60, 800, id=11)
-    inner.event("PyFunc:PyFunc", 70, 790)
-    inner.event("TFE_Py_ExecuteCancelable", 80, 780)
-    inner.event("FunctionRun", 90, 100, id=12)
-    return builder
+def test_functions_that_the_pipelines_functions_call_are_the_pipelines(tmp_path: Path) -> None:
+    assert captured_function_ids(host_profile(CALLS_A_GRAPH).events(tmp_path)) == {-3, 11, 12}
+    # What follows in the callback of a finished function is not.
+    done: dict[str, list[Event]] = {
+        "tf_data_private_threadpool/1": [
+            (f"{RUN}Async", 0, 10, {"id": -3}),
+            ("ExecutorDoneCallback", 10, 40, {"id": -3}),
+            ("FunctionRun", 20, 30, {"id": 11}),
+        ],
+        "python": [("FunctionRun", 0, 10, {"id": 12})],
+    }
+    assert captured_function_ids(host_profile(done).events(tmp_path)) == {-3}
 
 
 def test_each_event_knows_what_is_around_it_and_what_time_is_its_own(tmp_path: Path) -> None:
@@ -142,14 +136,6 @@ def test_each_event_knows_what_is_around_it_and_what_time_is_its_own(tmp_path: P
         4: [[105, 110]],
         5: [[100, 105]],
     }
-
-
-def test_nothing_chosen(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    builder.host().line("python").event("a", 0, 1)
-    nesting = nested_events(builder.events(tmp_path).host_lines[0], [])
-    owners, spans = nesting.alone()
-    assert (len(nesting.indices), len(owners), len(spans)) == (0, 0, 0)
 
 
 @settings(max_examples=100, deadline=None)
@@ -298,11 +284,6 @@ def test_input_that_is_asked_for_while_the_body_computes_is_no_wait(tmp_path: Pa
     assert row(split(builder, tmp_path), 1)["input_wait"] == 300 - 80
 
 
-def test_the_cpu_is_busy_with_the_bodys_operations_alone(summary: TraceSummary) -> None:
-    [device] = summary.devices
-    assert (device.name, device.busy_ns, device.span_ns) == ("CPU", 180, 1100)
-
-
 def test_the_pipeline_begins_below_the_scan(summary: TraceSummary) -> None:
     iterators = {iterator.path: iterator for iterator in summary.iterators}
     assert list(iterators) == ["Root::MapAndBatch", "Root::MapAndBatch::TensorSlice"]
@@ -374,16 +355,6 @@ def test_two_batches_are_no_loop(tmp_path: Path) -> None:
     assert find_graph_loop(builder.events(tmp_path)) is None
 
 
-def test_marked_steps_go_first(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    host = builder.host()
-    add_passes(host, SCANNED, (100, 600, 1200))
-    add_steps(host.line("python"), 0, 1000, 2000)
-    summary = summarise(builder.save(tmp_path))
-    assert steps_of(summary).steps.basis == "markers"
-    assert summary.iterators == ()
-
-
 def test_a_loop_over_an_iterator_spends_the_rest_on_dispatch(tmp_path: Path) -> None:
     """Its call lasts longer than the profile, so that no thread shows it."""
     builder = TraceBuilder()
@@ -411,10 +382,6 @@ def test_on_an_accelerator_the_body_launches_and_waits(tmp_path: Path) -> None:
     }
 
 
-def test_the_names_of_the_loops_scan(tmp_path: Path) -> None:
-    assert found(scanned_loop(), tmp_path).scan_names == {SCAN}
-
-
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> TraceSummary:
     """A real profile of passes of eight steps, whose map `decode` sleeps."""
@@ -435,12 +402,6 @@ def test_a_real_loop_inside_a_graph_waits_for_its_input(recorded: TraceSummary) 
         "dispatch",
     }
     assert max(totals, key=lambda name: totals[name]) == "input_wait"
-
-
-def test_the_passes_of_a_real_loop_have_seams(recorded: TraceSummary) -> None:
-    windows = steps_of(recorded).steps.windows
-    assert (windows[1:, 0] >= windows[:-1, 1]).all()
-    assert (windows[1:, 0] > windows[:-1, 1]).any()
 
 
 def test_the_pipeline_of_a_real_loop_inside_a_graph(recorded: TraceSummary) -> None:

@@ -211,11 +211,6 @@ def test_integers_of_every_length(parts: list[tuple[bytes, int, int, bytes]]) ->
     assert_columns_agree(data)
 
 
-def test_a_statistic_of_zero_is_not_a_missing_one() -> None:
-    stat = message_class("XSpace")().planes.add().stats.add(int64_value=0)
-    assert stat.WhichOneof("value") == "int64_value"
-
-
 def test_the_default_pool_stays_free_for_tensorflow() -> None:
     message_class("XSpace")
     names = [f"{PACKAGE}.XSpace", "tensorflow.profiler.XSpace"]

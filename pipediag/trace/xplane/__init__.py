@@ -97,6 +97,7 @@ def parse(data: memoryview, path: Path, release: Release = lambda: None) -> Trac
     space = parsed("XSpace", data, rest)
     events = TraceEvents(
         path=path,
+        format="xplane",
         planes=[_plane(source, part) for part in planes],
         warnings=[text(words) for words in (*space.errors, *space.warnings)],
     )
@@ -271,7 +272,7 @@ class _Program:
 class _Instruction:
     opcode: str
     operation: str | None
-    """Of the graph, as `scope/name:Type`; None for what XLA put in between."""
+    """Operation of the graph, as `scope/name:Type`; None for what XLA put in between."""
     operands: tuple[int, ...]
     called: tuple[int, ...]
 

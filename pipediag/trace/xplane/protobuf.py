@@ -254,27 +254,17 @@ def words_of(data: Bytes) -> Words:
     return np.ndarray((count,), np.dtype("<u8"), data.data, strides=(1,))
 
 
-def varints_at(words: Words, positions: Positions) -> tuple[Words, Positions]:
-    """Decode the integers at these positions; also return how many bytes each takes, 0 for none.
-
-    More than ten bytes, or more than 64 bits, are no integer.
-    """
-    low = words[positions]
-    values, lengths = short_varints(low)
-    long = np.flatnonzero(lengths == 0)
-    if len(long):
-        values[long], lengths[long] = _long_varints(low[long], words[positions[long] + 8])
-    return values, lengths
-
-
 def tagged_varints(words: Words, positions: Positions) -> tuple[Words, Words, Positions]:
-    """Return the bytes at these positions, and the integers behind them as `varints_at` does."""
+    """Return the bytes at these positions, the integers behind them, and how many bytes each takes.
+
+    More than ten bytes, or more than 64 bits, are no integer: it takes 0 bytes.
+    """
     found = words[positions]
     values, lengths = short_varints(found >> _BITS_IN_BYTE)
-    # Of a word shifted by a byte, the eighth ends every integer.
+    # A word shifted by a byte has seven left: the eighth ends every integer.
     long = np.flatnonzero(lengths == 8)
     if len(long):
-        values[long], lengths[long] = varints_at(words, positions[long] + 1)
+        values[long], lengths[long] = _long_varints(words, positions[long] + 1)
     return found & _LOW_BYTE, values, lengths
 
 
@@ -287,13 +277,16 @@ def short_varints(words: Words) -> tuple[Words, Positions]:
     return _squeezed(words & (first - _ONE)), lengths.view(np.int64)
 
 
-def _long_varints(low: Words, high: Words) -> tuple[Words, Positions]:
+def _long_varints(words: Words, positions: Positions) -> tuple[Words, Positions]:
+    low, high = words[positions], words[positions + 8]
+    values, lengths = short_varints(low)
     ninth, tenth = high & _LOW_BYTE, (high >> np.uint64(8)) & _LOW_BYTE
-    values = _squeezed(low) | ((ninth & np.uint64(0x7F)) << _BITS_IN_WORD)
     two_more = ninth >= 0x80
-    values |= np.where(two_more, tenth << np.uint64(63), np.uint64(0))
-    lengths = np.where(two_more, np.where(tenth <= 1, 10, 0), 9)
-    return values, lengths
+    longer = _squeezed(low) | ((ninth & np.uint64(0x7F)) << _BITS_IN_WORD)
+    longer |= np.where(two_more, tenth << np.uint64(63), np.uint64(0))
+    taken = np.where(two_more, np.where(tenth <= 1, 10, 0), 9)
+    short = lengths > 0
+    return np.where(short, values, longer), np.where(short, lengths, taken)
 
 
 def _squeezed(words: Words) -> Words:
