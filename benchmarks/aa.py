@@ -28,10 +28,9 @@ from pipediag.runner.child_process import supervise
 from pipediag.runner.trials_of_run import ChildExecutor
 from pipediag.session.edits import Change, Edit, Insert, SetOptions, SetParameters
 from pipediag.session.findings import Finding
-from pipediag.session.messages import TrialsAwaited
+from pipediag.session.messages import RECORDING_FILE, RunSettings, TrialsAwaited
 from pipediag.session.model import Session
 from pipediag.session.reading import read_recording
-from pipediag.session.settings import RECORDING_FILE, RunSettings
 from pipediag.session.trials import Trial
 from pipediag.trials.bench import Bench, TakenBy
 from pipediag.trials.candidates import candidates

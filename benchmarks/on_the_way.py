@@ -20,10 +20,10 @@ from pathlib import Path
 
 from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.session.ledger import Run
+from pipediag.session.messages import RECORDING_FILE, TIMELINE_FILE, RunSettings
 from pipediag.session.reading import read_recording, read_timeline
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
-from pipediag.session.settings import RECORDING_FILE, TIMELINE_FILE, RunSettings
 from pipediag.session.timeline import Timeline
 
 _LOOK_EVERY_S = 0.005

@@ -23,7 +23,7 @@ from typing import Any
 from pipediag.capture.capture import Capture
 from pipediag.capture.link import Teller
 from pipediag.capture.measuring.pace import Pace
-from pipediag.session.settings import RunSettings
+from pipediag.session.messages import RunSettings
 
 WORKLOADS = Path(__file__).with_name("workloads")
 STAMPS, OFF = "stamps", "off"

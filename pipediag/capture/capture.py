@@ -38,8 +38,7 @@ from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.in_graph import InGraphLoops
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.capture.watching.watchers import OtherUses, Watchers
-from pipediag.session.messages import Ended
-from pipediag.session.settings import RunSettings
+from pipediag.session.messages import Ended, RunSettings
 from pipediag.vocabulary import BY_ITSELF, OwnEnding
 
 

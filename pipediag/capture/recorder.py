@@ -12,13 +12,13 @@ from collections.abc import Callable, Container, Iterable
 from dataclasses import asdict
 from pathlib import Path
 
+from pipediag.session.messages import JOURNAL_RECORD
 from pipediag.session.recording import (
     RECORDING_FORMAT,
     RecordedEnvironment,
     RecordedOperation,
     Recording,
 )
-from pipediag.session.settings import JOURNAL_RECORD
 from pipediag.vocabulary import RecordedOutcome
 
 _CAPACITY = 200_000

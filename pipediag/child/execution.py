@@ -11,7 +11,7 @@ from pathlib import Path
 from pkgutil import get_importer
 from types import CodeType, ModuleType
 
-from pipediag.session.settings import RunSettings
+from pipediag.session.messages import RunSettings
 
 
 def prepare(settings: RunSettings, own_arguments: int) -> Callable[[], None]:

@@ -27,8 +27,7 @@ def main() -> None:
     from pipediag.child.ending import Ending, contains
     from pipediag.child.execution import prepare, remove_shadowed_modules
     from pipediag.descriptors import occupy_closed
-    from pipediag.session.messages import Refused, Started
-    from pipediag.session.settings import RunSettings
+    from pipediag.session.messages import Refused, RunSettings, Started
 
     sys.path[:] = path
     closed = occupy_closed()
@@ -70,7 +69,7 @@ def run_natively() -> None:
     from pathlib import Path
 
     from pipediag.child.execution import prepare, remove_shadowed_modules
-    from pipediag.session.settings import RunSettings
+    from pipediag.session.messages import RunSettings
 
     sys.path[:] = path
     run = prepare(RunSettings.read(Path(sys.argv[-1])), own_arguments=3)

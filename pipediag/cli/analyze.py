@@ -17,8 +17,8 @@ from pipediag.errors import ExitStatus, PipediagError
 if TYPE_CHECKING:
     from pipediag.gate import GateConfig
     from pipediag.runner.analysis import AnalysisResult
+    from pipediag.session.messages import WantedLoop
     from pipediag.session.model import Session
-    from pipediag.session.settings import WantedLoop
 
 _SIZE = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
 

@@ -68,7 +68,7 @@ def command(
     is changed without --apply. Edits that are right only under a condition, that gain nothing for
     the whole run, or that were not measured are left out unless --with names their rule.
     """
-    from pipediag.runner.source_patches import with_rules
+    from pipediag.runner.source_files import with_rules
     from pipediag.session.store import load_session
 
     path = session or _newest()
@@ -190,7 +190,7 @@ def _say_effects(session: Session, patch: Patch) -> None:
 
 def _say_left_out(session: Session, left: LeftOut, path: Path) -> None:
     """Say why an edit is not in the patch, and how to include it or do it by hand."""
-    from pipediag.runner.source_patches import left_to_name
+    from pipediag.runner.source_files import left_to_name
 
     labels = {f.edit.id: f.edit.label for f in session.findings if f.edit is not None}
     to_name = {f.edit.id: f for f in left_to_name(session) if f.edit is not None}
@@ -219,7 +219,7 @@ def _say_code(code: str | None) -> None:
 def _say_suggested(session: Session, path: Path) -> None:
     """Say what may help and was not measured: a command, code to paste, or advice."""
     from pipediag.facts.order import to_act_on
-    from pipediag.runner.source_patches import suggested
+    from pipediag.runner.source_files import suggested
 
     written = session.patch.edits if session.patch is not None else []
     for finding in suggested(session):

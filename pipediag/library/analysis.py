@@ -24,8 +24,7 @@ from pipediag.library.companion_process import CompanionProcess
 from pipediag.library.measurement import NO_FILE, acquire, release
 from pipediag.library.result import OwnDirectory, Result
 from pipediag.session.files import SESSION_FILE
-from pipediag.session.messages import Ended, Started
-from pipediag.session.settings import RunSettings
+from pipediag.session.messages import Ended, RunSettings, Started
 from pipediag.session.store import load_session
 from pipediag.vocabulary import Call, OwnEnding
 

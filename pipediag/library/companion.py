@@ -22,9 +22,8 @@ from pipediag.runner.child_process import ChildResult, follow
 from pipediag.runner.output import DirectoryLock, OutputDirectory
 from pipediag.runner.progress import OnProgress, Shown
 from pipediag.session.files import SESSION_FILE
-from pipediag.session.messages import Closing, Ended
+from pipediag.session.messages import SETTINGS_FILE, Closing, Ended, RunSettings
 from pipediag.session.model import Session
-from pipediag.session.settings import SETTINGS_FILE, RunSettings
 from pipediag.session.store import save_session
 
 GONE = 1

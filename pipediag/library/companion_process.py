@@ -16,8 +16,14 @@ from pipediag.capture.link import Teller
 from pipediag.errors import PipediagError
 from pipediag.library.cells import tell, write_cells
 from pipediag.runner.progress import while_it_runs
-from pipediag.session.messages import Closing, FromChild, Started, TrialsAwaited
-from pipediag.session.settings import SETTINGS_FILE, RunSettings
+from pipediag.session.messages import (
+    SETTINGS_FILE,
+    Closing,
+    FromChild,
+    RunSettings,
+    Started,
+    TrialsAwaited,
+)
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from pipediag.library.companion_process import CompanionProcess
 from pipediag.library.result import OwnDirectory, Result
 from pipediag.runner.output import Refusal, prepare_output
 from pipediag.session.files import SESSION_FILE
-from pipediag.session.messages import Ended, NotSaved, Started
-from pipediag.session.settings import RunSettings
+from pipediag.session.messages import Ended, NotSaved, RunSettings, Started
 from pipediag.session.store import load_session
 from pipediag.vocabulary import Call
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
 from pipediag.session.files import SESSION_FILE
+from pipediag.session.messages import TRACE_DIRECTORY
 from pipediag.session.model import Session
-from pipediag.session.settings import TRACE_DIRECTORY
 from pipediag.session.store import load_session, save_session
 
 if TYPE_CHECKING:

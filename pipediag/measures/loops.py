@@ -15,10 +15,10 @@ from pipediag.measures.pipeline_iterators import reads_a_cache
 from pipediag.measures.recorded_windows import Floats, blocks_of, step_ms, steps_ns
 from pipediag.measures.steps import FEWEST_STEPS
 from pipediag.session.loops import Evaluation, Loop, LoopTime, NestedCall, Softmax
+from pipediag.session.messages import WantedLoop
 from pipediag.session.record import shared_fields
 from pipediag.session.recorded_loops import KerasUse, RecordedEvaluation, RecordedLoop, RecordedSeam
 from pipediag.session.recording import RecordedOperation, Recording
-from pipediag.session.settings import WantedLoop
 from pipediag.vocabulary import EVALUATING, WindowKind
 
 _SLOW_NS = 100_000_000

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from importlib.machinery import PathFinder
 from pathlib import Path
+from pkgutil import get_importer
 from typing import TYPE_CHECKING, Protocol
 
 from pipediag.errors import PipediagError
@@ -20,9 +24,8 @@ from pipediag.runner.child_connection import Ask, OnTrials
 from pipediag.runner.child_process import ChildResult, child_that_waits, supervise
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import OnProgress, Shown
-from pipediag.runner.target import check_script, check_tensorflow
-from pipediag.session.messages import TrialsAwaited, WindowBegun
-from pipediag.session.settings import RunSettings, WantedLoop
+from pipediag.session.messages import RunSettings, TrialsAwaited, WantedLoop, WindowBegun
+from pipediag.tensorflow_versions import OLDEST, installed_builds, is_too_old, too_old_sentence
 
 if TYPE_CHECKING:
     from pipediag.runner.build_session import EndedRun, Recorded
@@ -158,7 +161,7 @@ def analyse_followed(
     output: OutputDirectory,
     follow: Supervise,
 ) -> Session:
-    """The session of a program that is followed while it measures itself, saved in `output`.
+    """Return the session of a program that is followed while it measures itself, saved in `output`.
 
     Raises:
         PipediagError: something could not be written.
@@ -198,7 +201,6 @@ def _run(
     on_progress: OnProgress,
     start: Supervise,
 ) -> EndedRun:
-    from pipediag.runner.analysis import EarlyImports
     from pipediag.sensors.host_sampler import HostSampler
 
     sampler = HostSampler()
@@ -215,7 +217,7 @@ def _run(
         waiting = child_that_waits(started_ns)
         session = diagnose(output.capture, waiting, sampler.so_far(), settings)
         if not request.source:
-            from pipediag.runner.source_patches import without_source
+            from pipediag.runner.source_files import without_source
 
             session = without_source(session)
         # From here on nothing that was measured can be lost, whatever a trial does. The file is
@@ -291,13 +293,6 @@ def _conclude(
     return _run_again(request, settings, recorded, run, output, on_progress)
 
 
-def _ends_at(request: AnalysisRequest, run: EndedRun) -> float | None:
-    """Return the `time.monotonic()` at which `--timeout` ends all that follows the run."""
-    if request.timeout_s is None:
-        return None
-    return run.child.started_ns / 1e9 + request.timeout_s
-
-
 def _run_again(
     request: AnalysisRequest,
     settings: RunSettings,
@@ -312,7 +307,9 @@ def _run_again(
 
     if first.recording is None:
         return first.session
-    ends_at = _ends_at(request, run)
+    ends_at = None
+    if request.timeout_s is not None:
+        ends_at = run.child.started_ns / 1e9 + request.timeout_s
     measured = FirstRun(first.session, first.recording, settings, run.tried, ends_at)
     again = output.anew()
     try:
@@ -348,3 +345,65 @@ def _report(session: Session, output: OutputDirectory) -> str | None:
 
 def _silent(_: Shown) -> None:
     """Show nothing: a caller from Python has no line to write on."""
+
+
+def check_script(path: str) -> None:
+    """Refuse what Python could not run: nothing there, not a file, not Python.
+
+    Raises:
+        PipediagError: with one sentence that names the file, and the line of a syntax error.
+    """
+    script = Path(path)
+    try:
+        mode = script.stat().st_mode
+    except OSError as error:
+        raise PipediagError(f"cannot run {path}: {error.strerror}.") from error
+    if stat.S_ISDIR(mode) or script.suffix in (".zip", ".pyz"):
+        _check_importable(path)
+    elif stat.S_ISREG(mode):
+        _check_syntax(script)
+    else:
+        raise PipediagError(
+            f"cannot run {path}: it is not a regular file. Write the script to a file first, "
+            "as it is read more than once."
+        )
+
+
+def _check_importable(path: str) -> None:
+    get_importer(path)
+    if PathFinder.find_spec("__main__", [path]) is None:
+        raise PipediagError(
+            f"cannot run {path}: it holds no __main__.py. Name a script, or a module with -m."
+        )
+
+
+def _check_syntax(script: Path) -> None:
+    if get_importer(str(script)) is not None:
+        return  # a zip file by another name
+    try:
+        source = script.read_bytes()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, str(script), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        place = f"{script}:{error.lineno}" if error.lineno else str(script)
+        raise PipediagError(f"{place}: not valid Python: {error.msg}.") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise PipediagError(f"{script}: not Python source: {error}.") from error
+    except OSError as error:
+        raise PipediagError(f"cannot read {script}: {error.strerror}.") from error
+
+
+def check_tensorflow() -> None:
+    """Refuse a TensorFlow that can't be measured, where the installer noted which one is there.
+
+    Raises:
+        PipediagError: every build that is installed is too old.
+    """
+    versions = list(installed_builds().values())
+    if versions and all(map(is_too_old, versions)):
+        oldest = ".".join(map(str, OLDEST))
+        raise PipediagError(
+            f"{too_old_sentence(versions[0])} The script was not run. Install pipediag beside "
+            f"TensorFlow {oldest} or newer."
+        )

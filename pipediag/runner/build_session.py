@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipediag import __version__
 from pipediag.errors import add_note
@@ -33,29 +33,30 @@ from pipediag.rules.registry import METAS, reinstated, run_rules
 from pipediag.rules.search import told
 from pipediag.runner.child_process import ChildResult
 from pipediag.runner.output import OutputDirectory
-from pipediag.runner.source_files import MOST_NAMED, sentence, with_excerpt, written_since
-from pipediag.runner.source_patches import with_patches, without_source
+from pipediag.runner.source_files import (
+    MOST_NAMED,
+    sentence,
+    with_excerpt,
+    with_patches,
+    without_source,
+    written_since,
+)
 from pipediag.sensors.machine import describe_machine
 from pipediag.session.edits import ENOUGH_THE_SAME, PASSES_DIFFER
-from pipediag.session.embeddings import Embedding
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.ledger import Run
-from pipediag.session.loops import Loop, Window
+from pipediag.session.messages import JOURNAL_FILE, RECORDING_FILE, TIMELINE_FILE, RunSettings
 from pipediag.session.model import (
     SCHEMA_VERSION,
-    Environment,
-    HostSample,
     OtherProcesses,
     Script,
     Session,
 )
 from pipediag.session.reading import read_journal, read_recording, read_timeline, recover
-from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.recording import OtherUse, ProfilerConflict, Recording
-from pipediag.session.settings import JOURNAL_FILE, RECORDING_FILE, TIMELINE_FILE, RunSettings
+from pipediag.session.recording import Recording
 from pipediag.session.store import save_session
-from pipediag.session.timeline import HostTrack, Timeline
+from pipediag.session.timeline import HostTrack
 from pipediag.session.trials import NO_BUDGET, Trial
 from pipediag.trials.candidates import is_of_prediction, with_prediction_trial
 from pipediag.trials.schedule import TrialOutcome
@@ -63,7 +64,6 @@ from pipediag.trials.schedule import TrialOutcome
 if TYPE_CHECKING:
     from pipediag.runner.second_run import SecondRun
     from pipediag.runner.trials_of_run import TrialsOfRun
-    from pipediag.trials.schedule import TrialOutcome
 
 NO_RECORDING = "The script ended before TensorFlow was seen, so nothing was recorded."
 NO_LOOP = "No training loop was seen."
@@ -78,27 +78,10 @@ UNDECIDED = Verdict(
 """What a session holds until its verdict is decided, as that rests on all the rest of it."""
 
 
-@dataclass(frozen=True)
-class RunFacts:
-    """Facts of the run that need no training loop."""
-
-    environment: Environment
-    loops: list[Loop] = field(default_factory=list)
-    embeddings: list[Embedding] = field(default_factory=list)
-    embeddings_missing: str | None = None
-    windows: list[Window] = field(default_factory=list)
-    host_samples: list[HostSample] = field(default_factory=list)
-    other_uses: list[OtherUse] = field(default_factory=list)
-    profiler_conflicts: list[ProfilerConflict] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    run: Run | None = None
-    run_missing: str | None = None
-
-
 def diagnose(
     capture_directory: Path, child: ChildResult, host: HostTrack, settings: RunSettings
 ) -> Session:
-    """The session of a run, rules and verdict included.
+    """Return the session of a run, rules and verdict included.
 
     A child that died early gives a session in which everything that was not measured is None with
     a reason.
@@ -108,108 +91,83 @@ def diagnose(
     """
     recording = read_recording(capture_directory / RECORDING_FILE)
     if recording is None:
-        run = RunFacts(describe_machine(None), run_missing=NO_RECORDING)
-        measured = MeasuredLoop(LoopSections.lacking(NO_RECORDING))
+        sections = LoopSections.lacking(NO_RECORDING).as_fields()
+        sections |= {"environment": describe_machine(None), "run_missing": NO_RECORDING}
     else:
-        as_written = recording
-        if settings.epochs is not None:
-            recording = with_given_epochs(recording, settings.epochs)
-        recovered = recover(recording, read_journal(capture_directory / JOURNAL_FILE))
-        loop, chosen = chosen_loop(recording, settings.loop)
-        timeline = read_timeline(capture_directory / TIMELINE_FILE)
-        bounds = RunBounds(
-            child.started_ns, child.ended_ns, child.outcome, child.script_status, child.held_ns
-        )
-        ledger = measure_run(timeline, recording, bounds)
-        given = None
-        if isinstance(ledger, Run) and settings.epochs is not None:
-            ledger, given = with_epochs_noted(ledger, as_written, settings.epochs)
-        run = _facts_of(recording, loop, host, recovered, ledger)
-        run.notes.extend([*chosen, *([given] if given else [])])
-        measured = _measured(timeline, recording, loop, host, cores_allowed(run.environment))
+        sections = _sections_of(recording, capture_directory, child, host, settings)
     draft = Session(
         schema_version=SCHEMA_VERSION,
         pipediag_version=__version__,
         created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        script=_script(child, settings),
-        environment=run.environment,
+        script=Script(
+            path=settings.script,
+            args=list(settings.args),
+            module=settings.module,
+            directory=None if settings.call else str(Path.cwd()),
+            call=settings.call,
+            status=child.script_status,
+            outcome=child.outcome,
+            detail=child.detail,
+        ),
         verdict=UNDECIDED,
-        run=run.run,
-        run_missing=run.run_missing,
-        embeddings=run.embeddings,
-        embeddings_missing=run.embeddings_missing,
         device_memory_bytes=settings.device_memory_bytes,
-        loops=run.loops,
-        windows=run.windows,
-        host_samples=run.host_samples,
-        predictions=recording.predictions if recording is not None else [],
-        other_uses=run.other_uses,
         other_processes=_other_processes(host),
-        profiler_conflicts=run.profiler_conflicts,
-        notes=[*run.notes, *measured.notes],
         wall_s=(child.ended_ns - child.started_ns) / 1e9,
-        **measured.sections.as_fields(),
+        **sections,
     )
     draft = with_first_waits(draft)
     decided = draft.model_copy(update={"verdict": decide(draft)})
     return concluded(decided, run_rules(decided))
 
 
-def _script(child: ChildResult, settings: RunSettings) -> Script:
-    return Script(
-        path=settings.script,
-        args=list(settings.args),
-        module=settings.module,
-        directory=None if settings.call else str(Path.cwd()),
-        call=settings.call,
-        status=child.script_status,
-        outcome=child.outcome,
-        detail=child.detail,
-    )
-
-
-def _facts_of(
+def _sections_of(
     recording: Recording,
-    loop: RecordedLoop | None,
+    capture_directory: Path,
+    child: ChildResult,
     host: HostTrack,
-    recovered: int,
-    ledger: Run | Missing,
-) -> RunFacts:
-    environment = describe_machine(recording.environment)
-    notes = list(recording.notes)
-    if recovered:
+    settings: RunSettings,
+) -> dict[str, Any]:
+    """Return the sections of the session that follow from the recording, as its fields."""
+    as_written, notes = recording, list(recording.notes)
+    if settings.epochs is not None:
+        recording = with_given_epochs(recording, settings.epochs)
+    if recovered := recover(recording, read_journal(capture_directory / JOURNAL_FILE)):
         notes.append(
             f"{recovered} steps were recovered from the journal: the process ended before it could "
             "write them down."
         )
-    return RunFacts(
-        environment=environment,
-        loops=loop_rows(recording, loop),
-        embeddings=describe_embeddings(recording.variables),
-        embeddings_missing=None if loop is None else loop.tables_missing,
-        windows=window_rows(recording),
-        host_samples=host_samples(
-            host, recording.windows, recording.started_ns, cores_allowed(environment)
-        ),
-        other_uses=recording.other_uses,
-        profiler_conflicts=recording.profiler_conflicts,
-        notes=notes,
-        run=None if isinstance(ledger, Missing) else ledger,
-        run_missing=ledger.reason if isinstance(ledger, Missing) else None,
+    loop, chosen = chosen_loop(recording, settings.loop)
+    timeline = read_timeline(capture_directory / TIMELINE_FILE)
+    bounds = RunBounds(
+        child.started_ns, child.ended_ns, child.outcome, child.script_status, child.held_ns
     )
-
-
-def _measured(
-    timeline: Timeline,
-    recording: Recording,
-    loop: RecordedLoop | None,
-    track: HostTrack,
-    cores_allowed: float,
-) -> MeasuredLoop:
+    run = measure_run(timeline, recording, bounds)
+    notes += chosen
+    if isinstance(run, Run) and settings.epochs is not None:
+        run, given = with_epochs_noted(run, as_written, settings.epochs)
+        notes += [given] if given else []
+    environment = describe_machine(recording.environment)
+    cores = cores_allowed(environment)
     if loop is None:
-        return MeasuredLoop(LoopSections.lacking(NO_LOOP))
-    host = host_of_loop(track, recording, loop, cores_allowed)
-    return measure_loop(timeline, recording, loop, host)
+        measured = MeasuredLoop(LoopSections.lacking(NO_LOOP))
+    else:
+        of_loop = host_of_loop(host, recording, loop, cores)
+        measured = measure_loop(timeline, recording, loop, of_loop)
+    return {
+        **measured.sections.as_fields(),
+        "environment": environment,
+        "run": None if isinstance(run, Missing) else run,
+        "run_missing": run.reason if isinstance(run, Missing) else None,
+        "embeddings": describe_embeddings(recording.variables),
+        "embeddings_missing": None if loop is None else loop.tables_missing,
+        "loops": loop_rows(recording, loop),
+        "windows": window_rows(recording),
+        "host_samples": host_samples(host, recording.windows, recording.started_ns, cores),
+        "predictions": recording.predictions,
+        "other_uses": recording.other_uses,
+        "profiler_conflicts": recording.profiler_conflicts,
+        "notes": [*notes, *measured.notes],
+    }
 
 
 def _other_processes(host: HostTrack) -> OtherProcesses | None:
@@ -223,8 +181,8 @@ EVALUATION_OVER = "What it evaluates on was gone, or no time was left, when it c
 
 
 def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing: str) -> Session:
-    """The session with what was tried for its loop, and for those that evaluate; `missing` says why
-    nothing was."""
+    """Return the session with what was tried in its loop and in those that evaluate; `missing` says
+    why nothing was."""
     loop = session.diagnosed_loop()
     outcome = outcomes.get(loop.id) if loop is not None else None
     missing = (loop.untried if loop is not None else None) or missing
@@ -278,7 +236,7 @@ def _further(session: Session, outcome: TrialOutcome | None) -> list[Finding]:
 
 
 def _evaluated(session: Session) -> list[str]:
-    """The loops that evaluate and whose pipelines an edit would change, each once."""
+    """Return the loops that evaluate and whose pipelines an edit would change, each once."""
     edits = [finding.edit for finding in session.findings if finding.edit is not None]
     return list(dict.fromkeys(edit.loop_id for edit in edits if edit.loop_id is not None))
 
@@ -299,7 +257,7 @@ def _of_evaluation(
 
 
 def with_remark(session: Session, remark: str | None) -> Session:
-    """The session with one more sentence wherever it says why an edit was not tried in it."""
+    """Return the session with a sentence added wherever it says why an edit was not tried."""
     if remark is None:
         return session
     missing = session.trials_missing
@@ -417,7 +375,7 @@ def with_second_run(
     *,
     patches_since_s: float | None = None,
 ) -> Session:
-    """The session of the first run with what the second one showed, saved in its place.
+    """Return the session of the first run with what the second one showed, saved in its place.
 
     Patches are of files that have not been changed since a time of day; None makes none.
     """
@@ -466,7 +424,7 @@ def remark(session: Session, *, rerun: bool) -> str | None:
 def _with_written_files(
     session: Session, settings: RunSettings, began_s: float, output: OutputDirectory, stopped: str
 ) -> Session:
-    """A script that was stopped may have left files that mislead its next run."""
+    """Return a script that was stopped may have left files that mislead its next run."""
     folders = [Path.cwd(), *([] if settings.module else [Path(settings.script).parent])]
     aside = [output.kept_aside] if output.kept_aside is not None else []
     files = written_since(began_s, folders, [output.path, *aside])

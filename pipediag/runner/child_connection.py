@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from contextlib import suppress
+from typing import Literal, Protocol
 
+from pipediag.runner.progress import LooksFurther, NoLoopYet, NotWarmYet
+from pipediag.sensors.processes import child_pids, number_after, read_file, stat_fields
 from pipediag.session.messages import (
     FROM_CHILD,
     Answer,
     Command,
     FromChild,
+    LoopFound,
+    LoopMeasured,
+    Started,
+    Stopping,
     TrialsAwaited,
+    WindowBegun,
     decode,
     encode,
 )
@@ -73,7 +82,7 @@ class MessageReader:
         self._partial = b""
 
     def read(self) -> Iterator[FromChild]:
-        """The messages that have arrived, in order; lines that are none are passed over."""
+        """Return the messages that have arrived, in order; lines that are none are passed over."""
         for line in self._lines():
             message = decode(line, FROM_CHILD)
             if message is not None:
@@ -90,3 +99,145 @@ class MessageReader:
             return os.read(self.descriptor, CHUNK_BYTES)
         except BlockingIOError:
             return b""
+
+
+EXIT_GRACE_S = 10.0
+"""How long interpreter exit may take, once nothing of the script is left to run."""
+
+IDLE_S = 20.0
+"""How long the script's own last code may do nothing at all: no CPU time, nothing written."""
+
+LONGEST_S = 600.0
+"""Own choice: a script that is still busy after that was not stopped by being told to."""
+
+BUSY_AFTER_S = 5.0
+_LOOK_EVERY_S = 0.5
+_CPU_FIELDS = slice(11, 15)
+"""utime, stime, cutime and cstime, counted behind the name in /proc/PID/stat."""
+
+Stage = Literal["running", "stopping", "leaving"]
+
+
+class Patience:
+    """Asked again and again whether it is over."""
+
+    def __init__(
+        self, activity: Callable[[], object], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._activity = activity
+        self._clock = clock
+        self.stage: Stage = "running"
+        self._since = 0.0
+        self._last: object = None
+        self._active_at = 0.0
+        self._looked_at = 0.0
+        self._told = False
+
+    def stopping(self) -> None:
+        """Note that the script was told to stop, or that its last line has run."""
+        if self.stage == "running":
+            self.stage = "stopping"
+            self._since = self._active_at = self._looked_at = self._clock()
+            self._last = self._activity()
+
+    def leaving(self) -> None:
+        """Note that nothing of the script is left to run."""
+        if self.stage != "leaving":
+            self.stage, self._since = "leaving", self._clock()
+
+    def running(self) -> None:
+        """Note that the script goes on after all."""
+        self.stage = "running"
+
+    def is_over(self) -> bool:
+        """Return True if it was waited for long enough."""
+        now = self._clock()
+        if self.stage == "leaving":
+            return now - self._since > EXIT_GRACE_S
+        if self.stage == "running":
+            return False
+        self._look(now)
+        return now - self._active_at > IDLE_S or now - self._since > LONGEST_S
+
+    def has_to_be_told(self) -> bool:
+        """Return True, once, when the user should hear that the script is waited for."""
+        waits = self.stage == "stopping" and self._clock() - self._since > BUSY_AFTER_S
+        told, self._told = self._told, self._told or waits
+        return waits and not told
+
+    def _look(self, now: float) -> None:
+        if now - self._looked_at < _LOOK_EVERY_S:
+            return
+        self._looked_at = now
+        activity = self._activity()
+        if activity != self._last:
+            self._last, self._active_at = activity, now
+
+
+def activity_of(pid: int, proc: str = "/proc") -> dict[int, tuple[object, ...]]:
+    """Return CPU time, and bytes and calls written, of a process and of those it started."""
+    found: dict[int, tuple[object, ...]] = {}
+    pending = [pid]
+    while pending:
+        one = pending.pop()
+        if one in found:
+            continue
+        found[one] = (*_cpu_ticks(one, proc), *_written(one, proc))
+        pending += child_pids(one, proc)
+    return found
+
+
+def _cpu_ticks(pid: int, proc: str) -> tuple[object, ...]:
+    with suppress(OSError, ValueError):
+        return tuple(stat_fields(read_file(f"{proc}/{pid}/stat"))[_CPU_FIELDS])
+    return ()
+
+
+def _written(pid: int, proc: str) -> tuple[object, ...]:
+    with suppress(OSError, ValueError):
+        text = read_file(f"{proc}/{pid}/io")
+        return (number_after(text, b"wchar:"), number_after(text, b"syscw:"))
+    return ()
+
+
+AWAITED_AFTER_S = 30.0
+"""Own choice: as long as a person watches a run without a word and does not wonder."""
+
+Awaited = NoLoopYet | NotWarmYet | LooksFurther
+
+
+class Lookout:
+    """Asked again and again what to say: of each thing that is waited for, once at most."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._awaited: Awaited | None = None
+        self._since: float | None = None
+
+    def heard(self, message: FromChild) -> None:
+        """Take note of what the child tells."""
+        match message:
+            case Started():
+                self._waits_for(NoLoopYet())
+            case LoopFound(line):
+                self._waits_for(NotWarmYet(line))
+            case LoopMeasured(line):
+                self._waits_for(LooksFurther(line))
+            case WindowBegun() | Stopping():
+                self._awaited = None
+            case TrialsAwaited():
+                self._since = None
+
+    def trials_over(self) -> None:
+        """Note that the script goes on, if it was not stopped."""
+        self._since = self._clock()
+
+    def to_be_told(self) -> Awaited | None:
+        """Return what the user should hear now, once, that it is waited for."""
+        if self._since is None or self._clock() - self._since < AWAITED_AFTER_S:
+            return None
+        awaited, self._awaited = self._awaited, None
+        return awaited
+
+    def _waits_for(self, awaited: Awaited) -> None:
+        self._awaited, self._since = awaited, self._clock()

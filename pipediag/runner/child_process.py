@@ -16,12 +16,20 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from pipediag.encoding.text import without_styles
 from pipediag.errors import PipediagError
-from pipediag.runner.child_connection import ChildGone, CommandPipe, MessageReader, OnTrials
+from pipediag.runner.child_connection import (
+    ChildGone,
+    CommandPipe,
+    Lookout,
+    MessageReader,
+    OnTrials,
+    Patience,
+    activity_of,
+)
 from pipediag.runner.progress import Busy, OnProgress
 from pipediag.runner.signals import HeldSignals, are_interrupts_blocked, describe_death
-from pipediag.runner.timeouts import Lookout, Patience, activity_of
 from pipediag.sensors import cgroup
 from pipediag.session.messages import (
+    SETTINGS_FILE,
     Answer,
     Closing,
     Command,
@@ -31,17 +39,17 @@ from pipediag.session.messages import (
     Leaving,
     NotSaved,
     Refused,
+    RunSettings,
     Started,
     Stopping,
     TrialsAwaited,
     TrialsOver,
 )
-from pipediag.session.settings import SETTINGS_FILE, RunSettings
 from pipediag.vocabulary import ScriptOutcome
 
 
 def interpreter_flags(original_arguments: Sequence[str]) -> list[str]:
-    """The options that this interpreter was started with, up to what it was asked to run."""
+    """Return the options that this interpreter was started with, up to what it was asked to run."""
     flags: list[str] = []
     rest = iter(original_arguments[1:])
     for argument in rest:
@@ -58,7 +66,7 @@ def interpreter_flags(original_arguments: Sequence[str]) -> list[str]:
 
 
 def _before_program(argument: str) -> tuple[str, bool]:
-    """The part of an option, such as `-Bm`, before its `-m` or `-c`; and whether there is one."""
+    """Return the part of an option, as of `-Bm`, before `-m` or `-c`, and if it has one of them."""
     letters = "" if argument.startswith("--") else argument[1:]
     for index, letter in enumerate(letters):
         if letter in "mc":
@@ -91,7 +99,7 @@ class Watched(Protocol):
 
 
 def end_process_tree(process: Watched, grace_s: float) -> None:
-    """SIGTERM to the process, then SIGKILL to it and to whatever it had started."""
+    """Send SIGTERM to the process, then SIGKILL to it and to whatever it had started."""
     import psutil
 
     try:
@@ -144,7 +152,7 @@ class Signals(Protocol):
     """Signals sent to this process that are meant for the one that it watches."""
 
     def to_forward(self) -> Iterable[int]:
-        """Signals that have arrived and have to be passed on."""
+        """Return the signals that have arrived and have to be passed on."""
 
 
 def follow(
@@ -375,7 +383,7 @@ class _Watch:
             self._on_progress(message)
 
     def _last(self, kind: type[_Kind]) -> _Kind | None:
-        """The last message of a kind."""
+        """Return the last message of a kind."""
         message = self._told.get(kind)
         return message if isinstance(message, kind) else None
 
@@ -466,7 +474,7 @@ class _Watch:
 
 
 def _exit_descriptor(pid: int) -> list[int]:
-    """A descriptor that becomes readable when the process exits; none where the kernel lacks it."""
+    """Return a descriptor that is readable once the process exits; none on old kernels."""
     try:
         return [os.pidfd_open(pid)]
     except OSError:

@@ -17,8 +17,8 @@ from pipediag.facts.run_gain import gain_of_whole
 from pipediag.runner.child_process import CHILD
 from pipediag.runner.signals import wait_for
 from pipediag.session.ledger import RunGain
+from pipediag.session.messages import RunSettings
 from pipediag.session.model import Script, Session
-from pipediag.session.settings import RunSettings
 from pipediag.trials.statistics import Estimate, estimate
 
 _LONGEST_REASON = 300
@@ -51,7 +51,7 @@ class NativeRun:
 
 
 def of_script(script: Path, args: Sequence[str] = ()) -> NativeRun:
-    """A script as Python runs it."""
+    """Return a script as Python runs it."""
     return NativeRun(script.name, (sys.executable, str(script), *args))
 
 

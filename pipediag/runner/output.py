@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pipediag.errors import PipediagError
 from pipediag.session.files import SESSION_FILE
-from pipediag.session.settings import TRACE_DIRECTORY
+from pipediag.session.messages import TRACE_DIRECTORY
 
 
 class DirectoryLock:
@@ -182,7 +182,7 @@ def _sentence(text: str) -> str:
 
 
 def _locked(path: Path, refusal: Refusal) -> DirectoryLock:
-    """The directory, made if it is not there, locked."""
+    """Return the directory, made if it is not there, locked."""
     moves_left = MOST_MOVES
     while True:
         try:

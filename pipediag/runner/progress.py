@@ -28,7 +28,7 @@ ERASE_TO_END = "\033[K"
 
 
 def columns(stream: TextIO) -> int:
-    """Characters in a line."""
+    """Return the number of characters in a line."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or COLUMNS
     except (OSError, ValueError):
@@ -81,23 +81,8 @@ class RunsAgain:
     """How many there are to try."""
 
 
-@dataclass(frozen=True)
-class TimesTables:
-    """The script is over, and its embedding tables are timed by themselves."""
-
-    budget_s: float
-
-
 Shown = (
-    FromChild
-    | TrialEvent
-    | Busy
-    | NoLoopYet
-    | NotWarmYet
-    | LooksFurther
-    | Diagnosing
-    | RunsAgain
-    | TimesTables
+    FromChild | TrialEvent | Busy | NoLoopYet | NotWarmYet | LooksFurther | Diagnosing | RunsAgain
 )
 OnProgress = Callable[[Shown], None]
 
@@ -132,10 +117,6 @@ NOT_WARM_YET = (
 )
 LOOKS_FURTHER = (
     "{loop} is measured, and the script goes on to what it does next. --timeout ends it sooner."
-)
-TIMES_TABLES = (
-    "timing the largest tables and their ways out, for up to {budget_s:.0f} s and TensorFlow's "
-    "start in a process of its own."
 )
 NOT_ITS_OWN = "Losses and metrics that it prints afterwards are not those of an undisturbed run."
 
@@ -226,14 +207,6 @@ def _on_any_stream(message: Shown) -> str | None:
         case RunsAgain(changes):
             several = "" if changes == 1 else "s"
             return RUNS_AGAIN.format(changes=f"{changes} change{several}")
-        case TimesTables(budget_s):
-            return TIMES_TABLES.format(budget_s=budget_s)
-    return _long_wait(message)
-
-
-def _long_wait(message: Shown) -> str | None:
-    """Return the line that says why the script is waited for."""
-    match message:
         case NoLoopYet():
             return NO_LOOP_YET
         case NotWarmYet(line):

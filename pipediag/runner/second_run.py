@@ -18,12 +18,11 @@ from pipediag.runner.child_connection import Ask
 from pipediag.runner.child_process import ChildResult, supervise
 from pipediag.runner.progress import OnProgress, RunsAgain
 from pipediag.runner.trials_of_run import TrialsOfRun
-from pipediag.session.messages import Answer, Command, Prepare, TrialsAwaited
+from pipediag.session.messages import Answer, Command, Prepare, RunSettings, TrialsAwaited
 from pipediag.session.model import Session
 from pipediag.session.reading import read_recording
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedOperation, Recording
-from pipediag.session.settings import RunSettings
 from pipediag.trials.schedule import TrialOutcome
 from pipediag.vocabulary import BY_ITSELF
 
@@ -36,7 +35,7 @@ class BehavedOtherwiseError(Exception):
 
 
 def same_operations(first: Recording, second: Recording, loop_id: str) -> Ids:
-    """The ids of all operations that the loop reads from, matched by kind and place.
+    """Return the ids of all operations that the loop reads from, matched by kind and place.
 
     Raises:
         BehavedOtherwiseError: the loop of that id is another one, or reads from other operations.
@@ -62,7 +61,7 @@ def asked_by_new_ids(ask: Ask, ids: Ids) -> Ask:
 
 
 def _translated(change: Any, ids: Ids) -> Any:
-    """The change with the ids of the operations that it names."""
+    """Return the change with the ids of the operations that it names."""
     names = {field.name for field in fields(change)} & {"op_id", "after"}
     return replace(change, **{name: ids[getattr(change, name)] for name in names})
 
@@ -196,7 +195,7 @@ def second_run(
 
 
 def _left_of_budget(first: FirstRun, budget_s: float) -> float:
-    """Trials count from when pipediag began to look closer, which it did in the first run."""
+    """Return what is left for trials, less the closer look that the first run had."""
     if first.tried is not None and first.tried.outcomes:
         return first.tried.budget_s
     loop = first.session.diagnosed_loop()

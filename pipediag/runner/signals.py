@@ -17,7 +17,7 @@ GIB = 1 << 30
 
 
 def describe_death(number: int, shortage: MemoryShortage | None) -> str:
-    """One sentence on a process that signal `number` ended.
+    """Return one sentence on a process that signal `number` ended.
 
     `shortage`: whose memory ran out, where the control group counted such a kill meanwhile.
     """

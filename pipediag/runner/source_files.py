@@ -8,22 +8,28 @@ import os
 import time
 import tokenize
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pipediag.facts.order import LINES_AROUND, SourcePlace, culprit_place
+from pipediag.errors import PipediagError
+from pipediag.facts.order import LINES_AROUND, SourcePlace, costs_the_run, culprit_place
 from pipediag.facts.python_callables import python_behind
+from pipediag.patching.applying import current_file, measured_files
+from pipediag.patching.making import make_patch
 from pipediag.patching.refusal import NotPatchableError
-from pipediag.runner.source_patches import as_measured
-from pipediag.session.findings import CallSpan, SourceExcerpt
+from pipediag.reporters.words.quantities import NO_BREAK
+from pipediag.reporters.words.run_parts import gain
+from pipediag.session.edits import Edit
+from pipediag.session.findings import CallSpan, Finding, LeftOut, Patch, SourceExcerpt
 from pipediag.session.model import Session
+from pipediag.session.pipeline import Pipeline
 
 LONGEST_LINE = 200
 """Characters; what is longer is data or was written by a program."""
 
 
 def with_excerpt(session: Session, began_s: float) -> Session:
-    """The session with the lines around what its verdict names.
+    """Return the session with the lines around what its verdict names.
 
     Args:
         session: as concluded.
@@ -85,7 +91,7 @@ def _decoded(content: bytes) -> str:
 
 
 def call_span(text: str, name: str, line: int) -> CallSpan | None:
-    """The call of that name on the line; None where there are several, or none.
+    """Return the call of that name on the line; None where there are several, or none.
 
     Python gives the line of a method's name, and of the whole call where it has arguments by stars.
     """
@@ -117,7 +123,7 @@ def call_span(text: str, name: str, line: int) -> CallSpan | None:
 
 
 def _named(called: ast.expr, name: str) -> tuple[int, int] | None:
-    """Line and byte at which the name begins, if that is what is called."""
+    """Return line and byte at which the name begins, if that is what is called."""
     if isinstance(called, ast.Attribute) and called.attr == name:
         end = called.end_col_offset or 0
         return called.end_lineno or called.lineno, end - len(name.encode())
@@ -127,7 +133,7 @@ def _named(called: ast.expr, name: str) -> tuple[int, int] | None:
 
 
 def _characters(line: str, column: int) -> int:
-    """A column in UTF-8, as Python's tree has it, in characters."""
+    """Return a column in UTF-8, as Python's tree has it, in characters."""
     return len(line.encode()[:column].decode(errors="ignore"))
 
 
@@ -144,7 +150,7 @@ def written_since(
     left_out: Iterable[Path],
     clock: Callable[[], float] = time.monotonic,
 ) -> list[str]:
-    """Files in these folders and below that were made or changed since a time of day, sorted.
+    """Return files in and below these folders that were made or changed since then, sorted.
 
     Relative to the working directory where they lie in it. The search is a short one, as a folder
     may hold a data set: `MOST_ENTRIES` and `LONGEST_S` at most. Hidden folders, environments and
@@ -213,3 +219,197 @@ def _shown(path: str) -> str:
     working = os.path.realpath(".")
     inside = os.path.commonpath([working, path]) == working
     return os.path.relpath(path, working) if inside else path
+
+
+MOST_BYTES = 2_000_000
+"""Of a source file; what is longer was written by a program, and takes minutes to take apart."""
+
+
+def with_patches(session: Session, began_s: float) -> Session:
+    """Return the session with a patch for each edit not refuted, and one for the confirmed.
+
+    Args:
+        session: as concluded.
+        began_s: time of day at which the script was started; files changed since are left alone.
+    """
+    findings = [
+        finding
+        if finding.edit is None or finding.dropped
+        else finding.model_copy(update={"patch": _patch(session, [finding.edit], began_s)})
+        for finding in session.findings
+    ]
+    confirmed = confirmed_edits(session)
+    by_name = [
+        LeftOut(edit=finding.edit.id, reason=_why_by_name(finding))
+        for finding in confirmed_findings(session)
+        if finding.edit is not None and only_by_name(finding)
+    ]
+    together = _patch(session, confirmed, began_s) if confirmed else None
+    if by_name:
+        together = together or Patch()
+        together = together.model_copy(update={"left_out": [*together.left_out, *by_name]})
+    return session.model_copy(update={"findings": findings, "patch": together})
+
+
+def confirmed_edits(session: Session) -> list[Edit]:
+    """Return edits to make without being asked: confirmed ones that help together, if tried so."""
+    found = confirmed_findings(session)
+    return [one.edit for one in found if one.edit is not None and not only_by_name(one)]
+
+
+def only_by_name(finding: Finding) -> bool:
+    """Return True if a confirmed edit is written only where its rule is named: it is right under a
+    condition alone, or the run as a whole does not gain by it."""
+    return finding.condition is not None or costs_the_run(finding)
+
+
+def confirmed_findings(session: Session) -> list[Finding]:
+    """Return findings whose edits were confirmed and help together, if they were tried so."""
+    dropped = {each.edit for each in session.combined.dropped} if session.combined else set()
+    return [
+        finding
+        for finding in session.findings
+        if finding.edit is not None and _to_apply(finding) and finding.edit.id not in dropped
+    ]
+
+
+def _to_apply(finding: Finding) -> bool:
+    return finding.trial.state == "confirmed" and finding.effect_on_results != "not safe here"
+
+
+def _why_by_name(finding: Finding) -> str:
+    if finding.condition is not None:
+        return f"It is right only {finding.condition.strip().rstrip('.')}."
+    found = finding.for_run
+    comes_to = (gain(found) or "").replace(NO_BREAK, " ")
+    if found is not None and found.ci95 is not None and found.ci95[1] > 1.0:
+        return (
+            f"Its part of the run gets faster by it; whether the run gains is not sure: {comes_to}."
+        )
+    return f"Its part of the run gets faster by it, the run does not: {comes_to}."
+
+
+def _patch(session: Session, edits: list[Edit], began_s: float) -> Patch:
+    def read(path: str) -> bytes:
+        return as_measured(path, began_s)
+
+    try:
+        return make_patch(session, edits, read)[0]
+    except Exception as error:  # noqa: BLE001 - a session must not be lost for its patch
+        reason = f"Pipediag itself failed at it ({type(error).__name__}); please report that."
+        return Patch(left_out=[LeftOut(edit=edit.id, reason=reason) for edit in edits])
+
+
+def as_measured(path: str, began_s: float) -> bytes:
+    """Return the bytes of a source file that has not been changed since.
+
+    Raises:
+        NotPatchableError: it has been, or it can't be read.
+    """
+    file = Path(path)
+    try:
+        known = file.stat()
+        if known.st_mtime > began_s:
+            raise NotPatchableError(f"{file.name} was changed while it was measured.")
+        if known.st_size > MOST_BYTES or not file.is_file():
+            raise NotPatchableError(f"{file.name} is too large to be taken apart.")
+        return file.read_bytes()
+    except OSError as error:
+        raise NotPatchableError(f"{file.name} can't be read any more.") from error
+
+
+def without_source(session: Session) -> Session:
+    """Return the session without any of the script's code."""
+    loops = [
+        loop.model_copy(update={"pipeline": _without_code(loop.pipeline)}) for loop in session.loops
+    ]
+    pipeline = _without_code(session.pipeline)
+    host = session.host
+    if host is not None:
+        lines = [line.model_copy(update={"code": None}) for line in host.hot_python]
+        host = host.model_copy(update={"hot_python": lines})
+    return session.model_copy(update={"pipeline": pipeline, "loops": loops, "host": host})
+
+
+def _without_code(pipeline: Pipeline | None) -> Pipeline | None:
+    if pipeline is None:
+        return None
+    ops = [op.model_copy(update={"code": None}) for op in pipeline.ops]
+    return pipeline.model_copy(update={"ops": ops})
+
+
+def left_to_name(session: Session) -> list[Finding]:
+    """Return findings whose confirmed edits are in no patch unless their rules are named."""
+    return [one for one in confirmed_findings(session) if only_by_name(one)]
+
+
+def suggested(session: Session) -> list[Finding]:
+    """Return findings whose edits no trial has confirmed or refuted, and which are safe to make."""
+    return [
+        one
+        for one in session.findings
+        if one.edit is not None
+        and one.trial.state in ("not_tried", "inconclusive")
+        and one.effect_on_results != "not safe here"
+    ]
+
+
+def with_rules(session: Session, rules: Collection[str]) -> Session:
+    """Return the session whose patch holds the edits of these rules as well.
+
+    An edit that no trial has decided counts only where its rule has no confirmed one.
+
+    Raises:
+        PipediagError: a rule has no edit that may be written, or a file is not what was measured.
+    """
+    if not rules:
+        return session
+    confirmed = confirmed_findings(session)
+    known = {one.rule for one in confirmed}
+    open_ones = [one for one in suggested(session) if one.rule not in known]
+    if unknown := sorted(set(rules) - known - {one.rule for one in open_ones}):
+        _refuse(session, unknown, [*confirmed, *open_ones])
+    chosen = [one for one in confirmed if not only_by_name(one) or one.rule in rules]
+    chosen += [one for one in open_ones if one.rule in rules]
+    patch = session.patch or Patch()
+    own = [one.patch for one in chosen if one.patch is not None]
+    files = {file.path: file for each in (patch, *own) for file in each.files}
+    contents = measured_files(Patch(files=list(files.values())))
+
+    def read(path: str) -> bytes:
+        return contents[path] if path in contents else current_file(path)
+
+    wider, _ = make_patch(session, [one.edit for one in chosen if one.edit is not None], read)
+    if unmeasured := [file.path for file in wider.files if file.path not in files]:
+        raise PipediagError(
+            f"{unmeasured[0]} was changed while it was measured, so its patch can't be trusted. "
+            "Nothing was changed. Analyse the script again."
+        )
+    others = {one.edit.id for one in left_to_name(session) if one.edit and one not in chosen}
+    left = [one for one in patch.left_out if one.edit in others]
+    wider = wider.model_copy(update={"left_out": [*wider.left_out, *left]})
+    return session.model_copy(update={"patch": wider})
+
+
+def _refuse(session: Session, rules: Sequence[str], known: Sequence[Finding]) -> None:
+    """Raise with the reason why edits of these rules are not written."""
+    dropped = (
+        {each.edit: each.reason for each in session.combined.dropped} if session.combined else {}
+    )
+    for finding in session.findings:
+        if finding.rule not in rules or finding.edit is None:
+            continue
+        if finding.edit.id in dropped:
+            raise PipediagError(
+                f"The edit of {finding.rule} was confirmed by itself, and is left out of all "
+                f"together: {dropped[finding.edit.id]}"
+            )
+        if finding.trial.state == "refuted":
+            raise PipediagError(
+                f"A trial refuted the edit of {finding.rule}, so it is not written as a patch."
+            )
+        raise PipediagError(f"The edit of {finding.rule} is not safe here, so it is not written.")
+    named = ", ".join(dict.fromkeys(one.rule for one in known)) or "none"
+    raise PipediagError(
+        f"The session has no edit of {', '.join(rules)}. Rules that can be named: {named}."
+    )

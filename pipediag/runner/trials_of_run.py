@@ -32,7 +32,12 @@ from pipediag.session.messages import (
     TrialsAwaited,
 )
 from pipediag.session.model import Session
-from pipediag.trials.epochs import SharedChanges, epoch_to_try, epoch_worth_trying, shorter_shuffles
+from pipediag.trials.candidates import (
+    SharedChanges,
+    epoch_to_try,
+    epoch_worth_trying,
+    shorter_shuffles,
+)
 from pipediag.trials.executor import (
     Block,
     ExecutorLostError,
@@ -121,7 +126,7 @@ Own choice: one edit on a pipeline alone takes less than several in a training."
 
 
 def edits_of(findings: Iterable[Finding], loop_id: str | None) -> list[Finding]:
-    """Findings whose edits change the pipeline of that loop; None for the diagnosed one's."""
+    """Return findings whose edits change the pipeline of that loop; None is the diagnosed one."""
     return [one for one in findings if one.edit is not None and one.edit.loop_id == loop_id]
 
 
@@ -209,8 +214,8 @@ class TrialsOfRun:
         self.outcomes[loop_id] = replace(outcome, run=run)
 
     def _share_of_budget(self, waiting: TrialsAwaited, session: Session) -> float:
-        """Half of it where the script goes on to loops that may matter more than this one; less of
-        that where the pipeline of an evaluation is to be tried behind it."""
+        """Return half of the budget where later loops may matter more than this one; less of that
+        where the pipeline of an evaluation is to be tried after it."""
         budget_s = self.budget_s / 2 if waiting.more_to_come else self.budget_s
         edits = [finding.edit for finding in session.findings if finding.edit is not None]
         evaluates = any(edit.loop_id is not None for edit in edits)

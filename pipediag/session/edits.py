@@ -170,7 +170,7 @@ class Kind:
 
     @property
     def do(self) -> str:
-        """How it is called where it is written down."""
+        """Return its name in JSON."""
         return self.made.do
 
 
@@ -217,9 +217,9 @@ class Edit:
     caveat: str | None = None
     """What the measurement leaves out, as a sentence: `Measured once the cache is filled.`"""
     whole_epoch: bool = False
-    """Whether steps alone can't show what it does: it changes when an epoch's first batch comes."""
+    """True if steps alone can't show what it does: it changes when an epoch's first batch comes."""
     runs_through: bool = False
-    """Whether its pipeline is one of all epochs, so that only steps beyond an end show it."""
+    """True if its pipeline is one of all epochs, so that only steps beyond an end show it."""
     loop_id: str | None = None
     """The loop whose pipeline it changes, where that is not the diagnosed one."""
     instead_of: str | None = None
@@ -232,7 +232,7 @@ _BY_CLASS = {kind.made: kind for kind in KINDS}
 
 
 def kind_of(change: Change) -> Kind:
-    """What is known of the change's kind.
+    """Return what is known of the change's kind.
 
     Raises:
         TypeError: it is not in the table.
@@ -244,7 +244,7 @@ def kind_of(change: Change) -> Kind:
 
 
 def touched(changes: Iterable[Change]) -> set[Touched]:
-    """All that the changes take effect on.
+    """Return all that the changes take effect on.
 
     Raises:
         TypeError: one is of a kind that is not known.
@@ -253,17 +253,17 @@ def touched(changes: Iterable[Change]) -> set[Touched]:
 
 
 def traces_otherwise(changes: Iterable[Change]) -> bool:
-    """Whether the training step becomes another one, which is traced and compiled anew."""
+    """Return True if the training step becomes another one, which is traced and compiled anew."""
     return any(isinstance(change, SetModel | MoveLayers) for change in changes)
 
 
 def adds_cache(change: Change) -> bool:
-    """Whether elements are kept from then on."""
+    """Return True if elements are kept from then on."""
     return isinstance(change, Insert) and change.kind == "cache"
 
 
 def as_written(change: Change) -> Change:
-    """A cache as a user writes it; a trial asks for one that is filled already and never ends."""
+    """Return a cache as a user writes it; a trial asks for one that is filled and never ends."""
     if isinstance(change, Insert) and adds_cache(change):
         others = {name: value for name, value in change.parameters.items() if name != "elements"}
         return replace(change, parameters=others)
@@ -271,7 +271,7 @@ def as_written(change: Change) -> Change:
 
 
 def changes_from_json(values: list[dict[str, Any]]) -> tuple[Change, ...]:
-    """Changes as `asdict` gives them, read back.
+    """Return changes from what `asdict` made of them.
 
     Raises:
         KeyError: a change of a kind that is not known.

@@ -52,7 +52,7 @@ class EmbeddingIds(Record):
     zeros_within: int = 0
     """Zeros with other ids before and behind them in one row of ids, where no padding stands."""
     zero_is_a_token: bool | None = None
-    """Whether the table of tokens in front gives 0 for a token; None where there is none, or that
+    """True if the table of tokens in front gives 0 for a token; None where there is none, or that
     token may be a name for padding."""
     cast_through: str | None = None
     """The narrowest float type that the ids pass on their way."""
@@ -103,9 +103,9 @@ class Embedding(Record):
     whole_table_operations: dict[str, int] = {}
     """Operations of the graph that make such a tensor, by type."""
     gradient_spread: bool | None = None
-    """Whether rows of the gradient are spread over a tensor of the table's size."""
+    """True if rows of the gradient are spread over a tensor of the table's size."""
     copied_on_lookup: bool | None = None
-    """Whether a lookup reads the whole variable first, which copies it where rows are scattered
+    """True if a lookup reads the whole variable first, which copies it where rows are scattered
     into it and XLA does not compile the step."""
     copied_bytes_per_step: int | None = None
     """What lookups copy of the table: all of it for each read of the variable, where rows are

@@ -36,14 +36,14 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """The same for what is no text."""
+    """Write a file whole or not at all. Raises PipediagError like `replacing`."""
     with replacing(path) as file:
         file.write(content)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """The file to write to; it takes its place at `path` when the block ends without an error.
+    """Yield the file to write to, which moves to `path` when the block ends without an error.
 
     Raises:
         PipediagError: naming the file, why it could not be written and what to do. What was at
@@ -88,7 +88,7 @@ _PERHAPS_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
 def read_limited(file: Path) -> bytes:
-    """The file's bytes.
+    """Return the file's bytes.
 
     Raises:
         PipediagError: it is larger than `MOST_BYTES`.
@@ -110,12 +110,12 @@ def read_limited(file: Path) -> bytes:
 
 
 def is_regular(file: Path) -> bool:
-    """Whether reading it ends; a pipe would be waited for. Raises OSError where it is not there."""
+    """Return True if reading it ends, unlike a pipe. Raises OSError where it is not there."""
     return stat.S_ISREG(file.stat().st_mode)
 
 
 def parse_json(content: bytes) -> Any:
-    """The value, in which every text is one that UTF-8 can hold.
+    """Return the value, in which every text is one that UTF-8 can hold.
 
     Raises:
         ValueError: no JSON, nested too deeply, or with a number that no measurement gives; the
@@ -134,7 +134,7 @@ def parse_json(content: bytes) -> Any:
 
 
 def storable(value: Any) -> Any:
-    """The same lists, objects and texts, without what UTF-8 cannot hold."""
+    """Return the same lists, objects and texts, without what UTF-8 cannot hold."""
     if isinstance(value, str):
         return without_surrogates(value)
     if isinstance(value, dict):

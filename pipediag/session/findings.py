@@ -135,10 +135,10 @@ class Finding(Record):
 
     @property
     def about_results(self) -> bool:
-        """Whether it is about what the training learns, so that a trial only tells its price."""
+        """Return True if it is about what the training learns: a trial only tells its price."""
         return self.subject in ("correctness", "quality")
 
     @property
     def dropped(self) -> bool:
-        """Whether a trial showed that its advice buys nothing, and that is all it was about."""
+        """Return True if a trial showed that its advice, which is about speed, gains nothing."""
         return self.trial.state == "refuted" and not self.about_results

@@ -34,7 +34,7 @@ EXITING = "exit"
 
 
 def callback_words(name: str) -> str:
-    """What a row is where a callback of that class runs."""
+    """Return `RunPart.what` of a row in which a callback of that class runs."""
     return f"the callback {name}"
 
 
@@ -46,7 +46,7 @@ class RunPart(Record):
     percent: float
     """Of the whole that the ledger speaks of; all parts together are 100."""
     basis: PartBasis
-    """Whether it was seen, or follows from what was seen of it."""
+    """`measured`: it was seen; `projected`: it follows from what was seen of it."""
     ci95_percent: Interval | None = None
     """Where it was seen several times, or is projected; None where it was timed once, as it is."""
     count: int | None = None
@@ -93,7 +93,7 @@ class Run(Record):
     the midst of one."""
     epochs_planned: int | None = None
     epochs_given: bool = False
-    """Whether the user said so (`--epochs`), as the script does not tell."""
+    """True if the user said so (`--epochs`), as the script does not tell."""
     not_seen: list[str] = []
     """What the whole holds that was never seen, so that the ledger is without it."""
     parts: list[RunPart]
@@ -105,23 +105,23 @@ class Run(Record):
 
     @property
     def whole_s(self) -> float:
-        """What the percents are of."""
+        """Return the seconds that all percents refer to."""
         return self.total_s if self.projected_total_s is None else self.projected_total_s
 
     @property
     def epochs(self) -> float | None:
-        """How many epochs the whole holds: as planned where it is carried on to its end, or else as
+        """Return the epochs of the whole: as planned where it is projected to its end, or else as
         many as were seen, which may be fewer."""
         if self.projected_total_s is not None:
             return self.epochs_planned or self.epochs_seen
         return self.epochs_seen or self.epochs_planned
 
     def seconds_of(self, part: RunPartName) -> float:
-        """All of a part, in seconds."""
+        """Return all of a part, in seconds."""
         return sum(one.seconds for one in self.parts if one.part == part)
 
     def percent_of(self, part: RunPartName) -> float:
-        """All of a part, in percent of the whole."""
+        """Return all of a part, in percent of the whole."""
         return sum(one.percent for one in self.parts if one.part == part)
 
 

@@ -66,7 +66,7 @@ class InputWait(Record):
     contested_by_percent: float | None = None
     """What input costs by a repeated batch, where that contradicts the share that is used."""
     unsettled: bool = False
-    """Whether the other method would give another verdict, and none that is better can tell."""
+    """True if the other method would give another verdict, and none that is better can tell."""
 
 
 class Perturbation(Record):
@@ -129,7 +129,7 @@ class Softmax(Record):
     features: int
     """Numbers that each class is multiplied with."""
     labels: SparseOrDense
-    """Whether a label is the class itself, or a number for each."""
+    """`sparse`: a label is the class itself; `dense`: a number for each class."""
     device: str | None = None
 
 
@@ -210,7 +210,7 @@ class Loop(Record):
     """How often the script comes to its line, by the loops of its source around it; None where they
     do not tell."""
     shapes_vary: bool = False
-    """Whether a function of its step was traced again for batches of another length."""
+    """True if a function of its step was traced again for batches of another length."""
     updates_variables: bool = False
     iterators: int = 1
     replicas: int = 1
@@ -226,7 +226,7 @@ class Loop(Record):
     nested: list[NestedCall] = []
     """What Keras does in each of its steps beside training: `predict`, `evaluate`."""
     from_python: bool = False
-    """Whether Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
+    """True if Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
     beside: str | None = None
     """Id of another training loop, which another thread ran at the same time."""
     filled_cache_op_id: str | None = None

@@ -93,7 +93,7 @@ class HostSample(Record):
 
 
 def hot_line(host: Host | None, *threads: HotThread) -> HotLine | None:
-    """The line that was seen running most often on threads of these kinds."""
+    """Return the line that was seen running most often on threads of these kinds."""
     lines = host.hot_python if host else []
     of_threads = [line for line in lines if line.thread in threads]
     return max(of_threads, key=lambda line: line.percent, default=None)
@@ -124,7 +124,7 @@ class Script(Record):
 
     @property
     def main_file(self) -> Path | None:
-        """The source file that ran as `__main__`; None for a module that is elsewhere."""
+        """Return the source file that ran as `__main__`; None for a module that is elsewhere."""
         named = Path(self.directory or "", *(self.path.split(".") if self.module else [self.path]))
         if named.is_dir():
             return named / "__main__.py"
@@ -319,17 +319,17 @@ class Session(Record):
     """From the start of the script to its end or stop."""
 
     def operation(self, op_id: str | None) -> Operation | None:
-        """The pipeline operation with that id, or None."""
+        """Return the pipeline operation with that id, or None."""
         if self.pipeline is None:
             return None
         return next((op for op in self.pipeline.ops if op.id == op_id), None)
 
     def trials_of(self, edit: Edit | None) -> TrialRun | None:
-        """The trials of the loop that the edit is about, or None."""
+        """Return the trials of the loop that the edit is about, or None."""
         if edit is None or edit.loop_id is None:
             return self.trials
         return next((run for run in self.evaluation_trials if run.loop_id == edit.loop_id), None)
 
     def diagnosed_loop(self) -> Loop | None:
-        """The loop that the verdict speaks of, or None."""
+        """Return the loop that the verdict speaks of, or None."""
         return next((loop for loop in self.loops if loop.diagnosed), None)

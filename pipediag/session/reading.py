@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from pipediag.errors import PipediagError
+from pipediag.session.messages import JOURNAL_RECORD
 from pipediag.session.recording import RECORDING_FORMAT, RecordedBlock, RecordedWindow, Recording
-from pipediag.session.settings import JOURNAL_RECORD
 from pipediag.session.timeline import Timeline, parse_timeline
 from pipediag.vocabulary import WindowKind
 
@@ -34,7 +34,7 @@ Journal = NDArray[np.int64]
 
 
 def read_recording(path: Path) -> Recording | None:
-    """The recording in a file, or None where the child died before it wrote one.
+    """Return the recording in a file, or None where the child died before it wrote one.
 
     Raises:
         PipediagError: it cannot be read, is damaged, or is of another format.
@@ -51,7 +51,7 @@ def read_recording(path: Path) -> Recording | None:
 
 
 def parse_recording(text: str, path: Path) -> Recording:
-    """The recording in a text; `path` is for messages. Raises PipediagError as `read_recording`."""
+    """Parse a recording; `path` is for messages. Raises PipediagError as `read_recording`."""
     try:
         content = json.loads(text)
         found = content.get("format") if isinstance(content, dict) else None
@@ -75,7 +75,7 @@ def parse_recording(text: str, path: Path) -> Recording:
 
 
 def read_journal(path: Path) -> Journal:
-    """The journal's steps, a row for each `JOURNAL_RECORD`; empty where there is no journal.
+    """Return the journal's steps, a row for each `JOURNAL_RECORD`; empty where there is no journal.
 
     Raises:
         PipediagError: it cannot be read.
@@ -96,7 +96,7 @@ def read_journal(path: Path) -> Journal:
 
 
 def read_timeline(path: Path) -> Timeline:
-    """What the child wrote of the run as it went; empty where it wrote nothing.
+    """Read what the child wrote as the run went; empty where it wrote nothing.
 
     Raises:
         PipediagError: it cannot be read.
@@ -138,7 +138,7 @@ def recover(recording: Recording, journal: Journal) -> int:
 def _unknown_window(
     recording: Recording, loop_id: str, steps: Journal, more_follow: bool
 ) -> RecordedWindow:
-    """A baseline that ends is saved at once, or turned into warm-up if it drained a buffer.
+    """Return a baseline that ends is saved at once, or turned into warm-up if it drained a buffer.
 
     So where a window follows one that was not saved, and warm-up was the last one saved, it was
     such a drain.

@@ -29,7 +29,7 @@ def shared_fields(record: type[Record], recorded: object) -> dict[str, Any]:
 
 
 def to_json(record: Record, indent: int | None = None) -> str:
-    """The record as JSON: UTF-8 whatever a file may be called, and harmless where it is printed."""
+    """Return JSON that is UTF-8 whatever a file may be called, and harmless where it is printed."""
     try:
         return harmless_json(record.model_dump_json(indent=indent))
     except PydanticSerializationError:
@@ -39,7 +39,7 @@ def to_json(record: Record, indent: int | None = None) -> str:
 
 
 def build_validators(record: type[Record]) -> None:
-    """Builds what the first use of the record and of those in it would build: up to 100 ms."""
+    """Build what the first use of the record and of those in it would build: up to 100 ms."""
     for found in {record, *_records_in(record)}:
         found.model_rebuild()
 

@@ -28,9 +28,9 @@ class InputLayer:
     kind: str
     """Its class."""
     behind_input: bool
-    """Whether it sees nothing but inputs, as they are or prepared by such a layer."""
+    """True if it sees nothing but inputs, as they are or prepared by such a layer."""
     handed_on: bool
-    """Whether what it gives goes on to the rest of the model."""
+    """True if what it gives goes on to the rest of the model."""
     row_bytes: int | None = None
     """Of what it gives for one example; None where that differs, or is text."""
 
@@ -70,7 +70,7 @@ class KerasUse:
     """Those of its arguments that are set and pass over whole variables, or scale gradients."""
     input_layers: list[InputLayer] = field(default_factory=list)
     legacy: bool | None = None
-    """Whether the model is one of the package `tf_keras`."""
+    """True if the model is one of the package `tf_keras`."""
     unsplit: str | None = None
     """Why the model can't be taken apart behind them, as a sentence."""
     compile_file: str | None = None
@@ -87,11 +87,11 @@ class RecordedTableUse:
     lookups: int
     """Gathers by different ids."""
     copied_on_lookup: bool
-    """Whether a lookup reads the value of the whole variable first."""
+    """True if a lookup reads the value of the whole variable first."""
     gradient: SparseOrDense | None
     """None where the step does not write the table."""
     gradient_spread: bool
-    """Whether rows of the gradient are spread over a tensor of the table's size."""
+    """True if rows of the gradient are spread over a tensor of the table's size."""
     writes_whole: bool
     """True if the step writes all rows of the table, or of a slot of its optimizer."""
     whole_table_operations: dict[str, int]
@@ -143,7 +143,7 @@ class RecordedIds:
     """Ids that stand for tokens unknown to the table of tokens in front."""
     out_of_vocabulary_missing: str | None = None
     zero_is_a_token: bool | None = None
-    """Whether that table of tokens gives 0 for a token; None where there is none."""
+    """True if that table of tokens gives 0 for a token; None where there is none."""
     cast_through: str | None = None
     """The narrowest float type that ids pass on their way."""
     cast_from: str | None = None
@@ -170,10 +170,10 @@ class RecordedSoftmax:
     positions: int | None
     """Places of an example that have a softmax each; None where that is not fixed."""
     labels: SparseOrDense
-    """Whether a label is the class itself, or a number for each."""
+    """`sparse`: a label is the class itself; `dense`: a number for each class."""
     device: str | None
     compiled: bool
-    """Whether XLA compiles it."""
+    """True if XLA compiles it."""
     update_operations: list[str] = field(default_factory=list)
     """What an optimizer does with these weights, where they are no embedding table: a table has
     parts of its own."""
@@ -214,7 +214,7 @@ class RecordedVariable:
         self.regularizer, self.constraint = later.regularizer, later.constraint
 
     def is_of(self, other: RecordedVariable) -> bool:
-        """Whether both tell of one table, as far as a name and a shape say so."""
+        """Return True if both tell of one table, as far as a name and a shape say so."""
         return self._told_by() == other._told_by()
 
     def _told_by(self) -> tuple[object, ...]:
@@ -222,7 +222,7 @@ class RecordedVariable:
 
     @property
     def variable(self) -> str | None:
-        """Its name, which no other table has where the path is known; None where neither is."""
+        """Return its name, unique where the path is known; None where neither is known."""
         name = self.use.variable if self.use else None
         if self.path is None or (name is not None and name.removesuffix(":0") == self.path):
             return name
@@ -292,7 +292,7 @@ class RecordedLoop:
     planned_rounds: int | None = None
     """How often the script comes to it, by the loops of its source around it, where they tell."""
     shapes_vary: bool = False
-    """Whether a function of its step was traced again for batches of another length."""
+    """True if a function of its step was traced again for batches of another length."""
     only_reads: bool = False
     """Whether, by its source, no model is called for what it hands out."""
     first_step_ns: int | None = None
@@ -343,7 +343,7 @@ class RecordedLoop:
     """Class of what distributes its batches to the replicas."""
     softmaxes: list[RecordedSoftmax] = field(default_factory=list)
     from_python: bool = False
-    """Whether Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
+    """True if Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
     part_of: str | None = None
     """Id of the loop whose steps draw from it beside their own iterator."""
     data_steps: int | None = None

@@ -93,7 +93,7 @@ class RecordedBlock:
     gaps_us: list[int] = field(default_factory=list)
     """tf.data's time between two get_next calls, for the steps of this block, oldest first."""
     last_gap_unknown: bool = False
-    """Whether the last step's last gap is not among them: where a step asks for its batch itself,
+    """True if the last step's last gap is not among them: where a step asks for its batch itself,
     tf.data knows of it only when the next one asks."""
 
 
@@ -217,7 +217,7 @@ class RecordedOperation:
 
     @property
     def calls_python(self) -> bool:
-        """Whether elements pass through Python while the pipeline runs, not only while traced."""
+        """Return True if elements pass through Python while the pipeline runs."""
         if self.kind == "from_generator":
             return True
         return self.function is not None and bool(self.function.python_function_names)
@@ -242,7 +242,7 @@ class RecordedEnvironment:
     jax: str | None = None
     numpy: str | None = None
     cuda_build: bool | None = None
-    """Whether this TensorFlow was built with CUDA or ROCm; None when it was not imported."""
+    """True if this TensorFlow was built with CUDA or ROCm; None when it was not imported."""
     devices: list[Device] = field(default_factory=list)
     cuda_visible_devices: str | None = None
     logical_cpus_configured: bool = False
@@ -303,8 +303,8 @@ class Recording:
     """What went otherwise than planned, in sentences for the report."""
 
     def table(self, like: RecordedVariable) -> RecordedVariable:
-        """What is recorded of that table; it is entered where it is new, and told anew until a
-        step that uses it was read."""
+        """Return the record of that table; enter it where it is new, and update it until a step
+        that uses it was read."""
         found = next((one for one in self.variables if one.is_of(like)), None)
         if found is None:
             self.variables.append(like)
@@ -314,7 +314,7 @@ class Recording:
         return found
 
     def upstream(self, op_id: str | None) -> Iterator[RecordedOperation]:
-        """The operation with that id and what it reads from, nearest first, along first inputs."""
+        """Yield the operation of that id and those it reads from, along first inputs."""
         operations = {operation.id: operation for operation in self.operations}
         while op_id is not None and (operation := operations.get(op_id)) is not None:
             yield operation

@@ -16,7 +16,7 @@ _END = "<!-- The rest is written by hand. -->\n"
 
 
 def table() -> str:
-    """A row for each key of the session; why one is missing needs no row of its own."""
+    """Return a row for each key of the session; why one is missing needs no row of its own."""
     keys = session_schema()["properties"]
     rows = [
         f"| `{name}` | {_in_one_line(key.get('description', ''))} |"
@@ -27,7 +27,7 @@ def table() -> str:
 
 
 def with_table(page: str) -> str:
-    """The page with the table as it should be."""
+    """Return the page with the table as it should be."""
     before, rest = page.split(_BEGIN)
     after = rest.split(_END)[1]
     return f"{before}{_BEGIN}{table()}{_END}{after}"

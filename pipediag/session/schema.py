@@ -45,7 +45,7 @@ def _described(schema: JsonSchemaValue, record: type) -> JsonSchemaValue:
 
 
 def _docstrings(record: type) -> dict[str, str]:
-    """The string that stands below each attribute."""
+    """Return the string that stands below each attribute."""
     [definition] = ast.parse(dedent(inspect.getsource(record))).body
     assert isinstance(definition, ast.ClassDef)
     found = {}
@@ -60,13 +60,13 @@ def _docstrings(record: type) -> dict[str, str]:
 
 
 def session_schema() -> dict[str, Any]:
-    """The schema of the session as this version of pipediag writes it."""
+    """Return the schema of the session as this version of pipediag writes it."""
     described = Session.model_json_schema(mode="serialization", schema_generator=_Described)
     return {"$schema": DIALECT, **described}
 
 
 def schema_text() -> str:
-    """The schema as it is shipped."""
+    """Return the schema as it is shipped."""
     return json.dumps(session_schema(), indent=1) + "\n"
 
 

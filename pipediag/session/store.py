@@ -25,7 +25,7 @@ _LONGEST_VERSION = 40
 
 
 def dump_session(session: Session) -> str:
-    """The session as JSON text, ending in a newline."""
+    """Return the session as JSON text, ending in a newline."""
     return to_json(session, indent=1) + "\n"
 
 
@@ -61,7 +61,7 @@ def load_session(path: Path) -> Session:
 
 
 def _read_object(path: Path) -> tuple[Path, dict[str, Any]]:
-    """The file that was meant, and the object in it."""
+    """Return the file that was meant, and the object in it."""
     file = path
     try:
         if path.is_dir():
@@ -113,7 +113,7 @@ MOST = 100
 
 
 def session_paths(path: Path) -> list[Path]:
-    """The path itself, or, of a directory of runs, the directory of each, in their order.
+    """Return the path itself, or, of a directory of runs, the directory of each, in their order.
 
     A directory of runs holds no session, but directories that do, as `analyze --repeats` makes it.
     """
@@ -126,7 +126,7 @@ def session_paths(path: Path) -> list[Path]:
 def load_runs(
     paths: Iterable[Path], tell: Callable[[str], None] | None = None
 ) -> list[tuple[Path, Session]]:
-    """The sessions of all these runs, as they are judged together.
+    """Return the sessions of all these runs, as they are judged together.
 
     Each is without its rows of single steps and readings of the host: nothing that judges asks for
     these, and a hundred long runs have too many of them to be held at once. A file that is named
@@ -146,10 +146,10 @@ def load_runs(
 
 
 def _file(run: Path) -> str:
-    """Whatever way to it was named."""
+    """Return the real path of a session's file, whatever path was given."""
     return os.path.realpath(run / SESSION_FILE if run.is_dir() else run)
 
 
 def without_rows(session: Session) -> Session:
-    """All of it but what has a row for each step, or for each reading."""
+    """Return all of it but what has a row for each step, or for each reading."""
     return session.model_copy(update={"step_rows": [], "host_samples": []})

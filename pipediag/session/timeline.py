@@ -40,10 +40,10 @@ class SeenLine:
     line: int
     function: str
     importing: bool
-    """Whether it was importing a module."""
+    """True if it was importing a module."""
     ns: int
     in_framework: bool = False
-    """Whether it was waiting for TensorFlow's, Keras's or JAX's own code."""
+    """True if it was waiting for TensorFlow's, Keras's or JAX's own code."""
     at_ns: int | None = None
     """The mean moment of the looks that met it, as a part of them may lie in a span that is known
     when it is over; None in what was written before that was kept."""
@@ -69,13 +69,13 @@ class Timeline:
 
     @property
     def last_ns(self) -> int | None:
-        """The last moment that anything is known of; None where nothing was written."""
+        """Return the last moment that anything is known of; None where nothing was written."""
         ends = [one.end_ns or one.start_ns for one in self.spans]
         return max([*ends, *(one.end_ns for one in self.seen)], default=None)
 
 
 def span_line(span: Span) -> bytes:
-    """A span as written, first while it lasts and once more when it has ended."""
+    """Return a span as written, first while it lasts and once more when it has ended."""
     values = (span.id, span.kind, span.start_ns, span.end_ns, span.name, span.file, span.line)
     return _encoded([_SPAN, *values])
 
@@ -87,12 +87,12 @@ def seen_line(seen: SeenLines) -> bytes:
 
 
 def until_line(now_ns: int) -> bytes:
-    """The moment, as written, from which on nothing is known."""
+    """Return the moment, as written, from which on nothing is known."""
     return _encoded([_UNTIL, now_ns])
 
 
 def parse_timeline(lines: Iterable[bytes]) -> Timeline:
-    """What was written; a line that was cut, or that nobody here writes, is passed over."""
+    """Parse what was written; a line that was cut, or is none of these, is passed over."""
     spans: dict[int, Span] = {}
     seen: list[SeenLines] = []
     until_ns: int | None = None

@@ -46,7 +46,7 @@ class Block:
 
     @property
     def step_ms(self) -> float:
-        """Mean time per batch."""
+        """Return the mean time per batch."""
         return self.elapsed_ns / 1e6 / self.batches
 
 

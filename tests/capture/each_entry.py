@@ -18,7 +18,7 @@ from pipediag.capture.capture import Capture
 from pipediag.capture.guard import Entry, Guard
 from pipediag.capture.link import Teller
 from pipediag.capture.watching import diagnosing
-from pipediag.session.settings import RunSettings
+from pipediag.session.messages import RunSettings
 
 
 def own_loop(tf: Any, **_: Any) -> list[Any]:

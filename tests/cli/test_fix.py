@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from pipediag.cli.fix import command
 from pipediag.cli.main import pipediag as group
 from pipediag.errors import ExitStatus, PipediagError
-from pipediag.runner.source_patches import with_patches
+from pipediag.runner.source_files import with_patches
 from pipediag.session.edits import Change, Edit, Insert, Remove, SkipCallback
 from pipediag.session.ledger import Run, RunGain, RunSpan
 from pipediag.session.model import Script, Session

@@ -22,13 +22,13 @@ from pipediag.session.messages import (
     FromChild,
     LoopFound,
     LoopMeasured,
+    RunSettings,
     Started,
     TrialsAwaited,
     WindowBegun,
     decode,
     encode,
 )
-from pipediag.session.settings import RunSettings
 from tests import factories
 from tests.reporters import trial_sessions
 

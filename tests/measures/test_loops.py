@@ -21,6 +21,7 @@ from pipediag.measures.loops import (
     time_of,
 )
 from pipediag.session.loops import Evaluation, Loop, LoopTime
+from pipediag.session.messages import WantedLoop
 from pipediag.session.recorded_loops import (
     Callback,
     KerasUse,
@@ -30,7 +31,6 @@ from pipediag.session.recorded_loops import (
     RecordedSeam,
 )
 from pipediag.session.recording import RecordedOperation, Recording
-from pipediag.session.settings import WantedLoop
 from tests.factories import make_session
 from tests.recordings import (
     make_block,

@@ -14,7 +14,7 @@ import pytest
 from pipediag.child.ending import LONGEST_ERROR
 from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTS
-from pipediag.runner import child_process, timeouts
+from pipediag.runner import child_connection, child_process
 from pipediag.runner.child_process import (
     ChildResult,
     end_process_tree,
@@ -22,8 +22,7 @@ from pipediag.runner.child_process import (
     supervise,
 )
 from pipediag.runner.progress import Shown
-from pipediag.session.messages import Closing, Ended, Started
-from pipediag.session.settings import RunSettings
+from pipediag.session.messages import Closing, Ended, RunSettings, Started
 
 Supervise = Callable[..., ChildResult]
 
@@ -186,8 +185,8 @@ def test_a_hang_in_interpreter_exit_keeps_the_status(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(timeouts, "EXIT_GRACE_S", 0.3)
-    monkeypatch.setattr(timeouts, "IDLE_S", 0.3)
+    monkeypatch.setattr(child_connection, "EXIT_GRACE_S", 0.3)
+    monkeypatch.setattr(child_connection, "IDLE_S", 0.3)
 
     result = run_script(dedent(HANGS_IN_EXIT) + ending)
 
@@ -198,8 +197,8 @@ def test_a_hang_in_interpreter_exit_keeps_the_status(
 def test_a_destructor_that_waits_is_not_cut_off_in_a_script_that_runs_to_its_end(
     run_script: Supervise, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(timeouts, "IDLE_S", 0.1)
-    monkeypatch.setattr(timeouts, "EXIT_GRACE_S", 0.1)
+    monkeypatch.setattr(child_connection, "IDLE_S", 0.1)
+    monkeypatch.setattr(child_connection, "EXIT_GRACE_S", 0.1)
     text = """
         import os, time
         class Uploads:
@@ -217,8 +216,8 @@ def test_a_destructor_that_waits_is_not_cut_off_in_a_script_that_runs_to_its_end
 def test_a_script_that_swallows_the_stop_is_ended(
     run_script: Supervise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timeouts, "EXIT_GRACE_S", 0.3)
-    monkeypatch.setattr(timeouts, "IDLE_S", 0.3)
+    monkeypatch.setattr(child_connection, "EXIT_GRACE_S", 0.3)
+    monkeypatch.setattr(child_connection, "IDLE_S", 0.3)
     text = """
         import gc, time
         from pipediag.capture.link import Teller
@@ -236,8 +235,8 @@ def test_a_script_that_swallows_the_stop_is_ended(
 def test_a_script_whose_end_was_cut_off_was_not_stopped(
     run_script: Supervise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timeouts, "EXIT_GRACE_S", 0.3)
-    monkeypatch.setattr(timeouts, "IDLE_S", 0.3)
+    monkeypatch.setattr(child_connection, "EXIT_GRACE_S", 0.3)
+    monkeypatch.setattr(child_connection, "IDLE_S", 0.3)
     text = """
         import gc, time
         from pipediag.capture.link import Teller
@@ -258,8 +257,8 @@ def test_slow_exit_handlers_and_threads_are_waited_for(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(timeouts, "EXIT_GRACE_S", 1.0)
-    monkeypatch.setattr(timeouts, "IDLE_S", 1.0)
+    monkeypatch.setattr(child_connection, "EXIT_GRACE_S", 1.0)
+    monkeypatch.setattr(child_connection, "IDLE_S", 1.0)
     text = """
         import atexit, threading, time
         atexit.register(lambda: (time.sleep(1.5), print("handler")))

@@ -16,14 +16,6 @@ def _names(directory: Path) -> set[str]:
     return {entry.name for entry in directory.iterdir()}
 
 
-def test_makes_the_directory_and_its_parents(tmp_path: Path) -> None:
-    output = prepare_output(tmp_path / "a/b", force=False)
-
-    assert output.capture.is_dir()
-    assert output.capture.parent == output.path
-    assert output.kept_aside is None
-
-
 def test_an_earlier_report_is_kept_aside_under_the_first_free_number(tmp_path: Path) -> None:
     (tmp_path / "report").mkdir()
     (tmp_path / "report/session.json").write_text("old")
@@ -63,11 +55,6 @@ def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
         prepare_output(tmp_path / "file", force=False)
 
 
-def test_a_directory_that_cannot_be_written_is_refused() -> None:
-    with pytest.raises(PipediagError, match="The script was not run"):
-        prepare_output(Path("/proc/self/report"), force=False)
-
-
 def test_the_trace_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
     (tmp_path / "trace").mkdir()
     (tmp_path / "trace/old").write_text("")
@@ -80,14 +67,6 @@ def test_the_trace_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
 
     assert _names(tmp_path) == {"trace"}
     assert _names(tmp_path / "trace") == {"new"}
-
-
-def test_no_trace_leaves_nothing(tmp_path: Path) -> None:
-    output = prepare_output(tmp_path / "report", force=False)
-
-    output.keep_trace()
-
-    assert _names(output.path) == {output.capture.name}
 
 
 def test_abandoning_puts_everything_back(tmp_path: Path) -> None:

@@ -9,11 +9,7 @@ from pipediag.runner.progress import (
     COLUMNS,
     ERASE_LINE,
     ERASE_TO_END,
-    Busy,
     Diagnosing,
-    LooksFurther,
-    NoLoopYet,
-    NotWarmYet,
     ProgressLine,
     RunsAgain,
     Shown,
@@ -73,16 +69,6 @@ def test_a_repeated_batch_is_announced_wherever_one_reads(terminal: bool) -> Non
     assert "are not those of an undisturbed run." in said
 
 
-def test_that_it_disturbs_is_said_once() -> None:
-    awaited = TrialsAwaited("loop1", alone=False, more_to_come=False, since_ns=0)
-    said = shown(WindowBegun("repeat"), awaited, Trying("x", 9.0), terminal=False)
-    assert said.count("undisturbed run") == 1
-
-
-def test_of_a_script_that_is_waited_for_it_is_said_what_ends_it() -> None:
-    assert "Ctrl-C ends it" in " ".join(shown(Busy()).split())
-
-
 @pytest.mark.parametrize("message", [WindowBegun("warmup"), Stopping()])
 def test_silence_on_what_is_no_readers(message: Shown) -> None:
     assert shown(message, message) == ""
@@ -124,14 +110,6 @@ CONFIRMED = Decided(
 STAYS = "pipediag: confirmed 1.94x [1.88, 2.01]: 16 parallel calls on the map in line 12\n"
 
 
-def test_says_what_is_tried_and_how_much_time_is_left() -> None:
-    assert shown(TRIAL) == TRIES
-
-
-def test_what_is_tried_makes_room_for_what_is_tried_next() -> None:
-    assert shown(TRIAL, TRIAL) == TRIES + ERASE_LINE + TRIES
-
-
 def test_a_line_to_take_away_is_no_longer_than_the_terminal() -> None:
     text = shown(replace(TRIAL, label="x" * 200)).removeprefix(START)
 
@@ -144,15 +122,6 @@ def test_a_confirmed_change_stays_above_the_line() -> None:
 
 def test_a_confirmed_change_is_told_where_there_is_no_terminal() -> None:
     assert shown(TRIAL, CONFIRMED, terminal=False) == STAYS
-
-
-def test_an_estimate_is_told_as_one() -> None:
-    estimated = replace(CONFIRMED, basis="pipeline")
-
-    assert shown(estimated, terminal=False) == (
-        "pipediag: confirmed 1.94x by estimate from the pipeline alone: "
-        "16 parallel calls on the map in line 12\n"
-    )
 
 
 @pytest.mark.parametrize("state", ["refuted", "inconclusive", "not_tried"])
@@ -176,12 +145,6 @@ def test_of_a_script_that_is_over_no_output_stands_still() -> None:
     )
 
 
-def test_a_long_line_is_wrapped_to_the_terminal() -> None:
-    lines = shown(WAITS, TRIAL).removeprefix(START).splitlines()
-
-    assert max(map(len, lines[:2])) <= COLUMNS
-
-
 @pytest.mark.parametrize(("changes", "said"), [(1, "1 change could"), (3, "3 changes could")])
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_second_run_is_announced_wherever_standard_error_goes(
@@ -191,21 +154,3 @@ def test_a_second_run_is_announced_wherever_standard_error_goes(
 
     assert f"the script was over before {said} be tried in its training loop" in text
     assert text.endswith("running it a second time for that. Its output appears again.")
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_what_is_waited_for_is_told_wherever_standard_error_goes(terminal: bool) -> None:
-    said = " ".join(shown(NoLoopYet(), terminal=terminal).split())
-    assert "no training loop yet" in said
-    assert "`train_on_batch`" in said
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_that_a_run_goes_on_without_a_word_is_told_wherever_standard_error_goes(
-    terminal: bool,
-) -> None:
-    warm = " ".join(shown(NotWarmYet(12), terminal=terminal).split())
-    assert "the loop in line 12 is still warming up" in warm
-    further = " ".join(shown(LooksFurther(12), terminal=terminal).split())
-    assert "the loop in line 12 is measured, and the script goes on" in further
-    assert "--timeout" in further

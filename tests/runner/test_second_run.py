@@ -26,17 +26,18 @@ from pipediag.runner.second_run import (
 )
 from pipediag.session.edits import Insert, Move, MoveLayers, SetModel, SetParameters, SkipCallback
 from pipediag.session.messages import (
+    RECORDING_FILE,
     Answer,
     ArmRefused,
     Command,
     Prepare,
     Prepared,
     Pull,
+    RunSettings,
     TrialsAwaited,
 )
 from pipediag.session.model import Script
 from pipediag.session.recording import RecordedOperation, Recording
-from pipediag.session.settings import RECORDING_FILE, RunSettings
 from pipediag.vocabulary import ScriptOutcome
 from tests.factories import make_finding, make_loop, make_session
 from tests.recordings import make_recorded_loop, make_recording
@@ -124,7 +125,6 @@ def test_it_holds_the_one_loop_tells_so_before_and_is_stopped_after(child: Child
     assert child.given["timeout_s"] is None
     assert child.given["json_mode"] is True
     assert shown[0] == RunsAgain(1)
-    assert second is not None
     assert list(second.outcomes) == ["loop1"]
     assert second.cut_short
     assert second.says.endswith("time to try changes in its loop. Pipediag stopped it.")
@@ -154,7 +154,6 @@ def test_what_looking_closer_took_is_taken_from_the_budget(child: Child) -> None
     windows = [{"start_ms": 0.0, "steps": 20, "complete": True, **look} for look in looks]
     second = run(child, first_run(windows=windows), budget_s=60.0)
 
-    assert second is not None
     assert second.outcomes["loop1"].run.budget_s == pytest.approx(56.0)
 
 
@@ -199,7 +198,6 @@ def test_a_second_run_that_ends_otherwise_leaves_what_there_is(
     second = run(child, first_run())
 
     assert said(second).endswith(f". {detail or 'It was interrupted'}.")
-    assert second is not None
     assert bool(second.outcomes) is waits
 
 

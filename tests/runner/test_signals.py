@@ -60,7 +60,6 @@ def start(make_probe: MakeProbe) -> Iterator[Callable[[], Started]]:
             start_new_session=True,
         )
         processes.append(process)
-        assert process.stdout is not None
         return Started(process, int(process.stdout.readline().split()[1]))
 
     yield started

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipediag.facts.order import LINES_AROUND
+from pipediag.patching.refusal import NotPatchableError
 from pipediag.runner import source_files
-from pipediag.runner.source_files import call_span, sentence, with_excerpt, written_since
+from pipediag.runner.source_files import (
+    as_measured,
+    call_span,
+    confirmed_edits,
+    with_excerpt,
+    with_patches,
+    without_source,
+    written_since,
+)
+from pipediag.session.edits import Edit, Insert, SetParameters
 from pipediag.session.findings import CallSpan, SourceExcerpt
+from pipediag.session.ledger import RunGain
 from pipediag.session.model import HotLine, Session
-from tests.factories import make_host, make_session, make_verdict
+from pipediag.session.trials import Combined, DroppedEdit, Trial
+from tests.factories import make_finding, make_host, make_session, make_verdict
 from tests.records import make_function, make_operation, make_pipeline
 
 LATER = 4e9
@@ -37,7 +50,6 @@ def excerpt(tmp_path: Path, content: bytes, line: int | None = 9) -> SourceExcer
 
 def test_the_lines_around_with_the_call(tmp_path: Path) -> None:
     found = excerpt(tmp_path, TEXT.encode())
-    assert found is not None
     assert found.line - found.first_line == LINES_AROUND
     assert found.lines == ["# 6", "# 7", "# 8", "ds = ds.map(f).batch(2)", "fit(ds)", ""]
     assert found.call == CallSpan(line=9, column=8, end_line=9, end_column=14)
@@ -46,7 +58,6 @@ def test_the_lines_around_with_the_call(tmp_path: Path) -> None:
 def test_line_ends_and_encodings_of_others(tmp_path: Path) -> None:
     text = "# coding: latin-1\n" + TEXT.replace("# 8", "# ü", 1).replace("# 1\n", "", 1)
     found = excerpt(tmp_path, text.replace("\n", "\r\n").encode("latin-1"))
-    assert found is not None
     assert found.lines[2:4] == ["# ü", "ds = ds.map(f).batch(2)"]
     assert found.call is not None
 
@@ -83,10 +94,6 @@ def test_the_python_that_the_operation_calls_comes_with_its_lines(tmp_path: Path
     )
 
 
-def test_a_place_without_a_line_is_no_lines(tmp_path: Path) -> None:
-    assert excerpt(tmp_path, TEXT.encode(), line=None) is None
-
-
 def test_a_file_that_was_changed_since_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "train.py"
     file.write_text(TEXT, encoding="utf-8")
@@ -97,12 +104,6 @@ def test_a_file_that_was_changed_since_is_left_alone(tmp_path: Path) -> None:
 def test_the_call_over_several_lines_begins_at_its_name() -> None:
     text = "ds = (ä\n      .map(\n          f)\n      .batch(2))\n"
     assert call_span(text, "map", 2) == CallSpan(line=2, column=7, end_line=3, end_column=12)
-
-
-def test_characters_not_bytes() -> None:
-    assert call_span("ä = ü.map(ö)\n", "map", 1) == CallSpan(
-        line=1, column=6, end_line=1, end_column=12
-    )
 
 
 def test_which_of_two_can_not_be_told() -> None:
@@ -162,16 +163,127 @@ def test_the_search_is_short(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert written_since(0.0, [folder], [], clock=lambda: next(ticks)) == []
 
 
-def test_a_folder_that_is_gone_has_none(tmp_path: Path) -> None:
-    assert written_since(0.0, [tmp_path / "gone"], []) == []
+CACHE = Edit("cache", "a cache", (Insert("map", "cache", {"elements": 3}),))
+CALLS = Edit("calls", "four calls", (SetParameters("map", {"num_parallel_calls": 4}),))
 
 
-def test_the_sentence_names_the_first_few() -> None:
-    assert sentence(["a"]) == (
-        "The script was stopped. While it ran, a was made or changed: "
-        "its next run may find and use it."
+def trial(state: Any) -> Trial:
+    return Trial(state=state, reason=None)
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    file = tmp_path / "train.py"
+    file.write_text("ds = ds.map(f)\nds = ds.batch(2)\n", encoding="utf-8")
+    return file
+
+
+def tried_session(script: Path, *states: tuple[Edit, str], **overrides: Any) -> Session:
+    ops = [
+        make_operation("map", "map", file=str(script), line=1, code="ds = ds.map(f)"),
+        make_operation("batch", "batch", file=str(script), line=2, parent_ids=["map"]),
+    ]
+    findings = [make_finding(edit=edit, trial=trial(state)) for edit, state in states]
+    pipeline = make_pipeline(ops=ops, bottleneck_op_id=None)
+    return make_session(**{"pipeline": pipeline, "findings": findings, **overrides})
+
+
+def test_confirmed_edits_are_one_patch_and_each_is_its_own(script: Path) -> None:
+    found = with_patches(tried_session(script, (CALLS, "confirmed"), (CACHE, "confirmed")), LATER)
+    assert found.patch.edits == ["calls", "cache"]
+    added = [line for line in found.patch.diff.split("\n") if line.startswith("+ds")]
+    assert added == ["+ds = ds.map(f, num_parallel_calls=4)", "+ds = ds.cache()"]
+    assert [one.patch.edits for one in found.findings if one.patch] == [["calls"], ["cache"]]
+
+
+def test_what_was_not_confirmed_is_in_no_patch_of_all(script: Path) -> None:
+    given = ((CALLS, "inconclusive"), (CACHE, "refuted"))
+    found = with_patches(tried_session(script, *given), LATER)
+    assert found.patch is None
+    assert [one.patch is not None for one in found.findings] == [True, False]
+
+
+def test_what_does_not_help_beside_the_others_is_left_out(script: Path) -> None:
+    combined = Combined(
+        findings=["calls"],
+        speedup=2.0,
+        ci95=None,
+        dropped=[DroppedEdit(edit="cache", reason="It adds nothing.")],
     )
-    assert (
-        "a, b, c and 2 more were made or changed: its next run may find and use them."
-        in sentence(list("abcde"))
+    given = tried_session(script, (CALLS, "confirmed"), (CACHE, "confirmed"), combined=combined)
+    assert confirmed_edits(given) == [CALLS]
+
+
+def test_what_the_run_does_not_gain_by_is_left_out_with_what_it_comes_to(script: Path) -> None:
+    def gained(speedup: float) -> RunGain:
+        return RunGain(
+            speedup=speedup,
+            before_s=10.0,
+            after_s=10.0 / speedup,
+            basis="measured",
+            scope="run",
+        )
+
+    findings = [
+        make_finding(edit=edit, trial=trial("confirmed"), for_run=gained(speedup))
+        for edit, speedup in ((CALLS, 0.5), (CACHE, 1.25))
+    ]
+    found = with_patches(tried_session(script, findings=findings), LATER)
+    assert found.patch.edits == ["cache"]
+    (left,) = found.patch.left_out
+    assert left.edit == "calls"
+    assert left.reason.endswith("the run does not: 0.50x for the run (10.0 s to 20.0 s).")
+    # The finding has its own all the same.
+    assert [one.patch.edits for one in found.findings if one.patch] == [["calls"], ["cache"]]
+
+
+@pytest.mark.parametrize(
+    ("ci95", "said"),
+    [
+        ((0.85, 1.2), "by it; whether the run gains is not sure: 0.99x [0.85, 1.20] for the run"),
+        ((0.97, 1.0), "by it, the run does not: 0.99x [0.97, 1.00] for the run"),
+    ],
+)
+def test_a_run_that_may_gain_is_not_said_not_to(
+    script: Path, ci95: tuple[float, float], said: str
+) -> None:
+    gain = RunGain(
+        speedup=0.99, ci95=ci95, before_s=10.0, after_s=10.1, basis="measured", scope="run"
     )
+    finding = make_finding(edit=CALLS, trial=trial("confirmed"), for_run=gain)
+    found = with_patches(tried_session(script, findings=[finding]), LATER)
+    (left,) = found.patch.left_out
+    assert said in left.reason
+
+
+def test_a_file_that_was_changed_meanwhile_is_left_alone(script: Path) -> None:
+    found = with_patches(tried_session(script, (CALLS, "confirmed")), script.stat().st_mtime - 1)
+    assert found.patch.diff is None
+    assert "was changed while it was measured" in found.patch.left_out[0].reason
+
+
+def test_what_can_not_be_read_is_said(tmp_path: Path) -> None:
+    with pytest.raises(NotPatchableError, match=r"gone\.py can't be read"):
+        as_measured(str(tmp_path / "gone.py"), LATER)
+    large = tmp_path / "large.py"
+    large.write_text("#" * (source_files.MOST_BYTES + 1), encoding="utf-8")
+    os.utime(large, (1, 1))
+    with pytest.raises(NotPatchableError, match="too large"):
+        as_measured(str(large), LATER)
+
+
+def test_a_fault_of_ours_is_said_in_place_of_the_patch(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(source_files, "make_patch", fails)
+    found = with_patches(tried_session(script, (CALLS, "confirmed")), LATER)
+    assert "ZeroDivisionError" in found.patch.left_out[0].reason
+
+
+def test_a_session_without_source_holds_no_line_of_it(script: Path) -> None:
+    found = without_source(tried_session(script, (CALLS, "confirmed")))
+    assert {op.code for op in found.pipeline.ops} == {None}
+    assert "ds.map" not in found.model_dump_json()

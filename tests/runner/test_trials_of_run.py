@@ -168,14 +168,6 @@ def test_what_changes_an_evaluation_is_not_tried_in_the_training() -> None:
     assert tried.outcomes["loop_0"].trials == {}
 
 
-def test_an_evaluation_without_an_edit_is_not_asked_anything() -> None:
-    session = make_session(findings=[make_finding()], loops=[make_loop(), validation()])
-    tried = trials_of(session)
-    tried(evaluation_waits(), nobody)
-
-    assert (tried.fault, tried.outcomes) == (None, {})
-
-
 @pytest.mark.parametrize(("waits", "budget_s"), [(False, 60.0), (True, 45.0)])
 def test_a_part_of_the_budget_is_kept_for_an_evaluation_that_is_to_be_tried(
     waits: bool, budget_s: float

@@ -10,7 +10,12 @@ import pytest
 from pipediag.session.edits import SetParameters
 from pipediag.session.model import Session
 from pipediag.trials.bench import TakenBy
-from pipediag.trials.epochs import SharedChanges, epoch_to_try, epoch_worth_trying, shorter_shuffles
+from pipediag.trials.candidates import (
+    SharedChanges,
+    epoch_to_try,
+    epoch_worth_trying,
+    shorter_shuffles,
+)
 from pipediag.trials.executor import Block, Variant
 from tests.factories import make_keras, make_loop, make_loop_time, make_session
 from tests.ledgers import make_part, make_run

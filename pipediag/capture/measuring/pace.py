@@ -8,7 +8,7 @@ from statistics import median
 
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.recorder import Recorder
-from pipediag.session.settings import RunSettings
+from pipediag.session.messages import RunSettings
 from pipediag.tensorflow_names import CACHES
 
 _SECOND = 1_000_000_000

@@ -26,7 +26,7 @@ from pipediag.capture.watching.updates import (
     notice_beside,
     settle_role,
 )
-from pipediag.session.settings import RunSettings
+from pipediag.session.messages import RunSettings
 from pipediag.session.timeline import Span
 
 

@@ -22,9 +22,8 @@ from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.steps import ThreadState
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session import messages
-from pipediag.session.messages import LoopFound
+from pipediag.session.messages import LoopFound, RunSettings
 from pipediag.session.recorded_loops import RecordedEvaluation
-from pipediag.session.settings import RunSettings
 from pipediag.vocabulary import EVALUATING
 
 _WARM_CALLS = 2

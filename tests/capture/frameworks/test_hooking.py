@@ -21,8 +21,8 @@ from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.capture.watching.watchers import Watchers
+from pipediag.session.messages import RunSettings
 from pipediag.session.recording import RecordedEnvironment
-from pipediag.session.settings import RunSettings
 from tests.capture.instruments import FakeInstruments, FakeSampler
 from tests.capture.runtimes import ToyRuntime
 

@@ -10,8 +10,8 @@ from pipediag.capture.measuring import diagnosis as module
 from pipediag.capture.measuring.diagnosis import Diagnosis, Phase
 from pipediag.capture.measuring.pace import CacheFill, Pace
 from pipediag.capture.recorder import Recorder
+from pipediag.session.messages import RunSettings, WantedLoop
 from pipediag.session.recording import RecordedOperation
-from pipediag.session.settings import RunSettings, WantedLoop
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
 from tests.recordings import make_recorded_loop
 

@@ -16,7 +16,7 @@ from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
-from pipediag.session.settings import RunSettings, WantedLoop
+from pipediag.session.messages import RunSettings, WantedLoop
 from pipediag.vocabulary import LoopKind, LoopRole
 from tests.capture.instruments import FakeTimeline, training_loop
 

@@ -13,8 +13,8 @@ from pipediag.capture.runtime import IteratorModel
 from pipediag.capture.watching import diagnosing as module
 from pipediag.capture.watching.diagnosing import Evaluations, Stopping
 from pipediag.session import messages
+from pipediag.session.messages import RunSettings
 from pipediag.session.recording import RecordedBlock, RecordedWindow
-from pipediag.session.settings import RunSettings
 from tests.capture.instruments import FakeInstruments, consumer_of, training_loop
 from tests.capture.runtimes import ToyRuntime
 

@@ -17,8 +17,7 @@ from pipediag.capture.measuring import diagnosis
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
-from pipediag.session.messages import TrialsAwaited, TrialsOver
-from pipediag.session.settings import RunSettings
+from pipediag.session.messages import RunSettings, TrialsAwaited, TrialsOver
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
 from tests.capture.runtimes import ToyRuntime
 from tests.capture.trying.conversation import Parent
