@@ -103,6 +103,9 @@ def test_room_of_the_machine_and_of_a_limited_group(tmp_path: Path) -> None:
     assert (check.state, check.found) == ("warn", "1.5 GiB of 4.0 GiB are available.")
 
 
+CLOCKS = "sys/devices/system/clocksource/clocksource0"
+
+
 def ticking(step_ns: int) -> Callable[[], int]:
     reads = count()
     return lambda: next(reads) // 3 * step_ns
@@ -113,11 +116,7 @@ def ticking(step_ns: int) -> Callable[[], int]:
     [(40, "tsc", "ok"), (15_600_000, "tsc", "warn"), (40, "hpet", "warn"), (0, "tsc", "warn")],
 )
 def test_resolution(tmp_path: Path, step_ns: int, source: str, state: str) -> None:
-    write(
-        tmp_path,
-        "sys/devices/system/clocksource/clocksource0/current_clocksource",
-        f"{source}\n",
-    )
+    write(tmp_path, f"{CLOCKS}/current_clocksource", f"{source}\n")
     check = machine.resolution(ticking(step_ns), tmp_path)
     assert check.state == state
     assert source in check.found

@@ -18,8 +18,6 @@ from pipediag.tensorflow_versions import (
     too_old_sentence,
 )
 
-IMPORT_TIMEOUT_S = 60
-
 # A module in the working directory must not take the place of another.
 _ASK = """
 import sys
@@ -57,7 +55,7 @@ def installed() -> Installed:
 
 
 def import_in_child(
-    command: Sequence[str] = (sys.executable, "-c", _ASK), timeout_s: float = IMPORT_TIMEOUT_S
+    command: Sequence[str] = (sys.executable, "-c", _ASK), timeout_s: float = 60
 ) -> Imported:
     """Import TensorFlow elsewhere, so that neither its memory nor its crash becomes ours."""
     try:
@@ -164,13 +162,12 @@ def _cause(
     install = 'pip install "tensorflow[and-cuda]"'
     cpu_only = found.builds and all(name.endswith("-cpu") for name in found.builds)
     if cpu_only or (imported is not None and imported.gpu_build is False):
-        do = f"Replace it: pip uninstall tensorflow-cpu; {install}"
-        return "this build of TensorFlow has no GPU support", do
+        replace = f"Replace it: pip uninstall tensorflow-cpu; {install}"
+        return "this build of TensorFlow has no GPU support", replace
     if all(name.startswith("AMD") for name in present):
         return None
     if driver is None:
-        do = "Install the driver; nvidia-smi then lists them."
-        return "the NVIDIA driver does not answer", do
+        return "the NVIDIA driver does not answer", "Install it; nvidia-smi then lists the GPUs."
     if not found.cuda_packages and imported is not None:
         return "no CUDA libraries are installed as packages", f"Install them: {install}"
     return None

@@ -7,7 +7,6 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
@@ -144,6 +143,11 @@ def test_the_gates_result_has_the_shape_that_harmless_texts_give(pair: Pair, nam
             assert shape(poisoned) == shape(clean)
 
 
+def assert_harmless(text: str) -> None:
+    assert commands(text) == []
+    assert not acting(text)
+
+
 def printed(session: Session, *, width: int, verbose: bool = False, style: bool = False) -> str:
     stream = io.StringIO()
     console = Console(
@@ -163,17 +167,13 @@ def printed(session: Session, *, width: int, verbose: bool = False, style: bool 
 def test_the_summary_gives_no_commands(pair: Pair, width: int, verbose: bool) -> None:
     text = printed(pair.poisoned, width=width, verbose=verbose)
 
-    assert commands(text) == []
-    assert not acting(text)
+    assert_harmless(text)
     assert max(map(len, text.splitlines())) <= width
 
 
 @every_variant
 def test_the_summary_has_no_styles_but_its_own(pair: Pair) -> None:
-    clean, poisoned = (
-        printed(session, width=120, verbose=True, style=True)
-        for session in (pair.clean, pair.poisoned)
-    )
+    clean, poisoned = (printed(one, width=120, verbose=True, style=True) for one in pair)
 
     assert not acting(STYLE.sub("", poisoned))
     assert set(STYLE.findall(poisoned)) <= set(STYLE.findall(clean))
@@ -187,8 +187,7 @@ def test_a_profile_gives_no_commands() -> None:
             console = Console(file=stream, width=width, color_system=None)
             trace_terminal.render(report, console, written=[POISON], verbose=verbose)
 
-    assert commands(stream.getvalue()) == []
-    assert not acting(stream.getvalue())
+    assert_harmless(stream.getvalue())
 
 
 def test_progress_gives_no_commands(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,14 +201,8 @@ def test_progress_gives_no_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     show(Decided("edit", POISON, "confirmed", speedup=2, ci95=(1, 3), basis="step"))
 
     text = stream.getvalue().replace("\r\x1b[2K", "")
-    assert commands(text) == []
-    assert not acting(text)
+    assert_harmless(text)
     assert text.count("\n") == 1
-
-
-@cache
-def page(text: str) -> Page:
-    return Page(text)
 
 
 def kinds(element: Element) -> set[tuple[str, tuple[str, ...]]]:
@@ -221,21 +214,20 @@ def kinds(element: Element) -> set[tuple[str, tuple[str, ...]]]:
 def test_a_page_has_the_same_kinds_of_elements(pair: Pair) -> None:
     clean, poisoned = html.render(pair.clean), html.render(pair.poisoned)
 
+    before, after = Page(clean), Page(poisoned)
     # What stands between two backticks of a text is set as code.
-    assert kinds(page(poisoned).root) <= kinds(page(clean).root) | {("code", ())}
-    [running] = page(poisoned).running_scripts()
-    assert running.text == page(clean).running_scripts()[0].text
+    assert kinds(after.root) <= kinds(before.root) | {("code", ())}
+    assert [s.text for s in after.running_scripts()] == [s.text for s in before.running_scripts()]
     assert acting(poisoned) <= {"\t"}
     assert "Content-Security-Policy" in poisoned
-    links = [item.attributes["href"] for item in page(poisoned).root.find("link")]
-    assert links == ["data:,"]
+    assert [item.attributes["href"] for item in after.root.find("link")] == ["data:,"]
 
 
 @every_variant
 def test_the_report_as_markdown_holds_the_same_elements(pair: Pair) -> None:
     clean, poisoned = markdown.render(pair.clean), markdown.render(pair.poisoned)
 
-    assert not acting(poisoned)
+    assert_harmless(poisoned)
     assert markdown_shape(poisoned) == markdown_shape(clean)
 
 
@@ -255,8 +247,7 @@ def test_no_cell_is_a_formula(pair: Pair) -> None:
 def test_json_comes_back_as_it_was(pair: Pair, folder: Path) -> None:
     [(_, text)] = session_file(pair.poisoned)
 
-    assert not acting(text)
-    assert commands(text) == []
+    assert_harmless(text)
     (folder / "again.json").write_bytes(text.encode())
     assert load_session(folder / "again.json") == pair.poisoned
 
@@ -264,8 +255,7 @@ def test_json_comes_back_as_it_was(pair: Pair, folder: Path) -> None:
 def test_the_json_of_a_profile_is_utf_8() -> None:
     text = dump_trace_report(trace_report(POISON))
 
-    assert not acting(text)
-    assert commands(text) == []
+    assert_harmless(text)
     assert json.loads(text.encode())["hosts"]
 
 
@@ -276,6 +266,5 @@ def test_a_trace_for_perfetto_is_utf_8() -> None:
     writer.instant(writer.track(pid, POISON), 1, POISON, {POISON: POISON})
     writer.finish({POISON: POISON})
 
-    assert not acting(stream.getvalue())
-    assert commands(stream.getvalue()) == []
+    assert_harmless(stream.getvalue())
     assert json.loads(stream.getvalue().encode())["otherData"] == {POISON: POISON}
