@@ -179,7 +179,7 @@ def test_an_import_that_hangs_is_given_up() -> None:
 
 @pytest.mark.tensorflow
 def test_the_real_tensorflow_answers() -> None:
-    imported = framework.import_in_child()
+    imported = framework.import_in_child(timeout_s=600)
     assert imported.error is None
     assert imported.version is not None
 
