@@ -68,9 +68,9 @@ def wanted_loop(given: str | None) -> WantedLoop | None:
 @click.option(
     "--budget",
     type=click.FloatRange(min=0),
-    default=60.0,
+    default=90.0,
     metavar="SECONDS",
-    help="Time for trials of changes; 0 tries nothing.  [default: 60]",
+    help="Time for trials of changes; 0 tries nothing.  [default: 90]",
 )
 @click.option(
     "--steps", type=click.IntRange(1), metavar="N", help="Measured steps.  [default: adapts]"

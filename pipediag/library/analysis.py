@@ -54,7 +54,7 @@ def analyze(
     *,
     epochs: int = 1,
     steps_per_epoch: int | None = None,
-    budget: float = 60.0,
+    budget: float = 90.0,
     steps: int | None = None,
     **fit: Any,
 ) -> Result:
@@ -101,7 +101,7 @@ def analyze(
     return _measured(work, "analyze", budget, steps)
 
 
-def analyze_input(dataset: Any, *, budget: float = 60.0, steps: int | None = None) -> Result:
+def analyze_input(dataset: Any, *, budget: float = 90.0, steps: int | None = None) -> Result:
     """Take batches of a pipeline as fast as they come, and find what limits it.
 
     Nothing is trained, so nothing is said about training: what a faster pipeline gains there

@@ -87,7 +87,7 @@ class AnalysisRequest:
     """Planned ones, where the script does not tell."""
     run_to_end: bool = False
     """Observe alone: nothing is tried in this run, whatever the budget."""
-    budget_s: float = 60.0
+    budget_s: float = 90.0
     """Time for trials; 0 is none."""
     rerun: bool = False
     """Run a script that was over too soon a second time, for trials only."""

@@ -30,6 +30,9 @@ BLOCK_S = 0.4
 """Measured part of a block: long against a step, short against the drift of a machine. The process
 that runs it makes it longer where that would be fewer than five steps."""
 
+FEWEST_CALLS = 5
+"""Calls of the step in a block, however long they take; see capture/trying/blocks.py."""
+
 BASE_VARIANT = Variant(BASE)
 BASE_LABEL = "the pipeline as written"
 RETRACED = Variant("base made anew", (SetModel({ANEW: True}),))
@@ -367,9 +370,20 @@ class Bench:
         return block
 
     def cost_s(self, variants: Iterable[Variant]) -> float:
-        """Return what a round of these takes, by their last blocks; an unknown one as the base."""
+        """Return what a round of these takes, by their last blocks; an unknown one as the base, or
+        as long as several steps in one call take."""
+        return sum(self._walls.get(one.name) or self._expected_s(one) for one in variants)
+
+    def takes_long(self, variant: Variant) -> bool:
+        """Return True if a block of it is expected to take the time of several of the base."""
+        return self._expected_s(variant) > 2.0 * self.cost_s([BASE_VARIANT])
+
+    def _expected_s(self, variant: Variant) -> float:
         base_s = self._walls.get(BASE, BLOCK_S)
-        return sum(self._walls.get(variant.name, base_s) for variant in variants)
+        if not self.base_blocks:
+            return base_s
+        at_once_s = _steps_per_call(variant) * self.base_blocks[-1].step_ms / 1e3
+        return max(base_s, FEWEST_CALLS * at_once_s)
 
     def _announce(self, variant: Variant) -> None:
         self.on_event(Trying(self._labels[variant.name], left_s=max(0.0, self.left_s())))
@@ -380,6 +394,11 @@ class Bench:
         except ExecutorLostError as error:
             self.lost = LostError(variant.name, self._labels[variant.name], str(error))
             raise self.lost from error
+
+
+def _steps_per_call(variant: Variant) -> int:
+    settings = [one.settings for one in variant.changes if isinstance(one, SetModel)]
+    return max((int(one.get("steps_per_execution") or 1) for one in settings), default=1)
 
 
 def _refuse_empty(block: Block) -> None:

@@ -218,13 +218,19 @@ class _Trials:
         ended: str | None = None
         contest = self.contest
         alternatives = [one for one in first if one.edit.instead_of is not None]
-        contest.enter(one for one in first if one.edit.instead_of is None)
-        contest.more_to_come = bool(alternatives or further)
+        # No patch holds these, so they have the time that the others leave.
+        to_retune = [one for one in first if one.changes_hyper_parameter]
+        later = [*alternatives, *(one for one in to_retune if one not in alternatives)]
+        now = [one for one in first if one not in later]
         try:
             self.notes += self._bench.prepare_base()
+            slow = [one for one in now if self._bench.takes_long(one.variant)]
+            contest.enter(one for one in now if one not in slow)
+            now, later = [], [*slow, *later]
+            contest.more_to_come = bool(later or further)
             self._one_by_one()
             contest.more_to_come = bool(further)
-            contest.enter(self._needed(alternatives))
+            contest.enter(self._needed(later))
             self._one_by_one()
             contest.more_to_come = False
             if not contest.confirmed:
@@ -236,7 +242,7 @@ class _Trials:
         except LostError as lost:
             ended = str(lost)
             contest.end(ended, culprit=lost.variant)
-        for one in alternatives:
+        for one in (*now, *later):
             if ended is not None and one.edit.id not in contest.trials:
                 contest.refuse(one, ended)
         self.combined = combine(self._bench, contest.confirmed, ended)
@@ -246,15 +252,16 @@ class _Trials:
         if ended:
             self.notes.append(ended)
 
-    def _needed(self, alternatives: list[Candidate]) -> list[Candidate]:
-        """Return those whose other edit was not confirmed; the rest get a trial that says so."""
+    def _needed(self, later: list[Candidate]) -> list[Candidate]:
+        """Return those in whose place no other edit was confirmed; the rest get a trial that says
+        so."""
         labels = {
             edit: one.candidate.edit.label
             for one in self.contest.confirmed
             for edit in (one.candidate.edit.id, *one.candidate.same_as)
         }
         needed = []
-        for one in alternatives:
+        for one in later:
             label = labels.get(one.edit.instead_of or "")
             if label is None:
                 needed.append(one)

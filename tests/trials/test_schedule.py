@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from pipediag.session.edits import SetModel
 from pipediag.session.findings import Finding
 from pipediag.session.trials import Trial
 from pipediag.trials.contest import MOST_AT_ONCE
@@ -489,3 +490,20 @@ def test_a_process_that_is_lost_leaves_open_what_was_open() -> None:
     assert found.reason == (
         "The trials ended while trying the pipeline as written: It was killed by the kernel."
     )
+
+
+def test_edits_to_retune_have_the_time_that_others_leave() -> None:
+    executor = FakeExecutor({"batch": 2.0, "a": 2.0, "b": 1.5})
+    batch = make_finding("batch", effect="changes a hyper-parameter")
+    outcome = try_edits(executor, [batch, "a", "b"], 60.0)
+    blocks = [variant for kind, variant in executor.calls if kind == "block"]
+    assert blocks.index("batch") > max(blocks.index("a"), blocks.index("b"))
+    assert outcome.trials["batch"].state == "confirmed"
+
+
+def test_several_steps_in_one_call_wait_where_their_blocks_would_take_the_time() -> None:
+    several = make_edit("several", changes=(SetModel({"steps_per_execution": 16}),))
+    executor = FakeExecutor({"a": 2.0, "several": 1.0}, step_ms=100.0)
+    try_edits(executor, [several, "a"], 30.0)
+    blocks = [variant for kind, variant in executor.calls if kind == "block"]
+    assert "several" not in blocks[: blocks.index("a")]
