@@ -1,1 +1,1 @@
-"""What pipediag costs and how right it is, measured by running it."""
+"""Measurements of what pipediag costs and how often it is right."""

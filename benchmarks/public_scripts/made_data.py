@@ -24,7 +24,7 @@ TERMS = ("cs.AI", "cs.CV", "cs.LG", "cs.NE", "cs.RO", "eess.IV", "math.OC", "sta
 LANGUAGES = ("csharp", "java", "javascript", "python")
 USERS, FILMS = 6040, 3706
 KNOWN_FILMS = 1682
-"""As many as the stand-in for TensorFlow Datasets tells of."""
+"""As many as the stand-in for TensorFlow Datasets has."""
 GENRES = ("Action", "Comedy", "Crime", "Drama", "Horror", "Romance", "Sci-Fi", "Thriller", "War")
 COVER_FEATURES, AREAS, SOILS, COVERS = 10, 4, 40, 7
 

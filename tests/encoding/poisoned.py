@@ -81,7 +81,7 @@ class Filler:
 
 
 def session_content(text: str, *, choice: int = 0, sections: bool = True) -> dict[str, Any]:
-    """What a `session.json` would hold."""
+    """Return the content of a `session.json`."""
     content = Filler(text, choice=choice, sections=sections).record(Session)
     if not sections:
         content["breakdown"] = None

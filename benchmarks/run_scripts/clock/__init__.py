@@ -1,4 +1,4 @@
-"""A script's own clock: which part of its run it is in, by its own word.
+"""A script's own clock, which the script tells what part of its run begins.
 
 Import it before all else, as it starts then. When the process ends, the seconds of each part go as
 JSON to the file that RUN_LEDGER_STAMPS names; without that variable nothing is written.
@@ -27,18 +27,18 @@ class RunClock:
         self._begun = 0
 
     def at(self, part: str) -> float:
-        """From now on it is this part; returns the moment."""
+        """Begin a part of the run; return the moment."""
         now = time.monotonic()
         self._add(self._part, now - self._since)
         self._part, self._since = part, now
         return now
 
     def imported(self) -> None:
-        """What follows is the script's own code."""
+        """Begin the script's own code, after its imports."""
         self.at("before_training")
 
     def move(self, seconds: float, source: str, target: str) -> None:
-        """Some of what this leg has in one part so far belongs to another."""
+        """Move seconds of this leg from one part to another, at most those that are there."""
         self.at(self._part)
         moved = max(0.0, min(seconds, self._legs[-1].get(source, 0.0)))
         self._add(source, -moved)
@@ -46,14 +46,14 @@ class RunClock:
 
     @contextmanager
     def evaluation(self) -> Iterator[None]:
-        """What runs within it evaluates or predicts."""
+        """Count what runs in the block as evaluation, predictions included."""
         part = self._part
         self.at("evaluation")
         yield
         self.at(part)
 
     def training_begins(self) -> None:
-        """What was thought to follow the last training lay between two."""
+        """Begin a training; what followed the last one is between two now."""
         again = self._part == "after_training"
         self.at("between_loops" if again else self._part)
         self._begun += 1
@@ -62,12 +62,12 @@ class RunClock:
             leg["between_loops"] = leg.pop("after_training")
 
     def training_over(self) -> None:
-        """The end of a leg."""
+        """End a leg."""
         self.at("after_training")
         self._legs.append({})
 
     def write(self, path: Path) -> None:
-        """Seconds of each leg, with the moments between which they lie, by `time.monotonic()`."""
+        """Write the seconds of each leg, and begin and end of the run by `time.monotonic()`."""
         ended = self.at(self._part)
         stamps = {"began": self._began, "ended": ended, "begun": self._begun, "legs": self._legs}
         path.write_text(json.dumps(stamps), encoding="utf-8")

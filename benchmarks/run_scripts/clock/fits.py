@@ -1,4 +1,4 @@
-"""The clock of Keras's own loops."""
+"""Clock of the loops of Keras."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clock import RunClock
 
 
 class FitClock(keras.callbacks.Callback):
-    """The first of a model's callbacks, in all of its `fit`, `evaluate` and `predict`.
+    """Callback that comes first, in all of a model's `fit`, `evaluate` and `predict`.
 
     Keras asks for a batch within the step. So the wait for an epoch's first batch is what its first
     step took more than the median of the others, and in the first epoch that step has also built
@@ -94,5 +94,5 @@ class FitClock(keras.callbacks.Callback):
 
 
 def durations(moments: list[float]) -> list[float]:
-    """Seconds from each moment to the next."""
+    """Return the seconds from each moment to the next."""
     return [later - earlier for earlier, later in pairwise(moments)]

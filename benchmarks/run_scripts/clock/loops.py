@@ -1,4 +1,4 @@
-"""The clock of a training loop that the script writes itself."""
+"""Clock of a training loop that the script writes itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clock import RunClock
 
 
 class LoopClock:
-    """Told of each epoch and each step; what the first step took more than the rest was built.
+    """Clock of epochs and steps; what the first step takes more than the others is compilation.
 
     What follows a step belongs to the loop's steps if another batch comes of it. After the last one
     an iterator is found to be empty and goes, which is a part of the epoch's end.
@@ -23,28 +23,28 @@ class LoopClock:
         run.training_begins()
 
     def epoch_begins(self) -> None:
-        """The first batch is asked for next."""
+        """Begin an epoch, whose first batch is asked for next."""
         self._run.at("epoch_start")
         self._stepped = None
 
     def batch_in_hand(self) -> None:
-        """A step begins."""
+        """Begin a step."""
         self._handed = self._run.at("steps")
         if self._stepped is not None:
             self._run.move(self._handed - self._stepped, "epoch_end", "steps")
 
     def step_over(self, kind: Hashable = None) -> None:
-        """A step has ended; one of each kind, such as a shape, builds a function of its own."""
+        """End a step; the first of each kind, such as a shape, compiles a function."""
         self._stepped = self._run.at("epoch_end")
         self._steps.setdefault(kind, []).append(self._stepped - self._handed)
 
     def epoch_over(self) -> None:
-        """Until the next epoch begins, or the loop is over."""
+        """End an epoch."""
         self._run.at("epoch_end")
         self._stepped = None
 
     def over(self) -> None:
-        """No more epochs."""
+        """End the loop."""
         self._run.at("epoch_end")
         usual = median(seconds for kind in self._steps.values() for seconds in kind)
         for first, *later in self._steps.values():
