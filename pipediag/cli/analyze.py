@@ -15,7 +15,7 @@ from pipediag.cli.common import deliver, load_gate_config, say, show_results
 from pipediag.errors import ExitStatus, PipediagError
 
 if TYPE_CHECKING:
-    from pipediag.gate import GateConfig
+    from pipediag.gate.config import GateConfig
     from pipediag.runner.analysis import AnalysisResult
     from pipediag.session.messages import WantedLoop
     from pipediag.session.model import Session
@@ -259,7 +259,7 @@ def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[
 
 
 def _gate(result: AnalysisResult, config: GateConfig, *, quiet: bool) -> ExitStatus:
-    from pipediag.gate import evaluate
+    from pipediag.gate.evaluation import evaluate
 
     judged = evaluate(result.session, config)
     if not quiet:

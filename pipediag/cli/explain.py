@@ -47,7 +47,7 @@ def _list() -> str:
 
 
 def _trials() -> str:
-    from pipediag.reporters.words.trial_words import TRIAL_WORDS
+    from pipediag.reporters.words.labels import TRIAL_WORDS
 
     lines = ["What was tried, and what came of it"]
     for word, meaning in TRIAL_WORDS.items():

@@ -241,7 +241,7 @@ def _say_suggested(session: Session, path: Path) -> None:
 
 def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> ExitStatus:
     """Compare the promised gain with the one obtained; a broken promise fails."""
-    from pipediag.reporters.words.run_parts import gain
+    from pipediag.reporters.words.run import gain
     from pipediag.runner.native_runs import kept, measured, promised, promised_of_whole
 
     # The patched copy beside the script has to be removed.

@@ -139,9 +139,9 @@ class Result:
         return stream.getvalue().rstrip("\n")
 
     def _repr_html_(self) -> str:
-        from pipediag.reporters.html.fragment import render
+        from pipediag.reporters.html.page import render_fragment
 
-        return render(self.session)
+        return render_fragment(self.session)
 
     def _copy_trace(self, target: Path) -> None:
         place = Path(self._measured_in.name) if self._measured_in is not None else self.directory

@@ -12,7 +12,7 @@ from pathlib import Path
 from pipediag.facts.pipeline import following_batch
 from pipediag.reporters.words.evidence import evidence
 from pipediag.reporters.words.quantities import NO_BREAK, speedup, speedup_interval
-from pipediag.reporters.words.run_parts import gain
+from pipediag.reporters.words.run import gain
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 

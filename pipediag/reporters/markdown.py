@@ -8,13 +8,8 @@ from pipediag.encoding.markup import markdown_heading, markdown_row, markdown_te
 from pipediag.encoding.text import clipped
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.order import culprit_place
-from pipediag.reporters.words import labels, run_parts, step_parts, step_words, verdict_words
-from pipediag.reporters.words.findings import group
-from pipediag.reporters.words.first_advice import first_advice, nothing_worth_doing
-from pipediag.reporters.words.headline import headline
+from pipediag.reporters.words import advice, embeddings, labels, run, step, trials
 from pipediag.reporters.words.quantities import milliseconds, percent, percent_interval, seconds
-from pipediag.reporters.words.source_names import SourceNames
-from pipediag.reporters.words.trial_outcomes import outcome
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 
@@ -46,11 +41,11 @@ def render(session: Session) -> str:
 
 def _verdict(session: Session) -> list[str]:
     verdict = session.verdict
-    severity = verdict_words.shown(session)
-    title = f"{verdict_words.label(session)}, {severity.text}"
-    said = " ".join(filter(None, (verdict.summary, step_parts.largest(session))))
+    severity = advice.shown_severity(session)
+    title = f"{advice.verdict_label(session)}, {severity.text}"
+    said = " ".join(filter(None, (verdict.summary, embeddings.largest_part(session))))
     lines = [markdown_heading(2, "pipediag", title), "", _text(said)]
-    tried = headline(session)
+    tried = trials.headline(session)
     if tried is not None:
         lines += ["", f"**{_text(str(tried))}**"]
     if verdict.reasons:
@@ -59,10 +54,10 @@ def _verdict(session: Session) -> list[str]:
 
 
 def _first(session: Session) -> list[str]:
-    first = first_advice(session)
+    first = advice.first_advice(session)
     title = markdown_heading(3, "What to do first")
     if first is None:
-        nothing = nothing_worth_doing(session)
+        nothing = advice.nothing_worth_doing(session)
         return [] if nothing is None else [title, "", _text(nothing)]
     lines = [title, "", _text(first.finding.advice)]
     gains = [
@@ -87,10 +82,10 @@ def _run(session: Session) -> list[str]:
                 part.basis,
             ]
         )
-        for part in run_parts.parts_of(session.run)
+        for part in run.parts_of(session.run.parts)
     ]
     head = [markdown_heading(3, "Where the run's time goes"), ""]
-    said = f"{markdown_text(run_parts.whole(session.run))}."
+    said = f"{markdown_text(run.whole(session.run))}."
     return [*head, said, "", "| Part | Time | Share | Known by |", "|---|--:|--:|---|", *rows]
 
 
@@ -112,7 +107,7 @@ def _step(session: Session) -> list[str]:
     steps = session.steps
     said = [f"Mean {milliseconds(steps.mean_ms)}, median {milliseconds(steps.median_ms)}."]
     if session.ceiling is not None and session.ceiling.speedup_if_input_free is not None:
-        said.append(f"With free input: {step_words.free_input(session)}.")
+        said.append(f"With free input: {step.free_input(session)}.")
     return [
         markdown_heading(3, "Where a step's time goes"),
         "",
@@ -125,11 +120,11 @@ def _step(session: Session) -> list[str]:
 
 
 def _findings(session: Session) -> list[str]:
-    groups = group(session)
+    groups = advice.group(session)
     shown = [*groups.to_do, *groups.to_know, *groups.unsettled]
     if not shown:
         return []
-    places = SourceNames(session)
+    places = labels.SourceNames(session)
     rows = [markdown_row(_cells(finding, places)) for finding in shown[:MOST_FINDINGS]]
     more = len(shown) - MOST_FINDINGS
     return [
@@ -142,9 +137,9 @@ def _findings(session: Session) -> list[str]:
     ]
 
 
-def _cells(finding: Finding, places: SourceNames) -> list[str]:
+def _cells(finding: Finding, places: labels.SourceNames) -> list[str]:
     where = places.at(finding.file, finding.line) if finding.file else ""
-    known = outcome(finding)
+    known = trials.outcome(finding)
     tried = " ".join(filter(None, (known.word, known.numbers, known.condition))) if known else ""
     return [clipped(text, _LONGEST_CELL) for text in (finding.rule, finding.title, where, tried)]
 
@@ -154,7 +149,7 @@ def _where_it_ran(session: Session) -> list[str]:
     culprit = culprit_place(session)
     facts = {
         "Command": labels.command_line(session.script),
-        "Line": SourceNames(session).at(culprit.file, culprit.line) if culprit else None,
+        "Line": labels.SourceNames(session).at(culprit.file, culprit.line) if culprit else None,
         "Processor": environment.cpu_model,
         "Cores": str(environment.cores),
         "Devices": ", ".join(device.name for device in environment.devices) or "none",

@@ -18,7 +18,7 @@ from pipediag.patching.applying import current_file, measured_files
 from pipediag.patching.making import make_patch
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.reporters.words.quantities import NO_BREAK
-from pipediag.reporters.words.run_parts import gain
+from pipediag.reporters.words.run import gain
 from pipediag.session.edits import Edit
 from pipediag.session.findings import CallSpan, Finding, LeftOut, Patch, SourceExcerpt
 from pipediag.session.model import Session

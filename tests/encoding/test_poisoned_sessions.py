@@ -40,7 +40,7 @@ from tests.encoding.poisoned import (
     session_content,
     trace_report,
 )
-from tests.reporters.html.pages import Element, Page
+from tests.reporters.pages import Element, Page
 
 VARIANTS = [*({"choice": choice} for choice in range(9)), {"sections": False, "choice": 3}]
 every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipediag.facts.embeddings import MemoryPlan, part_ms, parts_ms, plan_memory
-from pipediag.reporters.words.memory_words import needed
+from pipediag.reporters.words.embeddings import memory_needed
 from pipediag.session.embeddings import NO_PROGRAM, EmbeddingCost, FusedParts, PartName
 from pipediag.session.model import Session
 from tests.factories import make_embedding, make_embedding_cost, make_keras, make_loop, make_session
@@ -104,8 +104,8 @@ def test_a_lookup_copies_a_table_that_rows_are_scattered_into_unless_xla_compile
 def test_what_the_device_lacks_is_said() -> None:
     found = plan(ADAM, given=TABLE)
     assert found.lacking_bytes == 4 * TABLE + 4000
-    assert "too little" in needed(found)
-    assert "too little" not in needed(plan(ADAM))
+    assert "too little" in memory_needed(found)
+    assert "too little" not in memory_needed(plan(ADAM))
 
 
 def test_on_a_cpu_without_a_size_there_is_nothing_to_hold_it_against() -> None:

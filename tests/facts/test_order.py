@@ -21,7 +21,7 @@ from pipediag.facts.order import (
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import finding_checks
-from pipediag.reporters.words.findings import group
+from pipediag.reporters.words.advice import group
 from pipediag.session.findings import Finding
 from pipediag.session.model import HotLine, Script, Session
 from pipediag.session.trials import Trial

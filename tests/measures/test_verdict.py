@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.measures.verdict.decision import NOTHING_TRAINED, decide, decide_input_alone
 from pipediag.measures.verdict.sentences import NEEDS, no_loop_sentence
-from pipediag.reporters.terminal.limits import SPARING
+from pipediag.reporters.terminal.summary import SPARING
 from pipediag.session.findings import Verdict
 from pipediag.session.loops import Ceiling, Differential, NestedCall, Perturbation, Share
 from pipediag.session.model import HotLine, OtherProcesses, Script, Session

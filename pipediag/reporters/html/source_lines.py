@@ -12,20 +12,21 @@ from markupsafe import Markup, escape
 
 from pipediag.encoding.text import applicable
 from pipediag.facts.order import SourcePlace
-from pipediag.reporters.words.first_advice import FirstAdvice
+from pipediag.reporters.words.advice import FirstAdvice
 from pipediag.session.findings import CallSpan, Finding, SourceExcerpt
 from pipediag.session.pipeline import Operation
 
 MOST_LINES = 40
-"""Of one patch; the file that is offered has all of them."""
+"""Lines of one patch; the file that is offered has all of them."""
 MOST_LINKED_BYTES = 6_000
-"""Of a patch that the page offers as a file, which is in the page once more for that."""
+"""Bytes of a patch that the page offers as a file, which is in the page once more for that."""
 _LONGEST_LINE = 200
 _BRIEF = 1
 """Lines above and below a change."""
 _CALL = re.compile(r"\b[A-Za-z_]\w*\(")
+_NO_CODE = re.compile(r"'[^']*'|\"[^\"]*\"|#.*")
+"""Texts and comments, whose brackets close nothing."""
 _HUNK = re.compile(r"@@ -(\d+)")
-_QUOTES = "'\""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class PatchLine:
 
 
 def patch_lines(diff: str) -> list[PatchLine]:
-    """A diff without its headers; a gap stands for the lines between two places."""
+    """Return a diff without its headers; a gap stands for the lines between two places."""
     lines: list[PatchLine] = []
     for line in applicable(diff).split("\n")[:-1]:
         text = line.removesuffix("\r").expandtabs(4)[:_LONGEST_LINE]
@@ -52,12 +53,14 @@ def patch_lines(diff: str) -> list[PatchLine]:
 
 
 def brief_lines(diff: str) -> list[PatchLine]:
-    """The same with no more around a change than what it is seen by."""
+    """Return a diff with no more around a change than what it is recognised by."""
     lines = patch_lines(diff)
     changed = [n for n, line in enumerate(lines) if line.kind in ("added", "removed")]
     near = [
         line
-        if any(-_BRIEF <= n - at <= _BRIEF for at in changed) and _is_known_by(line)
+        if any(-_BRIEF <= n - at <= _BRIEF for at in changed)
+        # Brackets alone tell nobody where a change stands.
+        and (line.kind != "same" or any(map(str.isalnum, line.text)))
         else PatchLine("gap", "…")
         for n, line in enumerate(lines)
     ]
@@ -68,11 +71,6 @@ def brief_lines(diff: str) -> list[PatchLine]:
     ]
     inner = [n for n, line in enumerate(once) if line.kind != "gap"]
     return _without_blank_ends(once[inner[0] : inner[-1] + 1]) if inner else []
-
-
-def _is_known_by(line: PatchLine) -> bool:
-    """Brackets alone tell nobody where a change stands."""
-    return line.kind != "same" or any(map(str.isalnum, line.text))
 
 
 def _without_blank_ends(lines: list[PatchLine]) -> list[PatchLine]:
@@ -91,7 +89,7 @@ class ExcerptLine:
 
 
 def excerpt_lines(excerpt: SourceExcerpt, meant: int | None = None) -> list[ExcerptLine]:
-    """The lines without the indent that they share, and without blank ones at the ends.
+    """Return the lines without their shared indent, and without blank ones at the ends.
 
     `meant` is the line to mark where that is another one than the excerpt's own.
     """
@@ -113,7 +111,7 @@ def excerpt_lines(excerpt: SourceExcerpt, meant: int | None = None) -> list[Exce
 
 
 def _marked_from(line: str, start: int, number: int, call: CallSpan | None) -> Markup:
-    """The line from a column on, with its part of the call marked."""
+    """Return the line from a column on, with its part of the call marked."""
     if call is None or not call.line <= number <= call.end_line:
         return Markup(escape(line[start:]))
     blank = len(line) - len(line.lstrip())
@@ -130,7 +128,7 @@ def _marked_from(line: str, start: int, number: int, call: CallSpan | None) -> M
 def of_the_change(
     place: SourcePlace | None, first: FirstAdvice | None, excerpt: SourceExcerpt | None
 ) -> SourcePlace | None:
-    """The line that the first advice changes, where the excerpt shows it and no operation is meant.
+    """Return the line that the first advice changes, where the excerpt shows it.
 
     An optimizer is chosen in `compile`, and the finding about it stands at `fit`, which it slows.
     """
@@ -147,14 +145,14 @@ def of_the_change(
 
 
 def is_in_patch(finding: Finding, place: SourcePlace | None) -> bool:
-    """Whether the patch of an advice has the line that is shown, as it is."""
+    """Return True if the patch of an advice has the line that is shown, as it is."""
     if place is None or finding.patch is None or finding.file != place.file:
         return False
     return place.line in [*_removed_lines(finding.patch.diff or "")]
 
 
 def is_elsewhere(finding: Finding, place: SourcePlace | None) -> bool:
-    """Whether an advice is about another line than the one that is shown."""
+    """Return True if an advice is about another line than the one that is shown."""
     if place is None or finding.file is None or finding.line is None:
         return False
     changed = [*_removed_lines(finding.patch.diff or "")] if finding.patch is not None else []
@@ -162,7 +160,7 @@ def is_elsewhere(finding: Finding, place: SourcePlace | None) -> bool:
 
 
 def _removed_lines(diff: str) -> Iterator[int]:
-    """The numbers, in the file as it was, of the lines that a patch of one file takes away."""
+    """Yield the numbers of the lines that a patch takes away, in the file as it was."""
     number = 0
     for line in diff.split("\n"):
         if hunk := _HUNK.match(line):
@@ -175,7 +173,7 @@ def _removed_lines(diff: str) -> Iterator[int]:
 
 
 def patch_link(diff: str) -> str | None:
-    """The patch as an address that holds it; None where it is too long for the page."""
+    """Return the patch as an address that contains it; None where it is too long for the page."""
     content = applicable(diff).encode("utf-8", "backslashreplace")
     if len(content) > MOST_LINKED_BYTES:
         return None
@@ -183,7 +181,7 @@ def patch_link(diff: str) -> str | None:
 
 
 def marked(op: Operation) -> Markup:
-    """The first line of an operation's call, which is marked where the line has other calls, too.
+    """Return the first line of an operation's call, marked where the line has other calls, too.
 
     Which of several calls of the same name is meant can't be told from the line: then none is.
     """
@@ -198,20 +196,11 @@ def marked(op: Operation) -> Markup:
 
 
 def _end_of_call(code: str, start: int) -> int:
-    """Behind the bracket that closes the call; the line's end where that stands further down."""
-    depth, quote = 0, ""
-    for at in range(start, len(code)):
-        letter = code[at]
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in _QUOTES:
-            quote = letter
-        elif letter == "#":
-            return at
-        elif letter in "([{":
-            depth += 1
-        elif letter in ")]}":
-            depth -= 1
-            if depth == 0:
-                return at + 1
-    return len(code)
+    """Return the place behind the closing bracket, or the end of the line."""
+    depth = 0
+    plain = _NO_CODE.sub(lambda found: " " * len(found[0]), code).rstrip()
+    for at in range(start, len(plain)):
+        depth += (plain[at] in "([{") - (plain[at] in ")]}")
+        if depth == 0 and plain[at] in ")]}":
+            return at + 1
+    return len(plain)

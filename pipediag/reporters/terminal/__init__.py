@@ -1,1 +1,1 @@
-"""What `analyze`, `report` and `trace` print."""
+"""Output of `analyze`, `show` and `trace` on the terminal."""

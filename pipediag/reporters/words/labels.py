@@ -1,12 +1,15 @@
-"""What the values of a session are called in front of people."""
+"""The names that people see: of values, of source lines, and of what a trial said."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
 from typing import Any
 
 from pipediag.session.loops import InputWait, Loop
-from pipediag.session.model import Script
+from pipediag.session.model import Script, Session
+from pipediag.session.trials import WORTHWHILE
 from pipediag.vocabulary import (
     Bottleneck,
     CopyDirection,
@@ -85,7 +88,7 @@ EFFECT: dict[EffectOnResults, str] = {
     "same results": "same results",
     "same up to order or rounding": "same up to order or rounding",
     "changes a hyper-parameter": "changes a hyper-parameter, so retune",
-    "mends results": "mends them: they change to what was meant",
+    "mends results": "corrects them: they change to what was meant",
     "not known": "only you know whether they stay the same",
     "not safe here": "not safe here: the results would not be the same",
 }
@@ -162,30 +165,67 @@ STEP_BASIS: dict[StepBasis, str] = {
 NO_REASON = "Not measured; no reason was recorded."
 
 
+TRIAL_WORDS: dict[str, str] = {
+    "trial": (
+        "Base and one change run in alternating blocks in the same process, on your own pipeline "
+        "and your own training step. Only one of them is alive at a time, and the warm-up of each "
+        "block is left out. The speed-up is examples per second with the change divided by those "
+        "without, its 95 % interval a bootstrap over pairs of blocks."
+    ),
+    "confirmed": f"The whole interval lies above {WORTHWHILE}x.",
+    "refuted": f"The whole interval lies below {WORTHWHILE}x: leave this change alone.",
+    "inconclusive": (
+        f"The interval contains {WORTHWHILE}x. A larger `--budget` makes it narrower."
+    ),
+    "not tried": "Only the most that it can buy, by this run's times, and the reason why.",
+    "together": (
+        "All confirmed changes at once, measured anew: gains do not multiply. A change that does "
+        "not go with the others is left out, with its reason."
+    ),
+    "pipeline alone": (
+        "Batches taken as fast as they come, without training: how fast the pipeline can be, "
+        "and the only thing to try a change on where the training loop could not be kept."
+    ),
+    "estimated": (
+        "No step was run: the pipeline alone was measured, and a step is taken to last as long as "
+        "the slower of a batch and the rest of the step. Whatever the pipeline gains beyond that "
+        "is not seen in the estimate."
+    ),
+    "price": (
+        "A change that corrects results is not judged by its speed: its trial shows what right "
+        "results cost."
+    ),
+    "needs retuning": (
+        "The change alters a hyper-parameter, such as the batch size. It makes examples pass "
+        "faster; what the model learns from them is another matter."
+    ),
+}
+
+
 def step_class_meaning(name: StepClass, wait: InputWait | None) -> str:
-    """What a class of the step's time is, as a part of a sentence."""
+    """Return what a class of the step's time is, as a part of a sentence."""
     if name == "input_wait" and wait is not None and wait.method == "differential":
         return COST_BESIDE_WAITING
     return STEP_CLASS_MEANING[name]
 
 
 def gap_cause(cause: str) -> str:
-    """Why a device had nothing to do; a cause of a newer version as it is called there."""
+    """Return the name of a cause of idle time, also of a cause that a newer version has."""
     return _known(GAP_CAUSE, cause) or cause.replace("_", " ")
 
 
 def gap_cause_meaning(cause: str) -> str:
-    """What that says, or the empty string for a cause of a newer version."""
+    """Return what a cause says, or the empty string for one of a newer version."""
     return _known(GAP_CAUSE_MEANING, cause)
 
 
 def step_class(name: str) -> str:
-    """Where time of the step went."""
+    """Return the name of a class of the step's time, also of one that a newer version has."""
     return _known(STEP_CLASS, name) or name.replace("_", " ")
 
 
 def in_sentence(label: str) -> str:
-    """A label within a sentence: in small letters, but for a name."""
+    """Return a label as it stands within a sentence: in small letters, but for a name."""
     return label if label == "Python" else label[:1].lower() + label[1:]
 
 
@@ -194,7 +234,7 @@ def _known(labels: Mapping[Any, str], name: str) -> str:
 
 
 def command_line(script: Script) -> str:
-    """The script and its arguments as a person typed them, or what it called."""
+    """Return the script and its arguments as a person typed them, or the call of pipediag."""
     if script.call is not None:
         called = "%%pipediag" if script.call == "cell" else f"pipediag.{script.call}"
         return f"{called} in {script.path}"
@@ -202,11 +242,68 @@ def command_line(script: Script) -> str:
     return " ".join([*words, *script.args])
 
 
-def ending(script: Script) -> str:
-    """How it ended, as the words after `The script`."""
-    return OUTCOME[script.outcome]
-
-
 def loop_title(loop: Loop) -> str:
-    """What kind of loop it is and what it does: `Keras training`."""
+    """Return what kind of loop it is and what it does: `Keras training`."""
     return f"{LOOP_KIND[loop.kind]} {loop.role}"
+
+
+_LIBRARY_DIRECTORIES = ("site-packages", "dist-packages")
+_LONGEST = 100
+
+
+class SourceNames:
+    """Names of source files, relative to the directory that the project's files share."""
+
+    def __init__(self, session: Session) -> None:
+        self._root = _shared_directory(session)
+
+    def short(self, file: str | None) -> str:
+        """Return the file below the shared directory, or a library's below its package.
+
+        Only the end is kept of a path that is still too long for a table.
+        """
+        if file is None:
+            return ""
+        shown = self._relative(file)
+        return shown if len(shown) <= _LONGEST else "…" + shown[1 - _LONGEST :]
+
+    def _relative(self, file: str) -> str:
+        path = PurePath(file)
+        for directory in _LIBRARY_DIRECTORIES:
+            if directory in path.parts:
+                return str(PurePath(*path.parts[path.parts.index(directory) + 1 :]))
+        if self._root and path.is_relative_to(self._root):
+            return str(path.relative_to(self._root))
+        return file
+
+    def at(self, file: str | None, line: int | None) -> str:
+        """Return `file:line`, or the empty string where the file is not known."""
+        if file is None:
+            return ""
+        return self.short(file) if line is None else f"{self.short(file)}:{line}"
+
+
+def _shared_directory(session: Session) -> str | None:
+    directories = {
+        os.path.dirname(file)  # noqa: PTH120 - paths of another machine are only text here
+        for file in _project_files(session)
+        if os.path.isabs(file)  # noqa: PTH117
+    }
+    if not directories:
+        return None
+    shared = os.path.commonpath(directories)
+    return shared if len(PurePath(shared).parts) > 1 else None
+
+
+def _project_files(session: Session) -> Iterator[str]:
+    files = [
+        session.verdict.file,
+        session.verdict.where_file,
+        *(op.file for op in (session.pipeline.ops if session.pipeline else [])),
+        *(loop.file for loop in session.loops),
+        *(finding.file for finding in session.findings),
+        *(use.file for use in session.other_uses),
+    ]
+    for file in files:
+        if file is not None and not any(part in file for part in _LIBRARY_DIRECTORIES):
+            yield file

@@ -1,0 +1,392 @@
+"""The verdict's first line, what to change first, and what to do where nothing is to be changed."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, geometric_mean
+
+from pipediag.facts.names import RUN_PART, default_directory
+from pipediag.facts.order import known_gain, to_act_on, worth_doing
+from pipediag.facts.script import edits_for_second_run, failed_by_itself
+from pipediag.facts.step import only_input_is_told
+from pipediag.reporters.words import labels, run, trials
+from pipediag.reporters.words.quantities import (
+    counted,
+    measured,
+    milliseconds,
+    speedup,
+    speedup_interval,
+)
+from pipediag.session.devices import TraceReport
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.trials import NO_BUDGET, NOT_TRIED, TrialBlock
+from pipediag.vocabulary import BASE, VerdictSeverity
+
+LONGEST_HEADING = 150
+"""Characters: two lines of a heading on a page."""
+MUCH = 1.2
+"""Own choice, as much as an input wait at the limit from which it is the bottleneck would gain."""
+LONGER_RUN_STEPS = 200
+"""Enough for a 95 % interval of a few percent at the spread that short steps usually have."""
+_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
+_MORE_TIME = 3.0
+"""Times the budget that trials had: an interval gets narrower by the root of that."""
+_BY_TORCH = (
+    "PyTorch's own profiler divides the rest of the step: put `with torch.profiler.profile() as "
+    "profile:` around a `fit` of a few steps, and "
+    '`print(profile.key_averages().table(sort_by="self_cpu_time_total"))` behind it.'
+)
+
+
+def verdict_label(session: Session) -> str:
+    """Return what is slow, in a word or two: a part of the run, or else what limits its steps."""
+    verdict = session.verdict
+    where = verdict.where
+    if where in (None, "steps") or (where == "epoch_start" and verdict.bottleneck == "input"):
+        return labels.BOTTLENECK[verdict.bottleneck]
+    return RUN_PART[where]
+
+
+@dataclass(frozen=True)
+class Severity:
+    """The severity that sets colours and signs, and the text beside the bottleneck."""
+
+    severity: VerdictSeverity
+    text: str
+
+
+def shown_severity(session: Session) -> Severity:
+    """Return the verdict's own, or `moderate` where nothing is severe and a change gains much.
+
+    A step that computes all the time is no fault of the pipeline's, and may still compute what it
+    need not.
+    """
+    severity = session.verdict.severity
+    confirmed = [
+        finding.trial.speedup or 1.0
+        for finding in session.findings
+        if finding.trial.state == "confirmed" and to_act_on(finding) and not finding.about_results
+    ]
+    if severity == "ok" and max(confirmed, default=1.0) >= MUCH:
+        return Severity("moderate", "a change makes it faster")
+    untried = [
+        known_gain(finding) or 1.0
+        for finding in session.findings
+        if finding.trial.state == "not_tried" and worth_doing(finding) and finding.status == "fail"
+    ]
+    if severity == "ok" and max(untried, default=1.0) >= MUCH:
+        return Severity("moderate", "a change may make it faster")
+    return Severity(severity, labels.SEVERITY[severity])
+
+
+@dataclass(frozen=True)
+class Lead:
+    """A text as two lines of heading and what follows them."""
+
+    heading: str
+    rest: str
+
+
+def lead(text: str) -> Lead:
+    """Return the first sentence; of a long one, as much as says the same by itself."""
+    first, *others = _SENTENCE.split(text, maxsplit=1)
+    rest = " ".join(others)
+    if len(first) > LONGEST_HEADING and "; " in first:
+        heading, _, behind = first.partition("; ")
+        return Lead(f"{heading}.", f"{behind[:1].upper()}{behind[1:]} {rest}".strip())
+    return Lead(first, rest)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The findings of a session or of a profile, by what a reader does with them."""
+
+    to_do: list[Finding] = field(default_factory=list)
+    to_know: list[Finding] = field(default_factory=list)
+    unsettled: list[Finding] = field(default_factory=list)
+    fine: list[Finding] = field(default_factory=list)
+    not_applicable: list[Finding] = field(default_factory=list)
+
+
+def group(session: Session | TraceReport) -> Groups:
+    """Return the findings in groups, each in the session's order: the verdict decided that."""
+    groups = Groups()
+    for finding in session.findings:
+        match finding.status:
+            case "fail":
+                groups.to_do.append(finding)
+            case "informative":
+                (groups.to_do if to_act_on(finding) else groups.to_know).append(finding)
+            case "inconclusive" | "error":
+                groups.unsettled.append(finding)
+            case "pass":
+                groups.fine.append(finding)
+            case "not-applicable":
+                groups.not_applicable.append(finding)
+    return groups
+
+
+@dataclass(frozen=True)
+class Gain:
+    """One figure of what a change gains."""
+
+    of_what: str
+    """`a step`, `an epoch`, `the run`."""
+    number: str
+    """`5.65x`."""
+    rest: str
+    """What follows it: the interval, from how long to how long, whether it is a bound."""
+    measured: bool
+    """Whether it was seen in the training loop; otherwise it is an estimate or a bound."""
+
+    @property
+    def text(self) -> str:
+        """`5.65x [2.28, 13.99]`."""
+        return " ".join(filter(None, (self.number, self.rest)))
+
+
+@dataclass(frozen=True)
+class FirstAdvice:
+    """The change to make first."""
+
+    finding: Finding
+    gains: tuple[Gain, ...]
+    proof: str
+    """One sentence: what was compared with what, or why nothing was."""
+
+
+def first_advice(session: Session) -> FirstAdvice | None:
+    """Return None where nothing is worth doing; never what its own trial left open or refuted."""
+    finding = next((one for one in session.findings if worth_doing(one)), None)
+    if finding is None:
+        return None
+    gains = () if finding.about_results else (_of_the_step(finding), _of_the_run(finding))
+    return FirstAdvice(finding, tuple(filter(None, gains)), _proof(session, finding))
+
+
+def nothing_worth_doing(session: Session) -> str | None:
+    """Return the sentence in place of the first advice.
+
+    None where there is an advice, or nothing was found.
+    """
+    found = [one for one in session.findings if to_act_on(one)]
+    if not found or any(map(worth_doing, found)):
+        return None
+    best = max(found, key=lambda one: known_gain(one) or 1.0)
+    gain = known_gain(best) or 1.0
+    of_what = f" {run.of_what(best.for_run)}" if best.for_run is not None else ""
+    if gain <= 1.0:
+        return "Nothing: no change that was found can make it faster."
+    return (
+        f"Nothing: what was found promises {speedup(gain)}{of_what} and no more, and no trial "
+        "has confirmed that."
+    )
+
+
+def _of_the_step(finding: Finding) -> Gain | None:
+    trial, most = finding.trial, finding.speedup_at_most
+    if trial.speedup is not None:
+        rest = ", ".join(filter(None, (trials.interval(trial), finding.condition)))
+        unit = "an epoch" if trial.basis == "epoch" else "a step"
+        return Gain(unit, speedup(trial.speedup), rest, measured=not trials.is_estimate(trial))
+    if finding.part != "steps" or most is None:
+        return None
+    rest = ", ".join(filter(None, ("at most", finding.condition)))
+    return Gain("a step", speedup(most), rest, measured=False)
+
+
+def _of_the_run(finding: Finding) -> Gain | None:
+    gain = finding.for_run
+    if gain is None:
+        return None
+    bounds = speedup_interval(gain.ci95) if gain.ci95 else None
+    basis = None if gain.basis == "measured" else gain.basis
+    rest = " ".join(filter(None, (bounds, basis, f"({run.from_to(gain)})")))
+    seen = gain.basis == "measured" and not trials.is_estimate(finding.trial)
+    return Gain(run.SCOPES[gain.scope], speedup(gain.speedup), rest, measured=seen)
+
+
+def _proof(session: Session, finding: Finding) -> str:
+    trial = finding.trial
+    if trial.speedup is None or not trial.blocks:
+        reason = trial.reason if trial != NOT_TRIED else session.trials_missing
+        return " ".join(filter(None, ("Not proven yet: no trial was made of it.", reason)))
+    where = (
+        "with the pipeline alone, without training"
+        if trials.is_estimate(trial)
+        else "in the running training loop"
+    )
+    return (
+        f"Base and change alternated {where}, {counted(trial.blocks, 'pair')} of blocks"
+        f"{_between(session, finding)}."
+    )
+
+
+def _between(session: Session, finding: Finding) -> str:
+    """Return the rates of both, in the rounds that have both.
+
+    Means are geometric, as the trial's own: their ratio is its speed-up.
+    """
+    tried, edit = session.trials_of(finding.edit), finding.edit
+    if tried is None or edit is None:
+        return ""
+    changed = {block.round: block for block in tried.blocks if block.arm == edit.id}
+    base = {block.round: block for block in tried.blocks if block.arm == BASE}
+    rounds = sorted(base.keys() & changed.keys())
+    if not rounds or not all(base[n].examples_per_s and changed[n].examples_per_s for n in rounds):
+        return ""
+    without, with_it = (
+        measured(geometric_mean(blocks[n].examples_per_s for n in rounds))
+        for blocks in (base, changed)
+    )
+    steps = f"{without} against {with_it} examples per second"
+    if finding.trial.basis != "epoch":
+        return f": {steps}"
+    before, after = (_first_step(blocks[n] for n in rounds) for blocks in (base, changed))
+    if before is None or after is None:
+        return ""
+    return f": {before} against {after} until an epoch's first step is done, then {steps}"
+
+
+def _first_step(blocks: Iterable[TrialBlock]) -> str | None:
+    times = [block.first_step_ms for block in blocks if block.first_step_ms is not None]
+    return milliseconds(fmean(times)) if times else None
+
+
+def what_else(session: Session) -> list[str]:
+    """Return what to try or to measure where no rule has a change, the most useful first.
+
+    None of it is advice for a change: these are places to look at, and longer measurements. There
+    are none where something is worth doing, nothing is left, or the script failed.
+    """
+    failed = failed_by_itself(session) is not None
+    if session.steps is None or failed or any(map(worth_doing, session.findings)):
+        return []
+    return list(_what_else(session))
+
+
+def _what_else(session: Session) -> Iterator[str]:
+    verdict = session.verdict
+    budget = _longer_budget(session)
+    if budget is not None:
+        yield (
+            f"{counted(len(_left_open(session)), 'change')} could not be decided in the time for "
+            f"trials: `--budget {budget}` gives them more."
+        )
+    if verdict.bottleneck == "inconclusive":
+        alone = only_input_is_told(session)
+        yield _BY_TORCH if alone else f"Measure longer: `--steps {_longer_run(session)}`."
+    yield from verdict.next_steps
+    if verdict.next_steps and session.trials_missing == NO_BUDGET:
+        yield "Leave out `--budget 0`: trials may show what no rule can know."
+
+
+def _longer_budget(session: Session) -> int | None:
+    """Return seconds to give trials that left a change open; None where they left none."""
+    if session.trials is None or not _left_open(session):
+        return None
+    inconclusive = any(finding.trial.state == "inconclusive" for finding in session.findings)
+    more_s = _MORE_TIME * session.trials.budget_s if inconclusive else 0.0
+    return math.ceil(max(more_s, session.trials.epochs_need_s or 0.0))
+
+
+def _left_open(session: Session) -> list[Finding]:
+    epochs = _too_long_to_try(session)
+    return [
+        finding
+        for finding in session.findings
+        if finding.trial.state == "inconclusive" or finding in epochs
+    ]
+
+
+def _too_long_to_try(session: Session) -> list[Finding]:
+    """Return findings whose edits change whole epochs, of which the trials' time held too few."""
+    if session.trials is None or session.trials.epochs_need_s is None:
+        return []
+    return [
+        finding
+        for finding in session.findings
+        if finding.edit is not None
+        and finding.edit.whole_epoch
+        and finding.trial.state == "not_tried"
+        and finding.effect_on_results != "not safe here"
+    ]
+
+
+def _longer_run(session: Session) -> int:
+    seen = session.steps.count if session.steps is not None else 0
+    return max(LONGER_RUN_STEPS, 4 * seen)
+
+
+@dataclass(frozen=True)
+class NextCommand:
+    """The one command that is worth typing after a report was read."""
+
+    purpose: str
+    command: str
+
+
+def next_command(session: Session, directory: Path | None) -> NextCommand | None:
+    """Return what to run next: the analysis with other options, the patch, or the gate.
+
+    None where no step was measured, where the script failed by itself, or where the same command
+    would end the same way. Of an analysis that a program called there is the patch alone, once it
+    is saved: no command would make it again.
+    """
+    if session.steps is None or failed_by_itself(session) is not None:
+        return None
+    patch = None
+    if session.patch is not None and session.patch.diff is not None:
+        patch = NextCommand("The change as a patch", _of_session(session, directory, "fix"))
+    if session.script.call is not None:
+        return None if directory is None else patch
+    return _of_a_script(session, directory, patch)
+
+
+def _of_a_script(
+    session: Session, directory: Path | None, patch: NextCommand | None
+) -> NextCommand | None:
+    undecided = session.verdict.bottleneck == "inconclusive"
+    budget = _longer_budget(session)
+    options: list[str] = []
+    if undecided and not only_input_is_told(session):
+        purpose, options = "To measure longer", ["--steps", str(_longer_run(session))]
+    elif edits_for_second_run(session):
+        purpose, options = "To try it in the loop", ["--rerun"]
+    elif patch is not None:
+        return patch
+    elif budget is not None and any(map(worth_doing, _too_long_to_try(session))):
+        purpose, options = "To try it in whole epochs", ["--budget", str(budget)]
+    elif any(map(worth_doing, session.findings)):
+        purpose = "After the edit"
+    elif budget is not None:
+        purpose, options = "To decide what is open", ["--budget", str(budget)]
+    elif undecided:
+        return None  # no gate has a verdict to keep
+    else:
+        return NextCommand("To keep it so in CI", _of_session(session, directory, "check"))
+    return NextCommand(purpose, _analyze(session, directory, options))
+
+
+def _of_session(session: Session, directory: Path | None, command: str) -> str:
+    return shlex.join(["pipediag", command, str(directory or _default_directory(session))])
+
+
+def _analyze(session: Session, directory: Path | None, options: list[str]) -> str:
+    script = session.script
+    output: list[str] = []
+    if directory is not None and directory != _default_directory(session):
+        output = ["-o", str(directory)]
+    module = ["-m"] if script.module else []
+    words = ["pipediag", "analyze", *options, *output, *module, script.path, *script.args]
+    return shlex.join(words)
+
+
+def _default_directory(session: Session) -> Path:
+    return default_directory(session.script.path, module=session.script.module)

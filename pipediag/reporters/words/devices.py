@@ -1,0 +1,152 @@
+"""Devices in words: how much they computed, why they were idle, and their longest gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipediag.reporters.words import labels
+from pipediag.reporters.words.quantities import NO_BREAK, counted, duration, number, percent
+from pipediag.session.devices import DeviceActivity, DeviceGap
+
+GROUPED_GAPS = 200
+"""Gaps that are grouped; more groups would have no place."""
+_LEAST_PERCENT = 0.05
+"""Less would be shown as nothing."""
+
+
+@dataclass(frozen=True)
+class IdlePart:
+    """Idle time of one cause, or of gaps too short to be given one."""
+
+    label: str
+    meaning: str
+    ms: float
+    percent_of_idle: float
+    percent_of_span: float
+
+
+def idle_parts(device: DeviceActivity) -> list[IdlePart]:
+    """Return the parts of the idle time: the causes, the largest first, then the short gaps."""
+    causes = sorted(device.causes_ms.items(), key=lambda item: -item[1])
+    parts = [(labels.gap_cause(cause), labels.gap_cause_meaning(cause), ms) for cause, ms in causes]
+    floor = f"{number(device.gap_floor_us)}{NO_BREAK}µs"
+    parts.append((f"Gaps under {floor}", "too short to look for a cause", device.noise_ms))
+    return [
+        IdlePart(label, meaning, ms, _percent(ms, device.idle_ms), _percent(ms, device.span_ms))
+        for label, meaning, ms in parts
+        if ms > 0
+    ]
+
+
+def main_part(device: DeviceActivity) -> str | None:
+    """Return the label of the largest part of the idle time; None where there is none."""
+    part = max(idle_parts(device), key=lambda part: part.ms, default=None)
+    return None if part is None else part.label
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One sentence without its full stop, in two parts."""
+
+    lead: str
+    rest: str
+
+
+def summary(device: DeviceActivity, name: str) -> Summary:
+    """Return how much the device computed; a copy without a kernel beside it is no computing."""
+    main = main_part(device)
+    mostly = f"mostly {labels.in_sentence(main)}" if main else ""
+    whole = f" of {duration(device.span_ms)}"
+    if device.kind == "cpu":
+        lead = f"No accelerator. The model's operations ran {percent(compute_percent(device))}"
+        return Summary(lead, whole + (f"; {mostly}" if mostly else ""))
+    beside = (
+        (_percent(device.exposed_copy_ms, device.span_ms), "only copying"),
+        (_percent(device.exposed_collective_ms, device.span_ms), "only collectives"),
+        (device.idle_percent, "idle"),
+    )
+    others = [f"{percent(share)} {label}" for share, label in beside if share >= _LEAST_PERCENT]
+    rest = ", ".join(filter(None, [*others, mostly]))
+    does = "is busy" if device.compute_ms is None else "computes"
+    lead = f"{name} {does} {percent(compute_percent(device))}"
+    return Summary(lead, whole + (f": {rest}" if rest else ""))
+
+
+def compute_percent(device: DeviceActivity) -> float:
+    """Return the share of the window in which kernels other than collectives ran.
+
+    It is the busy time where that is not known, as on a CPU that stands for the device.
+    """
+    if device.compute_ms is None:
+        return device.busy_percent
+    return _percent(device.compute_ms, device.span_ms)
+
+
+def gap_counts(device: DeviceActivity) -> str:
+    """Return how many gaps the idle time consists of; those under the floor are counted apart."""
+    floor = f"{number(device.gap_floor_us)}{NO_BREAK}µs"
+    short = sum(
+        bucket.count
+        for bucket in device.gap_histogram
+        if bucket.to_us is not None and bucket.to_us <= device.gap_floor_us
+    )
+    if not device.gap_count:
+        return f" in {counted(short, 'gap')} under {floor}" if short else ""
+    found = f" in {counted(device.gap_count, 'gap')} of {floor} or more"
+    if device.gap_count > 1:
+        found += f", the longest {duration(device.longest_gap_ms)}"
+    return found + (f", and {counted(short, 'shorter one')}" if short else "")
+
+
+def longest_gaps(device: DeviceActivity, most: int) -> list[DeviceGap]:
+    """Return the longest gaps, the longest first."""
+    return sorted(device.gaps, key=lambda gap: -gap.duration_ms)[:most]
+
+
+def shown_iterator(iterator: str) -> str:
+    """Return TensorFlow's path of an iterator without its root, which is the same for all."""
+    return iterator.removeprefix("Root::")
+
+
+@dataclass(frozen=True)
+class GapGroup:
+    """Gaps of one cause and place."""
+
+    cause: str
+    place: str
+    """Empty where it is not known; with the step where there is but one gap."""
+    count: int
+    ms: float
+    start_ms: float
+    """The start of the longest."""
+
+
+def gap_groups(device: DeviceActivity) -> list[GapGroup]:
+    """Return the longest gaps by cause and place, the groups that took most time first."""
+    found: dict[tuple[str, str], list[DeviceGap]] = {}
+    for gap in longest_gaps(device, GROUPED_GAPS):
+        found.setdefault((gap.cause, ", ".join(_place(gap))), []).append(gap)
+    groups = []
+    for (cause, place), gaps in found.items():
+        if len(gaps) == 1 and gaps[0].step is not None:
+            shown = ", ".join(filter(None, (place, f"step {gaps[0].step}")))
+        else:
+            shown = place
+        ms = sum(gap.duration_ms for gap in gaps)
+        groups.append(GapGroup(cause, shown, len(gaps), ms, gaps[0].start_ms))
+    return sorted(groups, key=lambda group: -group.ms)
+
+
+def _place(gap: DeviceGap) -> Iterator[str]:
+    # The most telling first: the end of the line may be cut off.
+    if gap.file is not None:
+        yield gap.file if gap.line is None else f"{gap.file}:{gap.line}"
+    if gap.iterator is not None:
+        yield shown_iterator(gap.iterator)
+    elif gap.doing is not None:
+        yield f"in {gap.doing}"
+
+
+def _percent(part: float | None, whole: float) -> float:
+    return 100.0 * part / whole if part and whole else 0.0

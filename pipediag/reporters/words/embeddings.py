@@ -1,0 +1,154 @@
+"""Embedding tables in words: what a step does with them, what that costs, and their memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pipediag.facts.embeddings import MemoryPlan, large, masks_a_token, padding_percent
+from pipediag.reporters.words.quantities import (
+    NOTHING,
+    byte_count,
+    counted,
+    measured,
+    milliseconds,
+    number,
+    percent,
+)
+from pipediag.session.embeddings import Embedding, EmbeddingCost, EmbeddingIds, PartName
+from pipediag.session.model import Session
+from pipediag.vocabulary import StepPart
+
+_PARTS: dict[StepPart, str] = {
+    "lookup": "lookup",
+    "copy": "copy of the whole table",
+    "gradient": "gradient",
+    "update": "optimizer's update",
+    "regularizer": "regularizer or constraint",
+    "vocabulary": "logits and loss over the vocabulary",
+    "rest": "rest of the model",
+    "not_told": "not told apart",
+}
+_OF_NO_TABLE: frozenset[StepPart] = frozenset({"rest", "not_told"})
+LEAST_PERCENT = 50.0
+"""The share of a step's compute from which on a part is most of it."""
+_AT_ONCE = 1.05
+"""The mean number of operations at once from which on a sentence says that they overlap: own
+choice."""
+_MOST_FUSED, _LEAST_FUSED_PERCENT = 3, 1.0
+"""Own choice: less would be shown as a part of 0 %."""
+
+
+def come_first(tables: Sequence[Embedding]) -> bool:
+    """Return True if a reader wants to see them first: they are large, or some ids are wrong."""
+    return bool(large(tables)) or any(wrong(table) for table in tables)
+
+
+def gradient(table: Embedding) -> str:
+    """Return `sparse`, or `sparse, made dense` where rows are spread over the whole table."""
+    if table.gradient is None:
+        return "frozen" if not table.trainable else NOTHING
+    return "sparse, made dense" if table.gradient_spread else table.gradient
+
+
+def update(table: Embedding) -> str:
+    """Return what the optimizer updates in a step."""
+    return {"dense": "whole table", "sparse": "its rows", None: NOTHING}[table.update]
+
+
+def rows_touched(table: Embedding) -> str:
+    """Return how many different rows the lookups of a step need: `2,431 of 2,560`."""
+    if table.ids is None:
+        return NOTHING
+    unique, lookups = round(table.ids.unique_per_step), round(table.ids.lookups_per_step)
+    return f"{number(unique)} of {number(lookups)}"
+
+
+def padding(table: Embedding) -> str:
+    """Return the share of padding, where it is known which id that is."""
+    return percent(padding_percent(table))
+
+
+def hot(ids: EmbeddingIds | None) -> str:
+    """Return the share of the hottest rows, in batches to come where two batches were seen."""
+    if ids is None:
+        return NOTHING
+    return percent(ids.hot_percent if ids.hot_percent_ahead is None else ids.hot_percent_ahead)
+
+
+def details(table: Embedding) -> str:
+    """Return gradient, hottest rows and padding, as far as they are known."""
+    known = {
+        "gradient": gradient(table),
+        "hottest 1 %": hot(table.ids),
+        "padding": padding(table),
+    }
+    return "; ".join(f"{name} {text}" for name, text in known.items() if text != NOTHING)
+
+
+def looked_at(ids: EmbeddingIds) -> str:
+    """Return the batches that the figures are from."""
+    batches = "1 batch" if ids.batches == 1 else f"{ids.batches} batches"
+    return f"{batches}, {number(ids.first_batch)} to {number(ids.last_batch)}"
+
+
+def wrong(table: Embedding) -> list[str]:
+    """Return what makes results wrong, in a few words each; the findings say what to do."""
+    ids, found = table.ids, []
+    if ids is not None and ids.outside:
+        found.append(f"{percent(100.0 * ids.outside / ids.lookups)} of the ids have no row")
+    if ids is not None and ids.changed:
+        share = percent(100.0 * ids.changed / ids.lookups)
+        found.append(f"{share} of the ids are rounded by {ids.cast_through}")
+    if masks_a_token(table):
+        found.append("id 0 is masked, and is a token")
+    return found
+
+
+def part_name(part: PartName) -> str:
+    """Return the name of a part of the step's compute: `lookup`, `rest of the model`."""
+    return _PARTS[part.part]
+
+
+def fused_parts(cost: EmbeddingCost) -> Iterator[str]:
+    """Yield a sentence for each set of parts that XLA computes as one, the largest first."""
+    for one in cost.fused[:_MOST_FUSED]:
+        if one.percent >= _LEAST_FUSED_PERCENT:
+            together = ", ".join(map(_of_table, one.parts))
+            yield f"Fused by XLA and not told apart, {one.percent:.0f} %: {together}."
+
+
+def _of_table(part: PartName) -> str:
+    return f"{_PARTS[part.part]} of `{part.layer}`" if part.layer else _PARTS[part.part]
+
+
+def largest_part(session: Session) -> str | None:
+    """Return what most of a compute-bound step is, where it is a table or the vocabulary."""
+    cost = session.embedding_cost
+    if cost is None or session.verdict.bottleneck != "compute":
+        return None
+    part = max(cost.parts, key=lambda one: one.ms, default=None)
+    if part is None or part.part in _OF_NO_TABLE or part.percent < LEAST_PERCENT:
+        return None
+    share = f"{milliseconds(part.ms)}, {part.percent:.0f} % of the compute"
+    return f"Most of that is the {_of_table(part)}: {share}."
+
+
+def cost_basis(cost: EmbeddingCost) -> str:
+    """Return how the time was divided among the parts, as a sentence."""
+    basis = f"By the operations of {counted(cost.steps, 'profiled step')}."
+    if cost.overlap < _AT_ONCE:
+        return basis
+    several = f"Where several ran at once, {measured(cost.overlap)} on average"
+    return f"{basis} {several}, each has an equal part of that time."
+
+
+def memory_needed(plan: MemoryPlan) -> str:
+    """Return what training takes and what the device lacks, as sentences."""
+    text = f"Training takes {byte_count(plan.needed_bytes)} at the peak of a step"
+    if plan.device_bytes is not None:
+        basis = "as given" if plan.given else "as measured"
+        text += f"; the device has {byte_count(plan.device_bytes)}, {basis}"
+        if plan.lacking_bytes:
+            text += f": {byte_count(plan.lacking_bytes)} too little"
+    missing = "" if plan.other_bytes is not None else " What is not a table is not known."
+    return f"{text}.{missing} Activations, the data and what TensorFlow itself takes come on top."

@@ -1,0 +1,137 @@
+"""The operations of the pipeline as rows that the terminal and the page show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipediag.facts.pipeline import reads_as_run
+from pipediag.reporters.words.labels import SourceNames
+from pipediag.reporters.words.quantities import NO_BREAK, NOTHING, number
+from pipediag.session.pipeline import Operation, Pipeline
+
+MAX_ROWS = 50
+"""A page of more rows is not read; the cheapest operations are left to pipeline.csv."""
+
+COLUMNS = {
+    "Own time": "In the operation itself, without what it reads from; summed over parallel calls.",
+    "Of pipeline": "Of the own time of all operations.",
+    "Of step": "Of the mean step, beside which it runs: over 100 % where calls run side by side.",
+    "Elements": "That it hands on in a step.",
+    "Bytes each": "Of an element that it hands on.",
+    "Parallel calls": "That it may make at a time; serial is one after the other.",
+    "Buffer": "Elements that lay ready, of those that there is room for.",
+}
+"""The columns behind the operation's own, and what stands in each."""
+
+
+@dataclass(frozen=True)
+class PipelineRow:
+    op: Operation
+    title: str
+    """The call as written: `map(parse)`."""
+    place: str
+    share_percent: float | None
+    """Of the self time of all operations."""
+    step_percent: float | None
+    """The self time in percent of the mean step; over 100 where calls run side by side."""
+    bottleneck: bool
+    notes: list[str]
+    """Changes by TensorFlow or Keras: inserted, fused, removed."""
+    reads_from: list[str]
+    """Titles of its inputs, where they are not simply the row before."""
+
+
+def pipeline_rows(
+    pipeline: Pipeline, places: SourceNames, step_ms: float | None = None
+) -> list[PipelineRow]:
+    """Return one row for each operation, in the order of the data; `step_ms` is the mean step."""
+    titles = {op.id: operation_title(op) for op in pipeline.ops}
+    reads = reads_as_run(pipeline.ops)
+    total = sum(op.self_ms_per_step or 0.0 for op in pipeline.ops)
+    rows: list[PipelineRow] = []
+    previous: str | None = None
+    for op in pipeline.ops:
+        own = op.self_ms_per_step
+        rows.append(
+            PipelineRow(
+                op=op,
+                title=titles[op.id],
+                place=places.at(op.file, op.line),
+                share_percent=100.0 * own / total if own is not None and total > 0 else None,
+                step_percent=100.0 * own / step_ms if own is not None and step_ms else None,
+                bottleneck=op.id in (pipeline.bottleneck_op_id, *pipeline.tied_op_ids),
+                notes=_notes(op, titles),
+                reads_from=_unexpected_inputs(reads[op.id], previous, titles),
+            )
+        )
+        previous = op.id
+    return rows
+
+
+def dearest(rows: list[PipelineRow], limit: int) -> list[PipelineRow]:
+    """Return at most `limit` rows, the ones that cost most, still in the order of the data."""
+    by_cost = sorted(rows, key=lambda row: (not row.bottleneck, -(row.op.self_ms_per_step or 0.0)))
+    kept = {row.op.id for row in by_cost[:limit]}
+    return [row for row in rows if row.op.id in kept]
+
+
+def operation_title(op: Operation) -> str:
+    """Return the call as written, with the function it was given: `map(parse)`.
+
+    A function within others is called by its own name: Keras' have names of eighty letters.
+    """
+    if op.function is None:
+        return op.kind
+    name = op.function.name.rpartition("<locals>.")[-1]
+    return f"{op.kind}({'lambda' if '<lambda>' in name else name})"
+
+
+def parallel_calls(op: Operation) -> str:
+    """Return how many calls run side by side, and who decided that."""
+    if op.parallelism is None:
+        return "tuned" if op.autotuned and op.buffer_size is None else NOTHING
+    if op.autotuned:
+        return f"{op.parallelism}, tuned"
+    return "1, serial" if op.parallelism == 1 else f"{op.parallelism}, fixed"
+
+
+def buffer_fill(op: Operation) -> str:
+    """Return how many elements lay in the buffer, of how many it has room for."""
+    if op.buffer_size is None and op.buffered_elements is None:
+        return NOTHING
+    if op.buffer_size is None:
+        return f"{number(op.buffered_elements)}{NO_BREAK}held"
+    if op.buffered_elements is None:
+        return f"{number(op.buffer_size)}{NO_BREAK}slots"
+    return f"{number(op.buffered_elements)}{NO_BREAK}of{NO_BREAK}{number(op.buffer_size)}"
+
+
+def _notes(op: Operation, titles: dict[str, str]) -> list[str]:
+    notes: list[str] = []
+    if op.replicas > 1:
+        notes.append(f"one for each of {op.replicas} replicas")
+    elif op.inserted_by_tensorflow:
+        notes.append("inserted by TensorFlow")
+    if op.helper is not None:
+        notes.append(f"made by {op.helper}")
+    elif op.made_by_framework:
+        notes.append("made by the framework")
+    if op.fused_into is not None:
+        notes.append(f"fused into {titles.get(op.fused_into, op.fused_into)}, counted there")
+    if op.fused_from:
+        parts = " + ".join(titles.get(part, part) for part in op.fused_from)
+        notes.append(f"fused from {parts}")
+    if op.removed_by_tensorflow:
+        notes.append("removed by TensorFlow")
+    if op.inside_function_of is not None:
+        outer = titles.get(op.inside_function_of, op.inside_function_of)
+        notes.append(f"runs inside {outer}")
+    return notes
+
+
+def _unexpected_inputs(
+    parents: list[str], previous: str | None, titles: dict[str, str]
+) -> list[str]:
+    if parents == ([previous] if previous else []):
+        return []
+    return [titles.get(parent, parent) for parent in parents]

@@ -1,0 +1,169 @@
+"""The run's ledger in words: its parts with their places, and what a change gains in all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipediag.facts.names import RUN_PART
+from pipediag.reporters.words.quantities import (
+    NO_BREAK,
+    counted,
+    percent,
+    seconds,
+    speedup,
+    speedup_interval,
+)
+from pipediag.session.ledger import (
+    BETWEEN_ROUNDS,
+    COMES_ONCE,
+    FURTHER_ROUNDS,
+    Run,
+    RunGain,
+    RunPart,
+)
+from pipediag.vocabulary import RUN_PARTS, PartBasis, RunPartName, RunScope
+
+RUN_PART_MEANING: dict[RunPartName, str] = {
+    "startup": "the interpreter, and what the script imports",
+    "before_training": "the script's own code until its first step: reading data, building",
+    "compile": "calls in which a function was traced, less the step that each made",
+    "epoch_start": "from an epoch's first request for a batch until it is there",
+    "steps": "training steps; below is what one is made of",
+    "evaluation": "validation, `evaluate`, `predict`, loops that train nothing",
+    "epoch_end": "callbacks and other code from one epoch's last step to the next one's first",
+    "between_loops": "the script's own code between two trainings",
+    "after_training": "what the script does after its last step",
+}
+
+_MOST_ROWS = 5
+_LEAST_PERCENT = 1.0
+"""Places shown of one part beside its largest: so many, and of the run so much."""
+_ONCE_SHOWN_S = 0.05
+"""Less is nothing beside seconds with one digit behind the point."""
+SCOPES: dict[RunScope, str] = {"run": "the run", "epoch": "an epoch", "1000_steps": "1,000 steps"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """All of one part, and the places in it that take most."""
+
+    name: RunPartName
+    seconds: float
+    percent: float
+    basis: PartBasis
+    """`projected` where any of it is."""
+    rows: tuple[RunPart, ...]
+    """Where there is more to say than the part's name."""
+
+
+def parts_of(rows: Sequence[RunPart]) -> list[Part]:
+    """Return the parts that take any time, in the order in which a run comes to them."""
+    found = ((name, [row for row in rows if row.part == name]) for name in RUN_PARTS)
+    return [_part(name, of_part) for name, of_part in found if of_part]
+
+
+def _part(name: RunPartName, rows: list[RunPart]) -> Part:
+    shown = [row for row in rows if row.what is not None or row.line is not None]
+    shown.sort(key=lambda row: -row.seconds)
+    smaller = [row for row in shown[1:_MOST_ROWS] if row.percent >= _LEAST_PERCENT]
+    return Part(
+        name=name,
+        seconds=sum(row.seconds for row in rows),
+        percent=sum(row.percent for row in rows),
+        basis="projected" if any(row.basis == "projected" for row in rows) else "measured",
+        rows=(*shown[:1], *smaller),
+    )
+
+
+def row_title(row: RunPart) -> str:
+    """Return what a place is called, with how often it came."""
+    what = row.what or ("the loop" if row.loop_id and row.line else "the rest")
+    often = f", {row.count:,} times" if row.count is not None and row.count > 1 else ""
+    return f"{what}{often}"
+
+
+def whole(run: Run) -> str:
+    """Return what the percents are of.
+
+    `The run would take 52.1 s, 60 epochs; 8.44 s of it were seen`.
+    """
+    if run.scope != "run":
+        return f"Of {SCOPES[run.scope]}, {seconds(run.whole_s)}"
+    epochs = _epochs(run)
+    epochs += " as given by --epochs" if run.epochs_given else ""
+    if run.projected_total_s is None:
+        return f"The run took {seconds(run.total_s)}{epochs}"
+    least = " at least" if {FURTHER_ROUNDS, BETWEEN_ROUNDS} & {*run.not_seen} else ""
+    return (
+        f"The run would take{least} {seconds(run.projected_total_s)}{epochs}; "
+        f"{seconds(run.total_s)} of it were seen"
+    )
+
+
+def _epochs(run: Run) -> str:
+    # Only where the loop itself, or `fit`, says how many there are to be.
+    if not run.epochs or not run.epochs_planned:
+        return ""
+    # The last epoch of a run that did not come to its end may not have ended either.
+    begun = " begun" if run.projected_total_s is None and run.projected_missing else ""
+    return f", {counted(round(run.epochs), 'epoch')}{begun}"
+
+
+def remarks(run: Run) -> list[str]:
+    """Return what to know of the ledger, as sentences."""
+    found = [run.projected_missing] if run.projected_missing else []
+    unseen = [what for what in run.not_seen if what != COMES_ONCE]
+    if unseen:
+        found.append(f"Not in it, as it was not seen: {'; '.join(unseen)}.")
+    if COMES_ONCE in run.not_seen:
+        found.append("Not in it: what comes once, as start-up and what is before and after it.")
+    if run.seen:
+        found.append(f"{seen_in_one_line(run)}.")
+    if run.pipediag_s >= 0.1:
+        found.append(f"What pipediag took beside, {seconds(run.pipediag_s)}, is not in it.")
+    return found
+
+
+def in_one_line(rows: Sequence[RunPart]) -> str:
+    """Return `evaluation 27.7 %, steps 19.0 %, ...`, the largest part first."""
+    named = [
+        f"{RUN_PART[part.name].lower()}{NO_BREAK}{percent(part.percent)}"
+        for part in sorted(parts_of(rows), key=lambda part: -part.seconds)
+        if part.percent >= 1.0
+    ]
+    return ", ".join(named)
+
+
+def seen_in_one_line(run: Run) -> str | None:
+    """Return `All that was seen of the run, 41.2 s: before training 52.0 %, ...`.
+
+    None where the ledger speaks of the run itself.
+    """
+    if not run.seen:
+        return None
+    return f"All that was seen of the run, {seconds(run.total_s)}: {in_one_line(run.seen)}"
+
+
+def gain(found: RunGain | None) -> str | None:
+    """Return `1.50x for the run (24.6 s to 16.2 s)`; None where that is not known."""
+    if found is None:
+        return None
+    bounds = f" {speedup_interval(found.ci95)}" if found.ci95 else ""
+    basis = "" if found.basis == "measured" else f"{found.basis} "
+    return f"{basis}{speedup(found.speedup)}{bounds} {of_what(found)}"
+
+
+def of_what(found: RunGain) -> str:
+    """Return `for the run (24.6 s to 16.2 s)`."""
+    return f"for {SCOPES[found.scope]} ({from_to(found)})"
+
+
+def from_to(found: RunGain) -> str:
+    """Return `24.6 s to 16.2 s`, with what tracing adds where that can be seen."""
+    times = f"{seconds(found.before_s)} to {seconds(found.after_s)}"
+    if found.once_s is None or abs(found.once_s) < _ONCE_SHOWN_S:
+        return times
+    amount = f"{seconds(abs(found.once_s))} {'more' if found.once_s > 0 else 'less'}"
+    within = "with" if found.scope == "run" else "and"
+    return f"{times}, {within} {amount} once to trace and compile"

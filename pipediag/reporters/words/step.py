@@ -1,0 +1,255 @@
+"""The step in words: its time, its upper bound, and measurements that must agree with it.
+
+The mean leads, as it is what the breakdown adds up to; the median stands beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipediag.facts.names import length
+from pipediag.facts.step import most_of_free_input
+from pipediag.measures.bootstrap import interval, resampled_means
+from pipediag.measures.verdict.sentences import elsewhere
+from pipediag.reporters.words.labels import STEP_CLASS, in_sentence
+from pipediag.reporters.words.quantities import counted, milliseconds, percent, seconds, speedup
+from pipediag.session.loops import Loop, Steps
+from pipediag.session.model import Session
+from pipediag.session.record import Interval
+from pipediag.vocabulary import BASE
+
+TOLERANCE = 0.1
+"""Two measurements agree up to here: they were made one after the other, and blocks of one pipeline
+that lie some seconds apart differ by up to 5 % each."""
+
+
+def step_time(steps: Steps) -> str:
+    """Return `Mean step 20.7 ms (median 4.87 ms)`."""
+    return f"Mean step {milliseconds(steps.mean_ms)} (median {milliseconds(steps.median_ms)})"
+
+
+def free_input(session: Session) -> str | None:
+    """Return `at most 3.1x; then device compute limits`; None where no bound is known."""
+    most = most_of_free_input(session)
+    if most is None:
+        return None
+    behind = session.ceiling.next_bottleneck if session.ceiling is not None else None
+    then = f"; then {in_sentence(STEP_CLASS[behind])} limits" if behind else ""
+    return f"at most {speedup(most)}{then}"
+
+
+def loop_time(loop: Loop | None) -> str | None:
+    """Return where the loop's time goes, as one sentence; None where that is not known."""
+    time = loop.time if loop is not None else None
+    if time is None or not time.total_s:
+        return None
+    steps = percent(100.0 * time.steps_s / time.total_s)
+    rest = elsewhere(time)
+    takes = "would take" if time.basis == "projected" else "took"
+    return (
+        f"The loop {takes} {length(time.total_s)} from its first step on: {steps} in steps"
+        f"{'; ' + rest if rest else ''}."
+    )
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What ran, and how long a batch took.
+
+    Consumer alone, pipeline alone and both must fit together. DS-Analyzer runs a training job in
+    these three ways and tells from them what stalls it.
+    """
+
+    name: str
+    ms: float | None
+    """Mean per batch."""
+    ci95_ms: Interval | None
+    basis: str | None = None
+    """What it rests on: `40 steps`."""
+    missing: str | None = None
+
+
+def phases(session: Session) -> list[Phase]:
+    """Return the phases, those that were not measured with their reason; none without a step."""
+    steps, run = session.steps, session.trials
+    if steps is None:
+        return []
+    consumer, pipeline = session.differential, session.pipeline_alone
+    names = "Consumer alone, on one repeated batch", "Pipeline alone, nothing consuming"
+    rows = [
+        Phase(names[0], consumer.step_ms, consumer.ci95_ms, counted(consumer.steps, "step"))
+        if consumer is not None
+        else Phase(names[0], None, None, missing=session.differential_missing),
+        Phase(names[1], pipeline.step_ms, pipeline.ci95_ms, counted(pipeline.blocks, "block"))
+        if pipeline is not None
+        else Phase(
+            names[1], None, None, missing=session.pipeline_alone_missing or session.trials_missing
+        ),
+    ]
+    bounds = interval(resampled_means(steps.samples_ms)) if steps.samples_ms else None
+    basis = counted(steps.count, "step")
+    rows.append(Phase("Both, as the script runs", steps.mean_ms, bounds, basis))
+    if run is not None and run.base_step_ms is not None and run.consumer == "training":
+        basis = counted(sum(block.arm == BASE for block in run.blocks), "block")
+        rows.append(Phase("Both again, as the base of trials", run.base_step_ms, None, basis))
+    return rows
+
+
+def agreement(session: Session) -> str | None:
+    """Return whether the three fit together and with the breakdown; None where one lacks."""
+    consumer, pipeline = session.differential, session.pipeline_alone
+    if consumer is None or pipeline is None or session.steps is None:
+        return None
+    return _fit(consumer.step_ms, pipeline.step_ms, session.steps.mean_ms) + _waiting(session)
+
+
+def _fit(consumer: float, pipeline: float, both: float) -> str:
+    longer, total = max(consumer, pipeline), consumer + pipeline
+    pace = "the pipeline" if pipeline > consumer else "the consumer"
+    if both < (1 - TOLERANCE) * longer:
+        return (
+            f"Both together take {milliseconds(both)}, less than {pace} alone "
+            f"({milliseconds(longer)}): the three do not fit together"
+        )
+    if both <= (1 + TOLERANCE) * longer:
+        return (
+            f"Both together take as long as the longer of the two ({milliseconds(longer)}): they "
+            f"overlap, and {pace} sets the pace"
+        )
+    if abs(both - total) <= TOLERANCE * total:
+        return (
+            f"Both together take as long as one after the other ({milliseconds(total)}): they do "
+            "not overlap"
+        )
+    if both < total:
+        return (
+            f"Both together take longer than the longer of the two ({milliseconds(longer)}) and "
+            f"less than one after the other ({milliseconds(total)}): they overlap in part, or "
+            "compete for the CPU"
+        )
+    return (
+        f"Both together take longer than one after the other ({milliseconds(total)}): they hinder "
+        "each other, as threads that compete for the CPU or the GIL do"
+    )
+
+
+def _waiting(session: Session) -> str:
+    """Compare with the breakdown, unless that rests on the same repeated batch."""
+    consumer, steps, wait = session.differential, session.steps, session.input_wait
+    share = (session.breakdown or {}).get("input_wait")
+    if consumer is None or steps is None or share is None or steps.mean_ms <= 0:
+        return "."
+    if wait is not None and wait.method == "differential":
+        return "."
+    left = 100 * max(0.0, 1 - consumer.step_ms / steps.mean_ms)
+    contested = wait is not None and wait.contested_by_percent is not None
+    agrees = not contested and abs(left - share.percent) <= 100 * TOLERANCE
+    link = (
+        "and the breakdown agrees"
+        if agrees
+        else "but the breakdown rests on what was measured without it"
+    )
+    return (
+        f"; the consumer alone leaves {percent(left)} of the step to input, {link} "
+        f"({percent(share.percent)})."
+    )
+
+
+@dataclass(frozen=True)
+class SelfCheck:
+    """One pair of figures that should be the same."""
+
+    title: str
+    here: str
+    """`19.0 s: steps times their mean, waits and epochs' ends`; empty where it was not measured."""
+    there: str
+    off_percent: float | None
+    means: str
+    """What a deviation says, or why there is nothing to compare."""
+
+    @property
+    def off(self) -> str:
+        """`+4.1 %`: by how much the second is more."""
+        if self.off_percent is None:
+            return percent(None)
+        return f"{'+' if round(self.off_percent, 1) > 0 else ''}{percent(self.off_percent)}"
+
+    @property
+    def word(self) -> str:
+        """`agree`, `differ`, `not compared`."""
+        if self.off_percent is None:
+            return "not compared"
+        return "differ" if abs(self.off_percent) > 100 * TOLERANCE else "agree"
+
+
+def self_checks(session: Session) -> list[SelfCheck]:
+    """Return the pairs; none where no step was measured.
+
+    The step and the loop, the trials' base and the baseline, the ledger and the clock.
+    """
+    if session.steps is None:
+        return []
+    return [
+        _step_and_loop(session.diagnosed_loop()),
+        _base_and_baseline(session, session.steps),
+        _ledger_and_clock(session),
+    ]
+
+
+def _step_and_loop(loop: Loop | None) -> SelfCheck:
+    title = "The step against the loop"
+    time = loop.time if loop is not None else None
+    if time is None or not time.total_s:
+        return _not_compared(title, loop.time_missing if loop is not None else None)
+    explained = time.total_s - time.unexplained_s
+    return SelfCheck(
+        title,
+        f"{seconds(explained)} by the steps' mean, waits and epochs' ends",
+        f"{seconds(time.total_s)} in the loop",
+        _off(explained, time.total_s),
+        "If the loop takes more, some of its steps took longer than those that were measured, or "
+        "something lies between steps that no measured step had.",
+    )
+
+
+def _base_and_baseline(session: Session, steps: Steps) -> SelfCheck:
+    title = "The trials' base against the baseline"
+    run = session.trials
+    if run is None:
+        return _not_compared(title, session.trials_missing)
+    if run.consumer != "training":
+        return _not_compared(title, "The trials ran the pipeline alone, which has no such step.")
+    if run.base_step_ms is None:
+        return _not_compared(title, None)
+    return SelfCheck(
+        title,
+        f"{milliseconds(steps.mean_ms)} a step in the baseline",
+        f"{milliseconds(run.base_step_ms)} a step in the trials",
+        _off(steps.mean_ms, run.base_step_ms),
+        "If they differ, the steps or the machine changed in between. A trial's ratio holds, as "
+        "base and change alternated; what it gains for the run is then less certain.",
+    )
+
+
+def _ledger_and_clock(session: Session) -> SelfCheck:
+    title = "The ledger against the clock"
+    run = session.run
+    if run is None or session.wall_s <= 0:
+        return _not_compared(title, session.run_missing)
+    known = run.total_s + run.pipediag_s
+    return SelfCheck(
+        title,
+        f"{seconds(known)} in the ledger and in pipediag itself",
+        f"{seconds(session.wall_s)} from the script's start to its end",
+        _off(known, session.wall_s),
+        "If the clock says more, the process ran for a time that no part of the ledger has: "
+        "usually its last moments.",
+    )
+
+
+def _not_compared(title: str, reason: str | None) -> SelfCheck:
+    return SelfCheck(title, "", "", None, reason or "One of the two was not measured.")
+
+
+def _off(first: float, second: float) -> float | None:
+    return 100.0 * (second / first - 1.0) if first > 0 else None

@@ -1,0 +1,507 @@
+"""What to change first, and what to do where nothing is to be changed."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from pipediag.facts.order import concluded, to_act_on
+from pipediag.reporters import markdown
+from pipediag.reporters.html.page import render
+from pipediag.reporters.terminal.summary import render as render_summary
+from pipediag.reporters.words import advice
+from pipediag.reporters.words.advice import (
+    NextCommand,
+    first_advice,
+    lead,
+    next_command,
+    shown_severity,
+    verdict_label,
+    what_else,
+)
+from pipediag.session.findings import Finding, Patch
+from pipediag.session.ledger import RunGain
+from pipediag.session.model import Script, Session
+from pipediag.session.trials import NO_BUDGET, Trial, TrialBlock
+from pipediag.vocabulary import (
+    BASE,
+    Bottleneck,
+    FindingSeverity,
+    FindingStatus,
+    FindingSubject,
+    RunPartName,
+    TrialState,
+    VerdictSeverity,
+)
+from tests import factories, records
+from tests.factories import make_finding, make_session, make_verdict
+from tests.reporters import sessions, trial_sessions
+from tests.reporters.pages import Page
+from tests.trials.bench import make_edit
+
+GAIN = RunGain(
+    speedup=1.5, ci95=(1.4, 1.6), before_s=30.0, after_s=20.0, basis="measured", scope="run"
+)
+
+
+def session(finding: Finding, **overrides: Any) -> Session:
+    return factories.make_session(findings=[finding], **overrides)
+
+
+def parts(made: Session) -> tuple[list[tuple[str, str, bool]], str]:
+    found = first_advice(made)
+    assert found is not None
+    gains = [(g.of_what, g.text.replace("\xa0", " "), g.measured) for g in found.gains]
+    return gains, found.proof.replace("\xa0", " ")
+
+
+def block(arm: str, number: int, rate: float, first_step_ms: float | None = None) -> TrialBlock:
+    return TrialBlock(
+        arm=arm,
+        round=number,
+        examples_per_s=rate,
+        batches=1,
+        duration_ms=1.0,
+        first_step_ms=first_step_ms,
+    )
+
+
+def tried(trial: Trial, *blocks: TrialBlock) -> Session:
+    finding = factories.make_finding(edit=trial_sessions.PARALLEL, trial=trial, for_run=GAIN)
+    return session(finding, trials=trial_sessions.make_run(blocks=list(blocks)))
+
+
+def test_what_a_trial_measured_for_the_step_and_the_run() -> None:
+    edit = trial_sessions.PARALLEL.id
+    blocks = [block(BASE, 0, 100.0), block(edit, 0, 200.0)]
+    blocks += [block(BASE, 1, 400.0), block(edit, 1, 800.0), block(BASE, 2, 9000.0)]
+
+    gains, proof = parts(tried(trial_sessions.CONFIRMED, *blocks))
+
+    assert gains == [
+        ("a step", "1.94x [1.88, 2.01]", True),
+        ("the run", "1.50x [1.40, 1.60] (30.0 s to 20.0 s)", True),
+    ]
+    # The ratio of geometric means is the speed-up, and a round without the edit is none.
+    assert proof == (
+        "Base and change alternated in the running training loop, 8 pairs of blocks: 200 against "
+        "400 examples per second."
+    )
+
+
+def test_of_an_epoch_the_wait_is_told_which_makes_the_ratio() -> None:
+    edit = trial_sessions.PARALLEL.id
+    epochs = trial_sessions.CONFIRMED.model_copy(update={"basis": "epoch"})
+    blocks = [block(BASE, 0, 100.0, 500.0), block(edit, 0, 110.0, 20.0)]
+
+    gains, proof = parts(tried(epochs, *blocks))
+
+    assert gains[0][0] == "an epoch"
+    assert "500 ms against 20.0 ms until an epoch's first step is done, then 100 against" in proof
+    _, untold = parts(tried(epochs, block(BASE, 0, 100.0), block(edit, 0, 110.0)))
+    assert untold.endswith("8 pairs of blocks.")
+
+
+def test_of_another_part_of_the_run_only_the_run_is_told() -> None:
+    gain = GAIN.model_copy(update={"basis": "at most", "ci95": None, "scope": "epoch"})
+    finding = factories.make_finding(part="epoch_end", for_run=gain)
+    gains, _ = parts(session(finding))
+    assert gains == [("an epoch", "1.50x at most (30.0 s to 20.0 s)", False)]
+
+
+def test_right_results_have_no_gain() -> None:
+    wrong = factories.make_finding(
+        subject="correctness", trial=trial_sessions.REFUTED, for_run=GAIN
+    )
+    gains, _ = parts(session(wrong))
+    assert gains == []
+
+
+@pytest.mark.parametrize("trial", [trial_sessions.REFUTED, trial_sessions.UNDECIDED])
+def test_what_its_trial_left_open_or_refuted_is_not_advised(trial: Trial) -> None:
+    assert first_advice(session(factories.make_finding(trial=trial))) is None
+
+
+def test_grouped_by_what_a_reader_does_with_them_in_the_order_of_the_session() -> None:
+    session = factories.make_session(
+        findings=[
+            factories.make_finding("small", severity="warn", speedup_at_most=1.1),
+            factories.make_finding("fine", status="pass"),
+            factories.make_finding("large", severity="warn", speedup_at_most=3.0),
+            factories.make_finding("severe", severity="error", speedup_at_most=None),
+            factories.make_finding("known", status="informative"),
+            factories.make_finding("proved", status="informative", trial=trial_sessions.CONFIRMED),
+            factories.make_finding("broken", status="error"),
+            factories.make_finding("unsure", status="inconclusive"),
+            factories.make_finding("absent", status="not-applicable"),
+        ]
+    )
+
+    groups = advice.group(session)
+
+    assert [finding.rule for finding in groups.to_do] == ["small", "large", "severe", "proved"]
+    assert [finding.rule for finding in groups.to_know] == ["known"]
+    assert {finding.rule for finding in groups.unsettled} == {"broken", "unsure"}
+    assert [finding.rule for finding in groups.fine] == ["fine"]
+    assert [finding.rule for finding in groups.not_applicable] == ["absent"]
+
+
+def with_severity(severity: str = "ok", **finding: Any) -> Session:
+    found = make_finding("a-rule", edit=make_edit("a-rule"), **finding)
+    return make_session(
+        verdict=make_verdict(bottleneck="compute", severity=severity), findings=[found]
+    )
+
+
+def make_trial(speedup: float, state: TrialState = "confirmed") -> Trial:
+    return Trial(state=state, reason=None, speedup=speedup)
+
+
+@pytest.mark.parametrize(
+    ("speedup", "severity", "text"),
+    [(1.2, "moderate", "a change makes it faster"), (1.19, "ok", "no severe bottleneck")],
+)
+def test_a_step_that_only_computes_may_compute_too_much(
+    speedup: float, severity: str, text: str
+) -> None:
+    found = shown_severity(with_severity(trial=make_trial(speedup)))
+    assert (found.severity, found.text) == (severity, text)
+
+
+@pytest.mark.parametrize(
+    ("gains", "text"),
+    [
+        ({"speedup_at_most": 6.68}, "a change may make it faster"),
+        ({"speedup_at_most": 1.2}, "a change may make it faster"),
+        ({"speedup_at_most": 1.19}, "no severe bottleneck"),
+        ({"speedup_at_most": 6.68, "status": "informative"}, "no severe bottleneck"),
+        ({"speedup_at_most": 6.68, "subject": "quality"}, "no severe bottleneck"),
+    ],
+)
+def test_a_large_promise_is_not_told_beside_that_nothing_is_severe(
+    gains: dict[str, Any], text: str
+) -> None:
+    assert shown_severity(with_severity(**{"speedup_at_most": None, **gains})).text == text
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [
+        {"speedup_at_most": None},
+        {"trial": make_trial(2.0, "inconclusive")},
+        {"trial": make_trial(2.0), "subject": "correctness"},
+    ],
+)
+def test_what_was_not_confirmed_to_be_faster_changes_nothing(finding: dict[str, Any]) -> None:
+    assert shown_severity(with_severity(**finding)).severity == "ok"
+
+
+@pytest.mark.parametrize("severity", ["moderate", "high", "unknown"])
+def test_any_other_severity_is_the_verdicts(severity: str) -> None:
+    assert shown_severity(with_severity(severity, trial=make_trial(9.0))).severity == severity
+
+
+def test_the_first_sentence_is_the_heading() -> None:
+    found = lead("Input-bound: 64 % (9.37 ms) at train.py:25. Free input gains 2.75x. More.")
+    assert found.heading == "Input-bound: 64 % (9.37 ms) at train.py:25."
+    assert found.rest == "Free input gains 2.75x. More."
+    assert lead("One.").rest == ""
+
+
+def test_a_long_first_sentence_is_cut_where_it_says_the_same_by_itself() -> None:
+    found = lead(f"{'A long wait ' * 11}each time; `map` at t.py:2 makes it; and so on. Then more.")
+    assert found.heading.endswith("each time.")
+    assert found.rest == "`map` at t.py:2 makes it; and so on. Then more."
+    endless = "word " * 100
+    assert lead(endless).heading == endless
+
+
+@pytest.mark.parametrize(
+    ("bottleneck", "where", "expected"),
+    [
+        ("compute", None, "Compute-bound"),
+        ("compute", "steps", "Compute-bound"),
+        ("compute", "evaluation", "Evaluation"),
+        ("input", "epoch_start", "Input-bound"),
+        ("compute", "epoch_start", "Waiting for first batches"),
+    ],
+)
+def test_the_first_words_are_about_what_the_verdict_is_about(
+    bottleneck: str, where: str | None, expected: str
+) -> None:
+    found = make_session(verdict=make_verdict(bottleneck=bottleneck, where=where))
+    assert verdict_label(found) == expected
+
+
+def else_of(verdict: dict[str, Any], **overrides: Any) -> list[str]:
+    made = factories.make_verdict(**verdict)
+    session = factories.make_session(**{"verdict": made, "findings": [], **overrides})
+    return [way.replace("\xa0", " ") for way in what_else(session)]
+
+
+def test_where_nothing_is_worth_doing_it_is_what_the_verdict_leads_to() -> None:
+    assert else_of({"next_steps": ["Shorten `map`."]}) == ["Shorten `map`."]
+
+
+def test_what_was_left_open_gets_more_time() -> None:
+    undecided = factories.make_finding(trial=trial_sessions.UNDECIDED)
+    ways = else_of(
+        {"severity": "ok"}, findings=[undecided], trials=trial_sessions.make_run(budget_s=60.0)
+    )
+    assert ways == [
+        "1 change could not be decided in the time for trials: `--budget 180` gives them more."
+    ]
+
+
+def test_an_inconclusive_run_is_measured_longer() -> None:
+    ways = else_of(
+        {"bottleneck": "inconclusive", "severity": "unknown"}, steps=records.make_steps(count=10)
+    )
+    assert ways == ["Measure longer: `--steps 200`."]
+
+
+def test_of_a_script_that_failed_more_steps_tell_nothing() -> None:
+    unknown = {"bottleneck": "inconclusive", "severity": "unknown"}
+    raised = Script(path="train.py", args=[], outcome="raised", status=1)
+    assert else_of(unknown, script=raised, breakdown=None) == []
+
+
+def test_on_pytorch_its_own_profiler_says_more_than_more_steps() -> None:
+    torch = factories.make_session().environment.model_copy(update={"keras_backend": "torch"})
+    unknown = {"bottleneck": "inconclusive", "severity": "unknown"}
+    shares = records.make_breakdown(input_wait=1.0)
+    [way] = else_of(unknown, environment=torch, breakdown=shares)
+    assert "torch.profiler" in way
+    assert "--steps" not in way
+
+
+def test_nothing_where_there_is_something_to_do_or_nothing_to_gain() -> None:
+    assert what_else(factories.make_session()) == []
+    assert what_else(factories.make_compute_bound_session()) == []
+    assert what_else(sessions.nothing_measured()) == []
+
+
+def test_after_a_finding_the_same_run_again() -> None:
+    script = Script(path="my train.py", args=["--lr", "1e-3"], outcome="stopped")
+    session = factories.make_session(script=script)
+
+    assert next_command(session, Path("reports/my train")) == NextCommand(
+        "After the edit", "pipediag analyze 'my train.py' --lr 1e-3"
+    )
+
+
+def test_a_module_and_another_directory() -> None:
+    script = Script(path="package.train", args=[], module=True, outcome="stopped")
+    session = factories.make_session(script=script)
+
+    assert next_command(session, Path("out")).command == (
+        "pipediag analyze -o out -m package.train"
+    )
+    assert next_command(session, Path("reports/package.train")).command == (
+        "pipediag analyze -m package.train"
+    )
+
+
+def test_a_clean_run_leads_to_the_gate() -> None:
+    session = factories.make_compute_bound_session()
+
+    assert next_command(session, Path("reports/train")).command == "pipediag check reports/train"
+    assert next_command(session, None).command == "pipediag check reports/train"
+
+
+def test_a_step_that_pytorch_computes_leads_to_no_longer_run() -> None:
+    session = factories.make_compute_bound_session(
+        verdict=factories.make_verdict(bottleneck="inconclusive", severity="unknown"),
+        environment=records.make_environment(keras_backend="torch"),
+        breakdown=records.make_breakdown(input_wait=1.0),
+    )
+
+    assert next_command(session, None) is None
+
+
+@pytest.mark.parametrize(("seen", "asked"), [(10, 200), (300, 1200)])
+def test_an_inconclusive_run_leads_to_a_longer_one(seen: int, asked: int) -> None:
+    session = factories.make_session(
+        verdict=factories.make_verdict(bottleneck="inconclusive"),
+        steps=records.make_steps(count=seen),
+    )
+
+    assert next_command(session, None).command == f"pipediag analyze --steps {asked} train.py"
+
+
+def test_what_failed_is_not_asked_to_fail_once_more() -> None:
+    raised = Script(path="train.py", args=[], outcome="raised", status=1)
+    session = factories.make_session(
+        verdict=factories.make_verdict(bottleneck="inconclusive"), script=raised, breakdown=None
+    )
+
+    assert next_command(session, None) is None
+
+
+def test_a_script_that_was_over_too_soon_leads_to_a_second_run() -> None:
+    script = Script(path="train.py", args=[], outcome="finished", status=0)
+    finding = factories.make_finding(edit=make_edit("map"))
+    session = factories.make_session(script=script, findings=[finding])
+
+    assert next_command(session, None) == NextCommand(
+        "To try it in the loop", "pipediag analyze --rerun train.py"
+    )
+
+
+def test_confirmed_edits_lead_to_their_patch() -> None:
+    written = factories.make_session(patch=Patch(edits=["map"], diff="+x\n"))
+    by_hand = factories.make_session(patch=Patch())
+
+    assert next_command(written, Path("my out")).command == "pipediag fix 'my out'"
+    assert next_command(by_hand, None).purpose == "After the edit"
+
+
+def test_what_a_trial_left_open_leads_to_more_time_not_to_an_edit() -> None:
+    undecided = factories.make_finding(trial=trial_sessions.UNDECIDED)
+    session = factories.make_session(
+        findings=[undecided], trials=trial_sessions.make_run(budget_s=60.0)
+    )
+
+    assert next_command(session, None) == NextCommand(
+        "To decide what is open", "pipediag analyze --budget 180 train.py"
+    )
+
+
+def test_epochs_that_take_too_long_to_try_lead_to_the_time_that_is_enough() -> None:
+    edit = make_edit("cache", whole_epoch=True)
+    waits = factories.make_finding(edit=edit)
+    run = trial_sessions.make_run(budget_s=60.0, epochs_need_s=241.0)
+    session = factories.make_session(findings=[waits], trials=run)
+
+    assert next_command(session, None) == NextCommand(
+        "To try it in whole epochs", "pipediag analyze --budget 241 train.py"
+    )
+    steps = factories.make_finding(edit=make_edit("map"))
+    other = session.model_copy(update={"findings": [steps]})
+    assert next_command(other, None).purpose == "After the edit"
+    tried = waits.model_copy(update={"trial": trial_sessions.UNDECIDED})
+    undecided = session.model_copy(update={"findings": [tried]})
+    assert next_command(undecided, None).command == "pipediag analyze --budget 241 train.py"
+
+
+def test_an_analysis_that_a_program_called_is_made_by_no_command() -> None:
+    script = Script(path="notebook.py", args=[], call="analyze", outcome="stopped")
+    session = factories.make_session(script=script)
+
+    assert next_command(session, None) is None
+    assert next_command(session, Path("saved")) is None
+    patched = session.model_copy(update={"patch": Patch(diff="-a\n+b\n", files=[], left_out=[])})
+    assert next_command(patched, None) is None
+    assert next_command(patched, Path("saved")) == NextCommand(
+        "The change as a patch", "pipediag fix saved"
+    )
+
+
+RULES = ("parallel-map", "missing-cache", "small-batch", "host-overhead")
+EDITS = (trial_sessions.PARALLEL, trial_sessions.CACHE, trial_sessions.BATCH, trial_sessions.JIT)
+
+
+@st.composite
+def any_trial(draw: st.DrawFn, status: FindingStatus) -> Trial:
+    """What does not ask for a change is not tried."""
+    state: TrialState = draw(st.sampled_from(get_args(TrialState)))
+    if status not in ("fail", "informative"):
+        state = "not_tried"
+    if state == "not_tried":
+        return Trial(state=state, reason="It was not tried.")
+    speedup = draw(st.floats(0.5, 20.0))
+    return Trial(
+        state=state,
+        reason="The time for any_trial was used up." if state == "inconclusive" else None,
+        speedup=speedup,
+        ci95=(0.9 * speedup, 1.1 * speedup),
+        blocks=6,
+        consumer=draw(st.sampled_from(["training", "pipeline alone"])),
+    )
+
+
+@st.composite
+def any_session(draw: st.DrawFn) -> Session:
+    made = []
+    for rule, edit in zip(RULES, EDITS, strict=True):
+        status = draw(st.none() | st.sampled_from(get_args(FindingStatus)))
+        if status is None:
+            continue
+        finding = factories.make_finding(
+            rule,
+            advice=f"Mend it by {rule.rpartition('-')[2]}.",
+            edit=edit,
+            status=status,
+            trial=draw(any_trial(status)),
+            severity=draw(st.sampled_from(get_args(FindingSeverity))),
+            subject=draw(st.sampled_from(get_args(FindingSubject))),
+            part=draw(st.sampled_from(get_args(RunPartName))),
+            speedup_at_most=draw(st.none() | st.floats(1.0, 9.0)),
+            needs_first=draw(st.none() | st.sampled_from(RULES)),
+        )
+        made.append(finding)
+    verdict = factories.make_verdict(
+        bottleneck=draw(st.sampled_from(get_args(Bottleneck))),
+        severity=draw(st.sampled_from(get_args(VerdictSeverity))),
+        where=draw(st.none() | st.sampled_from(get_args(RunPartName))),
+    )
+    left_out: dict[str, Any] = {
+        name: None for name in ("host", "pipeline", "run", "ceiling") if draw(st.booleans())
+    }
+    tried = any(finding.trial.state != "not_tried" for finding in made)
+    session = factories.make_session(
+        **{"run": factories.make_run(), **left_out},
+        verdict=verdict,
+        any_trial=trial_sessions.make_run() if tried else None,
+        trials_missing=None if tried else draw(st.sampled_from([NO_BUDGET, "It has no loop."])),
+    )
+    return concluded(session, made)
+
+
+def not_to_act_on(session: Session) -> list[Finding]:
+    return [
+        one
+        for one in session.findings
+        if one.trial.state in ("refuted", "inconclusive") and not one.about_results
+    ]
+
+
+@given(any_session())
+def test_a_severe_verdict_is_never_a_dead_end(session: Session) -> None:
+    if session.verdict.severity in ("high", "moderate"):
+        assert first_advice(session) is not None or what_else(session)
+
+
+@given(any_session())
+def test_only_what_may_help_is_to_be_acted_on(session: Session) -> None:
+    first = first_advice(session)
+    left = not_to_act_on(session)
+    assert not any(map(to_act_on, left))
+    assert first is None or first.finding not in left
+    assert not {one.advice for one in left} & set(session.verdict.next_steps)
+
+
+@settings(max_examples=20)
+@given(any_session())
+def test_no_report_advises_what_its_trial_left_open_or_refuted(session: Session) -> None:
+    """Neither above the findings nor in them, but for a card that says that it is not advised."""
+    page = Page(render(session))
+    top, *_ = page.find("section")
+    cards = [" ".join(card.words().split()) for card in page.find("article")]
+    terminal = io.StringIO()
+    render_summary(session, Console(file=terminal, width=200), output_directory=None)
+    for finding in not_to_act_on(session):
+        assert finding.advice not in top.words()
+        for card in cards:
+            said, _, _ = card.partition(finding.advice)
+            assert said == card or said.endswith(
+                ("Not worth it here: ", "left open whether it helps: ")
+            )
+        assert finding.advice not in terminal.getvalue()
+        assert finding.advice not in dict(markdown.files(session))["report.md"]

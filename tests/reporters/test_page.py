@@ -1,0 +1,715 @@
+"""The page, and its beginning for a notebook."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipediag.encoding.text import visible
+from pipediag.facts.order import concluded
+from pipediag.reporters.html import page as html
+from pipediag.reporters.html.page import Anchors, style
+from pipediag.session.devices import DeviceActivity
+from pipediag.session.embeddings import Embedding
+from pipediag.session.findings import CallSpan, SourceExcerpt
+from pipediag.session.ledger import RunGain
+from pipediag.session.model import HotLine, Session
+from pipediag.session.pipeline import Pipeline
+from pipediag.session.trials import Trial
+from tests import factories, records
+from tests.encoding.poisoned import CLEAN, POISON, acting, session_content
+from tests.reporters import devices, sessions, trial_sessions
+from tests.reporters.pages import Element, Page
+from tests.rules.sessions import make_ids
+
+SESSIONS: dict[str, Callable[[], Session]] = {
+    "input-bound": factories.make_session,
+    "compute-bound": factories.make_compute_bound_session,
+    "on a GPU": lambda: factories.make_session(devices=[devices.make_gpu()]),
+    "nothing measured": sessions.nothing_measured,
+    "hostile": sessions.hostile,
+    "enormous": sessions.enormous,
+    "everything tried": trial_sessions.everything_tried,
+    "no budget": trial_sessions.no_budget,
+    "lost child": trial_sessions.lost_child,
+    "pipeline only": trial_sessions.pipeline_only,
+}
+every_session = pytest.mark.parametrize("name", SESSIONS)
+SECTIONS = [
+    "Where a step\N{RIGHT SINGLE QUOTATION MARK}s time goes",
+    "The input pipeline",
+    "Findings",
+    "The steps",
+    "Device idle time",
+    "The host",
+    "The run",
+]
+
+
+def page_of(session: Session) -> Page:
+    return Page(html.render(session))
+
+
+@cache
+def written(name: str) -> str:
+    """The largest take seconds to write."""
+    return html.render(SESSIONS[name]())
+
+
+@cache
+def page_named(name: str) -> Page:
+    return Page(written(name))
+
+
+def headings(page: Page) -> list[str]:
+    return [heading.text for heading in page.find("h2")]
+
+
+@every_session
+def test_every_section_is_there_and_every_tag_closed(name: str) -> None:
+    page = page_named(name)
+
+    assert set(SECTIONS) <= set(headings(page))
+    assert len(page.find("h1")) == 1
+
+
+@every_session
+def test_fetches_nothing(name: str) -> None:
+    page = page_named(name)
+
+    fetching = [
+        value
+        for tag in ("link", "img", "script", "iframe", "object", "use", "image", "source")
+        for element in page.find(tag)
+        for name, value in element.attributes.items()
+        if name in ("src", "href", "xlink:href", "data") and not (value or "").startswith("data:")
+    ]
+    assert fetching == []
+    [style] = page.find("style")
+    assert not re.search(r"@import|url\((?!#)", style.text)
+
+
+@every_session
+def test_only_the_script_of_ours_runs(name: str) -> None:
+    page = page_named(name)
+
+    [running] = page.running_scripts()
+    assert running.text == html.script()
+    digest = base64.b64encode(hashlib.sha256(running.text.encode()).digest()).decode()
+    [policy] = [
+        str(one.attributes["content"])
+        for one in page.find("meta")
+        if one.attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert f"script-src 'sha256-{digest}';" in policy
+    assert "default-src 'none'" in policy
+    assert "unsafe-inline" not in policy.split("style-src")[0]
+    kinds = {script.attributes.get("type") for script in page.find("script")}
+    assert kinds <= {None, "application/json", "text/plain"}
+    handlers = [
+        name for item in all_elements(page.root) for name in item.attributes if name[:2] == "on"
+    ]
+    assert handlers == []
+
+
+def all_elements(element: Element) -> list[Element]:
+    return [element, *(found for child in element.children for found in all_elements(child))]
+
+
+@every_session
+def test_drawings_and_tables_have_names(name: str) -> None:
+    page = page_named(name)
+
+    for table in page.find("table"):
+        assert table.find("caption")
+    for drawing in page.find("svg"):
+        hidden = drawing.attributes.get("aria-hidden") == "true"
+        part_of_another = "viewbox" in drawing.attributes and not drawing.attributes.get("role")
+        labelled = "aria-label" in drawing.attributes or "aria-labelledby" in drawing.attributes
+        assert hidden or part_of_another or (drawing.attributes.get("role") == "img" and labelled)
+
+
+@every_session
+def test_ids_are_unique_and_labels_point_at_them(name: str) -> None:
+    elements = all_elements(page_named(name).root)
+
+    ids = [element.attributes["id"] for element in elements if "id" in element.attributes]
+    assert len(ids) == len(set(ids))
+    for element in elements:
+        for target in (element.attributes.get("aria-labelledby") or "").split():
+            assert target in ids
+
+
+def test_hostile_text_stays_text() -> None:
+    page = page_of(sessions.hostile())
+
+    assert page.find("img") == []
+    assert page.find("h1")[0].text == visible(sessions.HOSTILE)
+    assert "{{ 7 * 7 }}" in page.root.words()
+
+
+def test_the_contents_lead_to_every_section() -> None:
+    page = page_of(factories.make_session(run=factories.make_run()))
+
+    [contents] = page.find("nav")
+    links = [(one.attributes["href"] or "")[1:] for one in contents.find("a")]
+    titles = [one.attributes["id"] for one in page.find("h2") if one.attributes.get("id")]
+    assert links == titles
+    assert len(links) > 6
+
+
+def test_says_reasons_where_nothing_was_measured() -> None:
+    session = sessions.nothing_measured()
+    words = page_of(session).root.words()
+
+    for reason in (
+        "no-steps-reason",
+        "no-breakdown-reason",
+        "no-pipeline-reason",
+        "no-host-reason",
+    ):
+        assert reason in words
+    assert "None" not in " ".join(table.words() for table in page_of(session).find("dl"))
+    assert headings(page_of(session)).index("The run") == 0
+
+
+def test_breakdown_bar_has_a_table_twin_with_intervals() -> None:
+    page = page_of(factories.make_session())
+
+    table = next(item for item in page.find("table") if item.attributes.get("class") == "breakdown")
+    rows = [[cell.words() for cell in row.children] for row in table.find("tbody")[0].find("tr")]
+    assert "Waiting for input" in rows[0][0]
+    assert [cell.replace("\xa0", " ").strip() for cell in rows[0][1:4]] == [
+        "7.00 ms",
+        "70.0 %",
+        "69.0 to 71.0 %",
+    ]
+
+
+def test_pipeline_marks_the_bottleneck_and_what_tensorflow_did() -> None:
+    page = page_of(factories.make_session())
+
+    table = next(item for item in page.find("table") if item.attributes.get("class") == "pipeline")
+    rows = {row.find("th")[0].words(): row for row in table.find("tbody")[0].find("tr")}
+    [marked] = [name for name in rows if "bottleneck" in name]
+    assert "map(parse)" in marked
+    assert "train.py:12" in marked
+    assert "ds = ds.map(parse)" in marked
+    assert any("inserted by TensorFlow" in name for name in rows)
+
+
+def test_diagnosed_loop_is_marked_among_the_others() -> None:
+    other = factories.make_loop(id="loop_1", role="preview", diagnosed=False, keras=None)
+    page = page_of(factories.make_session(loops=[factories.make_loop(), other]))
+
+    loops = [row.words() for row in page.find("tr") if "Keras training" in row.words()]
+    assert len(loops) == 1
+    assert "diagnosed" in loops[0]
+    assert any("Keras preview" in row.words() for row in page.find("tr"))
+
+
+def test_the_slowest_operation_is_no_bottleneck_where_training_does_not_wait_for_it() -> None:
+    page = page_of(factories.make_compute_bound_session())
+
+    badges = {
+        item.text: item.attributes["class"]
+        for item in page.find("span")
+        if str(item.attributes.get("class")).startswith("badge")
+    }
+    assert badges["slowest here"] == "badge"
+    rows = [str(row.attributes.get("class")) for row in page.find("tr")]
+    assert not any("bottleneck" in row for row in rows)
+    assert any("slowest" in row for row in rows)
+
+
+def trials_of(page: Page) -> list[Element]:
+    """The outcomes in the cards, in their order."""
+    return [
+        item for item in page.find("div") if (item.attributes.get("class") or "")[:6] == "trial "
+    ]
+
+
+def section(page: Page, heading: str) -> Element:
+    [found] = [
+        item
+        for item in page.find("section")
+        if any(title.text == heading for title in item.find("h2"))
+    ]
+    return found
+
+
+def test_each_card_shows_its_trial_and_its_rounds() -> None:
+    outcomes = trials_of(page_of(trial_sessions.everything_tried()))
+
+    assert [item.find("strong")[0].text for item in outcomes] == [
+        "Confirmed",
+        "Confirmed",
+        "Confirmed",
+        "Not tried",
+        "Inconclusive",
+        "Refuted",
+    ]
+    first, last = words(outcomes[0]), words(outcomes[-1])
+    assert "1.94x [1.88, 2.01] 8 block pairs" in first
+    assert "The shuffle starts anew in each block." in first
+    assert "This advice does nothing here." in last
+    drawn = [(path.attributes["d"] or "").count("M") for i in outcomes for path in i.find("path")]
+    assert drawn == [8, 6, 8, 4, 8]
+
+
+def test_says_what_was_left_out_and_what_was_not_tried() -> None:
+    said = words(section(page_of(trial_sessions.everything_tried()), "What was tried"))
+
+    assert "5 changes tried on the training loop itself, in 52.4 s of the 60.0 s" in said
+    assert "cache() after the map in line 12:" in said
+    assert "With the parallel map it gains nothing." in said
+    assert "A random map runs one element at a time random-map train.py:12 1.30x" in said
+    assert "calls a random function" in said
+
+
+def test_the_pipeline_alone_is_not_called_training() -> None:
+    page = page_of(trial_sessions.pipeline_only())
+
+    assert "Estimated 4.16x from the pipeline alone, without training, with 1 change" in words(
+        page.find("section")[0]
+    )
+    assert "Measured" not in words(page.find("section")[0])
+    [trial] = map(words, trials_of(page))
+    assert "8 block pairs of the pipeline alone" in trial
+    assert "estimated 4.16x" in trial
+    assert "The pipeline alone became 11 to 19 times as fast" in trial
+    assert "Bold line: a step, estimated at 4.16x" in trial
+
+
+def test_what_makes_results_wrong_stays_found_whatever_it_costs_to_mend() -> None:
+    wrong = factories.make_finding(
+        subject="correctness", edit=trial_sessions.CACHE, trial=trial_sessions.REFUTED
+    )
+    page = page_of(factories.make_session(findings=[wrong], trials=trial_sessions.make_run()))
+
+    shown = words(section(page, "Findings"))
+    assert "Found error" in shown
+    assert "Price costs no speed that could be measured" in shown
+    assert "Not worth it here" not in shown
+    assert "Refuted" not in shown
+
+
+def test_three_phases_with_intervals_or_reasons() -> None:
+    title = SECTIONS[0]
+    full = words(section(page_of(trial_sessions.everything_tried()), title))
+    lacking = words(section(page_of(trial_sessions.no_budget()), title))
+
+    assert "Consumer alone, on one repeated batch 30 steps 3.00 ms 2.90 to 3.10 ms" in full
+    assert "Pipeline alone, nothing consuming 4 blocks 9.80 ms 9.60 to 10.0 ms" in full
+    assert "they overlap, and the pipeline sets the pace" in full
+    assert "Pipeline alone, nothing consuming No time for trials was given" in lacking
+
+
+def test_a_template_of_a_section_bears_the_name_of_a_field() -> None:
+    """Any other one would never be shown."""
+    templates = list((Path(html.__file__).parent / "templates" / "sections").iterdir())
+    assert templates
+    assert {path.name.removesuffix(".html.j2") for path in templates} <= set(Session.model_fields)
+
+
+def test_what_the_parts_of_a_step_cost_stands_behind_the_tables() -> None:
+    cost = factories.make_embedding_cost(("update", 8.0), ("rest", 2.0), notes=["A note on XLA."])
+    tables = [factories.make_embedding()]
+    told = factories.make_session(embeddings=tables, embedding_cost=cost)
+    untold = factories.make_session(embeddings=tables, embedding_cost_missing="No profile.")
+
+    words = page_of(told).root.words()
+    assert "optimizer's update" in words
+    assert "A note on XLA." in words
+    assert "What each part of a step costs is not known: No profile." in (
+        page_of(untold).root.words()
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "first"),
+    [
+        (factories.make_embedding(), False),
+        (factories.make_embedding(table_bytes=10_000_000), True),
+        (factories.make_embedding(ids=make_ids(outside=3)), True),
+    ],
+)
+def test_large_tables_and_wrong_ids_stand_before_the_findings(
+    table: Embedding, first: bool
+) -> None:
+    page = page_of(factories.make_session(embeddings=[table]))
+    titles = [heading.attributes.get("id") for heading in page.find("h2")]
+
+    assert titles.count("embeddings-title") == 1
+    assert (titles.index("embeddings-title") < titles.index("findings-title")) is first
+
+
+def test_a_large_table_has_its_memory_and_what_would_save_some() -> None:
+    large = factories.make_embedding(
+        layer="items", table_bytes=256_000_000, slot_bytes=512_000_000, gradient="sparse"
+    )
+    page = page_of(factories.make_session(embeddings=[large]))
+
+    assert "Memory" in [heading.text for heading in page.find("h3")]
+    captions = [caption.text for caption in page.find("caption")]
+    assert any("would leave of items on the device" in caption for caption in captions)
+    small = page_of(factories.make_session(embeddings=[factories.make_embedding()]))
+    assert "Memory" not in [heading.text for heading in small.find("h3")]
+
+
+def test_a_wait_for_first_batches_shows_what_goes_on_meanwhile_and_where() -> None:
+    row = factories.make_part(
+        "epoch_start",
+        4.0,
+        line=20,
+        loop_id="loop_0",
+        waits_for="`shuffle` fills with what `map` makes",
+        waits_for_file=records.SCRIPT,
+        waits_for_line=14,
+    )
+    text = html.render(factories.make_session(run=factories.make_run(parts=[row])))
+    assert re.search(r", while <code>shuffle</code> fills with what .*train\.py:14", text)
+
+
+SOURCE = SourceExcerpt(
+    file=factories.SCRIPT,
+    line=12,
+    first_line=11,
+    lines=["ds = load()", "ds = ds.map(augment).batch(32)", "model.fit(ds)"],
+    call=CallSpan(line=12, column=8, end_line=12, end_column=20),
+)
+
+
+def head(session: Session) -> Element:
+    return page_of(session).find("section")[0]
+
+
+def words(element: Element) -> str:
+    return " ".join(element.words().split())
+
+
+def of_class(element: Element, tag: str, name: str) -> list[Element]:
+    return [e for e in element.find(tag) if name in (e.attributes.get("class") or "").split()]
+
+
+def sourced(session: Session, **overrides: Any) -> Session:
+    verdict = session.verdict.model_copy(update={"source": SOURCE})
+    return session.model_copy(update={"verdict": verdict, **overrides})
+
+
+def test_all_five_are_answered_beside_the_verdict() -> None:
+    top = head(sourced(trial_sessions.patched()))
+
+    assert "70 % of each step waits for input" in words(top.find("h1")[0])
+    (source,) = of_class(top, "pre", "source")
+    (meant,) = of_class(source, "span", "meant")
+    assert [mark.words() for mark in meant.find("mark")] == ["map(augment)"]
+    (change,) = of_class(top, "pre", "diff")
+    assert "num_parallel_calls=16" in change.words()
+    said = words(top)
+    assert "Measured 3.10x [2.90, 3.30]" in said
+    assert "For a step 1.94x [1.88, 2.01]" in said
+    assert "Base and change alternated in the running training loop, 8 pairs of blocks" in said
+
+
+def test_without_lines_the_code_of_the_call_and_without_that_the_place() -> None:
+    session = factories.make_session()
+    op = records.make_operation(
+        "map_0", "map", file=factories.SCRIPT, line=12, code="ds = ds.map(f).batch(2)"
+    )
+    known = session.model_copy(
+        update={"pipeline": records.make_pipeline(ops=[op], bottleneck_op_id="map_0")}
+    )
+    assert "map(f)" in words(of_class(head(known), "div", "culprit")[0])
+    op = op.model_copy(update={"code": None})
+    bare = session.model_copy(
+        update={"pipeline": records.make_pipeline(ops=[op], bottleneck_op_id="map_0")}
+    )
+    assert words(of_class(head(bare), "div", "bare")[0]) == "The line train.py:12"
+
+
+def test_the_python_behind_the_operation_is_shown() -> None:
+    hot = HotLine(file="/p/data.py", line=20, function="fetch", percent=76.0, thread="source")
+    op = records.make_operation(
+        file=factories.SCRIPT, function=records.make_function(graph_ops={"PyFunc": 1})
+    )
+    behind = SourceExcerpt(
+        file="/p/data.py", line=20, first_line=19, lines=["def fetch(x):", "    sleep(1)"]
+    )
+    session = sourced(
+        factories.make_session(),
+        pipeline=records.make_pipeline(ops=[op], bottleneck_op_id="map_0"),
+        host=factories.make_host(hot_python=[hot]),
+    )
+    verdict = session.verdict.model_copy(update={"python_source": behind})
+    (shown,) = of_class(head(session.model_copy(update={"verdict": verdict})), "div", "behind")
+    said = words(shown)
+    assert said.startswith("Its Python /p/data.py:20")
+    assert "sleep(1)" in said
+    assert "was on that line in 76.0\xa0% of the stack samples" in shown.words()
+    assert words(of_class(head(session), "div", "behind")[0]).startswith("Its Python /p/data.py:20")
+
+
+def test_a_change_of_another_line_says_where() -> None:
+    there = factories.make_finding(line=12)
+    titles = [
+        words(of_class(head(factories.make_session(findings=[one])), "div", "do-first")[0])
+        for one in (there, factories.make_finding(line=30))
+    ]
+    assert titles[0].startswith("What to do first Write")
+    assert titles[1].startswith("What to do first train.py:30 Write")
+
+
+def test_a_figure_of_the_headline_is_not_said_twice() -> None:
+    gain = RunGain(
+        speedup=1.5, ci95=(1.4, 1.6), before_s=30.0, after_s=20.0, basis="measured", scope="run"
+    )
+    finding = factories.make_finding(
+        edit=trial_sessions.PARALLEL, trial=trial_sessions.CONFIRMED, for_run=gain
+    )
+    said = words(head(factories.make_session(findings=[finding]))).replace("\xa0", " ")
+    assert said.count("1.94x") == 1
+    assert said.count("1.50x") == 1
+
+
+@pytest.mark.parametrize("trial", [trial_sessions.REFUTED, trial_sessions.UNDECIDED])
+def test_what_its_trial_left_open_or_refuted_is_nowhere_advised(trial: Trial) -> None:
+    finding = factories.make_finding(
+        advice="Do this.", edit=trial_sessions.PARALLEL, trial=trial, severity="error"
+    )
+    page = page_of(
+        concluded(factories.make_session(trials=trial_sessions.make_run(), notes=[]), [finding])
+    )
+
+    top = words(page.find("section")[0])
+    assert "Do this." not in top
+    assert "What to try next" in top
+    (card,) = page.find("article")
+    said = words(card)
+    assert "Not worth it here: Do this." in said or "Not advised, as its trial left open" in said
+    assert "Found" not in said
+
+
+def test_an_estimate_does_not_look_like_a_measurement() -> None:
+    classes = [
+        of_class(head(session), "div", "measured")[0].attributes["class"]
+        for session in (trial_sessions.pipeline_only(), trial_sessions.patched())
+    ]
+    assert classes == ["measured estimated", "measured"]
+    page = page_of(factories.make_session(run=factories.make_run()))
+    projected = [span.text for span in of_class(page.root, "span", "estimated")]
+    assert "10.0\xa0s" in projected
+    assert "2.50\xa0s" not in projected
+
+
+def test_words_that_only_pipediag_uses_say_what_they_mean() -> None:
+    page = page_of(trial_sessions.everything_tried())
+    titled = {
+        words(element): element.attributes["title"] or ""
+        for tag in ("strong", "th")
+        for element in page.find(tag)
+        if "title" in element.attributes
+    }
+    assert "lies above 1.03x" in titled["Confirmed"]
+    assert "lies below 1.03x" in titled["Refuted"]
+    assert "summed over parallel calls" in titled["Own time"]
+    assert "room for" in titled["Buffer"]
+    assert "`" not in "".join(titled.values())
+
+
+def test_links_within_the_page_arrive() -> None:
+    page = page_of(trial_sessions.everything_tried())
+    ids = {
+        element.attributes["id"]
+        for tag in ("article", "tr", "section", "h2")
+        for element in page.find(tag)
+        if "id" in element.attributes
+    }
+    links = {(a.attributes["href"] or "").removeprefix("#") for a in page.find("a")}
+    assert "finding-parallel-map-map_0" in links
+    assert "operation-map_0" in links
+    assert links <= ids
+
+
+def devices_of(*found: DeviceActivity) -> Element:
+    page = Page(html.render(factories.make_session(devices=list(found))))
+    return next(
+        item
+        for item in page.find("section")
+        if item.attributes.get("aria-labelledby") == "devices-title"
+    )
+
+
+def table(part: Element, caption: str) -> list[list[str]]:
+    chosen = next(
+        item for item in part.find("table") if item.find("caption")[0].words().startswith(caption)
+    )
+    return [
+        [cell.words().replace("\N{NO-BREAK SPACE}", " ").strip() for cell in row.children]
+        for row in chosen.find("tbody")[0].find("tr")
+    ]
+
+
+def test_the_causes_add_up_to_the_idle_time() -> None:
+    rows = table(devices_of(devices.make_gpu()), "Why it was idle")
+
+    assert [row[1:] for row in rows] == [
+        ["45.0 ms", "75.0 %", "45.0 %"],
+        ["10.0 ms", "16.7 %", "10.0 %"],
+        ["4.00 ms", "6.7 %", "4.0 %"],
+        ["1.00 ms", "1.7 %", "1.0 %"],
+    ]
+    [foot] = devices_of(devices.make_gpu()).find("tfoot")
+    said = " ".join(foot.words().split())
+    assert said == "All of it 60.0 ms 100.0 % 60.0 %"
+    assert rows[0][0].startswith("Waiting for input")
+
+
+def test_copies_show_the_exposed_part_and_what_is_not_known() -> None:
+    assert table(devices_of(devices.make_gpu()), "Copies") == [
+        ["Host to device", "12", "7.00 ms", "5.00 ms", "66.8 MiB", "10.0"],
+        ["Memory set", "3", "1.00 ms", "0 ms", "\N{EN DASH}", "\N{EN DASH}"],
+    ]
+
+
+def test_kernels_and_launches() -> None:
+    part = devices_of(devices.make_gpu())
+
+    assert table(part, "The kernels of GPU:0")[0] == ["ampere_sgemm_128x64_tn", "24", "20.0 ms"]
+    words = part.words().replace("\N{NO-BREAK SPACE}", " ")
+    assert "264, 2,640 per second" in words
+    assert "12.5 %" in words
+    assert "20.0 ms, 15.0 ms of them on tensor cores" in words
+
+
+def test_the_longest_gaps_with_cause_operation_line_and_what_the_thread_did() -> None:
+    rows = table(devices_of(devices.make_gpu()), "The longest idle gaps of GPU:0")
+
+    assert [[row[0], *row[2:5]] for row in rows] == [
+        ["Waiting for input", "20.0 ms", "30.0 ms", "1"],
+        ["Waiting for input", "60.0 ms", "19.0 ms", "2"],
+        ["Launching operations", "85.0 ms", "10.0 ms", "3"],
+    ]
+    assert "Prefetch::ParallelMapV2" in rows[0][1]
+    assert "train.py:12" in rows[1][1]
+    assert rows[2][1] == ""
+    assert rows[2][5] == "ExecutorState::Process"
+
+
+def test_nothing_where_there_is_nothing() -> None:
+    part = devices_of(
+        devices.make_cpu(idle_ms=0.0, noise_ms=0.0, causes_ms={}, gaps=[], gap_count=0)
+    )
+
+    assert part.find("table") == []
+    assert part.find("details") == []
+    assert part.find("dl") == []
+    assert "No accelerator" in part.words()
+
+
+def test_says_how_many_gaps_the_table_leaves_out() -> None:
+    assert (
+        "The longest 3 of 4,000 gaps are in gaps.csv."
+        in devices_of(devices.make_gpu(gap_count=4_000)).words()
+    )
+    assert "All gaps are in gaps.csv." in devices_of(devices.make_gpu()).words()
+
+
+def test_a_name_is_made_of_what_stays() -> None:
+    findings = [
+        factories.make_finding("missing-cache", op_id="map_0"),
+        factories.make_finding("missing-cache", op_id="map_0"),
+        factories.make_finding("host-overhead", op_id=None),
+    ]
+    session = factories.make_session(findings=findings)
+
+    anchors = Anchors(session)
+
+    assert [anchors.finding(one) for one in session.findings] == [
+        "finding-missing-cache-map_0",
+        "finding-missing-cache-map_0--2",
+        "finding-host-overhead",
+    ]
+    assert anchors.operation("map_0") == "operation-map_0"
+
+
+def test_names_from_elsewhere_are_harmless_and_different() -> None:
+    ids = [sessions.HOSTILE, f"{sessions.HOSTILE}<", "x" * 900]
+    ops = [records.make_operation(op_id, "map") for op_id in ids]
+    anchors = Anchors(
+        factories.make_session(pipeline=Pipeline(ops=ops, bottleneck_op_id=None), findings=[])
+    )
+
+    names = [anchors.operation(op_id) for op_id in ids]
+
+    assert len(set(names)) == 3
+    assert all(name.replace("-", "").replace("_", "").isalnum() for name in names)
+    assert max(map(len, names)) < 100
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_it_is_one_small_element_without_script_ids_or_headings(name: str) -> None:
+    text = html.render_fragment(SESSIONS[name]())
+    [root] = Page(text).root.children
+    tags = {element.tag for element in all_elements(root)}
+    assert tags <= {"style", "p", "div", "span", "strong", "code", "ul", "ol", "li"}
+    assert not any("id" in element.attributes for element in all_elements(root))
+    assert len(text.encode()) < html.MAX_FRAGMENT_BYTES
+
+
+def test_its_styles_reach_nothing_else() -> None:
+    [style] = Page(html.render_fragment(factories.make_session())).find("style")
+    selectors = [
+        one.strip()
+        for rule in re.findall(r"([^{}]+)\{[^}]*\}", style.text)
+        for one in rule.split(",")
+    ]
+    assert selectors
+    assert all(selector.startswith(".pipediag-result") for selector in selectors)
+    assert "url(" not in style.text
+
+
+def test_it_says_what_the_page_begins_with() -> None:
+    verdict = factories.make_verdict(next_steps=["Do the one thing."])
+    session = factories.make_session(verdict=verdict, run=factories.make_run())
+    words = " ".join(Page(html.render_fragment(session)).root.words().split())
+    assert "What to do first" in words
+    assert "Do the one thing." in words
+    assert "Waiting for input" in words
+    assert "Steps" in words
+
+
+def test_every_piece_has_a_colour() -> None:
+    text = html.render_fragment(factories.make_session())
+    [style] = Page(text).find("style")
+    used = set(re.findall(r'<span class="(pipediag-[\w-]+)" style=', text))
+    assert used
+    assert all(f".{name}" in style.text for name in used)
+
+
+@pytest.mark.parametrize("choice", range(9))
+def test_the_text_of_a_stranger_is_text(choice: int) -> None:
+    def kinds(text: str) -> set[tuple[str, tuple[str, ...]]]:
+        session = Session.model_validate(session_content(text, choice=choice))
+        root = Page(html.render_fragment(session)).root
+        return {(one.tag, tuple(sorted(one.attributes))) for one in all_elements(root)}
+
+    assert kinds(POISON) <= kinds(CLEAN) | {("code", ())}
+    poisoned = Session.model_validate(session_content(POISON, choice=choice))
+    assert acting(html.render_fragment(poisoned)) <= {"\t"}
+
+
+def test_the_style_sheet_loses_blanks_alone_and_none_within_a_selector_or_a_value() -> None:
+    sheet = files("pipediag.reporters.html").joinpath("templates", "report.css")
+    text = sheet.read_text(encoding="utf-8")
+
+    assert "".join(style().split()) == "".join(text.split())
+    assert len(style()) < len(text) - 300

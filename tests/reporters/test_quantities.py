@@ -1,0 +1,127 @@
+"""Numbers, evidence and source lines in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipediag.reporters.words import quantities
+from pipediag.reporters.words.evidence import evidence
+from pipediag.reporters.words.labels import SourceNames
+from pipediag.reporters.words.quantities import NOTHING
+from pipediag.vocabulary import Scalar
+from tests import factories, records
+from tests.factories import make_session
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, quantities.NOTHING),
+        (0, "0"),
+        (32.0, "32"),
+        (1234567.0, "1,234,567"),
+        (1234.5, "1,234"),
+        (11.52, "11.5"),
+        (0.123, "0.12"),
+        (0.000123, "0.00012"),
+    ],
+)
+def test_numbers(value: float | None, shown: str) -> None:
+    assert quantities.number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(10.0, "10.0 ms"), (900.0, "900 ms"), (12_345.0, "12.3 s"), (7_200_000.0, "2.00 h")],
+)
+def test_durations_change_their_unit(value: float, shown: str) -> None:
+    assert quantities.milliseconds(value).replace("\xa0", " ") == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.0, "0 ms"), (0.033, "33.0 µs"), (0.9, "900 µs"), (1.0, "1.00 ms"), (12_345.0, "12.3 s")],
+)
+def test_short_durations_are_microseconds(value: float, shown: str) -> None:
+    assert quantities.duration(value).replace("\xa0", " ") == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, "0 B"), (1840, "1.80 KiB"), (61 * 2**20, "61 MiB"), (2**50, "1,024 TiB")],
+)
+def test_bytes(value: float, shown: str) -> None:
+    assert quantities.byte_count(value).replace("\xa0", " ") == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(-0.04, "0.0 %"), (0.0, "0.0 %"), (-0.06, "-0.1 %"), (12.345, "12.3 %")]
+)
+def test_nothing_has_no_sign(value: float, shown: str) -> None:
+    assert quantities.percent(value).replace("\xa0", " ") == shown
+
+
+def test_units_stay_with_their_numbers() -> None:
+    assert quantities.bind_units("20 % in 3 ms of 4 GiB, 5 apples") == (
+        "20\xa0% in 3\xa0ms of 4\xa0GiB, 5 apples"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words", "shown"),
+    [
+        ("launch_idle_percent_of_span", 5.0, "idle for launches", "5.0 % of the device's time"),
+        ("input_wait_percent", 76.31, "waiting for input", "76.3 % of the step"),
+        ("cache_bytes", 2**20, "cache", "1 MiB"),
+        ("retraces", 3, "traced again while measured", "3 times"),
+        ("us_per_element", 41.2, "a call takes", "41.2 µs"),
+        ("compressed", True, "compressed", "yes"),
+        ("random_operation", "map_0", "draws random numbers", "map in line 12"),
+        ("random_operation", "gone", "draws random numbers", "gone"),
+        ("parallelism", None, "parallelism", NOTHING),
+        # Of a newer version.
+        ("self_ms_per_step", 7.934, "self", "7.93 ms per step"),
+        ("wait_percent", 76.31, "wait", "76.3 %"),
+        ("op_kind", "map", "op kind", "map"),
+        ("_ms", 3.0, " ms", "3"),
+    ],
+)
+def test_words_and_units(key: str, value: Scalar, words: str, shown: str) -> None:
+    name, text = evidence(make_session(), key, value)
+
+    assert (name, text.replace("\xa0", " ")) == (words, shown)
+
+
+def places_of(*files: str) -> SourceNames:
+    operations = [
+        records.make_operation(f"map_{index}", file=file) for index, file in enumerate(files)
+    ]
+    return SourceNames(
+        factories.make_session(
+            pipeline=records.make_pipeline(ops=operations, bottleneck_op_id=None),
+            loops=[],
+            findings=[],
+        )
+    )
+
+
+def test_files_are_shown_from_the_directory_they_share() -> None:
+    places = places_of("/home/a/project/train.py", "/home/a/project/data/pipeline.py")
+
+    assert places.at("/home/a/project/data/pipeline.py", 41) == "data/pipeline.py:41"
+    assert places.at("/home/a/project/train.py", None) == "train.py"
+
+
+def test_libraries_are_shown_from_their_package_and_do_not_widen_the_root() -> None:
+    library = "/usr/lib/python3.11/site-packages/keras/src/trainer.py"
+    places = places_of("/home/a/train.py", library)
+
+    assert places.short(library) == "keras/src/trainer.py"
+    assert places.short("/home/a/train.py") == "train.py"
+
+
+def test_the_end_of_an_endless_path_is_kept() -> None:
+    shown = places_of("/home/a/train.py").short("/opt" + "/deep" * 100 + "/file.py")
+
+    assert len(shown) == 100
+    assert shown.endswith("/deep/file.py")

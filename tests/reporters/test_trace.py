@@ -1,0 +1,272 @@
+"""A trace report on the terminal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console, Group
+
+from pipediag.reporters.terminal import trace
+from pipediag.reporters.terminal.console import Encoded
+from pipediag.reporters.terminal.trace import render
+from pipediag.session.devices import DeviceActivity, TraceReport, UnreadFile
+from tests import factories
+from tests.reporters import devices
+from tests.reporters.sessions import HOSTILE
+
+HEADLINE = (
+    "● GPU:0 computes 35.0 % of 100 ms: 5.0 % only copying, 60.0 % idle, mostly waiting for input"
+)
+WRITTEN = ["out/trace.json, out/gaps.csv", "out/trace.perfetto.json.gz for ui.perfetto.dev"]
+HOSTS_LATE = (("a", 0.0), ("b", 12.0))
+
+
+def one_device() -> TraceReport:
+    return devices.make_report(findings=[factories.make_finding()])
+
+
+def on_a_cpu() -> TraceReport:
+    return devices.make_report(devices=[devices.make_cpu()])
+
+
+def nothing() -> TraceReport:
+    host = devices.make_trace_host(steps=None, steps_missing="No steps, for a reason.")
+    return devices.make_report(hosts=[host], devices=[])
+
+
+def many() -> TraceReport:
+    """Of everything more than fits."""
+    endless = "word " * 500
+    unread = [UnreadFile(path=f"{i}.pb", reason=f"{i}.pb is damaged. {endless}") for i in range(9)]
+    gaps = [devices.make_gap(start_ms=float(i), doing=endless) for i in range(50)]
+    kernels = [
+        kernel.model_copy(update={"name": f"{i}{endless}"})
+        for i in range(20)
+        for kernel in devices.make_gpu().kernels[:1]
+    ]
+    copies = [
+        copies.model_copy(update={"direction": direction})
+        for copies in devices.make_gpu().copies[:1]
+        for direction in ("host_to_device", "device_to_host", "device_to_device", "peer_to_peer")
+    ]
+    causes = dict.fromkeys(
+        ("input", "copy", "compile", "collective", "sync", "launch", "python", "queued", "unknown"),
+        59.0 / 9,
+    )
+    return devices.make_report(
+        hosts=[
+            devices.make_trace_host(host=f"host{i}", path="/very" * 60, warnings=[endless])
+            for i in range(12)
+        ],
+        unread=unread,
+        devices=[
+            devices.make_gpu(
+                name=f"GPU:{i}",
+                host="very-long-host-name" * 4,
+                gaps=gaps,
+                kernels=kernels,
+                copies=copies,
+                causes_ms=causes,
+                collective_ms=3.0,
+                exposed_collective_ms=1.0,
+            )
+            for i in range(40)
+        ],
+        findings=[
+            factories.make_finding(f"rule-{i}", title=f"Title {i}. {endless}", advice=endless)
+            for i in range(20)
+        ],
+    )
+
+
+def hostile() -> TraceReport:
+    gap = devices.make_gap(file=HOSTILE, iterator=f"[bold]{HOSTILE}", doing=HOSTILE)
+    kernel = devices.make_gpu().kernels[0].model_copy(update={"name": f"[red]{HOSTILE}[/red]"})
+    return devices.make_report(
+        hosts=[devices.make_trace_host(path=HOSTILE, warnings=[HOSTILE])],
+        devices=[devices.make_gpu(name=HOSTILE, model=HOSTILE, gaps=[gap], kernels=[kernel])],
+        findings=[factories.make_finding(title=HOSTILE, advice=HOSTILE)],
+    )
+
+
+REPORTS: dict[str, Callable[[], TraceReport]] = {
+    "one device": one_device,
+    "CPU": on_a_cpu,
+    "nothing": nothing,
+    "many": many,
+    "hostile": hostile,
+}
+every_report = pytest.mark.parametrize("make", REPORTS.values(), ids=REPORTS)
+
+
+def shown(
+    report: TraceReport,
+    *,
+    width: int = 80,
+    encoding: str = "utf-8",
+    verbose: bool = False,
+    written: list[str] | None = None,
+) -> str:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    console = Console(file=stream, width=width, color_system=None, legacy_windows=False)
+    render(report, console, written=WRITTEN if written is None else written, verbose=verbose)
+    stream.seek(0)
+    return stream.read()
+
+
+@every_report
+@pytest.mark.parametrize("width", [80, 120])
+def test_fits_a_screen(make: Callable[[], TraceReport], width: int) -> None:
+    lines = shown(make(), width=width).splitlines()
+
+    assert len(lines) < 40
+    assert max(map(len, lines)) <= width
+    assert all(line == line.rstrip() for line in lines)
+
+
+@every_report
+def test_ascii_and_no_control_characters(make: Callable[[], TraceReport]) -> None:
+    assert shown(make(), encoding="ascii").isascii()
+    assert "\x1b" not in shown(make())
+
+
+def test_says_steps_causes_copies_launches_gaps_and_findings() -> None:
+    text = shown(one_device(), width=120).replace("\N{NO-BREAK SPACE}", " ")
+
+    assert HEADLINE in text
+    assert "vm.xplane.pb (XPlane, 12,345 events, 110 ms)" in text
+    assert "4, found by the framework's step annotations; median 24.5 ms" in text
+    assert "45.0 % waiting for input, 35.0 % device compute" in " ".join(text.split())
+    assert "Waiting for input     ███████████████·····  75.0 %  45.0 ms" in text
+    assert "Gaps under 5 µs" in text
+    assert "host to device 7.00 ms 5.00 ms exposed 12x 66.8 MiB 10.0 GB/s" in text
+    assert "264 kernels, 2,640 per second" in text
+    assert "12.5 % shorter than their launch" in " ".join(text.split())
+    assert "20.0 ms   24x  ampere_sgemm_128x64_tn" in text
+    assert "30.0 ms  Waiting for input     Prefetch::ParallelMapV2, step 1" in text
+    assert "at 20.0 ms" in text
+    assert "in ExecutorState::Process, step 3" in text
+    assert "A stateful map runs one element at a time" in text
+    assert "out/gaps.csv" in text
+
+
+def test_a_cpu_stands_for_the_device_and_has_no_copies() -> None:
+    text = shown(on_a_cpu())
+
+    assert "no accelerator: the executor's threads stand for the device" in text
+    assert "Copies" not in text
+    assert "Launches" not in text
+    assert "Kernels" not in text
+
+
+def test_says_what_is_not_there() -> None:
+    text = shown(nothing())
+
+    assert "No device activity in this profile" in text
+    assert "No steps, for a reason." in text
+    assert "Gaps" not in text
+    assert "activities=[CPU, CUDA]" in text
+
+
+def test_several_devices_get_a_table_and_the_idlest_is_shown_in_full() -> None:
+    idlest = devices.make_gpu(name="GPU:1", idle_ms=90.0, idle_percent=90.0)
+    text = shown(devices.make_report(devices=[devices.make_gpu(), idlest]))
+
+    assert "GPU:1 computes" in text.splitlines()[0]
+    assert "Longest  Mostly" in text
+
+
+def test_of_several_hosts_the_last_one_to_begin_is_named() -> None:
+    hosts = [devices.make_trace_host(host=name, steps_late_ms=ms) for name, ms in HOSTS_LATE]
+    text = shown(devices.make_report(hosts=hosts))
+
+    assert "Clocks   b begins its steps last, 12.0 ms after the first" in text
+
+
+def test_devices_stand_in_order_of_their_names() -> None:
+    idle_ms = {"GPU:10": 90.0, "GPU:2": 60.0, "GPU:1": 80.0}
+    found = [devices.make_gpu(name=name, idle_ms=ms) for name, ms in idle_ms.items()]
+    lines = shown(devices.make_report(devices=found), verbose=True).splitlines()
+
+    starts = [line.split()[0] for line in lines if line.startswith("GPU:")]
+    # The table, then each in full.
+    assert starts == ["GPU:1", "GPU:2", "GPU:10"] * 2
+    assert lines[0].startswith("● GPU:10")
+
+
+def test_the_gain_comes_first_and_the_first_advice_is_whole() -> None:
+    advice = "Do this. " * 60
+    findings = [factories.make_finding(title="A title", advice=advice)]
+    text = " ".join(shown(devices.make_report(findings=findings)).split())
+
+    assert "1. at most 2.00x: A title Do this." in text
+    assert text.count("Do this.") == 60
+    assert "not tried" not in text
+
+
+def test_what_could_not_be_decided_is_for_the_verbose() -> None:
+    unsettled = factories.make_finding(title="Undecided", status="inconclusive")
+    report = devices.make_report(findings=[unsettled])
+
+    assert "Undecided" in shown(report, verbose=True)
+    assert "Undecided" not in shown(report)
+    assert (
+        "No rule found anything above its threshold; largest cause: waiting for input, 45.0 %."
+        in " ".join(shown(report).split())
+    )
+
+
+def test_verbose_leaves_nothing_out() -> None:
+    text = shown(many(), verbose=True)
+
+    assert "Title 19." in text
+    assert "GPU:39" in text
+
+
+def test_without_files_it_says_how_to_get_them() -> None:
+    assert "With -o DIR" in shown(one_device(), written=[])
+    assert "With -o DIR" not in shown(one_device())
+
+
+def shown_device(device: DeviceActivity, limits: trace.Limits = trace.UNLIMITED) -> str:
+    stream = io.StringIO()
+    Console(file=stream, width=110).print(Encoded(Group(*trace._device(device, limits))))
+    return stream.getvalue()
+
+
+def test_causes_beyond_the_limit_are_summed() -> None:
+    causes = {"input": 20.0, "launch": 15.0, "copy": 12.0, "python": 8.0, "sync": 4.0}
+    text = shown_device(devices.make_gpu(causes_ms=causes), trace.SPARING[-1])
+
+    [line] = [line for line in text.splitlines() if "Other causes" in line]
+    assert line.split()[-4:] == ["21.7", "%", "13.0", "ms"]
+
+
+def test_a_device_that_was_never_idle_has_no_causes_and_no_gaps() -> None:
+    device = devices.make_gpu(
+        busy_ms=100.0,
+        busy_percent=100.0,
+        idle_ms=0.0,
+        idle_percent=0.0,
+        noise_ms=0.0,
+        longest_gap_ms=0.0,
+        causes_ms={},
+        gaps=[],
+        gap_count=0,
+        gap_histogram=[],
+    )
+    text = shown_device(device)
+
+    assert "idle 0 ms (0.0 %)." in text
+    assert "Gaps" not in text
+    assert "█" not in text
+
+
+def test_gaps_of_one_cause_and_place_share_a_line() -> None:
+    gaps = [devices.make_gap(start_ms=float(start), duration_ms=0.033) for start in range(20)]
+    text = shown_device(devices.make_gpu(gaps=gaps))
+
+    assert "  20 x 33.0 µs  Waiting for input  Prefetch::ParallelMapV2 " in text
+    assert "660 µs in all" in text
