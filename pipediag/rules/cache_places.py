@@ -38,7 +38,6 @@ MISPLACED_CACHE = Meta(
     "batch), or the take above the cache.",
     cost="Moved above a costly map, the cache saves less time; results change to what was meant.",
     needs=("loop", "pipeline"),
-    thresholds=(),
     severity="error",
     effect_on_results="mends results",
     subject="correctness",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import available_bytes
@@ -30,13 +29,12 @@ from pipediag.facts.run import (
     FIRST_BATCHES,
     fills_a_shuffle,
     long_percent,
-    seen_time,
     time_of_epochs,
 )
 from pipediag.facts.step import class_ms
 from pipediag.rules.bounds import less_input
 from pipediag.rules.relevance import Weight, weigh
-from pipediag.rules.rule import Meta
+from pipediag.rules.rule import pipeline_rule
 from pipediag.rules.shuffling import foretold, run_without_first_batches, without_first_batches
 from pipediag.session.edits import Change, Edit, Insert, Move
 from pipediag.session.findings import Finding
@@ -52,16 +50,10 @@ _ON_DISK = (
     "disk may not be the one that you choose; read from the disk, as the whole of it would be."
 )
 MEMORY = Threshold(
-    "size of the cache",
-    50.0,
-    "% of the available memory",
-    "TensorFlow's own memory budget for tf.data is half of what is available; Plumber allows 90 %",
+    "size of the cache", 50.0, "% of the available memory", "TensorFlow's own budget for tf.data"
 )
 DISK = Threshold(
-    "size of a cache on disk",
-    50.0,
-    "% of the free disk",
-    "own choice: the script's own files need room too",
+    "size of a cache on disk", 50.0, "% of the free disk", "own choice: files need room too"
 )
 
 
@@ -195,7 +187,7 @@ def _gain_of_cache(session: Session, op: Operation) -> float | None:
     return less_input(session, max(0.0, wait_ms - left), on_cpu=False)
 
 
-MISSING_CACHE = Meta(
+MISSING_CACHE = pipeline_rule(
     id="missing-cache",
     name="Missing cache",
     title_failed="Cache what is made anew in every epoch",
@@ -206,12 +198,7 @@ MISSING_CACHE = Meta(
     "`reshuffle_each_iteration=False`, where one order will do for all epochs.",
     cost="Memory or disk for every element. A file outlives the run: delete it when the data or "
     "the map changes.",
-    needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FIRST_BATCHES, MEMORY, DISK),
-    severity="warn",
-    effect_on_results="same results",
-    frees=("input_wait",),
-    tried_when_informing=True,
 )
 GENERATOR_TITLE = "Cache the generator if it yields the same data in every epoch"
 
@@ -252,7 +239,7 @@ def _of_maps(session: Session) -> Finding:
             # The work is done while a shuffle fills, and the loop waits for that in every epoch.
             op, early = filling, True
             weight = Weight("fail", "", {"first_batch_percent_of_loop": percent})
-    cache = _Cache(session, op, cache_bytes(session, op))
+    cache = _cache_of(session, op)
     evidence = {**cache.evidence(weight), "free_disk_bytes": session.environment.free_disk_bytes}
     reason = against(session, cache.passes, cache.size, elements_of_a_pass(session, op))
     if weight.status != "fail" and (reason is not None or not weight.undecided):
@@ -291,7 +278,7 @@ def _run_out(session: Session, maps: list[Operation]) -> Operation | None:
 
 
 def _of_generator(session: Session, op: Operation) -> Finding:
-    cache = _Cache(session, op, _size_of_generator(session, op))
+    cache = _cache_of(session, op)
     evidence = cache.evidence(weigh(session, op))
     if changes := op.function.side_effect if op.function else None:
         ended = f"The generator changes something, which a cache would end: {changes}."
@@ -318,7 +305,7 @@ def _of_generator(session: Session, op: Operation) -> Finding:
     takes = f" It would take {memory_size(cache.size)}." if cache.size is not None else ""
     return MISSING_CACHE.finding(
         "informative",
-        f"Put {cache.code} directly behind {call_name(op)} {condition}.{takes}",
+        f"Put {cache.code()} directly behind {call_name(op)} {condition}.{takes}",
         op=op,
         evidence={**evidence, "at_most_if_the_same": _gain_of_cache(session, op)},
         effect="not known",
@@ -326,18 +313,6 @@ def _of_generator(session: Session, op: Operation) -> Finding:
         edit=cache_behind(session, op, MISSING_CACHE.id, on_disk=cache.on_disk),
         title=GENERATOR_TITLE,
     )
-
-
-def _size_of_generator(session: Session, op: Operation) -> float | None:
-    """Return the bytes of one pass: as its dataset says, or by epochs seen to their end."""
-    known, each = cache_bytes(session, op), bytes_each(session, op)
-    loop, run = session.diagnosed_loop(), session.run
-    if known is not None or not each or loop is None or run is None:
-        return known
-    seen = run.epochs_seen and op.elements and seen_time(session) is not None
-    if not seen or not run.epochs_seen or not op.elements or _has_cut_epochs(session):
-        return None
-    return float(math.ceil(loop.steps / run.epochs_seen * op.elements) * each)
 
 
 def _has_cut_epochs(session: Session) -> bool:
@@ -348,67 +323,31 @@ def _has_cut_epochs(session: Session) -> bool:
 
 @dataclass(frozen=True)
 class _Cache:
-    """A cache behind an operation, and what must not be frozen behind it."""
+    """A cache behind an operation, and what stands in its way."""
 
     session: Session
     op: Operation
     size: float | None
-
-    @cached_property
-    def passes(self) -> float | None:
-        """How often the data is read."""
-        return passes_over_data(self.session)
+    passes: float | None
+    condition: str | None
+    """What only the user can decide before it is used."""
+    side_effect: str | None
+    """What Python on the way visibly changes, so that it is no function of its element."""
+    above: Operation | None
+    """The nearest cache above the operation."""
+    moved: list[Operation]
+    """What it would freeze or never end on, in the order of the data."""
+    can_move: bool
+    """True if those would act on the same elements behind the operation as above it."""
 
     @property
     def on_disk(self) -> bool:
         """True where it does not fit in memory."""
         return self.size is not None and not fits_in_memory(self.session, self.size)
 
-    @property
     def code(self) -> str:
-        """The call to write."""
+        """Return the call to write."""
         return "`.cache(path)`, on a fast disk," if self.on_disk else "`.cache()`"
-
-    @cached_property
-    def condition(self) -> str | None:
-        """What only the user can decide before it is used."""
-        return _condition(self.session, self.op)
-
-    @cached_property
-    def side_effect(self) -> str | None:
-        """What Python on the way visibly changes, so that it is no function of its element."""
-        functions = [one.function for one in [self.op, *upstream(self.session, self.op)]]
-        return next((each.side_effect for each in functions if each and each.side_effect), None)
-
-    @cached_property
-    def above(self) -> Operation | None:
-        """The nearest cache above the operation."""
-        above = upstream(self.session, self.op)
-        return next((other for other in above if other.kind in CACHES), None)
-
-    @cached_property
-    def moved(self) -> list[Operation]:
-        """What it would freeze or never end on, in the order of the data.
-
-        What stands above a cache that is there already is frozen with or without another one. What
-        is repeated without end ends with what it is zipped with, if the operation ends.
-        """
-        above, op = upstream(self.session, self.op), self.op
-        beyond = [self.above, *upstream(self.session, self.above)] if self.above else []
-        ends = op.cardinality is not None and op.cardinality >= 0
-        return [
-            one
-            for one in above[::-1]
-            if (reshuffles(one) or one.kind == "repeat")
-            and one not in beyond
-            and not (ends and one.kind == "repeat" and one.cardinality == INFINITE_CARDINALITY)
-        ]
-
-    @cached_property
-    def can_move(self) -> bool:
-        """True if those would act on the same elements behind the operation as above it."""
-        paths = [between(self.session, other, self.op) for other in self.moved]
-        return all(path is not None and keeps_elements(path) for path in paths)
 
     def evidence(self, weight: Weight) -> dict[str, Scalar]:
         """Return the numbers that speak for the cache and against it."""
@@ -446,18 +385,15 @@ class _Cache:
         if self.side_effect:
             return f"It calls Python with side effects, which a cache ends: {self.side_effect}."
         if not self.can_move:
-            return (
-                "A shuffle or repeat above it works on other elements than a cache would hold, so "
-                "it can't simply be moved behind."
-            )
+            return "A shuffle or repeat above it works on other elements than a cache would hold."
         return "How many elements pass in a step was not measured."
 
     def advice(self) -> str:
         """Return what to write, and what that needs."""
-        advice = f"Put {self.code} directly behind {call_name(self.op)}."
+        advice = f"Put {self.code()} directly behind {call_name(self.op)}."
         if self.moved:
             names = " and ".join(call_name(other) for other in self.moved)
-            advice = f"Put {self.code} behind {call_name(self.op)}, and move {names} behind it."
+            advice = f"Put {self.code()} behind {call_name(self.op)}, and move {names} behind it."
             if all(map(reshuffles, self.moved)) and not self.can_move:
                 advice += (
                     " Where one order will do for all epochs, `reshuffle_each_iteration=False` "
@@ -472,3 +408,32 @@ class _Cache:
         elif self.condition is not None:
             advice += f" Do so only {self.condition}."
         return advice
+
+
+def _cache_of(session: Session, op: Operation) -> _Cache:
+    above = upstream(session, op)
+    functions = [one.function for one in [op, *above] if one.function]
+    cache = next((other for other in above if other.kind in CACHES), None)
+    # What stands above a cache that is there already is frozen with or without another one. What is
+    # repeated without end ends with what it is zipped with, if the operation ends.
+    beyond = [cache, *upstream(session, cache)] if cache else []
+    ends = op.cardinality is not None and op.cardinality >= 0
+    moved = [
+        one
+        for one in above[::-1]
+        if (reshuffles(one) or one.kind == "repeat")
+        and one not in beyond
+        and not (ends and one.kind == "repeat" and one.cardinality == INFINITE_CARDINALITY)
+    ]
+    paths = [between(session, other, op) for other in moved]
+    return _Cache(
+        session,
+        op,
+        cache_bytes(session, op),
+        passes_over_data(session),
+        _condition(session, op),
+        side_effect=next((each.side_effect for each in functions if each.side_effect), None),
+        above=cache,
+        moved=moved,
+        can_move=all(path is not None and keeps_elements(path) for path in paths),
+    )

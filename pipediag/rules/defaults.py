@@ -15,14 +15,14 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.rules.bounds import overlapped
 from pipediag.rules.relevance import weigh_input
-from pipediag.rules.rule import Meta
+from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import DEFAULT_SWITCHES, works_ahead
 
-MISSING_PREFETCH = Meta(
+MISSING_PREFETCH = pipeline_rule(
     id="tf-data-defaults",
     name="Missing prefetch",
     title_failed="Prefetch at the end, as TensorFlow was kept from it",
@@ -32,12 +32,7 @@ MISSING_PREFETCH = Meta(
     "nothing (1.00 times over four rounds).",
     edit="`.prefetch(tf.data.AUTOTUNE)` at the end, or the defaults back on.",
     cost="A few more batches in memory.",
-    needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT,),
-    severity="warn",
-    effect_on_results="same results",
-    frees=("input_wait",),
-    tried_when_informing=True,
 )
 DISABLED_DEFAULTS = replace(
     MISSING_PREFETCH,

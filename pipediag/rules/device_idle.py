@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from pipediag.facts.devices import (
@@ -43,7 +43,7 @@ from pipediag.rules.model_edits import (
     several_steps_a_call,
 )
 from pipediag.rules.relevance import weigh_input
-from pipediag.rules.rule import Meta, with_edit
+from pipediag.rules.rule import Meta
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import Finding
@@ -52,71 +52,37 @@ from pipediag.vocabulary import Framework, GapCause, Scalar
 
 _OF_SPAN = "% of the device's span"
 UNDER_FLOOR = Threshold(
-    "idle in gaps too short to be looked into, where they are most of the idle time, above which "
-    "their cause counts as unknown",
-    15.0,
-    _OF_SPAN,
-    "own choice, equal to the limit on idle time for launches",
+    "idle in short gaps, if most of it", 15.0, _OF_SPAN, "own choice: their cause is unknown"
 )
 INPUT_IDLE = Threshold(
-    "idle for input",
-    INPUT_FINE_PERCENT,
-    _OF_SPAN,
-    "XProf's input-pipeline analysis: from 5 % moderately input-bound",
+    "idle for input", INPUT_FINE_PERCENT, _OF_SPAN, "XProf: from 5 % moderately input-bound"
 )
 HIGHLY = Threshold(
-    "idle for input that is called the bottleneck",
-    INPUT_BOUND_PERCENT,
-    _OF_SPAN,
-    "XProf's input-pipeline analysis: from 20 % highly input-bound",
+    "idle for input, a bottleneck", INPUT_BOUND_PERCENT, _OF_SPAN, "XProf: from 20 % input-bound"
 )
 LAUNCH_IDLE = Threshold(
-    "idle for launches",
-    15.0,
-    _OF_SPAN,
-    "XProf: kernel launch over 15 % of the step is high, over 3 % moderate",
+    "idle for launches", 15.0, _OF_SPAN, "XProf: kernel launch over 15 % of the step is high"
 )
 DELAY = Threshold(
-    "median time from a launch to its kernel's start",
-    10.0,
-    "us",
-    "own choice: from it on it only informs, as kernels had been launched ahead",
+    "median time of launch to start", 10.0, "us", "own choice: above it kernels are launched ahead"
 )
 SHORT = Threshold(
-    "kernels that ran for less time than their launch took",
-    50.0,
-    "% of the kernels with a known launch",
-    "own choice: with most kernels shorter than their launch the host can't keep the queue filled",
+    "kernels shorter than their launch", 50.0, "% of the kernels", "own choice: the queue runs dry"
 )
 KERNELS_IDLE = Threshold(
-    "idle for launches of short kernels",
-    5.0,
-    _OF_SPAN,
-    "own choice, equal to the limit on input wait; XProf calls 3 % moderate and 15 % high",
+    "idle for launches of short kernels", 5.0, _OF_SPAN, "own choice; XProf calls 3 % moderate"
 )
 FEWEST = Threshold(
-    "kernels with a known launch",
-    100.0,
-    "kernels",
-    "own choice: their share is then known to about ten percent points",
+    "kernels with a known launch", 100.0, "kernels", "own choice: their share is known to some 10 %"
 )
 SYNC_IDLE = Threshold(
-    "idle after a read-back or synchronisation",
-    5.0,
-    _OF_SPAN,
-    "XProf calls output, the copies back to the host, moderate from 5 % of the step",
+    "idle after a read-back", 5.0, _OF_SPAN, "XProf calls copies to the host moderate from 5 %"
 )
 PYTHON_IDLE = Threshold(
-    "idle for Python",
-    15.0,
-    _OF_SPAN,
-    "XProf: other host time over 15 % of the step is high, over 3 % moderate",
+    "idle for Python", 15.0, _OF_SPAN, "XProf: other host time over 15 % of the step is high"
 )
 ONE_PAUSE = Threshold(
-    "longest gap above which it is one pause and not every step",
-    50.0,
-    "% of the idle time for Python",
-    "own choice: the other gaps together are then less than that one",
+    "longest gap", 50.0, "% of the idle time for Python", "own choice: most of it is then one pause"
 )
 SHORTEST_HOST_GAP_US = 50.0
 """Waits for input, for Python or for a result leave no shorter gaps, so none hides among them."""
@@ -127,48 +93,43 @@ INPUT_GAP = Meta(
     title_failed="Have batches ready before the device needs them",
     title_passed="The device hardly waits for input",
     why="No kernel can run before its batch is there.",
-    edit="Speed up the iterator that is named: parallel calls, reading files in parallel, a cache.",
+    edit="Speed up the iterator that is named: parallel calls, files read in parallel, a cache.",
     cost="More CPU or more memory for the pipeline.",
     needs=("devices",),
     thresholds=(INPUT_IDLE, HIGHLY, UNDER_FLOOR),
-    severity="warn",
-    effect_on_results="same results",
     frees=("input_wait",),
     sees_class_only=True,
     tried_when_informing=True,
 )
-SMALL_KERNELS = replace(
-    INPUT_GAP,
-    name="Small kernels",
-    title_failed="Fuse kernels that are shorter than their launch",
-    title_passed="Kernels are long enough for their launches",
-    why="A launch takes the host some microseconds, whatever the kernel does. Optimisers and "
-    "element-wise layers launch hundreds of short kernels a step.",
-    edit="`jit_compile=True` fuses them; one stacked variable or table in place of many; a larger "
-    "batch.",
-    cost="XLA compiles once for each shape and changes the last digits.",
-    thresholds=(SHORT, KERNELS_IDLE, FEWEST, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
-    effect_on_results="same up to order or rounding",
-    frees=("dispatch",),
-)
 LAUNCH_BOUND = replace(
-    SMALL_KERNELS,
+    INPUT_GAP,
     name="Launch-bound device",
     title_failed="Launch fewer or larger kernels, further ahead of the device",
     title_passed="Kernels are launched ahead of the device",
-    why="Where the host takes longer to start an operation than the device to finish one, the "
-    "device's queue is empty and it runs at the host's pace.",
-    edit="`jit_compile=True`, `steps_per_execution=16`, TF_GPU_THREAD_MODE=gpu_private, or a "
+    why="A launch takes the host some microseconds, whatever the kernel does: a device that ends "
+    "kernels sooner than the host launches them runs at the host's pace.",
+    edit="`jit_compile=True`, `steps_per_execution=16`, one stacked table in place of many, or a "
     "larger batch.",
-    thresholds=(LAUNCH_IDLE, DELAY, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
+    cost="XLA compiles once for each shape and changes the last digits.",
+    thresholds=(
+        LAUNCH_IDLE,
+        DELAY,
+        SHORT,
+        KERNELS_IDLE,
+        FEWEST,
+        INPUT_GAPS,
+        UNDER_FLOOR,
+        PERTURBED,
+    ),
+    effect_on_results="same up to order or rounding",
+    frees=("dispatch",),
 )
 SYNC_POINT = replace(
     INPUT_GAP,
     name="Synchronisation points",
     title_failed="Read results less often than in every step",
     title_passed="The host's waits for results hardly leave the device idle",
-    why="Reading a value on the host waits until the device has computed it. Nothing was launched "
-    "meanwhile, so the device then waits for the host in turn.",
+    why="Reading a value waits until the device has computed it, with nothing launched meanwhile.",
     edit="Keep loss and metrics on the device, and read them every hundredth step.",
     cost="Progress and logs show values less often.",
     thresholds=(SYNC_IDLE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
@@ -181,10 +142,8 @@ PYTHON_GAP = replace(
     name="Python between steps",
     title_failed="Run less Python between steps",
     title_passed="Python between steps hardly holds the device up",
-    why="Callbacks, logging, metrics in NumPy and progress bars run between two steps, and nothing "
-    "is launched meanwhile.",
-    edit="Do it every hundredth step, in `on_epoch_end` or in another thread; "
-    "`steps_per_execution=16` where callbacks may run less often.",
+    why="Callbacks, logging and metrics run between two steps, with nothing launched meanwhile.",
+    edit="Do it every hundredth step, or in another thread; `steps_per_execution=16`.",
     cost="Logs and callbacks see fewer steps.",
     thresholds=(PYTHON_IDLE, ONE_PAUSE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     frees=("python",),
@@ -252,191 +211,138 @@ def _of_cause(
     advice: str,
     evidence: Mapping[str, Scalar],
     *,
+    session: Session | None,
+    edit: Edit | None = None,
     shortest_us: float = 0.0,
     informs: str | None = None,
+    little: str | None = None,
 ) -> list[Finding]:
     """Return the finding on a device that is idle for one cause, as far as that matters.
 
+    The profiler lengthens what the host does and hardly what a kernel takes, so it makes gaps:
+    where it slowed the steps much, a failure is in doubt. Its edit is tried all the same.
+
     Args:
         informs: why it only informs, where that is so.
+        little: what to say in place of a pass where it is idle for less.
     """
     evidence = {**idle_evidence(device, cause), **evidence}
-    finding = partial(meta.finding, evidence=evidence)
+    perturbed = session.perturbation if session is not None else None
+    ratio = (perturbed.ratio if perturbed is not None else None) or 1.0
+    if ratio >= PERTURBED.value:
+        evidence["profiled_step_ratio"] = ratio
+    finding = partial(meta.finding, evidence=evidence, edit=edit)
     percent = cause_percent(device, cause)
     if percent < limit.value:
         why = _unexplained(device, shortest_us)
-        return [finding("inconclusive" if why else "pass", why or "")]
+        if why or not little:
+            return [finding("inconclusive" if why else "pass", why or "")]
+        return [finding("informative", little)]
     if informs := input_first_on(device) or informs:
         return [finding("informative", informs)]
+    if ratio >= PERTURBED.value:
+        doubt = (
+            f"The profiler made steps {ratio:.1f} times as long: the host may be quicker without."
+        )
+        return [finding("informative" if edit else "inconclusive", doubt)]
     return [
         finding(
             "fail",
             f"{full_name(device)} is idle {percent:.0f} % of the time {advice}",
             speedup_at_most=without_idle(device, device.causes_ms.get(cause, 0.0)),
-            untried=meta.untried or PROFILE_ALONE,
+            untried=meta.untried or (PROFILE_ALONE if session is None else NO_MODEL_EDIT),
         )
-    ]
-
-
-def _tried(
-    meta: Meta, session: Session, found: Sequence[Finding], edit: Edit | None
-) -> list[Finding]:
-    """Return the findings with the edit; in doubt where the profiler slowed the steps much.
-
-    The profiler lengthens what the host does and hardly what a kernel takes, so it makes gaps. An
-    edit is tried all the same, which needs no profiler.
-    """
-    found = [with_edit(meta, each, edit, meta.untried or NO_MODEL_EDIT) for each in found]
-    ratio = session.perturbation.ratio if session.perturbation else None
-    if ratio is None or ratio < PERTURBED.value:
-        return found
-    return [
-        finding
-        if finding.status != "fail"
-        else meta.finding(
-            "inconclusive" if finding.edit is None else "informative",
-            f"The profiler made steps {ratio:.1f} times as long, so the host may hold the device "
-            "up less without it.",
-            evidence={**finding.evidence, "profiled_step_ratio": ratio},
-            edit=finding.edit,
-        )
-        for finding in found
     ]
 
 
 # Input
 
-_READ_IN_PARALLEL = (
-    "Read several files at once: `files.interleave(read, num_parallel_calls=tf.data.AUTOTUNE)`."
-)
+_TUNED = "num_parallel_calls=tf.data.AUTOTUNE"
+_READ_AT_ONCE = f"Read several files at once: `files.interleave(read, {_TUNED})`."
 _BY_PREFIX = {
-    "ParallelMap": "The map runs in parallel already: make its function cheaper, map whole "
-    "batches, or cache its results.",
+    "ParallelMap": "The map runs in parallel: make it cheaper, map whole batches, or cache them.",
     # TensorFlow fuses map and batch, also where the map runs a single call at a time.
-    "MapAndBatch": "Give the map more parallel calls if it calls Python or keeps state, make its "
-    "function cheaper, map whole batches, or cache its results.",
-    "Map": "Give the map `num_parallel_calls=tf.data.AUTOTUNE`, or cache its results where they "
-    "never change.",
-    "ParallelInterleave": "Files are read in parallel already: use fewer, larger records, or "
-    "cache.",
-    "Interleave": "Give the interleave `num_parallel_calls=tf.data.AUTOTUNE`.",
-    "FlatMap": "Replace the flat_map by an interleave with `num_parallel_calls=tf.data.AUTOTUNE`.",
-    "TFRecord": _READ_IN_PARALLEL,
-    "TextLine": _READ_IN_PARALLEL,
-    "FixedLengthRecord": _READ_IN_PARALLEL,
-    "Generator": "Yield whole batches from the Python generator, or replace it by files that "
-    "TensorFlow reads.",
+    "MapAndBatch": "Give the map more parallel calls, map whole batches, or cache its results.",
+    "Map": f"Give the map `{_TUNED}`, or cache its results where they never change.",
+    "ParallelInterleave": "Files are read in parallel: use fewer, larger records, or cache.",
+    "Interleave": f"Give the interleave `{_TUNED}`.",
+    "FlatMap": f"Replace the flat_map by an interleave with `{_TUNED}`.",
+    "TFRecord": _READ_AT_ONCE,
+    "TextLine": _READ_AT_ONCE,
+    "FixedLengthRecord": _READ_AT_ONCE,
+    "Generator": "Yield whole batches from the generator, or read files that TensorFlow reads.",
     "Shuffle": "Shuffle before the costly maps, so that the buffer fills with cheap elements.",
-    "Batch": "Batching copies single elements: `.batch(..., num_parallel_calls=tf.data.AUTOTUNE)`, "
-    "or start from slices that are batches already.",
+    "Batch": f"Give the batch `{_TUNED}`, or start from slices that are batches already.",
 }
 """Advice by the name of an iterator of tf.data; the first prefix that fits decides."""
-_ANY = (
-    "Try the common remedies: `num_parallel_calls=tf.data.AUTOTUNE` on map and interleave, reading "
-    "files in parallel, and `.cache()`."
-)
+_ANY = f"Try `{_TUNED}` on map and interleave, reading files in parallel, and `.cache()`."
 _LOADER: Mapping[Framework, str] = {
-    "jax": "Load and transform batches in worker processes, several steps ahead (`grain`, or "
-    "tf.data with `num_parallel_calls` and `.prefetch`).",
+    "jax": "Make batches in worker processes, several steps ahead (`grain`, or tf.data).",
     "pytorch": "Give the DataLoader `num_workers` (half the cores are a start), "
     "`persistent_workers=True` and a larger `prefetch_factor`; make `__getitem__` cheaper.",
 }
 _WORKERS = "_MultiProcessingDataLoaderIter"
 """The class of PyTorch that hands over batches made by workers."""
 _MORE_WORKERS = (
-    "The DataLoader has workers already: give it more `num_workers` while cores are free, a larger "
-    "`prefetch_factor` where batches differ in cost, and make `__getitem__` cheaper."
+    "Give the DataLoader more `num_workers` while cores are free, a larger `prefetch_factor` where "
+    "batches differ in cost, and make `__getitem__` cheaper."
 )
+_Behind = tuple[str | None, str | None, int | None, str | None]
 
 
-@dataclass(frozen=True)
-class _Behind:
-    """The operation that worked longest in the gaps, as far as it is known."""
-
-    op_id: str | None = None
-    file: str | None = None
-    line: int | None = None
-    iterator: str | None = None
-
-
-def devices_input_gap(
-    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+def check_input_gap(
+    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
 ) -> list[Finding]:
     """Return a finding on the device that waits longest for input."""
     device = worst(accelerators_or_cpus(devices), lambda each: cause_percent(each, "input"))
     if device is None:
         return [INPUT_GAP.finding("not-applicable", NO_DEVICE)]
+    # The operation that worked longest in the gaps, as far as it is known.
+    unknown: _Behind = (None, None, None, None)
     spent: dict[_Behind, float] = defaultdict(float)
     for gap, ms in held_up(device, "input"):
-        spent[_Behind(gap.op_id, gap.file, gap.line, gap.iterator)] += ms
-    spent.pop(_Behind(), None)
-    behind, ms = max(spent.items(), key=lambda item: item[1], default=(_Behind(), 0.0))
-    buffered, percent = _buffered(device), cause_percent(device, "input")
+        spent[gap.op_id, gap.file, gap.line, gap.iterator] += ms
+    spent.pop(unknown, None)
+    (op_id, file, line, iterator), ms = max(
+        spent.items(), key=lambda item: item[1], default=(unknown, 0.0)
+    )
+    percent = cause_percent(device, "input")
     evidence = {
         **idle_evidence(device, "input"),
-        "iterator": behind.iterator,
-        "iterator_gap_ms": ms if behind.iterator or behind.line else None,
-        "buffered_elements": buffered,
+        "iterator": iterator,
+        "iterator_gap_ms": ms if iterator or line else None,
     }
-    finding = partial(INPUT_GAP.finding, op_id=behind.op_id, place=(behind.file, behind.line))
+    finding = partial(INPUT_GAP.finding, op_id=op_id, place=(file, line), evidence=evidence)
     if percent < INPUT_IDLE.value:
         why = _unexplained(device, SHORTEST_HOST_GAP_US)
-        return [finding("inconclusive" if why else "pass", why or "", evidence=evidence)]
+        return [finding("inconclusive" if why else "pass", why or "")]
     degree = "is what limits it" if percent >= HIGHLY.value else "costs it time"
-    where = f" at {behind.file}:{behind.line}" if behind.file and behind.line else ""
-    who = f" `{behind.iterator}`{where} works longest meanwhile." if behind.iterator else ""
-    held = f" The prefetch buffer held {buffered or 0.0:.1f} elements as the gaps began."
+    where = f" at {file}:{line}" if file and line else ""
+    who = f" `{iterator}`{where} works longest meanwhile." if iterator else ""
+    advice = (
+        f"{_remedy(device, iterator, framework)} {full_name(device)} is idle for input "
+        f"{percent:.0f} % of the time: input {degree}.{who}"
+    )
+    at_most = without_idle(device, device.causes_ms.get("input", 0.0))
+    if session is None:
+        return [finding("fail", advice, speedup_at_most=at_most, untried=PROFILE_ALONE)]
+    untried = "What would help is tried with the findings on the pipeline."
+    gpu = bool(accelerators(devices))
+    edit = prefetched_to(session, device, f"{INPUT_GAP.id}:prefetch") if gpu else None
+    if session.breakdown is None:
+        return [finding("fail", advice, speedup_at_most=at_most, edit=edit, untried=untried)]
+    # Where steps without the profiler hardly wait for input, it only informs.
+    weight, free = weigh_input(session), ceiling(session)
     return [
         finding(
-            "fail",
-            f"{_remedy(device, behind.iterator, framework)} {full_name(device)} is idle for input "
-            f"{percent:.0f} % of the time: input {degree}.{who}{'' if buffered is None else held}",
-            evidence=evidence,
-            speedup_at_most=without_idle(device, device.causes_ms.get("input", 0.0)),
-            untried=PROFILE_ALONE,
-        )
-    ]
-
-
-def check_input_gap(session: Session) -> list[Finding]:
-    """Return the same; where steps without the profiler hardly wait for input, it only informs."""
-    (finding,) = devices_input_gap(session.devices)
-    if finding.status != "fail":
-        return [finding]
-    untried = (
-        "It says that input is late, not what would help: that is tried with the findings on the "
-        "pipeline."
-    )
-    device = worst(accelerators(session.devices), lambda each: cause_percent(each, "input"))
-    edit = prefetched_to(session, device, f"{INPUT_GAP.id}:prefetch") if device else None
-    if session.breakdown is None:
-        return [with_edit(INPUT_GAP, finding, edit, untried)]
-    weight, at_most, free = weigh_input(session), finding.speedup_at_most, ceiling(session)
-    return [
-        INPUT_GAP.finding(
             weight.status,
-            finding.advice if weight.status == "fail" else weight.sentence,
-            op_id=finding.op_id,
-            place=(finding.file, finding.line),
-            evidence={**finding.evidence, **weight.evidence},
+            advice if weight.status == "fail" else weight.sentence,
+            evidence={**evidence, **weight.evidence},
             speedup_at_most=None if free is None or at_most is None else min(at_most, free),
             edit=edit if weight.worth_trying else None,
             untried=untried,
         )
     ]
-
-
-def _buffered(device: DeviceActivity) -> float | None:
-    """Return the elements in the buffer as a gap began, each gap counted by its length.
-
-    None where it was read for less than half of them: the few would speak for the rest.
-    """
-    held = [(gap.buffered_elements, ms) for gap, ms in held_up(device, "input")]
-    known = [(elements, ms) for elements, ms in held if elements is not None]
-    total = sum(ms for _, ms in known)
-    if not total or 2 * total < sum(ms for _, ms in held):
-        return None
-    return sum(elements * ms for elements, ms in known) / total
 
 
 def _remedy(device: DeviceActivity, iterator: str | None, framework: Framework) -> str:
@@ -456,22 +362,18 @@ def _remedy(device: DeviceActivity, iterator: str | None, framework: Framework) 
 
 _FUSE: Mapping[Framework, str] = {
     "tensorflow": "fuse them with `compile(..., jit_compile=True)`, or `@tf.function("
-    "jit_compile=True)` on the step with its optimiser; look up features of one width in one "
-    "stacked embedding table",
-    "jax": "fuse them with `jax.jit` around the whole step with its optimiser; use `jax.vmap` in "
-    "place of a loop, and one stacked array in place of many small ones",
-    "pytorch": "fuse them with `torch.compile`, and give the optimiser `fused=True` or "
-    "`foreach=True`; use one stacked tensor in place of many small ones",
+    "jit_compile=True)` on the step; stack embedding tables of one width",
+    "jax": "fuse them with `jax.jit` around the whole step; use `jax.vmap` in place of a loop",
+    "pytorch": "fuse them with `torch.compile`, and give the optimiser `fused=True`",
 }
 _FEWER: Mapping[Framework, str] = {
     "tensorflow": "`compile(..., jit_compile=True)` (or `@tf.function(jit_compile=True)`) leaves "
-    "fewer, larger ones and lets XLA replay them as a CUDA graph; `steps_per_execution=16` saves "
-    "Python between steps; `TF_GPU_THREAD_MODE=gpu_private` gives launches threads of their own",
-    "jax": "`jax.jit` the whole step, gradients and optimiser included, with its state donated "
-    "(`donate_argnums`); `jax.lax.scan` over several steps starts them with one call",
-    "pytorch": '`torch.compile(model, mode="reduce-overhead")` leaves fewer, larger ones and '
-    "replays them as CUDA graphs; a step of fixed shapes can be recorded whole with "
-    "`torch.cuda.graph`",
+    "fewer, larger ones; `steps_per_execution=16` saves Python between steps; "
+    "`TF_GPU_THREAD_MODE=gpu_private` gives launches threads of their own",
+    "jax": "`jax.jit` the whole step, gradients and optimiser included; `jax.lax.scan` over "
+    "several steps starts them with one call",
+    "pytorch": '`torch.compile(model, mode="reduce-overhead")` leaves fewer, larger ones, and '
+    "replays them as CUDA graphs",
 }
 _RARER: Mapping[Framework, str] = {
     "tensorflow": "`steps_per_execution` in compile makes those rarer",
@@ -480,127 +382,79 @@ _RARER: Mapping[Framework, str] = {
 }
 
 
-def devices_small_kernels(
-    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+def check_launch_bound(
+    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
 ) -> list[Finding]:
-    """Return a finding on the accelerator with the most short kernels."""
-    gpus = accelerators(devices)
-    if not gpus:
-        return [SMALL_KERNELS.finding("not-applicable", NO_ACCELERATOR)]
-    device = worst([each for each in gpus if _short_percent(each) is not None], _percent_or_none)
-    if device is None or device.launches is None:
-        reason = "Too few kernels could be joined to their launch."
-        return [SMALL_KERNELS.finding("inconclusive", reason)]
-    launches, short = device.launches, _percent_or_none(device)
-    idle = cause_percent(device, "launch")
-    top = max(device.kernels, key=lambda kernel: kernel.count, default=None)
-    finding = partial(
-        SMALL_KERNELS.finding,
-        evidence={
-            "device": full_name(device),
-            "shorter_than_launch_percent": short,
-            "kernels": launches.kernels,
-            "kernels_with_launch": launches.matched,
-            "kernels_per_s": launches.per_s,
-            "median_kernel_us": launches.median_kernel_us,
-            "median_launch_us": launches.median_launch_us,
-            "launch_idle_percent_of_span": idle,
-            "most_frequent_kernel": top.name if top else None,
-        },
-    )
-    if short < SHORT.value:
-        return [finding("pass")]
-    if waits := input_first_on(device):
-        return [finding("informative", waits)]
-    if idle < KERNELS_IDLE.value:
-        why = _unexplained(device)
-        little = f"Most are, and the device is idle for launches only {idle:.1f} % of the time."
-        return [finding("inconclusive" if why else "informative", why or little)]
-    advice = (
-        f"{short:.0f} % of the kernels on {full_name(device)} end sooner than the next could be "
-        f"launched: {_FUSE[framework]}. A larger batch makes each kernel longer."
-    )
-    return [finding("fail", advice, untried=PROFILE_ALONE)]
+    """Return a finding on the accelerator that waits longest for launches.
 
-
-def _short_percent(device: DeviceActivity) -> float | None:
-    """Return the share of kernels shorter than their launch, where enough launches are known."""
-    launches = device.launches
-    known = launches is not None and launches.matched >= FEWEST.value
-    return launches.shorter_than_launch_percent if launches is not None and known else None
-
-
-def _percent_or_none(device: DeviceActivity) -> float:
-    return _short_percent(device) or 0.0
-
-
-def check_small_kernels(session: Session) -> list[Finding]:
-    """Return the same, where the profiler did not slow the steps much: it lengthens launches."""
-    edit = compiled_by_xla(session, f"{SMALL_KERNELS.id}:xla")
-    return _tried(SMALL_KERNELS, session, devices_small_kernels(session.devices), edit)
-
-
-def devices_launch_bound(
-    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
-) -> list[Finding]:
-    """Return a finding on the accelerator that waits longest for launches."""
+    Where most kernels are shorter than their launch, a little idle time counts, and a finding that
+    informs where there is next to none.
+    """
     device = worst(accelerators(devices), lambda each: cause_percent(each, "launch"))
     if device is None:
         return [LAUNCH_BOUND.finding("not-applicable", NO_ACCELERATOR)]
     launches, doing = device.launches, longest_doing(device, "launch")
+    known = launches is not None and launches.matched >= FEWEST.value
+    short = launches.shorter_than_launch_percent if launches is not None and known else None
+    mostly_short = short is not None and short >= SHORT.value
     delay, ahead = launches.median_delay_us if launches else None, None
-    if delay is not None and delay >= DELAY.value:
+    if delay is not None and delay >= DELAY.value and not mostly_short:
         ahead = (
             f"The median kernel starts {delay:.0f} us after its launch: most are launched ahead, "
             f"and the device waits for some. {_RARER[framework]}."
         )
+    advice = f"until the host launches the next kernel: {_FEWER[framework]}."
+    if mostly_short:
+        advice = (
+            f"for launches, and {short:.0f} % of its kernels end sooner than the next could be "
+            f"launched: {_FUSE[framework]}."
+        )
+    edit = None
+    if session is not None:
+        edit = compiled_by_xla(session, f"{LAUNCH_BOUND.id}:xla")
+        edit = edit or several_steps_a_call(session, f"{LAUNCH_BOUND.id}:steps")
     return _of_cause(
         LAUNCH_BOUND,
         device,
         "launch",
-        LAUNCH_IDLE,
-        f"until the host launches the next kernel: {_FEWER[framework]}. A larger batch makes each "
-        "kernel longer.",
+        KERNELS_IDLE if mostly_short else LAUNCH_IDLE,
+        f"{advice} A larger batch makes each kernel longer.",
         {
             "median_delay_us": delay,
             "median_kernel_us": launches.median_kernel_us if launches else None,
             "median_launch_us": launches.median_launch_us if launches else None,
+            "shorter_than_launch_percent": short,
             "kernels_per_s": launches.per_s if launches else None,
             "launching_thread_in": doing[0] if doing else None,
         },
+        session=session,
+        edit=edit,
         informs=ahead,
+        little="Most kernels are shorter than their launch." if mostly_short else None,
     )
-
-
-def check_launch_bound(session: Session) -> list[Finding]:
-    """Return the same, where the profiler did not slow the steps much."""
-    edit = compiled_by_xla(session, f"{LAUNCH_BOUND.id}:xla")
-    edit = edit or several_steps_a_call(session, f"{LAUNCH_BOUND.id}:steps")
-    return _tried(LAUNCH_BOUND, session, devices_launch_bound(session.devices), edit)
 
 
 # Results that are waited for, and Python
 
 _READ_LESS: Mapping[Framework, str] = {
-    "tensorflow": "(`.numpy()`, `float(loss)`, `print`, callbacks with on_train_batch_end). Update "
-    "a `keras.metrics.Mean` and call `.result()` every hundredth step",
-    "jax": "(`float(loss)`, `.item()`, `print`, `np.asarray`), nor call `block_until_ready()` "
-    "there. Let the step add them up, and read the sums every hundredth step",
-    "pytorch": "(`.item()`, `.cpu()`, `print(loss)`, `if` on a tensor). Add up `loss.detach()` on "
-    "the device, and call `.item()` every hundredth step",
+    "tensorflow": "(`.numpy()`, `float(loss)`, `print`). Update a `keras.metrics.Mean` and call "
+    "`.result()` every hundredth step",
+    "jax": "(`float(loss)`, `.item()`, `print`, `block_until_ready()`). Let the step add them up, "
+    "and read the sums every hundredth step",
+    "pytorch": "(`.item()`, `.cpu()`, `if` on a tensor). Add up `loss.detach()` on the device, and "
+    "call `.item()` every hundredth step",
 }
+_RARELY = "log and evaluate metrics every hundredth step, or in another thread"
 _LESS_PYTHON: Mapping[Framework, str] = {
     "tensorflow": "let callbacks and logging work every hundredth step or in `on_epoch_end`; "
     "`compile(..., steps_per_execution=16)` calls them, and starts steps, once in 16",
-    "jax": "log and evaluate metrics every hundredth step, or in another thread; `jax.lax.scan` "
-    "over several steps leaves Python once for all of them",
-    "pytorch": "log and evaluate metrics every hundredth step, or in another thread; collate and "
-    "transform batches in the DataLoader's workers",
+    "jax": f"{_RARELY}; `jax.lax.scan` over several steps leaves Python once for all of them",
+    "pytorch": f"{_RARELY}; collate and transform batches in the DataLoader's workers",
 }
 
 
-def devices_sync_point(
-    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+def check_sync_point(
+    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
 ) -> list[Finding]:
     """Return a finding on the accelerator that such waits cost most."""
     device = worst(accelerators(devices), lambda each: cause_percent(each, "sync"))
@@ -621,21 +475,17 @@ def devices_sync_point(
             "copies_to_host": read_back.count if read_back else None,
             "waiting_thread_in": doing[0] if doing else None,
         },
+        session=session,
         shortest_us=SHORTEST_HOST_GAP_US,
     )
-
-
-def check_sync_point(session: Session) -> list[Finding]:
-    """Return the same, where the profiler did not slow the steps much."""
-    return _tried(SYNC_POINT, session, devices_sync_point(session.devices), None)
 
 
 def _mostly_in(doing: tuple[str, float] | None) -> str:
     return f", mostly in `{doing[0]}`" if doing else ""
 
 
-def devices_python_gap(
-    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+def check_python_gap(
+    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
 ) -> list[Finding]:
     """Return a finding on the device that Python holds up longest."""
     device = worst(accelerators_or_cpus(devices), lambda each: cause_percent(each, "python"))
@@ -652,15 +502,11 @@ def devices_python_gap(
             "training_thread_in": doing[0] if doing else None,
             "there_ms": doing[1] if doing else None,
         },
+        session=session,
+        edit=several_steps_a_call(session, f"{PYTHON_GAP.id}:steps") if session else None,
         shortest_us=SHORTEST_HOST_GAP_US,
         informs=_one_pause(device),
     )
-
-
-def check_python_gap(session: Session) -> list[Finding]:
-    """Return the same, where the profiler did not slow the steps much."""
-    edit = several_steps_a_call(session, f"{PYTHON_GAP.id}:steps")
-    return _tried(PYTHON_GAP, session, devices_python_gap(session.devices), edit)
 
 
 def _one_pause(device: DeviceActivity) -> str | None:

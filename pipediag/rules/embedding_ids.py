@@ -23,7 +23,6 @@ IDS_OUTSIDE_TABLE = Meta(
     edit="`input_dim` of at least the largest id plus one, or ids that are mapped into the table.",
     cost="More rows take more memory.",
     needs=(),
-    thresholds=(),
     severity="error",
     effect_on_results="mends results",
     subject="correctness",

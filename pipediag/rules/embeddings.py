@@ -130,18 +130,10 @@ def _not_seen(
 
 
 UPDATE_COMPUTE = Threshold(
-    "device compute",
-    30.0,
-    "% of the step",
-    "own choice: below this even all of it gains little; it counts where the profile does not tell "
-    "the passes over a table apart",
+    "device compute, where no more is known", 30.0, "% of the step", "own choice: less gains little"
 )
 COSTLY = Threshold(
-    "size of the tables, where the profile finds their update to matter",
-    5.0,
-    "MB",
-    "own measurements: of 10,000 rows of 64 (2.6 MB) a row-wise Adam made steps 1.00 to 1.05 times "
-    "as fast, of 100,000 (26 MB) 3 times",
+    "size of tables whose update matters", 5.0, "MB", "own measurement: 2.6 MB gave 1.05x, 26 MB 3x"
 )
 DENSE_EMBEDDING_UPDATE = Meta(
     id="embedding-update",
@@ -159,7 +151,6 @@ DENSE_EMBEDDING_UPDATE = Meta(
     "learning rate of its own.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(LARGE, COSTLY, OPERATION_SHARE, UPDATE_COMPUTE, INPUT_BOUND),
-    severity="warn",
     effect_on_results="changes a hyper-parameter",
     frees=("device_compute",),
     tried_when_informing=True,
@@ -401,17 +392,10 @@ def _classes(names: Iterable[str | None]) -> str:
 
 
 CPU_RATE = Threshold(
-    "rate at which a table in the host's memory is taken to be copied",
-    10.0,
-    "MB/ms",
-    "own measurement on two cores: 256 MB took 24 of 26 ms",
+    "rate of copies on the host", 10.0, "MB/ms", "own measurement: 256 MB took 24 ms"
 )
 GPU_RATE = Threshold(
-    "rate at which a table in a GPU's memory is taken to be copied",
-    2000.0,
-    "MB/ms",
-    "own choice: half of what the memory of an H200 moves, as a copy reads and writes; others take "
-    "longer",
+    "rate of copies on a GPU", 2000.0, "MB/ms", "own choice: half of what an H200 moves"
 )
 TABLE_COPIED_ON_LOOKUP = replace(
     DENSE_EMBEDDING_UPDATE,

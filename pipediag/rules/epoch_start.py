@@ -7,13 +7,9 @@ from dataclasses import dataclass
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.pipeline import (
     call_name,
-    calls_python,
-    differs_by_pass,
     last_before_prefetch,
     operations,
     place_name,
-    reshuffles,
-    upstream,
 )
 from pipediag.facts.run import (
     later_starts_s,
@@ -22,7 +18,6 @@ from pipediag.facts.run import (
     time_of_epochs,
     whole_in_words,
 )
-from pipediag.rules.caching import cache_bytes, fits_in_memory
 from pipediag.rules.reading import files_at_once, read_in_turn
 from pipediag.rules.relevance import NOTABLE, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Meta
@@ -31,7 +26,6 @@ from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run
 from pipediag.session.model import Session
-from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import READERS
 from pipediag.vocabulary import EffectOnResults, RunPartName
 
@@ -39,10 +33,7 @@ LONGEST_EPOCH_S = 4.0
 """Steps of an epoch that is tried, in seconds: each block is an epoch from end to end, and a trial
 has several. Own choice, for a budget of a minute."""
 LOADING = Threshold(
-    "a generator's first batch beside the wait of a steady step",
-    10.0,
-    "times",
-    "own choice: below it, where the steps wait as well, the advice only informs",
+    "a generator's first batch over a steady wait", 10.0, "times", "own choice: below, it informs"
 )
 SLOW_EPOCH_START = Meta(
     id="epoch-start",
@@ -59,7 +50,6 @@ SLOW_EPOCH_START = Meta(
     "first.",
     needs=("loop", "run"),
     thresholds=(*THRESHOLDS, INPUT_BOUND, LOADING),
-    severity="warn",
     effect_on_results="same up to order or rounding",
     frees=("input_wait",),
     sees_class_only=True,
@@ -190,7 +180,7 @@ def _cure(session: Session) -> _Cure | None:
         mixes_less = size is not None and through is None
         return _Cure(
             f"{call_name(shuffles[0])} fills its buffer anew in each epoch: {smaller} fills "
-            f"sooner. {repeated}{_one_order(session, shuffles[0])}",
+            f"sooner. {repeated}",
             hides=False,
             edit=through or smaller_buffer(session, shuffles[0], SLOW_EPOCH_START.id),
             effect="changes a hyper-parameter" if mixes_less else None,
@@ -207,25 +197,6 @@ def _cure(session: Session) -> _Cure | None:
         f"in memory. {repeated}",
         hides=True,
         edit=at_once or through,
-    )
-
-
-def _one_order(session: Session, shuffle: Operation) -> str:
-    """Return a cache behind the shuffle, which then has one order, as a sentence.
-
-    Nothing where it would keep what differs from epoch to epoch, or would be too large.
-    """
-    above, size = upstream(session, shuffle), cache_bytes(session, shuffle)
-    if not reshuffles(shuffle) or any(map(differs_by_pass, above)):
-        return ""
-    if any(op.kind in ("from_generator", "repeat") or calls_python(op) for op in above):
-        return ""
-    if size is not None and not fits_in_memory(session, size):
-        return ""
-    fitting = ", if its elements fit in memory" if size is None else ""
-    return (
-        " Where one order will do for all epochs, `reshuffle_each_iteration=False` and a "
-        f"`.cache()` behind it fill it only once{fitting}."
     )
 
 

@@ -21,7 +21,7 @@ from pipediag.facts.evaluations import (
 )
 from pipediag.facts.limits import INPUT_WAIT, Threshold
 from pipediag.facts.machine import cpus
-from pipediag.facts.names import memory_size, share
+from pipediag.facts.names import share
 from pipediag.facts.pipeline import (
     call_name,
     calls_python,
@@ -45,10 +45,7 @@ from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.vocabulary import EffectOnResults
 
 OFTEN = Threshold(
-    "how often one place evaluates",
-    3.0,
-    "times",
-    "own choice: once before and once after a training is what it takes to compare",
+    "how often one place evaluates", 3.0, "times", "own choice: once before and after is needed"
 )
 EVERY = 5
 """Evaluations of which one is kept, in what is said of fewer. Own choice."""
@@ -69,8 +66,6 @@ COSTLY_EVALUATION = Meta(
     "patience. A part of the data tells less exactly.",
     needs=("loop", "run"),
     thresholds=(OFTEN, INPUT_WAIT, *THRESHOLDS),
-    severity="warn",
-    effect_on_results="same results",
     untried="Only you know how often you need to know: to evaluate less changes what you and your "
     "callbacks see, so that is not tried.",
     tried_when_informing=True,
@@ -169,7 +164,7 @@ def _fewer(session: Session, run: Run, row: RunPart, count: int | None, watching
             f" Every fifth alone takes {saved_s:.1f} s off the run, which is then "
             f"{run.whole_s / (run.whole_s - saved_s):.2f}x as fast."
         )
-    return f"{less}.{saves}{_batches(session, row)}{_of_data(session, loop_at(session, row))}"
+    return f"{less}.{saves}{_batches(session, row)}{_of_data(loop_at(session, row))}"
 
 
 def _batches(session: Session, row: RunPart) -> str:
@@ -381,37 +376,14 @@ def _end_without_prefetch(pipeline: Pipeline) -> Operation | None:
     return None if last is None or last.kind == "prefetch" else last
 
 
-def _of_data(session: Session, loop: Loop | None) -> str:
-    """Return what can be said of its pipeline in no finding of its own, behind a space."""
-    if loop is None or loop.pipeline is None:
-        return " If its data is read or decoded each time, end its pipeline with `.cache()`."
-    pipeline, waits = loop.pipeline, wait_percent(loop)
-    if waits is not None and waits < INPUT_WAIT.value:
-        return f" Its steps wait for input only {share(waits)} of their time, so leave its data be."
-    said = ""
-    work = repeated_work(pipeline)
-    place = cache_place(pipeline, work) if work is not None else None
-    if work is not None and place is not None and not _fits(session, place):
-        said += (
-            f" The {call_name(work)} works anew in each evaluation; a cache of that would take "
-            f"{memory_size(held_bytes(place) or 0)}, more than half of the memory: store the "
-            "results once."
-        )
-    elif work is not None and place is not None and waits is None:
-        said += (
-            f" The {call_name(work)} works anew in each evaluation: if that takes time, "
-            f"{_where(pipeline, place)}."
-        )
+def _of_data(loop: Loop | None) -> str:
+    """Return what can be said of its data where no wait for it was measured, behind a space."""
+    waits = None if loop is None else wait_percent(loop)
     if waits is None:
-        for op in _serial_maps(pipeline):
-            said += (
-                f" Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`: TensorFlow runs it "
-                "one call at a time."
-            )
-        switch, last = prefetch_switched_off(session, pipeline), _end_without_prefetch(pipeline)
-        if switch is not None and last is not None:
-            said += f" End with `.prefetch(tf.data.AUTOTUNE)`: `{switch}` keeps TensorFlow from it."
-    return said
+        return " If its data is read or decoded each time, end its pipeline with `.cache()`."
+    if waits < INPUT_WAIT.value:
+        return f" Its steps wait for input only {share(waits)} of their time, so leave its data be."
+    return ""
 
 
 # Predictions
@@ -428,8 +400,6 @@ SMALL_PREDICT = Meta(
     cost="All rows go through the model at once, so they must fit in memory.",
     needs=("run",),
     thresholds=THRESHOLDS,
-    severity="warn",
-    effect_on_results="same results",
     untried="It is timed where `predict` is called, while changes are tried.",
 )
 

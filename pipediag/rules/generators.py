@@ -55,10 +55,10 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
 """Lines that are known to be slow, and what to do instead."""
 
 LINE_SHARE = Threshold(
-    "share of the samples of that thread in its line",
+    "samples of that thread in its line",
     5.0,
     "% of the samples",
-    "own choice: what is seen less often may be anywhere",
+    "own choice: less may be anywhere",
 )
 SLOW_CALL = Meta(
     id="slow-python-call",
@@ -71,8 +71,6 @@ SLOW_CALL = Meta(
     cost="None where the numbers stay the same.",
     needs=("loop", "pipeline", "steps", "breakdown", "host"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, LINE_SHARE),
-    severity="warn",
-    effect_on_results="same results",
     untried="The call is not rewritten by itself.",
     frees=("input_wait",),
 )
@@ -122,10 +120,10 @@ def _finding(
 
 
 ELEMENTS = Threshold(
-    "elements that a step takes of the generator",
+    "elements that a step takes of it",
     4.0,
     "elements",
-    "own choice: with fewer, handing them over costs under a millisecond a step",
+    "own choice: fewer cost under a millisecond",
 )
 SINGLE_ELEMENTS = Meta(
     id="generator-elements",
@@ -138,8 +136,6 @@ SINGLE_ELEMENTS = Meta(
     cost="The first element waits until 64 are there. Elements and their order stay the same.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENTS),
-    severity="warn",
-    effect_on_results="same results",
     frees=("input_wait",),
 )
 _STACKED = 64

@@ -12,7 +12,7 @@ from pipediag.facts.limits import INPUT_GAPS, Threshold
 from pipediag.facts.names import exact_time
 from pipediag.rules.device_idle import UNTRIED, input_first_on, prefetched_to, without_idle
 from pipediag.rules.model_edits import OWN_LOOP, PROFILE_ALONE, in_sixteen_bits
-from pipediag.rules.rule import Meta, with_edit
+from pipediag.rules.rule import Meta
 from pipediag.session.devices import DeviceActivity, DeviceCopies
 from pipediag.session.findings import Finding
 from pipediag.session.model import Environment, Session
@@ -31,7 +31,6 @@ _GENERATIONS = (
     (_NO_TENSOR_CORES, 6),
 )
 """Major compute capability by name, 9 for all later ones too."""
-_PCIE_GB_PER_S = {7: 12.0, 8: 24.0}
 
 
 def sixteen_bit_policy(model: str | None) -> Policy | None:
@@ -45,17 +44,6 @@ def sixteen_bit_policy(model: str | None) -> Policy | None:
     if major < 7 or _NO_TENSOR_CORES.search(model or ""):
         return "none"
     return "mixed_bfloat16" if major >= 8 else "mixed_float16"
-
-
-def pcie_gb_per_s(model: str | None) -> float | None:
-    """Return what 16 lanes of the PCIe version that the model is made for carry in use, or None.
-
-    About 80 % of the nominal rate: 12 GB/s for PCIe 3, 24 for 4, 50 for 5. The slot may give less.
-    """
-    major = _major(model)
-    if major is None:
-        return None
-    return 50.0 if major >= 9 else _PCIE_GB_PER_S.get(major, 12.0)
 
 
 def _major(model: str | None) -> int | None:
@@ -74,13 +62,10 @@ GPU_UNUSED = Meta(
     name="Unused GPU",
     title_failed="Let TensorFlow see the GPU",
     title_passed="TensorFlow sees the GPU",
-    why="Everything else that is measured describes training on the CPU; it will look different "
-    "once the GPU is used, so this comes before all other advice.",
+    why="All that is measured describes training on the CPU, so this comes before other advice.",
     edit="Install the GPU build or its libraries, or stop hiding the GPU.",
-    cost="Float results differ in the last digits between CPU and GPU; a very small model may run "
-    "no faster there.",
+    cost="Results differ in the last digits; a very small model may run no faster.",
     needs=(),
-    thresholds=(),
     severity="error",
     effect_on_results="same up to order or rounding",
     subject="precondition",
@@ -118,25 +103,21 @@ def _unused_advice(environment: Environment) -> str:
     visible = environment.cuda_visible_devices
     if visible is not None and visible.strip() in _HIDING:
         return (
-            f"CUDA_VISIBLE_DEVICES is set to '{visible}', which hides every GPU: unset it, or set "
-            "it to 0, where the script is started."
+            f"CUDA_VISIBLE_DEVICES is '{visible}', which hides each GPU: unset it, or set it to 0."
         )
     if environment.keras_backend == "jax":
         return "JAX runs without its GPU plugin: `pip install 'jax[cuda12]'`."
     if environment.cuda_build is False:
-        return (
-            "This TensorFlow is a CPU-only build: install the one with CUDA, `pip install "
-            "'tensorflow[and-cuda]'`."
-        )
+        return "This TensorFlow is a CPU-only build: `pip install 'tensorflow[and-cuda]'`."
     if driver := _message(environment, _DRIVER_MARKS):
         return (
             "Run `nvidia-smi`, and install or update the driver if it fails: TensorFlow can't "
-            f"reach the GPU driver (it logged: {driver})."
+            f"reach it (it logged: {driver})."
         )
     if library := _message(environment, _LIBRARY_MARKS):
         return (
-            "Install the GPU libraries that this version wants, `pip install "
-            f"'tensorflow[and-cuda]'`: TensorFlow can't load them (it logged: {library})."
+            "Install the GPU libraries, `pip install 'tensorflow[and-cuda]'`: TensorFlow can't "
+            f"load them (it logged: {library})."
         )
     return (
         "TensorFlow was built with CUDA and logged no missing library: look for "
@@ -151,41 +132,19 @@ def _message(environment: Environment, marks: tuple[str, ...]) -> str | None:
 
 
 EXPOSED = Threshold(
-    "copies from the host while no kernel runs",
-    5.0,
-    "% of the device's span",
-    "XProf counts them as input, and calls 5 % of the step moderate",
-)
-FULL_RATE = Threshold(
-    "part of the bus's rate under which pinned memory is named",
-    0.5,
-    "of PCIe's usable rate",
-    "own choice; usable is about 80 % of the nominal rate of 16 lanes: 12 GB/s for PCIe 3, 24 for "
-    "4, 50 for 5",
-)
-SMALL_COPY = Threshold(
-    "mean size under which a copy can't reach the bus's rate",
-    1.0,
-    "MiB",
-    "own choice, near where NVIDIA's bandwidthTest flattens: 3 GB/s at 64 KiB, 6 at 1 MiB, 11 at "
-    "8 MiB on PCIe 3",
+    "copies while no kernel runs", 5.0, "% of the device's span", "XProf calls 5 % moderate"
 )
 EXPOSED_HOST_COPY = Meta(
     id="exposed-host-copy",
     name="Exposed copies from the host",
     title_failed="Copy batches to the device ahead of the step",
     title_passed="Copies to the device hide behind compute, or are short",
-    why="A batch that is copied when its step begins makes the kernels wait; copied a step ahead "
-    "it costs nothing. From pageable memory the driver copies twice and the host waits.",
+    why="A batch that is copied when its step begins makes the kernels wait.",
     edit='End the pipeline with `.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))`; '
-    "smaller dtypes (int32 ids in place of int64, uint8 images cast on the device); batches in "
-    "pinned memory.",
-    cost="A batch or two of device memory. Narrower types must hold every value: int32 ids up to "
-    "2^31. prefetch_to_device must come last and serves one device.",
+    "narrower types (int32 ids, uint8 images cast on the device).",
+    cost="A batch or two of device memory. prefetch_to_device comes last and serves one device.",
     needs=("devices",),
-    thresholds=(EXPOSED, FULL_RATE, SMALL_COPY, INPUT_GAPS),
-    severity="warn",
-    effect_on_results="same results",
+    thresholds=(EXPOSED, INPUT_GAPS),
     frees=("device_copy",),
     tried_when_informing=True,
 )
@@ -197,37 +156,16 @@ _AHEAD: Mapping[Framework, str] = {
     "pytorch": "give the DataLoader `pin_memory=True` and copy the next batch with "
     "`.to(device, non_blocking=True)` on a stream of its own",
 }
-_PINNED: Mapping[Framework, str] = {
-    "tensorflow": ": a parallel map right before the batch runs as MapAndBatch, which fills pinned "
-    "memory; a generator does not",
-    "jax": "",
-    "pytorch": ", which `pin_memory=True` makes",
-}
 
 
-def devices_exposed_host_copy(
-    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+def check_exposed_host_copy(
+    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
 ) -> list[Finding]:
     """Return a finding on the accelerator that waits longest for copies from the host."""
-    return _copy_check(devices, None, framework)
-
-
-def check_exposed_host_copy(session: Session) -> list[Finding]:
-    """Return the same, naming int64 where the loop's batches hold it."""
-    loop = session.diagnosed_loop()
-    found = _copy_check(session.devices, loop.element_spec if loop else None, "tensorflow")
-    device = worst(accelerators(session.devices), _exposed_percent)
-    edit = prefetched_to(session, device, EXPOSED_HOST_COPY.id) if device else None
-    return [with_edit(EXPOSED_HOST_COPY, each, edit, UNTRIED) for each in found]
-
-
-def _copy_check(
-    devices: Sequence[DeviceActivity], element_spec: str | None, framework: Framework
-) -> list[Finding]:
     device = worst(accelerators(devices), _exposed_percent)
     if device is None:
         return [EXPOSED_HOST_COPY.finding("not-applicable", NO_ACCELERATOR)]
-    copies, percent = _from_host(device), _exposed_percent(device)
+    copies, percent, waits = _from_host(device), _exposed_percent(device), input_first_on(device)
     if copies is None:
         return [EXPOSED_HOST_COPY.finding("pass", evidence={"device": full_name(device)})]
     finding = partial(
@@ -240,25 +178,24 @@ def _copy_check(
             "copies": copies.count,
             "bytes": copies.bytes,
             "gb_per_s": copies.gb_per_s,
-            "pcie_gb_per_s": pcie_gb_per_s(device.model),
             "blocked_in_copy_ms": device.causes_ms.get("copy", 0.0),
         },
     )
-    waits = input_first_on(device)
-    if percent < EXPOSED.value or waits:
-        return [finding("pass") if percent < EXPOSED.value else finding("informative", waits or "")]
-    narrower = "Copy narrower types: `int32` ids, `uint8` images that the model casts."
-    if element_spec is not None and "int64" in element_spec:
-        narrower = "The batches hold int64: ids under 2^31 fit `tf.int32`, half the bytes."
+    if percent < EXPOSED.value:
+        return [finding("pass")]
+    edit = None if session is None else prefetched_to(session, device, EXPOSED_HOST_COPY.id)
+    if waits:
+        return [finding("informative", waits, edit=edit)]
     hidden_ms = min(copies.exposed_ms, device.span_ms - copies.ms)
     return [
         finding(
             "fail",
             f"{full_name(device)} computes nothing for {exact_time(copies.exposed_ms)} while "
             f"batches are copied to it: {_AHEAD[framework]}, so that they are copied during the "
-            f"step before. {narrower}{_rate_sentence(device, copies, framework)}",
+            "step before. Copy narrower types: `int32` ids, `uint8` images that the model casts.",
             speedup_at_most=without_idle(device, max(0.0, hidden_ms)),
-            untried=PROFILE_ALONE,
+            edit=edit,
+            untried=PROFILE_ALONE if session is None else UNTRIED,
         )
     ]
 
@@ -272,55 +209,25 @@ def _exposed_percent(device: DeviceActivity) -> float:
     return percent_of_span(device, copies.exposed_ms if copies else 0.0)
 
 
-def _rate_sentence(device: DeviceActivity, copies: DeviceCopies, framework: Framework) -> str:
-    rate, usual = copies.gb_per_s, pcie_gb_per_s(device.model)
-    if rate is None or usual is None or copies.bytes is None or not copies.count:
-        return ""
-    if rate >= FULL_RATE.value * usual:
-        return f" The copies run at {rate:.3g} GB/s, about what PCIe gives: copy fewer bytes."
-    mean_mib = copies.bytes / copies.count / 2**20
-    if mean_mib < SMALL_COPY.value:
-        return (
-            f" A copy holds {mean_mib:.2g} MiB on average, too little for PCIe's rate: pack "
-            "features into fewer, larger tensors."
-        )
-    return (
-        f" The copies run at {rate:.3g} GB/s, PCIe gives {usual:.0f}. Copies from pinned memory "
-        f"come nearer to that{_PINNED[framework]}."
-    )
-
-
 MATMUL = Threshold(
-    "matrix products and convolutions",
-    20.0,
-    "% of the device's busy time",
-    "own choice: under it, products that take half the time gain less than 1.12 times, and the "
-    "rule only informs",
+    "matrix products", 20.0, "% of the busy time", "own choice: less gains under 1.12 times"
 )
 TENSOR_CORE = Threshold(
-    "part of those in kernels that use tensor cores",
-    10.0,
-    "%",
-    "XProf advises mixed precision where under 10 % of compute is in 16 bits",
+    "those on tensor cores", 10.0, "% of the products", "XProf advises 16 bits under 10 %"
 )
 GAIN = Threshold(
-    "upper bound of products in half the time",
-    1.05,
-    "times",
-    "own choice: results change, so the gain must be worth a validation",
+    "upper bound of products in half the time", 1.05, "times", "own choice: worth a validation"
 )
 MIXED_PRECISION = Meta(
     id="mixed-precision",
     name="Mixed precision",
     title_failed="Compute matrix products in 16 bits",
     title_passed="Matrix products use tensor cores, or take little time",
-    why="Tensor cores multiply 16-bit matrices several times as fast as the other cores multiply "
-    "32-bit ones. TF32 counts as tensor cores too; Ampere and later use it for float32 by default.",
+    why="Tensor cores multiply 16-bit matrices several times as fast as other cores 32-bit ones.",
     edit='keras.mixed_precision.set_global_policy("mixed_bfloat16") from compute capability 8.0 '
-    'on, "mixed_float16" on V100, T4 and the like; sizes of layers in multiples of 8.',
-    cost="Every product is rounded to 16 bits: training may converge differently or not at all. "
-    "Validate accuracy; float16 needs loss scaling (Keras' fit does it, a loop of one's own must "
-    "use LossScaleOptimizer); keep the last softmax in float32.",
+    'on, else "mixed_float16"; sizes of layers in multiples of 8.',
+    cost="Every product is rounded to 16 bits: validate accuracy. float16 needs loss scaling, and "
+    "the last softmax stays in float32.",
     needs=("devices",),
     thresholds=(MATMUL, TENSOR_CORE, GAIN, INPUT_GAPS),
     severity="info",
@@ -343,21 +250,13 @@ _SCALED: Mapping[Framework, str] = {
 }
 
 
-def devices_mixed_precision(
-    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
-) -> list[Finding]:
-    """Return a finding on the accelerator with the most time in products without tensor cores."""
-    return _precision_check(devices, framework, session=None)
-
-
-def check_mixed_precision(session: Session) -> list[Finding]:
-    """Return the same; a script that sets a policy for 16 bits is told about shapes instead."""
-    return _precision_check(session.devices, "tensorflow", session)
-
-
-def _precision_check(
+def check_mixed_precision(
     devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
 ) -> list[Finding]:
+    """Return a finding on the accelerator with the most time in products without tensor cores.
+
+    A script that sets a policy for 16 bits is told about shapes instead.
+    """
     gpus = accelerators(devices)
     if not gpus:
         return [MIXED_PRECISION.finding("not-applicable", NO_ACCELERATOR)]
@@ -395,11 +294,8 @@ def _precision_check(
         none = f"{device.model} has no tensor cores."
         return [finding("not-applicable", none) if fitting else finding("inconclusive", unknown)]
     if policy is not None and policy.startswith("mixed_"):
-        shapes = (
-            f"The policy is {policy} already. Look for sizes that are no multiple of 8, and for "
-            "layers kept in float32: their products can't use the tensor cores."
-        )
-        return [finding("informative", shapes)]
+        shapes = "look for sizes that are no multiple of 8, and for layers kept in float32."
+        return [finding("informative", f"The policy is {policy} already: {shapes}")]
     edit = None if session is None else in_sixteen_bits(session, MIXED_PRECISION.id, fitting)
     waits, little = input_first_on(device), at_most is not None and at_most < GAIN.value
     idle = f"The device is idle {device.idle_percent:.0f} % of the time. " if little else ""
@@ -430,36 +326,25 @@ def _plain_ms(device: DeviceActivity) -> float:
 
 
 WAITING = Threshold(
-    "time in which the other devices wait",
-    10.0,
-    "% of the span, on average",
-    "XProf's rule on barriers: cores that wait 10 % of the time or more",
+    "time in which the others wait", 10.0, "% of the span", "XProf's rule on barriers"
 )
 Z_SCORE = Threshold(
-    "modified z-score of the time in which a device does not wait, from three devices on",
-    3.5,
-    "times (0.6745 times the distance from the median is divided by the median deviation)",
-    "XProf's rule on stragglers, after Iglewicz and Hoaglin",
+    "modified z-score of its own time", 3.5, "times", "XProf's rule, after Iglewicz and Hoaglin"
 )
 RATIO = Threshold(
-    "the same of one device over the others' median, with two devices or where the rest are alike",
-    1.2,
-    "times",
-    "own choice: two devices have no spread to compare with",
+    "its own time over the others' median", 1.2, "times", "own choice, for two or equal others"
 )
 DEVICE_STRAGGLER = Meta(
     id="device-straggler",
     name="Straggling device",
     title_failed="Even out what the devices do, as all wait for the slowest",
     title_passed="No device keeps the others waiting",
-    why="In synchronous training every step ends with a collective, and a collective ends when the "
-    "last device joins it: the slowest one sets the pace of all.",
+    why="A collective ends when the last device joins it: the slowest one sets the pace of all.",
     edit="Even out what the devices get (shards, lengths of sequences, placement of tables), or "
-    "repair what slows the one: its host's input, its clocks, another process on it.",
+    "repair what slows the one.",
     cost="Other shards mean another order of the data.",
     needs=("devices",),
     thresholds=(WAITING, Z_SCORE, RATIO),
-    severity="warn",
     effect_on_results="same up to order or rounding",
     frees=("collective",),
     untried="A trial in this process can't change what each device gets.",
@@ -467,14 +352,10 @@ DEVICE_STRAGGLER = Meta(
 _REMEDIES = {
     "compute": "It computes longer: give each replica equal batches and lengths, and look for a "
     "throttled or shared GPU (`nvidia-smi -q -d PERFORMANCE`).",
-    "input": "It waits longer for its own input: give every worker as many examples and CPUs as "
-    "the others; where whole files are dealt out, their number must be a multiple of the workers'.",
+    "input": "It waits longer for its own input: give every worker as many examples and CPUs.",
     "copy": "Its copies take longer: look at its PCIe link (`nvidia-smi topo -m`).",
 }
-_HOST_REMEDY = (
-    "Its host keeps it waiting: compare CPU load, CPU affinity and callbacks of that worker (the "
-    "chief often logs and saves alone)."
-)
+_HOST_REMEDY = "Its host keeps it waiting: compare CPU load, CPU affinity and callbacks of workers."
 _ALL_TRAIN: Mapping[Framework, str] = {
     "tensorflow": "`tf.distribute.MirroredStrategy`",
     "jax": "A batch split over them (`jax.sharding.NamedSharding`)",
@@ -482,8 +363,8 @@ _ALL_TRAIN: Mapping[Framework, str] = {
 }
 
 
-def devices_device_straggler(
-    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+def check_device_straggler(
+    devices: Sequence[DeviceActivity], framework: Framework, _: Session | None
 ) -> list[Finding]:
     """Return a finding on the accelerator that waits least for the others."""
     gpus = accelerators(devices)
@@ -534,11 +415,6 @@ def devices_device_straggler(
             speedup_at_most=round(100.0 / (100.0 - excess), 3) if excess < 100.0 else None,
         )
     ]
-
-
-def check_device_straggler(session: Session) -> list[Finding]:
-    """Return the same on the session's profile."""
-    return devices_device_straggler(session.devices)
 
 
 def _waiting_percent(device: DeviceActivity) -> float:

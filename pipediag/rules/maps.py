@@ -31,7 +31,7 @@ from pipediag.facts.python_callables import (
 )
 from pipediag.rules.bounds import less_input, parallel, uncounted_wait_ms
 from pipediag.rules.relevance import weigh
-from pipediag.rules.rule import Meta
+from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import AUTOTUNE, Change, Edit, Move, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -66,20 +66,11 @@ REWRITTEN = frozenset({"ParseExampleV2"})
 """Those of them that a trial traces in that form by itself."""
 
 ELEMENT_TIME = Threshold(
-    "time per element",
-    200.0,
-    "µs",
-    "own measurements: calling a function costs 20 to 40 µs an element here; above 200 µs it only "
-    "informs, and is tried after what fails",
+    "time per element", 200.0, "µs", "own measurements: a call costs 20 to 40 µs; above, it informs"
 )
-ELEMENTS = Threshold(
-    "elements per step",
-    8.0,
-    "elements",
-    "own choice: with fewer it only informs, and is tried after what fails",
-)
+ELEMENTS = Threshold("elements per step", 8.0, "elements", "own choice: with fewer it only informs")
 _ORDER_ONLY = ("shuffle", "repeat", "prefetch", "with_options")
-PER_ELEMENT_MAP = Meta(
+PER_ELEMENT_MAP = pipeline_rule(
     id="per-element-map",
     name="Map at element rate",
     title_failed="Batch first, and map whole batches",
@@ -88,12 +79,7 @@ PER_ELEMENT_MAP = Meta(
     "the rate for a cast, 37 for strings.split, 19 for parse_example.",
     edit="Swap the two: `ds.batch(n).map(f)`, with the batch form of parsing and splitting.",
     cost="The function must broadcast over the first axis; ragged results need to_tensor().",
-    needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENT_TIME, ELEMENTS),
-    severity="warn",
-    effect_on_results="same results",
-    frees=("input_wait",),
-    tried_when_informing=True,
 )
 
 
@@ -254,7 +240,7 @@ OVERLAPPING = (
     "calls overlap, so that random draws land on other elements, side effects happen in another "
     "order, and a function that is not thread-safe breaks"
 )
-PARALLEL_MAP = Meta(
+PARALLEL_MAP = pipeline_rule(
     id="parallel-map",
     name="Parallel calls of a map",
     title_failed="Run more calls of the map at once",
@@ -267,12 +253,8 @@ PARALLEL_MAP = Meta(
     "which goes first.",
     cost=f"Elements keep their order, but {OVERLAPPING}. More elements are held in memory, and "
     "what is waited for gets more requests at once.",
-    needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST),
-    severity="warn",
     effect_on_results="same up to order or rounding",
-    frees=("input_wait",),
-    tried_when_informing=True,
 )
 
 

@@ -40,10 +40,7 @@ from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import Scalar
 
 TEXT_WORK = Threshold(
-    "work on text in a step",
-    10.0,
-    "% of the step",
-    "own choice: beside the step before it costs nothing, and less than this is seldom noticed",
+    "work on text in a step", 10.0, "% of the step", "own choice: less is seldom noticed"
 )
 PREPROCESSING_IN_MODEL = Meta(
     id="preprocessing-in-model",
@@ -60,8 +57,6 @@ PREPROCESSING_IN_MODEL = Meta(
     "cut out of does, and shares its weights. A cache takes memory for every example.",
     needs=("loop", "steps"),
     thresholds=(INPUT_BOUND, TEXT_WORK, MEMORY),
-    severity="warn",
-    effect_on_results="same results",
     tried_when_informing=True,
 )
 CAVEAT = (
@@ -317,10 +312,7 @@ def _code(layers: list[InputLayer], kept: _KeptInputs | None = None) -> str:
 
 
 AT_MOST = Threshold(
-    "compute on padding",
-    5.0,
-    "% of the step: the part that is compute, times the part of the ids that is padding",
-    "own choice: the most that batches without padding can save, equal to the limit on input wait",
+    "compute times the part of padding", 5.0, "% of the step", "own choice, as for input wait"
 )
 PADDING = Meta(
     id="padding",

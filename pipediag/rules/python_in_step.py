@@ -21,16 +21,13 @@ from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit, SkipCallback
 from pipediag.session.findings import Finding
-from pipediag.session.loops import NestedCall, Steps
+from pipediag.session.loops import NestedCall
 from pipediag.session.model import HotLine, Session
 from pipediag.session.recorded_loops import Callback
 from pipediag.vocabulary import StepClass
 
 CALLBACK_SHARE = Threshold(
-    "time in the callback",
-    5.0,
-    "% of the step",
-    "own choice, equal to the limit on input wait",
+    "time in the callback", 5.0, "% of the step", "own choice, as for input wait"
 )
 BATCH_CALLBACK = Meta(
     id="python-in-step",
@@ -43,8 +40,6 @@ BATCH_CALLBACK = Meta(
     cost="The callback sees fewer values.",
     needs=("loop", "keras", "steps"),
     thresholds=(CALLBACK_SHARE, INPUT_BOUND),
-    severity="warn",
-    effect_on_results="same results",
     frees=("python", "device_wait"),
     tried_when_informing=True,
 )
@@ -104,35 +99,19 @@ def _of_callback(session: Session, callback: Callback) -> Finding:
 
 
 PYTHON = Threshold(
-    "Python",
-    30.0,
-    "% of the step",
-    "own measurements: loops that only call a tf.function have 23 % of a step of 0.6 ms and less",
+    "Python", 30.0, "% of the step", "own measurements: calling a tf.function takes 23 % of 0.6 ms"
 )
 PYTHON_MS = Threshold(
-    "Python",
-    0.3,
-    "ms a step",
-    "own measurements: twice what loops that only call a tf.function take",
+    "Python", 0.3, "ms a step", "own measurements: twice what calling a tf.function takes"
 )
 LONG = Threshold(
-    "Python of a longer step",
-    15.0,
-    "% of the step",
-    "own choice: less is little to gain",
+    "Python of a longer step", 15.0, "% of the step", "own choice: less is little to gain"
 )
 LONG_MS = Threshold(
-    "Python of a longer step",
-    1.0,
-    "ms a step",
-    "own choice: several times what calling a tf.function takes, whatever its share of the step",
+    "Python of a longer step", 1.0, "ms a step", "own choice: several times what a call takes"
 )
 SEEN = Threshold(
-    "lines of the script's own",
-    1.0,
-    "% of the stack samples",
-    "own choice: some, for a place. A sampler meets such a line far more rarely than it runs, as "
-    "it has to wait for the GIL: 2 and 18 % of one that was half of a step",
+    "own lines", 1.0, "% of the stack samples", "own choice: some, as a sampler meets them rarely"
 )
 OWN_PYTHON = Meta(
     id="python-in-step",
@@ -146,15 +125,9 @@ OWN_PYTHON = Meta(
     cost="What is looked at is looked at less often.",
     needs=("loop", "steps", "breakdown", "host"),
     thresholds=(PYTHON, PYTHON_MS, LONG, LONG_MS, SEEN, INPUT_BOUND),
-    severity="warn",
-    effect_on_results="same results",
     frees=("python", "device_wait"),
     untried="It needs the loop's own lines changed in your code.",
 )
-_GROWS = 1.5
-"""How much longer the last quarter of the steps of an epoch is than the first, from which on that
-is said. Own choice."""
-_FEWEST_STEPS = 40
 _MOST_NAMED = 3
 
 
@@ -193,8 +166,7 @@ def check_own_python(session: Session) -> list[Finding]:
         finding(
             "fail",
             f"{takes}, by the profile. Of the script's own lines, stack samples met {where} most "
-            "often: do that every hundredth step or once an epoch, or keep sums in tensors."
-            f"{_growth(steps)}",
+            "often: do that every hundredth step or once an epoch, or keep sums in tensors.",
             place=place,
             speedup_at_most=max(bound(100.0, percent) or 1.0, steps.mean_ms / short_ms),
         )
@@ -217,26 +189,8 @@ def _with_function(line: HotLine) -> str:
     return at if line.function == "<module>" else f"{at} (`{line.function}`)"
 
 
-def _growth(steps: Steps) -> str:
-    """Return that steps grow within an epoch: they work through all that was gathered so far."""
-    samples = np.asarray(steps.samples_ms)
-    if steps.seams or len(samples) < _FEWEST_STEPS:
-        return ""
-    quarter = len(samples) // 4
-    first, last = (float(np.median(part)) for part in (samples[:quarter], samples[-quarter:]))
-    if last < _GROWS * first:
-        return ""
-    return (
-        f" Steps grow longer while the loop goes on, from {exact_time(first)} to "
-        f"{exact_time(last)}: look for work over all that was gathered before."
-    )
-
-
 SHARE = Threshold(
-    "`predict` in a step",
-    10.0,
-    "% of the step",
-    "own choice: less than this is seldom worth another way to call the model",
+    "`predict` in a step", 10.0, "% of the step", "own choice: less is seldom worth a change"
 )
 PREDICT_IN_STEP = Meta(
     id="predict-in-step",
@@ -249,8 +203,6 @@ PREDICT_IN_STEP = Meta(
     cost="`predict_on_batch` gives a NumPy array as `predict` does; `model(x)` gives a tensor.",
     needs=("loop", "steps"),
     thresholds=(SHARE,),
-    severity="warn",
-    effect_on_results="same results",
     frees=("compile", "dispatch", "python"),
     untried="It needs the call changed in your code.",
 )

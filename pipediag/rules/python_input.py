@@ -60,7 +60,6 @@ PYTHON_INPUT = Meta(
     f"Processes copy what the dataset holds and start slowly. {_WHAT_PROCESSES_NEED}.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST),
-    severity="warn",
     effect_on_results="same up to order or rounding",
     frees=("input_wait", "python"),
     untried="It needs the source rewritten, or run in other processes; pipediag can't do that for "
@@ -253,9 +252,7 @@ TRACE_ONLY_PYTHON = Meta(
     edit="Delete it, or use tf.random, tf.print, tf.io where it was meant to act on each element.",
     cost="None, as it does nothing while training runs.",
     needs=("loop", "pipeline"),
-    thresholds=(),
     severity="info",
-    effect_on_results="same results",
     subject="correctness",
     untried="Removing it changes no speed, so there is nothing to measure.",
 )

@@ -19,7 +19,7 @@ from pipediag.facts.python_callables import python_calls, python_evidence
 from pipediag.rules.bounds import less_input, parallel, uncounted_wait_ms
 from pipediag.rules.maps import ON_THREADS, WAITING_CALLS
 from pipediag.rules.relevance import weigh
-from pipediag.rules.rule import Meta
+from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import AUTOTUNE, Change, Edit, Replace, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -93,12 +93,9 @@ def files_at_once(
 
 
 FROM_DISK = Threshold(
-    "bytes read from disk",
-    10.0,
-    "% of the bytes that the reader delivers",
-    "own choice: below it the edit is tried after those of other rules",
+    "bytes read from disk", 10.0, "% of what the reader delivers", "own choice: below, it informs"
 )
-SEQUENTIAL_FILES = Meta(
+SEQUENTIAL_FILES = pipeline_rule(
     id="sequential-files",
     name="Sequential file reading",
     title_failed="Read several files at once",
@@ -110,12 +107,8 @@ SEQUENTIAL_FILES = Meta(
     "`files.interleave(TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE)` for the flat_map.",
     cost="Records of several files alternate; memory for each open file; slower on warm local "
     "files.",
-    needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FROM_DISK),
-    severity="warn",
     effect_on_results="same up to order or rounding",
-    frees=("input_wait",),
-    tried_when_informing=True,
 )
 
 
@@ -195,7 +188,7 @@ def _files_advice(session: Session, op: Operation, outer: Operation | None) -> s
     )
 
 
-SERIAL_FLAT_MAP = Meta(
+SERIAL_FLAT_MAP = pipeline_rule(
     id="serial-flat-map",
     name="Work in the function of a flat_map",
     title_failed="Call the function of the flat_map for several elements at once",
@@ -209,12 +202,8 @@ SERIAL_FLAT_MAP = Meta(
     "in the order that they had.",
     cost="Rows of several elements alternate; what each of them opens is held at the same time. "
     "Python is called by several threads at once.",
-    needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
-    severity="warn",
     effect_on_results="same up to order or rounding",
-    frees=("input_wait",),
-    tried_when_informing=True,
 )
 _OF_OTHER_RULES = (*READERS, "from_generator", "map")
 """What a function may hold that other rules cover: reading, generators, and maps."""

@@ -30,28 +30,26 @@ from pipediag.rules import (
     tracing,
 )
 from pipediag.rules.bounds import limited
-from pipediag.rules.rule import Meta, Rule
+from pipediag.rules.rule import DeviceCheck, Meta, Rule
 from pipediag.rules.search import SEARCH, search
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import Framework
 
+
+def _on_devices(meta: Meta, check: DeviceCheck) -> Rule:
+    return Rule(meta, lambda session: check(session.devices, "tensorflow", session), check)
+
+
 DEVICE_RULES: tuple[Rule, ...] = (
-    Rule(device_idle.INPUT_GAP, device_idle.check_input_gap, device_idle.devices_input_gap),
-    Rule(gpu.EXPOSED_HOST_COPY, gpu.check_exposed_host_copy, gpu.devices_exposed_host_copy),
-    Rule(
-        device_idle.SMALL_KERNELS,
-        device_idle.check_small_kernels,
-        device_idle.devices_small_kernels,
-    ),
-    Rule(
-        device_idle.LAUNCH_BOUND, device_idle.check_launch_bound, device_idle.devices_launch_bound
-    ),
-    Rule(device_idle.SYNC_POINT, device_idle.check_sync_point, device_idle.devices_sync_point),
-    Rule(device_idle.PYTHON_GAP, device_idle.check_python_gap, device_idle.devices_python_gap),
-    Rule(gpu.DEVICE_STRAGGLER, gpu.check_device_straggler, gpu.devices_device_straggler),
-    Rule(gpu.MIXED_PRECISION, gpu.check_mixed_precision, gpu.devices_mixed_precision),
+    _on_devices(device_idle.INPUT_GAP, device_idle.check_input_gap),
+    _on_devices(gpu.EXPOSED_HOST_COPY, gpu.check_exposed_host_copy),
+    _on_devices(device_idle.LAUNCH_BOUND, device_idle.check_launch_bound),
+    _on_devices(device_idle.SYNC_POINT, device_idle.check_sync_point),
+    _on_devices(device_idle.PYTHON_GAP, device_idle.check_python_gap),
+    _on_devices(gpu.DEVICE_STRAGGLER, gpu.check_device_straggler),
+    _on_devices(gpu.MIXED_PRECISION, gpu.check_mixed_precision),
 )
 """The rules that need no more than a profile."""
 
@@ -138,7 +136,7 @@ def run_device_rules(
         (rule.meta, one)
         for rule in DEVICE_RULES
         if rule.check_devices is not None
-        for one in guarded(rule.meta, partial(rule.check_devices, devices, framework))
+        for one in guarded(rule.meta, partial(rule.check_devices, devices, framework, None))
     ]
     return in_order(_said_once(yielding(found)))
 

@@ -138,22 +138,16 @@ def _input_wait(session: Session) -> Share:
 
 
 RELEVANT = Threshold(
-    "the most that the advice could save, from which on it fails",
-    10.0,
-    "% of the run",
-    "own choice: for less than a tenth of the run, few would change their script",
+    "the most that it saves, to fail", 10.0, "% of the run", "own choice: few change it for less"
 )
 NOTABLE = Threshold(
-    "the most that the advice could save, from which on it informs",
+    "the most that it saves, to inform",
     INPUT_FINE_PERCENT,
     "% of the run",
-    "own choice, equal to the limit on a step's input wait",
+    "own choice, as for input",
 )
 SHORT = Threshold(
-    "its time in all, below which it only informs where the run is known to its end",
-    2.0,
-    "s",
-    "own choice: a script that takes seconds is a first try, with other shares than a training",
+    "its time in all, to fail", 2.0, "s", "own choice: a script of seconds is a first try"
 )
 THRESHOLDS = (RELEVANT, NOTABLE, SHORT)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from pipediag.facts.devices import NO_DEVICE
@@ -44,9 +45,9 @@ class Meta:
     cost: str
     """What the edit might cost: memory, results, readability."""
     needs: tuple[Section, ...]
-    thresholds: tuple[Threshold, ...]
-    severity: FindingSeverity
-    effect_on_results: EffectOnResults
+    thresholds: tuple[Threshold, ...] = ()
+    severity: FindingSeverity = "warn"
+    effect_on_results: EffectOnResults = "same results"
     subject: FindingSubject = "speed"
     frees: tuple[StepClass, ...] = ()
     """The classes of the step's time that its advice could take away, where it is about speed."""
@@ -127,6 +128,18 @@ class Meta:
         return f"{self.name}: {outcome}"
 
 
+pipeline_rule = partial(
+    Meta,
+    needs=("loop", "pipeline", "steps", "breakdown"),
+    frees=("input_wait",),
+    tried_when_informing=True,
+)
+"""Describes a rule on an operation that the step waits for."""
+
+
+DeviceCheck = Callable[[Sequence[DeviceActivity], Framework, Session | None], list[Finding]]
+
+
 @dataclass(frozen=True)
 class Rule:
     """A cause that is looked for: its description, and how it is found."""
@@ -135,8 +148,8 @@ class Rule:
     check: Callable[[Session], Iterable[Finding]]
     """Gives the findings on a session whose sections named in `meta.needs` are all present; none
     where the rule passes."""
-    check_devices: Callable[[Sequence[DeviceActivity], Framework], list[Finding]] | None = None
-    """Gives those on the devices of a profile, in a framework's words, without a session."""
+    check_devices: DeviceCheck | None = None
+    """Gives those on the devices of a profile, in a framework's words; with edits in a session."""
 
     def findings(self, session: Session) -> list[Finding]:
         """Return what the check finds, that a section is missing, or that the rule passes."""
@@ -144,20 +157,6 @@ class Rule:
         if lack is not None:
             return [lack]
         return list(self.check(session)) or [self.meta.finding("pass")]
-
-
-def with_edit(meta: Meta, finding: Finding, edit: Edit | None, untried: str) -> Finding:
-    """Return a failed finding with its edit, or with why there is none.
-
-    One that informs gets its edit too where the rule tries that; any other stays as it is.
-    """
-    if finding.status == "informative" and meta.tried_when_informing and edit is not None:
-        effect = meta.effect_on_results
-        return finding.model_copy(update={"edit": edit, "effect_on_results": effect})
-    if finding.status != "fail":
-        return finding
-    trial = NOT_TRIED if edit else _not_tried(untried)
-    return finding.model_copy(update={"edit": edit, "trial": trial})
 
 
 def _not_tried(reason: str) -> Trial:

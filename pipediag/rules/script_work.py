@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pipediag.facts.limits import Threshold, bound
 from pipediag.facts.run import whole_in_words
-from pipediag.facts.run_gain import gain_at_most, gain_without
+from pipediag.facts.run_gain import gain_at_most
 from pipediag.rules.relevance import SHORT, THRESHOLDS, seen_or_not, weigh_rows
 from pipediag.rules.rule import Meta, Place
 from pipediag.session.findings import Finding
@@ -107,28 +107,17 @@ def _neighbours(lines: Iterable[RunPart]) -> list[list[RunPart]]:
 
 
 OFTEN = Threshold(
-    "how often it comes",
-    3.0,
-    "times",
-    "own choice: what comes once or twice can't be done every few epochs",
+    "how often it comes", 3.0, "times", "own choice: twice can't be done every few epochs"
 )
 EVERY = 5
 """Epochs of which one is kept, in what is said of fewer. Own choice."""
 LATE = Threshold(
-    "work before a training of unknown length, from which on it informs",
-    5.0,
-    "s, where an epoch takes less",
-    "own choice: who tries something runs it again and again, and waits for this each time",
+    "work before a training of unknown length", 5.0, "s, and an epoch", "own choice: each run waits"
 )
 SHARE = Threshold(
-    "what follows the training, from which on it is named",
-    15.0,
-    "% of the run",
-    "own choice: results are exported and drawn once, so less of it is seldom worth a change",
+    "what follows the training", 15.0, "% of the run", "own choice: results are exported once"
 )
-A_SECOND = Threshold(
-    "the same, from which on it is named", 1.0, "s", "own choice: nobody waits for less"
-)
+A_SECOND = Threshold("what follows the training", 1.0, "s", "own choice: nobody waits for less")
 SLOW_START = Meta(
     id="script-work",
     name="Slow start",
@@ -141,8 +130,6 @@ SLOW_START = Meta(
     cost="A file that has to be made anew when its input or the code changes.",
     needs=("loop", "run"),
     thresholds=(*THRESHOLDS, LATE),
-    severity="warn",
-    effect_on_results="same results",
     untried="It comes before the training, and a trial compares steps.",
 )
 SLOW_EPOCH_END = replace(
@@ -376,24 +363,12 @@ def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
     saved = 1.0 if left == 1.0 else 1.0 - left
     return SLOW_EPOCH_END.finding(
         weight.status,
-        weight.before(f"{_do_it_less(block, how)}{_without(run, block)}"),
+        weight.before(_do_it_less(block, how)),
         place=_place(session, block),
         evidence={**weight.evidence, "times": count},
         speedup_at_most=bound(1.0, saved),
         part="epoch_end",
         for_run=gain_at_most(run, block.seconds * saved),
-    )
-
-
-def _without(run: Run, block: Block) -> str:
-    """Return what the ledger says of the run without it, as a sentence or nothing."""
-    gain = gain_without(run, block.rows)
-    if gain is None or gain.ci95 is None:
-        return ""
-    low, high = gain.ci95
-    return (
-        f" Without it {whole_in_words(run)} would be {gain.speedup:.2f}x as fast, by the ledger "
-        f"({low:.2f} to {high:.2f}x)."
     )
 
 

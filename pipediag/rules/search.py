@@ -55,7 +55,6 @@ SEARCH = Meta(
     needs=("loop", "steps", "breakdown"),
     thresholds=(INPUT_BOUND,),
     severity="info",
-    effect_on_results="same results",
     tried_when_informing=True,
 )
 

@@ -43,11 +43,7 @@ from pipediag.tensorflow_names import BATCHING, RUNS_A_FUNCTION
 from pipediag.vocabulary import Scalar
 
 COVERAGE = Threshold(
-    "buffer size",
-    1.0,
-    "% of the elements",
-    "own choice: an element then moves by about a hundredth of the data, so sorted data stays "
-    "sorted",
+    "buffer size", 1.0, "% of the elements", "own choice: sorted data stays sorted below it"
 )
 SMALL_SHUFFLE = Meta(
     id="small-shuffle",
@@ -60,7 +56,6 @@ SMALL_SHUFFLE = Meta(
     cost="Memory for the buffer's elements, and time to fill it before the first step.",
     needs=("loop", "pipeline"),
     thresholds=(COVERAGE,),
-    severity="warn",
     effect_on_results="same up to order or rounding",
     subject="quality",
     untried="It is about how well the model learns, which a trial of speed can't tell.",
@@ -233,22 +228,13 @@ def run_without_first_batches(
 
 
 FILL_SHARE = Threshold(
-    "time to fill the buffer",
-    5.0,
-    "% of the whole training loop",
-    "own choice, equal to the limit on input wait",
+    "time to fill the buffer", 5.0, "% of the training loop", "own choice, as for input wait"
 )
 FILL_STEPS = Threshold(
-    "time to fill the buffer where the loop's length is unknown",
-    100.0,
-    "steps",
-    "own choice: time in which a hundred steps could have run",
+    "time to fill it, in a loop of unknown length", 100.0, "steps", "own choice: as good as lost"
 )
 SHUFFLE_PART = Threshold(
-    "part of the wait that filling explains",
-    30.0,
-    "% of the wait for the first batch",
-    "own choice: below it the advice only informs",
+    "part of the wait that filling explains", 30.0, "% of the wait", "own choice: below, it informs"
 )
 SLOW_SHUFFLE_FILL = Meta(
     id="epoch-start",
@@ -263,7 +249,6 @@ SLOW_SHUFFLE_FILL = Meta(
     "behind.",
     needs=("loop", "pipeline", "steps"),
     thresholds=(FIRST_BATCHES, FILL_SHARE, FILL_STEPS, SHUFFLE_PART),
-    severity="warn",
     effect_on_results="same up to order or rounding",
     frees=("input_wait",),
     tried_when_informing=True,

@@ -16,10 +16,7 @@ from pipediag.session.model import Session
 from pipediag.vocabulary import Scalar, TablePart
 
 CLASSES = Threshold(
-    "classes of a large vocabulary",
-    5000.0,
-    "classes",
-    "own choice: ten times as many as are drawn in their place; of fewer the rule only informs",
+    "classes of a vocabulary", 5000.0, "classes", "own choice: ten times as many as are drawn"
 )
 SAMPLED = 512
 """Own choice of classes to draw: as few as leave the products small beside those of a vocabulary of
@@ -38,7 +35,6 @@ FULL_SOFTMAX = Meta(
     "the fewer are drawn. What that does to accuracy, no trial measures.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(CLASSES, OPERATION_SHARE, INPUT_BOUND),
-    severity="warn",
     effect_on_results="changes a hyper-parameter",
     frees=("device_compute",),
     tried_when_informing=True,

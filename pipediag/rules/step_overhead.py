@@ -26,22 +26,13 @@ from pipediag.session.trials import WORTHWHILE
 from pipediag.tensorflow_names import BATCHING
 
 OVERHEAD = Threshold(
-    "dispatch and Python",
-    15.0,
-    "% of the step",
-    "XProf: kernel launch or other host time over 15 % of the step is high, over 3 % moderate",
+    "dispatch and Python", 15.0, "% of the step", "XProf: host time over 15 % is high"
 )
 LITTLE = Threshold(
-    "dispatch and Python that are not worth a trial",
-    3.0,
-    "% of the step",
-    "XProf: host time over 3 % of the step is moderate; no trial confirms a gain of less",
+    "dispatch and Python to try", 3.0, "% of the step", "XProf: host time over 3 % is moderate"
 )
 GAIN = Threshold(
-    "upper bound without most of Python",
-    1.03,
-    "times",
-    "the gain from which an edit counts as confirmed when it is tried",
+    "upper bound without most of Python", 1.03, "times", "the gain from which a trial confirms"
 )
 HOST_OVERHEAD = Meta(
     id="host-overhead",
@@ -54,8 +45,6 @@ HOST_OVERHEAD = Meta(
     cost="Callbacks and progress see every 16th step only; tracing takes longer.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(OVERHEAD, LITTLE, GAIN, INPUT_BOUND),
-    severity="warn",
-    effect_on_results="same results",
     frees=FREED_BY_FEWER_CALLS,
     tried_when_informing=True,
 )
@@ -158,17 +147,10 @@ def _advice(session: Session, loop: Loop) -> str:
 
 
 FIXED_COST = Threshold(
-    "dispatch and Python",
-    30.0,
-    "% of the step",
-    "own choice, twice XProf's 15 % for high host overhead: below it the rule only informs",
+    "dispatch and Python", 30.0, "% of the step", "own choice, twice XProf's 15 %"
 )
 BATCH = Threshold(
-    "batch size",
-    256.0,
-    "examples a replica",
-    "own measurements on a small embedding model: 32 to 128 gave 2.7 times the examples per "
-    "second, 32 to 512 five times. From it on the rule only informs",
+    "batch size", 256.0, "examples a replica", "own measurements: from 32 to 128 2.7x, to 512 5x"
 )
 SMALL_BATCH = Meta(
     id="small-batch",
@@ -182,7 +164,6 @@ SMALL_BATCH = Meta(
     "accuracy may suffer. More memory.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(FIXED_COST, BATCH, INPUT_BOUND),
-    severity="warn",
     effect_on_results="changes a hyper-parameter",
     frees=FREED_BY_FEWER_CALLS,
     tried_when_informing=True,
@@ -255,8 +236,6 @@ EAGER_EXECUTION = Meta(
     cost="Tracing takes time once; Python within the step (print, breakpoints, lists) runs only "
     "then.",
     needs=("loop",),
-    thresholds=(),
-    severity="warn",
     effect_on_results="same up to order or rounding",
     frees=(*FREED_BY_FEWER_CALLS, "device_compute"),
 )

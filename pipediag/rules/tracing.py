@@ -21,17 +21,9 @@ from pipediag.session.model import Session
 TRACES_LEFT = 2
 """Traces with `reduce_retracing=True`: one for the first shape, one for all others."""
 RETRACES = Threshold(
-    "retraces while the loop runs",
-    3.0,
-    "retraces",
-    "own choice: the partial last batch and the creation of state explain two",
+    "retraces in the loop", 3.0, "retraces", "own choice: a partial batch and new state explain two"
 )
-COMPILE = Threshold(
-    "tracing and compiling",
-    5.0,
-    "% of the step",
-    "own choice, equal to the limit on input wait",
-)
+COMPILE = Threshold("tracing and compiling", 5.0, "% of the step", "own choice, as for input wait")
 RETRACING = Meta(
     id="retracing",
     name="Retracing",
@@ -45,7 +37,6 @@ RETRACING = Meta(
     "are slower.",
     needs=("loop", "steps"),
     thresholds=(RETRACES, COMPILE),
-    severity="warn",
     effect_on_results="same up to order or rounding",
     frees=("compile",),
     sees_class_only=True,
@@ -156,16 +147,10 @@ def _made_anew(loop: Loop, steps: Steps) -> bool:
 
 
 AGAIN = Threshold(
-    "a step that Keras makes, traced at one place",
-    3.0,
-    "times",
-    "own choice: the first batch and a shorter last one explain two",
+    "traces of a Keras step", 3.0, "times", "own choice: the first and the last batch explain two"
 )
 OWN_AGAIN = Threshold(
-    "a function of the script's own, traced at one place",
-    4.0,
-    "times",
-    "own choice: the first batch, a shorter last one and one more mode explain three",
+    "traces of an own function", 4.0, "times", "own choice: two batches and one mode explain three"
 )
 REPEATED_COMPILE = replace(
     RETRACING,
@@ -338,11 +323,7 @@ def _sentence(what: str) -> str:
 
 
 LARGE_CONSTANTS = Threshold(
-    "constants in the graph of a function",
-    200.0,
-    "MB",
-    "own choice: a tenth of the 2 GiB that TensorFlow refuses, as a message of protocol buffers "
-    "can't be longer",
+    "constants in a graph", 200.0, "MB", "own choice: a tenth of what TensorFlow refuses"
 )
 LIMIT_BYTES = 2**31
 GRAPH_CONSTANTS = Meta(
@@ -358,8 +339,6 @@ GRAPH_CONSTANTS = Meta(
     cost="None.",
     needs=(),
     thresholds=(LARGE_CONSTANTS,),
-    severity="warn",
-    effect_on_results="same results",
     untried="It changes what your function reads; pipediag can't do that for you.",
 )
 REFUSED = re.compile(r"tensor proto whose content is larger than 2GB")

@@ -102,6 +102,6 @@ def on_devices(
     """The rule's one finding on a profile without a session."""
     check = rule_of(meta).check_devices
     assert check is not None
-    (finding,) = check(devices, framework)
+    (finding,) = check(devices, framework, None)
     assert finding.rule == meta.id
     return finding

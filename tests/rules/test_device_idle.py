@@ -10,14 +10,13 @@ from pipediag.rules.device_idle import (
     INPUT_GAP,
     LAUNCH_BOUND,
     PYTHON_GAP,
-    SMALL_KERNELS,
     SYNC_POINT,
     prefetched_to,
 )
 from pipediag.rules.gpu import EXPOSED_HOST_COPY, MIXED_PRECISION
-from pipediag.rules.registry import run_device_rules, run_rules
+from pipediag.rules.registry import run_rules
 from pipediag.rules.rule import Meta
-from pipediag.session.devices import DeviceActivity, DeviceKernel
+from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Insert, SetModel
 from pipediag.session.loops import Perturbation
 from pipediag.session.model import HotLine, Session
@@ -31,20 +30,10 @@ from tests.factories import (
 )
 from tests.records import make_breakdown
 from tests.rules.devices import copies, cpu, gap, gpu, launches, on_devices, session_on, under_floor
-from tests.rules.sessions import cases, changes, only, straddles, tried
+from tests.rules.sessions import cases, changes, only, straddles
 
 SLOWED = {"perturbation": Perturbation(baseline_step_ms=10.0, profiled_step_ms=20.0, ratio=2.0)}
 SHARED, XLA = (SetModel({"steps_per_execution": 16}),), (SetModel({"jit_compile": True}),)
-
-
-def small(idle: float = 40.0, **overrides: Any) -> DeviceActivity:
-    """A GPU most of whose kernels are shorter than their launch."""
-    values = {"shorter_than_launch_percent": 80.0, "median_kernel_us": 2.0, **overrides}
-    kernels = [
-        DeviceKernel(name="ampere_sgemm_128x64_nn", count=3, ms=9.0),
-        DeviceKernel(name="AddV2_GPU_DT_FLOAT", count=900, ms=1.0),
-    ]
-    return gpu({"launch": idle}, launches=launches(**values), kernels=kernels)
 
 
 def late(idle: float = 40.0, **overrides: Any) -> DeviceActivity:
@@ -56,7 +45,7 @@ STEPS = [gap("python", 5.0, step=step, doing="$callbacks.py:12 log") for step in
 LOGGING = gpu({"python": 40.0}, gaps=STEPS)
 PAUSE = gap("python", 25.0, step=7, doing="$saving.py:80 save")
 KNOWN = under_floor(20.0, idle_ms=60.0, launches=launches())
-SHORT = {"launches": launches(shorter_than_launch_percent=80.0)}
+SHORT = {"shorter_than_launch_percent": 80.0}
 
 
 @cases(
@@ -68,23 +57,20 @@ SHORT = {"launches": launches(shorter_than_launch_percent=80.0)}
         "input in short gaps": (INPUT_GAP, [under_floor()], "inconclusive"),
         "gaps shorter than input": (INPUT_GAP, [under_floor(floor_us=5.0)], "pass"),
         "no device for input": (INPUT_GAP, [], "not-applicable"),
-        "short kernels": (SMALL_KERNELS, [small()], "fail"),
-        "kept busy": (SMALL_KERNELS, [small(4.0)], "informative"),
-        "longer kernels": (SMALL_KERNELS, [small(shorter_than_launch_percent=49.0)], "pass"),
-        "few launches": (SMALL_KERNELS, [small(matched=99)], "inconclusive"),
-        "unknown launches": (
-            SMALL_KERNELS,
-            [small(shorter_than_launch_percent=None)],
+        "short kernels": (LAUNCH_BOUND, [late(**SHORT)], "fail"),
+        "short kernels, some idle": (LAUNCH_BOUND, [late(5.0, **SHORT)], "fail"),
+        "short kernels, kept busy": (LAUNCH_BOUND, [late(4.0, **SHORT)], "informative"),
+        "short kernels, launched ahead": (
+            LAUNCH_BOUND,
+            [late(median_delay_us=400.0, **SHORT)],
+            "fail",
+        ),
+        "short kernels in short gaps": (
+            LAUNCH_BOUND,
+            [under_floor(launches=launches(**SHORT))],
             "inconclusive",
         ),
-        "no launches": (SMALL_KERNELS, [gpu({"launch": 40.0})], "inconclusive"),
-        "kernels of a CPU": (SMALL_KERNELS, [cpu({"launch": 40.0})], "not-applicable"),
-        "no kernels beside long ones": (
-            SMALL_KERNELS,
-            [gpu(name="GPU:1"), small(shorter_than_launch_percent=0.0)],
-            "pass",
-        ),
-        "kernels in short gaps": (SMALL_KERNELS, [under_floor(**SHORT)], "inconclusive"),
+        "few known launches": (LAUNCH_BOUND, [late(5.0, matched=99, **SHORT)], "pass"),
         "launches": (LAUNCH_BOUND, [late()], "fail"),
         "launched ahead": (LAUNCH_BOUND, [late(median_delay_us=400.0)], "informative"),
         "launches behind input": (
@@ -159,19 +145,6 @@ def test_names_what_worked_longest_in_the_gaps(
     assert (evidence["iterator"], evidence["iterator_gap_ms"]) == (iterator, ms)
 
 
-@pytest.mark.parametrize(
-    ("gaps", "buffered"),
-    [
-        ([gap("input", 30.0, buffered_elements=3.0)], 3.0),
-        # A few readings of the buffer speak for no other gap.
-        ([gap("input", 10.0, buffered_elements=1.0), gap("input", 20.0)], None),
-    ],
-)
-def test_reads_the_buffer_next_to_the_consumer(gaps: list[Any], buffered: float | None) -> None:
-    finding = on_devices(INPUT_GAP, gpu({"input": 30.0}, gaps=gaps))
-    assert finding.evidence["buffered_elements"] == buffered
-
-
 def test_what_the_threads_were_in_is_evidence() -> None:
     gaps = [
         gap("launch", 10.0, doing="KernelAndDeviceFunc::Run"),
@@ -184,8 +157,6 @@ def test_what_the_threads_were_in_is_evidence() -> None:
     sync = on_devices(SYNC_POINT, gpu({"sync": 20.0}, gaps=numpy, copies=[to_host]))
     assert sync.evidence["steps_with_such_gaps"] == sync.evidence["copies_to_host"] == 2
     assert on_devices(PYTHON_GAP, LOGGING).evidence["there_ms"] == 40.0
-    kernels = on_devices(SMALL_KERNELS, small())
-    assert kernels.evidence["most_frequent_kernel"] == "AddV2_GPU_DT_FLOAT"
 
 
 @pytest.mark.parametrize(
@@ -194,7 +165,6 @@ def test_what_the_threads_were_in_is_evidence() -> None:
         (INPUT_GAP, gpu({"input": 50.0}), 2.0),
         # A device that does nothing else predicts nothing.
         (INPUT_GAP, gpu({"input": 100.0}), None),
-        (SMALL_KERNELS, small(), None),
         (LAUNCH_BOUND, late(), 1.667),
         (SYNC_POINT, gpu({"sync": 20.0}), 1.25),
         (PYTHON_GAP, LOGGING, 1.667),
@@ -271,7 +241,6 @@ OWN = {"loops": [make_loop(kind="eager", keras=None)]}
 
 @cases(
     {
-        "small kernels": (SMALL_KERNELS, session_on(small()), "fail", XLA),
         "launches": (LAUNCH_BOUND, session_on(late()), "fail", XLA),
         "launches under XLA": (
             LAUNCH_BOUND,
@@ -332,14 +301,6 @@ def test_a_rule_that_knows_what_takes_the_time_comes_first(
     assert finding.speedup_at_most is None
 
 
-def test_small_kernels_say_more_of_the_same() -> None:
-    findings = run_device_rules([late(shorter_than_launch_percent=80.0)])
-    fuse, bound = (one for one in findings if one.rule == "device-idle")
-    assert (tried(fuse), fuse.title) == (("fail", False), SMALL_KERNELS.title_failed)
-    # It waits no less often for it.
-    assert (bound.status, bound.title) == ("informative", LAUNCH_BOUND.title_failed)
-
-
 def slowed(name: str, by: float) -> DeviceActivity:
     """A GPU that each of the rules has the more to say of, the larger this is."""
     return gpu(
@@ -359,7 +320,7 @@ def slowed(name: str, by: float) -> DeviceActivity:
     "rule",
     [
         *(EXPOSED_HOST_COPY, INPUT_GAP, LAUNCH_BOUND, MIXED_PRECISION, PYTHON_GAP),
-        *(SMALL_KERNELS, SYNC_POINT),
+        SYNC_POINT,
     ],
 )
 def test_it_is_the_worst_that_is_named(rule: Meta) -> None:

@@ -23,7 +23,6 @@ from pipediag.rules.device_idle import (
     INPUT_GAP,
     LAUNCH_BOUND,
     PYTHON_GAP,
-    SMALL_KERNELS,
     SYNC_POINT,
 )
 from pipediag.rules.embeddings import DENSE_EMBEDDING_UPDATE
@@ -327,21 +326,20 @@ def two_gpus(slow_busy: float, fast_busy: float) -> Finding:
             "fail",
         ),
         on(
-            SMALL_KERNELS,
+            LAUNCH_BOUND,
             device_idle.SHORT,
-            lambda short: launched(shorter_than_launch_percent=short),
+            lambda short: launched(10.0, shorter_than_launch_percent=short),
         ),
         on(
-            SMALL_KERNELS,
+            LAUNCH_BOUND,
             device_idle.KERNELS_IDLE,
             lambda percent: launched(percent, shorter_than_launch_percent=80.0),
             below="informative",
         ),
         on(
-            SMALL_KERNELS,
+            LAUNCH_BOUND,
             device_idle.FEWEST,
-            lambda count: launched(matched=int(count), shorter_than_launch_percent=80.0),
-            below="inconclusive",
+            lambda count: launched(10.0, matched=int(count), shorter_than_launch_percent=80.0),
         ),
         on(SYNC_POINT, device_idle.UNDER_FLOOR, under_floor, "inconclusive"),
         on(
@@ -389,18 +387,3 @@ def test_a_device_at_a_limit(limit: Limit) -> None:
 )
 def test_idle_time_that_is_not_explained(device: DeviceActivity, status: str) -> None:
     assert on_devices(SYNC_POINT, device).status == status
-
-
-@pytest.mark.parametrize(
-    ("gb_per_s", "count", "words"),
-    [
-        (25.0, 10, "about what PCIe gives"),
-        (24.9, 1, "Copies from pinned memory"),
-        (24.9, 10, "Copies from pinned memory"),
-        (24.9, 11, "pack features"),
-    ],
-)
-def test_a_copy_s_rate_is_judged_by_its_size(gb_per_s: float, count: int, words: str) -> None:
-    """Of 10 MiB in all, on a bus of 50 GB/s."""
-    device = a_gpu(copies=[copies(gb_per_s=gb_per_s, bytes=10 * 2**20, count=count)])
-    assert words in on_devices(EXPOSED_HOST_COPY, device).advice

@@ -21,7 +21,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pipediag.measures.profile import describe_devices
-from pipediag.rules.device_idle import devices_input_gap
+from pipediag.rules.device_idle import check_input_gap
 from pipediag.rules.registry import run_device_rules
 from pipediag.session.findings import Finding
 from pipediag.trace.events import Line, TraceEvents
@@ -97,7 +97,7 @@ def test_a_thread_that_fetches_for_another_one_does_not_train(
 def findings(summary: TraceSummary) -> dict[str, Finding]:
     devices = describe_devices(summary, None, {})
     found = {finding.rule: finding for finding in run_device_rules(devices, "pytorch")}
-    [found["device-idle"]] = devices_input_gap(devices, "pytorch")
+    [found["device-idle"]] = check_input_gap(devices, "pytorch", None)
     return found
 
 
@@ -146,8 +146,8 @@ def test_a_loader_with_workers_is_not_told_to_have_some() -> None:
     events = read(TRACES / "torch-resnet-2080ti-dataloader.json.gz")
     advice = findings(summarise_events(events))["device-idle"].advice
     without = findings(summarise(TRACES / "torch-resnet50-workers0.json.gz"))["device-idle"].advice
-    assert "already" in advice
-    assert "already" not in without
+    assert "more `num_workers`" in advice
+    assert "more `num_workers`" not in without
 
 
 def named(line: Line, prefix: str) -> NDArray[np.bool_]:
