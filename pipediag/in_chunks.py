@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 
-def in_chunks(generator, signature, size=64):
+def in_chunks(generator, output_signature, size=64):
     """Make a dataset of the elements of `generator()`, handed to TensorFlow in stacks."""
 
     def stacked(parts, spec):
@@ -25,18 +25,18 @@ def in_chunks(generator, signature, size=64):
     def chunks():
         elements = iter(generator())
         while chunk := list(itertools.islice(elements, size)):
-            yield stacked(chunk, signature)
+            yield stacked(chunk, output_signature)
 
     specs = tf.nest.map_structure(
-        lambda spec: tf.TensorSpec([None, *spec.shape], spec.dtype), signature
+        lambda spec: tf.TensorSpec([None, *spec.shape], spec.dtype), output_signature
     )
     return tf.data.Dataset.from_generator(chunks, output_signature=specs).unbatch()
 
 
-def in_ragged_chunks(generator, signature, size=64):
+def in_ragged_chunks(generator, output_signature, size=64):
     """Make a dataset of the elements of `generator()`, handed to TensorFlow in stacks.
 
-    Those whose first dimension is None in the signature are stacked as ragged tensors.
+    Those whose first dimension is None are stacked as ragged tensors.
     """
 
     def stacked(parts, spec):
@@ -52,7 +52,7 @@ def in_ragged_chunks(generator, signature, size=64):
     def chunks():
         elements = iter(generator())
         while chunk := list(itertools.islice(elements, size)):
-            yield stacked(chunk, signature)
+            yield stacked(chunk, output_signature)
 
     def spec_of_stack(spec):
         shape = [None, *spec.shape]
@@ -60,9 +60,9 @@ def in_ragged_chunks(generator, signature, size=64):
             return tf.RaggedTensorSpec(shape, spec.dtype, ragged_rank=1)
         return tf.TensorSpec(shape, spec.dtype)
 
-    specs = tf.nest.map_structure(spec_of_stack, signature)
+    specs = tf.nest.map_structure(spec_of_stack, output_signature)
     stacks = tf.data.Dataset.from_generator(chunks, output_signature=specs)
     # The rows are ragged tensors without a ragged dimension: a map makes tensors of them.
-    if isinstance(signature, tuple):
+    if isinstance(output_signature, tuple):
         return stacks.unbatch().map(lambda *parts: parts)
     return stacks.unbatch().map(lambda element: element)

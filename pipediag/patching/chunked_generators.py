@@ -11,7 +11,7 @@ import pipediag
 from pipediag.patching.arguments import argument
 from pipediag.patching.names import bound, free_name, last_import
 from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.source import Change, Source, replaced
+from pipediag.patching.source import Change, Source, insertion, replaced
 from pipediag.patching.statements import behind
 from pipediag.vocabulary import Scalar
 
@@ -39,19 +39,32 @@ def in_chunks(source: Source, call: cst.Call, parameters: Mapping[str, Scalar]) 
         NotPatchableError: the generator takes arguments, or a name that is needed means something
             else in the file.
     """
-    generator, signature = argument(call, "generator"), argument(call, "output_signature")
+    generator = argument(call, "generator")
     if generator is None or argument(call, "args") is not None:
         raise NotPatchableError("The generator is called with arguments.")
     after = last_import(source, source.span(call).start)
     if after is None:
         raise NotPatchableError("No import stands before it in the file.")
     name = free_name(source, _NAME)
-    code = source.module.code_for_node
-    made = code(signature.value) if signature is not None else f"{code(call)}.element_spec"
     lines = [line.replace(f"def {_NAME}(", f"def {name}(") for line in source_of(parameters)]
-    text = f"{name}({code(generator.value)}, {made})"
-    defined = [*_imports(source), "", "", *lines]
-    return [behind(source, after, defined), replaced(source.span(call), text)]
+    defined = behind(source, after, [*_imports(source), "", "", *lines])
+    if _takes_the_same(call):
+        return [defined, replaced(source.span(call.func), name)]
+    # Whatever else is given: the dataset as it was made until now knows what its elements are.
+    span, made = source.span(call), source.module.code_for_node(generator.value)
+    return [
+        defined,
+        insertion(span.start, f"{name}({made}, "),
+        insertion(span.end, ".element_spec)"),
+    ]
+
+
+def _takes_the_same(call: cst.Call) -> bool:
+    """Return True if the function can be called with the call's own arguments."""
+    first, *others = call.args
+    return all(arg.keyword is not None for arg in others) and {
+        arg.keyword.value for arg in call.args if arg.keyword is not None
+    } <= {"generator", "output_signature"} - ({"generator"} if first.keyword is None else set())
 
 
 def _imports(source: Source) -> list[str]:

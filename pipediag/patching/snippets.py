@@ -293,7 +293,7 @@ def _replaced(session: Session, change: Replace) -> list[str]:
     if change.kind == "PyDataset":
         return [f"super().__init__({_arguments(change.parameters)})"]
     if change.kind == "in_chunks":
-        return [*source_of(change.parameters), "", "in_chunks(generator, signature)"]
+        return [*source_of(change.parameters), "", "in_chunks(generator, output_signature)"]
     if change.kind == "parallel_flat_map":
         made = "lambda *x: tf.data.Dataset.from_tensors(x).flat_map(f)"
         return [f".interleave({made}, {_arguments(change.parameters)})"]

@@ -27,10 +27,13 @@ def after(text: str) -> str:
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
-        ("DATA.from_generator(rows, output_signature=sig)", "in_chunks(rows, sig)"),
+        (
+            "DATA.from_generator(rows, output_signature=sig)",
+            "in_chunks(rows, output_signature=sig)",
+        ),
         (
             "DATA.from_generator(lambda: rows(), output_signature=(a, b))",
-            "in_chunks(lambda: rows(), (a, b))",
+            "in_chunks(lambda: rows(), output_signature=(a, b))",
         ),
         (
             "DATA.from_generator(rows, tf.int64, ())",
@@ -38,7 +41,7 @@ def after(text: str) -> str:
         ),
         (
             "DATA.from_generator(generator=rows, output_signature=sig).shuffle(9)",
-            "in_chunks(rows, sig).shuffle(9)",
+            "in_chunks(generator=rows, output_signature=sig).shuffle(9)",
         ),
     ],
 )
@@ -55,7 +58,7 @@ def test_the_function_is_called_in_place_of_from_generator(call: str, expected: 
 def test_names_that_the_file_uses_are_left_alone() -> None:
     call = "DATA.from_generator(rows, output_signature=in_chunks)"
 
-    assert "ds = dataset_in_chunks(rows, in_chunks)\n" in after(script(call))
+    assert "ds = dataset_in_chunks(rows, output_signature=in_chunks)\n" in after(script(call))
 
 
 @pytest.mark.parametrize(
