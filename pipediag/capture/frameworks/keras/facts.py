@@ -25,7 +25,7 @@ from pipediag.capture.callsites import (
     package_of_module,
     unwrap,
 )
-from pipediag.capture.frameworks.keras.input_layers import input_layers, unsplit
+from pipediag.capture.frameworks.keras.input_layers import all_layers, input_layers, unsplit
 from pipediag.capture.guard import Guard
 from pipediag.capture.runtime import KnownTable, TrainersPhase, Vocabulary
 from pipediag.session.recorded_loops import Callback, KerasUse, RecordedVariable
@@ -363,7 +363,7 @@ def known_tables(model: Any) -> list[KnownTable]:
 def vocabularies(model: Any) -> list[Vocabulary]:
     """Return those of its IntegerLookup, StringLookup and TextVectorization layers."""
     found = []
-    for outer in _layers(model):
+    for outer in all_layers(model):
         layer = getattr(outer, "_lookup_layer", outer)
         handle = getattr(getattr(layer, "lookup_table", None), "resource_handle", None)
         if handle is not None:
@@ -376,7 +376,7 @@ def vocabularies(model: Any) -> list[Vocabulary]:
 
 def embeddings_of(model: Any) -> Iterator[Any]:
     """Yield its built Embedding layers, of derived classes too."""
-    for layer in _layers(model):
+    for layer in all_layers(model):
         if any(_is_keras_own(base) for base in type(layer).__mro__) and layer.built:
             yield layer
 
@@ -384,11 +384,6 @@ def embeddings_of(model: Any) -> Iterator[Any]:
 def _is_keras_own(kind: type) -> bool:
     """Return False for a script's class of that name, which need not have what Keras' has."""
     return kind.__name__ == _EMBEDDING and package_of_module(kind.__module__) in KERAS
-
-
-def _layers(model: Any) -> list[Any]:
-    layers = model._flatten_layers() if hasattr(model, "_flatten_layers") else model.layers
-    return list(layers)
 
 
 def _record(layer: Any, slots: dict[tuple[int, ...], int]) -> RecordedVariable:

@@ -43,7 +43,7 @@ def input_layers(model: Any) -> list[InputLayer]:
     graph = graph_of(model)
     front = front_of(graph) if graph is not None else Front((), ())
     ends = [tensor._keras_history[0] for tensor in front.tensors]
-    found = [layer for layer in _all_layers(model) if _prepares(layer)]
+    found = [layer for layer in all_layers(model) if _prepares(layer)]
     parts = [part for layer in found for part in _parts_of(layer)]
     return [
         InputLayer(
@@ -120,14 +120,15 @@ def _row_bytes(layer: Any) -> int | None:
 
 def _parts_of(layer: Any) -> list[Any]:
     """Return the layers that it is made of, as a TextVectorization is of a StringLookup."""
-    return [part for part in _all_layers(layer) if part is not layer]
+    return [part for part in all_layers(layer) if part is not layer]
 
 
 def _is_among(layer: Any, layers: Iterable[Any]) -> bool:
     return any(layer is one for one in layers)
 
 
-def _all_layers(model: Any) -> list[Any]:
+def all_layers(model: Any) -> list[Any]:
+    """Return the layers of a model or a layer, in submodels too."""
     flatten = getattr(model, "_flatten_layers", None)
     try:
         return list(flatten() if flatten is not None else model.layers)

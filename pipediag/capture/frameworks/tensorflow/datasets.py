@@ -24,21 +24,20 @@ def facts_of(dataset: Any) -> DatasetFacts:
     spec = str(dataset.element_spec)
     if not hasattr(original, "_inputs"):
         return DatasetFacts(spec, replicas, strategy=name)
-    return DatasetFacts(spec, replicas, original, _options_of(original), name)
+    return DatasetFacts(spec, replicas, original, _options_of(_known_options(original)), name)
 
 
-def _options_of(dataset: Any) -> dict[str, Scalar]:
+def _options_of(options: Any, within: str = "") -> dict[str, Scalar]:
     """Return the options that the user set, flattened: `threading.private_threadpool_size`, ..."""
     found: dict[str, Scalar] = {}
-    options = _known_options(dataset)
     for name in type(options).__dict__:
         if name.startswith("_") or name == _DEPRECATED_OPTION:
             continue
-        value = getattr(options, name)
+        value = getattr(options, name, None)
         if isinstance(value, bool | int | float | str):
-            found[name] = value
-        elif "tensorflow" in type(value).__module__:
-            found.update(_nested(name, value))
+            found[within + name] = value
+        elif not within and "tensorflow" in type(value).__module__:
+            found.update(_options_of(value, f"{name.removeprefix('experimental_')}."))
     return found
 
 
@@ -52,15 +51,6 @@ def _known_options(dataset: Any) -> Any:
         if context.executing_eagerly() and isinstance(dataset._variant_tensor, ops.EagerTensor):
             return dataset.options()
     return dataset._options_attr
-
-
-def _nested(prefix: str, options: Any) -> dict[str, Scalar]:
-    found: dict[str, Scalar] = {}
-    for name in type(options).__dict__:
-        value = getattr(options, name, None)
-        if not name.startswith("_") and isinstance(value, bool | int | float | str):
-            found[f"{prefix.removeprefix('experimental_')}.{name}"] = value
-    return found
 
 
 _ROWS, _LENGTH, _STRING = 1024, 512, 64

@@ -16,7 +16,6 @@ from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
 from pipediag.capture.frameworks.tensorflow.graph_loops import GraphLoops, watch_saving
 from pipediag.capture.frameworks.tensorflow.iterators import Iterators
 from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
-from pipediag.capture.frameworks.tensorflow.tables.listening import hear_cancellable_calls
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import StepGraph
 from pipediag.capture.frameworks.tensorflow.tables.whole_tables import Writes
 from pipediag.capture.guard import Guard
@@ -110,7 +109,6 @@ class TensorFlowHooks:
             "tensorflow.python.eager.polymorphic_function.polymorphic_function",
             self._on_functions,
         )
-        yield "tensorflow.python.eager.execute", partial(hear_cancellable_calls, guard=self._guard)
         yield "tensorflow.python.framework.func_graph", self._on_tracing
         yield "tensorflow.python.ops.resource_variable_ops", self._on_variables
         yield "tensorflow.python.ops.script_ops", self._on_python_functions

@@ -193,19 +193,12 @@ def test_callbacks_name_the_hooks_that_the_user_wrote() -> None:
     assert (resting.name, resting.batch_hooks) == ("Resting", [])
 
 
-def test_arguments_that_are_set() -> None:
-    sgd = SimpleNamespace(momentum=0.9, weight_decay=None, use_ema=True, learning_rate=0.1)
+def test_settings_of_an_optimizer() -> None:
+    sgd = SimpleNamespace(momentum=0.9, weight_decay="much", use_ema=True, learning_rate=0.1)
+    around = SimpleNamespace(inner_optimizer=sgd, momentum=0.5)
 
-    assert settings_of(sgd) == {"momentum": 0.9, "use_ema": True}
-    assert settings_of(SimpleNamespace(momentum=0.0, use_ema=False)) == {}
-
-
-def test_an_optimizer_within_one_that_scales_the_loss() -> None:
-    inner = SimpleNamespace(global_clipnorm=1.0)
-
-    assert settings_of(SimpleNamespace(inner_optimizer=inner, momentum=0.9)) == {
-        "global_clipnorm": 1.0
-    }
+    assert settings_of(around) == settings_of(sgd) == {"momentum": 0.9, "use_ema": True}
+    assert settings_of(None) == settings_of(SimpleNamespace(momentum=0.0)) == {}
 
 
 def owner(*variables: tuple[tuple[int, ...], Any]) -> Any:
@@ -216,6 +209,7 @@ def owner(*variables: tuple[tuple[int, ...], Any]) -> Any:
 @pytest.mark.parametrize(
     ("dtype", "size"),
     [
+        (SimpleNamespace(size=4), 4),
         ("float32", 4),
         ("bfloat16", 2),
         ("int64", 8),
@@ -224,14 +218,8 @@ def owner(*variables: tuple[tuple[int, ...], Any]) -> Any:
         ("bool", 1),
     ],
 )
-def test_types_as_keras_names_them(dtype: str, size: int) -> None:
+def test_types_as_keras_names_them(dtype: Any, size: int) -> None:
     assert variable_bytes(owner(((10, 3), dtype)), "variables") == 30 * size
-
-
-def test_types_that_know_their_size_and_scalars() -> None:
-    found = owner(((), "int64"), ((2, 2), SimpleNamespace(size=4)))
-
-    assert variable_bytes(found, "variables") == variable_bytes(found, "called") == 8 + 16
 
 
 def test_what_is_not_built_or_not_there_is_unknown() -> None:
@@ -249,10 +237,6 @@ class Embedding:
         self.input_dim, self.output_dim = 100, 8
         self.embeddings: Any = SimpleNamespace(dtype="float32")
         self._embeddings: Any = self.embeddings
-
-
-class Tied(Embedding):
-    mask_zero = True
 
 
 class Tokens:
@@ -278,31 +262,15 @@ def test_tables_and_their_slots() -> None:
     ]
 
 
-def test_the_path_of_a_table_is_known_where_keras_has_one() -> None:
-    placed, without = Embedding("words"), Embedding("words")
-    placed._embeddings = SimpleNamespace(dtype="float32", path="model/words/embeddings")
-    records = [one.record for one in known_tables(model_of(placed, without))]
-
-    assert [one.path for one in records] == ["model/words/embeddings", None]
-
-
-def test_a_class_made_of_an_embedding_is_one() -> None:
-    (table,) = known_tables(model_of(Tied("words")))
-
-    assert table.record.mask_zero
-    assert table.variable is not None
-
-
-def test_a_class_of_the_script_that_has_the_name_alone_is_none() -> None:
+def test_what_is_an_embedding_and_what_is_told_of_it() -> None:
+    tied = type("Tied", (Embedding,), {"mask_zero": True})("tied")
+    tied._embeddings = SimpleNamespace(dtype="float32", path="model/tied/embeddings")
     theirs = type("Embedding", (), {"built": True, "name": "theirs"})()
+    nested = SimpleNamespace(_flatten_layers=lambda: [tied, theirs], layers=[])
 
-    assert known_tables(model_of(theirs)) == []
-
-
-def test_layers_in_submodels_are_found() -> None:
-    nested = SimpleNamespace(_flatten_layers=lambda: [Embedding("words")], layers=[])
-
-    assert [one.record.layer for one in known_tables(nested)] == ["words"]
+    (table,) = known_tables(nested)
+    assert (table.record.layer, table.record.mask_zero) == ("tied", True)
+    assert table.record.path == "model/tied/embeddings"
 
 
 def test_what_tokens_that_are_unknown_are_given() -> None:

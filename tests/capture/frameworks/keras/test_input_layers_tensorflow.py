@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import pytest
+
+from tests.capture.frameworks.programs import told_by
 
 pytestmark = pytest.mark.tensorflow
 
@@ -84,7 +82,7 @@ class Own(keras.Model):
         self.words = words
 
 print(json.dumps({
-    "base": base, "without": without,
+    "name": "model", "base": base, "without": without,
     "spec": [str(s.dtype) for s in tf.nest.flatten(
         dataset.map(variants.on_elements(moved)).element_spec)],
     "own_again": own_again and model.train_function is own_function,
@@ -101,12 +99,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def said() -> dict[str, object]:
-    done = subprocess.run(
-        [sys.executable, "-c", MODEL], capture_output=True, text=True, check=False, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    told: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    return told_by(MODEL)["model"]
 
 
 def test_the_same_batches_train_the_same_weights_to_the_same_loss(said: dict[str, object]) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -53,21 +54,13 @@ class Model(Trainer):
     """The user's."""
 
 
-class Policies:
-    """The layers' number format."""
-
-    used: list[str | None]
-
-    def __init__(self, _: Any) -> None:
-        Policies.used = []
-
-    def use(self, policy: str | None) -> None:
-        Policies.used.append(policy)
-
-
 @pytest.fixture(autouse=True)
-def _policies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LayerPolicies", Policies)
+def policies(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """The layers' number format."""
+    played = Mock()
+    monkeypatch.setattr(module, "LayerPolicies", played)
+    monkeypatch.setattr(module, "Keras2LayerPolicies", played)
+    return played
 
 
 @pytest.fixture
@@ -86,24 +79,28 @@ def variants_of(model: Any) -> tuple[ModelVariants, list[BaseException]]:
     return ModelVariants(model, failed.append), failed
 
 
-@pytest.mark.parametrize("model", [None, object()])
-def test_what_is_no_keras_model_on_tensorflow_stays_as_it_is(model: Any) -> None:
-    variants, _ = variants_of(model)
-    variants.check({})
-    variants.use({})
-    with pytest.raises(NotReplayableError, match="Keras `fit` on TensorFlow"):
-        variants.check({"run_eagerly": False})
-
-
-def test_only_what_is_known_can_be_set() -> None:
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"optimizer": "row_wise"}, "no row-wise optimizer in place of"),
+        ({"metrics": "mae", "loss": "mse"}, "other loss, metrics"),
+        ({"optimizer": "lion"}, "trained with lion"),
+        ({"sampled_softmax": 1}, "not tried in the running loop"),
+    ],
+)
+def test_what_can_not_be_set_is_refused_with_the_reason(
+    settings: dict[str, Any], reason: str
+) -> None:
     variants, _ = variants_of(Model())
-    variants.check({"steps_per_execution": 8, "dtype_policy": "mixed_bfloat16"})
-    with pytest.raises(NotReplayableError, match="no row-wise optimizer in place of"):
-        variants.check({"optimizer": "row_wise"})
-    with pytest.raises(NotReplayableError, match="other loss, metrics"):
-        variants.check({"metrics": "mae", "loss": "mse"})
-    with pytest.raises(NotReplayableError, match="trained with lion"):
-        variants.check({"optimizer": "lion"})
+    variants.check({"steps_per_execution": 8, "dtype_policy": "mixed_bfloat16", "anew": True})
+    with pytest.raises(NotReplayableError, match=reason):
+        variants.check(settings)
+    for other in (None, object()):
+        variants, _ = variants_of(other)
+        variants.check({})
+        variants.use({})
+        with pytest.raises(NotReplayableError, match="Keras `fit` on TensorFlow"):
+            variants.check(settings)
 
 
 def test_a_layer_without_xla_is_not_compiled_with_it(supports_xla: dict[str, bool]) -> None:
@@ -127,13 +124,6 @@ def test_a_variant_is_made_once_and_the_users_own_function_comes_back() -> None:
 
     assert model.train_function("it") == "step of variant 1 on it"
     assert model.made == 1
-
-
-@pytest.mark.parametrize("name", ["table_terms_left_out", "sampled_softmax"])
-def test_changes_of_what_the_model_computes_are_left_to_the_user(name: str) -> None:
-    variants, _ = variants_of(Model())
-    with pytest.raises(NotReplayableError, match="not tried in the running loop"):
-        variants.check({name: 1})
 
 
 def test_what_could_not_be_made_leaves_none_of_its_settings(
@@ -164,37 +154,19 @@ def test_a_step_that_fails_is_told_and_made_as_the_user_compiled_it() -> None:
     assert model.train_function("it") == "own step on it"
 
 
-def test_what_a_signal_handler_raises_in_a_step_is_no_failure() -> None:
+@pytest.mark.parametrize("ends", [StopIteration, PreemptedError])
+def test_the_end_of_an_epoch_and_a_signal_are_no_failures(ends: type[BaseException]) -> None:
     model = Model()
     variants, failed = variants_of(model)
     variants.use({"jit_compile": True})
-    model.meanwhile = signal_arrives
-    with handles_signals(), pytest.raises(PreemptedError):
-        model.train_function("it")
-
-    assert failed == []
-
-
-def test_an_epoch_that_ends_is_no_failure() -> None:
-    model = Model()
-    variants, failed = variants_of(model)
-    variants.use({"jit_compile": True})
-    model.fails = StopIteration()
-    with pytest.raises(StopIteration):
+    if ends is StopIteration:
+        model.fails = StopIteration()
+    else:
+        model.meanwhile = signal_arrives
+    with handles_signals(), pytest.raises(ends):
         model.train_function("it")
 
     assert (failed, model.jit_compile) == ([], True)
-
-
-def test_the_step_as_it_is_can_be_made_once_more() -> None:
-    model = Model()
-    variants, _ = variants_of(model)
-    variants.check({"anew": True})
-    variants.use({"anew": True})
-    assert model.train_function("batch") == "step of variant 1 on batch"
-    assert (model.jit_compile, model.run_eagerly, model.steps_per_execution) == ("auto", False, 1)
-    variants.use({})
-    assert model.train_function("batch") == "own step on batch"
 
 
 KERAS_2 = ["keras.src.engine.training", "tf_keras.src.engine.training"]
@@ -243,26 +215,6 @@ class Keras2Model:
         return train
 
 
-class Keras2Policies:
-    """The layers' number format."""
-
-    made: list[Keras2Policies]
-
-    def __init__(self, _: Any, package: str) -> None:
-        self.package = package
-        self.used: list[str | None] = []
-        Keras2Policies.made.append(self)
-
-    def use(self, policy: str | None) -> None:
-        self.used.append(policy)
-
-
-@pytest.fixture(autouse=True)
-def _keras_2_policies(monkeypatch: pytest.MonkeyPatch) -> None:
-    Keras2Policies.made = []
-    monkeypatch.setattr(module, "Keras2LayerPolicies", Keras2Policies)
-
-
 @pytest.fixture(params=KERAS_2)
 def keras_2(request: pytest.FixtureRequest) -> Any:
     return type("Model", (type("Model", (Keras2Model,), {"__module__": request.param}),), {})()
@@ -275,7 +227,9 @@ def fails(error: BaseException) -> None:
 def test_a_model_of_keras_2_is_tried_otherwise_and_back_again(keras_2: Any) -> None:
     variants, own = ModelVariants(keras_2, fails), keras_2.train_function
     several = {"steps_per_execution": 8}
-    variants.check(several)
+    variants.check({**several, "dtype_policy": "mixed_bfloat16"})
+    with pytest.raises(NotReplayableError, match="Keras 3 only"):
+        variants.check({"optimizer": "sgd", "jit_compile": True})
 
     variants.use(several)
     assert keras_2.train_function("it") == "8 steps, xla None eager None, on it"
@@ -291,27 +245,6 @@ def test_a_model_of_keras_2_is_tried_otherwise_and_back_again(keras_2: Any) -> N
     assert (keras_2.train_function, int(keras_2._steps_per_execution)) == (own, 1)
     assert (keras_2._jit_compile, keras_2._run_eagerly) == (None, None)
     assert keras_2.train_tf_function == "own graph"
-
-
-def test_what_is_tried_in_keras_3_only_is_refused_with_that_reason(keras_2: Any) -> None:
-    with pytest.raises(NotReplayableError, match="Keras 3 only"):
-        ModelVariants(keras_2, fails).check({"optimizer": "sgd", "jit_compile": True})
-
-
-def test_layers_of_keras_2_compute_in_another_format_and_back_again(keras_2: Any) -> None:
-    variants, own = ModelVariants(keras_2, fails), keras_2.train_function
-    short = {"dtype_policy": "mixed_bfloat16"}
-    variants.check(short)
-
-    variants.use(short)
-    assert keras_2.train_function is not own
-    variants.use({"jit_compile": True})
-    variants.use({})
-
-    [policies] = Keras2Policies.made
-    assert policies.package in ("keras", "tf_keras")
-    assert policies.used == ["mixed_bfloat16", None, None]
-    assert keras_2.train_function is own
 
 
 LAYERS = """

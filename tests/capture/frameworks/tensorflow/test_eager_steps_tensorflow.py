@@ -173,12 +173,11 @@ import os
 import threading
 import weakref
 import tensorflow as tf
-from tensorflow.python.eager import cancellation, context, execute
+from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import op_callbacks
 from pipediag.capture.frameworks.tensorflow.tables import listening
 from pipediag.capture.frameworks.tensorflow.tables.listening import Place, SomeTensors
 from pipediag.capture.frameworks.tensorflow.tables.eager_steps import EagerSteps
-from pipediag.capture.guard import Guard
 from pipediag.capture.runtime import UnreadableStepError
 
 def say(name, **facts):
@@ -268,41 +267,26 @@ begun(other.hear)
 one * one
 say("another step", other=other.other, **left())
 
+def unread(name, operations, meanwhile=lambda: None):
+    steps = EagerSteps()
+    steps.begin()
+    for _ in range(operations):
+        one + one
+    meanwhile()
+    facts = left()
+    steps.end()
+    try:
+        steps.read()
+    except UnreadableStepError as lack:
+        say(name, lack=str(lack), **facts)
+
 most, listening.MOST_OPERATIONS = listening.MOST_OPERATIONS, 5
-steps = EagerSteps()
-steps.begin()
-for _ in range(6):
-    one + one
-facts = left()
-steps.end()
-try:
-    steps.read()
-except UnreadableStepError as lack:
-    say("too many", lack=str(lack), **facts)
+unread("too many", 6)
 listening.MOST_OPERATIONS = most
-
 seconds, listening.MOST_SECONDS = listening.MOST_SECONDS, 0
-steps = EagerSteps()
-steps.begin()
-one + one
-facts = left()
-steps.end()
-try:
-    steps.read()
-except UnreadableStepError as lack:
-    say("too long", lack=str(lack), **facts)
+unread("too long", 1)
 listening.MOST_SECONDS = seconds
-
-steps = EagerSteps()
-steps.begin()
-one + one
-op_callbacks.clear_op_callbacks()
-one + one
-steps.end()
-try:
-    steps.read()
-except UnreadableStepError as lack:
-    say("silenced", lack=str(lack), **left())
+unread("silenced", 1, op_callbacks.clear_op_callbacks)
 
 step = listening.WholeStep()
 heard = begun(step.hear)
@@ -330,22 +314,6 @@ def checked(order):
 
 say("numerics checked from before", errors=checked(["theirs", "ours"]))
 say("numerics checked from then on", errors=checked(["ours", "theirs"]))
-
-guard = Guard(print)
-original = execute.execute_with_cancellation
-listening.hear_cancellable_calls(execute, guard)
-step = listening.WholeStep()
-heard = begun(step.hear)
-op_callbacks.add_op_callback(second)
-seen.clear()
-with cancellation.CancellationManagerContext(cancellation.CancellationManager()):
-    function(one)
-op_callbacks.remove_op_callback(second)
-heard.end()
-say("a call that can be cancelled", heard=len(step.operations), theirs=seen,
-    outputs=[len(each.outputs) for each in step.operations])
-guard.step_aside()
-say("none listens", value=float(function(one)), **left())
 
 table = tf.Variable(tf.random.normal((40, 4)))
 rows = tf.constant([3, 4])
@@ -375,43 +343,30 @@ def told() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "when",
-    ["ended on another thread", "ended on another thread, then a trace", "ended in a graph"],
+    ("when", "facts"),
+    [
+        ("ended on another thread", {}),
+        ("ended on another thread, then a trace", {}),
+        ("ended in a graph", {}),
+        ("another one begins before it has left", {"heard": [0, 1], "lack": None}),
+        ("another callback behind it", {"seen": ["AddV2", "Mul"], "between": 1}),
+        ("complete", {"found": 2.0, "after_one": 1}),
+        ("another step", {"other": True}),
+        ("callbacks of the script on another thread", {"patched": "execute_with_callbacks"}),
+    ],
 )
-def test_it_is_gone_wherever_it_ends(told: dict[str, Any], when: str) -> None:
-    assert told[when] == GONE
-
-
-def test_what_is_still_to_leave_hears_of_no_other_step(told: dict[str, Any]) -> None:
-    said = told["another one begins before it has left"]
-    assert said == {**GONE, "heard": [0, 1], "lack": None}
-
-
-def test_callbacks_of_the_script_stay(told: dict[str, Any]) -> None:
-    said = told["callbacks of the script on another thread"]
-    assert said == {"callbacks": 0, "patched": "execute_with_callbacks"}
-
-
-def test_a_callback_behind_it_misses_no_operation(told: dict[str, Any]) -> None:
-    said = told["another callback behind it"]
-    assert said == {**GONE, "seen": ["AddV2", "Mul"], "between": 1}
-
-
-def test_it_ends_with_the_last_tensor_that_it_wants(told: dict[str, Any]) -> None:
-    assert told["complete"] == {**GONE, "found": 2.0, "after_one": 1}
-
-
-@pytest.mark.parametrize("why", ["another step", "too many", "too long"])
-def test_it_ends_where_the_rest_is_of_no_use(told: dict[str, Any], why: str) -> None:
-    assert {key: told[why][key] for key in GONE} == GONE
+def test_it_is_gone_wherever_it_ends_and_other_callbacks_stay(
+    told: dict[str, Any], when: str, facts: dict[str, Any]
+) -> None:
+    assert told[when] == {**GONE, **facts}
 
 
 @pytest.mark.parametrize(
-    ("why", "says"),
-    [("too many", "more than"), ("too long", "s, so"), ("silenced", "removed")],
+    ("why", "says"), [("too many", "more than"), ("too long", "s, so"), ("silenced", "removed")]
 )
 def test_it_says_why_a_step_can_not_be_read(told: dict[str, Any], why: str, says: str) -> None:
     assert says in told[why]["lack"]
+    assert {key: told[why][key] for key in GONE} == GONE
 
 
 def test_what_the_step_makes_and_drops_is_not_kept(told: dict[str, Any]) -> None:
@@ -423,12 +378,6 @@ def test_what_the_step_makes_and_drops_is_not_kept(told: dict[str, Any]) -> None
 def test_checks_of_numerics_stay_in_effect(told: dict[str, Any], when: str) -> None:
     errors = told[f"numerics checked {when}"]["errors"]
     assert errors == ["InvalidArgumentError", "InvalidArgumentError"]
-
-
-def test_calls_that_can_be_cancelled_are_heard_by_us_alone(told: dict[str, Any]) -> None:
-    said = told["a call that can be cancelled"]
-    assert said == {"heard": 1, "theirs": [], "outputs": [1]}
-    assert told["none listens"] == {**GONE, "value": 0.0}
 
 
 def test_gradients_of_the_scripts_own_are_gradients(told: dict[str, Any]) -> None:

@@ -27,66 +27,91 @@ class CancelledError(Exception):
     """TensorFlow's."""
 
 
-class FakeInGraph:
-    """Cancels the next call that is made through it."""
-
-    enough = False
-
-    def __init__(self) -> None:
-        self.cancels = True
-
-    def runs(self, function: Any) -> bool:
-        return False
-
-    def call_begins(self, function: Any, given: Any, cancellation: Any) -> Any:
-        cancellation.started, self.cancels = self.cancels, False
-        return SimpleNamespace(cancellation=cancellation)
-
-    def call_ended(self, call: Any) -> None: ...
+class ToyIterator:
+    """What can be referred to weakly."""
 
 
-class Conductor:
-    in_a_loop = True
-    diagnosing = SimpleNamespace(looks=False)
-    streak = Streak(lambda *_: None)
+def train(batch: Any) -> Any:
+    return batch
 
-    @property
-    def stopping(self) -> Conductor:
-        return self
 
-    def stop(self) -> None:
+class Stage:
+    """A tf.function as the hooks leave it, and what they tell."""
+
+    def __init__(self, does: Callable[..., Any], traced: Callable[[], int] = lambda: 1) -> None:
+        self.told: list[Any] = []
+        self.notes: list[str] = []
+        self.guard = Guard(self.notes.append)
+        self.updates, self.timeline = UpdateWatch(), FakeTimeline()
+        self.stand_in = StandIn()
+        self.iterator: Any = ToyIterator()
+        self.consumer: Any = SimpleNamespace(
+            hand_over="call", iterator=weakref.ref(self.iterator), stand_in=self.stand_in
+        )
+        self.cancels = self.arm_to_blame = False
+        self.streak = Streak(lambda *_: self.told.append("noted"))
+        self.conductor: Any = SimpleNamespace(
+            in_a_loop=True,
+            diagnosing=SimpleNamespace(looks=False),
+            stopping=SimpleNamespace(stop=self._stop),
+            streak=self.streak,
+            call_begins=self.call_begins,
+            exhausted=self._exhausted,
+            function_called=lambda *call: self.told.append(call),
+            function_traced=lambda _, again, **__: self.told.append(f"traced, again {again}"),
+        )
+        in_graph: Any = SimpleNamespace(
+            enough=False,
+            runs=lambda _: False,
+            call_begins=self._in_graph_begins,
+            call_ended=lambda _: None,
+        )
+        watchers: Any = SimpleNamespace(
+            guard=self.guard,
+            conductor=self.conductor,
+            timeline=self.timeline,
+            updates=self.updates,
+            in_graph=in_graph,
+            held=SimpleNamespace(loop=None, failed=self._failed),
+            other_uses=None,
+        )
+
+        class Function:
+            python_function = staticmethod(train)
+
+            def __call__(self, *args: Any, **kwargs: Any) -> Any:
+                return does(*args, **kwargs)
+
+            def experimental_get_tracing_count(self) -> int:
+                return traced()
+
+        calls = FunctionCalls(watchers, ToyRuntime(), self._consumer_among)
+        errors = SimpleNamespace(OutOfRangeError=OutOfRangeError, CancelledError=CancelledError)
+        calls.install(SimpleNamespace(Function=Function, errors=errors), self.guard)
+        self.function: Any = Function()
+
+    def call_begins(self, consumer: Any, iterator: Any, function: Any) -> Any:
+        return self.stand_in.asked(iterator)
+
+    def _consumer_among(self, args: tuple[Any, ...]) -> tuple[Any, Any]:
+        known = bool(args) and args[0] is self.iterator
+        return (self.consumer, args[0]) if known else (None, None)
+
+    def _stop(self) -> None:
         raise StopScript
 
-    def function_traced(self, function: Any, **_: bool) -> None: ...
+    def _exhausted(self, _: Any) -> None:
+        self.streak.settle()
+        self.told.append("exhausted")
 
+    def _failed(self, *_: Any) -> bool:
+        if self.arm_to_blame:
+            self.stand_in.lend("base")
+        return self.arm_to_blame
 
-@pytest.fixture
-def function() -> Any:
-    """A tf.function as the hooks leave it, which does what it is given."""
-
-    class Function:
-        def __call__(self, does: Callable[[], Any]) -> Any:
-            return does()
-
-        def experimental_get_tracing_count(self) -> int:
-            return 0
-
-    in_graph: Any = FakeInGraph()
-    conductor: Any = Conductor()
-    notes: list[str] = []
-    watchers: Any = SimpleNamespace(
-        guard=Guard(notes.append),
-        conductor=conductor,
-        updates=UpdateWatch(),
-        in_graph=in_graph,
-        held=SimpleNamespace(loop=None),
-        timeline=FakeTimeline(),
-        other_uses=None,
-    )
-    calls = FunctionCalls(watchers, ToyRuntime(), lambda args: (None, None))
-    errors = SimpleNamespace(OutOfRangeError=OutOfRangeError, CancelledError=CancelledError)
-    calls.install(SimpleNamespace(Function=Function, errors=errors), watchers.guard)
-    return Function()
+    def _in_graph_begins(self, function: Any, given: Any, cancellation: Any) -> Any:
+        cancellation.started, self.cancels = self.cancels, False
+        return SimpleNamespace(cancellation=cancellation)
 
 
 def fail() -> None:
@@ -94,260 +119,126 @@ def fail() -> None:
 
 
 @pytest.mark.parametrize("ends", [fail, lambda: "as if the data had ended"])
-def test_a_cancelled_call_stops_the_script_however_it_ends(
-    function: Any, ends: Callable[[], Any]
-) -> None:
+def test_a_cancelled_call_stops_the_script_however_it_ends(ends: Callable[[], Any]) -> None:
+    stage = Stage(lambda does: does(), traced=lambda: 0)
+    stage.cancels = True
     with pytest.raises(StopScript):
-        function(ends)
+        stage.function(ends)
 
-
-def test_what_the_script_calls_while_it_is_stopped_goes_on(function: Any) -> None:
-    with pytest.raises(StopScript):
-        function(lambda: 1)
-
-    assert function(lambda: 2) == 2
+    # What the script calls while it is stopped goes on.
+    assert stage.function(lambda: 2) == 2
     with pytest.raises(CancelledError):
-        function(fail)
+        stage.function(fail)
 
 
-class Step:
-    """A tf.function that was traced before, and is given an iterator of ours."""
-
-    def __init__(self, arm_to_blame: bool) -> None:
-        self.stand_in = StandIn()
-        self.stand_in.lend("arm")
-        self.exhausted = 0
-        self.given: list[str] = []
-        self._arm_to_blame = arm_to_blame
-        self.consumer: Any = SimpleNamespace(stand_in=self.stand_in)
-        step = self
-
-        class Function:
-            def __call__(self, iterator: str, factor: int) -> str:
-                step.given.append(iterator)
-                if iterator == "arm":
-                    raise OutOfRangeError
-                return f"{iterator} {factor}"
-
-            def experimental_get_tracing_count(self) -> int:
-                return 1
-
-        self.conductor: Any = SimpleNamespace(
-            in_a_loop=True,
-            call_begins=lambda _, iterator, function: self.stand_in.asked(iterator),
-            diagnosing=SimpleNamespace(looks=False),
-            exhausted=self._exhausted,
-            streak=Streak(lambda *_: None),
-        )
-        held: Any = SimpleNamespace(loop="loop1", failed=self._failed)
-        in_graph: Any = SimpleNamespace(runs=lambda _: False)
-        watchers: Any = SimpleNamespace(
-            guard=Guard(lambda _: None),
-            conductor=self.conductor,
-            timeline=FakeTimeline(),
-            updates=UpdateWatch(),
-            in_graph=in_graph,
-            held=held,
-            other_uses=None,
-        )
-        calls = FunctionCalls(watchers, ToyRuntime(), lambda args: (self.consumer, args[0]))
-        errors = SimpleNamespace(OutOfRangeError=OutOfRangeError)
-        calls.install(SimpleNamespace(Function=Function, errors=errors), watchers.guard)
-        self.function: Any = Function()
-
-    def _exhausted(self, _: Any) -> None:
-        self.exhausted += 1
-
-    def _failed(self, *_: Any) -> bool:
-        if self._arm_to_blame:
-            self.stand_in.lend("base")
-        return self._arm_to_blame
+given: list[str] = []
 
 
-def test_a_step_that_an_arm_failed_is_made_with_what_stands_in_now() -> None:
-    step = Step(arm_to_blame=True)
+def takes(iterator: Any, factor: int) -> str:
+    name = iterator if isinstance(iterator, str) else "own"
+    given.append(name)
+    if name == "arm":
+        raise OutOfRangeError
+    return f"{name} {factor}"
 
-    assert step.function("own", 2) == "base 2"
-    assert (step.given, step.exhausted) == (["arm", "base"], 0)
+
+@pytest.fixture
+def trial() -> Stage:
+    """A step that is given the iterator of a trial, which is at its end."""
+    given.clear()
+    stage = Stage(takes)
+    stage.stand_in.lend("arm")
+    return stage
 
 
-def test_a_step_that_finds_the_end_of_the_scripts_own_data_tells_so() -> None:
-    step = Step(arm_to_blame=False)
+def test_a_step_that_an_arm_failed_is_made_with_what_stands_in_now(trial: Stage) -> None:
+    trial.arm_to_blame = True
+
+    assert trial.function(trial.iterator, 2) == "base 2"
+    assert (given, trial.told) == (["arm", "base"], [])
+
+
+def test_a_step_that_finds_the_end_of_the_scripts_own_data_tells_so(trial: Stage) -> None:
     with pytest.raises(OutOfRangeError):
-        step.function("own", 2)
+        trial.function(trial.iterator, 2)
 
-    assert (step.given, step.exhausted) == (["arm"], 1)
+    assert (given, trial.told) == (["arm"], ["exhausted"])
 
 
-def test_data_that_fail_while_they_are_looked_at_fail_the_scripts_call() -> None:
-    step = Step(arm_to_blame=False)
-
-    def looked_at(consumer: Any, iterator: Any, function: Any) -> Any:
+def test_data_that_fail_while_they_are_looked_at_fail_the_scripts_call(trial: Stage) -> None:
+    def looked_at(*_: Any) -> Any:
         raise ScriptsOwnError(OSError("the disk is gone"))
 
-    step.conductor.call_begins = looked_at
+    trial.conductor.call_begins = looked_at
     with pytest.raises(OSError, match="the disk is gone"):
-        step.function("own", 2)
+        trial.function(trial.iterator, 2)
 
-    assert step.given == []
-
-
-def test_a_call_without_an_iterator_is_told_while_batches_are_looked_at() -> None:
-    step = Step(arm_to_blame=False)
-    step.consumer = None
-    told: list[Any] = []
-    step.conductor.function_called = lambda *call: told.append(call)
-    step.function("batch", factor=2)
-    step.conductor.diagnosing.looks = True
-    step.function("batch", factor=3)
-
-    assert told == [(step.function, ("batch",), {"factor": 3})]
+    assert given == []
 
 
-class Tracing:
-    """A function of the script's that is traced when its calls say so."""
+def test_a_call_without_an_iterator_is_told_while_batches_are_looked_at(trial: Stage) -> None:
+    trial.function("batch", factor=2)
+    trial.conductor.diagnosing.looks = True
+    trial.function("batch", factor=3)
 
-    def __init__(self, loops_itself: bool = False) -> None:
-        self.count = 0
-        self.notes: list[str] = []
-        self.timeline = FakeTimeline()
-        self.traced: list[bool] = []
-        tracing = self
-
-        def step(self: Any, traces: bool) -> str:
-            tracing.count += traces
-            return "done"
-
-        class Function:
-            python_function = staticmethod(train)
-            __call__ = step
-
-            def experimental_get_tracing_count(self) -> int:
-                return tracing.count
-
-        in_graph: Any = FakeInGraph()
-        in_graph.cancels = False
-        in_graph.runs = lambda _: loops_itself
-        conductor: Any = SimpleNamespace(
-            in_a_loop=True,
-            diagnosing=SimpleNamespace(looks=False),
-            streak=Streak(lambda *_: None),
-            function_traced=lambda _, again, **__: self.traced.append(again),
-        )
-        watchers: Any = SimpleNamespace(
-            guard=Guard(self.notes.append),
-            conductor=conductor,
-            timeline=self.timeline,
-            updates=UpdateWatch(),
-            in_graph=in_graph,
-            held=SimpleNamespace(loop=None),
-            other_uses=None,
-        )
-        calls = FunctionCalls(watchers, ToyRuntime(), lambda args: (None, None))
-        errors = SimpleNamespace(OutOfRangeError=OutOfRangeError)
-        calls.install(SimpleNamespace(Function=Function, errors=errors), watchers.guard)
-        self.function: Any = Function()
-
-
-def train(batch: Any) -> Any:
-    return batch
+    assert trial.told == [(trial.function, ("batch",), {"factor": 3})]
 
 
 def test_a_call_that_traced_is_told_with_its_functions_place() -> None:
-    tracing = Tracing()
-    for traces in (True, False, True):
-        assert tracing.function(traces) == "done"
+    counts = [0]
 
-    assert tracing.timeline.told == [("first_call", "train")] * 2
-    assert [(site.file, site.line) for site in tracing.timeline.sites] == [
+    def traces(often: bool) -> str:
+        counts[0] += often
+        return "done"
+
+    stage = Stage(traces, traced=lambda: counts[0])
+    for often in (True, False, True):
+        assert stage.function(often) == "done"
+
+    assert stage.timeline.told == [("first_call", "train")] * 2
+    assert [(site.file, site.line) for site in stage.timeline.sites] == [
         (__file__, train.__code__.co_firstlineno)
     ] * 2
-    assert tracing.traced == [False, True]
+    assert stage.told == ["traced, again False", "traced, again True"]
 
 
-class ShortSteps:
-    """A tf.function called with an iterator, step by step, of which a streak notes most."""
+class ShortSteps(Stage):
+    """Calls with an iterator, step by step, of which a streak notes most."""
 
     def __init__(self) -> None:
-        self.iterator: Any = ToyIterator()
-        self.consumer: Any = SimpleNamespace(
-            hand_over="call", iterator=weakref.ref(self.iterator), stand_in=StandIn()
-        )
         self.traced = 1
         self.fails: Exception | None = None
-        self.told: list[str] = []
-        self.streak = Streak(lambda *_: self.told.append("noted"))
-        conductor: Any = SimpleNamespace(
-            in_a_loop=True,
-            diagnosing=SimpleNamespace(looks=False),
-            streak=self.streak,
-            call_begins=self._begins,
-            exhausted=self._exhausted,
-            function_traced=lambda _, again, **__: self.told.append(f"traced, again {again}"),
-        )
-        steps = self
+        super().__init__(self._step, lambda: self.traced)
 
-        class Function:
-            def __call__(self, iterator: Any) -> str:
-                if steps.fails is not None:
-                    raise steps.fails
-                return "stepped"
+    def _step(self, _: Any) -> str:
+        if self.fails is not None:
+            raise self.fails
+        return "stepped"
 
-            def experimental_get_tracing_count(self) -> int:
-                return steps.traced
-
-        held: Any = SimpleNamespace(loop=None, failed=lambda *_: False)
-        self.updates = UpdateWatch()
-        self.timeline = FakeTimeline()
-        self.notes: list[str] = []
-        self.guard = Guard(self.notes.append)
-        watchers: Any = SimpleNamespace(
-            guard=self.guard,
-            conductor=conductor,
-            timeline=self.timeline,
-            updates=self.updates,
-            in_graph=SimpleNamespace(runs=lambda _: False),
-            held=held,
-            other_uses=None,
-        )
-        calls = FunctionCalls(watchers, ToyRuntime(), self._consumer_among)
-        errors = SimpleNamespace(OutOfRangeError=OutOfRangeError)
-        calls.install(SimpleNamespace(Function=Function, errors=errors), watchers.guard)
-        self.function: Any = Function()
-
-    def _consumer_among(self, args: tuple[Any, ...]) -> tuple[Any, Any]:
-        return (self.consumer, args[0]) if args[0] is self.iterator else (None, None)
-
-    def _begins(self, consumer: Any, iterator: Any, function: Any) -> Any:
+    def call_begins(self, consumer: Any, iterator: Any, function: Any) -> Any:
         self.streak.settle()
         self.told.append("begins")
         self.streak.begins(consumer, 3)
         return iterator
 
-    def _exhausted(self, _: Any) -> None:
-        self.streak.settle()
-        self.told.append("exhausted")
-
-
-class ToyIterator:
-    """What can be referred to weakly."""
+    def makes(self, steps: int) -> list[str]:
+        return [self.function(self.iterator) for _ in range(steps)]
 
 
 def test_most_short_steps_are_only_noted() -> None:
     steps = ShortSteps()
-    assert [steps.function(steps.iterator) for _ in range(6)] == ["stepped"] * 6
 
+    assert steps.makes(6) == ["stepped"] * 6
     assert steps.told == ["begins", "noted", "noted", "noted", "begins"]
     assert not steps.updates.inside_function
 
 
 def test_a_noted_step_that_finds_the_end_of_data_tells_so() -> None:
     steps = ShortSteps()
-    for _ in range(2):
-        steps.function(steps.iterator)
+    steps.makes(2)
     steps.fails = OutOfRangeError()
     with pytest.raises(OutOfRangeError):
-        steps.function(steps.iterator)
+        steps.makes(1)
 
     assert steps.told == ["begins", "noted", "noted", "exhausted"]
     assert not steps.updates.inside_function
@@ -356,7 +247,7 @@ def test_a_noted_step_that_finds_the_end_of_data_tells_so() -> None:
 def test_a_noted_step_that_was_traced_anew_tells_so() -> None:
     steps = ShortSteps()
     for steps.traced in (1, 2):
-        steps.function(steps.iterator)
+        steps.makes(1)
 
     assert steps.told == ["begins", "traced, again True"]
     assert [kind for kind, _ in steps.timeline.told] == ["first_call"]
@@ -366,13 +257,13 @@ def test_a_noted_step_that_was_traced_anew_tells_so() -> None:
 def test_an_error_of_ours_at_a_noted_step_is_not_the_scripts(
     monkeypatch: pytest.MonkeyPatch, entry: str
 ) -> None:
-    def fail(*_: Any) -> bool:
+    def broken(*_: Any) -> bool:
         raise KeyError("of ours")
 
-    monkeypatch.setattr(Streak, entry, fail)
+    monkeypatch.setattr(Streak, entry, broken)
     steps = ShortSteps()
 
-    assert [steps.function(steps.iterator) for _ in range(4)] == ["stepped"] * 4
+    assert steps.makes(4) == ["stepped"] * 4
     (note,) = steps.notes
     assert "stopped noting short steps" in note
     assert steps.guard.aside
@@ -397,10 +288,6 @@ def traced(*shapes: tuple[int, ...], dtype: str = "int32") -> Any:
     return SimpleNamespace(graph=SimpleNamespace(inputs=[*inputs, held], captures=[held]))
 
 
-def function_of(*traces: Any) -> Any:
-    return SimpleNamespace(_list_all_concrete_functions=lambda: list(traces))
-
-
 @pytest.mark.parametrize(
     ("traces", "differ"),
     [
@@ -414,4 +301,5 @@ def function_of(*traces: Any) -> Any:
     ],
 )
 def test_only_what_lies_behind_the_batch_counts(traces: list[Any], differ: bool) -> None:
-    assert _lengths_differ(function_of(*traces)) is differ
+    function = SimpleNamespace(_list_all_concrete_functions=lambda: traces)
+    assert _lengths_differ(function) is differ

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.frameworks.tensorflow.at_exit import remove_cut_caches
-from pipediag.capture.frameworks.tensorflow.datasets import batch_bytes, model_of
+from pipediag.capture.frameworks.tensorflow.datasets import batch_bytes
 from pipediag.capture.frameworks.tensorflow.framework import TensorFlowHooks
 from pipediag.capture.frameworks.tensorflow.runtime import CallCancellation, TensorFlowRuntime
 from pipediag.capture.guard import Guard
@@ -68,43 +68,27 @@ def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def grow_contexts(module: Any, active: Manager | None) -> list[Manager]:
+@pytest.mark.parametrize(
+    ("contexts", "active", "lack"),
+    [(True, None, None), (False, None, "no way to cancel"), (True, Manager(), "left alone")],
+)
+def test_a_call_is_cancelled_where_tensorflow_can_and_the_script_does_not(
+    module: Any, contexts: bool, active: Manager | None, lack: str | None
+) -> None:
     entered: list[Manager] = []
-
-    def context(manager: Manager) -> AbstractContextManager[None]:
-        entered.append(manager)
-        return nullcontext()
-
-    module.CancellationManagerContext, module.context = context, lambda: active
-    return entered
-
-
-def test_a_call_is_made_inside_a_context(module: ModuleType) -> None:
-    entered = grow_contexts(module, active=None)
+    if contexts:
+        module.context = lambda: active
+        module.CancellationManagerContext = lambda one: entered.append(one) or nullcontext()
     cancellation = CallCancellation()
+    if lack is not None:
+        assert lack in (cancellation.lack or "")
+        assert entered == []
+        return
     with cancellation.context:
         cancellation.start()
 
     assert (cancellation.lack, cancellation.started) == (None, True)
     assert [manager.cancelled for manager in entered] == [True]
-
-
-def test_a_tensorflow_without_contexts_says_what_that_means(module: ModuleType) -> None:
-    cancellation = CallCancellation()
-    with cancellation.context:
-        pass
-
-    assert cancellation.lack is not None
-    assert "no way to cancel" in cancellation.lack
-
-
-def test_a_context_of_the_scripts_own_is_left_alone(module: ModuleType) -> None:
-    entered = grow_contexts(module, active=Manager())
-    cancellation = CallCancellation()
-
-    assert cancellation.lack is not None
-    assert "left alone" in cancellation.lack
-    assert entered == []
 
 
 HOSTS = ["a:1", "b:1"]
@@ -160,93 +144,13 @@ def test_a_cluster_counts_however_the_script_came_to_know_it(
     assert TensorFlowRuntime().other_processes() == told
 
 
-OPERATIONS = "tensorflow.python.ops.gen_experimental_dataset_ops"
-
-
-class OpError(Exception):
-    """TensorFlow's, as autotune that is off raises it."""
-
-
-class FakeModel:
-    """A model of one node, in place of the message of that name."""
-
-    @staticmethod
-    def FromString(serialised: bytes) -> Any:  # noqa: N802 - as protobuf calls it
-        node = SimpleNamespace(
-            id=1,
-            name="BatchV2",
-            inputs=[],
-            num_elements=3,
-            processing_time=7,
-            bytes_produced=0,
-            bytes_consumed=0,
-            buffered_elements=0,
-            buffered_bytes=0,
-            autotune=True,
-            parameters=[SimpleNamespace(name="parallelism", state_value=2.0, tunable=True)],
-        )
-        return SimpleNamespace(nodes={1: node}, gap_times=list(serialised), output=1)
-
-
-class TensorFlow:
-    """Its modules as far as a model is read with them; `operations` is what versions differ in."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.eager = True
-        self.operations = ModuleType(OPERATIONS)
-        modules = {
-            "tensorflow.core.framework.model_pb2": {"ModelProto": FakeModel},
-            "tensorflow.python.eager.context": {"executing_eagerly": lambda: self.eager},
-            "tensorflow.python.framework.errors": {"OpError": OpError},
-        }
-        monkeypatch.setitem(sys.modules, OPERATIONS, self.operations)
-        for name, members in modules.items():
-            module = ModuleType(name)
-            vars(module).update(members)
-            package = name.rpartition(".")[0]
-            parent = ModuleType(package)
-            setattr(parent, name.rpartition(".")[2], module)
-            monkeypatch.setitem(sys.modules, package, parent)
-            monkeypatch.setitem(sys.modules, name, module)
-
-    def hands_out(self, resource: Any) -> Any:
-        if resource == "no autotune":
-            raise OpError
-        return SimpleNamespace(numpy=lambda: bytes([4, 5]))
-
-
-@pytest.fixture
-def tensorflow(monkeypatch: pytest.MonkeyPatch) -> TensorFlow:
-    return TensorFlow(monkeypatch)
-
-
-def iterator(resource: str = "resource") -> Any:
-    return SimpleNamespace(_iterator_resource=resource)
-
-
-def test_from_2_17_on_the_operation_hands_out_a_model(tensorflow: TensorFlow) -> None:
-    tensorflow.operations.iterator_get_model_proto = tensorflow.hands_out  # type: ignore[attr-defined]
-    model = model_of(iterator())
-
-    assert TensorFlowRuntime().no_models is None
-    assert model is not None
-    assert (model.gaps_us, model.output_id) == ([4, 5], 1)
-    assert (model.nodes[0].name, model.nodes[0].parallelism) == ("BatchV2", 2)
-
-
-def test_before_2_17_there_is_none(tensorflow: TensorFlow) -> None:
+def test_a_tensorflow_before_2_17_has_no_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    operations: Any = ModuleType("tensorflow.python.ops.gen_experimental_dataset_ops")
+    monkeypatch.setitem(sys.modules, operations.__name__, operations)
     assert TensorFlowRuntime().no_models is not None
-    assert model_of(iterator()) is None
 
-
-def test_iterators_without_a_model(tensorflow: TensorFlow) -> None:
-    tensorflow.operations.iterator_get_model_proto = tensorflow.hands_out  # type: ignore[attr-defined]
-
-    assert model_of(iterator("no autotune")) is None
-    assert model_of(SimpleNamespace(_multi_device_iterator_resource="two devices")) is None
-
-    tensorflow.eager = False
-    assert model_of(iterator()) is None
+    operations.iterator_get_model_proto = None
+    assert TensorFlowRuntime().no_models is None
 
 
 PROGRAM = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.tables.listening import (
@@ -132,8 +132,8 @@ class EagerTables:
         places = {
             at.key: self._graph.place(at.tensor)
             for table in self.tables
-            if isinstance(table, _EagerTable)
-            for at in table.needed
+            if table.ids_missing is None
+            for at in table.needed.values()
         }
         return SomeTensors(self._operations, places)
 
@@ -152,13 +152,6 @@ class EagerTables:
 
 class _EagerTable(TableInStep):
     """A table whose ids are those that were looked up, wherever they come from."""
-
-    @property
-    def needed(self) -> Iterator[At]:
-        """Yield what tells its ids."""
-        if self.ids_missing is None:
-            for lookup in self._followed:
-                yield from self._computed_from(lookup.ids)
 
     def _computed_from(self, ids: At) -> list[At]:
         found = outside_functions(self._step, ids)

@@ -11,11 +11,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import CodeType, MethodType
+from types import CodeType
 from typing import Any
 from weakref import ref
 
-from pipediag.capture.guard import Guard, attempt
+from pipediag.capture.guard import attempt
 
 Hear = Callable[[Any, Sequence[Any], Any, Any], bool]
 """Takes an operation's type, inputs, attributes and outputs; returns True to hear the next one."""
@@ -109,36 +109,6 @@ class Listening:
         if not callbacks:  # TensorFlow does not look while a graph is being built
             still = self._others_hear
             execute.execute = execute.execute_with_callbacks if still else execute.quick_execute
-
-
-def hear_cancellable_calls(execute: Any, guard: Guard) -> None:
-    """Hook onto calls of functions that can be cancelled, of which TensorFlow tells no callback."""
-    original = execute.execute_with_cancellation
-    heard = guard.entry("hearing of calls that can be cancelled", _tell_ours)
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        outputs = original(*args, **kwargs)
-        heard(outputs, *args, **kwargs)
-        return outputs
-
-    execute.execute_with_cancellation = guard.hook(original, call)
-
-
-def _tell_ours(
-    outputs: Any,
-    op_name: Any,
-    num_outputs: int,  # noqa: ARG001
-    inputs: Any,
-    attrs: Any,
-    *_: Any,
-    **__: Any,
-) -> None:
-    from tensorflow.python.eager import context
-
-    for callback in tuple(context.context().op_callbacks):
-        # The script's own callbacks would natively not hear of it.
-        if type(callback) is MethodType and type(callback.__self__) is Listening:
-            callback(op_name, inputs, attrs, outputs)
 
 
 @dataclass(frozen=True, slots=True)

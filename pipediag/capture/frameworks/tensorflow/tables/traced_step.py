@@ -38,15 +38,13 @@ from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
     of_all_devices,
 )
 from pipediag.capture.frameworks.tensorflow.tables.whole_tables import (
-    WholeTable,
     WholeTables,
     Writes,
-    bytes_behind,
 )
 from pipediag.capture.pipelines.functions import constant_bytes
 from pipediag.capture.runtime import LookedUp, Passage, UnreadableStepError
-from pipediag.session.recorded_loops import RecordedSoftmax, RecordedTableUse, RecordedVariable
-from pipediag.vocabulary import SparseOrDense, TablePart
+from pipediag.session.recorded_loops import RecordedSoftmax, RecordedVariable
+from pipediag.vocabulary import TablePart
 
 _Label = tuple[int, TablePart]
 """Which table, by the id of its variable, and which part of what it costs."""
@@ -79,15 +77,15 @@ class TableInStep:
             slots=0,
             mask_zero=masks_zero(step, lookups),
         )
-        work = whole.of(variable.handle, shape)
-        self.use = _use_of(variable, work, lookups, writes, step.handles())
+        self.use = whole.use_of(variable, lookups, writes)
         self.softmax: RecordedSoftmax | None = None
         self.passage: Passage | None = None
         self.ids_missing: str | None = None
         self.ids_incomplete: str | None = None
         self._followed: list[Lookup] = []
         """Lookups whose ids a batch tells."""
-        self._needed: set[Key] = set()
+        self.needed: dict[Key, At] = {}
+        """What its ids are computed from."""
         self._follow(lookups)
 
     def _follow(self, lookups: list[Lookup]) -> None:
@@ -97,12 +95,12 @@ class TableInStep:
         for lookup in lookups:
             try:
                 sources = self._made_of(lookup)
-                needed = {one.key for one in self._computed_from(lookup.ids)}
+                needed = {one.key: one for one in self._computed_from(lookup.ids)}
             except NotFromABatchError as lack:
                 lacks.append(str(lack))
                 continue
             self._followed.append(lookup)
-            self._needed |= needed
+            self.needed |= needed
             dtypes += [_dtype_of(one, lookup.ids) for one in sources]
         if not dtypes:
             why = lacks[0] if lacks else "they do not come from the batch"
@@ -126,7 +124,7 @@ class TableInStep:
 
     def answers(self, given: Given) -> bool:
         """Return True if all that its ids are computed from is given."""
-        return self._needed <= given.keys()
+        return self.needed.keys() <= given.keys()
 
     def looked_up(self, given: Given) -> list[LookedUp]:
         """Compute the ids as the step computes them."""
@@ -165,49 +163,6 @@ def _dtype_of(source: At, ids: At) -> str:
     """Return the type of ids in the batch; that of a ragged or sparse one, when taken out of it."""
     dtype = source.tensor.dtype
     return str(ids.tensor.dtype.name if dtype.name == "variant" else dtype.name)
-
-
-def _use_of(
-    variable: Any,
-    work: WholeTable,
-    lookups: list[Lookup],
-    writes: Writes,
-    handles: dict[int, Any],
-) -> RecordedTableUse:
-    own = id(variable.handle)
-    spread_over_devices = len(getattr(of_all_devices(variable), "values", None) or (variable,)) > 1
-    slots = [
-        handles[other]
-        for other in work.variables
-        if other != own
-        and other in handles
-        and handles[other] in writes
-        and (not spread_over_devices or handles[other].device == variable.device)
-    ]
-    changed = {own, *map(id, slots)}
-    reads = {one.read.key for one in lookups if one.read is not None and not one.compiled}
-    return RecordedTableUse(
-        variable=variable.name,
-        device=variable.device,
-        lookups=len(lookups),
-        copied_on_lookup=any(lookup.read is not None for lookup in lookups),
-        # XLA takes the rows of a read alone.
-        copies=len(reads) if own in writes.rows else 0,
-        gradient=_gradient(work, own, writes) if variable.handle in writes else None,
-        gradient_spread=work.spread,
-        writes_whole=bool(changed & writes.whole),
-        whole_table_operations=dict(sorted(work.operations.items())),
-        temporary_bytes=work.temporary_bytes,
-        temporary_peak_bytes=work.temporary_peak_bytes,
-        slots=len(slots),
-        slot_bytes=sum(map(bytes_behind, slots)),
-    )
-
-
-def _gradient(work: WholeTable, own: int, writes: Writes) -> SparseOrDense:
-    """Return sparse for rows that are written, or spread over the table first."""
-    came_as_rows = work.spread or own in writes.rows
-    return "sparse" if came_as_rows and not work.dense_gradient else "dense"
 
 
 class Step:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow.tables.lookups import GATHERS_ROWS
+from pipediag.capture.frameworks.tensorflow.tables.lookups import GATHERS_ROWS, Lookup
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
     At,
     Frame,
@@ -22,7 +22,10 @@ from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
     StepGraph,
     calls_functions,
     in_gradients,
+    of_all_devices,
 )
+from pipediag.session.recorded_loops import RecordedTableUse
+from pipediag.vocabulary import SparseOrDense
 
 _WRITES_ROWS = re.compile(r"ResourceScatter\w+|ResourceSparseApply\w+")
 _WRITES_ALL = re.compile(r"Assign(Add|Sub)?VariableOp|ResourceApply\w+")
@@ -35,24 +38,6 @@ _MAKES_NOTHING = frozenset({"ReadVariableOp", "Identity", "IdentityN", "Placehol
 _Node = tuple[Any, ...]
 _Made = tuple[Frame, Any, list[Any]]
 """An operation, where it is, and those of its outputs that are as large as the table."""
-
-
-@dataclass
-class WholeTable:
-    """What was seen of one table in one step."""
-
-    operations: Counter[str] = field(default_factory=Counter)
-    """Operations that make a tensor of the table's shape, by type."""
-    temporary_bytes: int = 0
-    """The sum of all those tensors, as if none shared its memory with another."""
-    temporary_peak_bytes: int = 0
-    """The most that is in memory at one time."""
-    variables: set[int] = field(default_factory=set)
-    """Ids of the handles of variables of that shape which it is computed with."""
-    spread: bool = False
-    """True if rows of a gradient were spread over a tensor of the table's size."""
-    dense_gradient: bool = False
-    """True if a gradient of the table's size was computed, as a regulariser's is."""
 
 
 @dataclass
@@ -91,7 +76,7 @@ def handles(step: StepGraph, frame: Frame, op: Any) -> Iterator[Any]:
                 yield handle
 
 
-def bytes_behind(handle: Any) -> int:
+def _bytes_behind(handle: Any) -> int:
     """Return the bytes of a handle's variable; 0 where its shape is not known."""
     from tensorflow.python.framework import dtypes
 
@@ -107,12 +92,12 @@ class WholeTables:
 
     def __init__(self, step: StepGraph) -> None:
         self._step = step
-        self._exchanged = list(_exchanged(step))
         self._read: dict[tuple[int, ...], _OfShape] = {}
 
-    def of(self, handle: Any, shape: tuple[int, ...]) -> WholeTable:
-        """Return what is made of that table, and of what is computed together with it."""
-        found, group = self._group(handle, shape)
+    def use_of(self, variable: Any, lookups: list[Lookup], writes: Writes) -> RecordedTableUse:
+        """Describe what the step does with a table, and with what is computed together with it."""
+        own, shape = variable.handle, tuple(variable.shape.as_list())
+        found, group = self._group(own, shape)
         made = [
             (frame, op, outputs)
             for frame, op, outputs in found.made
@@ -123,16 +108,42 @@ class WholeTables:
             for frame, _, outputs in made
             for one in outputs
         }
-        gradients = [op for _, op, _ in made if op.type not in SPREADS and in_gradients(op)]
-        members = found.groups.members(group)
-        return WholeTable(
-            operations=Counter(op.type for _, op, _ in made),
+        spread = any(op.type in SPREADS for _, op, _ in made)
+        # Such a gradient is a regulariser's; rows that are written, or spread first, came as rows.
+        dense = any(op.type not in SPREADS and in_gradients(op) for _, op, _ in made)
+        came_as_rows = (spread or id(own) in writes.rows) and not dense
+        gradient: SparseOrDense = "sparse" if came_as_rows else "dense"
+        together = {node[1] for node in found.groups.members(group) if node[0] == "variable"}
+        slots = self._slots(variable, together - {id(own)}, writes)
+        reads = {one.read.key for one in lookups if one.read is not None and not one.compiled}
+        return RecordedTableUse(
+            variable=variable.name,
+            device=variable.device,
+            lookups=len(lookups),
+            copied_on_lookup=any(lookup.read is not None for lookup in lookups),
+            # XLA takes the rows of a read alone.
+            copies=len(reads) if id(own) in writes.rows else 0,
+            gradient=gradient if own in writes else None,
+            gradient_spread=spread,
+            writes_whole=any(id(one) in writes.whole for one in (own, *slots)),
+            whole_table_operations=dict(sorted(Counter(op.type for _, op, _ in made).items())),
             temporary_bytes=sum(sizes.values()),
             temporary_peak_bytes=_Liveness(self._step, made, sizes).peak_bytes() if made else 0,
-            variables={key[1] for key in members if key[0] == "variable"},
-            spread=any(op.type in SPREADS for _, op, _ in made),
-            dense_gradient=bool(gradients),
+            slots=len(slots),
+            slot_bytes=sum(map(_bytes_behind, slots)),
         )
+
+    def _slots(self, variable: Any, together: set[int], writes: Writes) -> list[Any]:
+        """Return the handles of an optimizer's slots, on the table's own device if a strategy has
+        copies on several."""
+        copied = len(getattr(of_all_devices(variable), "values", None) or (variable,)) > 1
+        return [
+            handle
+            for key, handle in self._step.handles().items()
+            if key in together
+            and handle in writes
+            and (not copied or handle.device == variable.device)
+        ]
 
     def touching(self, handle: Any, shape: tuple[int, ...]) -> list[tuple[Frame, Any]]:
         """Return the operations that read, make or write that table, or what is computed together
@@ -142,10 +153,7 @@ class WholeTables:
 
     def _group(self, handle: Any, shape: tuple[int, ...]) -> tuple[_OfShape, _Node]:
         if shape not in self._read:
-            found = self._read[shape] = _of_shape(self._step, shape)
-            for before, after in self._exchanged:
-                if _has_shape(self._step, after, shape):
-                    found.groups.join([_node(self._step, before), _node(self._step, after)])
+            self._read[shape] = _of_shape(self._step, shape)
         found = self._read[shape]
         return found, found.groups.of(("variable", id(handle)))
 
@@ -271,59 +279,6 @@ def _shape_behind(handle: Any) -> tuple[int | None, ...] | None:
     if data is None or len(data.shape_and_type) != 1 or data.shape_and_type[0].shape.unknown_rank:
         return None
     return tuple(one.size for one in data.shape_and_type[0].shape.dim)
-
-
-_COLLECTIVE = re.compile(r"(CollectiveReduce|Nccl(All)?Reduce)\w*")
-_ADDS_UP = "AddN"
-"""The operation of a strategy that adds up on one device."""
-_SAME = ("Cast", "Identity", "Reshape")
-"""Operations on a gradient before it is packed with others into one, and afterwards."""
-_REPLICA = re.compile(r"(?:^|/)replica_(\d+)/")
-
-
-def _exchanged(step: StepGraph) -> Iterator[tuple[At, At]]:
-    """Yield each gradient that replicas add up, as it was before and as it is afterwards."""
-    for frame, op in step.operations:
-        inputs = [At(frame, one) for one in op.inputs]
-        if _COLLECTIVE.fullmatch(op.type):
-            # Gradients of many variables are exchanged as one; their order stays.
-            yield from zip(_packed(step, inputs[0]), _unpacked(frame, op), strict=False)
-        elif op.type == _ADDS_UP and len({_replica(step.source(one).op) for one in inputs}) > 1:
-            for one in inputs:
-                yield one, At(frame, op.outputs[0])
-
-
-def _packed(step: StepGraph, at: At) -> list[At]:
-    at = _before(step, at)
-    if at.op.type != "ConcatV2":
-        return [at]
-    return [_before(step, one) for one in at.inputs()[:-1]]
-
-
-def _before(step: StepGraph, at: At) -> At:
-    at = step.source(at)
-    while at.op.type in _SAME:
-        at = step.source(at.inputs()[0])
-    return at
-
-
-def _unpacked(frame: Frame, op: Any) -> list[At]:
-    tensor = _afterwards(op.outputs[0])
-    parts = [one for one in tensor.consumers() if one.type in ("Split", "SplitV")]
-    made = parts[0].outputs if parts else [tensor]
-    return [At(frame, _afterwards(one)) for one in made]
-
-
-def _afterwards(tensor: Any) -> Any:
-    while following := [one for one in tensor.consumers() if one.type in _SAME]:
-        tensor = following[0].outputs[0]
-    return tensor
-
-
-def _replica(op: Any) -> str:
-    """Return the number of the replica whose operation it is; names of the first have none."""
-    found = _REPLICA.search(op.name)
-    return found[1] if found else "0"
 
 
 _IN_PLACE = frozenset(
