@@ -28,7 +28,7 @@ The choices, and why:
 - Waiting for the device: the runtime's synchronisation calls, and on an accelerator the time in
   which the training thread is blocked in a graph function that neither launches nor compiles.
 - Python is the rest of the training thread's time: callbacks, metrics, logging, sleep, NumPy, and
-  waiting for the interpreter lock, which a profile cannot tell apart.
+  waiting for the GIL, between which a profile does not distinguish.
 - Unattributed is what lies outside the training thread's record, or everything where there is none.
 """
 

@@ -32,7 +32,7 @@ from pipediag.trace.device_events import (
     host_lead_ns,
     launch_calls,
 )
-from pipediag.trace.events import Plane, TraceEvents
+from pipediag.trace.events import Plane, Times, TraceEvents
 from pipediag.trace.gaps import (
     GapDetails,
     HostCauses,
@@ -81,7 +81,7 @@ _TENSOR_CORE = re.compile(
 _EDGES_NS = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
 _AMD = "AMD"
 _LARGEST_INT32 = np.iinfo(np.int32).max
-_NO_LAUNCHES: tuple[None, NDArray[np.intp]] = None, np.empty(0, np.intp)
+_NO_LAUNCHES = np.empty(0, np.int64), np.empty(0, np.intp)
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,8 @@ class _Explainer:
         compute, copies = device.running("device_compute"), device.running("device_copy")
         collectives = device.running("collective")
         kernels = union(compute, collectives)
-        found = self._describe(name, "gpu", device.busy, window, others, (recorded, launched_by))
+        launched = recorded.start_ns, launched_by
+        found = self._describe(name, "gpu", device.busy, window, others, launched)
         return replace(
             found,
             model=_model(device.plane),
@@ -284,7 +285,7 @@ class _Explainer:
         busy: Intervals,
         window: Window,
         others: Intervals,
-        launched: tuple[DeviceEvents | None, NDArray[np.intp]],
+        launched: tuple[Times, NDArray[np.intp]],
     ) -> DeviceTrace:
         idle = gaps(busy, *window)
         lengths = idle[:, 1] - idle[:, 0]

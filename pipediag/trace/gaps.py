@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.trace import STEP_MARKER
-from pipediag.trace.device_events import COPY_CALL, NOT_FOUND, DeviceEvents, LaunchCalls
+from pipediag.trace.device_events import COPY_CALL, NOT_FOUND, LaunchCalls
 from pipediag.trace.events import Indices, Line, Times, TraceEvents
 from pipediag.trace.intervals import (
     Intervals,
@@ -90,10 +90,7 @@ class NextLaunches:
 
 
 def next_launches(
-    gaps: Intervals,
-    device: DeviceEvents | None,
-    launched_by: NDArray[np.intp],
-    calls: LaunchCalls,
+    gaps: Intervals, start_ns: Times, launched_by: NDArray[np.intp], calls: LaunchCalls
 ) -> NextLaunches:
     """Return the calls that launched the activities which end the gaps.
 
@@ -101,25 +98,20 @@ def next_launches(
 
     Args:
         gaps: the gaps of one device.
-        device: its activities; None where there is no device.
+        start_ns: the starts of its activities.
         launched_by: the place of each activity's call, as `LaunchCalls.of` gives it.
         calls: all calls.
     """
-    nothing = np.zeros(len(gaps), np.int64)
-    if device is None or not len(calls) or not len(device.start_ns):
-        no = nothing.astype(np.bool_)
-        return NextLaunches(no, nothing, nothing, no, nothing.astype(np.int32), nothing)
-    following = np.searchsorted(device.start_ns, gaps[:, 1])
-    ends_with_work = following < len(device.start_ns)
-    call = launched_by[np.where(ends_with_work, following, 0)]
-    known = ends_with_work & (call != NOT_FOUND)
+    following = np.searchsorted(start_ns, gaps[:, 1])
+    call = np.append(launched_by, NOT_FOUND)[following]
+    # `NOT_FOUND` is the last place of each column here.
     return NextLaunches(
-        known=known,
-        start_ns=np.where(known, calls.start_ns[call], 0),
-        end_ns=np.where(known, calls.end_ns[call], 0),
-        copies=known & calls.copies[call],
-        line_ids=calls.line_ids[call],
-        correlation_ids=calls.correlation_ids[call],
+        known=call != NOT_FOUND,
+        start_ns=np.append(calls.start_ns, 0)[call],
+        end_ns=np.append(calls.end_ns, 0)[call],
+        copies=np.append(calls.copies, False)[call],
+        line_ids=np.append(calls.line_ids, 0)[call],
+        correlation_ids=np.append(calls.correlation_ids, 0)[call],
     )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +58,7 @@ class ComputeTimes:
         return max(0.0, self.total_ns - self.compiled_ns - known)
 
 
-@dataclass(frozen=True)
-class _Pieces:
+class _Pieces(NamedTuple):
     """Spans in which an operation ran."""
 
     works: list[_Work]
@@ -75,16 +75,19 @@ def compute_times(
     if events.accelerators:
         pieces = list(_on_devices(events.accelerators, programs))
     else:
-        pieces = list(_on_host(activity, programs))
-    spans = np.concatenate([np.empty((0, 2), np.int64), *(one.spans for one in pieces)])
-    took, summed_ns = shares(spans, windows)
+        pieces = [_Pieces([_EAGER], np.zeros(len(activity.eager), np.intp), activity.eager)]
+        for line, indices, spans in activity.graph.operation_pieces():
+            named = list(line.plane.names), line.name_ids[indices].astype(np.intp)
+            by_xla = line.named(line.names_with(THUNK))[indices]
+            pieces.append(_pieces(line, indices, spans, named, by_xla, programs))
+    ran = np.concatenate([np.empty((0, 2), np.int64), *(one.spans for one in pieces)])
+    took, summed_ns = shares(ran, windows)
     times: dict[_Work, float] = {}
     behind = np.cumsum([len(one.spans) for one in pieces])
-    for one, its in zip(pieces, np.split(took, behind[:-1]), strict=True):
-        sums = np.bincount(one.work_of, its, minlength=len(one.works))
+    for (works, work_of, _), its in zip(pieces, np.split(took, behind[:-1]), strict=True):
+        sums = np.bincount(work_of, its, minlength=len(works))
         for place in np.flatnonzero(sums).tolist():
-            work = one.works[place]
-            times[work] = times.get(work, 0.0) + float(sums[place])
+            times[works[place]] = times.get(works[place], 0.0) + float(sums[place])
     return ComputeTimes(
         total_ns,
         summed_ns,
@@ -92,15 +95,6 @@ def compute_times(
         times.get(None, 0.0),
         {work: ns for work, ns in times.items() if isinstance(work, CompiledWork)},
     )
-
-
-def _on_host(activity: Activity, programs: _Programs) -> Iterator[_Pieces]:
-    yield _Pieces([_EAGER], np.zeros(len(activity.eager), np.intp), activity.eager)
-    graph = activity.graph
-    for line, indices, spans in graph.operation_pieces():
-        by_xla = line.named(line.names_with(THUNK))[indices]
-        names = line.name_ids[indices].astype(np.intp)
-        yield _pieces(line, indices, spans, (list(line.plane.names), names), by_xla, programs)
 
 
 def _on_devices(planes: list[Plane], programs: _Programs) -> Iterator[_Pieces]:
@@ -128,26 +122,18 @@ def _pieces(
     programs: _Programs,
 ) -> _Pieces:
     """Return events of a line by the names that are given, but those of XLA by its programs."""
-    names, name_of = named
-    works, work_of = _compiled(line, indices[by_xla], programs)
-    all_of = name_of.copy()
-    all_of[by_xla] = work_of + len(names)
-    return _Pieces([*names, *works], all_of, spans)
-
-
-def _compiled(
-    line: Line, indices: Indices, programs: _Programs
-) -> tuple[list[CompiledWork | None], Indices]:
-    """Return the different works of these events of XLA, and the place of each event's."""
-    instructions, instruction_of = line.statistics.texts(THUNK, indices)
-    numbers, number_of = np.unique(line.integers(_PROGRAM, indices), return_inverse=True)
+    works: list[_Work] = list(named[0])
+    work_of = named[1].copy()
+    of_xla = indices[by_xla]
+    instructions, instruction_of = line.statistics.texts(THUNK, of_xla)
+    numbers, number_of = np.unique(line.integers(_PROGRAM, of_xla), return_inverse=True)
     pairs, pair_of = np.unique(number_of * len(instructions) + instruction_of, return_inverse=True)
-    works: list[CompiledWork | None] = []
+    work_of[by_xla] = pair_of + len(works)
     for pair in pairs.tolist():
         number, instruction = divmod(pair, len(instructions))
         program = programs.get(int(numbers[number]))
         works.append(None if program is None else program.work(instructions[instruction]))
-    return works, pair_of
+    return _Pieces(works, work_of, spans)
 
 
 def shares(spans: NDArray[np.int64], windows: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:

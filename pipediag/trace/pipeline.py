@@ -15,8 +15,8 @@ An `Iterator::Root::A::B` event is one GetNext call of B, made by A on A's threa
 A loop over a dataset inside a graph has iterators of its own above the input pipeline's, called
 `ReduceIterator::Root::Prefetch::Scan` or alike. They are left out: the scan takes Root's place.
 
-What a profile cannot say: CPU time (a function that sleeps or waits for the interpreter lock counts
-as working), the time of operations inside a function that wait without a thread, and the work of
+What a profile cannot say: CPU time (a function that sleeps or waits for the GIL counts as
+working), the time of operations inside a function that wait without a thread, and the work of
 functions that began before the profile did.
 """
 

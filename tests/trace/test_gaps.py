@@ -337,7 +337,7 @@ def details(gaps: Spans, line: Line) -> GapDetails:
     idle = normalise([start for start, _ in gaps], [end for _, end in gaps])
     calls = LaunchCalls([], *(line.start_ns[:0] for _ in range(5)))  # type: ignore[arg-type]
     nothing = line.start_ns[:0]
-    return gap_details(idle, {}, next_launches(idle, None, nothing, calls), calls, line)
+    return gap_details(idle, {}, next_launches(idle, nothing, nothing, calls), calls, line)
 
 
 def shortest_that_covers_half(gap: list[int], line: Line) -> str | None:
@@ -402,6 +402,8 @@ def test_a_gap_knows_the_launch_that_ended_it() -> None:
     device, calls = device_events(events.accelerators[0]), launch_calls(events)
     launched_by = calls.of(device)
     idle = normalise([20, 60], [50, 80])
-    found = gap_details(idle, {}, next_launches(idle, device, launched_by, calls), calls, None)
+    found = gap_details(
+        idle, {}, next_launches(idle, device.start_ns, launched_by, calls), calls, None
+    )
     assert [found.launch(0), found.launch(1)] == [9, None]
     assert launched_by.tolist() == [0, 1, NOT_FOUND]
