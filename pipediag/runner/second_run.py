@@ -45,7 +45,30 @@ def same_operations(first: Recording, second: Recording, loop_id: str) -> Ids:
         raise BehavedOtherwiseError(
             f"the loop in {_place_of(other)} came where the one in {_place_of(one)} had been"
         )
-    return _Matching(first, second).from_roots(one.root_op_id, other.root_op_id)
+    known, found = _with_sources(first), _with_sources(second)
+    ids: dict[str, str] = {}
+    pending = [(one.root_op_id, other.root_op_id)]
+    while pending:
+        pair = pending.pop()
+        if pair == (None, None) or pair[0] in ids:
+            continue
+        before, after = known.get(str(pair[0])), found.get(str(pair[1]))
+        if before is None or after is None or _place(before[0]) != _place(after[0]):
+            raise BehavedOtherwiseError("its loop read from another pipeline")
+        if len(before[1]) != len(after[1]):
+            raise BehavedOtherwiseError("its loop read from another pipeline")
+        ids[before[0].id] = after[0].id
+        pending += zip(before[1], after[1], strict=True)
+    return ids
+
+
+def _with_sources(recording: Recording) -> dict[str, tuple[RecordedOperation, list[str]]]:
+    """Return each operation by its id, with the ids of those that it takes elements from."""
+    found = {one.id: (one, list(one.parent_ids)) for one in recording.operations}
+    for operation in recording.operations:
+        if operation.inside_function_of in found:
+            found[operation.inside_function_of][1].append(operation.id)
+    return found
 
 
 def asked_by_new_ids(ask: Ask, ids: Ids) -> Ask:
@@ -64,43 +87,6 @@ def _translated(change: Any, ids: Ids) -> Any:
     """Return the change with the ids of the operations that it names."""
     names = {field.name for field in fields(change)} & {"op_id", "after"}
     return replace(change, **{name: ids[getattr(change, name)] for name in names})
-
-
-class _Matching:
-    def __init__(self, first: Recording, second: Recording) -> None:
-        self._first = _Operations(first)
-        self._second = _Operations(second)
-
-    def from_roots(self, one: str | None, other: str | None) -> Ids:
-        ids: dict[str, str] = {}
-        pending = [(one, other)] if one is not None or other is not None else []
-        while pending:
-            pair = pending.pop()
-            known, found = self._first.by_id.get(str(pair[0])), self._second.by_id.get(str(pair[1]))
-            if known is None or found is None or _place(known) != _place(found):
-                raise BehavedOtherwiseError("its loop read from another pipeline")
-            if known.id in ids:
-                continue
-            ids[known.id] = found.id
-            before, after = self._first.below(known), self._second.below(found)
-            if len(before) != len(after):
-                raise BehavedOtherwiseError("its loop read from another pipeline")
-            pending += zip(before, after, strict=True)
-        return ids
-
-
-class _Operations:
-    """Operations of one run, and what each of them takes elements from."""
-
-    def __init__(self, recording: Recording) -> None:
-        self.by_id = {operation.id: operation for operation in recording.operations}
-        self._inside: dict[str, list[str]] = {}
-        for operation in recording.operations:
-            if operation.inside_function_of is not None:
-                self._inside.setdefault(operation.inside_function_of, []).append(operation.id)
-
-    def below(self, operation: RecordedOperation) -> list[str]:
-        return [*operation.parent_ids, *self._inside.get(operation.id, [])]
 
 
 def _loop(recording: Recording, loop_id: str) -> RecordedLoop:

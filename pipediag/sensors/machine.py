@@ -1,4 +1,4 @@
-"""The machine that the run happened on, what its CPUs do together, and what others use of them."""
+"""The machine that the run happened on, and what other programs use of its CPUs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ import json
 import os
 import platform
 import shutil
-import statistics
 import tempfile
-import threading
-import time
-import zlib
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import psutil
@@ -31,8 +26,7 @@ ROOT = Path("/")
 def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) -> Environment:
     """Return the environment section of the session, with TensorFlow's part as the child saw it.
 
-    `root` is where the system's files are looked for. The script must have ended or be waiting, as
-    what the CPUs do together is measured here.
+    `root` is where the system's files are looked for.
     """
     known = recorded or RecordedEnvironment(python=platform.python_version(), executable="")
     model, cores, quota = cpu_model(root), usable_cores(), cgroup.cpu_quota(root)
@@ -40,7 +34,6 @@ def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) ->
         cpu_model=model,
         cores=cores,
         cpu_quota=quota,
-        cpu_capacity=cpu_capacity(max(1, round(min(cores, quota or cores)))),
         memory_bytes=memory_bytes(root),
         free_disk_bytes=_free_disk_bytes(),
         gpu_installed=installed_gpus(root),
@@ -83,46 +76,6 @@ def _fingerprint(model: str | None, cores: int, quota: float | None, devices: li
     names = sorted(f"{device.kind} {device.name}" for device in devices)
     facts = json.dumps([model, cores, quota, names])
     return hashlib.sha256(facts.encode()).hexdigest()[:16]
-
-
-ROUNDS = 5
-ROUND_S = 0.03
-_CHUNK = bytes(range(256)) * 64
-"""Compressing it takes a fraction of a millisecond without the interpreter lock."""
-
-
-@cache
-def cpu_capacity(threads: int) -> float:
-    """Return how many times the work of one thread so many threads get done at once.
-
-    It is the median of a few short rounds, alone and together in turn, which take about 0.3 s once
-    a process. It is less than `threads` where CPUs share a core, slow each other down, or are used
-    by others. Nothing else of the caller may run meanwhile.
-    """
-    if threads <= 1:
-        return 1.0
-    ratios = [_chunks(threads) / max(1, _chunks(1)) for _ in range(ROUNDS)]
-    return min(float(threads), max(1.0, statistics.median(ratios)))
-
-
-def _chunks(threads: int) -> int:
-    """Return the number of chunks that these threads together compress in one round."""
-    done = [0] * threads
-    ready = threading.Barrier(threads)
-
-    def work(place: int) -> None:
-        ready.wait()
-        end = time.perf_counter() + ROUND_S
-        while time.perf_counter() < end:
-            zlib.compress(_CHUNK, 6)
-            done[place] += 1
-
-    workers = [threading.Thread(target=work, args=(place,)) for place in range(threads)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    return sum(done)
 
 
 @dataclass(frozen=True)

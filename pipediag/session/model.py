@@ -145,9 +145,6 @@ class Environment(Record):
     cores: int
     cpu_quota: float | None
     """CPUs that the control group allows; None where there is no limit."""
-    cpu_capacity: float | None = None
-    """How many times the work of one thread alone as many threads as CPUs do together: less than
-    the CPUs where two share a core or others use them. None in sessions that did not measure it."""
     memory_bytes: int
     free_disk_bytes: int | None = None
     """Where temporary files go; None in sessions that did not look."""

@@ -38,8 +38,6 @@ class Operation(Record):
     self_ms_per_step: float | None
     """Wall time in this operation alone, summed over its parallel calls, without a profiler: where
     the profile alone counts it, its share of profiled steps at the pace of the others."""
-    cpu_ms_per_step: float | None = None
-    """Always empty, as neither tf.data's model nor the profile says it; kept for readers."""
     python_calls_per_step: float | None = None
     """Calls of the Python functions of this operation that began in a step of the baseline; None
     where it has none, or they were not measured."""

@@ -22,10 +22,8 @@ from pipediag.runner.analysis import (
 from pipediag.runner.output import prepare_output
 from pipediag.runner.second_run import FirstRun
 from pipediag.session import files
-from pipediag.session.edits import Edit
-from pipediag.session.model import Session
 from pipediag.tensorflow_versions import BUILDS, installed_builds
-from tests.factories import make_finding, make_loop, make_session
+from tests.factories import make_finding, make_session
 from tests.records import make_operation, make_pipeline
 from tests.trials.bench import make_edit
 
@@ -144,21 +142,6 @@ def test_ctrl_c_before_the_script_is_run_puts_everything_back(
     assert not Path("out.1").exists()
 
 
-def test_ctrl_c_after_the_first_run_makes_no_second_one(
-    script: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def in_the_report(*_: object) -> list[Edit]:
-        monkeypatch.setattr(INTERRUPTS, "_count", 1)
-        return [make_edit("op")]
-
-    monkeypatch.setattr("pipediag.runner.second_run.edits_for_second_run", in_the_report)
-    monkeypatch.setattr(Session, "diagnosed_loop", lambda _: make_loop())
-    result = analyse(AnalysisRequest(script=script, output=Path("out"), rerun=True), _ignore)
-
-    assert "report.html" in _names("out")
-    assert "Ctrl-C" in (result.session.script.second_run or "")
-
-
 def test_without_anything_to_try_a_script_is_run_once(script: str) -> None:
     Path(script).write_text("open('runs', 'a').write('run ')", encoding="utf-8")
     result = analyse(AnalysisRequest(script=script, output=Path("out"), rerun=True), _ignore)
@@ -205,15 +188,6 @@ def test_after_a_stop_no_further_module_is_begun(monkeypatch: pytest.MonkeyPatch
     assert begun == [NEEDED[0]]
 
 
-def test_what_trials_need_is_left_out_where_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[str] = []
-    monkeypatch.setattr(analysis, "import_module", begun.append)
-    early = EarlyImports(trials=False)
-    early.start()
-    early.join()
-    assert begun == list(NEEDED)
-
-
 @pytest.fixture(autouse=True)
 def in_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -239,23 +213,15 @@ def test_what_is_not_python_is_refused_with_its_line(content: bytes, words: str)
     assert "\n" not in str(refusal.value)
 
 
-def test_missing_file() -> None:
-    with pytest.raises(PipediagError, match=r"cannot run nothing\.py: No such file"):
-        check_script("nothing.py")
-
-
-def test_directory_without_a_main_module() -> None:
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [("nothing.py", "No such file"), ("data", "holds no __main__"), ("pipe", "not a regular file")],
+)
+def test_what_is_no_script_is_refused(path: str, words: str) -> None:
     Path("data").mkdir()
-
-    with pytest.raises(PipediagError, match=r"holds no __main__\.py"):
-        check_script("data")
-
-
-def test_pipe() -> None:
     os.mkfifo("pipe")
-
-    with pytest.raises(PipediagError, match="not a regular file"):
-        check_script("pipe")
+    with pytest.raises(PipediagError, match=f"cannot run {path}: .*{words}"):
+        check_script(path)
 
 
 def test_what_python_can_run_is_accepted() -> None:
@@ -267,16 +233,6 @@ def test_what_python_can_run_is_accepted() -> None:
 
     for path in ("script", "application", "archive.pyz"):
         assert check_script(path) is None
-
-
-def test_a_warning_of_the_compiler_is_left_to_the_script(
-    recwarn: pytest.WarningsRecorder,
-) -> None:
-    Path("script.py").write_text("assert (1, 'always true')\n")
-
-    check_script("script.py")
-
-    assert len(recwarn) == 0
 
 
 def install(monkeypatch: pytest.MonkeyPatch, **builds: str) -> None:
@@ -382,9 +338,3 @@ def test_each_build_that_is_there_is_found_with_its_version(installed: Path) -> 
     for name in (*BUILDS, "tensorflow-estimator", "keras"):
         note(installed, name, "2.13.1")
     assert installed_builds() == dict.fromkeys(BUILDS, "2.13.1")
-
-
-def test_a_package_without_an_installers_note_is_not_known(installed: Path) -> None:
-    (installed / "tensorflow").mkdir()
-    (installed / "tensorflow" / "__init__.py").write_text("raise SystemExit('imported')")
-    assert installed_builds() == {}

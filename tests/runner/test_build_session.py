@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import struct
 import time
-from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from pipediag.runner.build_session import (
     NO_RECORDING,
     NOT_WAITED,
     OFFER,
-    UNDECIDED,
     Recorded,
     diagnose,
     remark,
@@ -158,11 +156,6 @@ def test_a_section_of_the_loop_is_there_or_says_why_it_is_not(
         assert missing is None or missing.endswith("."), name
 
 
-def test_the_verdict_of_a_draft_is_never_left(tmp_path: Path) -> None:
-    for recording in (None, NO_LOOP_AT_ALL, make_recording()):
-        assert diagnosed(tmp_path, recording).verdict.summary != UNDECIDED.summary
-
-
 def test_a_killed_child_loses_no_step(tmp_path: Path) -> None:
     recording = make_recording(windows=[make_window("warmup")], snapshots=[], outcome="running")
     starts = [(4000 + 10 * index) * MS for index in range(30)]
@@ -215,13 +208,6 @@ def test_what_trials_showed_decides_the_order_and_what_to_do_first() -> None:
     concluded = with_trials(session, outcomes, "Not reached.")
     assert [finding.rule for finding in concluded.findings] == ["frozen", "small", "large"]
     assert concluded.verdict.next_steps == ["frozen", "small"]
-
-
-@pytest.mark.parametrize("make", [dict, tried])
-def test_no_trial_changes_nothing_about_the_order(make: Callable[[], Any]) -> None:
-    session = make_session(findings=[named("large"), named("small")])
-    concluded = with_trials(session, make(), "Not reached.")
-    assert [finding.rule for finding in concluded.findings] == ["large", "small"]
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,7 @@ from pipediag.session.messages import (
     RunBlock,
     RunSettings,
     Started,
-    Stopping,
     TrialsAwaited,
-    WindowBegun,
     encode,
 )
 
@@ -153,12 +151,6 @@ def test_one_that_is_interrupted_in_its_trials_was_not_ended_by_one(
     )
 
     assert result.outcome == "interrupted"
-
-
-def test_a_child_that_exits_is_gone(conversation: Conversation) -> None:
-    conversation.hold("hear(); os._exit(7)")
-
-    assert conversation.gone == ["the script ended with status 7."]
 
 
 def test_a_loop_that_ends_is_gone(conversation: Conversation) -> None:
@@ -348,14 +340,6 @@ def test_one_that_hangs_while_it_is_stopped_is_not() -> None:
     assert stage.passes(5)
 
 
-def test_being_told_of_the_stop_twice_begins_no_new_wait() -> None:
-    stage = Stage()
-    stage.patience.stopping()
-    stage.passes(IDLE_S - 2)
-    stage.patience.stopping()
-    assert stage.passes(5)
-
-
 def test_interpreter_exit_has_a_limit_whatever_it_does() -> None:
     stage = Stage()
     stage.patience.stopping()
@@ -363,13 +347,6 @@ def test_interpreter_exit_has_a_limit_whatever_it_does() -> None:
     stage.patience.leaving()
     assert not stage.passes(EXIT_GRACE_S - 1, writing=True)
     assert stage.passes(3, writing=True)
-
-
-def test_a_script_that_goes_on_after_all_is_waited_for() -> None:
-    stage = Stage()
-    stage.patience.stopping()
-    stage.patience.running()
-    assert not stage.passes(10_000)
 
 
 def test_it_is_told_once_and_not_at_once() -> None:
@@ -425,16 +402,6 @@ def test_a_loop_whose_steps_do_not_settle_is_told_of() -> None:
     assert stage.after(1000) is None
 
 
-def test_while_a_loop_is_measured_nothing_is_told() -> None:
-    assert Awaiting(Started(), LoopFound(3), WindowBegun("baseline")).after(1000) is None
-
-
-def test_a_script_that_goes_on_after_its_loop_is_told_of() -> None:
-    stage = Awaiting(Started(), LoopFound(3), WindowBegun("baseline"), LoopMeasured(3))
-    assert stage.after(AWAITED_AFTER_S + 1) == LooksFurther(3)
-    assert stage.after(1000) is None
-
-
 def test_trials_are_told_of_by_themselves() -> None:
     waiting = TrialsAwaited("loop1", alone=False, more_to_come=True, since_ns=0)
     stage = Awaiting(Started(), LoopFound(3), LoopMeasured(3), waiting)
@@ -442,7 +409,3 @@ def test_trials_are_told_of_by_themselves() -> None:
     stage.lookout.trials_over()
     assert stage.after(AWAITED_AFTER_S - 1) is None
     assert stage.after(2) == LooksFurther(3)
-
-
-def test_a_script_that_is_stopped_is_waited_for_by_somebody_else() -> None:
-    assert Awaiting(Started(), LoopMeasured(3), Stopping()).after(1000) is None

@@ -94,14 +94,6 @@ def test_an_exception_that_says_more_than_a_pipe_holds_is_named(run_script: Supe
     assert str(result.detail) == "ValueError: " + "x" * (LONGEST_ERROR - len("ValueError: "))
 
 
-def test_detail_of_sigkill_speaks_of_memory(run_script: Supervise) -> None:
-    detail = run_script("import os; os.kill(os.getpid(), 9)").detail
-
-    assert detail is not None
-    assert "SIGKILL" in detail
-    assert "memory" in detail
-
-
 STOPPED = "from pipediag.capture import StopScript\n"
 
 
@@ -124,14 +116,6 @@ def test_a_stop_is_no_failure(
 
     assert (result.outcome, result.script_status) == ("stopped", None)
     assert capfd.readouterr().err == ""
-
-
-def test_exit_handlers_run_after_a_stop(
-    run_script: Supervise, capfd: pytest.CaptureFixture[str]
-) -> None:
-    run_script(STOPPED + "import atexit\natexit.register(print, 'saved')\nraise StopScript")
-
-    assert capfd.readouterr().out == "saved\n"
 
 
 def test_timeout_ends_the_script(run_script: Supervise) -> None:
@@ -230,26 +214,6 @@ def test_a_script_that_swallows_the_stop_is_ended(
     result = run_script(text)
 
     assert (result.outcome, result.script_status) == ("stopped", None)
-
-
-def test_a_script_whose_end_was_cut_off_was_not_stopped(
-    run_script: Supervise, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(child_connection, "EXIT_GRACE_S", 0.3)
-    monkeypatch.setattr(child_connection, "IDLE_S", 0.3)
-    text = """
-        import gc, time
-        from pipediag.capture.link import Teller
-        from pipediag.session.messages import Closing
-        (teller,) = (thing for thing in gc.get_objects() if type(thing) is Teller)
-        teller.tell(Closing())
-        time.sleep(600)
-    """
-
-    result = run_script(text)
-
-    assert (result.outcome, result.script_status) == ("killed", None)
-    assert "cut off" in str(result.detail)
 
 
 def test_slow_exit_handlers_and_threads_are_waited_for(

@@ -91,18 +91,6 @@ def test_a_directory_that_is_being_written_to_is_refused(tmp_path: Path) -> None
     assert prepare_output(tmp_path / "report", force=False).kept_aside is not None
 
 
-def test_a_report_that_was_put_aside_keeps_nobody_out(tmp_path: Path) -> None:
-    (tmp_path / "report").mkdir()
-    (tmp_path / "report/session.json").write_text("old")
-
-    output = prepare_output(tmp_path / "report", force=False)
-
-    assert output.kept_aside is not None
-    prepare_output(output.kept_aside, force=True).release()
-    with pytest.raises(PipediagError, match="another analysis is writing to"):
-        prepare_output(tmp_path / "report", force=True)
-
-
 def test_of_many_that_begin_at_once_one_gets_the_directory(tmp_path: Path) -> None:
     for race in range(50):
         report = tmp_path / f"{race}/report"

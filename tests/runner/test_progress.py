@@ -24,7 +24,6 @@ from pipediag.session.messages import (
     WindowBegun,
 )
 from pipediag.trials.executor import Decided, Trying
-from pipediag.vocabulary import TrialState
 
 
 class Terminal(io.StringIO):
@@ -85,10 +84,6 @@ def test_what_begins_while_the_script_stands_still_passes(message: Shown, line: 
     assert shown(message) == f"{START}pipediag: {line} ..."
 
 
-def test_phases_are_not_told_where_there_is_no_terminal() -> None:
-    assert shown(Started(), Diagnosing(), TRIAL, terminal=False) == ""
-
-
 def test_the_report_begins_on_a_line_of_its_own() -> None:
     for stream, start in ((Terminal(), START), (io.StringIO(), "\n")):
         ProgressLine(stream).end()
@@ -120,15 +115,6 @@ def test_a_confirmed_change_stays_above_the_line() -> None:
     assert shown(TRIAL, CONFIRMED) == TRIES + ERASE_LINE + START + STAYS
 
 
-def test_a_confirmed_change_is_told_where_there_is_no_terminal() -> None:
-    assert shown(TRIAL, CONFIRMED, terminal=False) == STAYS
-
-
-@pytest.mark.parametrize("state", ["refuted", "inconclusive", "not_tried"])
-def test_other_outcomes_wait_for_the_report(state: TrialState) -> None:
-    assert shown(replace(CONFIRMED, state=state), terminal=False) == ""
-
-
 def test_that_trials_begin_is_told_once_and_only_if_there_are_any() -> None:
     assert shown(WAITS, terminal=False) == ""
 
@@ -136,12 +122,6 @@ def test_that_trials_begin_is_told_once_and_only_if_there_are_any() -> None:
         "pipediag: trying changes in the running loop, for up to 41 s; the script's own output "
         "stands still meanwhile. Losses and metrics that it prints afterwards are not those of an "
         "undisturbed run.\n"
-    )
-
-
-def test_of_a_script_that_is_over_no_output_stands_still() -> None:
-    assert shown(replace(WAITS, alone=True), TRIAL, terminal=False) == (
-        "pipediag: trying changes on the pipeline alone, for up to 41 s.\n"
     )
 
 

@@ -24,7 +24,15 @@ from pipediag.runner.second_run import (
     same_operations,
     second_run,
 )
-from pipediag.session.edits import Insert, Move, MoveLayers, SetModel, SetParameters, SkipCallback
+from pipediag.session.edits import (
+    Change,
+    Insert,
+    Move,
+    MoveLayers,
+    SetModel,
+    SetParameters,
+    SkipCallback,
+)
 from pipediag.session.messages import (
     RECORDING_FILE,
     Answer,
@@ -255,37 +263,25 @@ def test_a_script_that_behaves_otherwise_is_found_out(second: Recording, said: s
         same_operations(PIPELINE, second, "loop1")
 
 
-def test_arms_are_asked_for_by_the_ids_of_the_second_run() -> None:
+def test_variants_are_asked_for_by_the_ids_of_the_second_run() -> None:
     asked: list[Command] = []
 
     def ask(command: Command, _limit_s: float) -> Answer:
         asked.append(command)
         return Prepared("arm")
 
-    changes = (
-        SetParameters("op1", {"num_parallel_calls": -1}),
-        Insert("op2", "cache"),
-        Move("op1", "op2"),
-        SetModel({"jit_compile": True}),
-        SkipCallback("Logger", "train.py", 30),
-        MoveLayers(("words",), "op2"),
-    )
+    def changes(one: str, other: str) -> tuple[Change, ...]:
+        return (
+            SetParameters(one, {"num_parallel_calls": -1}),
+            Insert(other, "cache"),
+            Move(one, other),
+            SetModel({"jit_compile": True}),
+            SkipCallback("Logger", "train.py", 30),
+            MoveLayers(("words",), other),
+        )
+
     again = asked_by_new_ids(ask, {"op1": "op4", "op2": "op5"})
-    again(Prepare("arm", changes, "equal"), 1.0)
+    again(Prepare("arm", changes("op1", "op2"), "equal"), 1.0)
     again(Pull("arm", 1.0), 1.0)
 
-    assert asked == [
-        Prepare(
-            "arm",
-            (
-                SetParameters("op4", {"num_parallel_calls": -1}),
-                Insert("op5", "cache"),
-                Move("op4", "op5"),
-                SetModel({"jit_compile": True}),
-                SkipCallback("Logger", "train.py", 30),
-                MoveLayers(("words",), "op5"),
-            ),
-            "equal",
-        ),
-        Pull("arm", 1.0),
-    ]
+    assert asked == [Prepare("arm", changes("op4", "op5"), "equal"), Pull("arm", 1.0)]

@@ -74,18 +74,7 @@ def _command(probe: Probe) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGINT,
-        signal.SIGTERM,
-        signal.SIGHUP,
-        signal.SIGQUIT,
-        signal.SIGUSR1,
-        signal.SIGUSR2,
-        signal.SIGALRM,
-        signal.SIGCONT,
-        signal.SIGWINCH,
-    ],
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT]
 )
 def test_a_signal_to_the_parent_alone_reaches_the_script_once(
     number: signal.Signals, start: Callable[[], Started]

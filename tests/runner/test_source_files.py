@@ -14,7 +14,6 @@ from pipediag.runner import source_files
 from pipediag.runner.source_files import (
     as_measured,
     call_span,
-    confirmed_edits,
     with_excerpt,
     with_patches,
     without_source,
@@ -24,7 +23,7 @@ from pipediag.session.edits import Edit, Insert, SetParameters
 from pipediag.session.findings import CallSpan, SourceExcerpt
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import HotLine, Session
-from pipediag.session.trials import Combined, DroppedEdit, Trial
+from pipediag.session.trials import Trial
 from tests.factories import make_finding, make_host, make_session, make_verdict
 from tests.records import make_function, make_operation, make_pipeline
 
@@ -138,13 +137,6 @@ def test_what_is_new_is_found_but_for_reports_caches_and_hidden_folders(
     assert written_since(later, [folder], []) == ["new.txt"]
 
 
-def test_files_elsewhere_have_their_whole_path(
-    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
-    assert str(folder / "new.txt") in written_since(0.0, [folder], [])
-
-
 def test_what_our_own_output_goes_to_is_none_of_the_scripts(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,17 +193,6 @@ def test_what_was_not_confirmed_is_in_no_patch_of_all(script: Path) -> None:
     found = with_patches(tried_session(script, *given), LATER)
     assert found.patch is None
     assert [one.patch is not None for one in found.findings] == [True, False]
-
-
-def test_what_does_not_help_beside_the_others_is_left_out(script: Path) -> None:
-    combined = Combined(
-        findings=["calls"],
-        speedup=2.0,
-        ci95=None,
-        dropped=[DroppedEdit(edit="cache", reason="It adds nothing.")],
-    )
-    given = tried_session(script, (CALLS, "confirmed"), (CACHE, "confirmed"), combined=combined)
-    assert confirmed_edits(given) == [CALLS]
 
 
 def test_what_the_run_does_not_gain_by_is_left_out_with_what_it_comes_to(script: Path) -> None:

@@ -24,7 +24,6 @@ from pipediag.session.messages import (
 from pipediag.session.model import Session
 from pipediag.trials.executor import (
     Block,
-    ExecutorLostError,
     Preparation,
     Variant,
     VariantRefusedError,
@@ -61,6 +60,25 @@ def refuses(command: Command, _limit_s: float) -> Answer:
     return ArmRefused(command.arm, "It can't be built.")
 
 
+class Answers:
+    """Builds every variant but those that it refuses, and pulls ten batches of each in 0.1 s."""
+
+    def __init__(self, *refused: str) -> None:
+        self.prepared: list[str] = []
+        self._refused = refused
+
+    def __call__(self, command: Command, _limit_s: float) -> Answer:
+        match command:
+            case Pull(name):
+                return BlockRun(name, batches=10, examples=320, elapsed_ns=10**8)
+            case Prepare(name) if name in self._refused:
+                return ArmRefused(name, "It can't be built.")
+            case Prepare(name):
+                self.prepared.append(name)
+                return Prepared(name)
+        raise AssertionError(command)
+
+
 def waiting(more_to_come: bool = False, alone: bool = False, since_ns: int = 0) -> TrialsAwaited:
     return TrialsAwaited("loop_0", alone=alone, more_to_come=more_to_come, since_ns=since_ns)
 
@@ -84,16 +102,8 @@ def test_beside_a_pulled_pipeline_stands_what_the_rest_of_the_step_took() -> Non
         findings=[make_finding(edit=make_edit("a"))],
     )
 
-    def ask(command: Command, _limit_s: float) -> Answer:
-        match command:
-            case Pull(arm):
-                return BlockRun(arm, batches=10, examples=320, elapsed_ns=10**8)
-            case Prepare(arm):
-                return Prepared(arm)
-        raise AssertionError(command)
-
     tried = trials_of(session)
-    tried(waiting(alone=True, since_ns=time.monotonic_ns()), ask)
+    tried(waiting(alone=True, since_ns=time.monotonic_ns()), Answers())
     assert tried.fault is None
     assert "the 8.0 ms that the rest" in " ".join(tried.outcomes["loop_0"].trials["a"].caveats)
 
@@ -107,18 +117,11 @@ def test_a_loop_that_is_over_is_left_to_a_second_run_that_can_hold_it() -> None:
 
 
 def test_a_loop_that_no_run_can_hold_is_tried_alone_at_once() -> None:
-    asked: list[Command] = []
-
-    def ask(command: Command, _limit_s: float) -> Answer:
-        asked.append(command)
-        return ArmRefused("base", "It can't be run.")
-
     held_in_graph = make_loop(kind="in_graph")
     session = make_session(findings=[make_finding(edit=make_edit("a"))], loops=[held_in_graph])
     tried = trials_of(session, rerun=True)
-    tried(waiting(alone=True, since_ns=time.monotonic_ns()), ask)
+    tried(waiting(alone=True, since_ns=time.monotonic_ns()), refuses)
 
-    assert asked
     assert list(tried.outcomes) == ["loop_0"]
 
 
@@ -133,23 +136,13 @@ def evaluation_waits() -> TrialsAwaited:
 
 
 def test_the_pipeline_of_an_evaluation_is_tried_in_what_its_training_has_left() -> None:
-    prepared: list[str] = []
-
-    def ask(command: Command, _limit_s: float) -> Answer:
-        match command:
-            case Pull(arm):
-                return BlockRun(arm, batches=10, examples=320, elapsed_ns=10**8)
-            case Prepare(arm):
-                prepared.append(arm)
-                return Prepared(arm)
-        raise AssertionError(command)
 
     findings = [make_finding(edit=make_edit("a")), of_evaluation()]
     tried = trials_of(make_session(findings=findings, loops=[make_loop(), validation()]))
-    tried(evaluation_waits(), ask)
+    tried(evaluation_waits(), answers := Answers())
 
     assert tried.fault is None
-    assert prepared == ["base", "e"]
+    assert answers.prepared == ["base", "e"]
     outcome = tried.outcomes["loop_1"]
     assert outcome.run.loop_id == "loop_1"
     assert outcome.run.consumer == "pipeline alone"
@@ -179,37 +172,18 @@ def test_a_part_of_the_budget_is_kept_for_an_evaluation_that_is_to_be_tried(
     assert tried.outcomes["loop_0"].run.budget_s == budget_s
 
 
-def test_trials_stand_on_the_clock_of_the_windows() -> None:
-    tried = trials_of(unsearched(findings=[]))
-    tried(replace(waiting(more_to_come=True), since_ms=6500.0), nobody)
-
-    assert tried.outcomes["loop_0"].run.start_ms == 6500.0
-
-
 def test_a_search_follows_where_what_the_rules_call_for_cannot_be_built() -> None:
     """The advice of a rule is refused; each change of the search is asked for behind it."""
-    prepared: list[str] = []
-
-    def ask(command: Command, _limit_s: float) -> Answer:
-        match command:
-            case Pull(arm):
-                return BlockRun(arm, batches=10, examples=320, elapsed_ns=10**8)
-            case Prepare("advised"):
-                return ArmRefused("advised", "It can't be built.")
-            case Prepare(arm):
-                prepared.append(arm)
-                return Prepared(arm)
-        raise AssertionError(command)
 
     session = make_session(
         verdict=make_verdict(bottleneck="input", severity="high"),
         findings=[make_finding(edit=make_edit("advised"))],
     )
     tried = trials_of(session)
-    tried(waiting(alone=True, since_ns=time.monotonic_ns()), ask)
+    tried(waiting(alone=True, since_ns=time.monotonic_ns()), answers := Answers("advised"))
 
     assert tried.fault is None
-    assert any(arm.startswith("search:") for arm in prepared)
+    assert any(arm.startswith("search:") for arm in answers.prepared)
     assert {one.rule for one in tried.outcomes["loop_0"].further} == {"search"}
 
 
@@ -287,8 +261,3 @@ def test_what_the_child_refuses_is_refused_with_its_reason() -> None:
         refusing.prepare(ARM)
     with pytest.raises(VariantRefusedError, match="can't be cached"):
         refusing.block(ARM, 0.4)
-
-
-def test_a_child_that_is_gone_is_lost() -> None:
-    with pytest.raises(ExecutorLostError, match="it was killed"):
-        ChildExecutor(Child(ChildGone("it was killed."))).block(ARM, 0.4)

@@ -12,21 +12,10 @@ def test_quota_of_version_2_is_the_lowest_on_the_way_up(tmp_path: Path) -> None:
     assert cgroup.cpu_quota(tmp_path) == 1.5
 
 
-def test_no_quota_of_version_2(tmp_path: Path) -> None:
-    add_cgroup_v2(tmp_path, "pod", {"pod/cpu.max": "max 100000\n"})
-    assert cgroup.cpu_quota(tmp_path) is None
-
-
 def test_quota_of_version_1(tmp_path: Path) -> None:
     files = {"cpu/box/cpu.cfs_quota_us": "250000\n", "cpu/box/cpu.cfs_period_us": "100000\n"}
     add_cgroup_v1(tmp_path, "box", files)
     assert cgroup.cpu_quota(tmp_path) == 2.5
-
-
-def test_no_quota_of_version_1(tmp_path: Path) -> None:
-    files = {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}
-    add_cgroup_v1(tmp_path, "", files)
-    assert cgroup.cpu_quota(tmp_path) is None
 
 
 def test_group_that_is_not_visible_leaves_the_mounted_one(tmp_path: Path) -> None:
@@ -89,12 +78,6 @@ def counted(root: Path, **events: str) -> cgroup.OutOfMemory | None:
 
 def events(kills: int, reached: int) -> str:
     return f"max 9\noom {reached}\noom_kill {kills}\n"
-
-
-def test_a_kill_at_the_limit_of_the_group(tmp_path: Path) -> None:
-    before = counted(tmp_path / "a", pod__box__memory_events=events(0, 0))
-    after = counted(tmp_path / "b", pod__box__memory_events=events(1, 1))
-    assert cgroup.shortage_between(before, after) == "group"
 
 
 def test_a_kill_at_the_limit_of_a_group_above(tmp_path: Path) -> None:

@@ -6,16 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from pipediag.sensors import machine
 from pipediag.sensors.machine import (
     CpuReading,
-    cpu_capacity,
     cpu_model,
     describe_machine,
-    memory_bytes,
     others_percent,
     read_cpus,
 )
@@ -60,14 +57,6 @@ def test_the_whole_description(root: Path) -> None:
     assert found.framework_messages == ["Could not find cuda drivers"]
 
 
-def test_without_a_recording_the_machine_is_still_described(root: Path) -> None:
-    found = describe_machine(None, root)
-    assert found.python == platform.python_version()
-    assert found.tensorflow is None
-    assert found.devices == []
-    assert found.cores == 4
-
-
 def test_the_fingerprint_is_of_the_machine_alone(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,56 +82,6 @@ def test_processor_names_of_other_systems(tmp_path: Path, monkeypatch: pytest.Mo
     assert cpu_model(tmp_path) == "arm"
 
 
-def test_memory_without_a_limit_is_the_machines(tmp_path: Path) -> None:
-    assert memory_bytes(tmp_path) == psutil.virtual_memory().total
-
-
-@pytest.mark.parametrize(
-    ("quota", "threads"),
-    [("150000", 2), ("800000", 4), ("max", 4), ("30000", 1)],
-)
-def test_the_cpus_are_tried_with_no_more_threads_than_cores_and_quota_allow(
-    root: Path, monkeypatch: pytest.MonkeyPatch, quota: str, threads: int
-) -> None:
-    asked: list[int] = []
-    add_cgroup_v2(root, "", {"cpu.max": f"{quota} 100000\n"})
-    monkeypatch.setattr(machine, "cpu_capacity", asked.append)
-    describe_machine(recorded(), root)
-    assert asked == [threads]
-
-
-def counting(monkeypatch: pytest.MonkeyPatch, alone: list[int], together: list[int]) -> None:
-    rounds = {1: iter(alone), 2: iter(together)}
-    monkeypatch.setattr(machine, "_chunks", lambda threads: next(rounds[threads]))
-    cpu_capacity.cache_clear()
-    monkeypatch.setattr(machine, "ROUNDS", len(alone))
-
-
-def test_the_middle_one_of_the_rounds_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    counting(monkeypatch, alone=[100, 100, 50], together=[150, 120, 100])
-    assert cpu_capacity(2) == 1.5
-
-
-@pytest.mark.parametrize(("together", "expected"), [(260, 2.0), (80, 1.0)])
-def test_it_lies_between_one_and_the_threads(
-    monkeypatch: pytest.MonkeyPatch, together: int, expected: float
-) -> None:
-    counting(monkeypatch, alone=[100], together=[together])
-    assert cpu_capacity(2) == expected
-
-
-def test_one_cpu_needs_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    counting(monkeypatch, alone=[], together=[])
-    assert cpu_capacity(1) == 1.0
-
-
-def test_threads_that_really_run_get_something_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "ROUND_S", 0.005)
-    cpu_capacity.cache_clear()
-    assert 1.0 <= cpu_capacity(2) <= 2.0
-    cpu_capacity.cache_clear()
-
-
 def test_only_the_cpus_that_this_process_may_use_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,11 +96,6 @@ def test_only_the_cpus_that_this_process_may_use_are_counted(
 def test_what_is_not_ours_is_that_of_others() -> None:
     before, after = CpuReading(100.0, 40.0, 30.0), CpuReading(120.0, 56.0, 36.0)
     assert others_percent(before, after) == 50.0
-
-
-def test_own_work_is_not_that_of_others() -> None:
-    """Ticks are rounded: ours may come out as more than all."""
-    assert others_percent(CpuReading(0.0, 0.0, 0.0), CpuReading(10.0, 8.0, 8.1)) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -48,13 +48,6 @@ def test_what_the_cpus_did_that_it_may_use_is_counted_for_all_programs(
     assert asked == [PID]
 
 
-def test_where_the_cpus_of_a_process_are_not_told_nothing_is_said_of_them(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(os, "sched_getaffinity")
-    assert ProcessReader(PID, root).read(thorough=True).allowed_busy_ns is None
-
-
 def test_a_quick_reading_leaves_out_what_is_dear(root: Path) -> None:
     reading = ProcessReader(PID, root).read(thorough=False)
     assert reading.machine_ticks is None
@@ -154,14 +147,6 @@ def test_a_process_that_ended_is_gone_before_it_is_reaped(root: Path, statm: str
     write(root, f"proc/{PID}/statm", statm)
     with pytest.raises(ProcessLookupError):
         ProcessReader(PID, root).read(thorough=False)
-
-
-def test_a_process_that_vanished_is_gone(root: Path) -> None:
-    reader = ProcessReader(PID, root)
-    reader.read(thorough=True)
-    shutil.rmtree(root / f"proc/{PID}")
-    with pytest.raises(ProcessLookupError):
-        reader.read(thorough=True)
 
 
 STAT = (

@@ -11,7 +11,6 @@ import pytest
 from pipediag.capture.replay import (
     NotReplayableError,
     model_settings,
-    skipped_callbacks,
     verify,
 )
 from pipediag.capture.replay import changes as replayed
@@ -123,13 +122,6 @@ def test_every_consumer_raises_for_one_that_it_was_not_told_of(
         deals_with(UNHEARD)
 
 
-def test_what_touches_what() -> None:
-    assert touched([]) == set()
-    assert touched(ONE_OF_EACH[:5]) == {"elements"}
-    assert touched(ONE_OF_EACH[5:8]) == {"options", "model"}
-    assert touched(ONE_OF_EACH[8:]) == {"elements", "model"}
-
-
 def test_a_cache_as_a_user_writes_it_is_not_filled_beforehand() -> None:
     filled = Insert("a", "cache", {"elements": 10, "on_disk": True})
     assert adds_cache(filled)
@@ -147,19 +139,3 @@ def test_settings_of_the_model_that_contradict_each_other_are_refused() -> None:
     }
     with pytest.raises(NotReplayableError, match="steps_per_execution to other values"):
         model_settings([larger, SetModel({"steps_per_execution": 8})])
-
-
-def test_callbacks_to_leave_out_are_named_once() -> None:
-    logger, meter = SkipCallback("Logger", "train.py", 30), SkipCallback("Meter", None, None)
-    assert skipped_callbacks([*ONE_OF_EACH[:7], logger, meter, logger]) == [logger, meter]
-    assert skipped_callbacks(ONE_OF_EACH[:7]) == []
-
-
-def test_layers_that_are_moved_are_a_setting_of_the_model() -> None:
-    moved = MoveLayers(("words",), "a")
-    assert model_settings([moved, SetModel({"jit_compile": True}), moved]) == {
-        "jit_compile": True,
-        "moved_layers": ("words",),
-    }
-    with pytest.raises(NotReplayableError, match="moved_layers to other values"):
-        model_settings([moved, MoveLayers(("other",), "a")])

@@ -48,12 +48,6 @@ def test_a_name_that_is_no_unicode_comes_over() -> None:
     assert decode(encode(told), FROM_CHILD) == told
 
 
-@pytest.mark.parametrize("line", NO_MESSAGE)
-def test_what_is_no_message_is_none(line: bytes) -> None:
-    assert decode(line, FROM_CHILD) is None
-    assert decode(line, COMMANDS) is None
-
-
 @pytest.mark.parametrize(
     "line",
     [

@@ -52,10 +52,6 @@ def test_a_recording_comes_back_as_it_was(tmp_path: Path) -> None:
     assert read_recording(path) == make_recording()
 
 
-def test_no_file_no_recording(tmp_path: Path) -> None:
-    assert read_recording(tmp_path / "recording.json") is None
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -111,12 +107,6 @@ def test_windows_after_a_saved_baseline_follow_in_their_order(tmp_path: Path) ->
     assert [window.kind for window in recording.windows[2:]] == ["stacks", "profile"]
 
 
-def test_complete_windows_are_left_alone(tmp_path: Path) -> None:
-    recording = make_recording(windows=[make_window("warmup")])
-    assert recovered(tmp_path, recording, steps_of(0, 99)) == 0
-    assert len(recording.windows[0].blocks) == 1
-
-
 def test_an_open_window_gets_the_steps_after_its_last(tmp_path: Path) -> None:
     open_window = make_window("baseline", make_block(3), complete=False)
     recording = make_recording(windows=[open_window])
@@ -146,22 +136,6 @@ def test_all_that_is_written_reads_back() -> None:
     assert parse_timeline(b"".join(LINES).splitlines()) == Timeline(SPANS, [SEEN], 99)
 
 
-def test_a_line_is_one_array_of_plain_text() -> None:
-    assert span_line(SPANS[1]) == b'["span",2,"fit",20,80,"fit","train.py",20]\n'
-    assert seen_line(SEEN) == (
-        b'["lines",30,40,[["train.py",3,"main",true,9,false,35],["b.py",1,"f",false,1,false,null]]]\n'
-    )
-    assert until_line(99) == b'["until",99]\n'
-    for line in LINES:
-        assert line.isascii()
-        assert line.count(b"\n") == 1
-
-
-def test_nothing_is_an_empty_timeline() -> None:
-    assert parse_timeline([]) == Timeline([], [], None)
-    assert Timeline().last_ns is None
-
-
 def test_the_later_line_of_a_span_holds_and_spans_are_in_order() -> None:
     ended = Span(1, "script", 10, 90)
     later = Span(9, "fit", 5, 6)
@@ -171,12 +145,6 @@ def test_the_later_line_of_a_span_holds_and_spans_are_in_order() -> None:
         ended,
         *SPANS[1:],
     ]
-
-
-def test_spans_that_began_at_once_are_in_the_order_of_their_numbers() -> None:
-    two = [Span(2, "fit", 5, 9), Span(1, "script", 5, None)]
-
-    assert [span.id for span in parse_timeline(map(span_line, two)).spans] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -246,11 +214,6 @@ def test_the_childs_file_is_read(tmp_path: Path) -> None:
     path.write_bytes(b"".join(LINES))
     assert read_timeline(path) == Timeline(SPANS, [SEEN], 99)
     assert [json.loads(line)[0] for line in path.read_bytes().splitlines()][-1] == "until"
-
-
-def test_a_file_that_cannot_be_read_says_what_is_lost(tmp_path: Path) -> None:
-    with pytest.raises(PipediagError, match="Where the run's time went is lost"):
-        read_timeline(tmp_path)
 
 
 TRAINED = RecordedVariable("words", 1000, 64, "float32", trainable=True, slots=2)

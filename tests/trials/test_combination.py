@@ -12,10 +12,9 @@ from pipediag.session.trials import Combined
 from pipediag.trials.candidates import RETUNE, candidates, together
 from pipediag.trials.contest import FINAL_ROUNDS
 from pipediag.trials.executor import Preparation, Variant
-from pipediag.trials.schedule import TrialOutcome, run_trials
+from pipediag.trials.schedule import TrialOutcome
 from pipediag.trials.statistics import FEWEST_ROUNDS, LOOKS
 from pipediag.vocabulary import BASE
-from tests.factories import make_session
 from tests.trials.bench import MODEL_CHANGE, FakeExecutor, made, make_edit, make_finding, try_edits
 
 
@@ -47,15 +46,6 @@ def test_an_edit_that_adds_nothing_is_dropped_with_its_ratio() -> None:
     assert dropped(found)["b"].startswith("Adds nothing once try a is in: 1.0")
 
 
-def test_a_base_that_fails_while_combining_leaves_the_best_edit() -> None:
-    executor = FakeExecutor({"a": 3.0, "b": 2.0}, refuse_block={BASE: (8, "The data ended.")})
-    found = combined(executor)
-    assert found.findings == ["a"]
-    assert dropped(found) == {
-        "b": "The pipeline as written can't be run for a trial: The data ended."
-    }
-
-
 def test_an_edit_that_might_add_something_is_dropped_as_well() -> None:
     executor = FakeExecutor({"a": 2.0, "b": 1.5}, together={"a + b": 2.06}, noise=0.08)
     found = combined(executor, budget_s=300.0)
@@ -74,14 +64,6 @@ def test_edits_that_cannot_be_built_together_are_dropped_with_that_reason() -> N
     assert found.speedup == pytest.approx(4.5, rel=0.05)
     assert dropped(found).keys() == {"b"}
     assert "Both move the cache." in dropped(found)["b"]
-
-
-def test_edits_that_fail_together_on_the_way_are_dropped() -> None:
-    executor = FakeExecutor({"a": 3.0, "b": 2.0}, refuse_block={"a + b": (2, "Out of memory.")})
-    found = combined(executor)
-    assert found.findings == ["a"]
-    assert dropped(found).keys() == {"b"}
-    assert "Out of memory." in dropped(found)["b"]
 
 
 CACHE = make_edit("cache", changes=(Insert("a", "cache", {"elements": 9}),))
@@ -136,14 +118,6 @@ def test_a_hyper_parameter_is_measured_but_never_in() -> None:
     assert outcome.trials["batch"].state == "confirmed"
     assert outcome.combined.findings == ["a", "b"]
     assert dropped(outcome.combined) == {"batch": RETUNE}
-
-
-def test_a_hyper_parameter_alone_does_not_head_the_report() -> None:
-    outcome = try_edits(
-        FakeExecutor({"batch": 5.0}), [make_finding("batch", effect="changes a hyper-parameter")]
-    )
-    assert outcome.combined is None
-    assert outcome.combined_missing is not None
 
 
 @pytest.mark.parametrize(("same", "combined"), [(5_000, ["a", "b"]), (20, ["b"])])
@@ -243,20 +217,8 @@ def test_what_fails_in_rounds_of_its_own_keeps_those_there_were() -> None:
     assert found.speedup == pytest.approx(6.0, rel=0.05)
 
 
-def test_a_session_without_a_training_loop_names_none() -> None:
-    executor = FakeExecutor()
-    outcome = run_trials(make_session(loops=[]), [], executor, 10.0, clock=executor.clock)
-    assert outcome.run.loop_id == ""
-
-
 def ids(*findings: object) -> list[str]:
     return [one.edit.id for one in candidates(findings)]
-
-
-def test_in_the_order_of_the_findings() -> None:
-    assert ids(
-        make_finding("results", None), make_finding("small", 1.1), make_finding("large", 3.0)
-    ) == ["results", "small", "large"]
 
 
 def test_only_what_fails_or_informs_is_tried() -> None:

@@ -11,7 +11,6 @@ from pipediag.session.edits import SetParameters
 from pipediag.session.model import Session
 from pipediag.trials.bench import TakenBy
 from pipediag.trials.candidates import (
-    SharedChanges,
     epoch_to_try,
     epoch_worth_trying,
     shorter_shuffles,
@@ -81,11 +80,6 @@ def test_where_no_end_of_an_epoch_was_seen_its_start_tells() -> None:
     assert epoch_to_try(session, 60.0) == 640.0
 
 
-def test_the_length_follows_from_what_is_planned() -> None:
-    planned = waiting(keras=make_keras(epochs=10, steps_per_epoch=None), planned_steps=500)
-    assert epoch_to_try(planned, 60.0) == 50 * 32
-
-
 def test_the_length_follows_from_what_was_seen() -> None:
     """60 steps in two and a half epochs."""
     assert epoch_to_try(waiting(keras=None, planned_steps=None), 60.0) == 24 * 32
@@ -110,11 +104,6 @@ def test_a_block_of_an_epoch_is_its_first_step_and_as_many_others() -> None:
 
     assert epochs.examples_per_s(whole) == pytest.approx(640.0 / 1.1)
     assert epochs.examples_per_s(part) == pytest.approx(640.0 / 1.1)
-
-
-def test_a_step_of_several_batches_takes_all_of_them_along() -> None:
-    block = Block(15 * 32, 15, S // 10, first_ns=S, first_batches=5)
-    assert TakenBy("epoch", 640.0).examples_per_s(block) == pytest.approx(640.0 / 1.1)
 
 
 class SlowStart(FakeExecutor):
@@ -178,14 +167,6 @@ def test_what_shortens_a_wait_is_not_held_to_that_wait_in_each_of_its_blocks() -
     assert half.run.epochs_need_s == pytest.approx(2 * needs_s, abs=1.0)
 
 
-def test_an_edit_of_whole_epochs_is_not_tried_on_steps() -> None:
-    outcome = try_edits(FakeExecutor(), [make_edit("cache", whole_epoch=True)])
-
-    assert outcome.trials["cache"].state == "not_tried"
-    assert "whole epochs were not tried" in str(outcome.trials["cache"].reason)
-    assert outcome.run.epochs_need_s is None
-
-
 def test_an_edit_of_epochs_that_take_too_long_names_the_budget_that_is_enough() -> None:
     cache = make_finding(make_edit("cache", whole_epoch=True))
     outcome = try_edits(FakeExecutor(), [cache, make_finding("map")], epochs_need_s=200)
@@ -240,15 +221,6 @@ def test_a_buffer_holds_what_comes_in_a_quarter_of_a_second() -> None:
     # 32 elements in 10 ms are 3,200 in a second.
     assert wanted(session(100_000)) == 800
     assert wanted(session(801)) == 800
-
-
-@pytest.mark.parametrize("size", [800, 799, 1])
-def test_a_buffer_that_fills_as_quickly_stays(size: int) -> None:
-    assert shorter_shuffles(session(size)) == SharedChanges((), ())
-
-
-def test_where_steps_are_long_two_batches_are_kept() -> None:
-    assert wanted(session(100_000, step_ms=2_000.0)) == 64
 
 
 @pytest.mark.parametrize(

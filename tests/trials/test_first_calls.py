@@ -50,11 +50,6 @@ def test_it_is_what_later_first_steps_and_the_step_as_written_do_not_take() -> N
     assert once["once_ci95_s"] == pytest.approx((1.3 - off_s, 1.3 + off_s), abs=1e-4)
 
 
-def test_a_step_that_takes_less_to_compile_saves_that() -> None:
-    once = first_calls(edit=1.0, anew=6.5).once(Variant("edit", (XLA,)), BLOCKS)
-    assert once["once_s"] == pytest.approx(0.8 - 6.0)
-
-
 def test_a_step_that_was_not_traced_at_all_has_the_first_trace_of_its_process() -> None:
     once = first_calls(edit=1.2).once(Variant("edit", (GRAPH,)), BLOCKS)
     assert once["once_s"] == pytest.approx(1.0 + FIRST_TRACE_S / 2)
@@ -79,13 +74,6 @@ def test_it_is_not_known(
     variant: Variant, seconds: dict[str, float], blocks: list[TrialBlock]
 ) -> None:
     assert first_calls(**seconds).once(variant, blocks) == NOT_KNOWN
-
-
-def test_of_batches_of_many_lengths_the_first_step_shows_too_little() -> None:
-    found = FirstCalls(one_length=False)
-    found.note(Variant("edit"), Preparation([], 2 * SECOND))
-    found.note(RETRACED, Preparation([], SECOND))
-    assert found.once(Variant("edit", (XLA,)), BLOCKS) == NOT_KNOWN
 
 
 def tried(executor: FakeExecutor, changes: tuple[Change, ...] = MODEL_CHANGE) -> TrialOutcome:

@@ -39,12 +39,6 @@ def test_what_each_edit_bought_is_said() -> None:
     assert outcome.run.used_s == pytest.approx(executor.clock.now - 1000.0, abs=0.01)
 
 
-def test_nothing_confirmed_is_nothing_combined() -> None:
-    outcome = try_edits(FakeExecutor(), "a")
-    assert outcome.combined is None
-    assert outcome.combined_missing == "No edit was confirmed."
-
-
 def test_each_round_holds_base_and_each_live_edit_once_in_changing_order() -> None:
     executor = FakeExecutor()
     outcome = try_edits(executor, "abc")
@@ -101,12 +95,6 @@ def test_a_base_that_cannot_be_replayed_leaves_nothing_to_compare_with() -> None
     assert outcome.run.base_step_ms is None
 
 
-def test_a_base_that_fails_on_the_way_keeps_what_was_measured() -> None:
-    executor = FakeExecutor({"a": 2.0}, refuse_block={BASE: (5, "The data ended.")})
-    outcome = try_edits(executor, "a")
-    assert (outcome.trials["a"].state, outcome.trials["a"].blocks) == ("confirmed", 3)
-
-
 def test_a_lost_process_keeps_what_was_measured() -> None:
     executor = FakeExecutor({"a": 2.0, "b": 2.0}, lose_block={"b": 4})
     outcome = try_edits(executor, "abc")
@@ -115,15 +103,6 @@ def test_a_lost_process_keeps_what_was_measured() -> None:
     assert (outcome.trials["b"].state, outcome.trials["b"].reason) == ("not_tried", said)
     assert outcome.run.notes == [said]
     assert outcome.combined.findings == ["a"]
-
-
-def test_a_process_lost_early_leaves_nothing_to_judge() -> None:
-    executor = FakeExecutor({"a": 2.0}, lose_prepare={"b"})
-    outcome = try_edits(executor, "abc")
-    said = "The trials ended while trying try b: It was killed by the kernel."
-    assert {trial.reason for trial in outcome.trials.values()} == {said}
-    assert {trial.state for trial in outcome.trials.values()} == {"not_tried"}
-    assert sorted(outcome.trials) == ["a", "b", "c"]
 
 
 def test_two_confirmed_before_the_process_is_lost_are_not_combined_but_kept() -> None:
@@ -173,14 +152,6 @@ def test_long_steps_are_judged_after_fewer_rounds() -> None:
     assert outcome.trials["b"].state == "not_tried"
 
 
-def test_an_edit_that_is_far_too_slow_does_not_cost_the_others_theirs() -> None:
-    executor = FakeExecutor({"stuck": 0.0005, "good": 2.0})
-    outcome = try_edits(executor, [make_finding("stuck", 3.0), make_finding("good")], 60.0)
-    assert outcome.trials["good"].state == "confirmed"
-    stuck = outcome.trials["stuck"]
-    assert stuck.state in ("inconclusive", "refuted")
-
-
 def test_what_stays_open_is_given_up_after_the_last_round() -> None:
     executor = FakeExecutor({"a": 1.03}, noise=0.08, seed=1)
     outcome = try_edits(executor, "a", 300.0)
@@ -197,11 +168,6 @@ def test_caveats_of_the_edit_and_of_what_was_built_are_kept() -> None:
         "Measured once the cache is filled.",
         "Its shuffle is filled beforehand.",
     ]
-
-
-def test_what_base_leaves_out_is_a_note() -> None:
-    executor = FakeExecutor(left_out={BASE: ["Callbacks are left out."]})
-    assert try_edits(executor, "a").run.notes == ["Callbacks are left out."]
 
 
 def test_findings_with_the_same_changes_share_a_trial() -> None:
@@ -269,13 +235,6 @@ def test_a_loop_that_cannot_be_driven_is_judged_by_its_pipeline_and_consumer() -
     assert outcome.run.consumer == "pipeline alone"
     assert outcome.run.base_step_ms == pytest.approx(8.0, rel=0.05)
     assert outcome.pipeline_alone.step_ms == pytest.approx(8.0, rel=0.05)
-
-
-def test_a_consumer_that_is_slower_than_both_makes_them_equal() -> None:
-    executor = FakeExecutor({"a": 4.0}, pull_step_ms=2.0)
-    a = try_edits(executor, "a", consumer_ms=10.0).trials["a"]
-    assert (a.state, a.speedup, a.ci95) == ("refuted", 1.0, (1.0, 1.0))
-    assert a.pipeline_speedup == pytest.approx(4.0, rel=0.05)
 
 
 def test_what_the_pipeline_alone_cannot_show_is_not_tried() -> None:
@@ -360,13 +319,6 @@ def test_an_alternative_to_what_is_confirmed_is_not_tried() -> None:
     assert outcome.trials["b"].state == "not_tried"
     assert outcome.trials["b"].reason == "Another change against the same is confirmed: try a."
     assert outcome.combined.findings == ["a"]
-
-
-def test_an_alternative_is_told_what_ended_the_trials() -> None:
-    executor = FakeExecutor({"a": 2.0}, lose_prepare={"a"})
-    outcome = try_edits(executor, [make_finding("a"), in_place_of_a()])
-
-    assert outcome.trials["b"].reason == outcome.trials["a"].reason
 
 
 @dataclass
@@ -456,18 +408,6 @@ def test_after_too_few_rounds_it_stays_open_and_says_how_many(number: int, round
     assert (found.state, found.speedup, found.blocks) == ("inconclusive", None, number)
     assert found.reason == f"The time for trials ended after {rounds}, too few to judge."
     assert (found.consumer, found.caveats) == ("training", [CAVEAT])
-
-
-def test_after_enough_rounds_it_is_judged_by_these() -> None:
-    found = tried(Stalling({"a": 2.0}, stalled=("a", FEWEST_ROUNDS)))
-    assert (found.state, found.blocks, found.reason) == ("confirmed", FEWEST_ROUNDS, None)
-    assert found.speedup == pytest.approx(2.0, rel=0.05)
-
-
-def test_what_they_leave_open_is_said_to_lack_time() -> None:
-    found = tried(Stalling({"a": 1.15}, noise=0.1, stalled=("a", 4)))
-    assert (found.state, found.blocks) == ("inconclusive", 4)
-    assert found.reason == "The time for trials ended after 4 rounds."
 
 
 def test_of_several_the_slowest_goes_first() -> None:
