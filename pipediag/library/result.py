@@ -139,7 +139,7 @@ class Result:
         return stream.getvalue().rstrip("\n")
 
     def _repr_html_(self) -> str:
-        from pipediag.reporters.html.page import render_fragment
+        from pipediag.reporters.html import render_fragment
 
         return render_fragment(self.session)
 

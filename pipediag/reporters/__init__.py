@@ -21,7 +21,7 @@ Reporter = Callable[["Session"], Iterator[tuple[str, Content | Callable[[], Cont
 function that makes it: if that fails, the files after it are written all the same."""
 
 REPORTERS = {
-    "html": "pipediag.reporters.html.page:files",
+    "html": "pipediag.reporters.html:files",
     "csv": "pipediag.reporters.tables:files",
     "json": "pipediag.reporters:session_file",
     "markdown": "pipediag.reporters.markdown:files",

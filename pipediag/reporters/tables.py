@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_origin
+from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 
 from pipediag.encoding.markup import as_csv
 from pipediag.encoding.text import visible
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import pandas
 
 Row = dict[str, Any]
+_Item = TypeVar("_Item")
 
 
 def files(session: Session) -> Iterator[tuple[str, Callable[[], str]]]:
@@ -66,10 +67,9 @@ def table(session: Session, name: str) -> pandas.DataFrame:
     return frame
 
 
-def run_parts(session: Session) -> pandas.DataFrame:
+def run(session: Session) -> pandas.DataFrame:
     """Return one row for each place that the run's time goes to."""
-    parts = session.run.parts if session.run else []
-    return _frame([_cells(RunPart, part) for part in parts], _cells(RunPart))
+    return _table(session.run.parts if session.run else [], partial(_cells, RunPart))
 
 
 def breakdown(session: Session) -> pandas.DataFrame:
@@ -81,27 +81,29 @@ def breakdown(session: Session) -> pandas.DataFrame:
 
 def loops(session: Session) -> pandas.DataFrame:
     """Return one row for each place that took batches."""
-    return _frame([_cells(Loop, loop) for loop in session.loops], _cells(Loop))
+    return _table(session.loops, partial(_cells, Loop))
 
 
 def windows(session: Session) -> pandas.DataFrame:
     """Return one row for each window; of the diagnosed loop with its steps in `steps.csv`."""
-    rows: list[Row] = []
-    for window in session.windows:
-        end_ms = window.start_ms + window.duration_ms
+
+    def row(window: Window | None) -> Row:
         within = [
-            row.index
-            for row in session.step_rows
-            if row.window == window.kind and window.start_ms <= row.start_ms < end_ms
+            one.index
+            for one in (session.step_rows if window else [])
+            if window
+            and one.window == window.kind
+            and 0 <= one.start_ms - window.start_ms < window.duration_ms
         ]
         first, last = min(within, default=None), max(within, default=None)
-        rows.append(_cells(Window, window) | {"first_step_index": first, "last_step_index": last})
-    return _frame(rows, (*_cells(Window), "first_step_index", "last_step_index"))
+        return {**_cells(Window, window), "first_step_index": first, "last_step_index": last}
+
+    return _table(session.windows, row)
 
 
 def steps(session: Session) -> pandas.DataFrame:
     """Return one row for each step that was timed."""
-    return _frame([_cells(StepRow, row) for row in session.step_rows], _cells(StepRow))
+    return _table(session.step_rows, partial(_cells, StepRow))
 
 
 def pipeline(session: Session) -> pandas.DataFrame:
@@ -132,7 +134,7 @@ def embeddings(session: Session) -> pandas.DataFrame:
             cells[f"{part}_ms"] = parts_ms(session, [found], [part]) if found else None
         return cells | _cells(EmbeddingIds, found.ids if found else None, "ids_")
 
-    return _frame(list(map(row, session.embeddings)), row(None))
+    return _table(session.embeddings, row)
 
 
 def findings(session: Session) -> pandas.DataFrame:
@@ -148,7 +150,7 @@ def findings(session: Session) -> pandas.DataFrame:
             **_cells(RunGain, finding.for_run if finding else None, "run_"),
         }
 
-    return _frame(list(map(row, session.findings)), row(None))
+    return _table(session.findings, row)
 
 
 def evidence(session: Session) -> pandas.DataFrame:
@@ -216,7 +218,7 @@ def device_table(found: Sequence[DeviceActivity]) -> pandas.DataFrame:
             cells |= _cells(DeviceCopies, one, prefix, leaving_out={"direction"})
         return cells
 
-    return _frame(list(map(row, found)), row(None))
+    return _table(found, row)
 
 
 def copies(session: Session) -> pandas.DataFrame:
@@ -237,31 +239,21 @@ def host(session: Session) -> pandas.DataFrame:
         cells = _cells(HostSample, sample, leaving_out={"pools_percent"})
         return cells | {f"{pool}_cpu_percent_of_a_core": pools.get(pool) for pool in POOLS}
 
-    return _frame(list(map(row, session.host_samples)), row(None))
+    return _table(session.host_samples, row)
 
 
 def hot_python(session: Session) -> pandas.DataFrame:
     """Return one row for each line of Python that was seen running."""
     lines = session.host.hot_python if session.host else []
-    return _frame([_cells(HotLine, line) for line in lines], _cells(HotLine))
+    return _table(lines, partial(_cells, HotLine))
 
 
 TABLES: dict[str, Callable[[Session], pandas.DataFrame]] = {
-    "run": run_parts,
-    "breakdown": breakdown,
-    "loops": loops,
-    "windows": windows,
-    "steps": steps,
-    "pipeline": pipeline,
-    "embeddings": embeddings,
-    "findings": findings,
-    "evidence": evidence,
-    "trials": trials,
-    "gaps": gaps,
-    "devices": devices,
-    "copies": copies,
-    "host": host,
-    "hot_python": hot_python,
+    make.__name__: make
+    for make in (
+        *(run, breakdown, loops, windows, steps, pipeline, embeddings, findings, evidence),
+        *(trials, gaps, devices, copies, host, hot_python),
+    )
 }
 
 
@@ -325,6 +317,11 @@ def _by_cause(causes_ms: dict[str, float], column: str) -> Row:
     """Return a cell for each cause: 0 for one that has no part, None where nothing is known."""
     missing = 0.0 if causes_ms else None
     return {column.format(cause): causes_ms.get(cause, missing) for cause in GAP_CAUSES}
+
+
+def _table(items: Sequence[_Item], row: Callable[[_Item | None], Row]) -> pandas.DataFrame:
+    """Return one row for each item; the row of none gives the columns."""
+    return _frame(list(map(row, items)), row(None))
 
 
 def _frame(rows: Sequence[Row], columns: Iterable[str]) -> pandas.DataFrame:

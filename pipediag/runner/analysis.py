@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 NEEDED = (
     "pipediag.runner.build_session",
     "pipediag.reporters.tables",
-    "pipediag.reporters.html.page",
+    "pipediag.reporters.html",
     "pipediag.reporters.terminal.summary",
 )
 FOR_TRIALS = ("pipediag.runner.trials_of_run",)

@@ -206,7 +206,7 @@ def test_errors_of_ours_in_page_and_summary_cost_neither_tables_nor_session(
 
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text("print('ran')", encoding="utf-8")
-    monkeypatch.setattr("pipediag.reporters.html.page.render", broken)
+    monkeypatch.setattr("pipediag.reporters.html.render", broken)
     monkeypatch.setattr("pipediag.reporters.terminal.summary.render", broken)
 
     result = CliRunner().invoke(command, ["--run-to-end", "-o", "out", "train.py"])

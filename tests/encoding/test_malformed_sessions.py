@@ -20,8 +20,7 @@ from pipediag.gate.baseline import compare_with_baseline
 from pipediag.gate.config import GateConfig, OnMachine
 from pipediag.gate.evaluation import evaluate, evaluate_runs
 from pipediag.gate.output import render
-from pipediag.reporters import tables
-from pipediag.reporters.html import page as html
+from pipediag.reporters import html, tables
 from pipediag.reporters.terminal import summary as terminal
 from pipediag.session.model import Session
 from pipediag.session.store import dump_session, load_session

@@ -23,8 +23,7 @@ from pipediag.gate.evaluation import evaluate
 from pipediag.gate.output import render
 from pipediag.gate.result import GateResult
 from pipediag.profiles import dump_trace_report
-from pipediag.reporters import markdown, session_file, tables
-from pipediag.reporters.html import page as html
+from pipediag.reporters import html, markdown, session_file, tables
 from pipediag.reporters.perfetto import TraceWriter
 from pipediag.reporters.terminal import summary as terminal
 from pipediag.reporters.terminal import trace as trace_terminal

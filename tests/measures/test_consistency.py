@@ -16,7 +16,7 @@ from rich.console import Console
 from pipediag.measures.loops import loop_rows
 from pipediag.measures.measured_loop import measure_loop
 from pipediag.measures.verdict.decision import decide
-from pipediag.reporters.html import page as html
+from pipediag.reporters import html
 from pipediag.reporters.terminal import summary as terminal
 from pipediag.session.model import Script, Session
 from pipediag.session.recorded_loops import RecordedSeam

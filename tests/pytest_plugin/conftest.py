@@ -15,7 +15,7 @@ import pipediag.gate.evaluation
 import pipediag.gate.limits
 import pipediag.library.analysis
 import pipediag.pytest_plugin.measurements
-import pipediag.reporters.html.page
+import pipediag.reporters.html
 import pipediag.rules.registry  # noqa: F401
 from pipediag.library.result import Result
 from pipediag.session.model import Session

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from pipediag.facts.order import concluded, to_act_on
 from pipediag.reporters import markdown
-from pipediag.reporters.html.page import render
+from pipediag.reporters.html import render
 from pipediag.reporters.terminal.summary import render as render_summary
 from pipediag.reporters.words import advice
 from pipediag.reporters.words.advice import (

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipediag.encoding.text import visible
-from pipediag.reporters.html.page import render
+from pipediag.reporters.html import render
 from pipediag.session.model import Session
 from tests import browser, factories
 from tests.reporters import devices, sessions, trial_sessions

@@ -87,10 +87,6 @@ def test_no_samples_no_strip() -> None:
     assert drawings.step_strip(factories.make_session(steps=empty)) is None
 
 
-def test_whisker_stays_in_the_drawing() -> None:
-    assert drawings.whisker(50.0, (-3.0, 130.0)) == drawings.Whisker(50.0, 0.0, 100.0)
-
-
 def test_the_run_as_it_passed_has_its_parts_in_order_and_no_stretch_too_short_to_see() -> None:
     def span(part: RunPartName | None, start_ms: float, duration_ms: float) -> RunSpan:
         return RunSpan(part=part, start_ms=start_ms, duration_ms=duration_ms)
@@ -152,11 +148,12 @@ def test_everything_lies_within_the_drawing_in_its_order(
     chart = trial_chart(run_of({EDIT: ratios}), [EDIT], found(low + width / 2, (low, low + width)))
 
     assert chart is not None
-    dots = [tuple(map(float, dot.removesuffix("h0").split())) for dot in chart.path.split("M")[1:]]
+    dots = [
+        tuple(map(float, dot.removesuffix("h0").split())) for dot in chart.path().split("M")[1:]
+    ]
     assert len(dots) == len(ratios)
-    places = [*(x for x, _ in dots), chart.none, chart.limit, chart.low, chart.high]
-    assert all(place is not None and 0 < place < 100 for place in places)
-    assert chart.none < chart.limit
+    places = [x for x, _ in dots]
+    assert all(0 < x < 100 for x in (*places, *map(chart.x, (1.0, 1.03, low, low + width))))
     heights = [y for _, y in dots]
     assert heights == sorted(heights)
     assert 0 < heights[0] <= heights[-1] < chart.height
@@ -168,24 +165,16 @@ def test_labels_only_where_there_is_room() -> None:
 
     assert far is not None
     assert near is not None
-    assert (far.limit_labelled, far.mean_labelled) == (False, True)
-    assert (near.limit_labelled, near.mean_labelled) == (True, False)
+    assert [text for _, text, _ in far.labels()] == ["1.00x", "2.00x"]
+    assert [text for _, text, _ in near.labels()] == ["1.00x", "1.03x"]
 
 
 def test_what_the_pipeline_alone_did_is_drawn_apart_from_the_estimate_for_a_step() -> None:
     session = trial_sessions.pipeline_only()
-    trial = session.findings[0].trial
 
-    chart = trial_chart(session.trials, [EDIT], trial)
+    chart = trial_chart(session.trials, [EDIT], session.findings[0].trial)
 
     assert chart is not None
-    assert chart.low is not None
-    assert chart.mean is not None
-    assert chart.estimate is not None
     assert (chart.measured, chart.estimated) == (14.0, 4.16)
-    assert chart.limit < chart.estimate < chart.low < chart.mean
-    assert chart.estimate_labelled is not None
-    assert chart.words.replace("\xa0", " ") == (
-        "Speed-up of the pipeline alone in each of 3 rounds: 11.40x, 18.60x, 13.20x; 95 % interval "
-        "[11.20, 18.90]; a step is estimated at 4.16x"
-    )
+    assert chart.bounds == (11.2, 18.9)
+    assert "a step is estimated at 4.16x" in chart.words()

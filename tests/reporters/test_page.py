@@ -15,8 +15,8 @@ import pytest
 
 from pipediag.encoding.text import visible
 from pipediag.facts.order import concluded
-from pipediag.reporters.html import page as html
-from pipediag.reporters.html.page import Anchors, style
+from pipediag.reporters import html
+from pipediag.reporters.html import Anchors, style
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import CallSpan, SourceExcerpt

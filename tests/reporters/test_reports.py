@@ -52,7 +52,7 @@ def _broken(*_: object) -> NoReturn:
 def test_an_error_of_ours_in_one_report_costs_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipediag.reporters.html.page._context", _broken)
+    monkeypatch.setattr("pipediag.reporters.html._context", _broken)
     monkeypatch.setitem(TABLES, "findings", _broken)
 
     with pytest.raises(PipediagError) as raised:

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from pipediag.facts.order import SourcePlace
-from pipediag.reporters.html.page import render
+from pipediag.reporters.html import render
 from pipediag.reporters.html.source_lines import (
     brief_lines,
     excerpt_lines,

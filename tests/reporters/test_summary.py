@@ -11,8 +11,7 @@ from rich.console import Console, Group
 from rich.table import Table
 
 from pipediag.facts.order import concluded
-from pipediag.reporters.terminal import summary
-from pipediag.reporters.terminal.console import Encoded, ShareBar, prose, shortened
+from pipediag.reporters.terminal import Encoded, ShareBar, prose, shortened, summary
 from pipediag.reporters.terminal.summary import render
 from pipediag.reporters.words.quantities import percent
 from pipediag.session.embeddings import Embedding

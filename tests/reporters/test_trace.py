@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console, Group
 
-from pipediag.reporters.terminal import trace
-from pipediag.reporters.terminal.console import Encoded
+from pipediag.reporters.terminal import Encoded, trace
 from pipediag.reporters.terminal.trace import render
 from pipediag.session.devices import DeviceActivity, TraceReport, UnreadFile
 from tests import factories

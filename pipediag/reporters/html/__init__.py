@@ -1,1 +1,248 @@
-"""The report that is read in a browser."""
+"""The report as one HTML file, and its beginning for a notebook: nothing is fetched.
+
+One script of ours is in the page, which its policy lets run by its hash, and no other: a button
+that copies a patch.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from pipediag.encoding.markup import html_value
+from pipediag.encoding.text import clipped
+from pipediag.facts.embeddings import plan_memory
+from pipediag.facts.names import RUN_PART
+from pipediag.facts.order import culprit_place, to_act_on
+from pipediag.facts.python_callables import python_behind
+from pipediag.facts.step import most_of_free_input, uneven
+from pipediag.reporters.html import drawings, source_lines
+from pipediag.reporters.words import (
+    advice,
+    devices,
+    embeddings,
+    labels,
+    pipeline,
+    quantities,
+    run,
+    step,
+    trials,
+)
+from pipediag.reporters.words.evidence import evidence
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.trials import WORTHWHILE
+
+MAX_FRAGMENT_BYTES = 40_000
+"""Own choice: a notebook keeps its outputs, and one may show many sessions."""
+_LONGEST_TEXT = 600
+"""Characters of one text; arguments and framework messages can be endless."""
+_LONGEST_NAME = 60
+_CODE = re.compile(r"`([^`\n]+)`")
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+_HEADING = re.compile(r'<h2 id="([a-z-]+-title)">([^<]+)</h2>')
+"""A section's heading as our templates write it; within a session's text no `<` is left."""
+_SHORT = {
+    "ledger-title": "Run",
+    "breakdown-title": "Step",
+    "pipeline-title": "Pipeline",
+    "trials-title": "Tried",
+    "steps-title": "Steps",
+    "checks-title": "Checks",
+    "devices-title": "Devices",
+    "host-title": "Host",
+    "run-title": "Loops and machine",
+}
+"""Headings in the contents, which have one line for all of them."""
+_BLANKS = re.compile(r"(?<=[:;,{}])\s+|\s+(?=[{}])")
+"""Blanks that say nothing in a style sheet: not those before a colon, which in a selector stand for
+any child; none of them is in a text."""
+
+
+def files(session: Session) -> Iterator[tuple[str, str]]:
+    """Yield the one page."""
+    yield "report.html", render(session)
+
+
+def render(session: Session) -> str:
+    """Return the whole page. A session in which nothing was measured gives a page of reasons."""
+    templates = environment()
+    context = _context(session)
+    body = templates.get_template("body.html.j2").render(context)
+    return templates.get_template("report.html.j2").render(
+        context,
+        policy=policy(),
+        script=script(),
+        style=style(),
+        verdict=templates.get_template("verdict.html.j2").render(context),
+        contents=[(name, _SHORT.get(name, title)) for name, title in _HEADING.findall(body)],
+        body=body,
+    )
+
+
+def render_fragment(session: Session) -> str:
+    """Return the first screen for a cell of a notebook, as one element.
+
+    It has no script, ids or headings, and its styles reach nothing else: a notebook may show it
+    many times, within an outline of its own.
+    """
+    return environment().get_template("fragment.html.j2").render(_verdict(session))
+
+
+def _verdict(session: Session) -> dict[str, Any]:
+    parts = run.parts_of(session.run.parts) if session.run else []
+    return {
+        "session": session,
+        "command": labels.command_line(session.script),
+        "severity": advice.shown_severity(session),
+        "headline": trials.headline(session),
+        "step_bar": drawings.step_bar(session.breakdown or {}),
+        "run_parts": parts,
+        "run_bar": drawings.run_bar(parts),
+    }
+
+
+def _context(session: Session) -> dict[str, Any]:
+    places = labels.SourceNames(session)
+    found = session.pipeline
+    step_ms = session.steps.mean_ms if session.steps else None
+    first = advice.first_advice(session)
+    rows = pipeline.pipeline_rows(found, places, step_ms) if found else []
+    culprit = source_lines.of_the_change(culprit_place(session), first, session.verdict.source)
+    return {
+        **_verdict(session),
+        "memory_plan": plan_memory(session),
+        "sections": list(Session.model_fields),
+        "tables_first": embeddings.come_first(session.embeddings),
+        "places": places,
+        "strip": drawings.step_strip(session),
+        "passed": drawings.run_timeline(session.run),
+        "rows": pipeline.dearest(rows, pipeline.MAX_ROWS),
+        "row_count": len(rows),
+        "bottleneck": session.operation(found.bottleneck_op_id) if found else None,
+        "groups": advice.group(session),
+        "anchors": Anchors(session),
+        "lead": advice.lead(session.verdict.summary),
+        "culprit": culprit,
+        "behind": python_behind(session),
+        "first": first,
+        "nothing_worth_doing": advice.nothing_worth_doing(session),
+        "elsewhere": first is not None and source_lines.is_elsewhere(first.finding, culprit),
+        "in_patch": first is not None and source_lines.is_in_patch(first.finding, culprit),
+        "what_else": advice.what_else(session),
+        "of_compute": embeddings.largest_part(session),
+        "self_checks": step.self_checks(session),
+    }
+
+
+@cache
+def environment() -> Environment:
+    """Return what all templates are rendered in: every text of a session is escaped."""
+    templates = Environment(
+        loader=PackageLoader("pipediag.reporters.html"),
+        autoescape=True,
+        finalize=html_value,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    amounts = "number decimal milliseconds seconds percent percent_interval byte_count speedup"
+    amounts += " measured microseconds duration"
+    templates.filters |= {name: getattr(quantities, name) for name in amounts.split()}
+    templates.filters |= {
+        "gap_cause": labels.gap_cause,
+        "prose": _prose,
+        "shorten": _shorten,
+        "shown_iterator": devices.shown_iterator,
+        "trusted": Markup,
+        "within": lambda percent: min(100.0, max(0.0, percent)),
+    }
+    # The modules of words by their names, so that a template says where a sentence comes from.
+    for module in (advice, devices, drawings, embeddings, labels, pipeline, run, step, trials):
+        templates.globals[module.__name__.rpartition(".")[2]] = module
+    templates.globals |= {
+        "confirmed_above": WORTHWHILE,
+        "counted": quantities.counted,
+        "evidence": evidence,
+        "interval": quantities.interval,
+        "most_of_free_input": most_of_free_input,
+        "run_labels": RUN_PART,
+        "source": source_lines,
+        "to_act_on": to_act_on,
+        "uneven": uneven,
+    }
+    return templates
+
+
+class Anchors:
+    """The anchors of a session's findings and operations."""
+
+    def __init__(self, session: Session) -> None:
+        self._taken: Counter[str] = Counter()
+        self._findings = {
+            id(finding): self._name("finding", finding.rule, finding.op_id)
+            for finding in session.findings
+        }
+        ops = session.pipeline.ops if session.pipeline is not None else []
+        self._operations = {op.id: self._name("operation", op.id) for op in ops}
+
+    def _name(self, *parts: str | None) -> str:
+        name = "-".join(_NOT_IN_A_NAME.sub("-", part)[:_LONGEST_NAME] for part in parts if part)
+        self._taken[name] += 1
+        return name if self._taken[name] == 1 else f"{name}--{self._taken[name]}"
+
+    def finding(self, finding: Finding) -> str:
+        """Return `finding-missing-cache-map_0`: its rule and the operation that it is about."""
+        return self._findings[id(finding)]
+
+    def operation(self, op_id: str) -> str:
+        """Return `operation-map_0`."""
+        return self._operations[op_id]
+
+
+def _prose(text: str) -> Markup:
+    """Return a sentence of ours as HTML: escaped, what stands between backticks set as code."""
+    escaped = str(escape(_shorten(quantities.bind_units(text))))
+    return Markup(_CODE.sub(r"<code>\1</code>", escaped))
+
+
+def _shorten(text: str, limit: int = _LONGEST_TEXT) -> str:
+    return clipped(text, limit)
+
+
+@cache
+def script() -> Markup:
+    """Return the text between the script's tags: without comments and indents, as it is hashed."""
+    lines = (line.strip() for line in _file("copy.js").split("\n"))
+    kept = "\n".join(line for line in lines if line and not line.startswith("//"))
+    return Markup(f'"use strict";\n(() => {{\n{kept}\n}})();\n')  # a file of ours alone
+
+
+@cache
+def style() -> Markup:
+    """Return the style sheet without the tenth of it that is blanks: each page has it."""
+    return Markup(_BLANKS.sub("", _file("report.css")).strip())  # a file of ours alone
+
+
+def _file(name: str) -> str:
+    folder = resources.files("pipediag.reporters.html").joinpath("templates")
+    return folder.joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def policy() -> str:
+    """Return a Content-Security-Policy: nothing is fetched, and no other script runs."""
+    digest = base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )

@@ -172,27 +172,11 @@ def _height(value: float, scale: float) -> float:
     return max(0.0, 100.0 * (1.0 - value / scale))
 
 
-@dataclass(frozen=True)
-class Whisker:
-    """A bar with its 95 % interval, in percent of the full width."""
-
-    width: float
-    low: float
-    high: float
-
-
-def whisker(percent: float, bounds: Interval) -> Whisker:
-    """Return a share and its interval, cut off at both ends of the bar."""
-    width, low, high = (min(100.0, max(0.0, value)) for value in (percent, *bounds))
-    return Whisker(width, low, high)
-
-
 _JOINT = " + "
 _MARGIN = 0.08
 """Part of the scale that is left free on both sides, so that no dot is cut."""
 _APART = 20.0
 """Percent of the width from which the labels of two lines do not run into each other on a phone."""
-_HEIGHT = 48
 _EDGE = 6.0
 """Pixels above the first and below the last round."""
 
@@ -205,28 +189,52 @@ class TrialChart:
     Horizontal positions are percent of the drawing's width.
     """
 
-    path: Markup
-    """A stroke without length, so a dot, for each round, the first on top; in a view box of 100
-    by `height`."""
-    height: int
-    none: float
-    """Where a change does nothing: 1.00x."""
-    limit: float
-    """Where `confirmed` begins: 1.03x."""
-    low: float | None
-    high: float | None
-    """The interval; None where there is none."""
-    mean: float | None
+    ratios: list[float]
+    bounds: Interval | None
     measured: float | None
-    limit_labelled: bool
-    mean_labelled: bool
-    """Whether they are far enough from other labels for one of their own."""
-    estimate: float | None
-    """What a step gains by estimate; None where steps were measured."""
     estimated: float | None
-    estimate_labelled: bool
-    words: str
-    """The same for those who do not see it."""
+    """What a step gains by estimate; None where steps were measured."""
+    height: int = 48
+
+    def x(self, ratio: float) -> float:
+        """Return the position of a ratio."""
+        known = [one for one in (self.measured, self.estimated) if one is not None]
+        shown: list[float] = [*self.ratios, 1.0, WORTHWHILE, *(self.bounds or ()), *known]
+        low, high = min(shown), max(shown)
+        margin = _MARGIN * (high - low)
+        return 100.0 * (ratio - low + margin) / (high - low + 2 * margin)
+
+    def path(self) -> Markup:
+        """Return a stroke without length, so a dot, for each round, the first on top.
+
+        Its view box is 100 by `height`.
+        """
+        apart = (self.height - 2 * _EDGE) / len(self.ratios)
+        heights = (_EDGE + apart * (place + 0.5) for place in range(len(self.ratios)))
+        dots = zip(map(self.x, self.ratios), heights, strict=True)
+        # Of numbers alone, and as long as it has to be.
+        return Markup("".join(f"M{x:.2f} {y:.1f}h0" for x, y in dots))
+
+    def labels(self) -> list[tuple[float, str, str]]:
+        """Return place, text and class of the labels that have room."""
+        found = [(self.x(1.0), speedup(1.0), "")]
+        for ratio, before, kind in (
+            (WORTHWHILE, "", ""),
+            (self.measured, "", "value"),
+            (self.estimated, "step ", "value"),
+        ):
+            if ratio is not None and all(abs(self.x(ratio) - x) >= _APART for x, *_ in found):
+                found.append((self.x(ratio), before + speedup(ratio), kind))
+        return found
+
+    def words(self) -> str:
+        """Return the same for those who do not see it."""
+        listed = ", ".join(map(speedup, self.ratios))
+        interval = f"; 95 % interval {speedup_interval(self.bounds)}" if self.bounds else ""
+        alone = "" if self.estimated is None else " of the pipeline alone"
+        step = f"; a step is estimated at {speedup(self.estimated)}" if alone else ""
+        rounds = counted(len(self.ratios), "round")
+        return f"Speed-up{alone} in each of {rounds}: {listed}{interval}{step}"
 
 
 def round_ratios(run: TrialRun, edits: Collection[str]) -> list[float]:
@@ -250,56 +258,7 @@ def trial_chart(
     ratios = round_ratios(run, edits) if run is not None and edits else []
     if not ratios:
         return None
-    alone = trials.is_estimate(figures)
-    measured = figures.pipeline_speedup if alone else figures.speedup
-    bounds = figures.pipeline_ci95 if alone else figures.ci95
-    estimated = figures.speedup if alone else None
-    known = [each for each in (measured, estimated) if each is not None]
-    shown: list[float] = [*ratios, 1.0, WORTHWHILE, *(bounds or ()), *known]
-    low, high = min(shown), max(shown)
-    margin = _MARGIN * (high - low)
-
-    def x(ratio: float) -> float:
-        return 100.0 * (ratio - low + margin) / (high - low + 2 * margin)
-
-    none, limit = x(1.0), x(WORTHWHILE)
-    mean = x(measured) if measured is not None else None
-    estimate = x(estimated) if estimated is not None else None
-    mean_labelled = _apart(mean, none, limit)
-    return TrialChart(
-        path=_dots([x(ratio) for ratio in ratios]),
-        height=_HEIGHT,
-        none=none,
-        limit=limit,
-        low=x(bounds[0]) if bounds else None,
-        high=x(bounds[1]) if bounds else None,
-        mean=mean,
-        measured=measured,
-        limit_labelled=limit - none >= _APART,
-        mean_labelled=mean_labelled,
-        estimate=estimate,
-        estimated=estimated,
-        estimate_labelled=_apart(estimate, none, limit, mean if mean_labelled else None),
-        words=_words(ratios, bounds, estimated),
-    )
-
-
-def _apart(place: float | None, *others: float | None) -> bool:
-    """Return True if there is room for a label."""
-    return place is not None and all(
-        abs(place - other) >= _APART for other in others if other is not None
-    )
-
-
-def _dots(places: list[float]) -> Markup:
-    apart = (_HEIGHT - 2 * _EDGE) / len(places)
-    dots = (f"M{x:.2f} {_EDGE + apart * (index + 0.5):.1f}h0" for index, x in enumerate(places))
-    return Markup("".join(dots))  # of numbers alone, and as long as it has to be
-
-
-def _words(ratios: list[float], bounds: Interval | None, estimated: float | None) -> str:
-    listed = ", ".join(map(speedup, ratios))
-    interval = f"; 95 % interval {speedup_interval(bounds)}" if bounds else ""
-    what = "Speed-up" if estimated is None else "Speed-up of the pipeline alone"
-    step = "" if estimated is None else f"; a step is estimated at {speedup(estimated)}"
-    return f"{what} in each of {counted(len(ratios), 'round')}: {listed}{interval}{step}"
+    if trials.is_estimate(figures):
+        alone = figures.pipeline_speedup, figures.speedup
+        return TrialChart(ratios, figures.pipeline_ci95, *alone)
+    return TrialChart(ratios, figures.ci95, figures.speedup, None)

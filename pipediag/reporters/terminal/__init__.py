@@ -1,1 +1,126 @@
-"""Output of `analyze`, `show` and `trace` on the terminal."""
+"""What all that is printed goes through: characters that the terminal has, and lines that fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from pipediag.encoding.text import inert, visible
+from pipediag.reporters.words.quantities import bind_units
+
+MAX_LINES = 38
+"""Under forty with the shell's prompt below."""
+MAX_WIDTH = 120
+FINDING_STYLE = {"error": "red", "warn": "yellow", "info": "cyan"}
+
+_ASCII = str.maketrans("█·●▶→…–—×µ‘’“”", "#.*>>~--xu''\"\"")  # noqa: RUF001
+"""One character for one, so that columns stay where they are."""
+_UNBROKEN = "\ue000"
+"""Stands for a no-break space until lines are broken: Rich breaks them at those too."""
+_ASCII_BLANK = re.compile(r"[ \t\n\r\f\v]+")
+_NO_BREAK = str.maketrans({"\N{NO-BREAK SPACE}": " ", _UNBROKEN: " ", "\t": " "})
+_MOST_CELLS, _FEWEST_CELLS = 20, 5
+
+
+def print_fitting(console: Console, drawings: Iterable[Iterable[RenderableType]]) -> None:
+    """Print the first of the drawings that fits a screen, or the last one."""
+    options = console.options.update(width=min(console.width, MAX_WIDTH))
+    for drawing in drawings:
+        drawn = Encoded(Group(*drawing))
+        if len(console.render_lines(drawn, options, pad=False)) <= MAX_LINES:
+            break
+    console.print(drawn, width=options.max_width, highlight=False)
+
+
+def prose(text: str, style: str = "") -> Text:
+    """Return text for lines broken at blanks: blanks in a row are one, no-break spaces hold."""
+    return Text(unbroken(visible(_ASCII_BLANK.sub(" ", text)).strip(" ")), style)
+
+
+def unbroken(text: str) -> str:
+    """Return the text with no-break spaces at which no line is broken."""
+    return text.replace("\N{NO-BREAK SPACE}", _UNBROKEN)
+
+
+def shortened(text: str, most: int, style: str = "") -> Text:
+    """Return at most so many characters: whole sentences where one fits, else whole words."""
+    text = visible(_ASCII_BLANK.sub(" ", text)).strip(" ")
+    if len(text) > most:
+        sentences = text[: most + 1].rfind(". ") + 1
+        words = text[:most].rfind(" ")
+        if sentences > most // 3:
+            text = text[:sentences]
+        else:
+            text = text[: words if words > most // 3 else most - 1].rstrip(" ,;:") + "…"
+    return prose(bind_units(text), style)
+
+
+def right(text: str) -> Text:
+    """Return a cell at the right of its column."""
+    return Text(text, justify="right")
+
+
+def facts(gap: int = 2) -> Table:
+    """Return an empty table of two columns, in which the second is broken into lines."""
+    grid = Table.grid(padding=(0, gap))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    return grid
+
+
+class ShareBar:
+    """A share as a bar: shorter in a narrow terminal, and never cut off."""
+
+    def __init__(self, percent: float) -> None:
+        self._percent = percent
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        cells = min(_MOST_CELLS, options.max_width)
+        filled = min(cells, max(0, round(self._percent / 100 * cells)))
+        yield Text.assemble("█" * filled, ("·" * (cells - filled), "dim"))
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(_FEWEST_CELLS, _MOST_CELLS)
+
+
+class Encoded:
+    """A renderable in characters that the console has, without blanks at the ends of lines.
+
+    A text from a session or a profile gives neither the terminal nor a CI runner a command, and
+    brackets in it are no markup.
+    """
+
+    def __init__(self, renderable: RenderableType) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        options = options.update(markup=False, highlight=False)
+        for line in console.render_lines(self._renderable, options, pad=False):
+            text = [Segment(_encodable(part.text, console.encoding), part.style) for part in line]
+            # A line may begin with what stood in the middle of a text before it was broken.
+            joined = "".join(part.text for part in text)
+            if inert(joined) != joined:
+                text = [Segment(inert(joined))]
+            # A control character took no cell; what stands for it takes some.
+            text = Segment.adjust_line_length(text, options.max_width, pad=False)
+            while text and not text[-1].text.strip():
+                text.pop()
+            if text:
+                text[-1] = Segment(text[-1].text.rstrip(), text[-1].style)
+            yield from text
+            yield Segment.line()
+
+
+def _encodable(text: str, encoding: str) -> str:
+    text = visible(text.translate(_NO_BREAK))
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
+    return text

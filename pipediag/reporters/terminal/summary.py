@@ -14,7 +14,7 @@ from rich.text import Text
 from pipediag.facts.embeddings import MemoryPlan, plan_memory
 from pipediag.facts.names import as_typed
 from pipediag.facts.order import to_act_on, worth_doing
-from pipediag.reporters.terminal.console import (
+from pipediag.reporters.terminal import (
     FINDING_STYLE,
     MAX_WIDTH,
     ShareBar,

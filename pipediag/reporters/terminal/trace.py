@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pipediag.reporters.terminal.console import (
+from pipediag.reporters.terminal import (
     FINDING_STYLE,
     ShareBar,
     facts,
