@@ -30,10 +30,8 @@ MISPLACED_CACHE = Meta(
     name="Misplaced cache",
     title_failed="Move the cache to where it freezes and loses nothing",
     title_passed="Caches stand where they should",
-    why="A cache keeps what it saw first. Random augmentation or shuffling above it becomes the "
-    "same in every epoch, which is faster and wrong; an endless repeat above it grows without end; "
-    "a take behind it stops it before it is complete, so it is thrown away (960 evaluations where "
-    "320 do).",
+    why="Random augmentation or shuffling above a cache becomes the same in every epoch; an "
+    "endless repeat above it grows without end; a take behind it keeps it from completing.",
     edit="Move the cache above the random map, the shuffle behind the cache (and both above the "
     "batch), or the take above the cache.",
     cost="Moved above a costly map, the cache saves less time; results change to what was meant.",

@@ -47,7 +47,7 @@ FILL_S = 2.0
 LEAST_BATCHES = 8
 _ON_DISK = (
     "Measured once the cache is full, on a part of it in the directory for temporary files, whose "
-    "disk may not be the one that you choose; read from the disk, as the whole of it would be."
+    "disk may not be the one that you choose."
 )
 MEMORY = Threshold(
     "size of the cache", 50.0, "% of the available memory", "TensorFlow's own budget for tf.data"
@@ -120,10 +120,7 @@ def against(
     if passes <= 1:
         return "The data is read once, so a cache would gain nothing."
     if size is None and count is not None:
-        return (
-            f"A cache could help. It would hold {count:,} elements, whose size was not measured: "
-            "put `.cache()` behind this operation if all of them fit into memory."
-        )
+        return f"Put `.cache()` behind it if its {count:,} elements fit into memory."
     if size is None:
         return "A cache could help, but its size is not known: count the elements first."
     if not fits_in_memory(session, size) and not _fits_on_disk(session, size):
@@ -194,10 +191,8 @@ MISSING_CACHE = pipeline_rule(
     title_passed="Repeated work is cached or cheap",
     why="From the second epoch on a cache replaces everything above it.",
     edit="`.cache()` behind the map and above shuffle, repeat and anything random; `.cache(path)` "
-    "where the elements don't fit in memory. A shuffle may stay above it with "
-    "`reshuffle_each_iteration=False`, where one order will do for all epochs.",
-    cost="Memory or disk for every element. A file outlives the run: delete it when the data or "
-    "the map changes.",
+    "where the elements don't fit in memory.",
+    cost="Memory or disk for every element. Delete a file when the data or the map changes.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FIRST_BATCHES, MEMORY, DISK),
 )
 GENERATOR_TITLE = "Cache the generator if it yields the same data in every epoch"
@@ -342,15 +337,12 @@ class _Cache:
 
     @property
     def on_disk(self) -> bool:
-        """True where it does not fit in memory."""
         return self.size is not None and not fits_in_memory(self.session, self.size)
 
     def code(self) -> str:
-        """Return the call to write."""
         return "`.cache(path)`, on a fast disk," if self.on_disk else "`.cache()`"
 
     def evidence(self, weight: Weight) -> dict[str, Scalar]:
-        """Return the numbers that speak for the cache and against it."""
         return {
             **weight.evidence,
             "passes_over_data": "unlimited" if self.passes == math.inf else self.passes,
@@ -359,7 +351,6 @@ class _Cache:
         }
 
     def effect(self) -> EffectOnResults:
-        """Return its effect on the results."""
         if self.side_effect:
             return "not safe here"
         if self.condition is not None:
@@ -381,7 +372,6 @@ class _Cache:
         )
 
     def untried(self) -> str:
-        """Return why there is no edit."""
         if self.side_effect:
             return f"It calls Python with side effects, which a cache ends: {self.side_effect}."
         if not self.can_move:
@@ -389,7 +379,6 @@ class _Cache:
         return "How many elements pass in a step was not measured."
 
     def advice(self) -> str:
-        """Return what to write, and what that needs."""
         advice = f"Put {self.code()} directly behind {call_name(self.op)}."
         if self.moved:
             names = " and ".join(call_name(other) for other in self.moved)

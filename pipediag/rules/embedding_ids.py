@@ -33,9 +33,8 @@ COLLIDING_IDS = replace(
     name="Ids through a float",
     title_failed="Keep ids integers on their way to the embedding table",
     title_passed="Ids reach their embedding table as they are",
-    why="A float holds integers exactly up to a limit: 256 in bfloat16, 2,048 in float16, "
-    "16,777,216 in float32. Keras casts inputs to a float where the model has no `Input` with an "
-    "integer `dtype`, and to 16 bits under a mixed policy.",
+    why="A float holds integers exactly up to 256 in bfloat16, 2,048 in float16. Keras casts "
+    "inputs to one where the model has no `Input` with an integer `dtype`.",
     edit='`keras.Input(shape, dtype="int32")` in front of the Embedding.',
     cost="None.",
     needs=("loop",),
@@ -139,10 +138,7 @@ def _colliding(table: Embedding, ids: EmbeddingIds) -> Finding | None:
     if not ids.changed and table.rows - 1 <= exact:
         return None
     come = "are cast to" if ids.changed or ids.cast_from else "come as"
-    shown = (
-        f"the table has {table.rows} rows, of which some can't be reached. In the {ids.batches} "
-        "batches that were looked at, no id was changed."
-    )
+    shown = f"some of the {table.rows} rows can't be reached."
     if ids.changed:
         shown = ", ".join(f"{before} becomes {after}" for before, after in ids.changed_examples)
     evidence: dict[str, Scalar] = {
@@ -177,13 +173,12 @@ def _masked(table: Embedding, ids: EmbeddingIds) -> Finding | None:
         return None
     why = (
         f"Let ids of tokens begin with 1, or leave `mask_zero` out. {ids.zeros_within} zeros of "
-        f"{ids.lookups} ids of `{table.layer}` stand between other ids of their row, where no "
-        "padding is, and `mask_zero` hides them."
+        f"{ids.lookups} ids of `{table.layer}` stand between other ids of their row."
     )
     if ids.zero_is_a_token:
         why = (
             f"Give the lookup layer in front of `{table.layer}` a `mask_token`, or leave "
-            "`mask_zero` out. As it is, it gives 0 for a token, and `mask_zero` hides it."
+            "`mask_zero` out: it gives 0 for a token."
         )
     return MASKED_TOKEN.finding(
         "fail",

@@ -140,15 +140,11 @@ DENSE_EMBEDDING_UPDATE = Meta(
     name="Dense update of an embedding",
     title_failed="Update only the rows of the embedding that a step looks up",
     title_passed="Embedding tables are updated where they are touched",
-    why="Adam, RMSprop, momentum and others keep moving averages of every row, and a weight decay, "
-    "an average of the weights or a norm over all gradients passes over every row too: each step "
-    "then reads and writes the table several times, in time that grows with the table and not with "
-    "the batch.",
-    edit="A row-wise Adam, as `pipediag.optimizers.LazyAdam`; or SGD without momentum for "
-    "the tables alone.",
+    why="Adam, RMSprop, momentum, weight decay and others pass over every row in each step, in a "
+    "time that grows with the table and not with the batch.",
+    edit="A row-wise Adam, as `pipediag.optimizers.LazyAdam`; or SGD for the tables alone.",
     cost="Rows are no longer updated in steps that don't look them up: another optimisation, to be "
-    "tuned again. SGD also takes steps of one length for rare rows and frequent ones, and needs a "
-    "learning rate of its own.",
+    "tuned again. SGD needs a learning rate of its own.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(LARGE, COSTLY, OPERATION_SHARE, UPDATE_COMPUTE, INPUT_BOUND),
     effect_on_results="changes a hyper-parameter",
@@ -187,9 +183,8 @@ def check_dense_embedding_update(session: Session) -> list[Finding]:
         return [
             meta.finding(
                 "informative",
-                f"The gradient of `{whole[0].layer}` itself is as large as the table, so no "
-                "optimizer can update its rows alone: a regulariser or a constraint over the "
-                "table, or a use of all of it, makes it so.",
+                f"No optimizer can update rows of `{whole[0].layer}` alone, as its gradient is as "
+                "large as the table: a regulariser, or a use of all of the table, makes it so.",
                 evidence=_update_evidence(session, whole[:1]),
                 title="Give the embedding a gradient of rows alone",
             )
@@ -242,10 +237,8 @@ def _by_sgd(session: Session, found: Finding, tables: Sequence[Embedding]) -> li
     return [
         DENSE_EMBEDDING_UPDATE.finding(
             "informative",
-            f"Where a row-wise optimizer is not enough, {_tables_by_sgd(tables)} SGD writes the "
-            "rows that are looked up and keeps no averages of them. What is learned differs more "
-            "than with a row-wise optimizer: rare rows take no longer steps than frequent ones, "
-            "and their learning rate has to be found anew.",
+            f"Where a row-wise optimizer is not enough, {_tables_by_sgd(tables)} What is learned "
+            "differs more: SGD keeps no averages, and its learning rate has to be found anew.",
             place=(found.file, found.line),
             evidence=_update_evidence(session, tables),
             title="Update embeddings alone by SGD",
@@ -255,10 +248,7 @@ def _by_sgd(session: Session, found: Finding, tables: Sequence[Embedding]) -> li
 
 
 def _tables_by_sgd(tables: Sequence[Embedding]) -> str:
-    return (
-        f"update {_names_of(tables)} by SGD without momentum, and all other variables by the "
-        "optimizer that they have."
-    )
+    return f"update {_names_of(tables)} by SGD without momentum, and other variables as before."
 
 
 def _update_advice(session: Session, tables: Sequence[Embedding], edit: Edit | None) -> str:
@@ -269,10 +259,7 @@ def _update_advice(session: Session, tables: Sequence[Embedding], edit: Edit | N
     without = to_drop(keras) if keras is not None else None
     if keras is None:
         # By which rule a loop of the script's own is to go on learning, only its author knows.
-        how = (
-            "Make the optimizer of your loop a row-wise one, which updates only the rows that are "
-            f"looked up: `pipediag.optimizers` has such for the common rules of Keras.{_SGD_TOO}"
-        )
+        how = f"Give your loop a row-wise optimizer, such as {row_wise}.{_SGD_TOO}"
     elif edit is not None and edit.changes == (SetModel({"optimizer": "sgd_for_tables"}),):
         untried = (
             f"{row_wise}, which updates only the rows that are looked up; {no_row_wise(session)}."
@@ -303,9 +290,8 @@ REGULARIZED_TABLE = replace(
     name="Regularised table",
     title_failed="Regularise or constrain only the rows that are looked up",
     title_passed="Nothing is added to the loss or forced on the rows of a whole embedding table",
-    why="A regulariser adds all rows to the loss, so that its gradient is as large as the table "
-    "and no optimizer can update the batch's rows alone. A constraint changes all rows after each "
-    "update.",
+    why="A regulariser adds all rows to the loss, so that its gradient is as large as the table. A "
+    "constraint changes all rows after each update.",
     edit="`activity_regularizer` in place of `embeddings_regularizer`; no constraint, or one on "
     "the vectors that are looked up.",
     cost="Rows are shrunk as often as they are looked up: another objective, to be tuned again.",
@@ -365,16 +351,14 @@ def _terms_advice(session: Session, tables: Sequence[Embedding]) -> str:
     if regularized := [table for table in tables if table.regularizer]:
         said.append(
             f"Give {_names_of(regularized)} `activity_regularizer` in place of "
-            "`embeddings_regularizer`, or neither. The latter "
-            f"({_classes(one.regularizer for one in regularized)}) adds all "
-            f"{sum(table.rows for table in regularized)} rows to the loss, which makes a gradient "
-            "as large as the table; the former takes the rows of the batch alone."
+            f"`embeddings_regularizer` ({_classes(one.regularizer for one in regularized)}), "
+            f"which adds all {sum(table.rows for table in regularized)} rows to the loss."
         )
     if constrained := [table for table in tables if table.constraint]:
         said.append(
             f"Leave `embeddings_constraint` ({_classes(one.constraint for one in constrained)}) of "
-            f"{_names_of(constrained)} out, or hold the vectors to it that are looked up. It "
-            f"changes all {sum(table.rows for table in constrained)} rows after each update."
+            f"{_names_of(constrained)} out: it changes all "
+            f"{sum(table.rows for table in constrained)} rows after each update."
         )
     if made := _made_mb(tables):
         said.append(f"Each step makes {made:.0f} MB of tensors as large as the table.")
@@ -403,8 +387,7 @@ TABLE_COPIED_ON_LOOKUP = replace(
     title_failed="Look rows up without a copy of the whole embedding table",
     title_passed="Lookups read the rows that they need",
     why="Once rows of a variable have been written in place, TensorFlow copies all of it wherever "
-    "it is read as a tensor, and Keras' `Embedding` reads it so before it gathers. A layer of "
-    "your own under a mixed policy casts all of it.",
+    "it is read as a tensor, as Keras' `Embedding` does before it gathers.",
     edit="A lookup in the variable itself, `tf.nn.embedding_lookup(self.embeddings.value, ids)`, "
     "or `jit_compile=True`.",
     cost="None for the lookup. XLA compiles once for each shape and rounds otherwise.",
@@ -450,7 +433,7 @@ def _of_copies(session: Session, tables: Sequence[Embedding]) -> Finding:
         evidence["copy_ms_per_step"] = took
     edit = compiled_by_xla(session, f"{TABLE_COPIED_ON_LOOKUP.id}:copy")
     if edit is not None:
-        rest = "XLA compiles the rest of the step, too, so that it may gain or lose more than that."
+        rest = "XLA compiles the rest of the step, too."
         edit = replace(edit, caveat=f"{edit.caveat} {rest}")
     finding = partial(TABLE_COPIED_ON_LOOKUP.finding, evidence=evidence, edit=edit)
     advice = _copy_advice(session, tables)
@@ -490,21 +473,18 @@ def _copy_advice(session: Session, tables: Sequence[Embedding]) -> str:
         rows = "the batch's rows" if touched is None else f"{touched} rows"
         how = (
             "Make an Embedding of your own whose `call` is "
-            "`tf.nn.embedding_lookup(self.embeddings.value, ids)`, which reads the rows alone, "
-            "with the same results; `jit_compile=True` takes the copy away too, up to rounding."
+            "`tf.nn.embedding_lookup(self.embeddings.value, ids)`, with the same results; "
+            "`jit_compile=True` takes the copy away too, up to rounding."
         )
         if keras_of(session) is None:
-            how = (
-                "Give `tf.nn.embedding_lookup` the variable itself, for a Keras one its `value`, "
-                "not a tensor made of it; the results are the same."
-            )
+            how = "Give `tf.nn.embedding_lookup` the variable itself, not a tensor made of it."
         said.append(
             f"{how} Each step copies {megabytes:.0f} MB, all of {_names_of(copied)}, to look up "
             f"{rows}."
         )
     if cast := [table for table in tables if _cast_bytes(table)]:
         said.append(
-            f"Look rows of {_names_of(cast)} up first and cast these, not the whole table: where a "
-            "mixed policy casts it, make the weight with `autocast=False`."
+            f"Look rows of {_names_of(cast)} up first and cast these: where a mixed policy casts "
+            "the table, make the weight with `autocast=False`."
         )
     return " ".join(said)

@@ -40,21 +40,17 @@ SLOW_EPOCH_START = Meta(
     name="Slow start of the epoch",
     title_failed="Start the pipeline once for all epochs",
     title_passed="Epochs start without a long wait",
-    why="With each epoch a new iterator starts: files are opened, a generator begins at its first "
-    "line, buffers fill from nothing, and no step runs meanwhile.",
+    why="With each epoch files are opened anew, a generator begins at its first line, buffers fill "
+    "from nothing, and no step runs meanwhile.",
     edit="One pipeline through all epochs: `repeat()` at its end, before `prefetch`, and "
-    "`steps_per_epoch` in `fit` (or a count of steps in your loop). Load what a generator needs "
-    "once, outside of it.",
-    cost="With `repeat()` the end of the data is no longer the end of an epoch: its steps have to "
-    "be counted. A smaller buffer shuffles less, and one order for all epochs not at all after the "
-    "first.",
+    "`steps_per_epoch` in `fit`. Load what a generator needs once, outside of it.",
+    cost="With `repeat()` the steps of an epoch must be counted. A smaller buffer shuffles less.",
     needs=("loop", "run"),
     thresholds=(*THRESHOLDS, INPUT_BOUND, LOADING),
     effect_on_results="same up to order or rounding",
     frees=("input_wait",),
     sees_class_only=True,
-    untried="An epoch of one pipeline through all of them has to be run from end to end, several "
-    "times, which is tried only where that is quick.",
+    untried="Whole epochs have to be run from end to end, which is tried only where that is quick.",
     tried_when_informing=True,
 )
 
@@ -170,8 +166,7 @@ def _cure(session: Session) -> _Cure | None:
             f"{call_name(generators[0])} starts its generator anew in each epoch: load what it "
             "needs once, outside of the function.",
             hides=False,
-            untried="What the generator loads has to leave its function, which is for you to "
-            "write.",
+            untried="What the generator loads has to leave its function.",
         )
     if shuffles := operations(session, "shuffle"):
         # One pipeline through all epochs goes before a smaller buffer, as it mixes as before.

@@ -54,20 +54,14 @@ COSTLY_EVALUATION = Meta(
     name="Costly evaluation",
     title_failed="Evaluate less often, on less data, or in larger batches",
     title_passed="Evaluation takes little of the run, or comes seldom",
-    why="Nothing is trained while a model is evaluated. Few decisions need it after every epoch, "
-    "or on all of the data.",
+    why="Few decisions need an evaluation after every epoch, or on all of the data.",
     edit="Evaluate every few epochs (`validation_freq`) or on a part (`validation_steps`), in "
-    "larger batches (`validation_batch_size`, where `fit` is given arrays). Where its steps wait "
-    "for data: end its pipeline with `.cache()` if it is made anew each time, give parallel calls "
-    "to a map that TensorFlow keeps serial, and a `prefetch` where TensorFlow is kept from "
-    "appending one.",
-    cost="Callbacks that watch a validation metric see it less often; where one of them decides "
-    "over the training (EarlyStopping, ReduceLROnPlateau), that changes a hyper-parameter, its "
-    "patience. A part of the data tells less exactly.",
+    "larger batches. Where its steps wait for data: a cache, parallel calls, or a prefetch.",
+    cost="Callbacks see a validation metric less often, which changes the patience of "
+    "EarlyStopping and ReduceLROnPlateau. A part of the data tells less exactly.",
     needs=("loop", "run"),
     thresholds=(OFTEN, INPUT_WAIT, *THRESHOLDS),
-    untried="Only you know how often you need to know: to evaluate less changes what you and your "
-    "callbacks see, so that is not tried.",
+    untried="Only you know how often you and your callbacks need to know.",
     tried_when_informing=True,
 )
 
@@ -364,8 +358,7 @@ def _made_ahead(
         advice=f"End with `.prefetch(tf.data.AUTOTUNE)` behind {call_name(last)}: `{switch}` keeps "
         "TensorFlow from appending one.",
         effect="same results",
-        untried="A prefetch works beside the steps of an evaluation, and nothing is evaluated for "
-        "a trial.",
+        untried="A prefetch works beside steps, and nothing is evaluated for a trial.",
     )
 
 
@@ -393,8 +386,8 @@ SMALL_PREDICT = Meta(
     name="Small predict",
     title_failed="Call `predict_on_batch` for small batches",
     title_passed="No `predict` is called for small batches",
-    why="`predict` makes a dataset and an iterator in each call: for 2,000 rows 99 ms on one "
-    "machine, of which the model took 0.8 ms. `predict_on_batch` runs the model alone.",
+    why="`predict` makes a dataset and an iterator in each call: for 2,000 rows it took 99 ms, of "
+    "which the model took 0.8 ms.",
     edit="Call `predict_on_batch(x)` instead of `predict(x)`; better still, predict all rows in "
     "one call.",
     cost="All rows go through the model at once, so they must fit in memory.",

@@ -116,8 +116,8 @@ def _of_single_elements(session: Session, op: Operation) -> Iterator[Finding]:
     elif unsure:
         yield finding(
             "informative",
-            f"If the function of {call_name(op)} gives the same for a whole batch as for its rows, "
-            f"batch first. Pipediag can't tell that of {', '.join(unsure)}.",
+            f"Batch before {call_name(op)} if its function gives the same for a batch as for its "
+            f"rows, which is not known of {', '.join(unsure)}.",
         )
     else:
         saved_ms = (delay_ms(session, op) or 0.0) + uncounted_ms
@@ -210,14 +210,8 @@ def _why_not_moved(session: Session, op: Operation) -> str:
     if carrier is not None:
         return f"It is tried together with the {place_name(carrier)}."
     if _needs_rewriting(op):
-        return (
-            "It needs the function written for whole batches, with other operations; pipediag "
-            "can't do that for you."
-        )
-    return (
-        "Other operations between it and the batch take its single elements, so moving it alone "
-        "would change what they get."
-    )
+        return "It needs the function written for whole batches, with other operations."
+    return "Other operations between it and the batch take its single elements."
 
 
 def _batch_advice(session: Session, op: Operation) -> str:
@@ -245,14 +239,11 @@ PARALLEL_MAP = pipeline_rule(
     name="Parallel calls of a map",
     title_failed="Run more calls of the map at once",
     title_passed="No map is kept from running in parallel",
-    why="tf.data makes a map parallel by itself only if it stands on the main path, its function "
-    "is stateless and no number was given. Its pool has one thread a CPU, and a call that waits "
-    "keeps its thread: 16 calls on two CPUs gave 49 batches/s, and 269 with a pool of 16.",
-    edit="`num_parallel_calls=tf.data.AUTOTUNE`, or 16 calls with "
-    "`options.threading.private_threadpool_size = 16`. Both are tried; off-CPU time only decides "
-    "which goes first.",
-    cost=f"Elements keep their order, but {OVERLAPPING}. More elements are held in memory, and "
-    "what is waited for gets more requests at once.",
+    why="tf.data makes only stateless maps parallel by itself. Its pool has one thread a CPU, "
+    "which a waiting call keeps: 16 calls on two CPUs gave 49 batches/s, with a pool of 16 269.",
+    edit="`num_parallel_calls=tf.data.AUTOTUNE`, or 16 calls on 16 threads. Both are tried; "
+    "off-CPU time only decides which goes first.",
+    cost=f"Elements keep their order, but {OVERLAPPING}. More elements are held in memory.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST),
     effect_on_results="same up to order or rounding",
 )
@@ -364,20 +355,13 @@ def _lacks_threads(session: Session, op: Operation) -> bool:
 
 
 def _where_measured(outer: Operation | None) -> str | None:
-    if outer is None:
-        return None
-    return (
-        f"Measured with parallel calls on the map where it stands, not behind {call_name(outer)}."
-    )
+    return f"Measured where it stands, not behind {call_name(outer)}." if outer else None
 
 
 def _tuned_advice(op: Operation, outer: Operation | None) -> str:
     give = f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`"
     if outer is not None:
-        advice = (
-            f"Move {call_name(op)} behind {call_name(outer)}, where TensorFlow can run it in "
-            "parallel, or give it `num_parallel_calls=tf.data.AUTOTUNE`."
-        )
+        advice = f"{give}, or move it behind {call_name(outer)}, where TensorFlow can do so."
     elif op.function is not None and op.function.stateful:
         advice = f"{give}: TensorFlow keeps it serial because it uses {reason(op.function)}."
     else:
@@ -414,13 +398,6 @@ def reason(function: OperationFunction | None) -> str:
     elif uses(function, VARIABLES):
         kinds.append("a variable")
     return " and ".join(kinds) or "a stateful operation"
-
-
-NO_OVERLAP_TITLE = "Call the function in processes, or rewrite it"
-_NEEDS_PROCESSES = (
-    "It needs the function in processes of its own, or rewritten: pipediag starts no process that "
-    "would load the script again."
-)
 
 
 def settled(session: Session, findings: Sequence[Finding]) -> list[Finding]:
@@ -474,14 +451,14 @@ def _overlaps(best: Finding, others: Sequence[Finding]) -> Finding:
 def _no_overlap(session: Session, op: Operation, ways: Sequence[Finding]) -> Finding:
     return PARALLEL_MAP.finding(
         "fail",
-        f"More calls of {call_name(op)} at once do not help: they did not overlap (for Python code "
-        f"that computes, the GIL is the usual reason).{_measured(op)} "
-        f"{_pool(op, max(2, int(cpus(session))))} Or rewrite it in TensorFlow operations, or run "
-        f"it once beforehand and read the result.{hottest_line_sentence(session)}",
+        f"More calls of {call_name(op)} at once did not help (for Python code that computes, the "
+        f"GIL is the usual reason).{_measured(op)} {_pool(op, max(2, int(cpus(session))))} Or "
+        f"rewrite it in TensorFlow operations, or run it once beforehand."
+        f"{hottest_line_sentence(session)}",
         op=op,
-        title=NO_OVERLAP_TITLE,
+        title="Call the function in processes, or rewrite it",
         evidence={**ways[0].evidence, **_also_tried(ways)},
-        untried=_NEEDS_PROCESSES,
+        untried="Pipediag starts no process that would load the script again.",
         speedup_at_most=parallel(session, op, cpus(session), on_cpu=True),
     )
 
@@ -517,7 +494,6 @@ def _pool(op: Operation, count: int) -> str:
         f"Call it in processes: `pool = concurrent.futures.ProcessPoolExecutor({count}, "
         'mp_context=multiprocessing.get_context("spawn"))`, and in the map '
         f"`tf.numpy_function(lambda *x: pool.submit({name}, *x).result(), ...)` with "
-        f"`num_parallel_calls={count}`. `{name}` must be at the top level of a module, best of one "
-        "that does not import TensorFlow; what makes the pool and trains stands below "
-        "`if __name__ == '__main__':`."
+        f"`num_parallel_calls={count}`. `{name}` must be at the top level of a module; what makes "
+        "the pool and trains stands below `if __name__ == '__main__':`."
     )

@@ -95,12 +95,9 @@ _INSTEAD = {
         '`optimizer.exclude_from_weight_decay(var_names=["embeddings"])` before `compile`'
     ),
     "use_ema": "leave `use_ema` out, which averages all rows after each step",
-    "global_clipnorm": (
-        "clip by `clipnorm`, which takes each gradient by itself, in place of `global_clipnorm`"
-    ),
+    "global_clipnorm": "clip each gradient by `clipnorm` in place of `global_clipnorm`",
     "gradient_accumulation_steps": (
-        "leave `gradient_accumulation_steps` out, which adds up gradients of the table's size, and "
-        "take a larger batch"
+        "leave `gradient_accumulation_steps` out, and take a larger batch"
     ),
 }
 _WITHOUT = {
@@ -128,10 +125,7 @@ def to_add(keras: KerasUse) -> str:
     named = [f"`{name}`" for name in _STAY if name in keras.optimizer_settings]
     said = f" Leave {' and '.join(named)} out, too." if named else ""
     if keras.optimizer == SCALES_THE_LOSS:
-        said += (
-            " The scaling of the loss looks for numbers that are not finite in a tensor as large "
-            "as the table: `mixed_bfloat16` needs none."
-        )
+        said += " Scaling the loss passes over the table, too: `mixed_bfloat16` needs none."
     return said
 
 
@@ -160,8 +154,8 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
         id=rule,
         label=f"{row_wise} in place of {keras.optimizer}{without}",
         changes=(SetModel({"optimizer": "row_wise"}),),
-        caveat="Averages of rows that a batch does not hold stay as they are, so training goes "
-        "another way; how well the model then learns is not measured.",
+        caveat="Averages of rows that a batch does not hold stay as they are; how well the model "
+        "then learns is not measured.",
     )
 
 
@@ -197,8 +191,7 @@ def sgd_for_tables(session: Session, rule: str) -> Edit | None:
     if not _fits(session, _optimizer_bytes(session, keras) - _table_slots(session)):
         return None
     caveats = [
-        "Rows of embeddings take plain steps, of a learning rate that is yet to be found: how well "
-        "the model then learns is not measured.",
+        "How well the model learns from plain steps of its embeddings is not measured.",
         *(said for name, said in _WITHOUT.items() if name in keras.optimizer_settings),
     ]
     if keras.optimizer == SCALES_THE_LOSS:
@@ -288,8 +281,7 @@ def drawn_classes(session: Session, rule: str, classes: int, weight_bytes: int) 
         id=rule,
         label=label,
         changes=(SetModel(settings),),
-        caveat="It trains for another loss, an estimate: how well the model then learns, and how "
-        "exact it becomes, is not measured. Metrics of training such as accuracy, which take all "
-        "classes, are left out; `evaluate` and `predict` stay with the full softmax. The optimizer "
-        "is the model's own, begun anew, and updates a row of weights a class as it does others.",
+        caveat="It trains for another loss, an estimate: how well the model then learns is not "
+        "measured. Metrics of training such as accuracy are left out; `evaluate` and `predict` "
+        "stay with the full softmax. The optimizer is the model's own, begun anew.",
     )

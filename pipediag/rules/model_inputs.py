@@ -47,14 +47,12 @@ PREPROCESSING_IN_MODEL = Meta(
     name="Preprocessing in the model",
     title_failed="Prepare inputs in the pipeline, beside the steps",
     title_passed="The model leaves the preparing of its inputs to the pipeline",
-    why="Within the model they run in the step, on the CPU where they take strings or look "
-    "something up, and an accelerator waits. In the pipeline they run beside the step before.",
+    why="Within the model they run in the step, and an accelerator waits. In the pipeline they run "
+    "beside the step before.",
     edit="`dataset.map(layers, num_parallel_calls=tf.data.AUTOTUNE)` behind the batch, and a model "
-    "that begins behind these layers. Where the data is read more than once and what the layers "
-    "give fits in memory, the same above shuffle and repeat with `.cache()` behind it, as a second "
-    "change: it does the work once instead of elsewhere.",
+    "that begins behind these layers; with `.cache()` where what they give fits in memory.",
     cost="The model that is trained no longer takes the inputs as they are; the one that it was "
-    "cut out of does, and shares its weights. A cache takes memory for every example.",
+    "cut out of does, and shares its weights.",
     needs=("loop", "steps"),
     thresholds=(INPUT_BOUND, TEXT_WORK, MEMORY),
     tried_when_informing=True,
@@ -158,8 +156,7 @@ def _of_own_code(session: Session, place: Place) -> Finding:
         "step.",
         place=place,
         evidence=evidence,
-        untried="The text work is in the script's own code and in no layer that can be moved: take "
-        "it out of the step by hand.",
+        untried="The text work is in the script's own code: take it out of the step by hand.",
         speedup_at_most=_at_most(session),
     )
 
@@ -306,8 +303,7 @@ def _code(layers: list[InputLayer], kept: _KeptInputs | None = None) -> str:
         f"With `prepared = {prepared}` and `prepare = keras.Model(model.inputs, prepared)`, map "
         f"`dataset.{written}` and train "
         "`keras.Model(prepared, model.outputs[0])`, compiled as `model` is. Both share their "
-        "layers and weights with `model`, which still takes the inputs as they are. List inputs "
-        "that go on unprepared in `prepared`, too."
+        "weights with `model`. List inputs that go on unprepared in `prepared`, too."
     )
 
 
@@ -319,13 +315,11 @@ PADDING = Meta(
     name="Padding",
     title_failed="Batch examples of similar length",
     title_passed="Padding hardly weighs",
-    why="A model computes on padding as on data. Batches of similar lengths hold less of it, which "
-    "is worth the other order only if lengths differ much: a trial tells.",
+    why="A model computes on padding as on data. Batches of similar lengths hold less of it.",
     edit="`bucket_by_sequence_length(...)` in place of `padded_batch`; where the length is fixed, "
     "a shorter one.",
-    cost="Examples of similar length stand together in a batch, so that batches are mixed less; "
-    "one batch is gathered for each bucket, in memory. A shorter fixed length cuts longer "
-    "examples.",
+    cost="Batches are mixed less, and one is gathered for each bucket, in memory. A shorter fixed "
+    "length cuts longer examples.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(AT_MOST, INPUT_BOUND),
     severity="info",
@@ -352,8 +346,7 @@ def check_padding(session: Session) -> list[Finding]:
         advice = (
             f"{padded:.0f} % of the ids are padding, which the model computes on: pad to a shorter "
             "length (`maxlen`, `output_sequence_length`, `padded_shapes`), which cuts the longest "
-            "examples, so that the model learns from less, or pad each batch to its own longest "
-            "by `bucket_by_sequence_length`, which cuts none."
+            "examples, or each batch to its own longest by `bucket_by_sequence_length`."
         )
         place = (loop.file, loop.line) if op is None and loop else None
         title = "Pad to a shorter length, or to each batch's own"

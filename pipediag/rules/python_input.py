@@ -48,22 +48,17 @@ PYTHON_INPUT = Meta(
     name="Python that makes the input",
     title_failed="Make batches faster than Python does",
     title_passed="The Python that makes the input keeps up with the training",
-    why="One thread calls a generator, or `__getitem__`, for one element after the other. "
-    "Prefetch and parallel calls behind it do not make that faster, and while it computes it also "
-    "takes the GIL from the training loop: a step of 8.3 ms with 9 % input wait fell to 3.0 ms "
-    "when its batches were made beforehand.",
-    edit="Build whole batches with NumPy or in tf.data. Read several parts of the data at once "
-    "(an interleave of generators on 16 threads, or `workers=N` of a PyDataset), which helps as "
-    "far as their calls overlap.",
-    cost="Elements of several generators alternate. `__getitem__` is called from several threads "
-    "at once: an open file, a random generator or a buffer that it shares must stand that. "
-    f"Processes copy what the dataset holds and start slowly. {_WHAT_PROCESSES_NEED}.",
+    why="One thread calls a generator, or `__getitem__`, for one element after the other, and "
+    "takes the GIL from the training loop: a step of 8.3 ms with 9 % input wait fell to 3.0 ms.",
+    edit="Build whole batches with NumPy or in tf.data. Read several parts of the data at once (an "
+    "interleave of generators on 16 threads, or `workers=N` of a PyDataset).",
+    cost="Elements of several generators alternate. `__getitem__` must stand calls from several "
+    f"threads at once. {_WHAT_PROCESSES_NEED}.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST),
     effect_on_results="same up to order or rounding",
     frees=("input_wait", "python"),
-    untried="It needs the source rewritten, or run in other processes; pipediag can't do that for "
-    "you.",
+    untried="It needs the source rewritten, or run in other processes.",
 )
 _COPIES = 2
 _MOST_THREADS = 16
@@ -132,8 +127,7 @@ def _several_at_once(session: Session, op: Operation, outer: Operation | None) -
             f"Let the generator of {call_name(op)} take a part of the data as argument, and read "
             "several parts at once: `tf.data.Dataset.range(n).interleave(lambda part: "
             "tf.data.Dataset.from_generator(..., args=(part,)), cycle_length=n, "
-            f"num_parallel_calls=n)`, with {ON_THREADS}. Two copies of it read side by side say "
-            "what that gains at most."
+            f"num_parallel_calls=n)`, with {ON_THREADS}."
         )
     count = _how_many(session, outer)
     if outer.kind == "interleave":
@@ -153,8 +147,7 @@ def _side_by_side(op: Operation) -> Edit:
         changes=(copies, _OWN_THREADS),
         # Elements in stacks are a patch, which copies are not.
         instead_of=elements_edit_id(op),
-        caveat="Both copies read all of the data: it says what two halves would gain at most, and "
-        "dividing the source is left to you.",
+        caveat="Both copies read all of the data: it says what two halves would gain at most.",
     )
 
 
@@ -204,8 +197,7 @@ def _of_keras(session: Session, keras: KerasUse, *, is_pydataset: bool) -> Findi
     size = f", max_queue_size={queue}" if queue else ""
     threads = (
         f"Let several threads call `{keras.source}.__getitem__`, which one does now, batch after "
-        f"batch: `super().__init__(workers={workers}{size})` in the class, whose `__getitem__` "
-        "must then stand calls from several at once."
+        f"batch: `super().__init__(workers={workers}{size})` in the class."
     )
     processes = (
         "Where that does not help, `use_multiprocessing=True` makes processes of the workers: "

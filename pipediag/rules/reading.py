@@ -100,13 +100,11 @@ SEQUENTIAL_FILES = pipeline_rule(
     name="Sequential file reading",
     title_failed="Read several files at once",
     title_passed="File reading does not hold the step up",
-    why="One reader waits for one file at a time. From a slow disk or a network several waits can "
-    "overlap; from the page cache there is nothing to wait for, and interleaving local warm files "
-    "was 36 % slower (1426 batches/s in place of 2213).",
+    why="One reader waits for one file at a time; from a slow disk or a network waits can overlap. "
+    "Interleaving local warm files was 36 % slower (1426 batches/s in place of 2213).",
     edit="`num_parallel_reads=tf.data.AUTOTUNE` for the reader, or "
     "`files.interleave(TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE)` for the flat_map.",
-    cost="Records of several files alternate; memory for each open file; slower on warm local "
-    "files.",
+    cost="Records of several files alternate; memory for each open file.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FROM_DISK),
     effect_on_results="same up to order or rounding",
 )
@@ -193,15 +191,11 @@ SERIAL_FLAT_MAP = pipeline_rule(
     name="Work in the function of a flat_map",
     title_failed="Call the function of the flat_map for several elements at once",
     title_passed="No flat_map holds the step up by its own function",
-    why="A flat_map calls its function for the next element when the rows of the one before are "
-    "through. An interleave holds a lock while it calls its function: only what is read of the "
-    "datasets that the function makes is read at once.",
+    why="A flat_map calls its function for one element at a time, and so does an interleave, which "
+    "holds a lock meanwhile: only the datasets that the function makes are read at once.",
     edit="`ds.interleave(lambda x: tf.data.Dataset.from_tensors(x).flat_map(f), cycle_length=N, "
-    "num_parallel_calls=N)` in place of `ds.flat_map(f)`: those who read then call the function. "
-    "Or a map with num_parallel_calls does the work, and a flat_map behind it only hands out rows, "
-    "in the order that they had.",
-    cost="Rows of several elements alternate; what each of them opens is held at the same time. "
-    "Python is called by several threads at once.",
+    "num_parallel_calls=N)` in place of `ds.flat_map(f)`: those who read then call the function.",
+    cost="Rows of several elements alternate. Python is called by several threads at once.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
     effect_on_results="same up to order or rounding",
 )
@@ -283,8 +277,8 @@ def _flat_advice(op: Operation, count: int, *, threads: bool) -> str:
     pool = f", with {ON_THREADS}" if threads else ""
     measured = python_calls(op)
     order = (
-        f" To keep the order of the rows, move the Python call into a map of its own, "
-        f"`ds.map(..., num_parallel_calls={count})` on as many threads, before {call_name(op)}."
+        f" A map of its own, `ds.map(..., num_parallel_calls={count})` on as many threads, before "
+        f"{call_name(op)} keeps the order of the rows."
         if calls_python(op)
         else ""
     )
@@ -292,6 +286,5 @@ def _flat_advice(op: Operation, count: int, *, threads: bool) -> str:
         f"Replace {call_name(op)} by `interleave(lambda x: "
         f"tf.data.Dataset.from_tensors(x).flat_map(f), cycle_length={count}, "
         f"num_parallel_calls={calls})`{pool}, so that its function `f` is called for several "
-        "elements at once: a flat_map and a plain interleave call it for one at a time."
-        f"{order}{f' {measured.sentence()}' if measured is not None else ''}"
+        f"elements at once.{order}{f' {measured.sentence()}' if measured is not None else ''}"
     )

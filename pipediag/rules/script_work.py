@@ -39,17 +39,14 @@ class Block:
 
     @property
     def hottest(self) -> RunPart:
-        """The row that took longest."""
         return max(self.rows, key=lambda row: row.seconds)
 
     @property
     def place(self) -> Place:
-        """The line that took longest."""
         return self.hottest.file, self.hottest.line
 
     @property
     def seconds(self) -> float:
-        """The time of all rows."""
         return sum(row.seconds for row in self.rows)
 
     @property
@@ -64,12 +61,10 @@ class Block:
 
     @property
     def what(self) -> str:
-        """The name of the work, whosever code ran."""
         return _own(self.hottest.what or "")
 
     @property
     def passes(self) -> str:
-        """A part of a sentence on its seconds and its place."""
         return f"{self.seconds:.1f} s pass {'at this line' if self.what == OWN_LINE else self.what}"
 
 
@@ -123,10 +118,9 @@ SLOW_START = Meta(
     name="Slow start",
     title_failed="Keep what is prepared before the training from run to run",
     title_passed="Training starts soon",
-    why="Text that is parsed, features that are computed and statistics that are adapted come out "
-    "the same as long as their input is the same, and each run waits for them anew.",
+    why="What is parsed or computed from the same input comes out the same, and each run waits.",
     edit="Keep the result in a file: arrays as `.npy`, what a tf.data pipeline makes with "
-    "`dataset.save(path)`, what `adapt` learns as the layer's vocabulary or statistics.",
+    "`dataset.save(path)`, what `adapt` learns as a vocabulary or statistics.",
     cost="A file that has to be made anew when its input or the code changes.",
     needs=("loop", "run"),
     thresholds=(*THRESHOLDS, LATE),
@@ -137,24 +131,20 @@ SLOW_EPOCH_END = replace(
     name="Slow end of the epoch",
     title_failed="Do less, or less often, at the end of an epoch",
     title_passed="Epochs follow each other without a long pause",
-    why="Nothing is trained meanwhile. Compressing a checkpoint takes many times as long as "
-    "writing it, and plots and full logs of every epoch are seldom looked at.",
+    why="Nothing is trained meanwhile, and plots and logs of every epoch are seldom looked at.",
     edit="Do it every few epochs; save uncompressed (`np.savez`), only the weights, or only what "
-    "is better than before; write in a thread, on a copy of the weights.",
+    "is better than before; write in a thread.",
     cost="After a crash, more epochs are lost. Uncompressed files are larger.",
     thresholds=(OFTEN, *THRESHOLDS),
-    untried="It needs your code changed, and only you know what may be left out; a trial compares "
-    "steps.",
+    untried="Only you know what may be left out, and a trial compares steps.",
 )
 WORK_AFTER_TRAINING = replace(
     SLOW_START,
     name="Work after the training",
     title_failed="Move work behind the training into a script of its own",
     title_passed="The run ends soon after its training",
-    why="The machine that trains, with its accelerator, waits for work that needs neither and that "
-    "a next training could run beside.",
-    edit="A script of its own that reads the saved model, or less of it: one figure instead of one "
-    "for each epoch, an export of the best model alone.",
+    why="The machine that trains waits for work that a next training could run beside.",
+    edit="A script of its own that reads the saved model, or less of it.",
     cost="Another script to call, and a saved model between the two.",
     thresholds=(SHARE, A_SECOND, SHORT),
     untried="It comes after the training, and a trial compares steps.",
@@ -164,10 +154,8 @@ WORK_BETWEEN_TRAININGS = replace(
     name="Work between trainings",
     title_failed="Do once what each training waits for anew",
     title_passed="Trainings follow each other without a long pause",
-    why="What is read, parsed or computed from the same data comes out the same for each training, "
-    "and all but the first wait for it anew.",
-    edit="Make it once, before the first training, and let each take its part of it (indices of a "
-    "fold into one array); keep what takes long in a file.",
+    why="What is computed from the same data comes out the same, and all trainings wait for it.",
+    edit="Make it once, before the first training, and let each take its part of it.",
     cost="What is kept for all trainings stays in memory.",
     thresholds=THRESHOLDS,
     untried="It lies between the trainings, and a trial compares steps.",
@@ -246,16 +234,15 @@ def check_slow_start(session: Session) -> list[Finding]:
 def _keep_it(session: Session, block: Block) -> str:
     if block.what != READING:
         return (
-            f"{block.passes} before the training: keep what the training needs of it as an array "
-            '(`np.save`) and map it from then on (`np.load(path, mmap_mode="r")`), if it is the '
-            "same in every run."
+            f"{block.passes} before the training: keep what is the same in every run as an array "
+            '(`np.save`, then `np.load(path, mmap_mode="r")`).'
         )
     took = f"{block.seconds:.1f} s"
     roles = [loop.role for loop in session.loops if (loop.file, loop.line) == block.place]
     if roles[:1] == ["adapt"]:
         return (
-            f"`adapt` takes {took} over all of its data: keep what it learns from run to run (the "
-            "layer's `get_vocabulary()`, or its statistics), or let it see a part of the data."
+            f"`adapt` takes {took}: keep what it learns from run to run (`get_vocabulary()`, or "
+            "its statistics), or let it see a part of the data."
         )
     return (
         f"Reading this data set before the training takes {took}: keep what is made of it "
@@ -283,8 +270,7 @@ def _do_it_once(block: Block) -> str:
     what = whats.get(block.what, f"what is done {block.what}")
     return (
         "Do once, before the first training, what comes out the same for all of them: "
-        f"{what} takes {block.seconds:.1f} s between them. What depends on the training before it "
-        "has to stay."
+        f"{what} takes {block.seconds:.1f} s between them."
     )
 
 
@@ -400,17 +386,16 @@ def _of_keras(block: Block) -> str | None:
 def _do_it_less(block: Block, how: str | None) -> str:
     if block.what == READING:
         return (
-            f"To read this data set takes {block.seconds:.1f} s in all: `cardinality()` tells how "
-            "many batches it has, and what else is made of it can be kept from the first time."
+            f"To read this data set takes {block.seconds:.1f} s in all: `cardinality()` counts its "
+            "batches, and what else is made of it can be kept."
         )
     named = block.what.removeprefix("in ")
     takes = f"{named[:1].upper()}{named[1:]} takes {block.seconds:.1f} s in all"
     if how is not None:
         return f"{takes}: {how}."
     return (
-        f"{takes}: do it every few epochs (`if (epoch + 1) % {EVERY} == 0`). If it saves, save "
-        "uncompressed and only the weights, or only what is better than before; if it only writes "
-        "or draws, a thread can do it beside the training."
+        f"{takes}: do it every few epochs (`if (epoch + 1) % {EVERY} == 0`). Save uncompressed, "
+        "only the weights, or only what is better than before; write or draw in a thread."
     )
 
 
@@ -424,8 +409,7 @@ def _loop_itself(session: Session, run: Run, rows: list[RunPart]) -> Finding:
     return SLOW_EPOCH_END.finding(
         "informative",
         f"{weight.evidence['taken_percent_of_run']:.0f} % of the run lies between the epochs, in "
-        "no line but the loop's own. What comes with each epoch is less with fewer and longer "
-        "ones (`repeat()` and `steps_per_epoch`).",
+        "no line but the loop's own: longer ones (`repeat()` and `steps_per_epoch`) help.",
         place=(loop.file, loop.line),
         evidence=weight.evidence,
         part="epoch_end",

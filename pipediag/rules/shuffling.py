@@ -50,8 +50,8 @@ SMALL_SHUFFLE = Meta(
     name="Small shuffle",
     title_failed="Shuffle with a buffer that mixes the data",
     title_passed="Shuffles mix the data",
-    why="An element can come early by no more than the buffer's size. A buffer no larger than a "
-    "batch mixes within batches only, and after a batch whole batches change places.",
+    why="An element comes early by no more than the buffer's size, and after a batch whole batches "
+    "change places.",
     edit="A larger buffer, before the batch; shuffle file names too.",
     cost="Memory for the buffer's elements, and time to fill it before the first step.",
     needs=("loop", "pipeline"),
@@ -61,10 +61,7 @@ SMALL_SHUFFLE = Meta(
     untried="It is about how well the model learns, which a trial of speed can't tell.",
 )
 _KEEPS_NUMBER = ("map", "shuffle", "prefetch", "cache", "with_options")
-_UNKNOWN = (
-    "How many elements reach the shuffle is not known: nothing says it before the pipeline runs, "
-    "and no epoch of it ended while the loop was watched."
-)
+_UNKNOWN = "How many elements reach the shuffle is not known, and no epoch of them has ended."
 
 
 def check_small_shuffle(session: Session) -> list[Finding]:
@@ -245,8 +242,7 @@ SLOW_SHUFFLE_FILL = Meta(
     "buffer size times the time of one element, with nothing trained meanwhile.",
     edit="Shuffle before the costly map (paths, ids or records in place of decoded elements). A "
     "smaller buffer where the shuffle can't stand anywhere else.",
-    cost="Elements come in another order. Before a cache, the order would be frozen: keep it "
-    "behind.",
+    cost="Elements come in another order. Before a cache, the order would be frozen.",
     needs=("loop", "pipeline", "steps"),
     thresholds=(FIRST_BATCHES, FILL_SHARE, FILL_STEPS, SHUFFLE_PART),
     effect_on_results="same up to order or rounding",
@@ -399,17 +395,14 @@ def _judged(
             f"which took {took} to fill."
         )
     if "work_left_s" in evidence:
-        advice += (
-            " What makes them would then set the pace of the steps: make that cheaper as well."
-        )
+        advice += " What makes them would then set the pace of the steps."
     advice += foretold(time_of_epochs(session))
     if smaller is not None:
         advice += f" Until then, {sooner} fills sooner and shuffles less."
     return finding(
         "fail",
         advice,
-        untried="The shuffle can't be moved above what makes its elements: others come in there "
-        "than go out.",
+        untried="The shuffle can't be moved above what makes its elements of others.",
         part="epoch_start",
         for_run=for_run,
         speedup_at_most=at_most,

@@ -39,8 +39,7 @@ HOST_OVERHEAD = Meta(
     name="Host overhead per step",
     title_failed="Let several steps share a call",
     title_passed="Dispatch and Python take little of the step",
-    why="Keras starts every step from Python, reads its metrics back and runs callbacks. Several "
-    "steps in one call share that cost.",
+    why="Keras starts every step from Python, reads its metrics back and runs callbacks.",
     edit="compile(steps_per_execution=16), or a tf.function that loops over several batches.",
     cost="Callbacks and progress see every 16th step only; tracing takes longer.",
     needs=("loop", "steps", "breakdown"),
@@ -75,8 +74,7 @@ def check_host_overhead(session: Session) -> list[Finding]:
         return [
             finding(
                 "not-applicable",
-                "Several steps in one call, which is all that it advises, does not fit a loop that "
-                "runs in a graph or hands its batches to several replicas.",
+                "Several steps in one call do not fit a loop in a graph or of several replicas.",
             )
         ]
     if other is not None:
@@ -101,9 +99,7 @@ def _other_rule(session: Session, loop: Loop) -> str | None:
         return OWN_PYTHON_FIRST
     keras = loop.keras
     if keras is not None and on_torch(session):
-        return (
-            "On PyTorch each step is a call of its own: Keras refuses `steps_per_execution` there."
-        )
+        return "Keras refuses `steps_per_execution` on PyTorch."
     eager = keras.run_eagerly if keras else not loop.step_functions
     if eager or session.environment.run_functions_eagerly:
         return "The step runs eagerly: deal with eager-execution first."
@@ -124,9 +120,8 @@ def _advice(session: Session, loop: Loop) -> str:
         # Such a loop has no iterator that a function could take.
         made = (
             "Make a dataset of the arrays, such as "
-            "`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`; what Python does to each batch "
-            "belongs into a `map` of it, which runs beside the step. As it is, Python hands each "
-            "step its batch, and several steps can share a call only where they take it themselves."
+            "`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`, with what Python does to each "
+            "batch in a `map` of it: several steps share a call where they take batches themselves."
         )
         packages = ("/keras/", "/tf_keras/")
         if any(package in function for function in loop.step_functions for package in packages):
@@ -157,11 +152,9 @@ SMALL_BATCH = Meta(
     name="Small batch",
     title_failed="Train with a larger batch",
     title_passed="Dispatch and Python take little of the step",
-    why="That part is paid once a step, however many examples it trains. A strategy divides the "
-    "batch of the pipeline among its replicas, each of which pays it.",
+    why="That part is paid once a step, on each replica, however many examples it trains.",
     edit="A batch four times as large.",
-    cost="Fewer updates an epoch: learning rate and number of epochs must be tuned again, and "
-    "accuracy may suffer. More memory.",
+    cost="Fewer updates an epoch: learning rate and epochs must be tuned again. More memory.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(FIXED_COST, BATCH, INPUT_BOUND),
     effect_on_results="changes a hyper-parameter",
@@ -230,11 +223,9 @@ EAGER_EXECUTION = Meta(
     name="Eager execution",
     title_failed="Run the training step as a graph",
     title_passed="The training step runs as a graph",
-    why="Each operation is otherwise started from Python by itself, and the compiler sees none of "
-    "them together. Eager execution is meant for debugging.",
+    why="Eager execution, meant for debugging, starts each operation from Python by itself.",
     edit="Remove run_eagerly, or put @tf.function on the step.",
-    cost="Tracing takes time once; Python within the step (print, breakpoints, lists) runs only "
-    "then.",
+    cost="Python within the step (print, breakpoints, lists) runs only while it is traced.",
     needs=("loop",),
     effect_on_results="same up to order or rounding",
     frees=(*FREED_BY_FEWER_CALLS, "device_compute"),

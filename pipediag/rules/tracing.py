@@ -30,11 +30,10 @@ RETRACING = Meta(
     title_failed="Keep the training function from being traced or compiled again",
     title_passed="The training function is traced once and reused",
     why="A new shape or a new Python number as argument makes tf.function trace anew. Under XLA a "
-    "new shape compiles anew without any retrace: 23 lengths cost 245 ms each.",
+    "new shape compiles anew without a retrace: 23 lengths cost 245 ms each.",
     edit="Pass tensors instead of Python numbers, reduce_retracing=True; pad to a few fixed "
-    "lengths, drop_remainder=True, or jit_compile=False where shapes must vary.",
-    cost="Padding computes on padding; drop_remainder leaves out examples; without XLA some steps "
-    "are slower.",
+    "lengths, or jit_compile=False where shapes must vary.",
+    cost="A step computes on padding; without XLA some steps are slower.",
     needs=("loop", "steps"),
     thresholds=(RETRACES, COMPILE),
     effect_on_results="same up to order or rounding",
@@ -88,25 +87,19 @@ def _steps_advice(session: Session, loop: Loop, steps: Steps) -> str:
     names = ", ".join(PurePath(one).name for one in loop.step_functions) or "the training function"
     again = f"it was traced {steps.retraces} times more while the loop was measured"
     if steps.retraces >= RETRACES.value and _shapes_vary(loop):
-        return (
-            f"Give {names} `reduce_retracing=True`, or an `input_signature` with None for the "
-            f"lengths, in which its batches vary: {again}."
-        )
+        return f"Give {names} `reduce_retracing=True`, as its batches vary in length: {again}."
     if steps.retraces >= RETRACES.value:
         return (
             f"Call {names} with tensors in place of Python numbers and with few shapes, or give it "
             f"`reduce_retracing=True`: {again}."
         )
     if _made_anew(loop, steps):
-        return (
-            f"Make {names} once, outside of the loop: each time it is another function to "
-            f"TensorFlow, which traced it {steps.trace_count} times."
-        )
+        return f"Make {names} once, outside of the loop: it was traced {steps.trace_count} times."
     return (
-        f"Compiling takes {class_percent(session, ['compile']):.0f} % of the step. Where XLA "
-        "compiles, it does so once for each new shape: pad to a few fixed lengths "
+        f"Compiling takes {class_percent(session, ['compile']):.0f} % of the step, under XLA once "
+        "for each new shape: pad to a few fixed lengths "
         "(`bucket_by_sequence_length(..., pad_to_bucket_boundary=True)`), or compile the model "
-        "with `jit_compile=False`. The fewer lengths are still to come, the less there is to gain."
+        "with `jit_compile=False`."
     )
 
 
@@ -157,18 +150,14 @@ REPEATED_COMPILE = replace(
     name="Repeated compiling",
     title_failed="Build each model and function once",
     title_passed="Each function is traced and compiled once or twice",
-    why="A new model, a new `compile` and a new tf.function each start from nothing: their graph "
-    "is traced and compiled anew, although it is the same as before.",
+    why="A new model, a new `compile` and a new tf.function are traced and compiled anew.",
     edit="Build and compile the model once, and start each fold or configuration from the same "
-    "weights and a fresh optimizer state. Define a tf.function once, outside of the loop; give it "
-    "tensors in place of Python numbers, and `reduce_retracing=True` where lengths vary.",
+    "weights and a fresh optimizer state. Define a tf.function once, outside of the loop.",
     cost="All of the state has to be set back by hand: weights, the optimizer's variables, and "
-    "seeds of dropout. The learning rate is one of these variables: what differs from round to "
-    "round has to be set after them.",
+    "seeds of dropout; then what differs from round to round, such as the learning rate.",
     needs=("loop", "run"),
     thresholds=(AGAIN, OWN_AGAIN, *THRESHOLDS),
-    untried="It needs the code around the training changed; what compiling took is in the run's "
-    "ledger.",
+    untried="What compiling took is in the run's ledger; a trial compares steps.",
 )
 
 
@@ -263,8 +252,7 @@ def _of_a_function(session: Session, row: RunPart) -> str:
     if loop is None:
         return (
             f"{name} was traced {row.count} times: make it once, outside of any loop, and call it "
-            "with tensors of few shapes in place of Python numbers (`reduce_retracing=True`, an "
-            "`input_signature`, or padding to a few lengths)."
+            "with tensors of few shapes in place of Python numbers (`reduce_retracing=True`)."
         )
     where = f"at line {row.line}" if row.line is not None else "above it"
     padded = _padding(session, loop) if loop.diagnosed else None
@@ -331,9 +319,8 @@ GRAPH_CONSTANTS = Meta(
     name="Constants in a graph",
     title_failed="Make a tensor of a large array before a function reads it",
     title_passed="No graph holds large constants",
-    why="A NumPy array that a traced function reads becomes a part of its graph, is copied with "
-    "each trace, and costs time in each call of a `map`. Own measurement on two busy cores: with "
-    "224 MB a step took 98 to 125 ms, with the same as a tensor 1 ms.",
+    why="A NumPy array that a traced function reads becomes a part of its graph. With 224 MB a "
+    "step of a `map` took 98 to 125 ms, with the same as a tensor 1 ms.",
     edit="A tensor made before the function, `table = tf.constant(array)`, or a `tf.Variable`; the "
     "function reads that.",
     cost="None.",
@@ -355,8 +342,7 @@ def check_graph_constants(session: Session) -> Iterator[Finding]:
         yield GRAPH_CONSTANTS.finding(
             "fail",
             f"{_TENSOR_FIRST} The script ended because a function reads an array of 2 GiB or more, "
-            "which TensorFlow writes into its graph as a constant. The traceback above names the "
-            "line.",
+            "at the line in the traceback above.",
             evidence={"limit_bytes": LIMIT_BYTES, "known_from": "the script's error"},
             severity="error",
         )
