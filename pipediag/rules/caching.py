@@ -123,7 +123,9 @@ def against(
         return f"Put `.cache()` behind it if its {count:,} elements fit into memory."
     if size is None:
         return "A cache could help, but its size is not known: count the elements first."
-    if not fits_in_memory(session, size) and not _fits_on_disk(session, size):
+    free = session.environment.free_disk_bytes
+    on_disk = free is not None and size <= free * DISK.value / 100.0
+    if not fits_in_memory(session, size) and not on_disk:
         return (
             f"A cache would take {memory_size(size)}, {_room(session)}. Cache to a large and "
             "fast disk with `.cache(path)`, or store the results once."
@@ -134,11 +136,6 @@ def against(
 def fits_in_memory(session: Session, size: float) -> bool:
     """Return True if so many bytes leave half of what is available to everything else."""
     return size <= available_bytes(session) * MEMORY.value / 100.0
-
-
-def _fits_on_disk(session: Session, size: float) -> bool:
-    free = session.environment.free_disk_bytes
-    return free is not None and size <= free * DISK.value / 100.0
 
 
 def _room(session: Session) -> str:
@@ -203,7 +200,8 @@ def check_missing_cache(session: Session) -> list[Finding]:
     of_maps = _of_maps(session)
     if of_maps.status in ("pass", "inconclusive"):
         generators = operations(session, "from_generator")
-        costly = [op for op in generators if _is_open(session, op) and _fails(session, op)]
+        open_ones = [op for op in generators if _is_open(session, op)]
+        costly = [op for op in open_ones if weigh(session, op).status == "fail"]
         if costly:
             op = max(costly, key=lambda one: delay_ms(session, one) or 0.0)
             return [_of_generator(session, op)]
@@ -213,10 +211,6 @@ def check_missing_cache(session: Session) -> list[Finding]:
 def _is_open(session: Session, op: Operation) -> bool:
     """Return True if the operation reaches the loop with no cache behind it."""
     return not op.inside_function_of and reaches_the_loop(session, op, without=CACHES)
-
-
-def _fails(session: Session, op: Operation) -> bool:
-    return weigh(session, op).status == "fail"
 
 
 def _of_maps(session: Session) -> Finding:
@@ -282,7 +276,9 @@ def _of_generator(session: Session, op: Operation) -> Finding:
     if reason is not None:
         return MISSING_CACHE.finding("pass", reason, op=op, evidence=evidence)
     each = bytes_each(session, op)
-    if cache.size is None and (not each or _has_cut_epochs(session)):
+    loop = session.diagnosed_loop()
+    cut = loop is not None and loop.keras is not None and bool(loop.keras.steps_per_epoch)
+    if cache.size is None and (not each or cut):
         advice = (
             f"A cache behind {call_name(op)} could help {cache.condition}. It was not tried, as "
             "its size is not known: with `steps_per_epoch` a generator may have no end."
@@ -308,12 +304,6 @@ def _of_generator(session: Session, op: Operation) -> Finding:
         edit=cache_behind(session, op, MISSING_CACHE.id, on_disk=cache.on_disk),
         title=GENERATOR_TITLE,
     )
-
-
-def _has_cut_epochs(session: Session) -> bool:
-    """Return True if `steps_per_epoch` cuts epochs out of data whose end is unknown."""
-    loop = session.diagnosed_loop()
-    return loop is not None and loop.keras is not None and bool(loop.keras.steps_per_epoch)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from pipediag.facts.evaluations import (
     SmallPrediction,
@@ -39,7 +40,7 @@ from pipediag.rules.rule import Meta
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, PredictOnBatch, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import AN_EPOCHS_END, Run, RunPart
-from pipediag.session.loops import Evaluation, Loop
+from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.vocabulary import EffectOnResults
@@ -81,9 +82,7 @@ def check_costly_evaluation(session: Session) -> list[Finding]:
     for row in sorted(rows, key=lambda row: -row.seconds):
         count = _count(row, loop_at(session, row)) if run.scope == "run" else None
         found.append(_how_often(session, run, row, count))
-        # One that is the only one fills a cache for none.
-        cures = [one for one in _cures_of(session, row) if count != 1 or not one.fills_first]
-        found += [_of_its_data(run, row, cure, count) for cure in cures]
+        found += _on_its_data(session, run, row, count)
     return [one for one in found if one.status != "pass"] or [
         seen_or_not(COSTLY_EVALUATION, run, "evaluation", AN_EPOCHS_END)
     ]
@@ -179,140 +178,111 @@ def _batches(session: Session, row: RunPart) -> str:
 # Its data
 
 
-@dataclass(frozen=True)
-class _Cure:
+class _Cure(NamedTuple):
     """A change of the pipeline that an evaluation reads, and what it would save."""
 
-    title: str
-    work: Operation
-    """What is waited for."""
-    wait_percent: float
-    """Percent of the evaluation's steps spent waiting."""
-    saved_percent: float
-    """Percent of them that it saves at most."""
+    finding: Callable[..., Finding]
     advice: str
-    effect: EffectOnResults
-    condition: str | None = None
-    """What only the user can decide before it is used."""
-    edit: Edit | None = None
-    untried: str | None = None
-    bytes: int | None = None
-    """The size of a cache."""
+    saved_percent: float
+    """Percent of the evaluation's steps that it saves at most."""
     fills_first: bool = False
     """True where the first evaluation gains nothing."""
 
 
-def _of_its_data(run: Run, row: RunPart, cure: _Cure, count: int | None) -> Finding:
-    """Return the finding at the line of what is waited for."""
-    gaining = 1.0 if count is None or not cure.fills_first else 1.0 - 1.0 / count
-    weight = weigh_rows(run, [row], row.seconds * cure.saved_percent / 100.0 * gaining)
-    return COSTLY_EVALUATION.finding(
-        weight.status,
-        weight.before(cure.advice),
-        op_id=cure.work.id,
-        place=(cure.work.file, cure.work.line),
-        title=cure.title,
-        evidence={
-            **weight.evidence,
-            "times": count,
-            "evaluation_wait_percent": cure.wait_percent,
-            "cache_bytes": cure.bytes,
-        },
-        effect=cure.effect,
-        condition=cure.condition,
-        edit=cure.edit,
-        untried=cure.untried,
-        part="evaluation",
-        for_run=weight.for_run,
-        speedup_at_most=weight.speedup_at_most,
-    )
-
-
-def _cures_of(session: Session, row: RunPart) -> Iterator[_Cure]:
-    """Yield what would end, or shorten, what the evaluation there waits for."""
+def _on_its_data(session: Session, run: Run, row: RunPart, count: int | None) -> Iterator[Finding]:
+    """Yield what would end, or shorten, what the evaluation there waits for, at its own line."""
     loop = loop_at(session, row)
     waits = wait_percent(loop) if loop is not None and loop.pipeline is not None else None
     if loop is None or loop.pipeline is None or waits is None or waits < INPUT_WAIT.value:
         return
-    assert loop.evaluation is not None
-    cached = _cached(session, loop, loop.pipeline, waits)
-    if cached is not None:
-        yield cached
-    for op in _serial_maps(loop.pipeline):
-        yield _calls_at_once(session, loop, op, waits)
-    ahead = _made_ahead(session, loop.pipeline, loop.evaluation, waits)
-    if ahead is not None:
-        yield ahead
+    for cure in _cures(session, loop, loop.pipeline, waits):
+        gaining = 1.0 if count is None or not cure.fills_first else 1.0 - 1.0 / count
+        weight = weigh_rows(run, [row], row.seconds * cure.saved_percent / 100.0 * gaining)
+        # One evaluation that is the only one fills a cache for none.
+        if count != 1 or not cure.fills_first:
+            yield cure.finding(
+                weight.status,
+                weight.before(cure.advice),
+                evidence={**weight.evidence, "times": count, "evaluation_wait_percent": waits},
+                part="evaluation",
+                for_run=weight.for_run,
+                speedup_at_most=weight.speedup_at_most,
+            )
 
 
-def _cached(session: Session, loop: Loop, pipeline: Pipeline, waits: float) -> _Cure | None:
+def _cures(session: Session, loop: Loop, pipeline: Pipeline, waits: float) -> Iterator[_Cure]:
     work = repeated_work(pipeline)
     place = cache_place(pipeline, work) if work is not None else None
-    if work is None or place is None or not _fits(session, place):
-        return None
-    above = [place, *upstream_of(pipeline.ops, place)]
-    changes = any(map(changes_something, above))
-    edit = None if changes else _cache_edit(loop, pipeline, place)
+    held = held_bytes(place) if place is not None else None
+    if work is not None and place is not None and (held is None or fits_in_memory(session, held)):
+        yield _cached(loop, pipeline, work, place, waits)
+    for op in pipeline.ops:
+        if op.kind == "map" and not op.made_by_framework and is_serial_and_stateful(op):
+            yield _calls_at_once(session, loop, op, waits)
+    written = [op for op in pipeline.ops if not op.made_by_framework and op.kind != "with_options"]
+    switch = prefetch_switched_off(session, pipeline)
+    if not written or switch is None or session.environment.tf_data_debug_mode:
+        return
+    if written[-1].kind != "prefetch" and loop.evaluation is not None:
+        rest_ms = loop.evaluation.consumer_ms or 0.0
+        left_ms = max(rest_ms, loop.evaluation.step_ms - rest_ms)
+        finding = partial(
+            COSTLY_EVALUATION.finding,
+            op=written[-1],
+            title="Prefetch what is evaluated on",
+            untried="A prefetch works beside steps, and nothing is evaluated for a trial.",
+        )
+        yield _Cure(
+            finding,
+            f"End with `.prefetch(tf.data.AUTOTUNE)` behind {call_name(written[-1])}: `{switch}` "
+            "keeps TensorFlow from appending one.",
+            100.0 * (1.0 - left_ms / loop.evaluation.step_ms),
+        )
+
+
+def _cached(
+    loop: Loop, pipeline: Pipeline, work: Operation, place: Operation, waits: float
+) -> _Cure:
+    """Return a cache, of what two seconds make, as the whole of it would be read alike."""
+    changes = any(map(changes_something, [place, *upstream_of(pipeline.ops, place)]))
     condition = condition_of_cache(pipeline.ops, place, "evaluation")
-    effect: EffectOnResults = "same results"
+    same: EffectOnResults = "same results"
     if condition is not None:
-        effect = "not known"
+        same = "not known"
     elif shuffled_above(pipeline, place):
-        effect = "same up to order or rounding"
-    advice = (
-        f"The {call_name(work)} works anew in each evaluation, whose steps wait for input "
-        f"{waits:.0f} % of their time: {_where(pipeline, place)}."
-    )
-    return _Cure(
+        same = "same up to order or rounding"
+    a_batch, count, edit = elements_of_a_batch(pipeline, place), place.cardinality, None
+    if a_batch is not None and not changes and loop.evaluation is not None:
+        batches = max(FILL_S * 1000.0 / loop.evaluation.step_ms, LEAST_BATCHES)
+        wanted = math.ceil(batches * a_batch)
+        elements = wanted if count is None or count < 0 else max(1, min(wanted, count))
+        edit = Edit(
+            id=f"{COSTLY_EVALUATION.id}:{place.id}",
+            label=f"cache behind the {place_name(place)}, for the evaluation",
+            changes=(Insert(place.id, "cache", {"elements": elements}),),
+            caveat="Measured once the cache is full.",
+            loop_id=loop.id,
+        )
+    finding = partial(
+        COSTLY_EVALUATION.finding,
+        op=work,
         title="Cache what is evaluated on",
-        work=work,
-        wait_percent=waits,
-        saved_percent=waits,
-        bytes=held_bytes(place),
-        advice=advice if condition is None else f"{advice} Do so only {condition}.",
-        effect=effect,
+        effect=same,
         condition=condition,
         edit=edit,
         untried="It calls Python with side effects, which a cache would end."
         if changes
         else "How many elements a cache of it would hold is not known.",
-        fills_first=True,
     )
-
-
-def _cache_edit(loop: Loop, pipeline: Pipeline, place: Operation) -> Edit | None:
-    """Return a cache of what two seconds make, as the whole of it would be read alike."""
-    assert loop.evaluation is not None
-    a_batch = elements_of_a_batch(pipeline, place)
-    if a_batch is None:
-        return None
-    wanted = math.ceil(max(FILL_S * 1000.0 / loop.evaluation.step_ms, LEAST_BATCHES) * a_batch)
-    count = place.cardinality
-    elements = wanted if count is None or count < 0 else max(1, min(wanted, count))
-    return Edit(
-        id=f"{COSTLY_EVALUATION.id}:{place.id}",
-        label=f"cache behind the {place_name(place)}, for the evaluation",
-        changes=(Insert(place.id, "cache", {"elements": elements}),),
-        caveat="Measured once the cache is full.",
-        loop_id=loop.id,
-    )
-
-
-def _fits(session: Session, place: Operation) -> bool:
-    held = held_bytes(place)
-    return held is None or fits_in_memory(session, held)
-
-
-def _where(pipeline: Pipeline, place: Operation) -> str:
+    where = f"put `.cache()` behind {call_name(place)}"
     if is_end(pipeline, place):
-        return f"end its pipeline with `.cache()`, behind {call_name(place)}"
-    return f"put `.cache()` behind {call_name(place)}"
-
-
-def _serial_maps(pipeline: Pipeline) -> list[Operation]:
-    """Return maps of the script's that TensorFlow runs one call at a time, as they keep state."""
-    written = [op for op in pipeline.ops if op.kind == "map" and not op.made_by_framework]
-    return [op for op in written if is_serial_and_stateful(op)]
+        where = f"end its pipeline with `.cache()`, behind {call_name(place)}"
+    only = "" if condition is None else f" Do so only {condition}."
+    advice = (
+        f"The {call_name(work)} works anew in each evaluation, whose steps wait for input "
+        f"{waits:.0f} % of their time: {where}.{only}"
+    )
+    return _Cure(finding, advice, waits, fills_first=True)
 
 
 def _calls_at_once(session: Session, loop: Loop, op: Operation, waits: float) -> _Cure:
@@ -322,14 +292,10 @@ def _calls_at_once(session: Session, loop: Loop, op: Operation, waits: float) ->
         effect = "not known"
     elif only_looks_up(op.function):
         effect = "same results"
-    return _Cure(
+    finding = partial(
+        COSTLY_EVALUATION.finding,
+        op=op,
         title="Run more calls at once of the map that is evaluated on",
-        work=op,
-        wait_percent=waits,
-        saved_percent=waits * (1.0 - 1.0 / max(1.0, cpus(session))),
-        advice=f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`: TensorFlow runs it "
-        f"one call at a time, and the evaluation's steps wait for input {waits:.0f} % of their "
-        "time.",
         effect=effect,
         edit=Edit(
             id=f"{COSTLY_EVALUATION.id}:parallel:{op.id}",
@@ -338,35 +304,11 @@ def _calls_at_once(session: Session, loop: Loop, op: Operation, waits: float) ->
             loop_id=loop.id,
         ),
     )
-
-
-def _made_ahead(
-    session: Session, pipeline: Pipeline, seen: Evaluation, waits: float
-) -> _Cure | None:
-    """Return a prefetch, where TensorFlow was kept from appending one."""
-    last = _end_without_prefetch(pipeline)
-    switch = prefetch_switched_off(session, pipeline)
-    if last is None or switch is None or session.environment.tf_data_debug_mode:
-        return None
-    rest_ms = seen.consumer_ms or 0.0
-    left_ms = max(rest_ms, seen.step_ms - rest_ms)
-    return _Cure(
-        title="Prefetch what is evaluated on",
-        work=last,
-        wait_percent=waits,
-        saved_percent=100.0 * (1.0 - left_ms / seen.step_ms),
-        advice=f"End with `.prefetch(tf.data.AUTOTUNE)` behind {call_name(last)}: `{switch}` keeps "
-        "TensorFlow from appending one.",
-        effect="same results",
-        untried="A prefetch works beside steps, and nothing is evaluated for a trial.",
+    advice = (
+        f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`: TensorFlow runs it one call "
+        f"at a time, and the evaluation's steps wait for input {waits:.0f} % of their time."
     )
-
-
-def _end_without_prefetch(pipeline: Pipeline) -> Operation | None:
-    """Return the last operation that the script wrote, unless that is a prefetch."""
-    written = [op for op in pipeline.ops if not op.made_by_framework]
-    last = next((op for op in reversed(written) if op.kind != "with_options"), None)
-    return None if last is None or last.kind == "prefetch" else last
+    return _Cure(finding, advice, waits * (1.0 - 1.0 / max(1.0, cpus(session))))
 
 
 def _of_data(loop: Loop | None) -> str:

@@ -17,7 +17,7 @@ from pipediag.session.devices import DeviceActivity, DeviceCopies
 from pipediag.session.findings import Finding
 from pipediag.session.model import Environment, Session
 from pipediag.session.trials import WORTHWHILE
-from pipediag.vocabulary import Framework, Policy, SixteenBitPolicy
+from pipediag.vocabulary import Framework, Policy
 
 _CAPABILITY = re.compile(r"compute capability (\d+)\.\d+")
 _NVIDIA = re.compile(r"NVIDIA|Tesla|Quadro|GeForce|TITAN|RTX", re.IGNORECASE)
@@ -300,23 +300,22 @@ def check_mixed_precision(
     waits, little = input_first_on(device), at_most is not None and at_most < GAIN.value
     idle = f"The device is idle {device.idle_percent:.0f} % of the time. " if little else ""
     informs = waits or little or not matters
+    how = _SIXTEEN_BITS[framework].format(
+        policy=fitting,
+        dtype=fitting.removeprefix("mixed_"),
+        scaled=_SCALED[framework] if fitting == "mixed_float16" else "",
+    )
     return [
         finding(
             "informative" if informs else "fail",
             waits
-            or f"{idle}Try {_how(framework, fitting)}, and validate accuracy: products are rounded "
+            or f"{idle}Try {how}, and validate accuracy: products are rounded "
             "to 16 bits. Sizes in multiples of 8 fit the tensor cores.",
             speedup_at_most=at_most,
             edit=edit,
             untried=PROFILE_ALONE if session is None else None,
         )
     ]
-
-
-def _how(framework: Framework, policy: SixteenBitPolicy) -> str:
-    scaled = _SCALED[framework] if policy == "mixed_float16" else ""
-    dtype = policy.removeprefix("mixed_")
-    return _SIXTEEN_BITS[framework].format(policy=policy, dtype=dtype, scaled=scaled)
 
 
 def _plain_ms(device: DeviceActivity) -> float:

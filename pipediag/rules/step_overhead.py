@@ -80,7 +80,10 @@ def check_host_overhead(session: Session) -> list[Finding]:
     if other is not None:
         return [finding("informative", other)]
     waits = input_first(session)
-    informs = not high or waits is not None or _python_is_little(session)
+    # No trial could confirm what sharing a call saves of little Python.
+    own = max(0.0, class_percent(session, ["python"]) - callbacks_percent(session))
+    little = (bound(100.0, own, calls=STEPS_PER_CALL) or 1.0) < GAIN.value
+    informs = not high or waits is not None or little
     takes = f"Dispatch and Python take {percent:.0f} % of the step. " if informs else ""
     return [
         finding(
@@ -106,12 +109,6 @@ def _other_rule(session: Session, loop: Loop) -> str | None:
     if keras is not None and keras.steps_per_execution > 1:
         return f"Already {keras.steps_per_execution} steps share a call."
     return None
-
-
-def _python_is_little(session: Session) -> bool:
-    """Return True if no trial could confirm what sharing a call saves of Python."""
-    own = max(0.0, class_percent(session, ["python"]) - callbacks_percent(session))
-    return (bound(100.0, own, calls=STEPS_PER_CALL) or 1.0) < GAIN.value
 
 
 def _advice(session: Session, loop: Loop) -> str:
