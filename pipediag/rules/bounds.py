@@ -122,12 +122,3 @@ def explained_ms(session: Session) -> float:
     """Return the delays of a step that operations' clocks count, in milliseconds."""
     ops = session.pipeline.ops if session.pipeline else []
     return sum(delay_ms(session, op) or 0.0 for op in ops if op.fused_into is None)
-
-
-def overlapped(session: Session) -> float | None:
-    """Return the bound for input made beside the step: the longer of the two remains."""
-    if session.steps is None or session.breakdown is None:
-        return None
-    step_ms = session.steps.mean_ms
-    most_ms = step_ms * most_percent(session, ["input_wait"]) / 100.0
-    return bound(step_ms, min(most_ms, step_ms - class_ms(session, ["input_wait"]))) or 1.0

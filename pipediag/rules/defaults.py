@@ -13,7 +13,6 @@ from pipediag.facts.pipeline import (
     place_name,
     prefetch_switched_off,
 )
-from pipediag.rules.bounds import overlapped
 from pipediag.rules.relevance import weigh_input
 from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetOptions
@@ -89,7 +88,6 @@ def check_missing_prefetch(session: Session) -> list[Finding]:
             advice if weight.status == "fail" else weight.sentence,
             op=last,
             evidence={**weight.evidence, "switched_off_by": switch},
-            speedup_at_most=overlapped(session),
             edit=edit if can_try else None,
             untried="Debug mode drops every prefetch and can't be left within the process.",
         )

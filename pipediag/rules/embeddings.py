@@ -221,9 +221,7 @@ def _update_evidence(session: Session, tables: Sequence[Embedding]) -> dict[str,
     keras = keras_of(session)
     return _evidence_of(
         tables,
-        update_known_from="the traced step",
         slot_bytes=sum(table.slot_bytes or 0 for table in tables),
-        copied_on_lookup=any(table.copied_on_lookup for table in tables),
         device_compute_percent=computed_percent(session),
         optimizer_arguments=", ".join(passing_arguments(keras)) or None if keras else None,
     )

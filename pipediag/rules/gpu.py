@@ -175,10 +175,8 @@ def check_exposed_host_copy(
             "exposed_percent_of_span": percent,
             "exposed_ms": copies.exposed_ms,
             "copy_ms": copies.ms,
-            "copies": copies.count,
             "bytes": copies.bytes,
             "gb_per_s": copies.gb_per_s,
-            "blocked_in_copy_ms": device.causes_ms.get("copy", 0.0),
         },
     )
     if percent < EXPOSED.value:
@@ -279,7 +277,6 @@ def check_mixed_precision(
             "matmul_ms": device.matmul_ms,
             "tensor_core_ms": device.tensor_core_ms,
             "tensor_core_percent_of_matmul": cores,
-            "savable_percent_of_span": percent_of_span(device, savable_ms),
             "idle_percent": device.idle_percent,
             "policy": policy,
         },
@@ -383,8 +380,6 @@ def check_device_straggler(
             "devices": len(gpus),
             "others_wait_percent_of_span": waiting,
             "device_waits_percent_of_span": _waiting_percent(slow),
-            "device_busy_percent": slow.busy_percent,
-            "others_median_busy_percent": median(device.busy_percent for device in others),
             "modified_z_score": score,
             "works_longer_percent_of_span": excess,
             **late,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 
 from pipediag.facts.limits import Threshold, bound
@@ -14,7 +15,7 @@ from pipediag.facts.step import class_ms, class_percent, lengths_vary, ranks
 from pipediag.rules.relevance import NOTABLE, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import Run, RunPart
+from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Loop, Steps
 from pipediag.session.model import Session
 
@@ -162,24 +163,45 @@ REPEATED_COMPILE = replace(
 
 
 def check_repeated_compile(session: Session) -> list[Finding]:
-    """Return a finding on all places where something was traced too often."""
+    """Return a finding on all places where something was traced too often.
+
+    In a run of unknown length, of which no share can be told, it informs of what was seen.
+    """
     run = session.run
     assert run is not None
-    if run.scope != "run":
-        return [_in_what_was_seen(session, run)]
-    repeated = _repeated(run.parts)
-    if not repeated:
+    whole = run.scope == "run"
+    if not whole and not run.seen:
+        reason = "The ledger is of a part of the training, which doesn't tell how often it comes."
+        return [REPEATED_COMPILE.finding("not-applicable", reason, part="compile")]
+    repeated = _repeated(run.parts if whole else run.seen)
+    saved_s = sum(_saved_s(session, row) for row in repeated)
+    percent = 100.0 * saved_s / max(run.total_s, 1e-9)
+    if not repeated or (not whole and percent < NOTABLE.value):
         return [REPEATED_COMPILE.finding("pass", part="compile")]
-    weight = weigh_rows(run, repeated, sum(_saved_s(session, row) for row in repeated))
     worst = max(repeated, key=lambda row: row.seconds)
+    advice = _run_advice(session, worst, repeated)
+    finding = partial(REPEATED_COMPILE.finding, place=(worst.file, worst.line), part="compile")
+    if not whole:
+        taken_s = sum(row.seconds for row in repeated)
+        return [
+            finding(
+                "informative",
+                f"How long the whole training is, is not known; of the {run.total_s:.1f} s that "
+                f"were seen of the run, this could have saved {percent:.0f} %. {advice}",
+                evidence={
+                    "taken_s": taken_s,
+                    "savable_percent_of_what_was_seen": percent,
+                    "traces": worst.count,
+                },
+            )
+        ]
+    weight = weigh_rows(run, repeated, saved_s)
     return [
-        REPEATED_COMPILE.finding(
+        finding(
             weight.status,
-            weight.before(_run_advice(session, worst, repeated)),
-            place=(worst.file, worst.line),
+            weight.before(advice),
             evidence={**weight.evidence, "traces": worst.count},
             speedup_at_most=weight.speedup_at_most,
-            part="compile",
             for_run=weight.for_run,
         )
     ]
@@ -192,31 +214,6 @@ def _repeated(rows: Sequence[RunPart]) -> list[RunPart]:
         return row.count is not None and row.count >= limit.value
 
     return [row for row in rows if row.part == "compile" and again(row)]
-
-
-def _in_what_was_seen(session: Session, run: Run) -> Finding:
-    """Return the finding on a run of unknown length, of which no share can be told."""
-    repeated = _repeated(run.seen)
-    percent = 100.0 * sum(_saved_s(session, row) for row in repeated) / max(run.total_s, 1e-9)
-    if not run.seen:
-        reason = "The ledger is of a part of the training, which doesn't tell how often it comes."
-        return REPEATED_COMPILE.finding("not-applicable", reason, part="compile")
-    if percent < NOTABLE.value:
-        return REPEATED_COMPILE.finding("pass", part="compile")
-    worst = max(repeated, key=lambda row: row.seconds)
-    return REPEATED_COMPILE.finding(
-        "informative",
-        f"How long the whole training is, is not known; of the {run.total_s:.1f} s that were seen "
-        f"of the run, this could have saved {percent:.0f} %. "
-        f"{_run_advice(session, worst, repeated)}",
-        place=(worst.file, worst.line),
-        evidence={
-            "taken_s": sum(row.seconds for row in repeated),
-            "savable_percent_of_what_was_seen": percent,
-            "traces": worst.count,
-        },
-        part="compile",
-    )
 
 
 def _saved_s(session: Session, row: RunPart) -> float:

@@ -10,7 +10,6 @@ from pipediag.rules.bounds import (
     at_most_without,
     less_input,
     limited,
-    overlapped,
     parallel,
     unexplained_factor,
 )
@@ -73,22 +72,6 @@ def test_parallel_calls_work_ahead_as_far_as_one_of_them_lasts(
     op: Any, calls: float, speedup: float | None
 ) -> None:
     assert parallel(wait_of(6.0), op, calls, on_cpu=False) == speedup
-
-
-@pytest.mark.parametrize(
-    ("session", "speedup"),
-    [
-        (wait_of(2.0), 1.25),
-        (wait_of(6.0), 1.667),
-        (wait_of(0.0), 1.0),
-        (wait_of(6.0, steps=None), None),
-        (wait_of(6.0, breakdown=None), None),
-    ],
-)
-def test_beside_the_step_the_longer_of_the_two_remains(
-    session: Session, speedup: float | None
-) -> None:
-    assert overlapped(session) == speedup
 
 
 @pytest.mark.parametrize(("delay", "factor"), [(2.0, 3.0), (6.0, 1.0), (9.0, 1.0), (0.0, 1.0)])

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from pipediag.rules.defaults import DEBUG_MODE, DISABLED_DEFAULTS, MISSING_PREFETCH
 from pipediag.session.edits import Edit, Insert, SetOptions
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_session
-from tests.records import make_breakdown, make_environment, make_operation
+from tests.records import make_environment, make_operation
 from tests.rules.sessions import batch, cases, decided, keeps_up, only, session_of, source
 
 DEFAULTS = "optimization.apply_default_optimizations"
@@ -56,13 +54,6 @@ def ahead(after: str) -> object:
 )
 def test_a_prefetch_that_tensorflow_was_kept_from(session: Session, expected: object) -> None:
     assert decided(MISSING_PREFETCH, session) == expected
-
-
-@pytest.mark.parametrize("wait", [70.0, 30.0])
-def test_beside_the_step_the_longer_half_remains(wait: float) -> None:
-    breakdown = make_breakdown(off=0.0, input_wait=wait, device_compute=100.0 - wait)
-    finding = only(MISSING_PREFETCH, of(pipeline=OFF, breakdown=breakdown))
-    assert finding.speedup_at_most == pytest.approx(10 / 7, abs=0.001)
 
 
 def on(*names: str) -> object:
