@@ -1,0 +1,5 @@
+"""Start the training of the package."""
+
+from rank.main import main
+
+main()
