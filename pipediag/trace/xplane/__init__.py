@@ -81,8 +81,6 @@ _REDUCES = frozenset({"reduce", "reduce-window"})
 """XLA makes several of one, and names only the last."""
 _ARGUMENTS = "XLA_Args"
 """TensorFlow's name for all arguments of a program."""
-_Follow = Callable[[int], Iterable[int]]
-"""Leads from the id of an instruction to those of others."""
 
 
 def parse(data: memoryview, path: Path, release: Release = lambda: None) -> TraceEvents:
@@ -273,8 +271,20 @@ class _Instruction:
     opcode: str
     operation: str | None
     """Operation of the graph, as `scope/name:Type`; None for what XLA put in between."""
-    operands: tuple[int, ...]
-    called: tuple[int, ...]
+    operands: list[int]
+    inner: list[int]
+    """Instructions that it only runs."""
+    outcome: list[int]
+    """Instructions whose results it gives, where it has none of its own."""
+    users: list[int] = field(default_factory=list)
+
+    @property
+    def computes(self) -> bool:
+        return self.operation is not None and self.opcode not in _FREE
+
+
+_Follow = Callable[[_Instruction], Iterable[int]]
+"""Leads from an instruction to the ids of others."""
 
 
 class _Instructions:
@@ -283,74 +293,51 @@ class _Instructions:
     def __init__(self, computations: Any) -> None:
         self._by_id: dict[int, _Instruction] = {}
         self._ids: dict[str, int] = {}
-        self._within: dict[int, list[int]] = {}
-        self._roots: dict[int, int] = {}
-        for computation in computations:
-            self._roots[computation.id] = computation.root_id
-            self._within[computation.id] = [one.id for one in computation.instructions]
-            for one in computation.instructions:
-                self._ids[text(one.name)] = one.id
-                self._by_id[one.id] = _instruction(one)
-        self._users: dict[int, list[int]] = {}
-        for number, one in self._by_id.items():
-            for operand in one.operands:
-                self._users.setdefault(operand, []).append(number)
+        within = {part.id: [one.id for one in part.instructions] for part in computations}
+        roots = {part.id: part.root_id for part in computations}
+        for one in (one for part in computations for one in part.instructions):
+            opcode, name = text(one.opcode), text(one.metadata.op_name)
+            named = name and name != _ARGUMENTS
+            operands = list(one.operand_ids)
+            called = [part for part in one.called_computation_ids if part in within]
+            called = called if opcode in _CALLS else []
+            self._ids[text(one.name)] = one.id
+            self._by_id[one.id] = _Instruction(
+                opcode=opcode,
+                operation=f"{name}:{text(one.metadata.op_type)}" if named else None,
+                operands=operands,
+                inner=[number for part in called for number in within[part]],
+                outcome=operands if opcode == _TUPLE else [roots[part] for part in called],
+            )
+        for number, user in self._by_id.items():
+            for operand in user.operands if user.opcode != _TUPLE else ():
+                if operand in self._by_id:
+                    self._by_id[operand].users.append(number)
 
     def work(self, name: str) -> CompiledWork | None:
         """Return what an instruction computes; None where that is not known."""
         number = self._ids.get(name)
         if number is None:
             return None
-        holds = frozenset(self._held(number))
-        ends_in = frozenset(self._results(number)) or holds or frozenset(self._around(number))
-        return CompiledWork(ends_in, holds | ends_in) if ends_in else None
+        inner = list(self._reached(number, lambda one: one.inner))
+        holds = {str(one.operation) for one in inner if one.computes and one.opcode not in _CALLS}
+        ends_in = {
+            one.operation
+            for one in self._reached(number, lambda one: one.outcome)
+            if one.operation is not None and one.opcode not in (*_CALLS, _TUPLE)
+        }
+        ends_in = ends_in or holds
+        if not ends_in:
+            # XLA put it in between, such as a copy: it belongs to what makes and what uses it. A
+            # reduction works on what it is given, whatever uses the little that it makes.
+            ends_in = self._next_named(number, lambda one: one.operands)
+            if not (ends_in and any(one.opcode in _REDUCES for one in inner)):
+                ends_in |= self._next_named(number, lambda one: one.users)
+        return CompiledWork(frozenset(ends_in), frozenset(holds | ends_in)) if ends_in else None
 
-    def _held(self, number: int) -> Iterator[str]:
-        """Yield all operations that have a share in what it computes."""
-        for one in self._reached(number, self._inner):
-            if one.opcode not in _CALLS and _computes(one):
-                yield str(one.operation)
-
-    def _results(self, number: int) -> Iterator[str]:
-        """Yield the operations whose results it gives."""
-        for one in self._reached(number, self._outcome):
-            if one.operation is not None and one.opcode not in (*_CALLS, _TUPLE):
-                yield one.operation
-
-    def _around(self, number: int) -> Iterator[str]:
-        """Yield what makes, and what uses, an instruction that XLA put in between, such as a copy.
-
-        A reduction works on what it is given, whatever uses the little that it makes.
-        """
-        made_by = list(self._named_next(number, lambda at: self._by_id[at].operands))
-        yield from made_by
-        reduces = any(one.opcode in _REDUCES for one in self._reached(number, self._inner))
-        if not (made_by and reduces):
-            yield from self._named_next(number, self._uses)
-
-    def _named_next(self, number: int, follow: _Follow) -> Iterator[str]:
-        for one in self._reached(number, self._until_named(follow)):
-            if _computes(one):
-                yield str(one.operation)
-
-    def _inner(self, number: int) -> Iterator[int]:
-        one = self._by_id[number]
-        for computation in one.called if one.opcode in _CALLS else ():
-            yield from self._within.get(computation, ())
-
-    def _outcome(self, number: int) -> Iterator[int]:
-        one = self._by_id[number]
-        if one.opcode == _TUPLE:
-            yield from one.operands
-        elif one.opcode in _CALLS:
-            yield from (self._roots[called] for called in one.called if called in self._roots)
-
-    def _uses(self, number: int) -> Iterator[int]:
-        users = self._users.get(number, ())
-        return (user for user in users if self._by_id[user].opcode != _TUPLE)
-
-    def _until_named(self, follow: _Follow) -> _Follow:
-        return lambda at: () if _computes(self._by_id[at]) else follow(at)
+    def _next_named(self, number: int, follow: _Follow) -> set[str]:
+        reached = self._reached(number, lambda one: () if one.computes else follow(one))
+        return {str(one.operation) for one in reached if one.computes}
 
     def _reached(self, number: int, follow: _Follow) -> Iterator[_Instruction]:
         """Yield it, and all that is found from it, each once."""
@@ -361,20 +348,4 @@ class _Instructions:
             if at in self._by_id and at not in seen:
                 seen.add(at)
                 yield self._by_id[at]
-                waiting.extend(follow(at))
-
-
-def _computes(one: _Instruction) -> bool:
-    return one.operation is not None and one.opcode not in _FREE
-
-
-def _instruction(one: Any) -> _Instruction:
-    opcode = text(one.opcode)
-    name = text(one.metadata.op_name)
-    named = name and name != _ARGUMENTS
-    return _Instruction(
-        opcode=opcode,
-        operation=f"{name}:{text(one.metadata.op_type)}" if named else None,
-        operands=tuple(one.operand_ids),
-        called=tuple(one.called_computation_ids),
-    )
+                waiting.extend(follow(self._by_id[at]))
