@@ -168,6 +168,20 @@ def _unread(track: HostTrack, spans_ns: Sequence[WindowNs]) -> Missing | None:
     )
 
 
+_MOST_LINES = 8
+"""Of a call that is written over several lines."""
+
+
+def _code(file: str, line: int) -> str | None:
+    """Return a source line, with those that follow until its brackets are closed."""
+    code = linecache.getline(file, line).strip()
+    for number in range(line + 1, line + _MOST_LINES):
+        if sum(map(code.count, "([{")) <= sum(map(code.count, ")]}")):
+            break
+        code = f"{code} {linecache.getline(file, number).strip()}".rstrip()
+    return code or None
+
+
 def hot_lines(stacks: Sequence[RecordedStacks]) -> list[HotLine]:
     """The lines of user code that were running most often, the hottest first."""
     total = sum(stack.samples for stack in stacks)
@@ -184,7 +198,7 @@ def hot_lines(stacks: Sequence[RecordedStacks]) -> list[HotLine]:
             function=function,
             thread=thread,
             percent=100 * count / total,
-            code=linecache.getline(file, line).strip() or None,
+            code=_code(file, line),
         )
         for (file, line, function, thread), count in counts.most_common(MAX_HOT_LINES)
     ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import libcst as cst
 
-from pipediag.patching.names import bound, names, names_in
+from pipediag.patching.names import bound, last_import, names, names_in
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.source import Change, Source, called_name, replaced
-from pipediag.patching.statements import before, function_around
+from pipediag.patching.statements import before, behind, function_around
 
 _LOOPS = (cst.For, cst.While)
 _PARAMETERS = ("a", "size", "replace", "p")
@@ -15,7 +15,10 @@ _PARAMETERS = ("a", "size", "replace", "p")
 
 
 def drawn_from_cumulative(source: Source, line: int) -> list[Change]:
-    """Draw with weights from their cumulative sum, which is made once, before the loop.
+    """Draw with weights from their cumulative sum, which is made once.
+
+    That is before the outermost loop of the call's function, or else in a function that keeps the
+    sums of the last weights.
 
     NumPy's `choice(n, size, p=weights)` adds up all weights in each call and searches in the sums
     for uniform numbers (numpy/random/_generator.pyx, `Generator.choice`). The same search in sums
@@ -31,20 +34,65 @@ def drawn_from_cumulative(source: Source, line: int) -> list[Change]:
     call = _choice(source, line)
     given = _arguments(call)
     weights, size = given["p"], given.get("size")
-    loop = _outermost_loop(source, call)
-    if _values(source, weights) & bound(source, loop):
-        raise NotPatchableError("The weights get their value in the loop that draws with them.")
     if not isinstance(call.func, cst.Attribute):
         raise NotPatchableError("It is not called as a method of a generator.")
-    sums = _free(source, "cumulative")
-    drawn = source.code(call.func.value)
+    values = _values(source, weights)
+    loop, function = _outermost_loop(source, call), function_around(source, call)
+    drawn, written = source.code(call.func.value), source.module.code_for_node(weights)
     count = "" if size is None else source.module.code_for_node(size)
-    lines = [
-        f"{sums} = {_numpy(source)}.cumsum({source.module.code_for_node(weights)}, dtype=float)",
-        f"{sums} /= {sums}[-1]",
-    ]
+    if loop is not None:
+        if values & bound(source, loop):
+            raise NotPatchableError("The weights get their value in the loop that draws with them.")
+        sums = _free(source, "cumulative")
+        made = before(
+            source,
+            loop,
+            [
+                f"{sums} = {_numpy(source)}.cumsum({written}, dtype=float)",
+                f"{sums} /= {sums}[-1]",
+            ],
+        )
+    elif function is not None:
+        if values & (bound(source, function.body) | _changed_in_place(source)):
+            raise NotPatchableError("The weights may be others in each call of its function.")
+        made, name = _kept_sums(source, call)
+        sums = f"{name}({written})"
+    else:
+        raise NotPatchableError("The call stands in no loop and in no function.")
     text = f'{sums}.searchsorted({drawn}.random({count}), side="right")'
-    return [before(source, loop, lines), replaced(source.span(call), text)]
+    return [made, replaced(source.span(call), text)]
+
+
+def _changed_in_place(source: Source) -> set[str]:
+    """Return the names in targets such as `weights[3]`, and in those of `weights *= 2`."""
+    found: set[str] = set()
+    for node in source.nodes:
+        if isinstance(node, cst.AugAssign) or (
+            isinstance(node, cst.AssignTarget) and isinstance(node.target, cst.Subscript)
+        ):
+            found |= names_in(source, node.target)
+    return found
+
+
+def _kept_sums(source: Source, call: cst.Call) -> tuple[Change, str]:
+    """Return the definition of a function that keeps the last sums, and its name in the file."""
+    after = last_import(source, source.span(call).start)
+    if after is None:
+        raise NotPatchableError("No import stands before it in the file.")
+    name = _free(source, "cumulative_sums")
+    lines = [
+        "",
+        "",
+        f"def {name}(weights):",
+        '    """Return the normalised sums of weights, added up anew for another array alone."""',
+        f'    kept, sums = getattr({name}, "last", (None, None))',
+        "    if kept is not weights:",
+        f"        sums = {_numpy(source)}.cumsum(weights, dtype=float)",
+        "        sums /= sums[-1]",
+        f"        {name}.last = weights, sums",
+        "    return sums",
+    ]
+    return behind(source, after, lines), name
 
 
 def _choice(source: Source, line: int) -> cst.Call:
@@ -79,16 +127,14 @@ def _arguments(call: cst.Call) -> dict[str, cst.BaseExpression]:
     return given
 
 
-def _outermost_loop(source: Source, call: cst.Call) -> cst.For | cst.While:
+def _outermost_loop(source: Source, call: cst.Call) -> cst.For | cst.While | None:
     function = function_around(source, call)
     loops = [
         each
         for each in source.ancestors(call)
         if isinstance(each, _LOOPS) and function_around(source, each) is function
     ]
-    if not loops:
-        raise NotPatchableError("The call stands in no loop of its function.")
-    return loops[-1]
+    return loops[-1] if loops else None
 
 
 def _values(source: Source, node: cst.CSTNode) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -158,6 +159,27 @@ def test_the_samplers_own_reason_is_passed_on() -> None:
 
 def make_stacks(lines: list[StackLine]) -> RecordedStacks:
     return RecordedStacks("fit", 50, 10 * MS, lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (1, "drawn = rng.choice( words, size=(2, 3), p=weights, )"),
+        (5, "other = 3"),
+        (6, "broken = ("),
+        (9, None),
+    ],
+)
+def test_a_hot_line_has_the_code_of_its_whole_call(
+    tmp_path: Path, line: int, code: str | None
+) -> None:
+    path = tmp_path / "data.py"
+    path.write_text(
+        "drawn = rng.choice(\n    words,\n    size=(2, 3), p=weights,\n)\nother = 3\nbroken = (\n"
+    )
+    hot = StackLine(str(path), line, "rows", "source", 30)
+    (found,) = hot_lines([make_stacks([hot])])
+    assert found.code == code
 
 
 def test_hot_lines_of_several_recordings_are_added_up() -> None:

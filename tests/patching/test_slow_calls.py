@@ -72,7 +72,45 @@ def test_what_may_draw_other_numbers_is_refused(call: str) -> None:
         rewritten(SCRIPT.format(line=call))
 
 
-def test_a_call_outside_any_loop_is_refused() -> None:
+IN_A_FUNCTION = """\
+import numpy as np
+
+
+def drawn_by(rng, weights, count):
+    {line}
+    return drawn
+
+
+def draws(weights, rng, count):
+    for row in range(9):
+        yield drawn_by(rng, weights, count)
+"""
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_function_that_draws_keeps_the_sums_of_the_last_weights(call: str) -> None:
+    text = IN_A_FUNCTION.format(line=call)
+    after = rewritten(text, 5)
+    assert "choice" not in after
+    assert after.count("np.cumsum(") == 1
+    for own, other in zip(drawn_by(text), drawn_by(after), strict=True):
+        np.testing.assert_array_equal(own, other)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "weights = weights / 2; drawn = rng.choice(count, 4, p=weights)",
+        "weights[3] = 0; drawn = rng.choice(count, 4, p=weights)",
+        "weights *= 2; drawn = rng.choice(count, 4, p=weights)",
+    ],
+)
+def test_weights_that_may_change_from_call_to_call_are_refused(call: str) -> None:
+    with pytest.raises(NotPatchableError):
+        rewritten(IN_A_FUNCTION.format(line=call), 5)
+
+
+def test_a_call_outside_any_function_and_loop_is_refused() -> None:
     text = "import numpy as np\nrng = np.random.default_rng()\nx = rng.choice(9, p=weights)\n"
     with pytest.raises(NotPatchableError):
         rewritten(text, 3)

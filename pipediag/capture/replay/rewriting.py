@@ -5,7 +5,9 @@ The code comes from the patched file, so that what is timed is what a patch woul
 
 from __future__ import annotations
 
+import ast
 import gc
+import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import CodeType, FunctionType
@@ -71,16 +73,38 @@ def _swaps(
     text = files.get(change.file)
     if not functions or text is None:
         raise NotReplayableError(f"The function `{change.function}` was not found.")
-    module = compile(text, change.file, "exec", dont_inherit=True)
-    others = {(code.co_name, code.co_firstlineno): code for code in _inside(module)}
+    try:
+        with tokenize.open(change.file) as file:
+            own_text = file.read()
+    except OSError:
+        own_text = ""
+    before, after = (_by_name(one, change) for one in (own_text, text))
+    lines = [code.co_firstlineno for code in before]
     found = []
     for function in functions:
         own = function.__code__
-        other = others.get((own.co_name, own.co_firstlineno))
-        if other is None or other.co_freevars != own.co_freevars:
+        if own.co_firstlineno not in lines or len(before) != len(after):
             raise NotReplayableError(f"The function `{change.function}` can't be exchanged.")
+        other = after[lines.index(own.co_firstlineno)]
+        if other.co_freevars != own.co_freevars:
+            raise NotReplayableError(f"The function `{change.function}` can't be exchanged.")
+        _define_added(text, change.file, function.__globals__)
         found.append((function, own, other))
     return found
+
+
+def _by_name(text: str, change: RewriteCall) -> list[CodeType]:
+    """Return the code of the functions of that name, in the order of their lines."""
+    module = compile(text, change.file, "exec", dont_inherit=True)
+    codes = [code for code in _inside(module) if code.co_name == change.function]
+    return sorted(codes, key=lambda code: code.co_firstlineno)
+
+
+def _define_added(text: str, file: str, names: dict[str, Any]) -> None:
+    """Define the functions that only the patched file has, which nothing of the script calls."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef) and node.name not in names:
+            exec(compile(ast.Module([node], []), file, "exec", dont_inherit=True), names)
 
 
 def _lines(code: CodeType) -> set[int | None]:

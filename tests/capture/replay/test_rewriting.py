@@ -17,6 +17,7 @@ Rows = Callable[[int], Iterator[int]]
 
 
 def rows_of(path: Path) -> Rows:
+    path.write_text(OWN, encoding="utf-8")
     names: dict[str, Rows] = {}
     exec(compile(OWN, str(path), "exec"), names)
     return names["rows"]
@@ -35,6 +36,17 @@ def test_functions_run_the_patched_code_while_they_are_told_to(tmp_path: Path) -
     assert list(rows(2)) == [2, 3]
 
 
+def test_functions_that_the_patched_file_adds_are_defined(tmp_path: Path) -> None:
+    path = tmp_path / "data.py"
+    rows = rows_of(path)
+    text = "def more(row):\n    return row + 3\n\n\n" + PATCHED.replace("row + 2", "more(row)")
+    rewritten = Rewritten([RewriteCall("op", str(path), 3, "rows")], {str(path): text})
+
+    with rewritten.patched():
+        assert list(rows(2)) == [3, 4]
+    assert list(rows(2)) == [1, 2]
+
+
 def test_a_change_of_another_kind_rewrites_nothing() -> None:
     assert not Rewritten([], {})
 
@@ -45,7 +57,8 @@ def test_a_change_of_another_kind_rewrites_nothing() -> None:
         (3, "other", PATCHED),
         (30, "rows", PATCHED),
         (3, "rows", None),
-        (3, "rows", "import os\n" + PATCHED),
+        (3, "rows", PATCHED + PATCHED),
+        (3, "rows", PATCHED.replace("rows", "others")),
     ],
 )
 def test_a_function_that_is_not_found_is_refused(
