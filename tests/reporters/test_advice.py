@@ -41,8 +41,9 @@ from pipediag.vocabulary import (
 )
 from tests import factories, records
 from tests.factories import make_finding, make_session, make_verdict
-from tests.reporters import sessions, trial_sessions
+from tests.reporters import trial_sessions
 from tests.reporters.pages import Page
+from tests.reporters.sessions import nothing_measured
 from tests.trials.bench import make_edit
 
 GAIN = RunGain(
@@ -81,9 +82,7 @@ def test_what_a_trial_measured_for_the_step_and_the_run() -> None:
     edit = trial_sessions.PARALLEL.id
     blocks = [block(BASE, 0, 100.0), block(edit, 0, 200.0)]
     blocks += [block(BASE, 1, 400.0), block(edit, 1, 800.0), block(BASE, 2, 9000.0)]
-
     gains, proof = parts(tried(trial_sessions.CONFIRMED, *blocks))
-
     assert gains == [
         ("a step", "1.94x [1.88, 2.01]", True),
         ("the run", "1.50x [1.40, 1.60] (30.0 s to 20.0 s)", True),
@@ -99,9 +98,7 @@ def test_of_an_epoch_the_wait_is_told_which_makes_the_ratio() -> None:
     edit = trial_sessions.PARALLEL.id
     epochs = trial_sessions.CONFIRMED.model_copy(update={"basis": "epoch"})
     blocks = [block(BASE, 0, 100.0, 500.0), block(edit, 0, 110.0, 20.0)]
-
     gains, proof = parts(tried(epochs, *blocks))
-
     assert gains[0][0] == "an epoch"
     assert "500 ms against 20.0 ms until an epoch's first step is done, then 100 against" in proof
     _, untold = parts(tried(epochs, block(BASE, 0, 100.0), block(edit, 0, 110.0)))
@@ -142,9 +139,7 @@ def test_grouped_by_what_a_reader_does_with_them_in_the_order_of_the_session() -
             factories.make_finding("absent", status="not-applicable"),
         ]
     )
-
     groups = advice.group(session)
-
     assert [finding.rule for finding in groups.to_do] == ["small", "large", "severe", "proved"]
     assert [finding.rule for finding in groups.to_know] == ["known"]
     assert {finding.rule for finding in groups.unsettled} == {"broken", "unsure"}
@@ -207,13 +202,6 @@ def test_any_other_severity_is_the_verdicts(severity: str) -> None:
     assert shown_severity(with_severity(severity, trial=make_trial(9.0))).severity == severity
 
 
-def test_the_first_sentence_is_the_heading() -> None:
-    found = lead("Input-bound: 64 % (9.37 ms) at train.py:25. Free input gains 2.75x. More.")
-    assert found.heading == "Input-bound: 64 % (9.37 ms) at train.py:25."
-    assert found.rest == "Free input gains 2.75x. More."
-    assert lead("One.").rest == ""
-
-
 def test_a_long_first_sentence_is_cut_where_it_says_the_same_by_itself() -> None:
     found = lead(f"{'A long wait ' * 11}each time; `map` at t.py:2 makes it; and so on. Then more.")
     assert found.heading.endswith("each time.")
@@ -239,164 +227,106 @@ def test_the_first_words_are_about_what_the_verdict_is_about(
     assert verdict_label(found) == expected
 
 
-def else_of(verdict: dict[str, Any], **overrides: Any) -> list[str]:
-    made = factories.make_verdict(**verdict)
-    session = factories.make_session(**{"verdict": made, "findings": [], **overrides})
-    return [way.replace("\xa0", " ") for way in what_else(session)]
+def inconclusive(**overrides: Any) -> Session:
+    verdict = make_verdict(bottleneck="inconclusive", severity="unknown")
+    return make_session(**{"verdict": verdict, "findings": [], **overrides})
 
 
-def test_where_nothing_is_worth_doing_it_is_what_the_verdict_leads_to() -> None:
-    assert else_of({"next_steps": ["Shorten `map`."]}) == ["Shorten `map`."]
+RAISED = Script(path="train.py", args=[], outcome="raised", status=1)
+TORCH = {
+    "environment": records.make_environment(keras_backend="torch"),
+    "breakdown": records.make_breakdown(input_wait=1.0),
+}
+LEFT_OPEN = make_session(
+    verdict=make_verdict(severity="ok"),
+    findings=[make_finding(trial=trial_sessions.UNDECIDED)],
+    trials=trial_sessions.make_run(budget_s=60.0),
+)
 
 
-def test_what_was_left_open_gets_more_time() -> None:
-    undecided = factories.make_finding(trial=trial_sessions.UNDECIDED)
-    ways = else_of(
-        {"severity": "ok"}, findings=[undecided], trials=trial_sessions.make_run(budget_s=60.0)
-    )
-    assert ways == [
-        "1 change could not be decided in the time for trials: `--budget 180` gives them more."
-    ]
+@pytest.mark.parametrize(
+    ("made", "part"),
+    [
+        (LEFT_OPEN, "`--budget 180`"),
+        (inconclusive(steps=records.make_steps(count=10)), "`--steps 200`"),
+        (inconclusive(**TORCH), "torch.profiler"),
+    ],
+)
+def test_where_nothing_is_to_be_changed_it_says_what_to_measure(made: Session, part: str) -> None:
+    [text] = what_else(made)
+    assert part in text
 
 
-def test_an_inconclusive_run_is_measured_longer() -> None:
-    ways = else_of(
-        {"bottleneck": "inconclusive", "severity": "unknown"}, steps=records.make_steps(count=10)
-    )
-    assert ways == ["Measure longer: `--steps 200`."]
+@pytest.mark.parametrize(
+    "made",
+    [
+        make_session(),
+        factories.make_compute_bound_session(),
+        nothing_measured(),
+        inconclusive(script=RAISED, breakdown=None),
+    ],
+)
+def test_nothing_where_there_is_something_to_do_nothing_to_gain_or_no_run(made: Session) -> None:
+    assert what_else(made) == []
 
 
-def test_of_a_script_that_failed_more_steps_tell_nothing() -> None:
-    unknown = {"bottleneck": "inconclusive", "severity": "unknown"}
-    raised = Script(path="train.py", args=[], outcome="raised", status=1)
-    assert else_of(unknown, script=raised, breakdown=None) == []
+def run_of(path: str, **overrides: Any) -> Session:
+    values: dict[str, Any] = {"path": path, "args": [], "outcome": "stopped", **overrides}
+    return make_session(script=Script(**values))
 
 
-def test_on_pytorch_its_own_profiler_says_more_than_more_steps() -> None:
-    torch = factories.make_session().environment.model_copy(update={"keras_backend": "torch"})
-    unknown = {"bottleneck": "inconclusive", "severity": "unknown"}
-    shares = records.make_breakdown(input_wait=1.0)
-    [way] = else_of(unknown, environment=torch, breakdown=shares)
-    assert "torch.profiler" in way
-    assert "--steps" not in way
+TOO_LONG = trial_sessions.make_run(budget_s=60.0, epochs_need_s=241.0)
 
 
-def test_nothing_where_there_is_something_to_do_or_nothing_to_gain() -> None:
-    assert what_else(factories.make_session()) == []
-    assert what_else(factories.make_compute_bound_session()) == []
-    assert what_else(sessions.nothing_measured()) == []
+def waits(**overrides: Any) -> Finding:
+    return make_finding(edit=make_edit("cache", whole_epoch=True), **overrides)
 
 
-def test_after_a_finding_the_same_run_again() -> None:
-    script = Script(path="my train.py", args=["--lr", "1e-3"], outcome="stopped")
-    session = factories.make_session(script=script)
-
-    assert next_command(session, Path("reports/my train")) == NextCommand(
-        "After the edit", "pipediag analyze 'my train.py' --lr 1e-3"
-    )
-
-
-def test_a_module_and_another_directory() -> None:
-    script = Script(path="package.train", args=[], module=True, outcome="stopped")
-    session = factories.make_session(script=script)
-
-    assert next_command(session, Path("out")).command == (
-        "pipediag analyze -o out -m package.train"
-    )
-    assert next_command(session, Path("reports/package.train")).command == (
-        "pipediag analyze -m package.train"
-    )
-
-
-def test_a_clean_run_leads_to_the_gate() -> None:
-    session = factories.make_compute_bound_session()
-
-    assert next_command(session, Path("reports/train")).command == "pipediag check reports/train"
-    assert next_command(session, None).command == "pipediag check reports/train"
-
-
-def test_a_step_that_pytorch_computes_leads_to_no_longer_run() -> None:
-    session = factories.make_compute_bound_session(
-        verdict=factories.make_verdict(bottleneck="inconclusive", severity="unknown"),
-        environment=records.make_environment(keras_backend="torch"),
-        breakdown=records.make_breakdown(input_wait=1.0),
-    )
-
-    assert next_command(session, None) is None
+@pytest.mark.parametrize(
+    ("made", "directory", "command"),
+    [
+        (run_of("my train.py", args=["--lr", "1e-3"]), "reports/my train",
+         "pipediag analyze 'my train.py' --lr 1e-3"),
+        (run_of("package.train", module=True), "out", "pipediag analyze -o out -m package.train"),
+        (run_of("package.train", module=True), "reports/package.train",
+         "pipediag analyze -m package.train"),
+        (factories.make_compute_bound_session(), None, "pipediag check reports/train"),
+        (inconclusive(steps=records.make_steps(count=10)), None,
+         "pipediag analyze --steps 200 train.py"),
+        (inconclusive(steps=records.make_steps(count=300)), None,
+         "pipediag analyze --steps 1200 train.py"),
+        (make_session(
+            script=Script(path="train.py", args=[], outcome="finished", status=0),
+            findings=[make_finding(edit=make_edit("map"))],
+        ), None, "pipediag analyze --rerun train.py"),
+        (make_session(patch=Patch(edits=["map"], diff="+x\n")), "my out", "pipediag fix 'my out'"),
+        (make_session(patch=Patch()), None, "pipediag analyze train.py"),
+        (LEFT_OPEN, None, "pipediag analyze --budget 180 train.py"),
+        (make_session(findings=[waits()], trials=TOO_LONG), None,
+         "pipediag analyze --budget 241 train.py"),
+        (make_session(findings=[waits(trial=trial_sessions.UNDECIDED)], trials=TOO_LONG), None,
+         "pipediag analyze --budget 241 train.py"),
+        (make_session(findings=[make_finding(edit=make_edit("map"))], trials=TOO_LONG), None,
+         "pipediag analyze train.py"),
+    ],
+)  # fmt: skip
+def test_the_next_command(made: Session, directory: str | None, command: str) -> None:
+    found = next_command(made, Path(directory) if directory else None)
+    assert found is not None
+    assert found.command == command
 
 
-@pytest.mark.parametrize(("seen", "asked"), [(10, 200), (300, 1200)])
-def test_an_inconclusive_run_leads_to_a_longer_one(seen: int, asked: int) -> None:
-    session = factories.make_session(
-        verdict=factories.make_verdict(bottleneck="inconclusive"),
-        steps=records.make_steps(count=seen),
-    )
-
-    assert next_command(session, None).command == f"pipediag analyze --steps {asked} train.py"
-
-
-def test_what_failed_is_not_asked_to_fail_once_more() -> None:
-    raised = Script(path="train.py", args=[], outcome="raised", status=1)
-    session = factories.make_session(
-        verdict=factories.make_verdict(bottleneck="inconclusive"), script=raised, breakdown=None
-    )
-
-    assert next_command(session, None) is None
-
-
-def test_a_script_that_was_over_too_soon_leads_to_a_second_run() -> None:
-    script = Script(path="train.py", args=[], outcome="finished", status=0)
-    finding = factories.make_finding(edit=make_edit("map"))
-    session = factories.make_session(script=script, findings=[finding])
-
-    assert next_command(session, None) == NextCommand(
-        "To try it in the loop", "pipediag analyze --rerun train.py"
-    )
-
-
-def test_confirmed_edits_lead_to_their_patch() -> None:
-    written = factories.make_session(patch=Patch(edits=["map"], diff="+x\n"))
-    by_hand = factories.make_session(patch=Patch())
-
-    assert next_command(written, Path("my out")).command == "pipediag fix 'my out'"
-    assert next_command(by_hand, None).purpose == "After the edit"
-
-
-def test_what_a_trial_left_open_leads_to_more_time_not_to_an_edit() -> None:
-    undecided = factories.make_finding(trial=trial_sessions.UNDECIDED)
-    session = factories.make_session(
-        findings=[undecided], trials=trial_sessions.make_run(budget_s=60.0)
-    )
-
-    assert next_command(session, None) == NextCommand(
-        "To decide what is open", "pipediag analyze --budget 180 train.py"
-    )
-
-
-def test_epochs_that_take_too_long_to_try_lead_to_the_time_that_is_enough() -> None:
-    edit = make_edit("cache", whole_epoch=True)
-    waits = factories.make_finding(edit=edit)
-    run = trial_sessions.make_run(budget_s=60.0, epochs_need_s=241.0)
-    session = factories.make_session(findings=[waits], trials=run)
-
-    assert next_command(session, None) == NextCommand(
-        "To try it in whole epochs", "pipediag analyze --budget 241 train.py"
-    )
-    steps = factories.make_finding(edit=make_edit("map"))
-    other = session.model_copy(update={"findings": [steps]})
-    assert next_command(other, None).purpose == "After the edit"
-    tried = waits.model_copy(update={"trial": trial_sessions.UNDECIDED})
-    undecided = session.model_copy(update={"findings": [tried]})
-    assert next_command(undecided, None).command == "pipediag analyze --budget 241 train.py"
+@pytest.mark.parametrize(
+    "made", [inconclusive(script=RAISED, breakdown=None), inconclusive(**TORCH)]
+)
+def test_no_command_would_end_otherwise(made: Session) -> None:
+    assert next_command(made, None) is None
 
 
 def test_an_analysis_that_a_program_called_is_made_by_no_command() -> None:
-    script = Script(path="notebook.py", args=[], call="analyze", outcome="stopped")
-    session = factories.make_session(script=script)
-
-    assert next_command(session, None) is None
-    assert next_command(session, Path("saved")) is None
-    patched = session.model_copy(update={"patch": Patch(diff="-a\n+b\n", files=[], left_out=[])})
+    called = run_of("notebook.py", call="analyze")
+    patched = called.model_copy(update={"patch": Patch(diff="-a\n+b\n")})
+    assert next_command(called, Path("saved")) is None
     assert next_command(patched, None) is None
     assert next_command(patched, Path("saved")) == NextCommand(
         "The change as a patch", "pipediag fix saved"

@@ -35,7 +35,6 @@ def by_hand(file: Path) -> Finding:
 
 def test_a_finding_without_a_patch_gets_its_function_with_shares_by_line(file: Path) -> None:
     (brief,) = briefs(session_of(file, by_hand(file)))
-
     assert (brief.rule, brief.line) == ("python-input", 7)
     assert brief.at_most is not None
     assert [(line.number, line.percent_of_samples) for line in brief.code] == [
@@ -52,7 +51,6 @@ def test_what_the_patch_holds_or_is_about_results_gets_none(file: Path) -> None:
     patch = Patch(edits=[edit.id], diff="--- a\n")
     about_results = make_finding("small-shuffle", subject="quality", edit=None)
     passed = make_finding("parallel-map", status="pass", edit=None)
-
     assert briefs(session_of(file, written, about_results, passed, patch=patch)) == []
     assert len(briefs(session_of(file, written))) == 1
 
@@ -62,9 +60,7 @@ def test_code_that_can_not_be_read_is_left_out(file: Path, content: str | None) 
     file.unlink()
     if content is not None:
         file.write_text(content, encoding="utf-8")
-
     (brief,) = briefs(session_of(file, by_hand(file)))
-
     assert brief.code == []
     assert as_markdown([brief])
 
@@ -72,7 +68,6 @@ def test_code_that_can_not_be_read_is_left_out(file: Path, content: str | None) 
 def test_both_forms_hold_the_same(file: Path) -> None:
     found = briefs(session_of(file, by_hand(file)))
     text, (read,) = as_markdown(found), json.loads(as_json(found))
-
     assert read["code"][2] == {
         "number": 7,
         "code": "        yield slow(row)",

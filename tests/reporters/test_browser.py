@@ -12,7 +12,7 @@ from pipediag.encoding.text import visible
 from pipediag.reporters.html import render
 from pipediag.session.model import Session
 from tests import browser, factories
-from tests.reporters import devices, sessions, trial_sessions
+from tests.reporters import sessions, trial_sessions
 from tests.reporters.sessions import passed
 
 pytestmark = pytest.mark.browser
@@ -51,7 +51,6 @@ def test_it_fits_every_window_fetches_nothing_and_logs_nothing(
                 if taken > width:
                     wider.append((width, scheme, folded, taken))
         browser.unfold(driver)
-
     assert wider == []
     assert driver.get_log("browser") == []
     assert driver.execute_script("return performance.getEntriesByType('resource').length") == 0
@@ -64,30 +63,15 @@ def test_dark_is_dark_and_light_is_light(driver: Any, tmp_path: Path) -> None:
         browser.dress(driver, width=1280, prefers_color_scheme=scheme)
         colour = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
         backgrounds.append(int(colour.removeprefix("rgb(").split(",")[0]))
-
     assert backgrounds[0] > 200
     assert backgrounds[1] < 60
 
 
 def test_hostile_text_runs_nothing(driver: Any, tmp_path: Path) -> None:
     browser.show(driver, write(sessions.hostile(), tmp_path), width=1280)
-
     assert driver.execute_script("return document.images.length") == 0
     heading = driver.execute_script("return document.querySelector('h1').textContent")
     assert heading == visible(sessions.HOSTILE)
-
-
-def test_the_narrow_tables_fit_a_phone(driver: Any, tmp_path: Path) -> None:
-    session = factories.make_session(devices=[devices.make_gpu(), devices.make_cpu()])
-
-    browser.show(driver, write(session, tmp_path), width=360)
-    browser.unfold(driver)
-
-    hidden = driver.execute_script(
-        "return [...document.querySelectorAll('.scroller:has(.narrow)')]"
-        ".map(box => box.scrollWidth - box.clientWidth)"
-    )
-    assert hidden == [0, 0, 0, 0]
 
 
 def test_the_rounds_of_a_trial_stay_in_their_drawing_on_a_phone(
@@ -95,7 +79,6 @@ def test_the_rounds_of_a_trial_stay_in_their_drawing_on_a_phone(
 ) -> None:
     browser.show(driver, write(trial_sessions.everything_tried(), tmp_path), width=360)
     browser.unfold(driver)
-
     outside, labels_apart, drawings = driver.execute_script(
         """
         const drawings = [...document.querySelectorAll("svg.rounds")];
@@ -151,29 +134,11 @@ return covers;
 """
 
 
-@pytest.mark.parametrize("name", ["a ledger", "everything tried", "a timeline", "patches"])
-def test_no_chart_is_sticky_or_lies_on_the_text_beside_it(
-    driver: Any, tmp_path: Path, name: str
-) -> None:
-    page = write(SESSIONS[name](), tmp_path)
-    for width in (1280, 390, 320):
-        browser.show(driver, page, width=width)
-        browser.unfold(driver)
-        positions = driver.execute_script(
-            "return [...document.querySelectorAll('figure, figure *')]"
-            ".map(one => getComputedStyle(one).position)"
-        )
-
-        assert not {"sticky", "fixed"} & set(positions)
-        assert driver.execute_script(_TEXT_UNDER_FIGURES) == []
-
-
 def test_the_charts_are_printed_and_the_navigation_is_not(driver: Any, tmp_path: Path) -> None:
     session = trial_sessions.everything_tried().model_copy(update={"run": factories.make_run()})
     browser.show(driver, write(session, tmp_path), width=1280)
     browser.unfold(driver)
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-
     count, unseen, navigation = driver.execute_script(
         """
         const seen = item => item.checkVisibility() && item.getBoundingClientRect().height > 10;

@@ -9,15 +9,13 @@ import pytest
 from pipediag.reporters.words import embeddings
 from pipediag.reporters.words import pipeline as pipeline_rows
 from pipediag.reporters.words.devices import (
-    gap_counts,
     idle_parts,
-    main_part,
     summary,
 )
 from pipediag.reporters.words.labels import SourceNames
-from pipediag.reporters.words.quantities import NO_BREAK, NOTHING, percent
+from pipediag.reporters.words.quantities import NO_BREAK, NOTHING
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.embeddings import EmbeddingCost, FusedParts, PartName
+from pipediag.session.embeddings import EmbeddingCost
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.vocabulary import StepPart
 from tests import factories, records
@@ -38,26 +36,14 @@ def summary_of(device: DeviceActivity) -> str:
 
 def test_copies_and_collectives_without_kernels_are_no_computing() -> None:
     device = devices.make_gpu(exposed_collective_ms=3.0, causes_ms={"python": 59.0})
-
     assert summary_of(device) == (
         "GPU:0 computes 35.0 % of 100 ms: 5.0 % only copying, 3.0 % only collectives, "
         "60.0 % idle, mostly Python"
     )
 
 
-def test_short_gaps_are_counted_apart() -> None:
-    def counts(**overrides: object) -> str:
-        return gap_counts(devices.make_gpu(**overrides)).replace("\N{NO-BREAK SPACE}", " ")
-
-    assert counts() == " in 3 gaps of 5 µs or more, the longest 30.0 ms, and 400 shorter ones"
-    assert counts(gap_count=0) == " in 400 gaps under 5 µs"
-    assert counts(gap_count=1, gap_histogram=[]) == " in 1 gap of 5 µs or more"
-    assert counts(gap_count=0, gap_histogram=[]) == ""
-
-
 def test_the_parts_add_up_to_the_idle_time_longest_first() -> None:
     parts = idle_parts(devices.make_gpu())
-
     assert [(part.label, part.ms) for part in parts] == [
         ("Waiting for input", 45.0),
         ("Launching operations", 10.0),
@@ -68,15 +54,8 @@ def test_the_parts_add_up_to_the_idle_time_longest_first() -> None:
     assert sum(part.percent_of_span for part in parts) == pytest.approx(60.0)
 
 
-def test_the_main_part_may_be_the_short_gaps() -> None:
-    assert main_part(devices.make_gpu()) == "Waiting for input"
-    assert main_part(devices.make_gpu(noise_ms=50.0)) == "Gaps under 5\N{NO-BREAK SPACE}µs"
-    assert main_part(devices.make_gpu(noise_ms=0.0, causes_ms={})) is None
-
-
 def test_a_cause_of_a_newer_version_is_shown_as_it_is_called() -> None:
     [part] = idle_parts(devices.make_gpu(noise_ms=0.0, causes_ms={"power_cap": 60.0}))
-
     assert (part.label, part.meaning) == ("power cap", "")
 
 
@@ -94,7 +73,6 @@ def test_rows_keep_the_order_of_the_data_and_share_the_time() -> None:
         records.make_operation("b", "map", self_ms_per_step=3.0, parent_ids=["a"]),
         bottleneck="b",
     )
-
     assert [row.op.id for row in rows] == ["a", "b"]
     assert [row.share_percent for row in rows] == [25.0, 75.0]
     assert [row.bottleneck for row in rows] == [False, True]
@@ -107,7 +85,6 @@ def test_branches_say_what_they_read() -> None:
         records.make_operation("b", "TextLineDataset"),
         records.make_operation("c", "zip", parent_ids=["a", "b"]),
     )
-
     assert rows[2].reads_from == ["range", "TextLineDataset"]
 
 
@@ -116,7 +93,6 @@ def test_what_tensorflow_did_is_said_in_words() -> None:
         "a", "map", fused_into="b", function=records.make_function(name="pad")
     )
     rows = rows_of(fused, records.make_operation("b", "batch", fused_from=["a"]))
-
     assert rows[0].notes == ["fused into batch, counted there"]
     assert rows[1].notes == ["fused from map(pad)"]
 
@@ -126,7 +102,6 @@ def test_the_dearest_rows_include_the_bottleneck_in_data_order() -> None:
         records.make_operation(f"op_{index}", self_ms_per_step=float(index)) for index in range(9)
     ]
     rows = rows_of(*operations, bottleneck="op_1")
-
     assert [row.op.id for row in pipeline_rows.dearest(rows, 3)] == ["op_1", "op_7", "op_8"]
 
 
@@ -139,29 +114,21 @@ def test_the_dearest_rows_include_the_bottleneck_in_data_order() -> None:
         ({"parallelism": 2, "autotuned": True}, "2, tuned", NOTHING),
         ({"autotuned": True, "buffer_size": 2, "buffered_elements": 0.1}, NOTHING, "0.10 of 2"),
         ({"buffer_size": 1000}, NOTHING, "1,000 slots"),
-        ({"buffered_elements": 3.0}, NOTHING, "3 held"),
+        ({"buffered_elements": 3.0}, NOTHING, "3 ready"),
     ],
 )
 def test_parallelism_and_buffers_in_words(
     fields: dict[str, object], parallel: str, buffer: str
 ) -> None:
     op = records.make_operation(**fields)
-
     assert pipeline_rows.parallel_calls(op) == parallel
     assert pipeline_rows.buffer_fill(op).replace("\xa0", " ") == buffer
-
-
-def test_a_function_within_others_is_called_by_its_own_name() -> None:
-    name = "ArrayDataAdapter.get_tf_dataset.<locals>.slice_inputs.<locals>.grab_batch"
-    op = records.make_operation("op", "map", function=records.make_function(name=name))
-    assert pipeline_rows.operation_title(op) == "map(grab_batch)"
 
 
 def test_gradient_and_update() -> None:
     spread = make_embedding(gradient="sparse", update="dense", gradient_spread=True)
     rows = make_embedding(gradient="sparse", update="sparse", gradient_spread=False)
     frozen = make_embedding(trainable=False)
-
     assert [embeddings.gradient(one) for one in (spread, rows, frozen)] == [
         "sparse, made dense", "sparse", "frozen"
     ]  # fmt: skip
@@ -174,30 +141,16 @@ def test_gradient_and_update() -> None:
 def test_padding_is_only_what_model_or_pipeline_call_so() -> None:
     ids = make_ids(zero_percent=62.0)
     for_no_token = make_ids(zero_percent=62.0, zero_is_a_token=False)
-
     assert embeddings.padding(make_embedding(ids=ids, mask_zero=True)) == f"62.0{NO_BREAK}%"
     assert embeddings.padding(make_embedding(ids=for_no_token)) == f"62.0{NO_BREAK}%"
     assert embeddings.padding(make_embedding(ids=ids)) == NOTHING
     assert embeddings.padding(make_embedding(mask_zero=True)) == NOTHING
 
 
-def test_what_spoils_results_is_said_beside_the_table() -> None:
-    ids = make_ids(outside=400, changed=4_000, cast_through="bfloat16", zeros_within=80)
-    assert embeddings.wrong(make_embedding(ids=ids, mask_zero=True)) == [
-        f"{percent(5.0)} of the ids have no row",
-        f"{percent(50.0)} of the ids are rounded by bfloat16",
-        "id 0 is masked, and is a token",
-    ]
-    assert (
-        embeddings.wrong(make_embedding(ids=ids)) == embeddings.wrong(make_embedding(ids=ids))[:2]
-    )
-
-
 def test_every_part_has_a_name_of_its_own() -> None:
     parts: tuple[StepPart, ...] = get_args(StepPart)
     cost = make_embedding_cost(*((part, 1.0) for part in parts))
     names = [embeddings.part_name(one) for one in cost.parts]
-
     assert len(set(names)) == len(names) == len(parts)
 
 
@@ -218,20 +171,3 @@ def test_a_compute_bound_step_says_which_table_takes_most_of_it() -> None:
     assert said(shared) is None
     assert embeddings.largest_part(make_compute_bound_session()) is None
     assert embeddings.largest_part(make_session(embedding_cost=update)) is None
-
-
-def test_what_xla_fused_is_named_the_largest_and_no_trifle() -> None:
-    parts = [PartName(part="lookup", layer="words"), PartName(part="rest")]
-    shares = [30.0, 12.4, 5.0, 2.0, 0.9]
-    cost = make_embedding_cost(
-        ("rest", 1.0),
-        fused=[FusedParts(parts=parts, ms=1.0, percent=percent) for percent in shares],
-    )
-
-    said = list(embeddings.fused_parts(cost))
-
-    assert said[1] == (
-        "Fused by XLA and not told apart, 12 %: lookup of `words`, rest of the model."
-    )
-    assert len(said) == 3
-    assert not list(embeddings.fused_parts(cost.model_copy(update={"fused": cost.fused[4:]})))

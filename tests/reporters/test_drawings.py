@@ -19,7 +19,6 @@ from tests.reporters import trial_sessions
 
 def test_segments_fill_the_bar_and_skip_empty_classes() -> None:
     segments = drawings.step_bar(records.make_breakdown())
-
     assert [segment.kind for segment in segments] == [
         "input_wait",
         "device_compute",
@@ -31,20 +30,11 @@ def test_segments_fill_the_bar_and_skip_empty_classes() -> None:
     assert segments[-1].start + segments[-1].width == pytest.approx(100.0)
 
 
-def test_a_label_must_fit_its_segment() -> None:
-    [segment, *_] = drawings.step_bar(records.make_breakdown(input_wait=20.0, device_compute=80.0))
-
-    assert segment.fits("Waiting for input", narrow=False)
-    assert not segment.fits("Waiting for input", narrow=True)
-
-
 @given(st.lists(st.floats(0.01, 1e5), min_size=1, max_size=2000))
 def test_strip_has_a_stroke_a_bucket_within_the_drawing(samples: list[float]) -> None:
     median = sorted(samples)[len(samples) // 2]
     steps = records.make_steps(samples_ms=samples, median_ms=median, p95_ms=max(samples))
-
     strip = drawings.step_strip(factories.make_session(steps=steps))
-
     assert strip is not None
     assert strip.count == len(samples)
     assert strip.buckets == min(len(samples), drawings.MAX_BUCKETS)
@@ -61,9 +51,7 @@ def test_strip_keeps_the_extremes_of_a_bucket() -> None:
     samples = [10.0] * 5000
     samples[1234] = 20.0
     steps = records.make_steps(samples_ms=samples, p95_ms=10.0)
-
     strip = drawings.step_strip(factories.make_session(steps=steps))
-
     assert strip is not None
     tall = [stroke for stroke in strip.path.split("M")[1:] if stroke.split("V")[1] == "7.4"]
     assert len(tall) == 1
@@ -72,9 +60,7 @@ def test_strip_keeps_the_extremes_of_a_bucket() -> None:
 
 def test_strip_clips_what_would_flatten_the_rest_and_counts_it() -> None:
     steps = records.make_steps(samples_ms=[10.0] * 99 + [900.0], p95_ms=10.5)
-
     strip = drawings.step_strip(factories.make_session(steps=steps))
-
     assert strip is not None
     assert strip.clipped == 1
     assert strip.longest_ms == 900.0
@@ -98,7 +84,6 @@ def test_the_run_as_it_passed_has_its_parts_in_order_and_no_stretch_too_short_to
         span("epoch_end", 999.9, 0.1),
     ]
     found = run_timeline(make_run(spans=spans))
-
     assert [one.part for one in found] == ["before_training", None, "steps", "epoch_end"]
     assert [round(one.start) for one in found] == [0, 40, 50, 100]
     tiny = [span("steps", 0.1 * at, 0.1) for at in range(1000)]
@@ -120,14 +105,12 @@ def found(speedup: float, bounds: Interval) -> Trial:
 
 def test_a_ratio_for_each_round_with_both_arms() -> None:
     run = run_of({EDIT: [2.0, 1.9], OTHER: [1.5, 1.4, 1.6]})
-
     assert round_ratios(run, [EDIT]) == pytest.approx([2.0, 1.9])
     assert round_ratios(run, [OTHER]) == pytest.approx([1.5, 1.4, 1.6])
 
 
 def test_the_combination_is_found_in_whatever_order_its_edits_are_named() -> None:
     run = run_of({EDIT: [2.0], f"{OTHER} + {EDIT}": [3.0, 3.2]})
-
     assert round_ratios(run, [EDIT, OTHER]) == pytest.approx([3.0, 3.2])
 
 
@@ -146,7 +129,6 @@ def test_everything_lies_within_the_drawing_in_its_order(
     ratios: list[float], low: float, width: float
 ) -> None:
     chart = trial_chart(run_of({EDIT: ratios}), [EDIT], found(low + width / 2, (low, low + width)))
-
     assert chart is not None
     dots = [
         tuple(map(float, dot.removesuffix("h0").split())) for dot in chart.path().split("M")[1:]
@@ -162,7 +144,6 @@ def test_everything_lies_within_the_drawing_in_its_order(
 def test_labels_only_where_there_is_room() -> None:
     far = trial_chart(run_of({EDIT: [2.0]}), [EDIT], found(2.0, (1.9, 2.1)))
     near = trial_chart(run_of({EDIT: [1.0]}), [EDIT], found(1.0, (0.98, 1.02)))
-
     assert far is not None
     assert near is not None
     assert [text for _, text, _ in far.labels()] == ["1.00x", "2.00x"]
@@ -171,9 +152,7 @@ def test_labels_only_where_there_is_room() -> None:
 
 def test_what_the_pipeline_alone_did_is_drawn_apart_from_the_estimate_for_a_step() -> None:
     session = trial_sessions.pipeline_only()
-
     chart = trial_chart(session.trials, [EDIT], session.findings[0].trial)
-
     assert chart is not None
     assert (chart.measured, chart.estimated) == (14.0, 4.16)
     assert chart.bounds == (11.2, 18.9)

@@ -11,16 +11,14 @@ from pipediag.reporters.words.step import (
     SelfCheck,
     agreement,
     free_input,
-    loop_time,
-    phases,
     self_checks,
 )
-from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS, RunGain
+from pipediag.session.ledger import RunGain
 from pipediag.session.loops import Ceiling, Differential
 from pipediag.session.model import Session
 from pipediag.session.trials import PipelineAlone
 from tests import factories, records
-from tests.factories import make_loop, make_session
+from tests.factories import make_session
 from tests.reporters import trial_sessions
 
 
@@ -37,7 +35,6 @@ def gain(**overrides: object) -> RunGain:
 
 def test_parts_come_in_the_order_of_a_run_with_their_places() -> None:
     parts = run.parts_of(factories.make_run().parts)
-
     assert [part.name for part in parts] == ["startup", "before_training", "steps", "epoch_end"]
     assert [part.seconds for part in parts] == [2.5, 2.5, 5.0, 10.0]
     assert [part.basis for part in parts] == ["measured", "measured", "projected", "projected"]
@@ -56,35 +53,6 @@ def test_what_the_percents_are_of() -> None:
     assert failed == "The run took 8.00 s, 12 epochs begun"
     assert whole(scope="epoch") == "Of an epoch, 20.0 s"
     assert whole(scope="1000_steps") == "Of 1,000 steps, 20.0 s"
-
-
-@pytest.mark.parametrize("unseen", [FURTHER_ROUNDS, BETWEEN_ROUNDS])
-def test_rounds_that_were_not_seen_make_it_longer_than_that(unseen: str) -> None:
-    told = run.whole(factories.make_run(not_seen=[unseen, "what the script does after it"]))
-    assert told.replace("\u00a0", " ").startswith("The run would take at least 20.0 s")
-
-
-def test_remarks_say_what_is_not_in_it() -> None:
-    found = factories.make_run(projected_missing="Nothing says how long.")
-
-    first, second, third = run.remarks(found)
-
-    assert first == "Nothing says how long."
-    assert second == "Not in it, as it was not seen: what the script does after this training."
-    assert third.replace("\u00a0", " ") == "What pipediag took beside, 1.50 s, is not in it."
-    assert run.remarks(factories.make_run(not_seen=[], pipediag_s=0.05)) == []
-
-
-def test_a_gain_for_the_run_has_its_seconds() -> None:
-    def said(found: RunGain | None) -> str | None:
-        words = run.gain(found)
-        return words.replace("\u00a0", " ") if words else None
-
-    assert said(gain()) == "1.50x for the run (24.6 s to 16.4 s)"
-    assert said(gain(ci95=(1.4, 1.6))) == "1.50x [1.40, 1.60] for the run (24.6 s to 16.4 s)"
-    assert said(gain(basis="at most")) == "at most 1.50x for the run (24.6 s to 16.4 s)"
-    assert said(gain(scope="epoch")) == "1.50x for an epoch (24.6 s to 16.4 s)"
-    assert said(None) is None
 
 
 @pytest.mark.parametrize(
@@ -112,13 +80,6 @@ def with_ceiling(speedup: float | None) -> Session:
 
 def test_free_input_is_one_upper_bound_with_what_limits_then() -> None:
     assert free_input(with_ceiling(3.33)) == "at most 3.33x; then device compute limits"
-
-
-def test_nothing_is_said_of_what_was_not_measured() -> None:
-    assert free_input(with_ceiling(None)) is None
-    assert free_input(make_session(ceiling=None)) is None
-    assert loop_time(None) is None
-    assert loop_time(make_loop()) is None
 
 
 def measured(consumer: float, pipeline: float, both: float, wait_percent: float) -> Session:
@@ -152,7 +113,6 @@ def test_how_the_three_fit(consumer: float, pipeline: float, both: float, senten
 def test_the_breakdown_is_held_against_the_consumer_alone() -> None:
     agrees = agreement(measured(3.0, 9.8, 10.0, 70.0)) or ""
     differs = agreement(measured(3.0, 9.8, 10.0, 20.0)) or ""
-
     assert "and the breakdown agrees (70.0" in agrees
     assert "but the breakdown rests on what was measured without it (20.0" in differs
 
@@ -161,13 +121,7 @@ def test_a_breakdown_that_rests_on_the_same_batch_is_no_second_witness() -> None
     session = measured(3.0, 9.8, 10.0, 70.0).model_copy(
         update={"input_wait": records.make_input_wait(method="differential")}
     )
-
     assert "breakdown" not in (agreement(session) or "")
-
-
-def test_the_base_of_the_trials_is_a_second_look_at_both() -> None:
-    assert [row.ms for row in phases(trial_sessions.everything_tried())] == [3.0, 9.8, 10.0, 10.2]
-    assert phases(factories.make_session(steps=None)) == []
 
 
 def checks(**overrides: Any) -> list[SelfCheck]:
@@ -183,7 +137,6 @@ def test_three_pairs_with_how_far_they_are_apart() -> None:
         run=factories.make_run(total_s=8.0, pipediag_s=1.5),
         wall_s=9.4,
     )
-
     assert (loop.word, loop.off) == ("differ", "+25.0\xa0%")
     assert (loop.here, loop.there) == (
         "16.0\xa0s by the steps' mean, waits and epochs' ends",

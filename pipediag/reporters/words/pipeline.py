@@ -100,7 +100,7 @@ def buffer_fill(op: Operation) -> str:
     if op.buffer_size is None and op.buffered_elements is None:
         return NOTHING
     if op.buffer_size is None:
-        return f"{number(op.buffered_elements)}{NO_BREAK}held"
+        return f"{number(op.buffered_elements)}{NO_BREAK}ready"
     if op.buffered_elements is None:
         return f"{number(op.buffer_size)}{NO_BREAK}slots"
     return f"{number(op.buffered_elements)}{NO_BREAK}of{NO_BREAK}{number(op.buffer_size)}"
