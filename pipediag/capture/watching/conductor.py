@@ -17,7 +17,7 @@ from pipediag.capture.runtime import Runtime
 from pipediag.capture.signals import let_pass
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.diagnosing import Diagnosing, Stopping
-from pipediag.capture.watching.steps import FedSteps, Joining, ThreadState
+from pipediag.capture.watching.steps import Joining, ThreadState
 from pipediag.capture.watching.streak import Streak
 from pipediag.capture.watching.updates import (
     UpdateWatch,
@@ -49,7 +49,6 @@ class Conductor:
         self._held = held
         self.streak = Streak(self._noted)
         self._holding = False
-        self._fed = FedSteps(loops)
         self._joining = Joining(loops, instruments)
         self._threads = EachThread(ThreadState)
         self.diagnosing = Diagnosing(
@@ -132,8 +131,10 @@ class Conductor:
 
     def fed_step(self, runtime: Runtime, function: Any = None) -> None:
         """Begin a training step without an iterator, of a function or of eager code."""
-        last = self._threads.here.last
-        consumer = self._fed.begins(call_site, last, runtime, eager=function is None)
+        thread = self._threads.here
+        consumer = thread.fed.begins(
+            self._loops, call_site, thread.last, runtime, eager=function is None
+        )
         if consumer is None or self._over:
             return
         if function is not None:
@@ -318,7 +319,7 @@ class Conductor:
         if consumer.hand_over == "fed":
             thread.joined.let_go()
         else:
-            self._fed.batch_handed_over()
+            thread.fed.beside = 0
         if loop.only_evaluates:
             part = thread.nested.belongs_to_step(consumer)
         else:
@@ -398,7 +399,8 @@ class Conductor:
         """Drop all that is the script's, so that it goes when its modules go."""
         self.diagnosing.let_go()
         self.streak.let_go()
-        self._fed.let_go()
+        for thread in self._threads.all():
+            thread.fed.consumers.clear()
         for loop in self._loops.all():
             loop.let_go()
 

@@ -17,7 +17,6 @@ from pipediag.capture.guard import attempt
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.windows import Instruments
-from pipediag.capture.process import EachThread
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.watching.updates import join_role
 from pipediag.session.recorded_loops import RecordedNestedCall
@@ -30,25 +29,19 @@ _Place = tuple[str, int]
 
 
 @dataclass(eq=False)
-class _Cycle:
-    """The line at which the steps of one thread begin, and what else has trained since."""
+class FedSteps:
+    """Steps of one thread that Python gives their batches, by the line at which they begin."""
 
     place: _Place | None = None
     since: set[_Place] = field(default_factory=set)
+    """Other lines that have trained since the step began."""
     consumers: dict[_Place, Consumer] = field(default_factory=dict)
     beside: int = 0
     """Calls since a batch was handed over to the loop that may be behind them."""
 
-
-class FedSteps:
-    """Each thread has steps of its own."""
-
-    def __init__(self, loops: LoopRegistry) -> None:
-        self._loops = loops
-        self._cycles = EachThread(_Cycle)
-
     def begins(
         self,
+        loops: LoopRegistry,
         find_site: Callable[[], CallSite | None],
         last: Consumer | None,
         runtime: Runtime,
@@ -60,42 +53,33 @@ class FedSteps:
         The first call alone tells of no loop: a model is built so, too.
 
         Args:
+            loops: registers a loop that is new.
             find_site: finds where the script calls; not asked in vain, as that takes a while.
             last: the iterator of this thread that handed over a batch last.
             runtime: of the call.
-            eager: whether no function runs the step.
+            eager: True if no function runs the step.
         """
-        cycle = self._cycles.here
-        if self._is_read(last, cycle) or (site := find_site()) is None:
+        if self._is_read(last) or (site := find_site()) is None:
             return None
         place = (site.file, site.line)
-        if place != cycle.place:
-            if cycle.place is None or place in cycle.since:
-                cycle.place = place
-                cycle.since.clear()
+        if place != self.place:
+            if self.place is None or place in self.since:
+                self.place = place
+                self.since.clear()
             else:
-                cycle.since.add(place)
-            return cycle.consumers.get(place) if place == cycle.place else None
-        cycle.since.clear()
-        if place not in cycle.consumers:
-            cycle.consumers[place] = self._loops.fed_consumer(site, runtime, eager=eager)
-        return cycle.consumers[place]
+                self.since.add(place)
+            return self.consumers.get(place) if place == self.place else None
+        self.since.clear()
+        if place not in self.consumers:
+            self.consumers[place] = loops.fed_consumer(site, runtime, eager=eager)
+        return self.consumers[place]
 
-    def batch_handed_over(self) -> None:
-        """Note that an iterator has handed over a batch on this thread."""
-        self._cycles.here.beside = 0
-
-    def let_go(self) -> None:
-        """Drop what is known of the script's loops."""
-        for cycle in self._cycles.all():
-            cycle.consumers.clear()
-
-    def _is_read(self, last: Consumer | None, cycle: _Cycle) -> bool:
+    def _is_read(self, last: Consumer | None) -> bool:
         """Return True if the batch of the call comes from an iterator after all."""
         if last is None or last.hand_over == "fed" or last.iterator() is None:
             return False
-        cycle.beside += 1
-        return last.loop.trains or cycle.beside < _CALLS_BESIDE_BATCHES
+        self.beside += 1
+        return last.loop.trains or self.beside < _CALLS_BESIDE_BATCHES
 
 
 _MOST_PLACES = 16
@@ -270,6 +254,7 @@ class ThreadState:
     epoch_ns: int | None = None
     """Time at which Keras last turned to the batches of an epoch."""
     nested: NestedCalls = field(default_factory=NestedCalls)
+    fed: FedSteps = field(default_factory=FedSteps)
     joined: JoinedIterators = field(default_factory=JoinedIterators)
 
 

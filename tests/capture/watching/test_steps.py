@@ -266,8 +266,8 @@ class Script:
     def __init__(self) -> None:
         self.loops: list[int] = []
         self.consumers: dict[int, Any] = {}
-        registry: Any = SimpleNamespace(fed_consumer=self._found)
-        self.steps = FedSteps(registry)
+        self.registry: Any = SimpleNamespace(fed_consumer=self._found)
+        self.steps = FedSteps()
 
     def _found(self, site: CallSite, _runtime: Any, *, eager: bool) -> Any:
         self.loops.append(site.line)
@@ -279,7 +279,9 @@ class Script:
         taken = []
         for line in lines:
             site = CallSite("train.py", line, "<conductor>", by_framework=False)
-            found: Any = self.steps.begins(_finding(site), last, ToyRuntime(), eager=False)
+            found: Any = self.steps.begins(
+                self.registry, _finding(site), last, ToyRuntime(), eager=False
+            )
             taken.append(found.line if found is not None else None)
         return taken
 
