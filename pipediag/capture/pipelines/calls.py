@@ -279,9 +279,8 @@ class InnerCalls(Protocol):
         function: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        place: Callable[[], tuple[str | None, int | None]],
     ) -> Any:
-        """Make a tf.data call of a user's function; `place` finds its file and line."""
+        """Make a tf.data call of a user's function."""
         ...
 
 

@@ -43,7 +43,6 @@ from pipediag.capture.pipelines.calls import (
     remember,
     replaying,
     takes_name,
-    user_place,
     user_site,
 )
 from pipediag.capture.pipelines.functions import describe_function, users_side_effect
@@ -291,7 +290,7 @@ class PlanRecorder:
             if begun is None:
                 return original(*args, **kwargs)
             if not isinstance(begun, _Call):
-                return begun.call(kind, original, args, kwargs, user_place)
+                return begun.call(kind, original, args, kwargs)
             try:
                 result = original(*args, **begun.kwargs)
             except BaseException:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from pipediag.capture.pipelines.calls import MARK, Call, call_of, keep, replaying
+from pipediag.capture.pipelines.calls import MARK, Call, call_of, keep, replaying, user_place
 from pipediag.capture.replay.inserting import inserted
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
 from pipediag.session.edits import Insert, Remove, SetParameters, unknown_change
@@ -169,7 +169,6 @@ class Inner:
         function: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        place: Callable[[], Place],
     ) -> Any:
         """Make the call as it was recorded, with the changes that name it.
 
@@ -178,7 +177,7 @@ class Inner:
         """
         if not self._kinds[kind]:
             return function(*args, **kwargs)
-        operation = self._next(kind, place())
+        operation = self._next(kind, user_place())
         given = inspect.signature(function).bind(*args, **kwargs)
         if "name" in inspect.signature(function).parameters:
             given.arguments["name"] = operation.name
