@@ -54,13 +54,9 @@ class Conductor:
         self.diagnosing = Diagnosing(
             updates, instruments, settings, held, self.stopping, self._threads
         )
-        self._consumed = False
+        self.in_a_loop = False
+        """True once any iterator has handed over a batch."""
         self._over = False
-
-    @property
-    def in_a_loop(self) -> bool:
-        """Return True if any iterator has handed over a batch so far."""
-        return self._consumed
 
     @property
     def holds_epoch(self) -> bool:
@@ -378,7 +374,7 @@ class Conductor:
             self._interrupt(thread, exhausted=False)
         thread.interrupted = True
         thread.last = consumer
-        self._consumed = True
+        self.in_a_loop = True
 
     def _learn_role(self, thread: ThreadState) -> None:
         """Take the loop of a step that wrote a trainable variable for a training loop.
