@@ -37,10 +37,6 @@ class IdTally:
         """Return the number of ids so far."""
         return sum(len(ids) for ids in self._ids)
 
-    def inside(self) -> list[Any]:
-        """Return the ids of each batch that are rows of the table."""
-        return [ids[(ids >= 0) & (ids < self._rows)] for ids in self._ids]
-
     def add(self, batch: int, looked_up: list[LookedUp]) -> None:
         """Count the lookups of one batch."""
         self._ids.append(self._np.concatenate([one.ids.ravel() for one in looked_up]))
