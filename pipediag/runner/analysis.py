@@ -42,7 +42,7 @@ FOR_TRIALS = ("pipediag.runner.trials_of_run",)
 
 
 class EarlyImports(threading.Thread):
-    """Imports one module after the other, until it is told to stop."""
+    """Imports one module after the other, until `stop` is called."""
 
     def __init__(self, *, trials: bool) -> None:
         super().__init__(name="imports")

@@ -1,4 +1,4 @@
-"""The parent's ends of the two pipes: what the child tells, and what a held loop is asked."""
+"""The parent's ends of the two pipes to the child, and how long the child is waited for."""
 
 from __future__ import annotations
 

@@ -139,11 +139,11 @@ class ChildResult:
     ended_ns: int
     """When the script's code was over, which may be before the process was."""
     held_ns: int | None = None
-    """Since when it had been held for trials, where it did not outlive them."""
+    """Start of the trials that it did not outlive."""
 
 
 def child_that_waits(started_ns: int) -> ChildResult:
-    """Return the result of a child whose loop is held until the parent says what to try."""
+    """Return the result of a child whose loop waits for trials."""
     waits = "It waits for what pipediag would try."
     return ChildResult("stopped", None, waits, started_ns, time.monotonic_ns())
 
@@ -342,7 +342,7 @@ class _Watch:
                 self._patience.stopping()
 
     def _let_go(self, commands: CommandPipe) -> bool:
-        """Tell a child that is held to go on; returns whether it is there to do so."""
+        """Let a waiting child go on; return True if it is still there."""
         try:
             commands.write(EndTrials())
         except OSError:

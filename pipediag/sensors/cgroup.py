@@ -67,7 +67,7 @@ def throttling(root: Path = ROOT) -> Throttling | None:
 
 
 MemoryShortage = Literal["group", "elsewhere", "unknown"]
-"""Whose memory ran out: that of a control group that we see, that of none of these, or not told."""
+"""Whose memory ran out: that of a visible control group, that of none of these, or not known."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, get_args
 
 from pipediag.vocabulary import Scalar
 
@@ -72,8 +72,8 @@ class SetOptions:
 
 
 ANEW = "anew"
-"""A setting of a model with which its training function is made once more, as it is: what that
-takes is held against what another one takes. No edit has it."""
+"""A setting of a model with which its training function is made once more, as it is: the time is
+compared with that of another one. No edit has it."""
 
 
 @dataclass(frozen=True)
@@ -149,10 +149,12 @@ Change = (
     | RewriteCall
     | MoveLayers
 )
+"""All kinds. A new one is applied in capture/replay/changes.py too, and written into source in
+patching/writing.py; code that distinguishes kinds raises for one that it does not know."""
 
 
 def unknown_change(change: NoReturn) -> NoReturn:
-    """Ends a match over changes, so that mypy refuses one that forgets a change."""
+    """End a match over changes, so that mypy refuses one that forgets a change."""
     raise TypeError(f"No change of an edit: {change!r}")
 
 
@@ -160,38 +162,6 @@ Touched = Literal["elements", "options", "model"]
 """What a change takes effect on: what the pipeline hands out or how, its options, the model or what
 is called beside it."""
 
-
-@dataclass(frozen=True)
-class Kind:
-    """What must be known of a kind of change, wherever one is dealt with."""
-
-    made: type[Change]
-    touches: frozenset[Touched]
-
-    @property
-    def do(self) -> str:
-        """Return its name in JSON."""
-        return self.made.do
-
-
-_ELEMENTS: frozenset[Touched] = frozenset({"elements"})
-_MODEL: frozenset[Touched] = frozenset({"model"})
-KINDS: tuple[Kind, ...] = (
-    Kind(SetParameters, _ELEMENTS),
-    Kind(Insert, _ELEMENTS),
-    Kind(Remove, _ELEMENTS),
-    Kind(Move, _ELEMENTS),
-    Kind(Replace, _ELEMENTS),
-    Kind(SetOptions, frozenset({"options"})),
-    Kind(SetModel, _MODEL),
-    Kind(SkipCallback, _MODEL),
-    Kind(PredictOnBatch, frozenset()),
-    Kind(RewriteCall, _ELEMENTS),
-    Kind(MoveLayers, _ELEMENTS | _MODEL),
-)
-"""All there are. A new one is applied in capture/replay/changes.py too, and
-written into source in patching/writing.py; whoever tells kinds apart raises for one that it does
-not know."""
 
 Check = Literal["equal", "shape", "repeats"]
 """What must hold on real elements before an edit is timed: the same batches as before, batches of
@@ -227,20 +197,7 @@ class Edit:
     confirmed."""
 
 
-_BY_NAME = {kind.do: kind.made for kind in KINDS}
-_BY_CLASS = {kind.made: kind for kind in KINDS}
-
-
-def kind_of(change: Change) -> Kind:
-    """Return what is known of the change's kind.
-
-    Raises:
-        TypeError: it is not in the table.
-    """
-    kind = _BY_CLASS.get(type(change))
-    if kind is None:
-        raise TypeError(f"{type(change).__name__} is no kind of change that is known.")
-    return kind
+_BY_NAME: dict[str, type[Change]] = {kind.do: kind for kind in get_args(Change)}
 
 
 def touched(changes: Iterable[Change]) -> set[Touched]:
@@ -249,7 +206,22 @@ def touched(changes: Iterable[Change]) -> set[Touched]:
     Raises:
         TypeError: one is of a kind that is not known.
     """
-    return {what for change in changes for what in kind_of(change).touches}
+    return {what for change in changes for what in _touched_by(change)}
+
+
+def _touched_by(change: Change) -> tuple[Touched, ...]:
+    match change:
+        case SetParameters() | Insert() | Remove() | Move() | Replace() | RewriteCall():
+            return ("elements",)
+        case SetOptions():
+            return ("options",)
+        case SetModel() | SkipCallback():
+            return ("model",)
+        case MoveLayers():
+            return ("elements", "model")
+        case PredictOnBatch():
+            return ()
+    unknown_change(change)
 
 
 def traces_otherwise(changes: Iterable[Change]) -> bool:

@@ -146,7 +146,7 @@ class CostPart(PartName):
 
 
 class FusedParts(Record):
-    """Several parts that XLA computes as one, of which none is told apart."""
+    """Several parts that XLA computes as one, whose shares are not known."""
 
     parts: list[PartName]
     ms: float
@@ -170,7 +170,7 @@ class EmbeddingCost(Record):
     fused: list[FusedParts] = []
     """What of `not_told` XLA made of several parts, the largest first."""
     notes: list[str] = []
-    """What could not be told apart, and why."""
+    """What could not be attributed, and why."""
 
 
 class TextWork(Record):

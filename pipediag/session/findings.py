@@ -38,7 +38,7 @@ class SourceExcerpt(Record):
     first_line: int
     lines: list[str]
     call: CallSpan | None = None
-    """The call that is meant; None where the line has none that can be told from others."""
+    """The call that is meant; None where the line has none, or several."""
 
 
 class PatchedFile(Record):

@@ -93,7 +93,7 @@ class Run(Record):
     the midst of one."""
     epochs_planned: int | None = None
     epochs_given: bool = False
-    """True if the user said so (`--epochs`), as the script does not tell."""
+    """True if the user said so (`--epochs`), as the script does not show them."""
     not_seen: list[str] = []
     """What the whole holds that was never seen, so that the ledger is without it."""
     parts: list[RunPart]

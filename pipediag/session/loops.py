@@ -66,7 +66,7 @@ class InputWait(Record):
     contested_by_percent: float | None = None
     """What input costs by a repeated batch, where that contradicts the share that is used."""
     unsettled: bool = False
-    """True if the other method would give another verdict, and none that is better can tell."""
+    """True if the other method would give another verdict, and no better one can decide."""
 
 
 class Perturbation(Record):

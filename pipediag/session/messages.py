@@ -51,7 +51,7 @@ class RunSettings:
     device_memory_bytes: int | None = None
     """Memory of the device, as the user gives it for the memory plan."""
     epochs: int | None = None
-    """How many the script would train, as the user says, where it does not tell."""
+    """Epochs that the script would train, as the user says."""
     look_ahead_s: float = 5.0
     """A diagnosed loop that would end within this time is let run on, so later loops are seen."""
     budget_s: float = 0.0
@@ -59,7 +59,7 @@ class RunSettings:
     loop: WantedLoop | None = None
     """Which training loop is wanted; of a line, no other one is measured, and none ends the run."""
     hold_loop: str | None = None
-    """Of a script that is run a second time: the id of the one loop that is held, for trials only.
+    """In a second run of a script: the id of the one loop that waits for trials.
     The script is stopped after them, and at no other loop."""
     call: Call | None = None
     """The function of pipediag's that a program called; None where the command runs a script."""
@@ -154,7 +154,7 @@ class TrialsAwaited:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The arm is built, and has made its first steps."""
+    """The variant is built, and has made its first steps."""
 
     arm: str
     first_ns: int | None = field(default=None, compare=False)
@@ -166,7 +166,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class ArmRefused:
-    """The arm can't be tried, or failed on the way."""
+    """The variant can't be tried, or failed while it ran."""
 
     arm: str
     reason: str
@@ -182,8 +182,8 @@ class BlockRun:
     examples: int
     elapsed_ns: int
     first_ns: int | None = None
-    """From the arm's new iterator to the end of the step that waited for its first batch; None of
-    batches alone."""
+    """From the variant's new iterator to the end of the step that waited for its first batch; None
+    of batches alone."""
     first_batches: int = 1
     """How many that step took."""
 
@@ -253,7 +253,7 @@ FromChild = (
 
 @dataclass(frozen=True)
 class Prepare:
-    """Build an arm, check it, and make its first steps."""
+    """Build a variant, check it, and make its first steps."""
 
     arm: str
     changes: tuple[Change, ...]
@@ -264,20 +264,20 @@ class Prepare:
 
 @dataclass(frozen=True)
 class RunBlock:
-    """Run steps of the loop with this arm for so long, after a warm-up."""
+    """Run steps of the loop with this variant for so long, after a warm-up."""
 
     arm: str
     seconds: float
     epoch_examples: float | None = None
     """Where a whole epoch counts: how many it has, beyond which the block does not go."""
     runs_through: bool = False
-    """True if the arm's iterator hands out the next epoch behind this one: of such the block is as
+    """True if its iterator hands out the next epoch after this one: then the block is as
     many steps as one has, from the second on, so that an end is among them."""
 
 
 @dataclass(frozen=True)
 class Pull:
-    """Take batches of this arm as fast as they come for so long, after a warm-up."""
+    """Take batches of this variant as fast as they come for so long, after a warm-up."""
 
     arm: str
     seconds: float

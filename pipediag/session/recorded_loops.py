@@ -214,7 +214,7 @@ class RecordedVariable:
         self.regularizer, self.constraint = later.regularizer, later.constraint
 
     def is_of(self, other: RecordedVariable) -> bool:
-        """Return True if both tell of one table, as far as a name and a shape say so."""
+        """Return True if both are of one table, judged by name and shape."""
         return self._told_by() == other._told_by()
 
     def _told_by(self) -> tuple[object, ...]:

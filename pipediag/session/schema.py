@@ -1,6 +1,6 @@
 """The JSON Schema of `session.json`: generated from the model, shipped beside it.
 
-`python -m pipediag.session.schema` writes it anew after the model has changed.
+Run `python -m pipediag.session.schema` after the model has changed.
 """
 
 from __future__ import annotations

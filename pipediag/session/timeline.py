@@ -131,7 +131,7 @@ class GpuReading:
 class ThreadSeen:
     """A thread of the process, known by the name that the kernel shows (at most 15 characters).
 
-    The name alone does not tell whose thread it is: the kernel refuses a longer one, and the thread
+    The name alone does not identify the thread: the kernel refuses a longer one, and the thread
     then keeps the name of the thread that made it.
     """
 

@@ -58,7 +58,7 @@ NO_BUDGET = "No trials were asked for (`--budget 0`)."
 
 
 class TrialBlock(Record):
-    """One stretch of steps with one arm alive."""
+    """Consecutive steps of one variant of the pipeline and the model."""
 
     arm: str
     """`base`, an edit's id, or several joined by ` + `."""
@@ -124,7 +124,7 @@ class TrialRun(Record):
     """When the budget began to count, by the clock of windows and steps; None where that is not
     known."""
     base_step_ms: float | None = None
-    """Mean step of the base arm, to be held against the baseline window's."""
+    """Mean step of the base, to compare with that of the baseline window."""
     blocks: list[TrialBlock] = []
     notes: list[str] = []
     epochs_need_s: float | None = None

@@ -7,14 +7,18 @@ from tests.fake_proc import add_cgroup_v1, add_cgroup_v2, write
 
 
 def test_quota_of_version_2_is_the_lowest_on_the_way_up(tmp_path: Path) -> None:
-    files = {"pod/box/cpu.max": "400000 100000\n", "pod/cpu.max": "150000 100000\n"}
+    files = {
+        "pod/box/cpu.max": "400000 100000\n",
+        "pod/cpu.max": "150000 100000\n",
+        "cpu.max": "max 100000\n",
+    }
     add_cgroup_v2(tmp_path, "pod/box", files)
     assert cgroup.cpu_quota(tmp_path) == 1.5
 
 
 def test_quota_of_version_1(tmp_path: Path) -> None:
     files = {"cpu/box/cpu.cfs_quota_us": "250000\n", "cpu/box/cpu.cfs_period_us": "100000\n"}
-    add_cgroup_v1(tmp_path, "box", files)
+    add_cgroup_v1(tmp_path, "box", {**files, "cpu/cpu.cfs_quota_us": "-1\n"})
     assert cgroup.cpu_quota(tmp_path) == 2.5
 
 

@@ -1,12 +1,42 @@
+"""Kinds of change: one table, and whoever tells them apart knows them all or raises."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_args
+from dataclasses import asdict, dataclass
+from typing import Any, cast, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from pipediag.capture.replay import (
+    NotReplayableError,
+    model_settings,
+    verify,
+)
+from pipediag.capture.replay import changes as replayed
+from pipediag.capture.replay.graph import InnerChange, _target
+from pipediag.capture.replay.verification import _size_matters_to
+from pipediag.session.edits import (
+    Change,
+    Edit,
+    Insert,
+    Move,
+    MoveLayers,
+    PredictOnBatch,
+    Remove,
+    Replace,
+    RewriteCall,
+    SetModel,
+    SetOptions,
+    SetParameters,
+    SkipCallback,
+    adds_cache,
+    as_written,
+    changes_from_json,
+    touched,
+)
 from pipediag.session.messages import (
     COMMANDS,
     FROM_CHILD,
@@ -18,6 +48,7 @@ from pipediag.session.messages import (
     decode,
     encode,
 )
+from pipediag.trials.candidates import Candidate
 
 some.register_type_strategy(float, some.floats(allow_nan=False))
 NO_MESSAGE = [b"", b"no json", b"[1]", b"1", b'"text"', b"null", b"{}", b"\xff", b'{"is": []}']
@@ -72,3 +103,101 @@ def test_what_the_parent_does_not_know_is_none(line: bytes) -> None:
 )
 def test_what_the_child_does_not_know_is_none(line: bytes) -> None:
     assert decode(line, COMMANDS) is None
+
+
+ONE_OF_EACH: tuple[Change, ...] = (
+    SetParameters("a", {"num_parallel_calls": -1}),
+    Insert("a", "prefetch", {"buffer_size": -1}),
+    Remove("a"),
+    Move("a", "b"),
+    Replace("a", "interleave"),
+    SetOptions({"autotune.enabled": True}),
+    SetModel({"jit_compile": True}),
+    SkipCallback("Logger", "train.py", 30),
+    MoveLayers(("words",), "a"),
+    PredictOnBatch("train.py", 30),
+    RewriteCall("a", "train.py", 30, "pairs"),
+)
+
+
+@dataclass(frozen=True)
+class Unheard:
+    """A kind that nobody has been told of."""
+
+    op_id: str = "a"
+    do: str = "unheard"
+
+
+UNHEARD = cast("Change", Unheard())
+
+
+def candidate(*changes: Change) -> Candidate:
+    return Candidate(Edit("a", "a", changes), changes_hyper_parameter=False, safe=True)
+
+
+def test_every_kind_is_here() -> None:
+    assert {type(change) for change in ONE_OF_EACH} == set(get_args(Change))
+    assert len({change.do for change in ONE_OF_EACH}) == len(ONE_OF_EACH)
+
+
+def test_each_survives_the_pipe() -> None:
+    assert changes_from_json([asdict(change) for change in ONE_OF_EACH]) == ONE_OF_EACH
+
+
+def test_replay_makes_every_kind() -> None:
+    passes = {kind for kind, _ in replayed._PASSES}
+    assert passes | set(replayed._MADE_ELSEWHERE) == set(get_args(Change))
+    assert not passes & set(replayed._MADE_ELSEWHERE)
+
+
+@pytest.mark.parametrize("change", ONE_OF_EACH, ids=lambda change: change.do)
+def test_every_consumer_knows_each(change: Change) -> None:
+    assert touched([change]) <= {"elements", "options", "model"}
+    assert candidate(change).changes_model is isinstance(
+        change, SetModel | SkipCallback | MoveLayers
+    )
+    assert _size_matters_to(change) is isinstance(change, Remove)
+    if isinstance(change, get_args(InnerChange)):
+        assert _target(cast("InnerChange", change)) == "a"
+
+
+@pytest.mark.parametrize(
+    ("error", "deals_with"),
+    [
+        pytest.param(TypeError, lambda change: touched([change]), id="touched"),
+        pytest.param(TypeError, lambda change: verify(None, [change], "equal"), id="check"),
+        pytest.param(TypeError, lambda change: candidate(change).changes_model, id="candidate"),
+        pytest.param(KeyError, lambda change: changes_from_json([asdict(change)]), id="pipe"),
+        pytest.param(
+            NotReplayableError,
+            lambda change: replayed.apply(cast("Any", None), [change]),
+            id="replay",
+        ),
+        pytest.param(TypeError, _size_matters_to, id="sizes"),
+        pytest.param(TypeError, _target, id="within functions"),
+    ],
+)
+def test_every_consumer_raises_for_one_that_it_was_not_told_of(
+    error: type[Exception], deals_with: Callable[[Change], object]
+) -> None:
+    with pytest.raises(error):
+        deals_with(UNHEARD)
+
+
+def test_a_cache_as_a_user_writes_it_is_not_filled_beforehand() -> None:
+    filled = Insert("a", "cache", {"elements": 10, "on_disk": True})
+    assert adds_cache(filled)
+    assert as_written(filled) == Insert("a", "cache", {"on_disk": True})
+    for other in ONE_OF_EACH:
+        assert not adds_cache(other)
+        assert as_written(other) is other
+
+
+def test_settings_of_the_model_that_contradict_each_other_are_refused() -> None:
+    larger, compiled = SetModel({"steps_per_execution": 16}), SetModel({"jit_compile": True})
+    assert model_settings([*ONE_OF_EACH[:6], larger, compiled, larger]) == {
+        "steps_per_execution": 16,
+        "jit_compile": True,
+    }
+    with pytest.raises(NotReplayableError, match="steps_per_execution to other values"):
+        model_settings([larger, SetModel({"steps_per_execution": 8})])
