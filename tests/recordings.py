@@ -135,9 +135,7 @@ def make_node(id: int, name: str, inputs: list[int], **overrides: Any) -> ModelN
         "num_elements": 0,
         "processing_time_ns": 0,
         "bytes_produced": 0,
-        "bytes_consumed": 0,
         "buffered_elements": 0,
-        "buffered_bytes": 0,
         "autotune": True,
     }
     return ModelNode(**{**values, **overrides})

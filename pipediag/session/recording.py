@@ -52,9 +52,7 @@ class ModelNode:
     num_elements: int
     processing_time_ns: int
     bytes_produced: int
-    bytes_consumed: int
     buffered_elements: int
-    buffered_bytes: int
     autotune: bool
     parallelism: int | None = None
     parallelism_tunable: bool | None = None
@@ -180,8 +178,6 @@ class RecordedFunction:
     """What one of those visibly changes outside of itself, as the end of a sentence."""
     trace_count: int | None = None
     """How often the Python body ran. The rate of elements says how often it did not."""
-    trace_ms: float | None = None
-    """Wall time that tracing the function took, once, in milliseconds."""
     constant_bytes: int | None = None
     """Of the constants in its graph, nested functions included."""
 
@@ -245,7 +241,6 @@ class RecordedEnvironment:
     """True if this TensorFlow was built with CUDA or ROCm; None when it was not imported."""
     devices: list[Device] = field(default_factory=list)
     cuda_visible_devices: str | None = None
-    logical_cpus_configured: bool = False
     run_functions_eagerly: bool = False
     tf_data_debug_mode: bool = False
     legacy_keras: bool = False

@@ -173,7 +173,6 @@ def test_devices_and_build(
     assert environment.run_functions_eagerly
     assert not environment.tf_data_debug_mode
     assert environment.devices[2] == Device("/GPU:2", "GPU")
-    assert environment.logical_cpus_configured
     assert environment.cuda_visible_devices == "1"
 
 

@@ -202,7 +202,7 @@ def _writes(call: ast.Call) -> bool:
 _HARMLESS_STATEFUL = frozenset({"Assert", "Placeholder", "NoOp"})
 
 
-def describe_function(dataset: Any, trace_ms: float | None) -> RecordedFunction | None:
+def describe_function(dataset: Any) -> RecordedFunction | None:
     """Describe the first function of a dataset; None where it has none that can be read."""
     wrappers = dataset._functions()
     if not wrappers:
@@ -223,7 +223,6 @@ def describe_function(dataset: Any, trace_ms: float | None) -> RecordedFunction 
         python_function_names=[source_location(function) for function in called_back],
         python_tokens=sorted(set(_tokens(operations))),
         side_effect=next(filter(None, map(users_side_effect, called_back)), None),
-        trace_ms=trace_ms,
         constant_bytes=constant_bytes(operations),
     )
 

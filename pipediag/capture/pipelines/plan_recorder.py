@@ -10,7 +10,6 @@ import itertools
 import re
 import sys
 import threading
-import time
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -154,7 +153,6 @@ class _Call:
 
     operation: RecordedOperation
     kwargs: dict[str, Any]
-    began_s: float
     inside: list[RecordedOperation] = field(default_factory=list)
     """Operations that its function has made so far."""
 
@@ -252,7 +250,7 @@ class PlanRecorder:
         self._operations.append(operation)
         hooked = getattr(self._dataset_class, kind)
         original = getattr(hooked, "__wrapped__", hooked)
-        self._describe(operation, original, args, kwargs, dataset, None)
+        self._describe(operation, original, args, kwargs, dataset)
         remember(dataset, operation, original, args, kwargs, ())
 
     def enter_unmarked(self, given: Iterable[Any]) -> None:
@@ -343,7 +341,7 @@ class PlanRecorder:
         for call in outer:
             call.inside.append(operation)
         self._operations.append(operation)
-        outer.append(_Call(operation, kwargs, time.perf_counter()))
+        outer.append(_Call(operation, kwargs))
         return outer[-1]
 
     def _drop_unneeded(self) -> None:
@@ -391,13 +389,12 @@ class PlanRecorder:
         maker: type | None,
     ) -> None:
         self._calls.here.open.remove(call)
-        elapsed_ms = (time.perf_counter() - call.began_s) * 1000
         dataset, function, kwargs = result, original, call.kwargs
         if maker is not None:
             # A constructor is called again without the object that it filled.
             dataset, args = args[0], args[1:]
             function, args, kwargs = as_public_call(self._dataset_class, maker, args, kwargs)
-        self._describe(call.operation, function, args, kwargs, dataset, elapsed_ms)
+        self._describe(call.operation, function, args, kwargs, dataset)
         remember(dataset, call.operation, function, args, kwargs, tuple(call.inside))
 
     def _describe(
@@ -407,13 +404,12 @@ class PlanRecorder:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         dataset: Any,
-        elapsed_ms: float | None,
     ) -> None:
         """Fill in what is known once the call has been made; never let that fail the script."""
         try:
             operation.parent_ids = self._mark(dataset, operation.id)
             operation.parameters = parameters_of(original, args, kwargs)
-            operation.function = describe_function(dataset, elapsed_ms)
+            operation.function = describe_function(dataset)
             if operation.kind == "from_generator" and operation.function is not None:
                 generator = args[0] if args else kwargs["generator"]
                 operation.function.side_effect = users_side_effect(generator)

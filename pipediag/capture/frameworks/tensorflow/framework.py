@@ -57,8 +57,6 @@ class TensorFlow:
                 Device(name=one.name, kind=one.device_type)
                 for one in current.list_logical_devices()
             ]
-            cpus = sum(device.kind == "CPU" for device in environment.devices)
-            environment.logical_cpus_configured = cpus > 1
 
 
 _READERS = ("TFRecordDatasetV2", "TextLineDatasetV2", "FixedLengthRecordDatasetV2")
