@@ -30,8 +30,6 @@ def ahead(after: str) -> object:
 @cases(
     {
         "defaults off": (of(pipeline=OFF), ahead("batch")),
-        "prefetch off": (of(pipeline={"options": {"inject_prefetch": False}}), ahead("batch")),
-        "tuning off": (of(pipeline={"options": {"autotune.enabled": False}}), ahead("batch")),
         "not tuned": (of(pipeline={"autotune_enabled": False}), ahead("batch")),
         "debug mode": (of(**DEBUG), ("fail", None)),
         "behind the options": (of(batch(), OPTIONS, pipeline=OFF), ahead("options")),
@@ -48,7 +46,6 @@ def ahead(after: str) -> object:
         ),
         "defaults on": (of(), ("pass", None)),
         "of the framework": (session_of(FRAMEWORK), ("not-applicable", None)),
-        "no breakdown": (make_session(breakdown=None), ("inconclusive", None)),
     },
     "session, expected",
 )
@@ -80,7 +77,6 @@ INJECT = "optimization.inject_prefetch"
         ),
         "keeps up": (of(pipeline=OFF, **keeps_up()), ("informative", None)),
         "of the framework": (session_of(FRAMEWORK, pipeline=OFF), ("not-applicable", None)),
-        "no breakdown": (make_session(breakdown=None), ("inconclusive", None)),
     },
     "session, expected",
 )
@@ -102,7 +98,6 @@ def test_options_are_named_at_their_line() -> None:
         "on": (make_session(**DEBUG), "fail"),
         "keeps up": (make_session(**DEBUG, **keeps_up()), "informative"),
         "off": (make_session(), "pass"),
-        "no breakdown": (make_session(breakdown=None, **DEBUG), "inconclusive"),
     },
     "session, status",
 )

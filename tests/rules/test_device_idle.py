@@ -44,7 +44,6 @@ def late(idle: float = 40.0, **overrides: Any) -> DeviceActivity:
 STEPS = [gap("python", 5.0, step=step, doing="$callbacks.py:12 log") for step in range(8)]
 LOGGING = gpu({"python": 40.0}, gaps=STEPS)
 PAUSE = gap("python", 25.0, step=7, doing="$saving.py:80 save")
-KNOWN = under_floor(20.0, idle_ms=60.0, launches=launches())
 SHORT = {"shorter_than_launch_percent": 80.0}
 
 
@@ -53,12 +52,8 @@ SHORT = {"shorter_than_launch_percent": 80.0}
         "input": (INPUT_GAP, [gpu({"input": 30.0})], "fail"),
         "input of a CPU": (INPUT_GAP, [cpu({"input": 30.0})], "fail"),
         "a GPU before a CPU": (INPUT_GAP, [cpu({"input": 80.0}), gpu({"input": 2.0})], "pass"),
-        "little input": (INPUT_GAP, [gpu({"input": 4.9, "python": 40.0})], "pass"),
-        "input in short gaps": (INPUT_GAP, [under_floor()], "inconclusive"),
-        "gaps shorter than input": (INPUT_GAP, [under_floor(floor_us=5.0)], "pass"),
         "no device for input": (INPUT_GAP, [], "not-applicable"),
         "short kernels": (LAUNCH_BOUND, [late(**SHORT)], "fail"),
-        "short kernels, some idle": (LAUNCH_BOUND, [late(5.0, **SHORT)], "fail"),
         "short kernels, kept busy": (LAUNCH_BOUND, [late(4.0, **SHORT)], "informative"),
         "short kernels, launched ahead": (
             LAUNCH_BOUND,
@@ -70,7 +65,6 @@ SHORT = {"shorter_than_launch_percent": 80.0}
             [under_floor(launches=launches(**SHORT))],
             "inconclusive",
         ),
-        "few known launches": (LAUNCH_BOUND, [late(5.0, matched=99, **SHORT)], "pass"),
         "launches": (LAUNCH_BOUND, [late()], "fail"),
         "launched ahead": (LAUNCH_BOUND, [late(median_delay_us=400.0)], "informative"),
         "launches behind input": (
@@ -78,18 +72,13 @@ SHORT = {"shorter_than_launch_percent": 80.0}
             [gpu({"launch": 20.0, "input": 30.0}, launches=launches())],
             "informative",
         ),
-        "few idle launches": (LAUNCH_BOUND, [late(14.9)], "pass"),
-        "no idle launches": (LAUNCH_BOUND, [gpu({"python": 60.0})], "pass"),
         "launches of a CPU": (LAUNCH_BOUND, [cpu({"launch": 60.0})], "not-applicable"),
         "launches in short gaps": (
             LAUNCH_BOUND,
             [under_floor(launches=launches())],
             "inconclusive",
         ),
-        "few short gaps": (LAUNCH_BOUND, [under_floor(10.0, launches=launches())], "pass"),
-        "mostly known gaps": (LAUNCH_BOUND, [KNOWN], "pass"),
         "read-backs": (SYNC_POINT, [gpu({"sync": 20.0})], "fail"),
-        "few read-backs": (SYNC_POINT, [gpu({"sync": 4.9, "launch": 50.0})], "pass"),
         "read-backs behind input": (
             SYNC_POINT,
             [gpu({"sync": 20.0, "input": 20.0})],
@@ -103,8 +92,6 @@ SHORT = {"shorter_than_launch_percent": 80.0}
             "fail",
         ),
         "one pause": (PYTHON_GAP, [gpu({"python": 40.0}, gaps=[*STEPS[:3], PAUSE])], "informative"),
-        "little Python": (PYTHON_GAP, [gpu({"python": 14.9, "launch": 50.0})], "pass"),
-        "no device for Python": (PYTHON_GAP, [], "not-applicable"),
     },
     "meta, devices, status",
 )
@@ -256,7 +243,6 @@ OWN = {"loops": [make_loop(kind="eager", keras=None)]}
             XLA,
         ),
         "in doubt": (LAUNCH_BOUND, session_on(late(), **SLOWED), "informative", XLA),
-        "read-backs": (SYNC_POINT, session_on(gpu({"sync": 20.0})), "fail", None),
         "read-backs in doubt": (
             SYNC_POINT,
             session_on(gpu({"sync": 20.0}), **SLOWED),
@@ -265,7 +251,6 @@ OWN = {"loops": [make_loop(kind="eager", keras=None)]}
         ),
         "Python": (PYTHON_GAP, session_on(LOGGING), "fail", SHARED),
         "Python in doubt": (PYTHON_GAP, session_on(LOGGING, **SLOWED), "informative", SHARED),
-        "no Python": (PYTHON_GAP, session_on(gpu(), **SLOWED), "pass", None),
         "unperturbed": (LAUNCH_BOUND, session_on(late(), perturbation=None), "fail", XLA),
     },
     "meta, session, status, edit",

@@ -42,8 +42,6 @@ CHANGED = {"changed": 400, "changed_examples": [(257, 256), (642, 640)], "collid
         "changed": (COLLIDING_IDS, cast("bfloat16", 1000, **CHANGED), "fail"),
         "bfloat16": (COLLIDING_IDS, cast("bfloat16", 257), "pass"),
         "bfloat16, one more": (COLLIDING_IDS, cast("bfloat16", 258), "fail"),
-        "float16": (COLLIDING_IDS, cast("float16", 2_049), "pass"),
-        "float16, one more": (COLLIDING_IDS, cast("float16", 2_050), "fail"),
         "float32": (COLLIDING_IDS, cast("float32", 16_777_217), "pass"),
         "float32, one more": (COLLIDING_IDS, cast("float32", 16_777_218), "fail"),
         "unknown float": (COLLIDING_IDS, cast("float8_e4m3fn", 1_000_000), "pass"),

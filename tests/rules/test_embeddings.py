@@ -96,7 +96,6 @@ HALF = {"table_bytes": 6_000_000}
 @cases(
     {
         "Adam": (updated(), ("fail", ROW_WISE)),
-        "passes without spreading": (updated({"gradient_spread": False}), ("fail", ROW_WISE)),
         "Ftrl": (updated(**fit("Ftrl")), ("fail", SGD)),
         "scales the loss": (updated(**fit("LossScaleOptimizer")), ("fail", SGD)),
         "no memory": (updated({"slot_bytes": 8 << 30}), ("fail", SGD)),
@@ -107,10 +106,6 @@ HALF = {"table_bytes": 6_000_000}
         "under 5 MB": (updated({"table_bytes": 4_900_000}, **MATTERS), ("informative", ROW_WISE)),
         "large together": (updated(HALF, {**HALF, "layer": "other"}), ("fail", ROW_WISE)),
         "dense gradient": (updated({"gradient": "dense"}), ("informative", None)),
-        "dense gradient beside a small one": (
-            updated({"gradient": "dense"}, {"layer": "other", "table_bytes": 5_000}),
-            ("informative", None),
-        ),
         "takes little": (
             updated(embedding_cost=cost(("update", 0.3), ("rest", 8.7))),
             ("informative", ROW_WISE),
@@ -119,7 +114,6 @@ HALF = {"table_bytes": 6_000_000}
         "input first": (updated(**waits()), ("informative", ROW_WISE)),
         "frozen": (updated({"trainable": False}), ("not-applicable", None)),
         "not seen": (updated({"update": None, "gradient": None}), ("inconclusive", None)),
-        "no table": (make_session(), ("not-applicable", None)),
         "own loop": (updated(**OWN_LOOP), ("fail", None)),
         "another Keras": (updated(**LEGACY), ("fail", None)),
     },
@@ -206,8 +200,6 @@ LITTLE = cost(("regularizer", 0.1), ("gradient", 0.1), ("update", 0.1))
         "own loop": (termed(**OWN_LOOP), ("fail", None)),
         "neither": (termed({"regularizer": None}), ("pass", None)),
         "not shown": (termed({"gradient": "sparse", "update": "sparse"}), ("pass", None)),
-        "frozen": (termed({"trainable": False}), ("not-applicable", None)),
-        "no table": (make_session(), ("not-applicable", None)),
         "not seen": (termed({"update": None}), ("inconclusive", None)),
         "input first": (termed(**waits()), ("informative", LEFT_OUT)),
         "little compute": (termed(**LITTLE_COMPUTE), ("informative", LEFT_OUT)),
@@ -276,7 +268,6 @@ CAST = {**NOT_COPIED, "whole_table_operations": {"Cast": 2}}
         "cast": (copied(CAST), ("fail", XLA)),
         # As under XLA, under Adam, which writes the table in full, or where it is frozen.
         "read but not copied": (copied(NOT_COPIED), ("pass", None)),
-        "no table": (make_session(), ("not-applicable", None)),
         # By rates that are taken for granted, so that a trial tells.
         "on a GPU": (
             copied({"device": "/job:localhost/replica:0/task:0/device:GPU:0"}),
@@ -348,7 +339,6 @@ DRAWN = setting(sampled_softmax=512)
         "fewer classes": (softmax({"classes": 4_999}), ("informative", DRAWN)),
         "as few as are drawn": (softmax({"classes": 512}), ("pass", None)),
         "input first": (softmax({}, **waits()), ("informative", DRAWN)),
-        "no softmax": (softmax(), ("not-applicable", None)),
     },
     "session, expected",
 )

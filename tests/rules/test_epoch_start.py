@@ -75,7 +75,6 @@ SMALLER = (SetParameters("shuffle", {"buffer_size": 500}),)
 @cases(
     {
         "files": (waits(40.0), ("fail", READS)),
-        "one file": (waits(40.0, reader(file_count=1), **LONG), ("fail", None)),
         "parallel reads": (
             waits(20.0, reader(num_parallel_reads=-1), first_ms=1000.0),
             ("fail", THROUGH.changes),
@@ -99,14 +98,11 @@ SMALLER = (SetParameters("shuffle", {"buffer_size": 500}),)
             waits(40.0, GENERATOR, first_ms=59.0, input_wait=60.0, count=2000),
             ("informative", None),
         ),
-        # A cache is filled in the first epoch; the others read it.
-        "first alone": (waits(40.0, first_ms=20.0), ("pass", None)),
         "10 %": (waits(40.0, first_ms=527.0), ("fail", READS)),
         "under 10 %": (waits(40.0, first_ms=526.0), ("informative", READS)),
         "5 %": (waits(40.0, first_ms=264.0), ("informative", READS)),
         "under 5 %": (waits(40.0, first_ms=263.0), ("pass", None)),
         "one epoch": (waits(1.0, count=1, whole_s=4.0, scope="epoch"), ("fail", READS)),
-        "a few seconds": (waits(1.9, whole_s=4.0, first_ms=95.0), ("informative", READS)),
         "no end seen": (waits(5.0, ends=0), ("inconclusive", None)),
         "no end seen, short": (waits(4.0, ends=0), ("pass", None)),
     },

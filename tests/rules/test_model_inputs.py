@@ -13,7 +13,7 @@ from pipediag.session.embeddings import TextWork
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import InputLayer
-from tests.factories import make_embedding, make_keras, make_loop, make_session
+from tests.factories import make_embedding, make_keras, make_loop
 from tests.records import make_breakdown, make_function, make_operation
 from tests.rules.sessions import (
     batch,
@@ -81,7 +81,6 @@ OWN_CODE = {"loops": [make_loop(keras=None, kind="tf_function")]}
         "own code": (prepared(text_work=SPLITS, **OWN_CODE), ("fail", None)),
         "own code, little": (prepared(text_work=LITTLE, **OWN_CODE), ("not-applicable", None)),
         "no layers": (prepared(), ("not-applicable", None)),
-        "no fit": (prepared(**OWN_CODE), ("not-applicable", None)),
     },
     "session, expected",
 )
@@ -209,14 +208,11 @@ ADVICE, NOTHING = ("informative", None), ("not-applicable", None)
         "varying": (padded(), BUCKETS),
         "input first": (padded(compute=40.0, wait=60.0), BUCKETS),
         "fixed": (padded(FIXED), ("pass", None)),
-        "one dimension": (padded("TensorSpec(shape=(None,), dtype=tf.int32)"), ("pass", None)),
         "little compute": (padded(compute=4.9), ("pass", None)),
         "few zeros": (padded(zeros=6.2), ("pass", None)),
         "many zeros": (padded(zeros=62.0), BUCKETS),
-        "zeros of no mask": (padded(zeros=62.0, mask_zero=False), BUCKETS),
         "no spec": (padded(None), ("inconclusive", None)),
         "no padding": (session_of(source(), batch()), NOTHING),
-        "no pipeline": (make_session(pipeline=None), ("inconclusive", None)),
         "one length": (unpadded(), ADVICE),
         "one length, padded": (padded(FIXED, zeros=62.0), ADVICE),
         "one length, few zeros": (unpadded(zeros=6.2), ("pass", None)),
@@ -224,7 +220,6 @@ ADVICE, NOTHING = ("informative", None), ("not-applicable", None)
         "one length, no mask": (unpadded(mask_zero=False), NOTHING),
         "one length, a token": (unpadded(zero_is_a_token=True), NOTHING),
         "lengths vary": (unpadded("TensorSpec(shape=(64, None))"), NOTHING),
-        "all vary": (unpadded("TensorSpec(shape=(None, None))"), NOTHING),
         "unknown lengths": (unpadded(None), NOTHING),
     },
     "session, expected",

@@ -51,9 +51,7 @@ READ_AT_ONCE = outer("interleave", num_parallel_calls=4, cycle_length=4)
 
 @cases(
     {
-        "unmeasured": (generated(generator()), at_once("rows", 2)),
         "waits": (generated(generator(**SLEEPS)), at_once("rows", 2)),
-        "computes": (generated(generator(**COMPUTES)), at_once("rows", 2)),
         "read in turn": (
             generated(source(cardinality=8), INNER, outer("flat_map"), batch()),
             at_once("outer", 8),

@@ -170,12 +170,10 @@ DRAWS = callback(40.0, what="in `draw`", count=None)
         "a function": (ended(line(6.0, 41, "in `draw`"), line(8.0, 52, "in `draw`")), "fail", 52),
         "neighbours": (ended(line(6.0, 41), line(5.0, 43)), "fail", 41),
         "once": (ended(callback(40.0, count=1)), "informative", 30),
-        "twice": (ended(callback(40.0, count=2)), "informative", 30),
         "one epoch": (ended(DRAWS, epochs_planned=1), "informative", 30),
         "stopped early": (ended(DRAWS, epochs_planned=100, epochs_seen=1.0), "informative", 30),
         "10 %": (ended(callback(10.0)), "fail", 30),
         "under 10 %": (ended(callback(9.9)), "informative", 30),
-        "5 %": (ended(callback(5.0)), "informative", 30),
         "under 5 %": (ended(callback(4.9)), "pass", None),
         "in each epoch": (
             ended(callback(0.4, count=1), whole_s=2.0, scope="epoch", epochs_planned=None),
@@ -183,17 +181,10 @@ DRAWS = callback(40.0, what="in `draw`", count=None)
             30,
         ),
         "unknown": (ended(of_unknown(30.0)), "informative", 20),
-        "unknown, little": (ended(of_unknown(9.0)), "pass", None),
         # Of few steps that were seen, one end of an epoch may be most.
         "unknown, of few steps": (ended(of_unknown(30.0), scope="1000_steps"), "pass", None),
         # As Keras's work between two epochs is seen at the line of `fit`.
         "the loop itself": (ended(line(30.0, 20)), "informative", 20),
-        "a few seconds": (ended(callback(1.9), whole_s=4.0), "informative", 30),
-        "validation": (
-            ended(make_part("evaluation", 50.0, what="validation in `fit`", count=20)),
-            "pass",
-            None,
-        ),
     },
     "session, status, named",
 )

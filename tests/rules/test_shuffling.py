@@ -59,7 +59,6 @@ UNKNOWN = ("not-applicable", None)
         "a batch": (session_of(source(), buffer(32), batch(32)), ("fail", 10_000)),
         "a hundredth": (session_of(source(), buffer(100), batch(32)), ("pass", 10_000)),
         "less": (session_of(source(), buffer(99), batch(32)), ("fail", 10_000)),
-        "much": (session_of(source(), buffer(1000), batch(32)), ("pass", 10_000)),
         "all": (session_of(source(cardinality=16), buffer(16), batch(32)), ("pass", 16)),
         "of batches": (session_of(source(), batch(cardinality=313), buffer(10)), ("fail", 313)),
         "all batches": (session_of(source(), batch(cardinality=313), buffer(313)), ("pass", 313)),
@@ -71,7 +70,6 @@ UNKNOWN = ("not-applicable", None)
         "counted, between": (interleaved(90), ("not-applicable", 8000)),
         "counted, enough": (interleaved(107), ("pass", 8000)),
         "one iterator": (interleaved(64, iterators=1), UNKNOWN),
-        "no batch size": (interleaved(64, batch_size=None), UNKNOWN),
         "repeated files": (
             interleaved(64, make_operation("repeat", "repeat"), batch(32)),
             UNKNOWN,
@@ -157,7 +155,6 @@ QUARTER = (SetParameters("shuffle", {"buffer_size": 256}),)
             ("fail", None),
         ),
         "short fill": (filling(fill_ms=20.0), ("pass", None)),
-        "long loop": (filling(projected_s=600.0), ("pass", None)),
         # 250 ms of filling explain little of 5 s.
         "a slow start": (filling(fill_ms=5000.0), ("pass", None)),
         "removed": (

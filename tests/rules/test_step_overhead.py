@@ -68,8 +68,6 @@ TRIED, ADVISED = ("informative", SHARED), ("informative", None)
             in_loop(70.0, 0.0, kind="distributed", keras=None),
             ("not-applicable", None),
         ),
-        "in a graph, little": (in_loop(2.0, 0.0, kind="in_graph", keras=None), ("pass", None)),
-        "no breakdown": (make_session(breakdown=None), ("inconclusive", None)),
     },
     "session, expected",
 )
@@ -95,8 +93,6 @@ def of_replicas(size: int) -> Session:
 @cases(
     {
         "small": (batched(32, 40.0, 20.0), ("fail", larger(128))),
-        "large": (batched(256, 60.0), ("informative", larger(1024))),
-        "cheap": (batched(32, 20.0), ("informative", larger(128))),
         "hardly any": (batched(32, 3.0), ("pass", None)),
         "input first": (batched(32, 30.0, 20.0, wait=40.0), ("informative", larger(128))),
         "made by Keras": (started(40.0, 20.0, pipeline=None), ("fail", None)),
@@ -111,7 +107,6 @@ def of_replicas(size: int) -> Session:
             started(steps=make_steps(batch_size=None), loops=[make_loop(batch_size=None)]),
             ("inconclusive", None),
         ),
-        "no breakdown": (make_session(breakdown=None), ("inconclusive", None)),
     },
     "session, expected",
 )

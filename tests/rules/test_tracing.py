@@ -65,8 +65,6 @@ QUIET = make_breakdown()
             None,
         ),
         "a partial last batch": (training(2, QUIET), "pass", None, None),
-        "one trace": (training(0, QUIET), "pass", None, None),
-        "no steps": (make_session(steps=None), "inconclusive", None, None),
     },
     "session, status, at_most, saved",
 )
@@ -132,24 +130,15 @@ ONE_LENGTH = "TensorSpec(shape=(None, 40), dtype=tf.int32, name=None)"
         ),
         "10 %": (session_with(compiled(11.5)), "fail", 11.5 * 7 / 8),
         "under 10 %": (session_with(compiled(11.4)), "informative", None),
-        "5 %": (session_with(compiled(5.8)), "informative", None),
         "under 5 %": (session_with(compiled(5.0)), "pass", None),
         "three of Keras": (session_with(compiled(60.0, 3)), "fail", 40.0),
         "two of Keras": (session_with(compiled(60.0, 2)), "pass", None),
         "four of its own": (session_with(compiled(60.0, 4, **OWN)), "fail", 45.0),
         # A function of one's own makes its variables in a trace of its own.
         "three of its own": (session_with(compiled(60.0, 3, **OWN)), "pass", None),
-        "several stages": (
-            session_with(compiled(20.0, 2), compiled(20.0, 1, line=30)),
-            "pass",
-            None,
-        ),
         "unknown number": (session_with(compiled(60.0, None)), "pass", None),
-        "a few seconds": (session_with(compiled(1.9), whole_s=4.0), "informative", None),
         "nothing": (session_with(), "pass", None),
         "an epoch": (session_with(scope="epoch"), "not-applicable", None),
-        "no ledger": (make_session(), "not-applicable", None),
-        "a lost ledger": (make_session(run_missing="Nothing."), "inconclusive", None),
     },
     "session, status, saved",
 )
