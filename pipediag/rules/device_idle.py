@@ -27,7 +27,6 @@ from pipediag.facts.devices import (
     worst,
 )
 from pipediag.facts.limits import (
-    INPUT_BOUND_PERCENT,
     INPUT_FINE_PERCENT,
     INPUT_GAPS,
     PERTURBED,
@@ -56,9 +55,6 @@ UNDER_FLOOR = Threshold(
 )
 INPUT_IDLE = Threshold(
     "idle for input", INPUT_FINE_PERCENT, _OF_SPAN, "XProf: from 5 % moderately input-bound"
-)
-HIGHLY = Threshold(
-    "idle for input, a bottleneck", INPUT_BOUND_PERCENT, _OF_SPAN, "XProf: from 20 % input-bound"
 )
 LAUNCH_IDLE = Threshold(
     "idle for launches", 15.0, _OF_SPAN, "XProf: kernel launch over 15 % of the step is high"
@@ -96,7 +92,7 @@ INPUT_GAP = Meta(
     edit="Speed up the iterator that is named: parallel calls, files read in parallel, a cache.",
     cost="More CPU or more memory for the pipeline.",
     needs=("devices",),
-    thresholds=(INPUT_IDLE, HIGHLY, UNDER_FLOOR),
+    thresholds=(INPUT_IDLE, UNDER_FLOOR),
     frees=("input_wait",),
     sees_class_only=True,
     tried_when_informing=True,
@@ -316,12 +312,11 @@ def check_input_gap(
     if percent < INPUT_IDLE.value:
         why = _unexplained(device, SHORTEST_HOST_GAP_US)
         return [finding("inconclusive" if why else "pass", why or "")]
-    degree = "is what limits it" if percent >= HIGHLY.value else "costs it time"
     where = f" at {file}:{line}" if file and line else ""
     who = f" `{iterator}`{where} works longest meanwhile." if iterator else ""
     advice = (
         f"{_remedy(device, iterator, framework)} {full_name(device)} is idle for input "
-        f"{percent:.0f} % of the time: input {degree}.{who}"
+        f"{percent:.0f} % of the time.{who}"
     )
     at_most = without_idle(device, device.causes_ms.get("input", 0.0))
     if session is None:

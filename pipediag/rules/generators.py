@@ -63,7 +63,7 @@ LINE_SHARE = Threshold(
 SLOW_CALL = Meta(
     id="slow-python-call",
     name="Slow Python call",
-    title_failed="The Python that makes the data makes a call that is known to be slow",
+    title_failed="Replace a Python call that is known to be slow",
     title_passed="No line of the data's Python is known to be slow",
     why="NumPy's `choice` with weights took 131 of 157 ms of a step of 512 words, and under 5 ms "
     "once the sums of its weights were kept.",
@@ -128,7 +128,7 @@ ELEMENTS = Threshold(
 SINGLE_ELEMENTS = Meta(
     id="generator-elements",
     name="Single elements of a generator",
-    title_failed="TensorFlow calls a generator for one element after the other",
+    title_failed="Hand over several elements of the generator at once",
     title_passed="Generators hand over few elements per step",
     why="Each element that TensorFlow takes from Python costs 0.2 to 0.5 ms, whatever is in it. In "
     "stacks of 64, which `unbatch` takes apart again, it cost 0.006 to 0.013 ms.",

@@ -39,6 +39,7 @@ class Meta:
     """A noun, shared by the causes that one rule covers."""
     name: str
     title_failed: str
+    """What to do, also where it only informs."""
     title_passed: str
     why: str
     edit: str
@@ -54,8 +55,6 @@ class Meta:
     sees_class_only: bool = False
     """True for a rule that sees a class of time and not what in the script takes it: it yields to
     every rule that knows that and `frees` the same class of time."""
-    title_informative: str | None = None
-    """The title of a finding that only informs, where the failed title would say too much."""
     tried_when_informing: bool = False
     """True where a finding that only informs is tried too, as measuring is the way to know."""
     untried: str | None = None
@@ -114,9 +113,7 @@ class Meta:
         )
 
     def _title(self, status: FindingStatus) -> str:
-        if status == "informative":
-            return self.title_informative or self.title_failed
-        if status == "fail":
+        if status in ("fail", "informative"):
             return self.title_failed
         if status == "pass":
             return self.title_passed
