@@ -262,10 +262,6 @@ def _replace(workspace: Workspace, change: Replace) -> None:
         _use_workers(workspace, change)
         return
     op = workspace.operation(change.op_id)
-    if change.kind == "in_chunks":
-        source, call = workspace.only_call(change.op_id, suits="any")
-        workspace.change(source, in_chunks(source, call, change.parameters))
-        return
     if op.kind == "from_generator":
         raise NotPatchableError("How its data can be divided only you know.")
     source, call = workspace.only_call(change.op_id)
@@ -277,6 +273,11 @@ def _replace(workspace: Workspace, change: Replace) -> None:
     else:
         raise NotPatchableError(f"What stands for the `{op.kind}` takes more than one call.")
     workspace.change(source, changes)
+
+
+def _stack(workspace: Workspace, change: Replace) -> None:
+    source, call = workspace.only_call(change.op_id, suits="any")
+    workspace.change(source, in_chunks(source, call, change.parameters))
 
 
 def _use_workers(workspace: Workspace, change: Replace) -> None:
@@ -371,6 +372,14 @@ def _of(*kinds: type[Change]) -> Callable[[Change], bool]:
     return lambda change: isinstance(change, kinds)
 
 
+def _stacks(change: Change) -> bool:
+    return isinstance(change, Replace) and change.kind == "in_chunks"
+
+
+def _replaces(change: Change) -> bool:
+    return isinstance(change, Replace) and not _stacks(change)
+
+
 def _is_prefetch(change: Change) -> bool:
     return isinstance(change, Insert) and change.kind == "prefetch"
 
@@ -385,12 +394,14 @@ _PASSES: tuple[tuple[Callable[[Change], bool], Callable[[Workspace, Any], None]]
     (_of(RewriteCall), _rewrite),
     (_of(MoveLayers), _layers),
     (_of(SetParameters), _set),
-    (_of(Replace), _replace),
+    (_replaces, _replace),
     (_is_prefetch, _insert),
     (_of(Move), _move),
     (_is_other_insert, _insert),
     (_of(Remove), _remove),
     (_of(SetOptions), _options),
     (_of(SetModel), _compile),
+    (_stacks, _stack),
 )
-"""In the order of capture/replay/changes.py."""
+"""In the order of capture/replay/changes.py, but for the one that takes the place of the name by
+which others find their call."""

@@ -67,7 +67,7 @@ def _swaps(
         for each in gc.get_objects()
         if type(each) is FunctionType
         and each.__code__.co_filename == change.file
-        and each.__code__.co_name == change.function
+        and each.__code__.co_name == _own_name(change)
         and change.line in _lines(each.__code__)
     ]
     text = files.get(change.file)
@@ -93,10 +93,15 @@ def _swaps(
     return found
 
 
+def _own_name(change: RewriteCall) -> str:
+    """Return the name without those of classes around it."""
+    return change.function.rpartition(".")[2]
+
+
 def _by_name(text: str, change: RewriteCall) -> list[CodeType]:
     """Return the code of the functions of that name, in the order of their lines."""
     module = compile(text, change.file, "exec", dont_inherit=True)
-    codes = [code for code in _inside(module) if code.co_name == change.function]
+    codes = [code for code in _inside(module) if code.co_name == _own_name(change)]
     return sorted(codes, key=lambda code: code.co_firstlineno)
 
 

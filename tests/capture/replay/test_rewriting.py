@@ -40,7 +40,7 @@ def test_functions_that_the_patched_file_adds_are_defined(tmp_path: Path) -> Non
     path = tmp_path / "data.py"
     rows = rows_of(path)
     text = "def more(row):\n    return row + 3\n\n\n" + PATCHED.replace("row + 2", "more(row)")
-    rewritten = Rewritten([RewriteCall("op", str(path), 3, "rows")], {str(path): text})
+    rewritten = Rewritten([RewriteCall("op", str(path), 3, "Data.rows")], {str(path): text})
 
     with rewritten.patched():
         assert list(rows(2)) == [3, 4]
