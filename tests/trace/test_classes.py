@@ -20,7 +20,6 @@ from tests.trace.builder import (
 
 Threads = dict[str, list[Event]]
 Spans = dict[StepClass, list[list[int]]]
-
 CALL = graph_call(0, 1000)
 RUN, PROCESS = "InstantiatedCapturedFunction::Run", "ExecutorState::Process"
 GET_NEXT = "IteratorGetNextOp::DoCompute"

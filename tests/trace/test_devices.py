@@ -13,8 +13,6 @@ from pipediag.trace.summary import summarise
 from tests.trace.builder import US, CudaProfile, LineBuilder, TraceBuilder
 
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
-
-
 CAPABLE = {"compute_cap_major": 9, "compute_cap_minor": 4}
 
 

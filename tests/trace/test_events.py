@@ -88,11 +88,7 @@ def test_every_name_has_its_first_event(late: int, tmp_path: Path) -> None:
 
 
 END = 40
-
-
 pairs = st.lists(st.tuples(st.integers(0, END), st.integers(0, END)), max_size=12)
-
-
 times = st.integers(0, END)
 
 

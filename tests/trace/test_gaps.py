@@ -133,9 +133,9 @@ def test_copies_ahead_on_threads_of_tf_data_hold_nobody_up(tmp_path: Path) -> No
 
 def test_a_copy_that_computation_does_not_cover_is_exposed(tmp_path: Path) -> None:
     profile = CudaProfile()
-    profile.copy("H2D", (0, 30), 3_000_000)
+    profile.copy((0, 30), 3_000_000)
     profile.kernel((30, 100))
-    profile.copy("H2D", (90, 110), 2_000_000)
+    profile.copy((90, 110), 2_000_000)
     [device] = profile.devices(tmp_path)
     assert device.overlap is not None
     assert (device.overlap.copy_ns, device.overlap.exposed_copy_ns) == (50 * US, 40 * US)
@@ -149,7 +149,7 @@ def test_the_host_in_a_copy_call_holds_the_device_up(tmp_path: Path) -> None:
     profile.steps(0, 200)
     profile.kernel((0, 10))
     # From pageable memory the call copies to a buffer first, and the device waits.
-    profile.copy("H2D", (80, 90), 4096, launch=(20, 78))
+    profile.copy((80, 90), 4096, launch=(20, 78))
     [device] = profile.devices(tmp_path, (0, 90))
     assert causes_us(device) == {"python": 10, "copy": 58, "launch": 2}
 
@@ -320,7 +320,6 @@ def test_waiting_for_a_device_that_is_busy_is_waiting_for_the_other() -> None:
 
 
 Spans = list[tuple[int, int]]
-
 
 spans = st.lists(
     st.tuples(st.integers(0, 60), st.integers(1, 30)).map(lambda s: (s[0], s[0] + s[1])),

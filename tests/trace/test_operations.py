@@ -26,8 +26,6 @@ from tests.trace.builder import (
 )
 
 RECORDED = Path(__file__).parent / "data" / "fit.xplane.pb.gz"
-
-
 COMPILED = RECORDED.with_name("xla.xplane.pb.gz")
 
 
@@ -100,7 +98,6 @@ def fused_update() -> bytes:
 
 
 DOT = CompiledWork(frozenset({"dense/MatMul:MatMul"}), frozenset({"dense/MatMul:MatMul"}))
-
 
 UPDATE = CompiledWork(
     frozenset({"adam/AssignSub:AssignSubVariableOp"}),

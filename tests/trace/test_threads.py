@@ -156,11 +156,7 @@ def test_around_an_event_is_the_last_one_before_it_that_has_not_ended(
 
 
 SCAN = "ReduceIterator::Root::Prefetch::Scan"
-
-
 REDUCTION, PREFETCH, SCANNED, INPUT, SOURCE = 91, 92, 93, 2, 3
-
-
 STEP_STARTS = (100, 600, 1200)
 
 
