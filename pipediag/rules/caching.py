@@ -139,10 +139,8 @@ def fits_in_memory(session: Session, size: float) -> bool:
 
 
 def _room(session: Session) -> str:
-    free = session.environment.free_disk_bytes
-    disk = "" if free is None else f"; {memory_size(free)} are free on disk"
-    memory = memory_size(available_bytes(session))
-    return f"more than half of the {memory} of memory that are available{disk}"
+    available = memory_size(available_bytes(session))
+    return f"more than half of the {available} of memory that are available"
 
 
 def cache_bytes(session: Session, op: Operation) -> float | None:
@@ -382,9 +380,7 @@ class _Cache:
             advice += f" The {call_name(self.above)} above it keeps none of its results."
         if self.on_disk and self.size is not None:
             advice += f" It would take {memory_size(self.size)}, {_room(self.session)}."
-        if self.side_effect:
-            advice += f" It calls Python with side effects ({self.side_effect}), which that ends."
-        elif self.condition is not None:
+        if self.condition is not None and not self.side_effect:
             advice += f" Do so only {self.condition}."
         return advice
 

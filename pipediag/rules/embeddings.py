@@ -14,9 +14,9 @@ from pipediag.rules.bounds import at_most_without
 from pipediag.rules.model_edits import (
     NO_MODEL_EDIT,
     compiled_by_xla,
+    has_row_wise,
     keras_of,
     no_optimizer_edit,
-    no_row_wise,
     passing_arguments,
     row_wise_update,
     sgd_for_tables,
@@ -259,14 +259,9 @@ def _update_advice(session: Session, tables: Sequence[Embedding], edit: Edit | N
         # By which rule a loop of the script's own is to go on learning, only its author knows.
         how = f"Give your loop a row-wise optimizer, such as {row_wise}.{_SGD_TOO}"
     elif edit is not None and edit.changes == (SetModel({"optimizer": "sgd_for_tables"}),):
-        untried = (
-            f"{row_wise}, which updates only the rows that are looked up; {no_row_wise(session)}."
-            f"{to_add(keras)}"
-        )
-        if without is not None:
-            untried = f"{without[:1].lower()}{without[1:]}"
         by_sgd = _tables_by_sgd(tables)
-        how = f"{by_sgd[:1].upper()}{by_sgd[1:]} Not tried: {untried}"
+        instead = without or f"Compile with {row_wise}.{to_add(keras)}"
+        how = f"{by_sgd[:1].upper()}{by_sgd[1:]} What was not tried: {instead}"
     elif without is not None:
         how = without
     else:
@@ -362,9 +357,9 @@ def _terms_advice(session: Session, tables: Sequence[Embedding]) -> str:
         said.append(f"Each step makes {made:.0f} MB of tensors as large as the table.")
     keras = keras_of(session)
     if keras is not None and updates_whole_tables(keras):
-        tried = no_row_wise(session) is None
-        row_wise = ROW_WISE_OPTIMIZERS.get(keras.optimizer or "") if tried else None
-        by = f"`pipediag.optimizers.{row_wise}`" if row_wise else "SGD without momentum"
+        by = "SGD without momentum"
+        if has_row_wise(session, keras):
+            by = f"`pipediag.optimizers.{ROW_WISE_OPTIMIZERS[keras.optimizer or '']}`"
         said.append(f"{keras.optimizer} passes over all rows, too: update rows alone, by {by}.")
     return " ".join(said)
 

@@ -105,7 +105,7 @@ def _how_often(session: Session, run: Run, row: RunPart, count: int | None) -> F
     deciding = diagnosed.keras.deciding_callbacks if diagnosed and diagnosed.keras else []
     watching = deciding if _validates(session, row) else []
     status = weight.status
-    advice = weight.before(_fewer(session, run, row, count, watching))
+    advice = weight.before(_fewer(session, row, watching))
     if status == "fail" and seldom:
         status = "informative"
         times = "once" if count == 1 else f"{count} times"
@@ -139,8 +139,8 @@ def _named(row: RunPart) -> str:
     return what[:1].upper() + what[1:]
 
 
-def _fewer(session: Session, run: Run, row: RunPart, count: int | None, watching: list[str]) -> str:
-    """Return how to evaluate less, what that saves, and what else shortens it."""
+def _fewer(session: Session, row: RunPart, watching: list[str]) -> str:
+    """Return how to evaluate less, and what else shortens it."""
     less = f"{_named(row)}: do it every few epochs, or on a part of the data"
     if _validates(session, row):
         less = (
@@ -150,29 +150,13 @@ def _fewer(session: Session, run: Run, row: RunPart, count: int | None, watching
     if watching:
         names = " and ".join(f"`{name}`" for name in watching)
         less += f"; {names} then counts fewer values, so give it a smaller `patience`"
-    saves = ""
-    if count is not None and count >= EVERY:
-        saved_s = row.seconds * (1.0 - max(1, count // EVERY) / count)
-        saves = (
-            f" Every fifth alone takes {saved_s:.1f} s off the run, which is then "
-            f"{run.whole_s / (run.whole_s - saved_s):.2f}x as fast."
-        )
-    return f"{less}.{saves}{_batches(session, row)}{_of_data(loop_at(session, row))}"
+    return f"{less}.{_batches(session, row)}{_of_data(loop_at(session, row))}"
 
 
 def _batches(session: Session, row: RunPart) -> str:
-    loop, by = loop_at(session, row), ""
-    ops = loop.pipeline.ops if loop is not None and loop.pipeline is not None else []
-    own = any(not op.made_by_framework or op.kind == "from_generator" for op in ops)
-    if _validates(session, row) and ops and not own:
-        # Keras makes batches of the arrays that it was given.
-        by = " (`validation_batch_size` in `fit`)"
-    if loop is None or loop.batch_size is None:
-        return f" Larger batches{by} take less time, as no gradients are kept."
-    return (
-        f" Its batches of {loop.batch_size} can be larger{by}, as no gradients are kept: that "
-        "takes less time as long as they are small."
-    )
+    loop = loop_at(session, row)
+    size = f" of {loop.batch_size}" if loop is not None and loop.batch_size is not None else ""
+    return f" Its batches{size} can be larger, as no gradients are kept: that takes less time."
 
 
 # Its data

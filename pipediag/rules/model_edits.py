@@ -100,13 +100,6 @@ _INSTEAD = {
         "leave `gradient_accumulation_steps` out, and take a larger batch"
     ),
 }
-_WITHOUT = {
-    "global_clipnorm": "The norm over all gradients leaves embeddings out.",
-    "weight_decay": "Embeddings do not decay.",
-    "use_ema": "Embeddings are not averaged.",
-    "gradient_accumulation_steps": "Embeddings are updated by each batch alone.",
-}
-"""What becomes of arguments of the optimizer where embeddings are updated by plain SGD."""
 
 
 def passing_arguments(keras: KerasUse) -> list[str]:
@@ -146,7 +139,7 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
     keras = keras_3(session)
     if keras is None:
         return None
-    if no_row_wise(session) is not None:
+    if not has_row_wise(session, keras):
         return sgd_for_tables(session, rule)
     row_wise = ROW_WISE_OPTIMIZERS[keras.optimizer or ""]
     without = ", without `use_ema`" if "use_ema" in keras.optimizer_settings else ""
@@ -159,24 +152,16 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
     )
 
 
-def no_row_wise(session: Session) -> str | None:
-    """Return why no row-wise optimizer is tried in place of the model's own, to end a sentence.
+def has_row_wise(session: Session, keras: KerasUse) -> bool:
+    """Return True if a row-wise optimizer can be tried in place of the model's own.
 
-    None where one is, or where the loop is not Keras'.
+    None scales the loss for a trial or accumulates gradients, and each needs slots of its own.
     """
-    keras = keras_of(session)
-    if keras is None:
-        return None
-    own = keras.optimizer
-    if own == SCALES_THE_LOSS:
-        return "a trial does not scale the loss for it, as it is for the model's own"
-    if own not in ROW_WISE_OPTIMIZERS:
-        return f"no row-wise optimizer goes by the rule of {own or 'the optimizer'}"
-    if "gradient_accumulation_steps" in keras.optimizer_settings:
-        return "no row-wise optimizer accumulates gradients, as the model's own does"
-    if not _fits(session, _optimizer_bytes(session, keras)):
-        return "there is no memory for a second set of slots, which a trial needs"
-    return None
+    return (
+        keras.optimizer in ROW_WISE_OPTIMIZERS
+        and "gradient_accumulation_steps" not in keras.optimizer_settings
+        and _fits(session, _optimizer_bytes(session, keras))
+    )
 
 
 def sgd_for_tables(session: Session, rule: str) -> Edit | None:
@@ -190,17 +175,12 @@ def sgd_for_tables(session: Session, rule: str) -> Edit | None:
         return None
     if not _fits(session, _optimizer_bytes(session, keras) - _table_slots(session)):
         return None
-    caveats = [
-        "How well the model learns from plain steps of its embeddings is not measured.",
-        *(said for name, said in _WITHOUT.items() if name in keras.optimizer_settings),
-    ]
-    if keras.optimizer == SCALES_THE_LOSS:
-        caveats.append("The loss is not scaled.")
     return Edit(
         id=rule,
         label="plain SGD for the embeddings, the model's own optimizer for all else",
         changes=(SetModel({"optimizer": "sgd_for_tables"}),),
-        caveat=" ".join(caveats),
+        caveat="How well the model learns from plain steps of its embeddings is not measured: they "
+        "have no part in averages, decay, accumulation, a global norm or a scaled loss.",
     )
 
 

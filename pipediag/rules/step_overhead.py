@@ -115,18 +115,13 @@ def _advice(session: Session, loop: Loop) -> str:
     loops = f"loop with `for _ in tf.range({STEPS_PER_CALL})`."
     if loop.from_python:
         # Such a loop has no iterator that a function could take.
-        made = (
+        return (
             "Make a dataset of the arrays, such as "
             "`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`, with what Python does to each "
-            "batch in a `map` of it: several steps share a call where they take batches themselves."
+            "batch in a `map` of it. Then call `model.fit(dataset)`, compiled with "
+            f"`steps_per_execution={STEPS_PER_CALL}`, or let a tf.function take its iterator and "
+            f"{loops}"
         )
-        packages = ("/keras/", "/tf_keras/")
-        if any(package in function for function in loop.step_functions for package in packages):
-            return (
-                f"{made} Then call `model.fit(dataset)`, compiled with "
-                f"`steps_per_execution={STEPS_PER_CALL}`."
-            )
-        return f"{made} Then let a tf.function take its iterator and {loops}"
     if loop.keras is None:
         return f"Run several steps in one call: let a tf.function take the iterator and {loops}"
     advice = (
