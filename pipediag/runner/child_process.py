@@ -171,9 +171,7 @@ def follow(
     """
     memory_before = cgroup.out_of_memory()
     on_started(process.pid)
-    watch = _Watch(process, messages, signals, on_progress, None)
-    if commands is not None and on_trials is not None:
-        watch.hold_trials(commands, on_trials)
+    watch = _Watch(process, messages, signals, on_progress, None, commands, on_trials)
     watch.until_exit()
     return watch.result(cgroup.shortage_between(memory_before, cgroup.out_of_memory()))
 
@@ -224,10 +222,9 @@ def supervise(
             if commands is not None:
                 commands.close_childs_end()
             on_started(process.pid)
-            watch = _Watch(process, MessageReader(reading), signals, on_progress, timeout_s)
+            messages = MessageReader(reading)
+            watch = _Watch(process, messages, signals, on_progress, timeout_s, commands, on_trials)
             watch.ends_what_lingers = not settings.run_to_end
-            if commands is not None and on_trials is not None:
-                watch.hold_trials(commands, on_trials)
             try:
                 watch.until_exit()
             except BaseException:
@@ -251,6 +248,8 @@ class _Watch:
         signals: Signals,
         on_progress: OnProgress,
         timeout_s: float | None,
+        commands: CommandPipe | None,
+        on_trials: OnTrials | None,
     ) -> None:
         self._process = process
         self._messages = messages
@@ -266,8 +265,8 @@ class _Watch:
         """False for a script that runs to its end: only `--timeout` and its own signals end it."""
         self._ended_ns: int | None = None
         self._ended_by_us: Literal["timed-out", "hung-in-exit", "stopped", "killed"] | None = None
-        self._commands: CommandPipe | None = None
-        self._on_trials: OnTrials | None = None
+        self._commands = commands
+        self._on_trials = on_trials
         self._waiting_for_trials: TrialsAwaited | None = None
         self._exited: list[int] = []
         self._answer: Answer | None = None
@@ -276,10 +275,6 @@ class _Watch:
         self._ends_by_itself = False
         """True while trials are made that do not end the script: later loops follow, or its code is
         over already."""
-
-    def hold_trials(self, commands: CommandPipe, on_trials: OnTrials) -> None:
-        self._commands = commands
-        self._on_trials = on_trials
 
     def until_exit(self) -> None:
         self._exited = _exit_descriptor(self._process.pid)

@@ -33,25 +33,29 @@ _AFTER: dict[WindowKind, WindowKind] = {
 Journal = NDArray[np.int64]
 
 
+def _read(path: Path, lost: str) -> bytes | None:
+    """Return what the child wrote, or None where it wrote no such file.
+
+    Raises:
+        PipediagError: it can't be read; `lost` is the sentence on what that means.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise PipediagError(f"cannot read {path}: {error.strerror}. {lost}") from error
+
+
 def read_recording(path: Path) -> Recording | None:
     """Return the recording in a file, or None where the child died before it wrote one.
 
     Raises:
         PipediagError: it cannot be read, is damaged, or is of another format.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    text = _read(path, "Without it there is nothing to report.")
+    if text is None:
         return None
-    except OSError as error:
-        raise PipediagError(
-            f"cannot read {path}: {error.strerror}. Without it there is nothing to report."
-        ) from error
-    return parse_recording(text, path)
-
-
-def parse_recording(text: str, path: Path) -> Recording:
-    """Parse a recording; `path` is for messages. Raises PipediagError as `read_recording`."""
     try:
         content = json.loads(text)
         found = content.get("format") if isinstance(content, dict) else None
@@ -80,14 +84,7 @@ def read_journal(path: Path) -> Journal:
     Raises:
         PipediagError: it cannot be read.
     """
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        raw = b""
-    except OSError as error:
-        raise PipediagError(
-            f"cannot read {path}: {error.strerror}. The steps of an unfinished window are lost."
-        ) from error
+    raw = _read(path, "The steps of an unfinished window are lost.") or b""
     whole = len(raw) // JOURNAL_RECORD.size * JOURNAL_RECORD.size
     numbers = np.frombuffer(raw[:whole], dtype="<i8")
     records = numbers.reshape(-1, JOURNAL_RECORD.size // numbers.itemsize)
@@ -101,14 +98,8 @@ def read_timeline(path: Path) -> Timeline:
     Raises:
         PipediagError: it cannot be read.
     """
-    try:
-        return parse_timeline(path.read_bytes().splitlines())
-    except FileNotFoundError:
-        return Timeline()
-    except OSError as error:
-        raise PipediagError(
-            f"cannot read {path}: {error.strerror}. Where the run's time went is lost."
-        ) from error
+    written = _read(path, "Where the run's time went is lost.") or b""
+    return parse_timeline(written.splitlines())
 
 
 def recover(recording: Recording, journal: Journal) -> int:
