@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from pipediag.encoding.markup import markdown_heading, markdown_row, markdown_text
 from pipediag.encoding.text import clipped
@@ -10,7 +10,6 @@ from pipediag.facts.names import RUN_PART
 from pipediag.facts.order import culprit_place
 from pipediag.reporters.words import advice, embeddings, labels, run, step, trials
 from pipediag.reporters.words.quantities import milliseconds, percent, percent_interval, seconds
-from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 
 REPORT_FILE = "report.md"
@@ -22,29 +21,22 @@ _LONGEST_TEXT = 1_500
 
 
 def files(session: Session) -> Iterator[tuple[str, str]]:
-    """The one page."""
+    """Yield the one page."""
     yield REPORT_FILE, render(session)
 
 
 def render(session: Session) -> str:
-    """Verdict, first advice, where run and step go, findings, and what it ran on."""
-    blocks = [
-        _verdict(session),
-        _first(session),
-        _run(session),
-        _step(session),
-        _findings(session),
-        _where_it_ran(session),
-    ]
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+    """Return verdict, first advice, where run and step go, findings, and what it ran on."""
+    blocks = (_verdict, _first, _run, _step, _findings, _where_it_ran)
+    return "\n\n".join("\n".join(lines) for block in blocks if (lines := block(session))) + "\n"
 
 
 def _verdict(session: Session) -> list[str]:
     verdict = session.verdict
     severity = advice.shown_severity(session)
     title = f"{advice.verdict_label(session)}, {severity.text}"
-    said = " ".join(filter(None, (verdict.summary, embeddings.largest_part(session))))
-    lines = [markdown_heading(2, "pipediag", title), "", _text(said)]
+    summary = " ".join(filter(None, (verdict.summary, embeddings.largest_part(session))))
+    lines = [markdown_heading(2, "pipediag", title), "", _text(summary)]
     tried = trials.headline(session)
     if tried is not None:
         lines += ["", f"**{_text(str(tried))}**"]
@@ -59,64 +51,44 @@ def _first(session: Session) -> list[str]:
     if first is None:
         nothing = advice.nothing_worth_doing(session)
         return [] if nothing is None else [title, "", _text(nothing)]
-    lines = [title, "", _text(first.finding.advice)]
     gains = [
         f"- For {markdown_text(gain.of_what)}: {markdown_text(gain.text)}" for gain in first.gains
     ]
-    return [*lines, *(["", *gains] if gains else []), "", _text(first.proof)]
-
-
-def _text(value: str) -> str:
-    return markdown_text(clipped(value, _LONGEST_TEXT))
+    advised = [title, "", _text(first.finding.advice)]
+    return [*advised, *(["", *gains] if gains else []), "", _text(first.proof)]
 
 
 def _run(session: Session) -> list[str]:
     if session.run is None:
         return []
     rows = [
-        markdown_row(
-            [
-                RUN_PART[part.name],
-                seconds(part.seconds),
-                percent(part.percent),
-                part.basis,
-            ]
-        )
+        [RUN_PART[part.name], seconds(part.seconds), percent(part.percent), part.basis]
         for part in run.parts_of(session.run.parts)
     ]
-    head = [markdown_heading(3, "Where the run's time goes"), ""]
-    said = f"{markdown_text(run.whole(session.run))}."
-    return [*head, said, "", "| Part | Time | Share | Known by |", "|---|--:|--:|---|", *rows]
+    head = ("| Part | Time | Share | Known by |", "|---|--:|--:|---|")
+    return _table("Where the run's time goes", f"{run.whole(session.run)}.", head, rows)
 
 
 def _step(session: Session) -> list[str]:
-    if session.breakdown is None or session.steps is None:
+    steps = session.steps
+    if session.breakdown is None or steps is None:
         return []
     rows = [
-        markdown_row(
-            [
-                labels.STEP_CLASS[name],
-                milliseconds(share.ms),
-                percent(share.percent),
-                percent_interval(share.ci95_percent),
-            ]
-        )
+        [
+            labels.STEP_CLASS[name],
+            milliseconds(share.ms),
+            percent(share.percent),
+            percent_interval(share.ci95_percent),
+        ]
         for name, share in session.breakdown.items()
         if share.percent > 0
     ]
-    steps = session.steps
-    said = [f"Mean {milliseconds(steps.mean_ms)}, median {milliseconds(steps.median_ms)}."]
-    if session.ceiling is not None and session.ceiling.speedup_if_input_free is not None:
-        said.append(f"With free input: {step.free_input(session)}.")
-    return [
-        markdown_heading(3, "Where a step's time goes"),
-        "",
-        markdown_text(" ".join(said)),
-        "",
-        "| Class | Per step | Share | 95 % interval |",
-        "|---|--:|--:|--:|",
-        *rows,
-    ]
+    lead = f"Mean {milliseconds(steps.mean_ms)}, median {milliseconds(steps.median_ms)}."
+    bound = step.free_input(session)
+    if bound is not None:
+        lead += f" With free input: {bound}."
+    head = ("| Class | Per step | Share | 95 % interval |", "|---|--:|--:|--:|")
+    return _table("Where a step's time goes", lead, head, rows)
 
 
 def _findings(session: Session) -> list[str]:
@@ -125,23 +97,16 @@ def _findings(session: Session) -> list[str]:
     if not shown:
         return []
     places = labels.SourceNames(session)
-    rows = [markdown_row(_cells(finding, places)) for finding in shown[:MOST_FINDINGS]]
+    rows = []
+    for finding in shown[:MOST_FINDINGS]:
+        known = trials.outcome(finding)
+        parts = (known.word, known.numbers, known.condition) if known else ()
+        where = places.at(finding.file, finding.line)
+        rows.append([finding.rule, finding.title, where, " ".join(filter(None, parts))])
+    head = ("| Rule | Finding | Where | Trial |", "|---|---|---|---|")
     more = len(shown) - MOST_FINDINGS
-    return [
-        markdown_heading(3, "Findings"),
-        "",
-        "| Rule | Finding | Where | Trial |",
-        "|---|---|---|---|",
-        *rows,
-        *(["", f"And {more} more in findings.csv."] if more > 0 else []),
-    ]
-
-
-def _cells(finding: Finding, places: labels.SourceNames) -> list[str]:
-    where = places.at(finding.file, finding.line) if finding.file else ""
-    known = trials.outcome(finding)
-    tried = " ".join(filter(None, (known.word, known.numbers, known.condition))) if known else ""
-    return [clipped(text, _LONGEST_CELL) for text in (finding.rule, finding.title, where, tried)]
+    rest = ["", f"And {more} more in findings.csv."] if more > 0 else []
+    return [*_table("Findings", "", head, rows), *rest]
 
 
 def _where_it_ran(session: Session) -> list[str]:
@@ -160,3 +125,13 @@ def _where_it_ran(session: Session) -> list[str]:
     }
     rows = [f"- {name}: {_text(value)}" for name, value in facts.items() if value]
     return [markdown_heading(3, "Where it ran"), "", *rows]
+
+
+def _table(title: str, lead: str, head: Iterable[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    cells = ([clipped(cell, _LONGEST_CELL) for cell in row] for row in rows)
+    above = [markdown_text(lead), ""] if lead else []
+    return [markdown_heading(3, title), "", *above, *head, *map(markdown_row, cells)]
+
+
+def _text(value: str) -> str:
+    return markdown_text(clipped(value, _LONGEST_TEXT))

@@ -10,24 +10,23 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count, repeat
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
 from pipediag import __version__
 from pipediag.encoding.text import harmless_json
-from pipediag.facts.devices import block_start_ms, profile_clock
+from pipediag.facts.devices import block_start_ms, full_name, profile_clock
 from pipediag.facts.names import RUN_PART, run_id
 from pipediag.reporters.words import labels
+from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Session
 from pipediag.trace.events import Times
 from pipediag.vocabulary import POOLS
 
 
-@dataclass(frozen=True)
-class Track:
+class Track(NamedTuple):
     """One thread of the trace."""
 
     pid: int
@@ -142,11 +141,10 @@ def arguments_of(values: Mapping[str, Any]) -> str:
 
 
 SESSION_TRACE_FILE = "session.perfetto.json"
-
 _MOST_NS = 2.0**61
 """Differences and sums of two such times still fit into 64 bits."""
-_Slice = tuple[float, float, str, str]
-"""Start and length in milliseconds, name and arguments as JSON."""
+_Slice = tuple[str, float, float, str, dict[str, Any]]
+"""Track, start and length in milliseconds, name, arguments."""
 
 
 def files(session: Session) -> Iterator[tuple[str, str]]:
@@ -155,90 +153,65 @@ def files(session: Session) -> Iterator[tuple[str, str]]:
     The profile itself is not in it: `pipediag trace DIR/trace -o OTHER` writes that one.
     """
     stream = io.StringIO()
-    _write(session, TraceWriter(stream))
-    yield SESSION_TRACE_FILE, stream.getvalue()
-
-
-def _write(session: Session, writer: TraceWriter) -> None:
-    tracks: list[tuple[str, list[_Slice]]] = [
-        ("Run", list(_run(session))),
-        ("Windows", list(_windows(session))),
-        ("Steps", list(_steps(session))),
-        ("Trials", list(_trials(session))),
-        *_gaps(session),
-    ]
-    starts = [one[0] for _, slices in tracks for one in slices]
+    writer = TraceWriter(stream)
+    # Longest first where several begin at once, so that they nest.
+    slices = sorted(_slices(session), key=lambda one: (one[1], -one[2]))
+    starts = [start for _, start, *_ in slices[:1]]
     starts += [sample.at_ms for sample in session.host_samples]
     writer.origin_ns = _ns(min(starts, default=0.0))
     pid = writer.process("pipediag")
-    for name, slices in tracks:
-        if slices:
-            _write_slices(writer, pid, name, slices)
+    idle = dict.fromkeys(map(_idle_track, session.devices))
+    for name in ("Run", "Windows", "Steps", "Trials", *idle):
+        shown = [one for one in slices if one[0] == name]
+        if shown:
+            writer.slices(
+                writer.track(pid, name),
+                np.array([_ns(start) for _, start, *_ in shown], np.int64),
+                np.array([_ns(start + length) for _, start, length, *_ in shown], np.int64),
+                [encoded(called) for *_, called, _ in shown],
+                [arguments_of(arguments) for *_, arguments in shown],
+            )
     _write_host(session, writer, pid)
     writer.finish({"pipediag_version": __version__, "run_id": run_id(session)})
+    yield SESSION_TRACE_FILE, stream.getvalue()
 
 
-def _write_slices(writer: TraceWriter, pid: int, name: str, slices: Sequence[_Slice]) -> None:
-    """Longest first where several begin at once, so that they nest."""
-    listed = sorted(slices, key=lambda one: (one[0], -one[1]))
-    starts = np.array([_ns(start) for start, *_ in listed], np.int64)
-    ends = np.array([_ns(start + length) for start, length, *_ in listed], np.int64)
-    track = writer.track(pid, name)
-    names = [encoded(called) for _, _, called, _ in listed]
-    writer.slices(track, starts, ends, names, [arguments for *_, arguments in listed])
-
-
-def _run(session: Session) -> Iterator[_Slice]:
+def _slices(session: Session) -> Iterator[_Slice]:
     for span in session.run.spans if session.run else []:
         name = RUN_PART[span.part] if span.part else "pipediag"
-        yield span.start_ms, span.duration_ms, name, arguments_of({"what": span.what})
-
-
-def _windows(session: Session) -> Iterator[_Slice]:
+        yield "Run", span.start_ms, span.duration_ms, name, {"what": span.what}
     for one in session.windows:
-        arguments = {"loop_id": one.loop_id, "steps": one.steps, "reason": one.reason}
-        yield one.start_ms, one.duration_ms, one.kind, arguments_of(arguments)
-
-
-def _steps(session: Session) -> Iterator[_Slice]:
-    """Each with its wait for input inside, at its start."""
+        shown = one.model_dump(include={"loop_id", "steps", "reason"})
+        yield "Windows", one.start_ms, one.duration_ms, one.kind, shown
     for row in session.step_rows:
-        arguments = arguments_of({"window": row.window, "batches": row.batches})
-        yield row.start_ms, row.duration_ms, f"step {row.index}", arguments
+        shown = {"window": row.window, "batches": row.batches}
+        yield "Steps", row.start_ms, row.duration_ms, f"step {row.index}", shown
         if row.input_wait_ms:
             waited = min(row.input_wait_ms, row.duration_ms)
-            yield row.start_ms, waited, labels.step_class("input_wait"), ""
-
-
-def _trials(session: Session) -> Iterator[_Slice]:
+            yield "Steps", row.start_ms, waited, labels.step_class("input_wait"), {}
     runs = [session.trials] if session.trials else []
     for run in (*runs, *session.evaluation_trials):
         for block in run.blocks:
             start_ms = block_start_ms(run, block)
             if start_ms is not None:
-                arguments = {"round": block.round, "examples_per_s": block.examples_per_s}
-                yield start_ms, block.duration_ms, block.arm, arguments_of(arguments)
+                shown = {"round": block.round, "examples_per_s": block.examples_per_s}
+                yield "Trials", start_ms, block.duration_ms, block.arm, shown
+    yield from _gaps(session)
 
 
-def _gaps(session: Session) -> Iterator[tuple[str, list[_Slice]]]:
-    """A track for each device, where the profile's clock is known."""
+def _gaps(session: Session) -> Iterator[_Slice]:
     clock = profile_clock(session)
-    for device in session.devices if clock else []:
-        assert clock is not None
-        yield (
-            f"{device.name} idle",
-            [
-                (
-                    clock.run_ms(gap.start_ms),
-                    gap.duration_ms,
-                    labels.gap_cause(gap.cause),
-                    arguments_of(
-                        {"op_id": gap.op_id, "iterator": gap.iterator, "doing": gap.doing}
-                    ),
-                )
-                for gap in device.gaps
-            ],
-        )
+    if clock is None:
+        return
+    for device in session.devices:
+        for gap in device.gaps:
+            shown = gap.model_dump(include={"op_id", "iterator", "doing"})
+            cause = labels.gap_cause(gap.cause)
+            yield _idle_track(device), clock.run_ms(gap.start_ms), gap.duration_ms, cause, shown
+
+
+def _idle_track(device: DeviceActivity) -> str:
+    return f"{full_name(device)} idle"
 
 
 def _write_host(session: Session, writer: TraceWriter, pid: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunSpan
@@ -253,3 +254,17 @@ def enormous() -> Session:
         step_rows=rows,
         host_samples=factories.make_host_samples() * 500,
     )
+
+
+SESSIONS: dict[str, Callable[[], Session]] = {
+    "input-bound": factories.make_session,
+    "compute-bound": factories.make_compute_bound_session,
+    "on a GPU": lambda: factories.make_session(devices=[devices.make_gpu()]),
+    "nothing measured": nothing_measured,
+    "hostile": hostile,
+    "enormous": enormous,
+    "everything tried": trial_sessions.everything_tried,
+    "no budget": trial_sessions.no_budget,
+    "lost child": trial_sessions.lost_child,
+    "pipeline only": trial_sessions.pipeline_only,
+}

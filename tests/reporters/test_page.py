@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,31 +16,18 @@ from pipediag.encoding.text import visible
 from pipediag.facts.order import concluded
 from pipediag.reporters import html
 from pipediag.reporters.html import Anchors, style
-from pipediag.session.devices import DeviceActivity
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import CallSpan, SourceExcerpt
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import HotLine, Session
-from pipediag.session.pipeline import Pipeline
 from pipediag.session.trials import Trial
 from tests import factories, records
 from tests.encoding.poisoned import CLEAN, POISON, acting, session_content
-from tests.reporters import devices, sessions, trial_sessions
+from tests.reporters import sessions, trial_sessions
 from tests.reporters.pages import Element, Page
+from tests.reporters.sessions import SESSIONS
 from tests.rules.sessions import make_ids
 
-SESSIONS: dict[str, Callable[[], Session]] = {
-    "input-bound": factories.make_session,
-    "compute-bound": factories.make_compute_bound_session,
-    "on a GPU": lambda: factories.make_session(devices=[devices.make_gpu()]),
-    "nothing measured": sessions.nothing_measured,
-    "hostile": sessions.hostile,
-    "enormous": sessions.enormous,
-    "everything tried": trial_sessions.everything_tried,
-    "no budget": trial_sessions.no_budget,
-    "lost child": trial_sessions.lost_child,
-    "pipeline only": trial_sessions.pipeline_only,
-}
 every_session = pytest.mark.parametrize("name", SESSIONS)
 SECTIONS = [
     "Where a step\N{RIGHT SINGLE QUOTATION MARK}s time goes",
@@ -196,15 +182,6 @@ def test_pipeline_marks_the_bottleneck_and_what_tensorflow_did() -> None:
     assert any("inserted by TensorFlow" in name for name in rows)
 
 
-def test_diagnosed_loop_is_marked_among_the_others() -> None:
-    other = factories.make_loop(id="loop_1", role="preview", diagnosed=False, keras=None)
-    page = page_of(factories.make_session(loops=[factories.make_loop(), other]))
-    loops = [row.words() for row in page.find("tr") if "Keras training" in row.words()]
-    assert len(loops) == 1
-    assert "diagnosed" in loops[0]
-    assert any("Keras preview" in row.words() for row in page.find("tr"))
-
-
 def test_the_slowest_operation_is_no_bottleneck_where_training_does_not_wait_for_it() -> None:
     page = page_of(factories.make_compute_bound_session())
     badges = {
@@ -353,22 +330,6 @@ def test_all_five_are_answered_beside_the_verdict() -> None:
     assert "Base and change alternated in the running training loop, 8 pairs of blocks" in said
 
 
-def test_without_lines_the_code_of_the_call_and_without_that_the_place() -> None:
-    session = factories.make_session()
-    op = records.make_operation(
-        "map_0", "map", file=factories.SCRIPT, line=12, code="ds = ds.map(f).batch(2)"
-    )
-    known = session.model_copy(
-        update={"pipeline": records.make_pipeline(ops=[op], bottleneck_op_id="map_0")}
-    )
-    assert "map(f)" in words(of_class(head(known), "div", "culprit")[0])
-    op = op.model_copy(update={"code": None})
-    bare = session.model_copy(
-        update={"pipeline": records.make_pipeline(ops=[op], bottleneck_op_id="map_0")}
-    )
-    assert words(of_class(head(bare), "div", "bare")[0]) == "The line train.py:12"
-
-
 def test_the_python_behind_the_operation_is_shown() -> None:
     hot = HotLine(file="/p/data.py", line=20, function="fetch", percent=76.0, thread="source")
     op = records.make_operation(
@@ -456,49 +417,6 @@ def test_links_within_the_page_arrive() -> None:
     assert links <= ids
 
 
-def devices_of(*found: DeviceActivity) -> Element:
-    page = Page(html.render(factories.make_session(devices=list(found))))
-    return next(
-        item
-        for item in page.find("section")
-        if item.attributes.get("aria-labelledby") == "devices-title"
-    )
-
-
-def table(part: Element, caption: str) -> list[list[str]]:
-    chosen = next(
-        item for item in part.find("table") if item.find("caption")[0].words().startswith(caption)
-    )
-    return [
-        [cell.words().replace("\N{NO-BREAK SPACE}", " ").strip() for cell in row.children]
-        for row in chosen.find("tbody")[0].find("tr")
-    ]
-
-
-def test_the_causes_add_up_to_the_idle_time() -> None:
-    rows = table(devices_of(devices.make_gpu()), "Why it was idle")
-    assert [row[1:] for row in rows] == [
-        ["45.0 ms", "75.0 %", "45.0 %"],
-        ["10.0 ms", "16.7 %", "10.0 %"],
-        ["4.00 ms", "6.7 %", "4.0 %"],
-        ["1.00 ms", "1.7 %", "1.0 %"],
-    ]
-    [foot] = devices_of(devices.make_gpu()).find("tfoot")
-    said = " ".join(foot.words().split())
-    assert said == "All of it 60.0 ms 100.0 % 60.0 %"
-    assert rows[0][0].startswith("Waiting for input")
-
-
-def test_nothing_where_there_is_nothing() -> None:
-    part = devices_of(
-        devices.make_cpu(idle_ms=0.0, noise_ms=0.0, causes_ms={}, gaps=[], gap_count=0)
-    )
-    assert part.find("table") == []
-    assert part.find("details") == []
-    assert part.find("dl") == []
-    assert "No accelerator" in part.words()
-
-
 def test_a_name_is_made_of_what_stays() -> None:
     findings = [
         factories.make_finding("missing-cache", op_id="map_0"),
@@ -513,18 +431,6 @@ def test_a_name_is_made_of_what_stays() -> None:
         "finding-host-overhead",
     ]
     assert anchors.operation("map_0") == "operation-map_0"
-
-
-def test_names_from_elsewhere_are_harmless_and_different() -> None:
-    ids = [sessions.HOSTILE, f"{sessions.HOSTILE}<", "x" * 900]
-    ops = [records.make_operation(op_id, "map") for op_id in ids]
-    anchors = Anchors(
-        factories.make_session(pipeline=Pipeline(ops=ops, bottleneck_op_id=None), findings=[])
-    )
-    names = [anchors.operation(op_id) for op_id in ids]
-    assert len(set(names)) == 3
-    assert all(name.replace("-", "").replace("_", "").isalnum() for name in names)
-    assert max(map(len, names)) < 100
 
 
 @pytest.mark.parametrize("name", SESSIONS)

@@ -98,11 +98,11 @@ def test_files_are_shown_from_the_directory_they_share() -> None:
 def test_libraries_are_shown_from_their_package_and_do_not_widen_the_root() -> None:
     library = "/usr/lib/python3.11/site-packages/keras/src/trainer.py"
     places = places_of("/home/a/train.py", library)
-    assert places.short(library) == "keras/src/trainer.py"
-    assert places.short("/home/a/train.py") == "train.py"
+    assert places.at(library, None) == "keras/src/trainer.py"
+    assert places.at("/home/a/train.py", None) == "train.py"
 
 
 def test_the_end_of_an_endless_path_is_kept() -> None:
-    shown = places_of("/home/a/train.py").short("/opt" + "/deep" * 100 + "/file.py")
+    shown = places_of("/home/a/train.py").at("/opt" + "/deep" * 100 + "/file.py", None)
     assert len(shown) == 100
     assert shown.endswith("/deep/file.py")

@@ -13,25 +13,14 @@ from rich.table import Table
 from pipediag.facts.order import concluded
 from pipediag.reporters.terminal import Encoded, ShareBar, prose, shortened, summary
 from pipediag.reporters.terminal.summary import render
-from pipediag.reporters.words.quantities import percent
 from pipediag.session.embeddings import Embedding
 from pipediag.session.model import Session
 from tests import factories
 from tests.factories import make_embedding
-from tests.reporters import sessions, trial_sessions
+from tests.reporters import trial_sessions
+from tests.reporters.sessions import SESSIONS
 from tests.rules.sessions import make_ids
 
-SESSIONS: dict[str, Callable[[], Session]] = {
-    "input-bound": factories.make_session,
-    "compute-bound": factories.make_compute_bound_session,
-    "nothing measured": sessions.nothing_measured,
-    "hostile": sessions.hostile,
-    "enormous": sessions.enormous,
-    "everything tried": trial_sessions.everything_tried,
-    "no budget": trial_sessions.no_budget,
-    "lost child": trial_sessions.lost_child,
-    "pipeline only": trial_sessions.pipeline_only,
-}
 every_session = pytest.mark.parametrize("make", SESSIONS.values(), ids=SESSIONS)
 both_widths = pytest.mark.parametrize("width", [80, 120])
 
@@ -98,16 +87,6 @@ def test_verbose_leaves_nothing_out() -> None:
     assert "Title number 29." not in shown(session)
     assert "more in the report" in shown(session)
     assert "Title number 29." in shown(session, verbose=True)
-
-
-def test_says_what_went_otherwise_than_planned() -> None:
-    noted = "Pipediag stopped counting steps after an error of its own."
-    session = factories.make_session(notes=[noted, "second", "third"])
-    text = shown(session, width=120)
-    assert f"Note {noted}" in words(text)
-    assert "second" in text
-    assert "third" not in text
-    assert "third" in shown(session, verbose=True)
 
 
 def test_no_directory_no_pointer_to_a_report() -> None:
@@ -196,12 +175,6 @@ def test_a_row_says_what_a_step_does_to_a_table() -> None:
     for part in ("embedding", "1,000 x 64", "750\N{NO-BREAK SPACE}KiB", "400 of 1,000"):
         assert part in row
     assert "whole table" in row
-
-
-def test_ids_that_spoil_results_are_told_under_the_table() -> None:
-    table = make_embedding(layer="words", ids=make_ids(outside=400))
-    said = table_of([table], 1).splitlines()[-1]
-    assert said.strip() == f"words: {percent(5.0)} of the ids have no row"
 
 
 @pytest.mark.parametrize("width", range(8, 30))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -255,17 +255,35 @@ class SourceNames:
     """Names of source files, relative to the directory that the project's files share."""
 
     def __init__(self, session: Session) -> None:
-        self._root = _shared_directory(session)
+        named = [
+            session.verdict.file,
+            session.verdict.where_file,
+            *(op.file for op in (session.pipeline.ops if session.pipeline else [])),
+            *(loop.file for loop in session.loops),
+            *(finding.file for finding in session.findings),
+            *(use.file for use in session.other_uses),
+        ]
+        directories = {
+            os.path.dirname(file)  # noqa: PTH120 - paths of another machine are only text here
+            for file in named
+            if file is not None
+            and not any(part in file for part in _LIBRARY_DIRECTORIES)
+            and os.path.isabs(file)  # noqa: PTH117
+        }
+        shared = os.path.commonpath(directories) if directories else ""
+        self._root = shared if len(PurePath(shared).parts) > 1 else None
 
-    def short(self, file: str | None) -> str:
-        """Return the file below the shared directory, or a library's below its package.
+    def at(self, file: str | None, line: int | None) -> str:
+        """Return `file:line`, or the empty string where the file is not known.
 
-        Only the end is kept of a path that is still too long for a table.
+        A file is shown below the shared directory, a library's below its package. Only the end is
+        kept of a path that is still too long for a table.
         """
         if file is None:
             return ""
         shown = self._relative(file)
-        return shown if len(shown) <= _LONGEST else "…" + shown[1 - _LONGEST :]
+        short = shown if len(shown) <= _LONGEST else "…" + shown[1 - _LONGEST :]
+        return short if line is None else f"{short}:{line}"
 
     def _relative(self, file: str) -> str:
         path = PurePath(file)
@@ -275,35 +293,3 @@ class SourceNames:
         if self._root and path.is_relative_to(self._root):
             return str(path.relative_to(self._root))
         return file
-
-    def at(self, file: str | None, line: int | None) -> str:
-        """Return `file:line`, or the empty string where the file is not known."""
-        if file is None:
-            return ""
-        return self.short(file) if line is None else f"{self.short(file)}:{line}"
-
-
-def _shared_directory(session: Session) -> str | None:
-    directories = {
-        os.path.dirname(file)  # noqa: PTH120 - paths of another machine are only text here
-        for file in _project_files(session)
-        if os.path.isabs(file)  # noqa: PTH117
-    }
-    if not directories:
-        return None
-    shared = os.path.commonpath(directories)
-    return shared if len(PurePath(shared).parts) > 1 else None
-
-
-def _project_files(session: Session) -> Iterator[str]:
-    files = [
-        session.verdict.file,
-        session.verdict.where_file,
-        *(op.file for op in (session.pipeline.ops if session.pipeline else [])),
-        *(loop.file for loop in session.loops),
-        *(finding.file for finding in session.findings),
-        *(use.file for use in session.other_uses),
-    ]
-    for file in files:
-        if file is not None and not any(part in file for part in _LIBRARY_DIRECTORIES):
-            yield file
