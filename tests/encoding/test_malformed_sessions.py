@@ -29,6 +29,7 @@ from tests.encoding.poisoned import CLEAN, session_content
 Place = tuple[str | int, ...]
 """Keys and numbers of items, from outside in."""
 MISSING = object()
+CONTENT = session_content(CLEAN)
 
 LIMITED = GateConfig(
     max_input_wait_percent=1,
@@ -95,8 +96,9 @@ def with_number(value: Any, number: float) -> Any:
 
 def changed(places: Iterable[Place], other: Any) -> dict[str, Any]:
     """Return a full session with something else at these places, none of them within another."""
-    content = session_content(CLEAN)
+    content = dict(CONTENT)
     for place in places:
+        content[place[0]] = copy.deepcopy(CONTENT[place[0]])
         holder: Any = content
         for key in place[:-1]:
             holder = holder[key]
@@ -109,11 +111,10 @@ def changed(places: Iterable[Place], other: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("number", [0, -1, 1e19, -1e19, 5e-324])
 def test_numbers_that_no_measurement_gives(tmp_path: Path, number: float) -> None:
-    content = session_content(CLEAN)
     taken = {
         section: session
-        for section, value in content.items()
-        if (session := read(tmp_path, {**content, section: with_number(value, number)}))
+        for section, value in CONTENT.items()
+        if (session := read(tmp_path, {**CONTENT, section: with_number(value, number)}))
     }
     assert "breakdown" in taken
     for session in taken.values():
@@ -122,7 +123,7 @@ def test_numbers_that_no_measurement_gives(tmp_path: Path, number: float) -> Non
 
 @pytest.mark.parametrize("other", [[], {}, None, MISSING], ids=["[]", "{}", "null", "missing"])
 def test_parts_that_are_missing_or_of_another_kind(tmp_path: Path, other: Any) -> None:
-    places = list(parts(session_content(CLEAN)))
+    places = list(parts(CONTENT))
     if other is MISSING:
         places = [place for place in places if isinstance(place[-1], str)]
     taken = [place for place in places if read(tmp_path, changed([place], other)) is not None]
