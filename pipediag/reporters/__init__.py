@@ -1,4 +1,4 @@
-"""What people and other programs see of a session: each reporter is a function of it."""
+"""Reports of a session for people and other programs: each is a function of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Content = str | bytes
 
 Reporter = Callable[["Session"], Iterator[tuple[str, Content | Callable[[], Content]]]]
-"""Yields the name and the content of each file that the format consists of. A content may be a
+"""Yield the name and the content of each file that the format consists of. A content may be a
 function that makes it: if that fails, the files after it are written all the same."""
 
 REPORTERS = {
@@ -34,7 +34,7 @@ WRITTEN_BY_ANALYZE = ("html", "csv")
 
 
 def write_all(session: Session, directory: Path) -> list[Path]:
-    """Writes the report and the tables of a finished run; returns the files.
+    """Write the report and the tables of a finished run; return the files.
 
     Raises:
         PipediagError: if any file could not be written, after all others were.
@@ -43,7 +43,7 @@ def write_all(session: Session, directory: Path) -> list[Path]:
 
 
 def write_formats(session: Session, directory: Path, formats: Sequence[str]) -> list[Path]:
-    """Writes the named formats of `REPORTERS`; returns the files, in that order.
+    """Write the named formats of `REPORTERS`; return the files, in that order.
 
     Raises:
         PipediagError: if any file could not be made or written, after all others were.

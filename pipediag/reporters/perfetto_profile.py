@@ -48,7 +48,7 @@ _BUFFER_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written, and what was not."""
+    """The file that was written, and the events that were left out."""
 
     path: Path
     left_out: int

@@ -193,7 +193,7 @@ class TrialChart:
     bounds: Interval | None
     measured: float | None
     estimated: float | None
-    """What a step gains by estimate; None where steps were measured."""
+    """The estimated gain of a step; None where steps were measured."""
     height: int = 48
 
     def x(self, ratio: float) -> float:

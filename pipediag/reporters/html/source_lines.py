@@ -85,7 +85,7 @@ class ExcerptLine:
     """The call that is meant is marked."""
     meant: bool
     far: bool
-    """Whether a narrow page leaves it out."""
+    """True for a line that a narrow page leaves out."""
 
 
 def excerpt_lines(excerpt: SourceExcerpt, meant: int | None = None) -> list[ExcerptLine]:

@@ -1,4 +1,4 @@
-"""What all that is printed goes through: characters that the terminal has, and lines that fit."""
+"""Output on the terminal: in characters that it has, and in as many lines as fit."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _TRIAL_STYLE = {"confirmed": "green", "refuted": "red", "inconclusive": "", "not
 
 
 class Limits(NamedTuple):
-    """How much of a session is shown."""
+    """Amounts of a session that are shown."""
 
     reasons: int
     next_steps: int
@@ -55,11 +55,11 @@ class Limits(NamedTuple):
     embeddings: int
     findings: int
     advised: int
-    """How many findings show their advice."""
+    """Findings that show their advice."""
     dropped: int
     """Confirmed changes that the combination leaves out."""
     phases: bool
-    """Whether consumer alone, pipeline alone and both are compared."""
+    """Shows whether consumer alone, pipeline alone and both agree."""
     characters: int
     """Characters of one paragraph."""
     leading_characters: int

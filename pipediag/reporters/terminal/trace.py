@@ -53,7 +53,7 @@ _LONGEST_HOST = 24
 
 
 class Limits(NamedTuple):
-    """How much of a trace report is shown."""
+    """Amounts of a trace report that are shown."""
 
     files: int
     devices: int
@@ -67,7 +67,7 @@ class Limits(NamedTuple):
     gaps: int
     findings: int
     advised: int
-    """How many findings show their advice."""
+    """Findings that show their advice."""
     first_advice: int
     """Characters of the first finding's advice; kernels and gaps go before it is cut."""
     characters: int

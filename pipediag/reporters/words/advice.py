@@ -141,9 +141,9 @@ class Gain:
     number: str
     """`5.65x`."""
     rest: str
-    """What follows it: the interval, from how long to how long, whether it is a bound."""
+    """The text behind it: the interval, from how long to how long, `at most` for a bound."""
     measured: bool
-    """Whether it was seen in the training loop; otherwise it is an estimate or a bound."""
+    """True if it was seen in the training loop; otherwise it is an estimate or a bound."""
 
     @property
     def text(self) -> str:

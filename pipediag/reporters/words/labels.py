@@ -1,4 +1,4 @@
-"""The names that people see: of values, of source lines, and of what a trial said."""
+"""Names of a session's values and of source lines, and the terms of trials."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ STEP_CLASS_MEANING: dict[StepClass, str] = {
 }
 
 COST_BESIDE_WAITING = "blocked in GetNext, and slowed by what makes the batches meanwhile"
-"""What input wait means where the consumer alone, on a repeated batch, says how much it is."""
+"""Meaning of input wait where it was measured by the consumer alone on a repeated batch."""
 
 STATUS: dict[FindingStatus, str] = {
     "fail": "Found",

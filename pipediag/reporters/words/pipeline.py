@@ -31,7 +31,7 @@ class PipelineRow:
     """The call as written: `map(parse)`."""
     place: str
     share_percent: float | None
-    """Of the self time of all operations."""
+    """Share of the self time of all operations."""
     step_percent: float | None
     """The self time in percent of the mean step; over 100 where calls run side by side."""
     bottleneck: bool

@@ -46,7 +46,7 @@ SCOPES: dict[RunScope, str] = {"run": "the run", "epoch": "an epoch", "1000_step
 
 @dataclass(frozen=True)
 class Part:
-    """All of one part, and the places in it that take most."""
+    """One part of the run, and the places in it that take most."""
 
     name: RunPartName
     seconds: float

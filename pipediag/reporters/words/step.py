@@ -54,7 +54,7 @@ def loop_time(loop: Loop | None) -> str | None:
 
 @dataclass(frozen=True)
 class Phase:
-    """What ran, and how long a batch took.
+    """A way in which the script's parts ran, and how long a batch took.
 
     Consumer alone, pipeline alone and both must fit together. DS-Analyzer runs a training job in
     these three ways and tells from them what stalls it.
@@ -65,7 +65,7 @@ class Phase:
     """Mean per batch."""
     ci95_ms: Interval | None
     basis: str | None = None
-    """What it rests on: `40 steps`."""
+    """The measurement: `40 steps`."""
     missing: str | None = None
 
 
@@ -165,7 +165,7 @@ class SelfCheck:
     there: str
     off_percent: float | None
     means: str
-    """What a deviation says, or why there is nothing to compare."""
+    """The meaning of a difference, or why there is nothing to compare."""
 
     @property
     def off(self) -> str:

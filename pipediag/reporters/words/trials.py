@@ -21,13 +21,13 @@ from pipediag.session.trials import NOT_TRIED, WORTHWHILE, Combined, Trial
 from pipediag.vocabulary import TrialState
 
 _NOTICEABLE = 1.01
-"""How much faster the pipeline must be than the step before the rest of the step is named."""
+"""The ratio of the pipeline's gain to the step's from which the rest of the step is named."""
 _NOTHING_GAINED = 1.005
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is known of one finding's edit, in parts, so that a page can set them apart."""
+    """The result for one finding's edit, in parts, so that a page can set them apart."""
 
     state: TrialState | None
     """None where no speed settles it, as the finding is about results."""
@@ -38,9 +38,9 @@ class Outcome:
     basis: str | None
     """`8 block pairs`, on what."""
     says: str | None
-    """What follows from that, or why it is not known, as a sentence."""
+    """The conclusion, or why there is none, as a sentence."""
     condition: str | None = None
-    """What must hold for the numbers to be had: `if the generator yields the same data`."""
+    """The condition of the numbers: `if the generator yields the same data`."""
 
     def __str__(self) -> str:
         known = f"{self.word}: {self.numbers}" if self.numbers else self.word
@@ -256,7 +256,7 @@ class Headline:
     bounds: str | None
     """`[2.90, 3.30]`."""
     text: str
-    """What follows the number, or the whole sentence where there is none."""
+    """The text behind the number, or the whole sentence where there is none."""
     changes: tuple[str, ...] = ()
     word: str = "measured"
     """Or `estimated`, where no step of the training loop was run."""
