@@ -35,6 +35,7 @@ from tests.samples.expectation import SAMPLES, all_expectations
 AT_ONCE = {"cycle_length": 16, "num_parallel_calls": 16}
 POOL = SetOptions({"threading.private_threadpool_size": 16})
 TWO_COPIES = Replace("from_generator", "interleave", {"cycle_length": 2, "num_parallel_calls": 2})
+STACKED = Replace("from_generator", "in_chunks", {"elements": 64})
 TUNED = SetParameters("map", {"num_parallel_calls": AUTOTUNE})
 CACHE = Insert("map", "cache", {"elements": 64})
 BEHIND = Move("shuffle", "map")
@@ -71,6 +72,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("negatives_drawn_each", "slow-python-call"): (
         RewriteCall("from_generator", SCRIPT, 23, "pairs"),
     ),
+    ("negatives_drawn_each", "generator-elements"): (STACKED,),
     ("nested_map", "parallel-map"): (TUNED,),
     ("nested_map", "sequential-files"): (
         Replace("flat_map", "interleave", {"cycle_length": 2, "num_parallel_calls": AUTOTUNE}),
@@ -84,9 +86,8 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
         POOL,
     ),
     ("regularized_table", "embedding-update"): (SetModel({"table_terms_left_out": True}),),
-    ("row_generator", "generator-elements"): (
-        Replace("from_generator", "in_chunks", {"elements": 64}),
-    ),
+    ("row_generator", "generator-elements"): (STACKED,),
+    ("row_generator", "missing-cache"): (Insert("from_generator", "cache", {"elements": 64}),),
     ("shards_in_flat_map", "serial-flat-map"): (
         Replace("flat_map", "parallel_flat_map", {**AT_ONCE}),
         POOL,
