@@ -55,7 +55,7 @@ def check_misplaced_cache(session: Session) -> list[Finding]:
     caches = operations(session, "cache")
     if not caches:
         return [MISPLACED_CACHE.finding("not-applicable", "The pipeline has no cache.")]
-    causes = (_random, _frozen_order, _endless, _incomplete, _padded)
+    causes = (_random, _frozen_order, _endless, _incomplete)
     return [
         next((found for cause in causes if (found := cause(session, cache))), None)
         or MISPLACED_CACHE.finding("pass", op=cache)
@@ -211,18 +211,4 @@ def _take_first(session: Session, take: Operation, cache: Operation) -> Edit | N
         changes=(Move(take.id, cache.parent_ids[0]),),
         check="equal",
         caveat=_FULL,
-    )
-
-
-def _padded(session: Session, cache: Operation) -> Finding | None:
-    padding = next((op for op in upstream(session, cache) if op.kind == "padded_batch"), None)
-    if padding is None:
-        return None
-    return MISPLACED_CACHE.finding(
-        "informative",
-        f"{call_name(cache)} keeps the padding of {call_name(padding)} too: above it, it would be "
-        "smaller, and each epoch would pad anew.",
-        op=cache,
-        evidence={"padding_operation": padding.id},
-        title="Cache above the padding where memory is short",
     )

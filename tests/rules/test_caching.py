@@ -369,7 +369,6 @@ OF_THE_FRAMEWORK = [
         "take behind": (placed(FULL, take(100)), ("fail", (Move("take", "source"),))),
         "take of batches": (placed(FULL, batch(), take(100)), ("fail", None)),
         "take of all": (placed(FULL, take(10_000)), ("pass", None)),
-        "padding": (placed(op("padded", "padded_batch"), cache()), ("informative", None)),
         "no cache": (placed(), ("not-applicable", None)),
     },
     "session, expected",
