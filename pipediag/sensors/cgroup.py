@@ -18,7 +18,6 @@ ROOT = Path("/")
 class Throttling:
     periods: int
     throttled_periods: int
-    throttled_s: float
 
 
 def cpu_quota(root: Path = ROOT) -> float | None:
@@ -61,8 +60,7 @@ def throttling(root: Path = ROOT) -> Throttling | None:
     for directory in _directories("cpu", root):
         table = _table(directory / "cpu.stat")
         if "nr_throttled" in table:
-            nanoseconds = table.get("throttled_time", table.get("throttled_usec", 0) * 1000)
-            return Throttling(table.get("nr_periods", 0), table["nr_throttled"], nanoseconds / 1e9)
+            return Throttling(table.get("nr_periods", 0), table["nr_throttled"])
     return None
 
 

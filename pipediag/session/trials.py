@@ -21,32 +21,37 @@ WORTHWHILE = 1.03
 and the same pipeline agree within 2 to 5 %, and less than 3 % is not worth an edit."""
 
 
-class Trial(Record):
+class SpeedUp(Record):
+    """What was measured of one edit, or of several together."""
+
+    speedup: float | None = None
+    """Examples per second with the change divided by those without."""
+    ci95: Interval | None = None
+    blocks: int | None = None
+    """Pairs of blocks that the ratio rests on."""
+    basis: Basis | None = None
+    """`pipeline`: `speedup` is an estimate, made from `pipeline_speedup`."""
+    pipeline_speedup: float | None = None
+    """Batches per second of the pipeline alone with the change divided by those without, in
+    examples; only where nothing else was measured."""
+    pipeline_ci95: Interval | None = None
+    once_s: float | None = None
+    """What the change takes once more than the run as it is, in seconds: its training step is
+    traced and compiled otherwise; negative where that takes less. No part of `speedup`. None where
+    no step is traced otherwise, or where that was not measured."""
+    once_ci95_s: Interval | None = None
+
+
+class Trial(SpeedUp):
     """The outcome for one edit."""
 
     state: TrialState
     reason: str | None
     """Why it was not tried, or what keeps it from being decided."""
-    speedup: float | None = None
-    """Examples per second with the edit divided by those without."""
-    ci95: Interval | None = None
-    blocks: int | None = None
-    """Pairs of blocks that the ratio rests on."""
     consumer: Consumer | None = None
-    basis: Basis | None = None
-    """`pipeline`: `speedup` is an estimate, made from `pipeline_speedup`."""
-    pipeline_speedup: float | None = None
-    """Batches per second of the pipeline alone with the edit divided by those without, in
-    examples; only where nothing else was measured."""
-    pipeline_ci95: Interval | None = None
-    once_s: float | None = None
-    """What the edit takes once more than the run as it is, in seconds: its training step is traced
-    and compiled otherwise; negative where that takes less. No part of `speedup`. None where no step
-    is traced otherwise, or where that was not measured."""
-    once_ci95_s: Interval | None = None
     same_elements: int | None = None
-    """How many elements in front of an added cache were the same in two passes; None where that
-    was not checked."""
+    """Number of elements in front of an added cache that were the same in two passes; None where
+    that was not checked."""
     caveats: list[str] = []
     """What the measurement leaves out or changes, as sentences."""
 
@@ -81,20 +86,11 @@ class DroppedEdit(Record):
     reason: str
 
 
-class Combined(Record):
+class Combined(SpeedUp):
     """All confirmed edits together: the number that heads the report."""
 
     findings: list[str]
     """Ids of the edits that are in."""
-    speedup: float | None
-    ci95: Interval | None
-    blocks: int | None = None
-    basis: Basis | None = None
-    pipeline_speedup: float | None = None
-    pipeline_ci95: Interval | None = None
-    once_s: float | None = None
-    """As in a trial of one edit."""
-    once_ci95_s: Interval | None = None
     filling_speedup: float | None = None
     """Speed-up, by the other edits, of the epoch that fills a cache, while the one above is that of
     later epochs; None without a cache or without others."""
