@@ -1,1 +1,1 @@
-"""What belongs to one framework: where its hooks go, and what is known of its objects."""
+"""Frameworks: where each is hooked into, and what its objects tell."""

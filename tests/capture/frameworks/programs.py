@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 LIMIT_S = 300
 
 
-def told_by(program: str) -> dict[str, dict[str, Any]]:
+def told_by(program: str, **environment: str) -> dict[str, dict[str, Any]]:
     """What each line that it prints as JSON says, by its `name`; other lines are a framework's."""
     ended = subprocess.run(
         [sys.executable, "-c", program],
@@ -18,6 +19,7 @@ def told_by(program: str) -> dict[str, dict[str, Any]]:
         text=True,
         check=False,
         timeout=LIMIT_S,
+        env={**os.environ, **environment},
     )
     assert ended.returncode == 0, ended.stderr
     lines = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]

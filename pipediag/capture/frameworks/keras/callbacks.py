@@ -11,6 +11,7 @@ from typing import Any
 
 from pipediag.capture.callsites import CallSite, is_users, unwrap
 from pipediag.capture.frameworks.keras.facts import describe_callback
+from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
 from pipediag.capture.replay import NotReplayableError
 from pipediag.session.edits import SkipCallback
@@ -38,6 +39,29 @@ class ListedCallbacks(list[Any]):
         if self._owner.callbacks is self:
             self._own[:] = self[:]
             self._owner.callbacks = self._own
+
+
+def pass_through(
+    owner: type,
+    method: str,
+    guard: Guard,
+    enter: Callable[[Any], ListedCallbacks | None],
+    leave: Callable[[Any], None],
+) -> None:
+    """Hook onto a method of a `CallbackList`: `enter` puts another list in the place of its own,
+    and `leave` puts that back."""
+    original = getattr(owner, method)
+
+    def passed(callback_list: Any, *args: Any, **kwargs: Any) -> Any:
+        listed = enter(callback_list)
+        if listed is None:
+            return original(callback_list, *args, **kwargs)
+        try:
+            return original(callback_list, *args, **kwargs)
+        finally:
+            leave(listed)
+
+    setattr(owner, method, guard.hook(original, passed))
 
 
 def named(callback_list: Any, skipped: Sequence[SkipCallback]) -> list[Any]:

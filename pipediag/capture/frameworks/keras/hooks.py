@@ -8,9 +8,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-from pipediag.capture.frameworks.keras.callbacks import ListedCallbacks, SkippedCallbacks, clocked
+from pipediag.capture.frameworks.keras.callbacks import (
+    ListedCallbacks,
+    SkippedCallbacks,
+    clocked,
+    pass_through,
+)
 from pipediag.capture.frameworks.keras.facts import watch_compile, watch_layers
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
@@ -136,7 +142,7 @@ class KerasHooks:
             ("on_epoch_begin", conductor.epoch_ended),
             ("on_epoch_end", conductor.epoch_over),
         ):
-            at_epoch = guard.entry("telling epochs apart", _without_arguments(told), vital=True)
+            at_epoch = guard.entry("telling epochs apart", partial(_call, told), vital=True)
             original = getattr(module.CallbackList, name)
             setattr(module.CallbackList, name, guard.before(original, at_epoch))
         skipped = SkippedCallbacks(lambda: held.skipped)
@@ -153,27 +159,20 @@ class KerasHooks:
     ) -> None:
         """Leave out the callbacks that a step is tried without; clock them while stacks are
         sampled."""
-        original, held, guard = getattr(owner, method), self._held, self._guard
+        held, guard = self._held, self._guard
         skips = guard.entry("trying steps without a callback", without)
         clocks = guard.entry("clocking callbacks", clocked)
         put_back = ListedCallbacks.put_back
         over = guard.entry("putting callbacks back in their list", put_back, put_back)
 
-        def at_batch(callback_list: Any, *args: Any, **kwargs: Any) -> Any:
+        def enter(callback_list: Any) -> ListedCallbacks | None:
             if held.loop is None and not skipped.since_begin:
-                if not CALLBACK_CLOCK.running:
-                    return original(callback_list, *args, **kwargs)
-                listed = clocks(callback_list)
+                listed = clocks(callback_list) if CALLBACK_CLOCK.running else None
             else:
                 listed = skips(callback_list)
-            if listed is None:
-                return original(callback_list, *args, **kwargs)
-            try:
-                return original(callback_list, *args, **kwargs)
-            finally:
-                over(listed)
+            return listed
 
-        setattr(owner, method, guard.hook(original, at_batch))
+        pass_through(owner, method, guard, enter, over)
 
     def _on_embedding(self, module: Any) -> None:
         watch_layers(module.Embedding, self._guard)
@@ -182,5 +181,5 @@ class KerasHooks:
         self._updates.install_optimizer(module.OptimizerV2, "apply_gradients", self._guard)
 
 
-def _without_arguments(told: Callable[[], None]) -> Callable[..., None]:
-    return lambda *_, **__: told()
+def _call(told: Callable[[], None], *_: Any, **__: Any) -> None:
+    told()

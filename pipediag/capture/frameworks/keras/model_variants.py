@@ -165,8 +165,7 @@ class _CompileSettings:
 
 
 class _Keras2Settings(_CompileSettings):
-    """What lies behind the properties of Keras 2, which drop compiled functions when they are set,
-    or lack.
+    """Settings behind the properties of Keras 2, which lack, or drop compiled functions when set.
 
     The number of steps is a variable: a compiled function of several reads it at each call.
     """

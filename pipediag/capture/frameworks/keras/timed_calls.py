@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from pipediag.capture.callsites import CallSite, call_site
@@ -14,6 +15,7 @@ from pipediag.capture.frameworks.keras.callbacks import (
     CallbacksInTurn,
     defined_at,
     does_something,
+    pass_through,
 )
 from pipediag.capture.guard import Guard, nothing
 from pipediag.capture.timeline import Timeline
@@ -30,7 +32,7 @@ _AT_EPOCHS = ("on_train_begin", "on_epoch_begin", "on_epoch_end", "on_train_end"
 
 
 class TimedCalls:
-    """Hooks that look at the clock, and tell of calls that are over."""
+    """Hooks that read the clock, and tell of calls that are over."""
 
     def __init__(
         self,
@@ -51,15 +53,18 @@ class TimedCalls:
         self._callback_ended = guard.entry("timing callbacks", timeline.ended)
 
     def time_methods(self, model_class: type) -> None:
-        """Of a class that trains: those that it defines."""
+        """Time the methods that a class that trains defines."""
         for method, kind in _METHODS.items():
             if method in vars(model_class):
                 self._time_method(model_class, method, kind)
 
     def time_callbacks(self, callback_list: type) -> None:
-        """Each callback from its turn in the list to the next one's."""
+        """Time each callback from its turn in the list to the next one's."""
+        what, over = "timing callbacks", CallbacksInTurn.over
+        ended = self._guard.entry(what, over, CallbacksInTurn.put_back)
         for method in _AT_EPOCHS:
-            self._time_turns(callback_list, method)
+            begins = self._guard.entry(what, partial(self._watch, method))
+            pass_through(callback_list, method, self._guard, begins, ended)
 
     def _time_method(self, owner: type, method: str, kind: SpanKind) -> None:
         original = vars(owner)[method]
@@ -93,28 +98,8 @@ class TimedCalls:
         if span is not None and span.kind == "evaluation" and self._evaluated is not None:
             self._evaluated(span)
 
-    def _time_turns(self, owner: type, method: str) -> None:
-        original: Callable[..., Any] = getattr(owner, method)
-        begins = self._guard.entry(
-            "timing callbacks", lambda callback_list: self._watch(callback_list, method)
-        )
-        ended = self._guard.entry(
-            "timing callbacks", CallbacksInTurn.over, CallbacksInTurn.put_back
-        )
-
-        def timed(callback_list: Any, *args: Any, **kwargs: Any) -> Any:
-            in_turn = begins(callback_list)
-            if in_turn is None:
-                return original(callback_list, *args, **kwargs)
-            try:
-                return original(callback_list, *args, **kwargs)
-            finally:
-                ended(in_turn)
-
-        setattr(owner, method, self._guard.hook(original, timed))
-
-    def _watch(self, callback_list: Any, method: str) -> CallbacksInTurn | None:
-        """None within another callback, whose time all of this is."""
+    def _watch(self, method: str, callback_list: Any) -> CallbacksInTurn | None:
+        """Time each callback; None within another callback, whose time all of this is."""
         if type(callback_list.callbacks) is not list or self._timeline.in_a_callback:
             return None
         return CallbacksInTurn(callback_list, method, self._callback_begins, self._callback_ended)
@@ -130,14 +115,14 @@ _SEEN = 5
 """Calls of one line before it is timed: what is called less often is not worth it."""
 _PAIRS = 8
 _MOST_BYTES = 64 * 1024 * 1024
-"""Of the data of one call: all of it goes through the model at once."""
+"""The size of the data of one call, all of which goes through the model at once."""
 _KNOWN = frozenset({"x", "batch_size", "verbose", "steps", "callbacks"})
 _RELATIVE, _ABSOLUTE = 1e-4, 1e-5
 """How far results may be apart: other batch sizes add up in another order."""
 
 
 class PredictTrials:
-    """Pairs of calls, by the line that calls `predict`."""
+    """Times pairs of calls, by the line that calls `predict`."""
 
     def __init__(self, predictions: list[Prediction], timeline: Timeline) -> None:
         self._predictions = predictions

@@ -27,22 +27,22 @@ class _Visit:
 
     function: Any
     args: tuple[Any, ...]
-    """What to call it with: a step of a trial is given another iterator."""
+    """Its arguments: a step of a trial is given another iterator."""
     traced_before: int
     began_ns: int
     consumer: Consumer | None = None
     iterator: Any = None
     given: Any = None
-    """What takes the place of `iterator`."""
+    """The iterator in the place of the script's."""
     error: Exception | None = None
-    """What it would raise: its data have failed."""
+    """The error that it would raise, as its data have failed."""
     in_graph: InGraphCall | None = None
     context: Any = None
     """Lets it be cancelled."""
 
 
 class FunctionCalls:
-    """Tells of them to whom they concern."""
+    """Hooks on calls, which tell the conductor, the trials and the timeline of them."""
 
     def __init__(self, watchers: Watchers, runtime: Runtime, consumer_among: ConsumerAmong) -> None:
         self._runtime = runtime
@@ -102,7 +102,7 @@ class FunctionCalls:
     def _begins(
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> _Visit | None:
-        """None for what is called inside another call, or by tf.data for its pipeline."""
+        """Note a call; return None for one inside another call, or by tf.data for its pipeline."""
         if self._updates.busy:
             return None
         loops_itself = self._in_graph.runs(function)
@@ -138,7 +138,7 @@ class FunctionCalls:
                 visit.args = tuple(visit.given if a is visit.iterator else a for a in visit.args)
 
     def _failed(self, visit: _Visit, error: Exception) -> tuple[Any, ...] | None:
-        """What to call it with once more, where an arm of a trial was to blame."""
+        """Return the arguments to call it with once more, where a trial was to blame."""
         if visit.consumer is None:
             return None
         if self._held.failed(visit.consumer, error):

@@ -26,7 +26,7 @@ class _Distributing(threading.local):
 
 
 class Iterators:
-    """tf.data's own, and a strategy's."""
+    """Hooks on iterators of tf.data and of a strategy."""
 
     def __init__(self, watchers: Watchers, runtime: TensorFlowRuntime) -> None:
         self._runtime = runtime
@@ -37,7 +37,7 @@ class Iterators:
         self._timeline = watchers.timeline
         self._came_late = watchers.came_late
         self._known: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-        """Iterators that carry our mark, in a program that goes on without us: by their ids."""
+        """Iterators that carry our mark, in a program that goes on without us, by their ids."""
         self._guard.when("dismissed", self._forget_all)
         self._distributing = _Distributing()
         self._classes: tuple[type, ...] = ()
@@ -84,7 +84,7 @@ class Iterators:
         owned._next_internal = guard.hook(advance, next_internal)
 
     def _hand_over(self) -> Callable[..., Any]:
-        """An entry that returns the batch to hand over."""
+        """Return an entry that returns the batch to hand over."""
         conductor = self._conductor
         return self._guard.entry(
             "counting the steps of loops", conductor.handed_over, _the_batch, vital=True
@@ -101,14 +101,14 @@ class Iterators:
                 self._timeline.passed("iterator", began_ns, made_ns, consumer.loop.record.id)
 
     def _consumer_that_asks(self, iterator: Any) -> Consumer | None:
-        """Whose batch the script asks for; None where it is TensorFlow that asks."""
+        """Return whose batch the script asks for; None where TensorFlow asks itself."""
         consumer = iterator.__dict__.get(_CONSUMER, _UNKNOWN)
         if consumer is None or self._distributing.inside or self._updates.inside_function:
             return None
         return self._from_before(iterator) if consumer is _UNKNOWN else consumer
 
     def _from_before(self, iterator: Any) -> Consumer | None:
-        """Of an iterator that nobody told us of: the program may have made it before we came."""
+        """Find the consumer of an iterator that the program may have made before we came."""
         if not self._came_late or not isinstance(iterator, self._owned):
             return None
         dataset, consumer = iterator._dataset, None
@@ -129,7 +129,7 @@ class Iterators:
         self._known.clear()
 
     def _advance_failed(self, consumer: Consumer, error: Exception) -> bool:
-        """Whether an arm of a trial was to blame, so that the script's own iterator is asked."""
+        """Return True if a trial was to blame, so that the script's own iterator is asked."""
         if self._held.failed(consumer, error):
             return True
         if isinstance(error, self._out_of_range):
@@ -191,7 +191,7 @@ class Iterators:
         return None if self._updates.inside_function else consumer
 
     def consumer_among(self, args: tuple[Any, ...]) -> tuple[Consumer | None, Any]:
-        """The first argument that is one of our iterators, and what it belongs to."""
+        """Return the consumer of the first argument that is an iterator of ours, and that."""
         for argument in args:
             # By class first: a tensor has no dictionary until it is asked for one.
             if isinstance(argument, self._classes):
@@ -204,7 +204,7 @@ class Iterators:
 
 
 def _is_observed(dataset: Any) -> bool:
-    """Leave out the per-device halves of a distributed iterator and pipediag's own datasets."""
+    """Return False for the per-device halves of a distributed iterator and for our own datasets."""
     name = type(dataset).__name__
     return name not in (
         "_PerDeviceGenerator",

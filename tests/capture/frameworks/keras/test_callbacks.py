@@ -111,9 +111,6 @@ def test_after_an_error_of_ours_all_of_them_are_called(stage: Stage) -> None:
     assert "trying steps without a callback" in stage.notes[0]
 
 
-# Which callbacks an edit names.
-
-
 def change_for(callback: Any) -> SkipCallback:
     known = describe_callback(callback)
     return SkipCallback(known.name, known.file, known.line)
@@ -297,19 +294,6 @@ def test_what_a_callback_adds_to_the_list_is_told_and_stays(timed: TimedStage) -
 
     assert added.epochs == []
     assert told.callbacks[1] is added
-
-
-def test_a_list_that_a_callback_replaces_is_left(timed: TimedStage) -> None:
-    other: list[Any] = []
-
-    class Replaces(timed.keras.Callback):  # type: ignore[misc, name-defined]
-        def on_train_begin(self, logs: Any = None) -> None:
-            told.callbacks = other
-
-    told = timed.keras.CallbackList([Replaces()])
-    told.on_train_begin()
-
-    assert told.callbacks is other
 
 
 def test_an_error_of_a_callback_ends_its_turn_and_is_the_scripts(timed: TimedStage) -> None:

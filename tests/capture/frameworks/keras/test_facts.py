@@ -55,16 +55,10 @@ def seen() -> tuple[str, str] | None:
 )
 def test_phases(name: str, role: str, filename: str) -> None:
     assert method(name, filename)(seen) == (role, name)
-
-
-def test_evaluate_inside_fit_is_validation() -> None:
-    assert method("fit")(lambda: method("evaluate")(seen)) == ("validation", "evaluate inside fit")
-
-
-def test_methods_of_others_are_none() -> None:
-    assert method("fit", USERS)(seen) is None
-    assert method("call")(seen) is None
-    assert seen() is None
+    assert method(name, USERS)(seen) is None
+    inside_fit = method("fit", filename)(lambda: method(name, filename)(seen))
+    validation = ("validation", "evaluate inside fit")
+    assert inside_fit == (validation if name == "evaluate" else (role, name))
 
 
 def made(*inward: Any) -> bool:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
+
+from tests.capture.frameworks.programs import told_by
 
 pytestmark = [
     # Not a matter of JAX, but of its environment: the first one must do without tf_keras.
@@ -80,7 +78,7 @@ native = trained(made("float32"))
 policies = Keras2LayerPolicies(plain, package)
 policies.use("mixed_bfloat16")
 listed = [id(variable) for variable in plain.variables]
-told = {"formats": formats(plain), "short": trained(plain) == trained(mixed),
+told = {"name": "model", "formats": formats(plain), "short": trained(plain) == trained(mixed),
     "short_is_other": trained(made("mixed_bfloat16")) != native}
 policies.use(None)
 told["back"] = attributes(plain) == own
@@ -104,22 +102,7 @@ print(json.dumps(told))
 
 @pytest.fixture(scope="module")
 def told() -> dict[str, Any]:
-    said = subprocess.run(
-        [sys.executable, "-c", MODELS],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, "TF_USE_LEGACY_KERAS": "1"},
-    )
-    assert said.returncode == 0, said.stderr
-    found: dict[str, Any] = json.loads(said.stdout.splitlines()[-1])
-    return found
-
-
-def test_a_model_trains_as_one_that_was_built_under_the_policy(told: dict[str, Any]) -> None:
-    assert told["short"]
-    assert told["short_is_other"]
+    return told_by(MODELS, TF_USE_LEGACY_KERAS="1")["model"]
 
 
 def test_layers_that_somebody_set_stay_as_they_are(told: dict[str, Any]) -> None:
@@ -129,14 +112,13 @@ def test_layers_that_somebody_set_stay_as_they_are(told: dict[str, Any]) -> None
     assert {formats[name] for name in ("embedding", "lstm", "scale")} == {"bfloat16"}
 
 
-def test_afterwards_it_is_the_users_own(told: dict[str, Any]) -> None:
+def test_a_model_trains_as_one_built_so_and_afterwards_it_is_the_users_own(
+    told: dict[str, Any],
+) -> None:
+    assert told["short"]
+    assert told["short_is_other"]
+    assert told["single"]
     assert told["back"]
     assert told["listed"]
     assert told["plain"]
-
-
-def test_a_model_under_a_policy_trains_as_one_that_was_built_without(
-    told: dict[str, Any],
-) -> None:
-    assert told["single"]
     assert told["own"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -247,66 +246,13 @@ def test_a_model_of_keras_2_is_tried_otherwise_and_back_again(keras_2: Any) -> N
     assert keras_2.train_tf_function == "own graph"
 
 
-LAYERS = """
-import keras
-from pipediag.capture.frameworks.keras.model_variants import LayerPolicies
-
-ids = keras.Input((4,), dtype="int32")
-hidden = keras.layers.Embedding(9, 8)(ids)
-hidden = keras.layers.LSTM(4)(hidden)
-hidden = keras.layers.Dense(4, dtype="float64", name="chosen")(hidden)
-model = keras.Model(ids, keras.layers.Dense(1, name="result")(hidden))
-
-def say(model):
-    print(*(f"{layer.name}={layer.compute_dtype}/{layer.variable_dtype}" for layer in model.layers))
-
-policies = LayerPolicies(model)
-for policy in (None, "mixed_bfloat16", None):
-    policies.use(policy)
-    say(model)
-
-keras.mixed_precision.set_global_policy("mixed_bfloat16")
-mixed = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2, name="a"),
-    keras.layers.Dense(1, dtype="float32", name="b")])
-policies = LayerPolicies(mixed)
-for policy in ("float32", None):
-    policies.use(policy)
-    say(mixed)
-keras.mixed_precision.set_global_policy("float32")
-
-simple = keras.Sequential([keras.layers.Dense(2, name="a"), keras.layers.Dense(1, name="b")])
-LayerPolicies(simple).use("mixed_float16")
-say(simple)
-"""
-
-
-@pytest.mark.tensorflow
-def test_only_layers_that_nobody_set_compute_in_sixteen_bits() -> None:
-    said = subprocess.run(
-        [sys.executable, "-c", LAYERS], capture_output=True, text=True, check=True, timeout=120
-    )
-    before, short, after, single, mixed_again, simple_one = said.stdout.splitlines()
-
-    plain, mixed = "float32/float32", "bfloat16/float32"
-    assert before.split()[1:] == [
-        f"embedding={plain}", f"lstm={plain}", "chosen=float64/float64", f"result={plain}"
-    ]  # fmt: skip
-    assert short.split()[1:] == [
-        f"embedding={mixed}", f"lstm={mixed}", "chosen=float64/float64", f"result={plain}"
-    ]  # fmt: skip
-    assert after == before
-    assert simple_one.split() == ["a=float16/float32", f"b={plain}"]
-    assert single.split() == [f"a={plain}", f"b={plain}"]
-    assert mixed_again.split() == [f"a={mixed}", f"b={plain}"]
-
-
 MODELS = """
 import json
 import tempfile
 import keras
 import numpy as np
 import tensorflow as tf
-from pipediag.capture.frameworks.keras.model_variants import ModelVariants
+from pipediag.capture.frameworks.keras.model_variants import LayerPolicies, ModelVariants
 from pipediag.capture.frameworks.tensorflow.tables.traced_step import TracedTables
 
 layers, optimizers = keras.layers, keras.optimizers
@@ -360,6 +306,23 @@ def told(name, optimizer, settings, **options):
 told("averaged", optimizers.Adam(use_ema=True), {"optimizer": "row_wise"})
 told("decayed", optimizers.SGD(weight_decay=0.1), {"optimizer": "row_wise"})
 told("norm of all", optimizers.Adam(global_clipnorm=1.0), {"optimizer": "row_wise"})
+
+ids = keras.Input((4,), dtype="int32")
+hidden = layers.LSTM(4)(layers.Embedding(9, 8)(ids))
+hidden = layers.Dense(4, dtype="float64", name="chosen")(hidden)
+model = keras.Model(ids, layers.Dense(1, name="result")(hidden))
+keras.mixed_precision.set_global_policy("mixed_bfloat16")
+mixed = keras.Sequential([keras.Input((2,)), layers.Dense(2, name="a"),
+    layers.Dense(1, dtype="float32", name="b")])
+keras.mixed_precision.set_global_policy("float32")
+simple = keras.Sequential([layers.Dense(2, name="a"), layers.Dense(1, name="b")])
+for name, one, policies in [("plain", model, ["mixed_bfloat16", None]),
+        ("mixed", mixed, ["float32", None]), ("not built", simple, ["mixed_float16"])]:
+    changed, found = LayerPolicies(one), []
+    for policy in policies:
+        changed.use(policy)
+        found.append([layer.compute_dtype for layer in one.layers[-4:]])
+    print(json.dumps({"name": name, "formats": found}))
 """
 
 
@@ -390,3 +353,25 @@ def test_a_checkpoint_of_the_model_holds_its_own_optimizer_again(
 
     assert any("optimizer" in one for one in saved)
     assert models["averaged"]["saved after"] == saved
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    ("name", "formats"),
+    [
+        # An embedding, an LSTM, a layer whose policy the user chose, and the result.
+        (
+            "plain",
+            [
+                ["bfloat16", "bfloat16", "float64", "float32"],
+                ["float32", "float32", "float64", "float32"],
+            ],
+        ),
+        ("mixed", [["float32", "float32"], ["bfloat16", "float32"]]),
+        ("not built", [["float16", "float32"]]),
+    ],
+)
+def test_only_layers_that_nobody_set_compute_in_another_format(
+    models: dict[str, dict[str, Any]], name: str, formats: list[list[str]]
+) -> None:
+    assert models[name]["formats"] == formats

@@ -218,6 +218,7 @@ for name, loss_of in [
 
 for name, given, options in [("mirrored", optimizers.Adam(), {}),
         ("mirrored sgd", optimizers.SGD(clipnorm=1.0), {}),
+        ("mirrored norm of all", optimizers.SGD(global_clipnorm=1.0), {}),
         ("mirrored regularised", optimizers.SGD(), {"embeddings_regularizer": "l2"})]:
     strategy = tf.distribute.MirroredStrategy(["/CPU:0", "/CPU:1"])
     config = optimizers.serialize(given)
@@ -572,6 +573,8 @@ def test_losses_that_take_a_softmax_over_all_rows_of_a_weight(
     [
         ("mirrored", "sparse", 2),
         ("mirrored sgd", "sparse", 0),
+        # It is exchanged as a whole, and came as rows all the same.
+        ("mirrored norm of all", "sparse", 0),
         ("mirrored regularised", "dense", 0),
     ],
 )

@@ -92,6 +92,7 @@ class WholeTables:
 
     def __init__(self, step: StepGraph) -> None:
         self._step = step
+        self._exchanged = list(_exchanged(step))
         self._read: dict[tuple[int, ...], _OfShape] = {}
 
     def use_of(self, variable: Any, lookups: list[Lookup], writes: Writes) -> RecordedTableUse:
@@ -153,7 +154,10 @@ class WholeTables:
 
     def _group(self, handle: Any, shape: tuple[int, ...]) -> tuple[_OfShape, _Node]:
         if shape not in self._read:
-            self._read[shape] = _of_shape(self._step, shape)
+            found = self._read[shape] = _of_shape(self._step, shape)
+            for before, after in self._exchanged:
+                if _has_shape(self._step, after, shape):
+                    found.groups.join([_node(self._step, before), _node(self._step, after)])
         found = self._read[shape]
         return found, found.groups.of(("variable", id(handle)))
 
@@ -279,6 +283,59 @@ def _shape_behind(handle: Any) -> tuple[int | None, ...] | None:
     if data is None or len(data.shape_and_type) != 1 or data.shape_and_type[0].shape.unknown_rank:
         return None
     return tuple(one.size for one in data.shape_and_type[0].shape.dim)
+
+
+_COLLECTIVE = re.compile(r"(CollectiveReduce|Nccl(All)?Reduce)\w*")
+_ADDS_UP = "AddN"
+"""The operation of a strategy that adds up on one device."""
+_SAME = ("Cast", "Identity", "Reshape")
+"""Operations on a gradient before it is packed with others into one, and afterwards."""
+_REPLICA = re.compile(r"(?:^|/)replica_(\d+)/")
+
+
+def _exchanged(step: StepGraph) -> Iterator[tuple[At, At]]:
+    """Yield each gradient that replicas add up, as it was before and as it is afterwards."""
+    for frame, op in step.operations:
+        inputs = [At(frame, one) for one in op.inputs]
+        if _COLLECTIVE.fullmatch(op.type):
+            # Gradients of many variables are exchanged as one; their order stays.
+            yield from zip(_packed(step, inputs[0]), _unpacked(frame, op), strict=False)
+        elif op.type == _ADDS_UP and len({_replica(step.source(one).op) for one in inputs}) > 1:
+            for one in inputs:
+                yield one, At(frame, op.outputs[0])
+
+
+def _packed(step: StepGraph, at: At) -> list[At]:
+    at = _before(step, at)
+    if at.op.type != "ConcatV2":
+        return [at]
+    return [_before(step, one) for one in at.inputs()[:-1]]
+
+
+def _before(step: StepGraph, at: At) -> At:
+    at = step.source(at)
+    while at.op.type in _SAME:
+        at = step.source(at.inputs()[0])
+    return at
+
+
+def _unpacked(frame: Frame, op: Any) -> list[At]:
+    tensor = _afterwards(op.outputs[0])
+    parts = [one for one in tensor.consumers() if one.type in ("Split", "SplitV")]
+    made = parts[0].outputs if parts else [tensor]
+    return [At(frame, _afterwards(one)) for one in made]
+
+
+def _afterwards(tensor: Any) -> Any:
+    while following := [one for one in tensor.consumers() if one.type in _SAME]:
+        tensor = following[0].outputs[0]
+    return tensor
+
+
+def _replica(op: Any) -> str:
+    """Return the number of the replica whose operation it is; names of the first have none."""
+    found = _REPLICA.search(op.name)
+    return found[1] if found else "0"
 
 
 _IN_PLACE = frozenset(
