@@ -346,10 +346,12 @@ def test_the_python_behind_the_operation_is_shown() -> None:
     verdict = session.verdict.model_copy(update={"python_source": behind})
     (shown,) = of_class(head(session.model_copy(update={"verdict": verdict})), "div", "behind")
     said = words(shown)
-    assert said.startswith("Its Python /p/data.py:20")
+    assert said.startswith("Its Python code /p/data.py:20")
     assert "sleep(1)" in said
     assert "was on that line in 76.0\xa0% of the stack samples" in shown.words()
-    assert words(of_class(head(session), "div", "behind")[0]).startswith("Its Python /p/data.py:20")
+    assert words(of_class(head(session), "div", "behind")[0]).startswith(
+        "Its Python code /p/data.py:20"
+    )
 
 
 def test_a_change_of_another_line_says_where() -> None:

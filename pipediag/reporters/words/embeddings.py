@@ -26,7 +26,7 @@ _PARTS: dict[StepPart, str] = {
     "regularizer": "regularizer or constraint",
     "vocabulary": "logits and loss over the vocabulary",
     "rest": "rest of the model",
-    "not_told": "not told apart",
+    "not_told": "not attributed to a part",
 }
 _OF_NO_TABLE: frozenset[StepPart] = frozenset({"rest", "not_told"})
 LEAST_PERCENT = 50.0
@@ -114,7 +114,7 @@ def fused_parts(cost: EmbeddingCost) -> Iterator[str]:
     for one in cost.fused[:_MOST_FUSED]:
         if one.percent >= _LEAST_FUSED_PERCENT:
             together = ", ".join(map(_of_table, one.parts))
-            yield f"Fused by XLA and not told apart, {one.percent:.0f} %: {together}."
+            yield f"Fused by XLA and not separated, {one.percent:.0f} %: {together}."
 
 
 def _of_table(part: PartName) -> str:
