@@ -161,6 +161,24 @@ def test_callbacks_are_clocked_while_stacks_are_sampled(
     assert stage.notes == []
 
 
+def test_a_clock_that_fails_costs_no_callback_its_turn(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: Any) -> Any:
+        raise RuntimeError("of ours")
+
+    monkeypatch.setattr(callbacks, "_ClockedCallbacks", fails)
+    stage.held.loop = None
+    listed = stage.listed("one")
+    CALLBACK_CLOCK.start()
+    listed.on_train_batch_begin(0)
+    CALLBACK_CLOCK.stop()
+    listed.on_train_batch_end(0)
+
+    assert stage.of("one") == [("begin", 0), ("end", 0)]
+    assert len(stage.notes) == 1
+
+
 class TimedStage(TimelineStage):
     """A timeline, and a Keras whose calls are timed on it."""
 
