@@ -148,29 +148,25 @@ def called_otherwise(ops: Sequence[Operation], changes: Sequence[Change]) -> lis
         op = by_id.get(change.after) if isinstance(change, Insert) else None
         if isinstance(change, Insert) and op is not None and change.kind == "cache":
             if op.helper in TENSORFLOW_DATASETS and len(changes) == 1:
-                return [f"{op.helper}(...){_cache(change)}"]
-            return _cached(ops, op, change) if op.helper in FROM_FILES_OR_ARRAYS else None
+                return [f"{op.helper}(...).cache()"]
+            return _cached(ops, op) if op.helper in FROM_FILES_OR_ARRAYS else None
     lines = [_with_arguments(by_id, change) for change in changes]
     return None if None in lines else [line for line in lines if line is not None]
 
 
-def _cached(ops: Sequence[Operation], op: Operation, change: Insert) -> list[str]:
+def _cached(ops: Sequence[Operation], op: Operation) -> list[str]:
     """The elements are kept as single examples, and mixed and batched behind that."""
     made = [one for one in ops if (one.helper, one.line) == (op.helper, op.line)]
     shuffled = any(one.kind == "shuffle" for one in made)
     sizes = (one.parameters.get("batch_size") for one in made)
     size = next((size for size in sizes if isinstance(size, int)), None)
-    calls = [_cache(change)]
+    calls = [".cache()"]
     calls += [".shuffle(dataset.cardinality())"] if shuffled else []
     calls += [f".batch({size})"] if size is not None else []
     return [
         f"dataset = keras.utils.{op.helper}(..., batch_size=None, shuffle=False)",
         f"dataset = dataset{''.join(calls)}.prefetch(tf.data.AUTOTUNE)",
     ]
-
-
-def _cache(change: Insert) -> str:
-    return ".cache(path)" if change.parameters.get("on_disk") else ".cache()"
 
 
 def _with_arguments(by_id: dict[str, Operation], change: Change) -> str | None:

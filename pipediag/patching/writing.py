@@ -184,8 +184,6 @@ def _insert(workspace: Workspace, change: Insert) -> None:
     parameters = dict(change.parameters)
     if change.kind == "prefetch_to_device":
         raise NotPatchableError("The copy to a device must stay the pipeline's end.")
-    if parameters.pop("on_disk", False):
-        raise NotPatchableError("Where the file of the cache may lie is yours to say.")
     if change.kind not in _ADDED:
         raise NotPatchableError(f"A {change.kind} can't be written as one call.")
     given = ", ".join(_argument(*each) for each in _texts(source, parameters).items())

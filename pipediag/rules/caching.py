@@ -45,15 +45,8 @@ from pipediag.vocabulary import EffectOnResults, Scalar
 
 FILL_S = 2.0
 LEAST_BATCHES = 8
-_ON_DISK = (
-    "Measured once the cache is full, on a part of it in the directory for temporary files, whose "
-    "disk may not be the one that you choose."
-)
 MEMORY = Threshold(
     "size of the cache", 50.0, "% of the available memory", "TensorFlow's own budget for tf.data"
-)
-DISK = Threshold(
-    "size of a cache on disk", 50.0, "% of the free disk", "own choice: files need room too"
 )
 
 
@@ -63,7 +56,6 @@ def cache_behind(
     rule: str,
     *,
     first: Iterable[Change] = (),
-    on_disk: bool = False,
     whole_epoch: bool = False,
 ) -> Edit | None:
     """Return the edit that puts a filled cache behind the operation, after the `first` changes.
@@ -73,13 +65,12 @@ def cache_behind(
     elements = elements_to_cache(session, op)
     if elements is None:
         return None
-    where: dict[str, Scalar] = {"on_disk": True} if on_disk else {}
     return Edit(
         id=f"{rule}:{op.id}",
-        label=f"cache{' on disk' if on_disk else ''} behind the {place_name(op)}",
-        changes=(*first, Insert(op.id, "cache", {"elements": elements, **where})),
+        label=f"cache behind the {place_name(op)}",
+        changes=(*first, Insert(op.id, "cache", {"elements": elements})),
         check=None if _condition(session, op) is None else "repeats",
-        caveat=_ON_DISK if on_disk else "Measured once the cache is full.",
+        caveat="Measured once the cache is full.",
         whole_epoch=whole_epoch,
     )
 
@@ -123,12 +114,12 @@ def against(
         return f"Put `.cache()` behind it if its {count:,} elements fit into memory."
     if size is None:
         return "A cache could help, but its size is not known: count the elements first."
-    free = session.environment.free_disk_bytes
-    on_disk = free is not None and size <= free * DISK.value / 100.0
-    if not fits_in_memory(session, size) and not on_disk:
+    if not fits_in_memory(session, size):
+        available = memory_size(available_bytes(session))
         return (
-            f"A cache would take {memory_size(size)}, {_room(session)}. Cache to a large and "
-            "fast disk with `.cache(path)`, or store the results once."
+            f"A cache would take {memory_size(size)}, more than half of the {available} of memory "
+            "that are available. Cache to a large and fast disk with `.cache(path)`, or store the "
+            "results once."
         )
     return None
 
@@ -136,11 +127,6 @@ def against(
 def fits_in_memory(session: Session, size: float) -> bool:
     """Return True if so many bytes leave half of what is available to everything else."""
     return size <= available_bytes(session) * MEMORY.value / 100.0
-
-
-def _room(session: Session) -> str:
-    available = memory_size(available_bytes(session))
-    return f"more than half of the {available} of memory that are available"
 
 
 def cache_bytes(session: Session, op: Operation) -> float | None:
@@ -188,7 +174,7 @@ MISSING_CACHE = pipeline_rule(
     edit="`.cache()` behind the map and above shuffle, repeat and anything random; `.cache(path)` "
     "where the elements don't fit in memory.",
     cost="Memory or disk for every element. Delete a file when the data or the map changes.",
-    thresholds=(INPUT_WAIT, OPERATION_SHARE, FIRST_BATCHES, MEMORY, DISK),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, FIRST_BATCHES, MEMORY),
 )
 GENERATOR_TITLE = "Cache the generator if it yields the same data in every epoch"
 
@@ -227,7 +213,7 @@ def _of_maps(session: Session) -> Finding:
             op, early = filling, True
             weight = Weight("fail", "", {"first_batch_percent_of_loop": percent})
     cache = _cache_of(session, op)
-    evidence = {**cache.evidence(weight), "free_disk_bytes": session.environment.free_disk_bytes}
+    evidence = cache.evidence(weight)
     reason = against(session, cache.passes, cache.size, elements_of_a_pass(session, op))
     if weight.status != "fail" and (reason is not None or not weight.undecided):
         status = "pass" if weight.status == "informative" else weight.status
@@ -249,8 +235,8 @@ def _of_maps(session: Session) -> Finding:
         condition=cache.condition,
         untried=cache.untried(),
         part="epoch_start" if early else "steps",
-        speedup_at_most=None if cache.on_disk else at_most,
-        for_run=None if cache.on_disk else for_run,
+        speedup_at_most=at_most,
+        for_run=for_run,
     )
 
 
@@ -294,12 +280,12 @@ def _of_generator(session: Session, op: Operation) -> Finding:
     takes = f" It would take {memory_size(cache.size)}." if cache.size is not None else ""
     return MISSING_CACHE.finding(
         "informative",
-        f"Put {cache.code()} directly behind {call_name(op)} {condition}.{takes}",
+        f"Put `.cache()` directly behind {call_name(op)} {condition}.{takes}",
         op=op,
         evidence={**evidence, "at_most_if_the_same": _gain_of_cache(session, op)},
         effect="not known",
         condition=condition,
-        edit=cache_behind(session, op, MISSING_CACHE.id, on_disk=cache.on_disk),
+        edit=cache_behind(session, op, MISSING_CACHE.id),
         title=GENERATOR_TITLE,
     )
 
@@ -322,13 +308,6 @@ class _Cache:
     """What it would freeze or never end on, in the order of the data."""
     can_move: bool
     """True if those would act on the same elements behind the operation as above it."""
-
-    @property
-    def on_disk(self) -> bool:
-        return self.size is not None and not fits_in_memory(self.session, self.size)
-
-    def code(self) -> str:
-        return "`.cache(path)`, on a fast disk," if self.on_disk else "`.cache()`"
 
     def evidence(self, weight: Weight) -> dict[str, Scalar]:
         return {
@@ -355,7 +334,6 @@ class _Cache:
             self.op,
             MISSING_CACHE.id,
             first=[Move(one.id, after.id) for one, after in zip(self.moved, behind, strict=False)],
-            on_disk=self.on_disk,
             whole_epoch=whole_epoch,
         )
 
@@ -367,10 +345,10 @@ class _Cache:
         return "How many elements pass in a step was not measured."
 
     def advice(self) -> str:
-        advice = f"Put {self.code()} directly behind {call_name(self.op)}."
+        advice = f"Put `.cache()` directly behind {call_name(self.op)}."
         if self.moved:
             names = " and ".join(call_name(other) for other in self.moved)
-            advice = f"Put {self.code()} behind {call_name(self.op)}, and move {names} behind it."
+            advice = f"Put `.cache()` behind {call_name(self.op)}, and move {names} behind it."
             if all(map(reshuffles, self.moved)) and not self.can_move:
                 advice += (
                     " Where one order will do for all epochs, `reshuffle_each_iteration=False` "
@@ -378,8 +356,6 @@ class _Cache:
                 )
         if self.above is not None:
             advice += f" The {call_name(self.above)} above it keeps none of its results."
-        if self.on_disk and self.size is not None:
-            advice += f" It would take {memory_size(self.size)}, {_room(self.session)}."
         if self.condition is not None and not self.side_effect:
             advice += f" Do so only {self.condition}."
         return advice

@@ -6,8 +6,6 @@ import hashlib
 import json
 import os
 import platform
-import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +33,6 @@ def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) ->
         cores=cores,
         cpu_quota=quota,
         memory_bytes=memory_bytes(root),
-        free_disk_bytes=_free_disk_bytes(),
         gpu_installed=installed_gpus(root),
         platform=platform.platform(),
         fingerprint=_fingerprint(model, cores, quota, known.devices),
@@ -50,13 +47,6 @@ def cpu_model(root: Path = ROOT) -> str | None:
         if key.strip() in ("model name", "Model", "cpu"):
             return value.strip()
     return platform.processor() or platform.machine() or None
-
-
-def _free_disk_bytes() -> int | None:
-    try:
-        return shutil.disk_usage(tempfile.gettempdir()).free
-    except OSError:
-        return None
 
 
 def usable_cores() -> int:

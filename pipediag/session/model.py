@@ -146,8 +146,6 @@ class Environment(Record):
     cpu_quota: float | None
     """CPUs that the control group allows; None where there is no limit."""
     memory_bytes: int
-    free_disk_bytes: int | None = None
-    """Where temporary files go; None in sessions that did not look."""
     devices: list[Device]
     cuda_build: bool | None = None
     gpu_installed: list[str] = []

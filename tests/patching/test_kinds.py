@@ -312,7 +312,6 @@ UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
     ("another last layer", (SetModel({"sampled_softmax": 512}),), "without its last layer"),
     ("an optimizer for tables", (SetModel({"optimizer": "sgd_for_tables"}),), "one optimizer"),
     ("buckets", (Replace("batch", "bucket_by_sequence_length", {"buckets": 8}),), "one call"),
-    ("a cache on disk", (Insert("map", "cache", {"elements": 9, "on_disk": True}),), "yours"),
     ("a copy to a device", (Insert("batch", "prefetch_to_device", {"device": "/GPU:0"}),), "end"),
     ("what is no operation", (Insert("map", "x;import os", {}),), "one call"),
     ("what is no argument", (SetParameters("map", {"a=1,b": 1}),), "argument"),

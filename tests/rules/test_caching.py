@@ -15,7 +15,6 @@ from pipediag.vocabulary import FindingStatus
 from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.records import (
     make_breakdown,
-    make_environment,
     make_function,
     make_input_wait,
     make_operation,
@@ -164,10 +163,6 @@ def from_files(**parameters: Any) -> Session:
     return session_of(reader, costly(cardinality=None), batch(), **epochs(10))
 
 
-def on_disk(free: int | None) -> Session:
-    return mapped(costly(), host=SMALL, environment=make_environment(free_disk_bytes=free))
-
-
 RANDOM = {"RandomUniform": 1}
 
 
@@ -176,7 +171,7 @@ RANDOM = {"RandomUniform": 1}
         "unmeasured": (mapped(costly(self_ms_per_step=None)), ("informative", True)),
         "files of known size": (from_files(file_bytes=2_000_000), ("fail", True)),
         "files of unknown size": (from_files(file_count=3), ("informative", False)),
-        "no disk": (on_disk(None), ("informative", False)),
+        "larger than memory": (mapped(costly(), host=SMALL), ("informative", False)),
         "read once": (mapped(costly(), count=1), ("informative", False)),
         "unknown size": (
             mapped(costly(element_bytes=None, bytes_per_element=None)),
@@ -195,10 +190,7 @@ def test_a_map_and_its_cache(session: Session, expected: tuple[str, bool]) -> No
     assert tried(only(MISSING_CACHE, session)) == expected
 
 
-def test_what_memory_can_not_hold_goes_to_disk() -> None:
-    finding = only(MISSING_CACHE, on_disk(3 * 10**7))
-    assert (finding.status, finding.speedup_at_most) == ("fail", None)
-    assert changes(finding) == (Insert("map", "cache", {"elements": 6400, "on_disk": True}),)
+def test_a_cache_of_files_grows_as_their_elements_do() -> None:
     grown = only(MISSING_CACHE, from_files(file_bytes=2_000_000))
     # Ten times as large as the files, as an element of 100 bytes becomes one of 1000.
     assert grown.evidence["cache_bytes"] == pytest.approx(2e7)

@@ -185,9 +185,9 @@ def test_every_consumer_raises_for_one_that_it_was_not_told_of(
 
 
 def test_a_cache_as_a_user_writes_it_is_not_filled_beforehand() -> None:
-    filled = Insert("a", "cache", {"elements": 10, "on_disk": True})
+    filled = Insert("a", "cache", {"elements": 10})
     assert adds_cache(filled)
-    assert as_written(filled) == Insert("a", "cache", {"on_disk": True})
+    assert as_written(filled) == Insert("a", "cache")
     for other in ONE_OF_EACH:
         assert not adds_cache(other)
         assert as_written(other) is other

@@ -44,13 +44,9 @@ def _on_device(dataset: Any, device: Scalar, buffer_size: Scalar = None) -> Any:
     return dataset.apply(prefetching_ops.prefetch_to_device(device, buffer_size))
 
 
-def _filled_cache(dataset: Any, elements: Scalar, on_disk: Scalar = False) -> Any:
+def _filled_cache(dataset: Any, elements: Scalar) -> Any:
     """A cache that holds its elements already, handed out again and again."""
     assert isinstance(elements, int)
-    if on_disk:
-        raise NotReplayableError(
-            "A cache on disk is not tried: a trial would read from memory what it has just written."
-        )
     _refuse_what_does_not_fit(dataset, elements)
     return filled_cache(dataset.take(elements))
 

@@ -80,7 +80,6 @@ SCRIPT = """
     # A filled cache: 4 of 6 elements of 8 bytes, for ever.
     cached = rebuild(last, [Insert(MAP, "cache", {"elements": 4})])
     results["cached"] = values(cached, 3)
-    refused("on disk", last, Insert(MAP, "cache", {"elements": 4, "on_disk": True}))
     results["plain cache"] = values(rebuild(last, [Insert(MAP, "cache")]))
 
     # Changes together, in either order.

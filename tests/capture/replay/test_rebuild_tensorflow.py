@@ -66,11 +66,6 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
         ("endless already", True),
         ("rebuilt again", [[0, 2, 4], [6, 8, 10]]),
         ("cached", [[0, 2], [4, 6], [0, 2]]),
-        (
-            "on disk",
-            "A cache on disk is not tried: a trial would read from memory what it has just "
-            "written.",
-        ),
         ("plain cache", [[0, 2], [4, 6], [8, 10]]),
         ("cache left out", [[0, 1], [2, 3], [4, 5]]),
         ("full cache", [[0, 1], [2, 3], [4, 5], [0, 1]]),
