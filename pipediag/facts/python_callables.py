@@ -127,7 +127,7 @@ def generator_of_keras(session: Session) -> Operation | None:
 def running_line(session: Session, op: Operation) -> tuple[str | None, int | None]:
     """The script's line that a generator is met in most often, where no other Python makes input;
     otherwise that of the call which made the dataset."""
-    line = hot_line(session.host, "source") if _alone(session, op) else None
+    line = hot_line(session.host, "source") if only_python(session, op) else None
     return (line.file, line.line) if line else (op.file, op.line)
 
 
@@ -141,13 +141,13 @@ def python_behind(session: Session) -> HotLine | None:
     if place is None or session.verdict.bottleneck != "input":
         return None
     op, hot = session.operation(place.op_id), hot_line(session.host, "source")
-    if op is None or hot is None or hot.percent < _MET_PERCENT or not _alone(session, op):
+    if op is None or hot is None or hot.percent < _MET_PERCENT or not only_python(session, op):
         return None
     beside = hot.file == place.file and abs(hot.line - (place.line or 0)) <= LINES_AROUND
     return None if beside else hot
 
 
-def _alone(session: Session, op: Operation) -> bool:
+def only_python(session: Session, op: Operation) -> bool:
     """Return True if its Python is all that makes input."""
     return [
         one for one in operations(session) if one.kind == "from_generator" or calls_python(one)

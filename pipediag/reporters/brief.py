@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pipediag.facts.pipeline import following_batch
+from pipediag.facts.pipeline import following_batch, reshuffles
 from pipediag.reporters.words.evidence import evidence
 from pipediag.reporters.words.quantities import NO_BREAK, speedup, speedup_interval
 from pipediag.reporters.words.run import gain
@@ -124,7 +124,10 @@ def _why_no_patch(session: Session, finding: Finding) -> str:
 
 
 def _code(session: Session, file: str | None, line: int | None) -> list[Line]:
-    """Return the function around a line with its samples; nothing where it can't be read."""
+    """Return the function around a line with its samples.
+
+    Nothing where the file can't be read, or was changed since it was measured.
+    """
     if file is None or line is None:
         return []
     try:
@@ -133,6 +136,8 @@ def _code(session: Session, file: str | None, line: int | None) -> list[Line]:
     except (OSError, SyntaxError, ValueError):
         return []
     lines = text.splitlines()
+    if _was_changed(session, file, lines):
+        return []
     if last - first > _MOST_LINES or first == 0:
         first, last = line - _AROUND, line + _AROUND
     samples: dict[int, float] = {}
@@ -141,6 +146,16 @@ def _code(session: Session, file: str | None, line: int | None) -> list[Line]:
             samples[hot.line] = samples.get(hot.line, 0.0) + hot.percent
     numbers = range(max(1, first), min(last, len(lines)) + 1)
     return [Line(number, lines[number - 1], samples.get(number)) for number in numbers]
+
+
+def _was_changed(session: Session, file: str, lines: Sequence[str]) -> bool:
+    """Return True if a line that was measured is another one now."""
+    hot = [one for one in session.host.hot_python if one.file == file] if session.host else []
+    return any(
+        one.code is not None
+        and not (one.line <= len(lines) and one.code.startswith(lines[one.line - 1].strip()))
+        for one in hot
+    )
 
 
 def _function(module: ast.Module, line: int) -> tuple[int, int]:
@@ -155,9 +170,9 @@ def _function(module: ast.Module, line: int) -> tuple[int, int]:
 
 
 def _keep(session: Session, finding: Finding) -> list[str]:
-    loop = session.diagnosed_loop()
-    kept = []
-    if loop is not None and loop.element_spec is not None:
+    loop, kept = session.diagnosed_loop(), []
+    resized = finding.effect_on_results == "changes a hyper-parameter"
+    if loop is not None and loop.element_spec is not None and not resized:
         kept.append(f"A step takes {loop.element_spec}: structure, types and shapes stay.")
     op = session.operation(finding.op_id)
     if op is not None and (batch := following_batch(session, op)) is not None:
@@ -165,9 +180,9 @@ def _keep(session: Session, finding: Finding) -> list[str]:
             f"Its elements are batched in line {batch.line}: whole batches may be made instead, "
             "of the same rows in the same order."
         )
-    kinds = {one.kind for one in session.pipeline.ops} if session.pipeline is not None else set()
-    if kinds & {"shuffle", "shuffle_and_repeat"}:
-        kept.append("Elements are shuffled anew in each epoch, and have to be afterwards.")
+    ops = session.pipeline.ops if session.pipeline is not None else []
+    if any(map(reshuffles, ops)):
+        kept.append("Each epoch shuffles the elements anew; keep that.")
     else:
         kept.append("The order of the elements stays.")
     kept.append("What is drawn at random may be other numbers, of the same distribution.")
@@ -175,14 +190,19 @@ def _keep(session: Session, finding: Finding) -> list[str]:
 
 
 def _verify(session: Session) -> list[str]:
-    script = session.script
-    directory = script.directory or "."
-    module = ["-m"] if script.module else []
-    command = ["pipediag", "compare", *module, "OLD", "NEW", "--", script.path, *script.args]
+    """Return commands to run in the directory in which the script was run."""
+    script, directory = session.script, session.script.directory
+    path = script.path
+    if directory is not None and Path(path).is_absolute() and Path(path).is_relative_to(directory):
+        # Each version has to run its own file.
+        path = str(Path(path).relative_to(directory))
+    ran = [*(["-m"] if script.module else []), path]
+    compared = ["pipediag", "compare", *ran[:-1], ".", "../new", "--", path, *script.args]
     return [
-        f"cp -r {shlex.quote(directory)} OLD  # as it is; rewrite a second copy, NEW",
-        shlex.join(command),
-        f"cd NEW && {shlex.join(['pipediag', 'analyze', *module, script.path, *script.args])}",
+        *([f"cd {shlex.quote(directory)}"] if directory is not None else []),
+        "cp -r . ../new  # rewrite the code in this copy",
+        shlex.join(compared),
+        f"cd ../new && {shlex.join(['pipediag', 'analyze', *ran, *script.args])}",
     ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.pipeline import call_name, delay_ms, operations, place_name
-from pipediag.facts.python_callables import running_line
+from pipediag.facts.python_callables import only_python, running_line
 from pipediag.rules.bounds import less_input
 from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta
@@ -24,7 +24,7 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
         _DRAWS,
         "`choice(..., p=weights)` adds up all weights in each call: add them up once, before the "
         "loop, and search in the sums (`cumulative.searchsorted(rng.random(n), side='right')`), "
-        "which draws the same numbers",
+        "which draws the same numbers where `choice` draws from a count, with replacement",
     ),
     (
         re.compile(r"\bjson\.loads?\("),
@@ -43,8 +43,7 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (
         re.compile(r"\bhashlib\.|\.hexdigest\(|\bmd5\("),
-        "each text is hashed anew: hash it once before training, or with "
-        "`tf.strings.to_hash_bucket_fast` in a map of batches",
+        "each text is hashed anew: hash it once, before training",
     ),
     (
         re.compile(r"\b(tf|keras|K)\.(?!data\b)\w+.*\(|\.numpy\(\)"),
@@ -71,28 +70,32 @@ SLOW_CALL = Meta(
     cost="None where the numbers stay the same.",
     needs=("loop", "pipeline", "steps", "breakdown", "host"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, LINE_SHARE),
-    untried="The call is not rewritten by itself.",
+    untried="pipediag does not rewrite this call.",
     frees=("input_wait",),
 )
 
 
 def check_slow_call(session: Session) -> list[Finding]:
-    """Return a finding for the line of a generator's Python that runs most, where it is known."""
-    generators = [op for op in operations(session, "from_generator") if not op.made_by_framework]
+    """Return a finding for the line with a known slow call that runs most in a generator.
+
+    Where other Python makes input as well, a line may belong to that, so nothing is said.
+    """
     assert session.host is not None
-    lines = [
-        line
-        for line in session.host.hot_python
-        if line.thread == "source" and line.percent >= LINE_SHARE.value and line.code
-    ]
-    if len(generators) != 1 or not lines:
+    generators = operations(session, "from_generator")
+    if len(generators) != 1 or not only_python(session, generators[0]):
         return [SLOW_CALL.finding("pass", "")]
     (op,) = generators
-    line = max(lines, key=lambda one: one.percent)
-    advice = next((text for known, text in KNOWN if known.search(line.code or "")), None)
+    known = [
+        (line, advice)
+        for line in session.host.hot_python
+        if line.thread == "source" and line.percent >= LINE_SHARE.value
+        for pattern, advice in KNOWN
+        if pattern.search(line.code or "")
+    ]
     weight = weigh(session, op)
-    if advice is None or weight.status != "fail":
+    if op.made_by_framework or not known or weight.status != "fail":
         return [SLOW_CALL.finding("pass", "", op=op)]
+    line, advice = max(known, key=lambda one: one[0].percent)
     return [_finding(session, op, line, advice, weight.evidence)]
 
 
@@ -100,7 +103,6 @@ def _finding(
     session: Session, op: Operation, line: HotLine, advice: str, evidence: Mapping[str, Scalar]
 ) -> Finding:
     name = Path(line.file).name
-    wait = delay_ms(session, op) or 0.0
     edit = None
     if _DRAWS.search(line.code or ""):
         edit = Edit(
@@ -114,9 +116,16 @@ def _finding(
         op=op,
         place=(line.file, line.line),
         evidence={**evidence, "line_percent_of_samples": line.percent},
+        effect="same results" if edit is not None else "not known",
         edit=edit,
-        speedup_at_most=less_input(session, wait, on_cpu=False),
+        speedup_at_most=_at_most(session, op),
     )
+
+
+def _at_most(session: Session, op: Operation) -> float | None:
+    """Return the bound without the generator's delay; None where that was not measured."""
+    delay = delay_ms(session, op)
+    return None if delay is None else less_input(session, delay, on_cpu=False)
 
 
 ELEMENTS = Threshold(
@@ -175,5 +184,5 @@ def _of_single_elements(session: Session, op: Operation) -> Finding | None:
             changes=(Replace(op.id, "in_chunks", parameters),),
             check="equal",
         ),
-        speedup_at_most=less_input(session, delay_ms(session, op) or 0.0, on_cpu=False),
+        speedup_at_most=_at_most(session, op),
     )

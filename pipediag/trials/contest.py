@@ -150,6 +150,7 @@ class Contest:
         over the rounds that may still come."""
         rounds = min(len(one.ratios) for one in self._live)
         if self._waiting or rounds < LOOKS[0]:
+            self._last_block_s = BLOCK_S
             return BLOCK_S
         to_come_s = (MOST_ROUNDS - rounds) * self._cost_with()
         more = self.more_to_come and not self.confirmed
@@ -173,9 +174,13 @@ class Contest:
             # One alone may be judged after fewer rounds; beside others it would cost them theirs.
             rounds = LOOKS[0] if self._live else FEWEST_ROUNDS
             given_s = self._time_s() * (FOR_ANOTHER if self._live else 1.0)
-            if self._needed_s(self._waiting[0], rounds) > given_s:
+            # Where nothing runs, the first that fits: one that takes long keeps no other out.
+            able = list(self._waiting)[:1] if self._live else list(self._waiting)
+            fits = (one for one in able if self._needed_s(one, rounds) <= given_s)
+            candidate = next(fits, None)
+            if candidate is None:
                 return
-            candidate = self._waiting.popleft()
+            self._waiting.remove(candidate)
             # Before it is built: if that ends the process, it is known which edit it was.
             entering = _Live(candidate)
             self._live.append(entering)
@@ -241,8 +246,8 @@ class Contest:
         needed_s = self._needed_s(candidate, FEWEST_ROUNDS)
         reason = (
             f"No time left: the budget of {self._bench.budget_s:g} s has "
-            f"{max(0.0, self._time_s()):.0f} s to spare; to build it and {_rounds(FEWEST_ROUNDS)} "
-            f"take {needed_s:.0f} s."
+            f"{max(0.0, self._time_s()):.0f} s to spare; building it and running "
+            f"{_rounds(FEWEST_ROUNDS)} takes {needed_s:.0f} s."
         )
         if not candidate.edit.whole_epoch:
             return reason
@@ -265,7 +270,7 @@ class Contest:
             decision = one.ratios.look()
             if decision is not None:
                 self._live.remove(one)
-                unclear = f"After {_rounds(MOST_ROUNDS)} the interval still holds {WORTHWHILE}."
+                unclear = f"After {_rounds(MOST_ROUNDS)} the interval still contains {WORTHWHILE}."
                 self._decide(one, decision, unclear)
 
     def _decide(self, one: _Live, decision: Decision, unclear: str) -> None:

@@ -226,7 +226,7 @@ class _Trials:
             self.notes += self._bench.prepare_base()
             slow = [one for one in now if self._bench.takes_long(one.variant)]
             contest.enter(one for one in now if one not in slow)
-            now, later = [], [*slow, *later]
+            now, later = [], [*later, *slow]
             contest.more_to_come = bool(later or further)
             self._one_by_one()
             contest.more_to_come = bool(further)

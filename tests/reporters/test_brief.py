@@ -17,7 +17,14 @@ CODE = "def before():\n    pass\n\n\ndef rows():\n    for row in source:\n      
 
 
 def session_of(file: Path, *findings: Finding, patch: Patch | None = None) -> Session:
-    line = HotLine(file=str(file), line=7, function="rows", percent=62.5, thread="source")
+    line = HotLine(
+        file=str(file),
+        line=7,
+        function="rows",
+        percent=62.5,
+        thread="source",
+        code="yield slow(row)",
+    )
     host = make_host(hot_python=[line])
     return make_session(findings=list(findings), host=host, patch=patch)
 
@@ -55,7 +62,16 @@ def test_what_the_patch_holds_or_is_about_results_gets_none(file: Path) -> None:
     assert len(briefs(session_of(file, written))) == 1
 
 
-@pytest.mark.parametrize("content", [None, "def broken(:\n"])
+def test_a_script_named_by_its_whole_path_is_named_from_its_directory(file: Path) -> None:
+    session = session_of(file, by_hand(file))
+    script = session.script.model_copy(update={"path": "/work/train.py", "directory": "/work"})
+    (brief,) = briefs(session.model_copy(update={"script": script}))
+
+    assert brief.verify[0] == "cd /work"
+    assert any("-- train.py" in command for command in brief.verify)
+
+
+@pytest.mark.parametrize("content", [None, "def broken(:\n", CODE.replace("slow", "fast")])
 def test_code_that_can_not_be_read_is_left_out(file: Path, content: str | None) -> None:
     file.unlink()
     if content is not None:

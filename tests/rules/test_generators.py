@@ -11,7 +11,7 @@ from pipediag.session.edits import Replace, RewriteCall
 from pipediag.session.findings import Finding
 from pipediag.session.model import HotLine
 from tests.factories import make_host
-from tests.records import make_operation
+from tests.records import make_function, make_operation
 from tests.rules.sessions import session_of
 
 DRAWS = "drawn = rng.choice(words, 5, p=weights)"
@@ -68,6 +68,27 @@ def test_what_is_not_known_or_costs_little_passes(
     code: str | None, overrides: dict[str, Any]
 ) -> None:
     assert found(code, **overrides).status != "fail"
+
+
+def test_a_second_line_is_known_where_the_hottest_is_not() -> None:
+    op = make_operation("rows", "from_generator", elements=1.0, self_ms_per_step=6.0)
+    plain = HotLine(
+        file="data.py", line=3, function="rows", percent=50.0, thread="source", code="x = 3"
+    )
+    draws = plain.model_copy(update={"line": 7, "percent": 20.0, "code": DRAWS})
+    (finding,) = check_slow_call(session_of(op, host=make_host(hot_python=[plain, draws])))
+    assert (finding.status, finding.line) == ("fail", 7)
+
+
+def test_a_line_that_may_belong_to_other_python_is_left_alone() -> None:
+    op = make_operation("rows", "from_generator", elements=1.0, self_ms_per_step=6.0)
+    numpy = make_function(graph_ops={"PyFunc": 1}, stateful=True)
+    other = make_operation("parse", "map", function=numpy)
+    hot = HotLine(
+        file="data.py", line=7, function="parse", percent=80.0, thread="source", code=DRAWS
+    )
+    (finding,) = check_slow_call(session_of(op, other, host=make_host(hot_python=[hot])))
+    assert finding.status == "pass"
 
 
 def single(**overrides: Any) -> Finding:
