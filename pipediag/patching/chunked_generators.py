@@ -9,7 +9,7 @@ import libcst as cst
 
 import pipediag
 from pipediag.patching.arguments import argument
-from pipediag.patching.names import bound, free_name, last_import
+from pipediag.patching.names import bound, free_name, is_parameter, last_import
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.source import Change, Source, insertion, replaced
 from pipediag.patching.statements import behind
@@ -50,6 +50,8 @@ def in_chunks(source: Source, call: cst.Call, parameters: Mapping[str, Scalar]) 
     defined = behind(source, after, [*_imports(source), "", "", *lines])
     if _takes_the_same(call):
         return [defined, replaced(source.span(call.func), name)]
+    if not isinstance(generator.value, cst.Name | cst.Attribute | cst.Lambda):
+        raise NotPatchableError("The generator is made in the call, and would be made twice.")
     # Whatever else is given: the dataset as it was made until now knows what its elements are.
     span, made = source.span(call), source.module.code_for_node(generator.value)
     return [
@@ -57,6 +59,15 @@ def in_chunks(source: Source, call: cst.Call, parameters: Mapping[str, Scalar]) 
         insertion(span.start, f"{name}({made}, "),
         insertion(span.end, ".element_spec)"),
     ]
+
+
+def is_of_its_caller(source: Source, call: cst.Call) -> bool:
+    """Return True if the generator or the signature is a parameter of the function around."""
+    given = [argument(call, "generator"), argument(call, "output_signature")]
+    return any(
+        arg is not None and isinstance(arg.value, cst.Name) and is_parameter(source, arg.value)
+        for arg in given
+    )
 
 
 def _takes_the_same(call: cst.Call) -> bool:

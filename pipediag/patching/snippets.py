@@ -13,6 +13,7 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.patching.chunked_generators import source_of
 from pipediag.patching.dataset_options import attribute
+from pipediag.patching.slow_calls import weighted_choice
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,
@@ -272,11 +273,7 @@ def _predicted(_session: Session, _change: PredictOnBatch) -> list[str]:
 
 
 def _rewritten(_session: Session, _change: RewriteCall) -> list[str]:
-    return [
-        "cumulative = np.cumsum(weights, dtype=float)  # once, before the loop",
-        "cumulative /= cumulative[-1]",
-        'drawn = cumulative.searchsorted(rng.random(size), side="right")',
-    ]
+    return [*weighted_choice(), "", "weighted_choice(rng, values, size, weights)"]
 
 
 def _layers(session: Session, change: MoveLayers) -> list[str]:

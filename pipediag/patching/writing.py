@@ -11,14 +11,14 @@ from pipediag.facts.pipeline import differs_by_pass
 from pipediag.patching.arguments import argument, with_arguments
 from pipediag.patching.batch_forms import for_batches
 from pipediag.patching.chains import called_by_readers, inserted, moved, removed, renamed
-from pipediag.patching.chunked_generators import in_chunks
+from pipediag.patching.chunked_generators import in_chunks, is_of_its_caller
 from pipediag.patching.compiled_model import compiled
 from pipediag.patching.dataset_options import with_options
 from pipediag.patching.names import is_parameter, references, written
 from pipediag.patching.pydataset import with_workers
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.sites import Suits
-from pipediag.patching.slow_calls import drawn_from_cumulative
+from pipediag.patching.slow_calls import drawn_from_kept_sums
 from pipediag.patching.snippets import every
 from pipediag.patching.source import Change as SourceChange
 from pipediag.patching.source import Source, Span, called_name, replaced
@@ -274,7 +274,8 @@ def _replace(workspace: Workspace, change: Replace) -> None:
 
 
 def _stack(workspace: Workspace, change: Replace) -> None:
-    source, call = workspace.only_call(change.op_id, suits="any")
+    suits: Suits = "one" if is_of_its_caller(*workspace.call(change.op_id)) else "any"
+    source, call = workspace.only_call(change.op_id, suits=suits)
     workspace.change(source, in_chunks(source, call, change.parameters))
 
 
@@ -359,7 +360,7 @@ def _predict(workspace: Workspace, change: PredictOnBatch) -> None:
 
 def _rewrite(workspace: Workspace, change: RewriteCall) -> None:
     source = workspace.source(change.file)
-    workspace.change(source, drawn_from_cumulative(source, change.line))
+    workspace.change(source, drawn_from_kept_sums(source, change.line))
 
 
 def _layers(_workspace: Workspace, _change: MoveLayers) -> None:

@@ -76,6 +76,7 @@ def test_names_that_the_file_uses_are_left_alone() -> None:
     [
         ("DATA.from_generator(rows, output_signature=sig, args=(3,))", HEAD),
         ("DATA.from_generator(*given)", HEAD),
+        ("DATA.from_generator(Rows('x'), tf.int64)", HEAD),
         ("DATA.from_generator(rows, output_signature=sig)", HEAD.replace("np", "n") + "np = 3\n"),
         ("DATA.from_generator(rows, output_signature=sig)", "DATA = data()\n"),
     ],

@@ -7,7 +7,7 @@ makes of a PyDataset, and stacks of elements that of a generator's single ones.
 from __future__ import annotations
 
 import importlib
-import pickle
+import inspect
 import random
 import threading
 import time
@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import count, islice
+from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -23,8 +23,7 @@ from pipediag.capture.callsites import KERAS, package_of_module
 from pipediag.capture.pipelines.functions import users_side_effect
 from pipediag.capture.replay.elements import first_elements
 from pipediag.capture.replay.graph import Make, Node, given_arguments
-from pipediag.capture.replay.refusal import NotReplayableError, at_start, first_line, said
-from pipediag.capture.signals import let_pass
+from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
 from pipediag.vocabulary import Scalar
 
 _ADAPTER = "PyDatasetAdapter"
@@ -154,22 +153,22 @@ def _leave(calls: SimpleQueue[_Call | None], threads: list[threading.Thread]) ->
         thread.join(max(0.0, until - time.monotonic()))
 
 
-_DRAWN, _DRAWING_S = 64, 1.0
-"""Elements, and the time they may take, by which a generator has refilled an array that it hands
-out again and again. Own choice."""
-
-
 def stacked(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> Any:
     """The elements of the script's generator, of which TensorFlow takes over several at once.
 
     Raises:
-        NotReplayableError: the generator fills one array again and again, or takes arguments.
+        NotReplayableError: the generator takes arguments, which were not recorded, or shapes vary
+            in more than their first dimension.
     """
+    from tensorflow.python.util import nest
+
     assert node.call is not None
     generator = node.call.generator
-    if generator is None:
-        raise NotReplayableError("The generator is not at hand.")
-    _refuse_refilled(generator)
+    if generator is None or _takes_arguments(generator):
+        raise NotReplayableError("The generator takes arguments.")
+    shapes = [spec.shape for spec in nest.flatten(node.dataset.element_spec)]
+    if any(shape.rank is None or None in shape[1:] for shape in shapes):
+        raise NotReplayableError("The shapes of its elements vary in more than one dimension.")
     signature, size = node.dataset.element_spec, parameters["elements"]
     # NumPy must not be imported for a script that does without it.
     made = importlib.import_module("pipediag.in_chunks")
@@ -177,24 +176,11 @@ def stacked(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> An
     return make(generator, signature, size)
 
 
-def _refuse_refilled(generator: Callable[[], Iterable[Any]]) -> None:
-    """A stack would hold its last element many times if all are one array that is refilled."""
-    until, failure, kept = time.monotonic() + _DRAWING_S, None, True
+def _takes_arguments(generator: Callable[..., Any]) -> bool:
     try:
-        elements = iter(generator())
-        first = next(elements)
-        before = pickle.dumps(first)
-        for _ in islice(elements, _DRAWN):
-            if time.monotonic() > until:
-                break
-        kept = pickle.dumps(first) == before
-    except Exception as error:
-        let_pass(error)
-        failure = first_line(error)
-    if failure is not None:
-        raise NotReplayableError(f"The generator can't be called for a look at it: {failure}")
-    if not kept:
-        raise NotReplayableError("The generator hands out one array that it fills again and again.")
+        return bool(inspect.signature(generator).parameters)
+    except (TypeError, ValueError):
+        return True
 
 
 MEASURED_LENGTHS = 1000

@@ -88,7 +88,7 @@ def _swaps(
         other = after[lines.index(own.co_firstlineno)]
         if other.co_freevars != own.co_freevars:
             raise NotReplayableError(f"The function `{change.function}` can't be exchanged.")
-        _define_added(text, change.file, function.__globals__)
+        _define_added(own_text, text, change.file, function.__globals__)
         found.append((function, own, other))
     return found
 
@@ -105,10 +105,11 @@ def _by_name(text: str, change: RewriteCall) -> list[CodeType]:
     return sorted(codes, key=lambda code: code.co_firstlineno)
 
 
-def _define_added(text: str, file: str, names: dict[str, Any]) -> None:
+def _define_added(own: str, patched: str, file: str, names: dict[str, Any]) -> None:
     """Define the functions that only the patched file has, which nothing of the script calls."""
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.FunctionDef) and node.name not in names:
+    there = {node.name for node in ast.parse(own).body if isinstance(node, ast.FunctionDef)}
+    for node in ast.parse(patched).body:
+        if isinstance(node, ast.FunctionDef) and node.name not in (there | names.keys()):
             exec(compile(ast.Module([node], []), file, "exec", dont_inherit=True), names)
 
 
