@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import PurePath
 
 from pipediag.facts.limits import Threshold, bound
-from pipediag.facts.pipeline import call_name
+from pipediag.facts.pipeline import call_name, operations
 from pipediag.facts.run_gain import gain_at_most
-from pipediag.facts.step import class_ms, class_percent, lengths_vary
+from pipediag.facts.step import class_ms, class_percent, lengths_vary, ranks
 from pipediag.rules.relevance import NOTABLE, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
@@ -252,11 +252,29 @@ def _of_a_function(session: Session, row: RunPart) -> str:
             "with tensors of few shapes in place of Python numbers (`reduce_retracing=True`)."
         )
     where = f"at line {row.line}" if row.line is not None else "above it"
+    padded = _padding(session, loop) if loop.diagnosed else None
+    under_xla = f" Under XLA, which compiles for each shape, {padded}." if padded else ""
     return (
         f"{name} was traced {row.count} times, as its batches vary in length: write "
         f"`@tf.function(reduce_retracing=True)` {where}, and {TRACES_LEFT} traces do for all "
-        "lengths. Under XLA, which compiles for each shape, pad to a few fixed ones."
+        f"lengths.{under_xla}"
     )
+
+
+def _padding(session: Session, loop: Loop) -> str | None:
+    """Return how to pad to few lengths: code where the first component is a matrix of ids."""
+    if buckets := operations(session, "bucket_by_sequence_length"):
+        return (
+            f"give {call_name(buckets[-1])} few boundaries, the last beyond the longest example, "
+            "and `pad_to_bucket_boundary=True`"
+        )
+    padded, shapes = operations(session, "padded_batch"), ranks(loop.element_spec or "")
+    if not padded:
+        return None
+    pad = f"pad to multiples of 64 behind {call_name(padded[-1])}"
+    if len(shapes) != 2 or shapes[0] != 2:
+        return pad
+    return f"{pad}: `.map(lambda x, y: (tf.pad(x, [[0, 0], [0, -tf.shape(x)[1] % 64]]), y))`"
 
 
 def _of_a_model(row: RunPart, loop: Loop) -> str:
