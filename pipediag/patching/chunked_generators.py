@@ -9,7 +9,7 @@ import libcst as cst
 
 import pipediag
 from pipediag.patching.arguments import argument
-from pipediag.patching.names import bound, free_name, is_parameter, last_import
+from pipediag.patching.names import bound, free_name, is_parameter, last_import, modules
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.source import Change, Source, insertion, replaced
 from pipediag.patching.statements import behind
@@ -81,15 +81,8 @@ def _takes_the_same(call: cst.Call) -> bool:
 def _imports(source: Source) -> list[str]:
     """Return the imports that the function needs and the file has not."""
     needed = {"itertools": "itertools", "np": "numpy", "tf": "tensorflow"}
-    there = {
-        (alias.evaluated_alias or source.code(alias.name), source.code(alias.name))
-        for statement in source.module.body
-        if isinstance(statement, cst.SimpleStatementLine)
-        for small in statement.body
-        if isinstance(small, cst.Import)
-        for alias in small.names
-    }
-    missing = {name: module for name, module in needed.items() if (name, module) not in there}
+    there = modules(source)
+    missing = {name: module for name, module in needed.items() if there.get(name) != module}
     for name in missing:
         if any(name in bound(source, statement) for statement in source.module.body):
             raise NotPatchableError(f"The name `{name}` is used for something else in the file.")

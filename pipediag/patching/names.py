@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, count
 
 import libcst as cst
 
@@ -15,14 +16,23 @@ _TUNED = ("num_parallel_calls", "num_parallel_reads", "buffer_size", "cycle_leng
 
 def tensorflow(source: Source) -> str | None:
     """What the module TensorFlow is called at the file's outermost level, or None."""
-    for statement in _top_imports(source):
-        for small in statement.body:
-            if not isinstance(small, cst.Import):
-                continue
-            for alias in small.names:
-                if source.code(alias.name) == "tensorflow":
-                    return alias.evaluated_alias or "tensorflow"
-    return None
+    return module_name(source, "tensorflow")
+
+
+def module_name(source: Source, module: str) -> str | None:
+    """Return what a module is called at the file's outermost level, or None."""
+    return next((name for name, one in modules(source).items() if one == module), None)
+
+
+def modules(source: Source) -> dict[str, str]:
+    """Return the modules that are imported at the file's outermost level, by their names."""
+    return {
+        alias.evaluated_alias or source.code(alias.name): source.code(alias.name)
+        for statement in _top_imports(source)
+        for small in statement.body
+        if isinstance(small, cst.Import)
+        for alias in small.names
+    }
 
 
 def _top_imports(source: Source) -> Iterator[cst.SimpleStatementLine]:
@@ -73,16 +83,14 @@ def names(source: Source) -> set[str]:
     return {node.value for node in source.nodes if isinstance(node, cst.Name)}
 
 
-def free_name(source: Source, wanted: str) -> str:
-    """The wanted name, or one like it, that does not occur in the file."""
-    taken = names(source)
-    for name in (wanted, f"dataset_{wanted}"):
-        if name not in taken:
-            return name
-    number = 2
-    while f"dataset_{wanted}_{number}" in taken:
-        number += 1
-    return f"dataset_{wanted}_{number}"
+def free_name(source: Source, wanted: str, other: str | None = None) -> str:
+    """The wanted name, or another one, numbered if need be, that does not occur in the file.
+
+    The other one is `dataset_<wanted>` where none is given.
+    """
+    taken, other = names(source), other or f"dataset_{wanted}"
+    numbered = (f"{other}_{number}" for number in count(2))
+    return next(name for name in chain((wanted, other), numbered) if name not in taken)
 
 
 def references(source: Source, name: str, within: cst.CSTNode | None = None) -> list[cst.Name]:

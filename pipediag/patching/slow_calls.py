@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import libcst as cst
 
-from pipediag.patching.names import last_import, names
+from pipediag.patching.names import free_name, last_import, module_name
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.source import Change, Source, called_name, replaced
 from pipediag.patching.statements import behind
 
 _PARAMETERS = ("a", "size", "replace", "p")
 """Of `choice`, in their order."""
+_NAME = "weighted_choice"
 _FUNCTION = """\
 def NAME(rng, values, size, weights):
     \"\"\"Draw like `rng.choice(values, size, p=weights)`; sums of the last weights are kept.\"\"\"
@@ -27,7 +28,7 @@ def NAME(rng, values, size, weights):
 """
 
 
-def weighted_choice(name: str = "weighted_choice", numpy: str = "np") -> list[str]:
+def weighted_choice(name: str = _NAME, numpy: str = "np") -> list[str]:
     """Return the lines of the function, for a file in which it and NumPy have these names."""
     return _FUNCTION.replace("NAME", name).replace("NUMPY", numpy).splitlines()
 
@@ -54,10 +55,13 @@ def drawn_from_kept_sums(source: Source, line: int) -> list[Change]:
     after = last_import(source, source.span(call).start)
     if after is None:
         raise NotPatchableError("No import stands before it in the file.")
-    name, code = _free(source, "weighted_choice"), source.module.code_for_node
+    numpy = module_name(source, "numpy")
+    if numpy is None:
+        raise NotPatchableError("The file does not import NumPy.")
+    name, code = free_name(source, _NAME, _NAME), source.module.code_for_node
     size = code(given["size"]) if "size" in given else "None"
     text = f"{name}({code(call.func.value)}, {code(given['a'])}, {size}, {code(given['p'])})"
-    defined = behind(source, after, ["", "", *weighted_choice(name, _numpy(source))])
+    defined = behind(source, after, ["", "", *weighted_choice(name, numpy)])
     return [defined, replaced(source.span(call), text)]
 
 
@@ -91,17 +95,3 @@ def _arguments(call: cst.Call) -> dict[str, cst.BaseExpression]:
     if "a" not in given or isinstance(given["a"], cst.List | cst.Tuple | cst.ListComp):
         raise NotPatchableError("It draws from a list.")
     return given
-
-
-def _numpy(source: Source) -> str:
-    for node in source.nodes:
-        if isinstance(node, cst.ImportAlias) and source.code(node.name) == "numpy":
-            return node.evaluated_alias or "numpy"
-    raise NotPatchableError("The file does not import NumPy.")
-
-
-def _free(source: Source, wanted: str) -> str:
-    taken, name, number = names(source), wanted, 2
-    while name in taken:
-        name, number = f"{wanted}_{number}", number + 1
-    return name
