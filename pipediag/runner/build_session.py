@@ -203,7 +203,14 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
         findings = reinstated(findings, METAS)
     if outcome is None and not evaluated and not session.predictions:
         return tried.model_copy(update={"findings": findings})
-    return concluded(tried, findings)
+    return _with_bound_of_trials(concluded(tried, findings))
+
+
+def _with_bound_of_trials(session: Session) -> Session:
+    """Return the session whose verdict's bound is not below what a trial gained."""
+    decided = decide(session)
+    said = {"summary": decided.summary, "reasons": decided.reasons}
+    return session.model_copy(update={"verdict": session.verdict.model_copy(update=said)})
 
 
 def _with_outcome(session: Session, outcome: TrialOutcome | None, missing: str) -> Session:

@@ -19,9 +19,12 @@ from pipediag.facts.step import (
     only_input_is_told,
     uneven,
 )
+from pipediag.session.edits import Change, Edit, Remove, SetModel
 from pipediag.session.loops import Ceiling, Differential
 from pipediag.session.model import Session
-from tests.factories import make_loop, make_loop_time, make_session
+from pipediag.session.trials import Trial
+from pipediag.vocabulary import TrialState
+from tests.factories import make_finding, make_loop, make_loop_time, make_session
 from tests.records import make_breakdown, make_environment, make_input_wait, make_steps
 
 
@@ -193,6 +196,27 @@ def test_without_the_loops_time_the_bound_is_of_the_steps(
 ) -> None:
     found = most_of_free_input(session_with(loops=[make_loop(time=None)], **_of_steps(overrides)))
     assert found == (None if most is None else pytest.approx(most))
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "most"),
+    [
+        ([Remove("map#1")], "confirmed", 6.5),
+        ([Remove("map#1")], "refuted", 4.0),
+        ([SetModel({"jit_compile": True})], "confirmed", 4.0),
+    ],
+)
+def test_no_bound_is_below_what_a_trial_of_the_pipeline_gained(
+    changes: list[Change], state: TrialState, most: float
+) -> None:
+    trial = Trial(state=state, reason=None, speedup=6.0, ci95=(5.5, 6.5), basis="step")
+    edit = Edit(id="parallel-map:map#1", label="a change", changes=tuple(changes))
+    session = session_with(
+        loops=[make_loop(time=None)],
+        findings=[make_finding(edit=edit, trial=trial)],
+        **_of_steps({}),
+    )
+    assert most_of_free_input(session) == pytest.approx(most)
 
 
 def _of_steps(overrides: dict[str, Any]) -> dict[str, Any]:
