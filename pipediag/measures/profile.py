@@ -20,14 +20,13 @@ from pipediag.session.devices import (
     DeviceGap,
     DeviceKernel,
     DeviceLaunches,
-    GapBucket,
     TraceHost,
     TraceReport,
     TraceSteps,
     UnreadFile,
 )
 from pipediag.session.pipeline import Pipeline
-from pipediag.trace.devices import Copies, DeviceTrace, Kernel, LengthBucket
+from pipediag.trace.devices import Copies, DeviceTrace, Kernel
 from pipediag.trace.events import Indices
 from pipediag.trace.steps import StepSplit
 from pipediag.trace.summary import HostSummary, TraceSummary
@@ -54,30 +53,26 @@ class GapColumns:
     causes_ms: list[list[float]]
     """All time of each gap, in the order of `GAP_CAUSES`."""
     iterator: list[IteratorKey | None]
-    """Known for gaps whose cause is input, like the next."""
-    buffered_elements: list[float | None]
+    """Known for gaps whose cause is input."""
     doing: list[str | None]
     step: list[int | None]
 
 
 def gap_columns(device: DeviceTrace, trace: TraceSummary, chosen: Indices) -> GapColumns:
     """The columns of the gaps at these places among the device's."""
-    details = device.gaps.details
-    spans, split_ns = device.gaps.spans[chosen], device.gaps.split_ns[chosen]
+    gaps = device.gaps
+    spans, split_ns = gaps.spans[chosen], gaps.split_ns[chosen]
     causes = np.argmax(split_ns, axis=1)
     of_input = causes == GAP_CAUSES.index("input")
-    iterator_ids = np.where(of_input, details.iterator_ids[chosen], _NONE)
-    buffered = details.buffered_elements[chosen]
-    has_buffer = of_input & ~np.isnan(buffered)
-    doing_names = [name.removeprefix(_TRACER_PREFIX) for name in details.doing_names]
+    iterator_ids = np.where(of_input, gaps.iterator_ids[chosen], _NONE)
+    doing_names = [name.removeprefix(_TRACER_PREFIX) for name in gaps.doing_names]
     return GapColumns(
         start_ms=((spans[:, 0] - trace.window_ns[0]) / 1e6).tolist(),
         duration_ms=((spans[:, 1] - spans[:, 0]) / 1e6).tolist(),
         cause=[GAP_CAUSES[place] for place in causes.tolist()],
         causes_ms=(split_ns / 1e6).tolist(),
-        iterator=_at(details.iterators, iterator_ids),
-        buffered_elements=_where(has_buffer, buffered),
-        doing=_at(doing_names, details.doing_ids[chosen]),
+        iterator=_at(gaps.iterators, iterator_ids),
+        doing=_at(doing_names, gaps.doing_ids[chosen]),
         step=_steps_at(trace, spans[:, 0]),
     )
 
@@ -92,13 +87,6 @@ def all_gaps(device: DeviceTrace, trace: TraceSummary) -> Iterator[tuple[Indices
 def _at(values: Sequence[_Value], places: NDArray[Any]) -> list[_Value | None]:
     """The values at these places; None at -1."""
     return [None if place == _NONE else values[place] for place in places.tolist()]
-
-
-def _where(known: NDArray[np.bool_], values: NDArray[np.float64]) -> list[float | None]:
-    return [
-        value if is_known else None
-        for value, is_known in zip(values.tolist(), known.tolist(), strict=True)
-    ]
 
 
 def _steps_at(trace: TraceSummary, times_ns: NDArray[np.int64]) -> list[int | None]:
@@ -144,10 +132,10 @@ def _describe(
         idle_percent=_percent(device.idle_ns, device.span_ns),
         longest_gap_ms=device.longest_gap_ns / 1e6,
         noise_ms=device.noise_ns / 1e6,
+        noise_count=device.noise_count,
         gap_floor_us=device.gap_floor_ns / 1e3,
         causes_ms={cause: ns / 1e6 for cause, ns in device.gaps.by_cause().items()},
         gap_count=len(device.gaps),
-        gap_histogram=[_bucket(bucket) for bucket in device.gap_histogram],
         compute_ms=overlap.compute_ns / 1e6 if overlap else None,
         copy_ms=overlap.copy_ns / 1e6 if overlap else None,
         exposed_copy_ms=overlap.exposed_copy_ns / 1e6 if overlap else None,
@@ -190,21 +178,11 @@ def _longest_gaps(
                 file=op.file if op else None,
                 line=op.line if op else None,
                 iterator=iterator[0] if iterator else None,
-                buffered_elements=columns.buffered_elements[place],
                 doing=columns.doing[place],
                 step=columns.step[place],
             )
         )
     return found
-
-
-def _bucket(bucket: LengthBucket) -> GapBucket:
-    return GapBucket(
-        from_us=bucket.from_ns / 1e3,
-        to_us=None if bucket.to_ns is None else bucket.to_ns / 1e3,
-        count=bucket.count,
-        ms=bucket.total_ns / 1e6,
-    )
 
 
 def _copies(copies: Copies) -> DeviceCopies:

@@ -19,7 +19,7 @@ from pipediag.reporters.perfetto import TraceWriter, arguments_of, encoded
 from pipediag.reporters.words import labels
 from pipediag.session.files import replacing
 from pipediag.session.findings import Finding
-from pipediag.trace.device_events import CORRELATION, stream_lines
+from pipediag.trace.device_events import CORRELATION, NOT_FOUND, stream_lines
 from pipediag.trace.devices import DeviceTrace
 from pipediag.trace.events import HOST_PLANE, Indices, Line, Times, TraceEvents
 from pipediag.trace.files import read_profile
@@ -178,8 +178,8 @@ def _write_steps(writer: TraceWriter, pid: int, split: StepSplit) -> None:
 def _gap_arguments(device: DeviceTrace, places: Indices, gaps: GapColumns) -> Iterator[str]:
     lengths_ns = device.gaps.lengths_ns[places].tolist()
     split_ns = device.gaps.split_ns[places].tolist()
-    for at, place in enumerate(places.tolist()):
-        iterator = gaps.iterator[at]
+    launches = device.gaps.launch_ids[places].tolist()
+    for at, iterator in enumerate(gaps.iterator):
         split = zip(GAP_CAUSES, split_ns[at], strict=True)
         yield arguments_of(
             {
@@ -187,7 +187,7 @@ def _gap_arguments(device: DeviceTrace, places: Indices, gaps: GapColumns) -> It
                 "duration_us": lengths_ns[at] / 1e3,
                 "start_ms": gaps.start_ms[at],
                 "step": gaps.step[at],
-                CORRELATION: device.gaps.details.launch(place),
+                CORRELATION: launches[at] if launches[at] != NOT_FOUND else None,
                 "doing": gaps.doing[at],
                 "operation": iterator[0] if iterator else None,
                 "operation_names": ", ".join(iterator[1]) or None if iterator else None,

@@ -292,7 +292,6 @@ def _all_gaps(summary: TraceSummary, host_name: str | None) -> Iterator[pandas.D
                     "duration_ms": found.duration_ms,
                     "cause": found.cause,
                     "iterator": [one[0] if one else None for one in found.iterator],
-                    "buffered_elements": found.buffered_elements,
                     "doing": found.doing,
                     "step": found.step,
                     **{f"{cause}_ms": list(of_cause) for cause, of_cause in times},

@@ -27,22 +27,10 @@ class DeviceGap(Record):
     line: int | None = None
     iterator: str | None = None
     """For input: the same as TensorFlow's iterator, such as `Root::Prefetch::Map`."""
-    buffered_elements: float | None = None
-    """For input: elements in the nearest buffer below the consumer as the gap began."""
     doing: str | None = None
     """The event in which the thread that launched next spent most of the gap."""
     step: int | None = None
     """The step it began in, by the number that the profile gives it, else counted from 0."""
-
-
-class GapBucket(Record):
-    """Gaps of similar length."""
-
-    from_us: float
-    to_us: float | None
-    """None: no upper end."""
-    count: int
-    ms: float
 
 
 class DeviceCopies(Record):
@@ -102,11 +90,11 @@ class DeviceActivity(Record):
     longest_gap_ms: float
     noise_ms: float
     """Gaps under the floor, summed."""
+    noise_count: int = 0
     gap_floor_us: float = 5.0
     causes_ms: dict[str, float] = {}
     """Idle time by cause; with the noise it adds up to `idle_ms`."""
     gap_count: int = 0
-    gap_histogram: list[GapBucket] = []
     compute_ms: float | None = None
     """In which at least one kernel ran that is no collective."""
     copy_ms: float | None = None

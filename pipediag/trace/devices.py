@@ -33,14 +33,7 @@ from pipediag.trace.device_events import (
     launch_calls,
 )
 from pipediag.trace.events import Plane, Times, TraceEvents
-from pipediag.trace.gaps import (
-    GapDetails,
-    HostCauses,
-    divide_gaps,
-    gap_details,
-    host_causes,
-    next_launches,
-)
+from pipediag.trace.gaps import DeviceGaps, explain_gaps, host_causes
 from pipediag.trace.intervals import (
     EMPTY,
     Intervals,
@@ -52,7 +45,7 @@ from pipediag.trace.intervals import (
     union,
 )
 from pipediag.trace.pipeline import Records
-from pipediag.vocabulary import COPY_DIRECTIONS, GAP_CAUSES, CopyDirection, GapCause
+from pipediag.vocabulary import COPY_DIRECTIONS, CopyDirection
 
 Window = tuple[int, int]
 
@@ -78,21 +71,10 @@ _TENSOR_CORE = re.compile(
     r"|_MI\d+x\d+",
     re.IGNORECASE,
 )
-_EDGES_NS = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
 _AMD = "AMD"
-_LARGEST_INT32 = np.iinfo(np.int32).max
-_NO_LAUNCHES = np.empty(0, np.int64), np.empty(0, np.intp)
-
-
-@dataclass(frozen=True)
-class LengthBucket:
-    """Gaps of similar length."""
-
-    from_ns: int
-    to_ns: int | None
-    """None: no upper end."""
-    count: int
-    total_ns: int
+Launched = tuple[Times, NDArray[np.intp]]
+"""Starts of a device's activities, and the place of each one's call."""
+_NO_LAUNCHES: Launched = np.empty(0, np.int64), np.empty(0, np.intp)
 
 
 @dataclass(frozen=True)
@@ -137,34 +119,6 @@ class KernelLaunches:
 
 
 @dataclass(frozen=True)
-class DeviceGaps:
-    """Gaps that are no shorter than the floor, in order of time."""
-
-    spans: Intervals
-    split_ns: NDArray[np.signedinteger]
-    """Shape (gaps, causes): nanoseconds of each gap by cause, columns as in `GAP_CAUSES`."""
-    details: GapDetails
-
-    def __len__(self) -> int:
-        return len(self.spans)
-
-    @property
-    def lengths_ns(self) -> NDArray[np.int64]:
-        lengths: NDArray[np.int64] = self.spans[:, 1] - self.spans[:, 0]
-        return lengths
-
-    @property
-    def causes(self) -> list[GapCause]:
-        """Cause of most of each gap; of equal ones, the first of `GAP_CAUSES`."""
-        return [GAP_CAUSES[column] for column in np.argmax(self.split_ns, axis=1).tolist()]
-
-    def by_cause(self) -> dict[GapCause, int]:
-        """Return nanoseconds of each cause over all gaps, where there are any."""
-        sums = self.split_ns.sum(axis=0).tolist()
-        return {cause: ns for cause, ns in zip(GAP_CAUSES, sums, strict=True) if ns}
-
-
-@dataclass(frozen=True)
 class Overlap:
     """Time of the window in which each class of activity ran, and in which it ran alone."""
 
@@ -191,10 +145,10 @@ class DeviceTrace:
     longest_gap_ns: int
     noise_ns: int
     """Gaps under the floor, summed."""
+    noise_count: int
     gap_floor_ns: int
-    gap_histogram: tuple[LengthBucket, ...]
-    """All gaps, also those under the floor."""
     gaps: DeviceGaps = field(repr=False)
+    """Those that are no shorter than the floor."""
     model: str | None = None
     overlap: Overlap | None = None
     copies: tuple[Copies, ...] = ()
@@ -214,104 +168,77 @@ def device_traces(
     window: Window | None,
     gap_floor_ns: int = GAP_FLOOR_NS,
 ) -> list[DeviceTrace]:
-    """Describe every device on which something ran, within the window where there is one."""
+    """Describe every device on which something ran, within the window where there is one.
+
+    Without an accelerator it is the CPU, where its executor's operations were recorded.
+    """
     host = host_causes(events, activity.by_class)
     calls = launch_calls(events)
     devices = [device_events(plane) for plane in events.accelerators]
     if lead_ns := host_lead_ns(devices, calls):
         host = [(cause, spans - lead_ns) for cause, spans in host]
         calls = calls.earlier(lead_ns)
-    explain = _Explainer(activity, records, host, calls, gap_floor_ns)
-    if not devices:
-        return explain.processor(window)
-    busy = [device.busy for device in devices]
-    return [
-        explain.accelerator(device, union(*busy[:place], *busy[place + 1 :]), window)
-        for place, device in enumerate(devices)
-        if len(device.busy)
-    ]
 
-
-@dataclass(frozen=True)
-class _Explainer:
-    """Facts that all devices of a profile share."""
-
-    activity: Activity
-    records: Records
-    host: HostCauses
-    calls: LaunchCalls
-    gap_floor_ns: int
-
-    def processor(self, window: Window | None) -> list[DeviceTrace]:
-        """Describe the CPU in place of a device, where its executor's operations were recorded."""
-        busy = self.activity.by_class["device_compute"]
-        if not len(busy):
-            return []
-        window = window or (int(busy[0, 0]), int(busy[-1, 1]))
-        return [self._describe("CPU", "cpu", clip(busy, *window), window, EMPTY, _NO_LAUNCHES)]
-
-    def accelerator(
-        self, recorded: DeviceEvents, others: Intervals, window: Window | None
+    def described(
+        name: str, kind: str, busy: Intervals, others: Intervals, launched: Launched
     ) -> DeviceTrace:
-        """Describe one device, given when any other device was busy."""
-        name = recorded.plane.name.removeprefix("/device:")
-        window = window or (int(recorded.busy[0, 0]), int(recorded.busy[-1, 1]))
-        launched_by = self.calls.of(recorded)
-        device, inside = recorded.within(*window)
-        compute, copies = device.running("device_compute"), device.running("device_copy")
-        collectives = device.running("collective")
-        kernels = union(compute, collectives)
-        launched = recorded.start_ns, launched_by
-        found = self._describe(name, "gpu", device.busy, window, others, launched)
-        return replace(
-            found,
-            model=_model(device.plane),
-            overlap=Overlap(
-                compute_ns=total(compute),
-                copy_ns=total(copies),
-                exposed_copy_ns=total(subtract(copies, kernels)),
-                collective_ns=total(collectives),
-                exposed_collective_ns=total(subtract(collectives, compute)),
-            ),
-            copies=device_copies(device, kernels),
-            kernels=device_kernels(device),
-            launches=kernel_launches(device, launched_by[inside], self.calls),
-        )
-
-    def _describe(
-        self,
-        name: str,
-        kind: str,
-        busy: Intervals,
-        window: Window,
-        others: Intervals,
-        launched: tuple[Times, NDArray[np.intp]],
-    ) -> DeviceTrace:
-        idle = gaps(busy, *window)
+        within = window or (int(busy[0, 0]), int(busy[-1, 1]))
+        busy = clip(busy, *within)
+        idle = gaps(busy, *within)
         lengths = idle[:, 1] - idle[:, 0]
-        long = idle[lengths >= self.gap_floor_ns]
+        noise = lengths[lengths < gap_floor_ns]
         # A long profile has many short ones, of which only the lengths are needed.
-        del idle
-        launches = next_launches(long, *launched, self.calls)
-        split = divide_gaps(long, self.host, launches, others)
-        if lengths.max(initial=0) <= _LARGEST_INT32:
-            split = split.astype(np.int32)
+        idle = idle[lengths >= gap_floor_ns]
         return DeviceTrace(
             name=name,
             kind=kind,
-            window=window,
+            window=within,
             busy_ns=total(busy),
             idle_ns=int(lengths.sum()),
             longest_gap_ns=int(lengths.max(initial=0)),
-            noise_ns=int(lengths[lengths < self.gap_floor_ns].sum()),
-            gap_floor_ns=self.gap_floor_ns,
-            gap_histogram=gap_histogram(lengths, self.gap_floor_ns),
-            gaps=DeviceGaps(
-                spans=long,
-                split_ns=split,
-                details=gap_details(long, self.records, launches, self.calls, self.activity.line),
-            ),
+            noise_ns=int(noise.sum()),
+            noise_count=len(noise),
+            gap_floor_ns=gap_floor_ns,
+            gaps=explain_gaps(idle, host, others, *launched, calls, records, activity.line),
         )
+
+    if not devices:
+        busy = activity.by_class["device_compute"]
+        return [described("CPU", "cpu", busy, EMPTY, _NO_LAUNCHES)] if len(busy) else []
+    found = []
+    for place, device in enumerate(devices):
+        if not len(device.busy):
+            continue
+        others = union(*(other.busy for other in [*devices[:place], *devices[place + 1 :]]))
+        launched_by = calls.of(device)
+        name = device.plane.name.removeprefix("/device:")
+        trace = described(name, "gpu", device.busy, others, (device.start_ns, launched_by))
+        inside, chosen = device.within(*trace.window)
+        found.append(_with_work(trace, inside, launched_by[chosen], calls))
+    return found
+
+
+def _with_work(
+    trace: DeviceTrace, device: DeviceEvents, launched_by: NDArray[np.intp], calls: LaunchCalls
+) -> DeviceTrace:
+    """Add what the device did in the window."""
+    compute, copies = device.running("device_compute"), device.running("device_copy")
+    collectives = device.running("collective")
+    kernels = union(compute, collectives)
+    return replace(
+        trace,
+        model=_model(device.plane),
+        overlap=Overlap(
+            compute_ns=total(compute),
+            copy_ns=total(copies),
+            exposed_copy_ns=total(subtract(copies, kernels)),
+            collective_ns=total(collectives),
+            exposed_collective_ns=total(subtract(collectives, compute)),
+        ),
+        copies=device_copies(device, kernels),
+        kernels=device_kernels(device),
+        launches=kernel_launches(device, launched_by, calls),
+    )
 
 
 def _model(plane: Plane) -> str | None:
@@ -326,20 +253,6 @@ def _model(plane: Plane) -> str | None:
         # AMD's runtime puts the numbers of its target there: 9 and 4 of gfx942.
         parts.append(f"gfx{major}{minor}x" if amd else f"compute capability {major}.{minor}")
     return ", ".join(parts) or None
-
-
-def gap_histogram(lengths_ns: NDArray[np.int64], floor_ns: int) -> tuple[LengthBucket, ...]:
-    """Count all gaps by length, those under the floor in a bucket of their own."""
-    edges = [0, floor_ns, *(edge for edge in _EDGES_NS if edge > floor_ns)]
-    places = np.searchsorted(edges, lengths_ns, side="right") - 1
-    counts = np.bincount(places, minlength=len(edges))
-    totals = np.zeros(len(edges), np.int64)
-    np.add.at(totals, places, lengths_ns)
-    return tuple(
-        LengthBucket(start, end, int(count), int(total))
-        for start, end, count, total in zip(edges, [*edges[1:], None], counts, totals, strict=True)
-        if count
-    )
 
 
 def device_copies(device: DeviceEvents, kernels: Intervals) -> tuple[Copies, ...]:

@@ -9,21 +9,14 @@ copy        a thread other than tf.data's was in a copy call of the driver
 collective  the training thread waited while another device was busy
 sync        the training thread waited for the device
 launch      it dispatched operations, or the executor's threads did
-python      a Python function ran in the graph, or the training thread was elsewhere in Python:
-            callbacks, logging, metrics
+python      a Python function ran in the graph, or the training thread was elsewhere in Python
 collective  none of these, and another device was busy
 unknown     none of these
 
-The call itself is launch, or copy. After the call the device had its work and did not begin it. If
-another device was busy, that is collective: a kernel that waits for a peer, or a stream that waits
-for an event. Otherwise it is launch where the call came after the device had gone idle, and queued
-where the work had been waiting since before. Without a call that matches, as on a CPU, the host's
-part is the whole gap.
-
-The iterator of a gap is the one of the input pipeline that worked longest in it. The buffer is the
-one nearest to the consumer that is filled ahead and says how many elements it has: in its first
-call in the gap, or in the last one before if that is no older than such calls usually are. The
-launching thread was doing its shortest event that covers half of the gap.
+The call itself is launch, or copy. After it the device had its work and did not begin it: where
+another device was busy, that is collective; otherwise launch where the call came after the device
+had gone idle, and queued where the work had been waiting since before. Without a call that matches,
+as on a CPU, the host's part is the whole gap.
 """
 
 from __future__ import annotations
@@ -47,15 +40,13 @@ from pipediag.trace.intervals import (
     without_earlier,
 )
 from pipediag.trace.pipeline import IteratorKey, Records
-from pipediag.trace.threads import is_pipeline_thread
+from pipediag.trace.threads import TOP, is_pipeline_thread, parents_of
 from pipediag.vocabulary import GAP_CAUSES, GapCause, StepClass
 
 _PYTHON_OPERATION = re.compile(r"[^\s:]+:(Eager)?PyFunc\w*$")
 _STEP_MARKERS = (STEP_MARKER, "ProfilerStep#")
 _NONE = -1
-_NO_TIMES = np.empty(0, np.int64)
-_Column = NDArray[np.int64]
-
+_LARGEST_INT32 = np.iinfo(np.int32).max
 
 HostCauses = list[tuple[GapCause, Intervals]]
 """Activity of the host; where the sets overlap, the first takes the time."""
@@ -77,51 +68,104 @@ def host_causes(events: TraceEvents, by_class: dict[StepClass, Intervals]) -> Ho
 
 
 @dataclass(frozen=True)
-class NextLaunches:
-    """For each gap, the call that launched the activity at its end; 0 where none is known."""
+class DeviceGaps:
+    """Gaps of a device in order of time, a row for each; -1 in place of what is not known."""
 
-    known: NDArray[np.bool_]
-    start_ns: _Column
-    end_ns: _Column
-    copies: NDArray[np.bool_]
-    line_ids: NDArray[np.int32]
-    """The place of the call's thread in `LaunchCalls.lines`."""
-    correlation_ids: _Column
+    spans: Intervals
+    split_ns: NDArray[np.signedinteger]
+    """Shape (gaps, causes): nanoseconds by cause, columns as in `GAP_CAUSES`."""
+    iterator_ids: NDArray[np.intp]
+    """The place in `iterators` of the one of the input pipeline that worked longest."""
+    iterators: tuple[IteratorKey, ...]
+    doing_ids: NDArray[np.int32]
+    """The place in `doing_names` of the innermost event of the launching thread that covers half of
+    the gap."""
+    doing_names: tuple[str, ...]
+    launch_ids: NDArray[np.int64]
+    """The correlation id of the launch that ended the gap."""
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    @property
+    def lengths_ns(self) -> NDArray[np.int64]:
+        lengths: NDArray[np.int64] = self.spans[:, 1] - self.spans[:, 0]
+        return lengths
+
+    @property
+    def causes(self) -> list[GapCause]:
+        """Cause of most of each gap; of equal ones, the first of `GAP_CAUSES`."""
+        return [GAP_CAUSES[column] for column in np.argmax(self.split_ns, axis=1).tolist()]
+
+    def by_cause(self) -> dict[GapCause, int]:
+        """Return nanoseconds of each cause over all gaps, where there are any."""
+        sums = self.split_ns.sum(axis=0).tolist()
+        return {cause: ns for cause, ns in zip(GAP_CAUSES, sums, strict=True) if ns}
 
 
-def next_launches(
-    gaps: Intervals, start_ns: Times, launched_by: NDArray[np.intp], calls: LaunchCalls
-) -> NextLaunches:
-    """Return the calls that launched the activities which end the gaps.
-
-    A gap that the window's end cuts off ends with the first activity after that.
+def explain_gaps(
+    gaps: Intervals,
+    host: HostCauses,
+    other_devices: Intervals,
+    start_ns: Times,
+    launched_by: NDArray[np.intp],
+    calls: LaunchCalls,
+    records: Records,
+    training: Line | None,
+) -> DeviceGaps:
+    """Return the gaps of one device with their causes.
 
     Args:
-        gaps: the gaps of one device.
-        start_ns: the starts of its activities.
+        gaps: the gaps; one that the window's end cuts off ends with the first activity after that.
+        host: the host's activity.
+        other_devices: when any other device was busy.
+        start_ns: the starts of the device's activities.
         launched_by: the place of each activity's call, as `LaunchCalls.of` gives it.
-        calls: all calls.
+        calls: all launch calls.
+        records: the iterators of the input pipeline.
+        training: the thread that launches where no call shows it.
     """
-    following = np.searchsorted(start_ns, gaps[:, 1])
-    call = np.append(launched_by, NOT_FOUND)[following]
-    # `NOT_FOUND` is the last place of each column here.
-    return NextLaunches(
-        known=call != NOT_FOUND,
-        start_ns=np.append(calls.start_ns, 0)[call],
-        end_ns=np.append(calls.end_ns, 0)[call],
-        copies=np.append(calls.copies, False)[call],
-        line_ids=np.append(calls.line_ids, 0)[call],
-        correlation_ids=np.append(calls.correlation_ids, 0)[call],
+    # A gap without a call has the last place, `NOT_FOUND`, in each column.
+    call = np.append(launched_by, NOT_FOUND)[np.searchsorted(start_ns, gaps[:, 1])]
+    known = call != NOT_FOUND
+    split_ns = divide_gaps(
+        gaps,
+        host,
+        other_devices,
+        np.where(known, np.append(calls.start_ns, 0)[call], gaps[:, 1]),
+        np.where(known, np.append(calls.end_ns, 0)[call], gaps[:, 1]),
+        np.append(calls.copies, False)[call],
+    )
+    if (gaps[:, 1] - gaps[:, 0]).max(initial=0) <= _LARGEST_INT32:
+        split_ns = split_ns.astype(np.int32)
+    line_ids = np.where(known, np.append(calls.line_ids, _NONE)[call], _NONE)
+    doing_ids, doing_names = _doing(gaps, line_ids, calls.lines, training)
+    return DeviceGaps(
+        spans=gaps,
+        split_ns=split_ns,
+        iterator_ids=_busiest(gaps, records),
+        iterators=tuple(records),
+        doing_ids=doing_ids,
+        doing_names=doing_names,
+        launch_ids=np.where(known, np.append(calls.correlation_ids, _NONE)[call], _NONE),
     )
 
 
 def divide_gaps(
-    gaps: Intervals, host: HostCauses, launches: NextLaunches, other_devices: Intervals
+    gaps: Intervals,
+    host: HostCauses,
+    other_devices: Intervals,
+    call_start_ns: Times,
+    call_end_ns: Times,
+    copies: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
-    """Return nanoseconds of each gap by cause, shape (gaps, causes); rows add up to the gaps."""
+    """Return nanoseconds of each gap by cause, shape (gaps, causes); rows add up to the gaps.
+
+    The call that ended a gap begins where the gap ends if there is none.
+    """
     start, end = gaps[:, 0], gaps[:, 1]
-    called = np.where(launches.known, np.clip(launches.start_ns, start, end), end)
-    returned = np.where(launches.known, np.clip(launches.end_ns, called, end), end)
+    called = np.clip(call_start_ns, start, end)
+    returned = np.clip(call_end_ns, called, end)
     ordered: HostCauses = []
     for cause, spans in host:
         if cause == "sync":
@@ -133,67 +177,15 @@ def divide_gaps(
     alone = without_earlier(spans for _, spans in ordered)
     for (cause, _), spans in zip(ordered, alone, strict=True):
         split[cause] = split[cause] + covered(spans, before_call)
-    attributed = np.sum(list(split.values()), axis=0)
-    split["unknown"] = called - start - attributed
-    split["copy"] = split["copy"] + np.where(launches.copies, returned - called, 0)
-    split["launch"] = split["launch"] + np.where(launches.copies, 0, returned - called)
+    split["unknown"] = called - start - np.sum(list(split.values()), axis=0)
     behind_others = covered(other_devices, rows(returned, end))
-    split["collective"] = split["collective"] + behind_others
-    late = launches.end_ns > start
-    rest = end - returned - behind_others
+    late, rest = call_end_ns > start, end - returned - behind_others
+    split["copy"] = split["copy"] + np.where(copies, returned - called, 0)
+    split["launch"] = split["launch"] + np.where(copies, 0, returned - called)
     split["launch"] = split["launch"] + np.where(late, rest, 0)
+    split["collective"] = split["collective"] + behind_others
     split["queued"] = np.where(late, 0, rest)
     return np.column_stack([split[cause] for cause in GAP_CAUSES])
-
-
-@dataclass(frozen=True)
-class GapDetails:
-    """Columns of the gaps, in their order; -1 in place of an iterator, event or call for none."""
-
-    iterator_ids: NDArray[np.intp]
-    """The place in `iterators` of the one that worked longest."""
-    iterators: tuple[IteratorKey, ...]
-    buffered_elements: NDArray[np.float64]
-    """NaN where no buffer says."""
-    doing_ids: NDArray[np.int32]
-    """The place in `doing_names` of what the launching thread was doing."""
-    doing_names: tuple[str, ...]
-    launch_ids: NDArray[np.int64]
-    """The correlation id of the launch that ended the gap."""
-
-    def iterator(self, gap: int) -> IteratorKey | None:
-        """Return the iterator that worked longest in the gap."""
-        place = int(self.iterator_ids[gap])
-        return None if place == _NONE else self.iterators[place]
-
-    def doing(self, gap: int) -> str | None:
-        """Return the event in which the launching thread spent most of the gap."""
-        place = int(self.doing_ids[gap])
-        return None if place == _NONE else self.doing_names[place]
-
-    def launch(self, gap: int) -> int | None:
-        """Return the correlation id of the launch that ended the gap."""
-        found = int(self.launch_ids[gap])
-        return None if found == _NONE else found
-
-
-def gap_details(
-    gaps: Intervals,
-    records: Records,
-    launches: NextLaunches,
-    calls: LaunchCalls,
-    training: Line | None,
-) -> GapDetails:
-    """Return the details of every gap; `training` is the thread that launches where none shows."""
-    doing_ids, doing_names = _doing(gaps, launches, calls, training)
-    return GapDetails(
-        iterator_ids=_busiest(gaps, records),
-        iterators=tuple(records),
-        buffered_elements=_buffered(gaps, records),
-        doing_ids=doing_ids,
-        doing_names=doing_names,
-        launch_ids=np.where(launches.known, launches.correlation_ids, _NONE),
-    )
 
 
 def _busiest(gaps: Intervals, records: Records) -> NDArray[np.intp]:
@@ -206,111 +198,45 @@ def _busiest(gaps: Intervals, records: Records) -> NDArray[np.intp]:
     return busiest
 
 
-def _buffered(gaps: Intervals, records: Records) -> NDArray[np.float64]:
-    # A shuffle's buffer is always full; only a buffer that is filled ahead says anything.
-    ahead = [key for key, record in records.items() if record.asynchronous]
-    for key in sorted(ahead, key=lambda key: key[0].count("::")):
-        found = [
-            (line.start_ns[indices], *line.statistics.integers("buffered_elements", indices))
-            for line, indices in records[key].calls
-        ]
-        times = np.concatenate([_NO_TIMES, *(start[present] for start, _, present in found)])
-        if len(times):
-            elements = np.concatenate([values[present] for _, values, present in found])
-            order = np.argsort(times, kind="stable")
-            return _readings_at(gaps, times[order], elements[order])
-    return np.full(len(gaps), np.nan)
-
-
-def _readings_at(
-    gaps: Intervals, times: NDArray[np.int64], elements: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return the first reading in each gap: a call that blocks shows the state when it began.
-
-    Without one, it is the last reading before the gap, if that is at most twice as old as readings
-    usually lie apart.
-    """
-    following = np.searchsorted(times, gaps[:, 0])
-    inside = (following < len(times)) & (times[np.minimum(following, len(times) - 1)] < gaps[:, 1])
-    place = np.where(inside, following, following - 1)
-    age = gaps[:, 0] - times[np.maximum(place, 0)]
-    # numpy's own median first imports its masked arrays: a hundredth of reading a long profile.
-    apart = np.sort(np.diff(times))
-    usual = 2.0 * float(apart[len(apart) // 2]) if len(apart) else 0.0
-    fresh = (place >= 0) & (age <= usual)
-    return np.where(fresh, elements[np.maximum(place, 0)].astype(np.float64), np.nan)
-
-
 def _doing(
-    gaps: Intervals, launches: NextLaunches, calls: LaunchCalls, training: Line | None
+    gaps: Intervals, line_ids: NDArray[np.int32], lines: list[Line], training: Line | None
 ) -> tuple[NDArray[np.int32], tuple[str, ...]]:
     """Return for each gap the place of a name, or -1; and the names."""
     found = np.full(len(gaps), _NONE, np.int32)
     names: dict[str, int] = {}
-    for place, line in enumerate(calls.lines):
-        chosen = np.flatnonzero(launches.known & (launches.line_ids == place))
-        found[chosen] = _innermost(line, gaps[chosen], names)
+
+    def look_at(line: Line, chosen: Indices) -> None:
+        event = _innermost(line, gaps[chosen])
+        inside = np.flatnonzero(event != _NONE)
+        keys, which = np.unique(line.name_ids[event[inside]], return_inverse=True)
+        of_key = [names.setdefault(line.plane.names[key], len(names)) for key in keys.tolist()]
+        found[chosen[inside]] = np.array(of_key, np.int32)[which.reshape(-1)]
+
+    for place, line in enumerate(lines):
+        look_at(line, np.flatnonzero(line_ids == place))
     # A thread that only launches shows nothing else; the reason is on the training thread.
-    missing = np.flatnonzero(found == _NONE)
     if training is not None:
-        found[missing] = _innermost(training, gaps[missing], names)
+        look_at(training, np.flatnonzero(found == _NONE))
     return found, tuple(names)
 
 
-def _innermost(line: Line, gaps: Intervals, names: dict[str, int]) -> NDArray[np.int32]:
-    """Return for each gap the name of the shortest event that covers half of it, or -1.
-
-    Names are given by their places; new ones are added.
-    """
-    found = np.full(len(gaps), _NONE, np.int32)
-    if not len(gaps) or not len(line):
-        return found
+def _innermost(line: Line, gaps: Intervals) -> Indices:
+    """Return for each gap the innermost event that covers half of it, or -1."""
     lengths = line.end_ns - line.start_ns
-    shortest = int((gaps[:, 1] - gaps[:, 0]).min())
+    shortest = int((gaps[:, 1] - gaps[:, 0]).min()) if len(gaps) else 0
     marker = [key for key, name in line.used_names.items() if name.startswith(_STEP_MARKERS)]
     events = np.flatnonzero((2 * lengths >= shortest) & ~line.named(marker))
-    events = events[np.argsort(lengths[events], kind="stable")]
-    first, behind = _half_covered(gaps, line.start_ns[events], line.end_ns[events])
-    event = _earliest_run(first, behind, len(gaps))
-    inside = np.flatnonzero(event < len(events))
-    keys, which = np.unique(line.name_ids[events[event[inside]]], return_inverse=True)
-    of_key = [names.setdefault(line.plane.names[key], len(names)) for key in keys.tolist()]
-    found[inside] = np.array(of_key, np.int32)[which.reshape(-1)]
-    return found
-
-
-def _half_covered(gaps: Intervals, start: Times, end: Times) -> tuple[Indices, Indices]:
-    """Return the gaps of which each event covers half: the first, and the one behind the last.
-
-    Gaps are disjoint and in order: an event reaches a run of them, and all but the run's first and
-    last lie in it wholly.
-    """
-
-    def too_little(place: Indices) -> NDArray[np.bool_]:
-        at = np.clip(place, 0, len(gaps) - 1)
-        inside = np.minimum(end, gaps[at, 1]) - np.maximum(start, gaps[at, 0])
-        found: NDArray[np.bool_] = 2 * inside < gaps[at, 1] - gaps[at, 0]
-        return found
-
-    first = np.searchsorted(gaps[:, 1], start, side="right")
-    behind = np.searchsorted(gaps[:, 0], end, side="left")
-    return first + too_little(first), behind - too_little(behind - 1)
-
-
-def _earliest_run(first: Indices, behind: Indices, count: int) -> Indices:
-    """Return for each of `count` places the first run [first, behind) over it; else their number.
-
-    Each run is the union of two spans whose length is a power of two. A table has the first run for
-    every span of one length; halving the spans, down to single places, leads to the next.
-    """
-    runs = np.flatnonzero(behind > first)
-    levels = np.frexp(behind[runs] - first[runs])[1] - 1
-    earliest = np.full(count, len(first), np.intp)
-    for level in range(int(levels.max(initial=0)), -1, -1):
-        here = runs[levels == level]
-        np.minimum.at(earliest, first[here], here)
-        np.minimum.at(earliest, behind[here] - (1 << level), here)
-        if level:
-            half = 1 << (level - 1)
-            earliest[half:] = np.minimum(earliest[half:], earliest[:-half])
-    return earliest
+    start, end = line.start_ns[events], line.end_ns[events]
+    # Such an event reaches the middle of the gap: it is the last that began by then, or an earlier
+    # one that lasts until then. Times count half nanoseconds, so that an end on the middle does.
+    parents = parents_of(2 * start, 2 * end + 1)
+    found = np.searchsorted(2 * start, gaps.sum(axis=1), side="right") - 1
+    going_on = np.flatnonzero(found != TOP)
+    while len(going_on):
+        at, gap = found[going_on], gaps[going_on]
+        inside = np.minimum(end[at], gap[:, 1]) - np.maximum(start[at], gap[:, 0])
+        going_on = going_on[2 * inside < gap[:, 1] - gap[:, 0]]
+        found[going_on] = parents[found[going_on]]
+        going_on = going_on[found[going_on] != TOP]
+    innermost: Indices = np.append(events, _NONE)[found]
+    return innermost

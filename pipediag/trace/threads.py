@@ -187,10 +187,10 @@ class Nesting:
 def nested_events(line: Line, name_ids: Collection[int]) -> Nesting:
     """Return the events of a line with these names."""
     indices = line.having(name_ids)
-    return Nesting(line, indices, _parents(line.start_ns[indices], line.end_ns[indices]))
+    return Nesting(line, indices, parents_of(line.start_ns[indices], line.end_ns[indices]))
 
 
-def _parents(starts: Times, ends: Times) -> Indices:
+def parents_of(starts: Times, ends: Times) -> Indices:
     """Return the place of the last event before each that lasts beyond its start, or `TOP`."""
     parents = np.arange(-1, len(starts) - 1)
     # `TOP` is the last place here, where an event without end stands.

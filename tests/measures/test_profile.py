@@ -30,14 +30,12 @@ from pipediag.session.devices import (
 )
 from pipediag.trace.devices import (
     Copies,
-    DeviceGaps,
     DeviceTrace,
     Kernel,
     KernelLaunches,
     Overlap,
-    gap_histogram,
 )
-from pipediag.trace.gaps import GapDetails
+from pipediag.trace.gaps import DeviceGaps
 from pipediag.trace.pipeline import IteratorKey
 from pipediag.trace.steps import StepSplit, StepWindows
 from pipediag.trace.summary import HostSummary, ProfileReading, TraceSummary
@@ -60,7 +58,6 @@ def device(*gaps: tuple[int, int, dict[GapCause, int]], **overrides: Any) -> Dev
     details: dict[str, Any] = {
         "iterator_ids": np.full(count, -1),
         "iterators": (MAP, PREFETCH),
-        "buffered_elements": np.full(count, np.nan),
         "doing_ids": np.full(count, -1, np.int32),
         "doing_names": ("$train_step", "save$"),
         "launch_ids": np.full(count, -1),
@@ -75,8 +72,8 @@ def device(*gaps: tuple[int, int, dict[GapCause, int]], **overrides: Any) -> Dev
         "longest_gap_ns": 9 * MS,
         "noise_ns": MS,
         "gap_floor_ns": 5_000,
-        "gap_histogram": gap_histogram(spans[:, 1] - spans[:, 0], 5_000),
-        "gaps": DeviceGaps(spans.astype(np.int64), split, GapDetails(**details)),
+        "noise_count": 3,
+        "gaps": DeviceGaps(spans.astype(np.int64), split, **details),
     }
     return DeviceTrace(**{**values, **overrides})
 
@@ -85,7 +82,6 @@ def test_a_gap_names_the_operation_behind_it() -> None:
     traced = device(
         (7, 16, {"input": 9}),
         iterator_ids=np.array([0]),
-        buffered_elements=np.array([2.0]),
         doing_ids=np.array([0], np.int32),
     )
     trace = make_trace(window_ns=(5 * MS, 105 * MS), devices=(traced,))
@@ -95,7 +91,7 @@ def test_a_gap_names_the_operation_behind_it() -> None:
     (described,) = found.gaps
     assert (described.start_ms, described.duration_ms) == (2.0, 9.0)
     assert (described.op_id, described.line, described.iterator) == ("map_0", 12, "Root::Map")
-    assert (described.buffered_elements, described.doing) == (2.0, "train_step")
+    assert described.doing == "train_step"
 
 
 def test_of_very_many_gaps_the_longest_are_kept_in_order_of_time() -> None:
@@ -114,7 +110,6 @@ def test_a_device_is_told_in_all_that_was_traced_of_it() -> None:
         (27, 36, {"sync": 9}),
         doing_ids=np.array([0], np.int32),
         model="NVIDIA H200",
-        gap_histogram=(),
         overlap=Overlap(30 * MS, 8 * MS, 2 * MS, 4 * MS, 1 * MS),
         copies=(
             Copies("host_to_device", 3, 4 * MS, 8 * MS, 2 * MS, 64_000_000),
@@ -137,6 +132,7 @@ def test_a_device_is_told_in_all_that_was_traced_of_it() -> None:
         idle_percent=60.0,
         longest_gap_ms=9.0,
         noise_ms=1.0,
+        noise_count=3,
         gap_floor_us=5.0,
         causes_ms={"sync": 9.0},
         gap_count=1,
@@ -183,18 +179,15 @@ def columns(traced: DeviceTrace, trace: TraceSummary | None = None) -> GapColumn
     return gap_columns(traced, trace or make_trace(), np.arange(len(traced.gaps)))
 
 
-def test_only_input_has_an_iterator_and_a_buffer() -> None:
+def test_only_input_has_an_iterator() -> None:
     traced = device(
         (0, 10, {"input": 6, "sync": 4}),
         (20, 30, {"input": 4, "sync": 6}),
         (40, 50, {"input": 10}),
         iterator_ids=np.array([1, 0, -1]),
-        buffered_elements=np.array([0.0, 2.0, np.nan]),
     )
     found = columns(traced)
     assert found.iterator == [PREFETCH, None, None]
-    # An empty buffer is known to be empty.
-    assert found.buffered_elements == [0.0, None, None]
 
 
 def test_the_step_is_that_in_which_the_gap_begins() -> None:

@@ -9,15 +9,7 @@ from hypothesis import strategies as st
 
 from pipediag.trace.device_events import NOT_FOUND, LaunchCalls, device_events, launch_calls
 from pipediag.trace.events import Line, TraceEvents
-from pipediag.trace.gaps import (
-    GapDetails,
-    HostCauses,
-    NextLaunches,
-    divide_gaps,
-    gap_details,
-    host_causes,
-    next_launches,
-)
+from pipediag.trace.gaps import DeviceGaps, HostCauses, divide_gaps, explain_gaps, host_causes
 from pipediag.trace.intervals import EMPTY, Intervals, normalise
 from pipediag.trace.summary import summarise
 from pipediag.trace.xplane import parse
@@ -62,27 +54,6 @@ def test_a_device_that_starves_behind_its_launches(tmp_path: Path) -> None:
     assert causes_us(device) == {"launch": 65}
     assert device.launches is not None
     assert (device.launches.matched, device.launches.median_delay_ns) == (5, 1 * US)
-
-
-def test_the_buffer_counts_only_where_it_was_read_lately(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("tf_data_iterator_get_next/1")
-    for start, elements in ((10, 2), (20, 0), (30, 3)):
-        line.event(
-            "Iterator::Root::Prefetch",
-            start * US,
-            (start + 1) * US,
-            id=3,
-            buffered_elements=elements,
-        )
-        # A shuffle's buffer is nearer, and always full.
-        line.event("Iterator::Root::Shuffle", start * US, (start + 2) * US, buffered_elements=99)
-    stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
-    for start in (0, 8, 17, 32, 99):
-        stream.event("k", start * US, (start + 1) * US)
-    [device] = summarise(builder.save(tmp_path)).devices
-    # Before the first reading; the first reading in it, 2, and 0; and soon after the last one.
-    assert str(device.gaps.details.buffered_elements.tolist()) == "[nan, 2.0, 0.0, 3.0]"
 
 
 def test_one_call_may_launch_a_graph_of_kernels(tmp_path: Path) -> None:
@@ -231,10 +202,8 @@ def test_the_causes_of_a_gap_add_up_to_it(
     spans = [_normalised(chosen) for chosen in sets]
     host = list(zip(names, spans[:6], strict=True))
     some = np.arange(len(gaps)) % 2 == 0
-    start = np.full(len(gaps), called)
-    lines = np.zeros(len(gaps), np.int32)
-    launches = NextLaunches(some, start, start + took, some, lines, np.zeros(len(gaps), np.int64))
-    split = divide_gaps(gaps, host, launches, spans[6])
+    start = np.where(some, called, gaps[:, 1])
+    split = divide_gaps(gaps, host, spans[6], start, start + took * some, some)
     assert (split >= 0).all()
     assert split.sum(axis=1).tolist() == (gaps[:, 1] - gaps[:, 0]).tolist()
 
@@ -275,10 +244,8 @@ def until(end: int) -> Intervals:
 
 def causes(host: HostCauses, gap: Intervals, other_devices: Intervals) -> dict[str, int]:
     """Of a gap that no call ended."""
-    nothing = np.zeros(1, np.int64)
-    no = np.zeros(1, np.bool_)
-    launches = NextLaunches(no, nothing, nothing, no, nothing.astype(np.int32), nothing)
-    [row] = divide_gaps(gap, host, launches, other_devices).tolist()
+    end = gap[:, 1]
+    [row] = divide_gaps(gap, host, other_devices, end, end, end < 0).tolist()
     return {cause: ns for cause, ns in zip(GAP_CAUSES, row, strict=True) if ns}
 
 
@@ -331,37 +298,42 @@ def events_of(builder: TraceBuilder) -> TraceEvents:
     return parse(memoryview(builder.serialised()), Path("vm.xplane.pb"))
 
 
-def details(gaps: Spans, line: Line) -> GapDetails:
-    """With no device, so that the line is the training thread of all of them."""
+def doing(gaps: Spans, line: Line) -> list[str | None]:
+    """Return what the thread did in each gap of a device that nothing launches on."""
     idle = normalise([start for start, _ in gaps], [end for _, end in gaps])
-    calls = LaunchCalls([], *(line.start_ns[:0] for _ in range(5)))  # type: ignore[arg-type]
-    nothing = line.start_ns[:0]
-    return gap_details(idle, {}, next_launches(idle, nothing, nothing, calls), calls, line)
+    no = line.start_ns[:0]
+    calls = LaunchCalls([], no, no, no, no.astype(np.int32), no < 0)
+    return names_of(explain_gaps(idle, [], EMPTY, no, no.astype(np.intp), calls, {}, line))
 
 
-def shortest_that_covers_half(gap: list[int], line: Line) -> str | None:
-    """The same, event by event."""
-    found = None
-    for event in range(len(line)):
-        start, end = int(line.start_ns[event]), int(line.end_ns[event])
-        inside = min(end, gap[1]) - max(start, gap[0])
-        if 2 * inside >= gap[1] - gap[0] and (found is None or end - start < found[0]):
-            found = end - start, line.event_name(event)
-    return None if found is None else found[1]
+def names_of(found: DeviceGaps) -> list[str | None]:
+    return [None if place < 0 else found.doing_names[place] for place in found.doing_ids.tolist()]
 
 
-@given(spans, spans)
-def test_doing_is_the_shortest_event_that_covers_half(gaps: Spans, events: Spans) -> None:
+@given(spans, st.lists(st.integers(0, 30), max_size=12))
+def test_doing_is_the_shortest_event_that_covers_half(gaps: Spans, steps: list[int]) -> None:
+    # Each event lies in the one before.
+    ends = [90 - sum(steps[: place + 1]) for place in range(len(steps))]
+    events = [(2 * place, end) for place, end in enumerate(ends) if end > 2 * place]
     builder = TraceBuilder()
     written = builder.host().line("python")
-    for number, (start, end) in enumerate(events):
-        written.event(f"event {number}", start, end)
+    for start, end in events:
+        written.event(f"{start} to {end}", start, end)
+    written.event("elsewhere", 200, 201)
     [line] = events_of(builder).host_lines
-    found = details(gaps, line)
-    idle = normalise([start for start, _ in gaps], [end for _, end in gaps])
-    assert [found.doing(gap) for gap in range(len(idle))] == [
-        shortest_that_covers_half(gap, line) for gap in idle.tolist()
+    idle = normalise([start for start, _ in gaps], [end for _, end in gaps]).tolist()
+    half = [
+        [(e - s, -s, f"{s} to {e}") for s, e in events if 2 * (min(e, b) - max(s, a)) >= b - a]
+        for a, b in idle
     ]
+    assert doing(gaps, line) == [min(found)[2] if found else None for found in half]
+
+
+def test_doing_may_end_on_the_middle_of_the_gap() -> None:
+    builder = TraceBuilder()
+    builder.host().line("python").event("save", 10, 20).event("next", 20, 22)
+    [line] = events_of(builder).host_lines
+    assert doing([(10, 30)], line) == ["save"]
 
 
 def test_markers_of_steps_say_nothing() -> None:
@@ -369,7 +341,7 @@ def test_markers_of_steps_say_nothing() -> None:
     written = builder.host().line("python")
     written.event("pipediag_step", 0, 100, step_num=0).event("ProfilerStep#3", 0, 90)
     [line] = events_of(builder).host_lines
-    assert details([(10, 20)], line).doing(0) is None
+    assert doing([(10, 20)], line) == [None]
 
 
 def test_where_the_launching_thread_shows_nothing_the_training_thread_does(
@@ -384,8 +356,7 @@ def test_where_the_launching_thread_shows_nothing_the_training_thread_does(
     profile.kernel((100, 120), launch=(98, 99), line=other)
     profile.kernel((200, 220), launch=(192, 195), line=other)
     [device] = profile.devices(tmp_path)
-    found = device.gaps.details
-    assert [found.doing(0), found.doing(1)] == ["save", "model/einsum:Einsum"]
+    assert names_of(device.gaps)[:2] == ["save", "model/einsum:Einsum"]
 
 
 def test_a_gap_knows_the_launch_that_ended_it() -> None:
@@ -401,8 +372,6 @@ def test_a_gap_knows_the_launch_that_ended_it() -> None:
     device, calls = device_events(events.accelerators[0]), launch_calls(events)
     launched_by = calls.of(device)
     idle = normalise([20, 60], [50, 80])
-    found = gap_details(
-        idle, {}, next_launches(idle, device.start_ns, launched_by, calls), calls, None
-    )
-    assert [found.launch(0), found.launch(1)] == [9, None]
+    found = explain_gaps(idle, [], EMPTY, device.start_ns, launched_by, calls, {}, None)
+    assert found.launch_ids.tolist() == [9, NOT_FOUND]
     assert launched_by.tolist() == [0, 1, NOT_FOUND]

@@ -114,10 +114,10 @@ def test_a_real_trace_without_profiler_steps() -> None:
     assert (round(device.span_ns / 1e6), round(device.busy_ns / 1e6)) == (14_523, 4_734)
     fetched = [
         place
-        for place, name in enumerate(device.gaps.details.doing_names)
+        for place, name in enumerate(device.gaps.doing_names)
         if name.startswith("enumerate(DataLoader)")
     ]
-    waits = np.isin(device.gaps.details.doing_ids, fetched) & (device.gaps.lengths_ns > 1e8)
+    waits = np.isin(device.gaps.doing_ids, fetched) & (device.gaps.lengths_ns > 1e8)
     assert waits.sum() == 15
     assert {device.gaps.causes[place] for place in np.flatnonzero(waits)} == {"input"}
     assert input_percent_of_idle(summary) == pytest.approx(68.0, abs=0.1)

@@ -85,7 +85,7 @@ def test_the_input_gaps_of_a_real_fit_are_the_slow_maps(summary: TraceSummary) -
     assert int(device.gaps.lengths_ns.sum()) + device.noise_ns == device.idle_ns
     longest = np.argsort(device.gaps.lengths_ns)[-10:].tolist()
     assert {device.gaps.causes[gap] for gap in longest} == {"input"}
-    assert {device.gaps.details.iterator(gap) for gap in longest} == {
+    assert {device.gaps.iterators[device.gaps.iterator_ids[gap]] for gap in longest} == {
         ("Root::MapAndBatch::Map", ("decode",))
     }
 

@@ -86,11 +86,7 @@ def compute_percent(device: DeviceActivity) -> float:
 def gap_counts(device: DeviceActivity) -> str:
     """Return how many gaps the idle time consists of; those under the floor are counted apart."""
     floor = f"{number(device.gap_floor_us)}{NO_BREAK}µs"
-    short = sum(
-        bucket.count
-        for bucket in device.gap_histogram
-        if bucket.to_us is not None and bucket.to_us <= device.gap_floor_us
-    )
+    short = device.noise_count
     if not device.gap_count:
         return f" in {counted(short, 'gap')} under {floor}" if short else ""
     found = f" in {counted(device.gap_count, 'gap')} of {floor} or more"
