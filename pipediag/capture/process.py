@@ -1,15 +1,17 @@
-"""This process: its threads, the memory it may still take, and processes that train along."""
+"""This process: its threads, memory and random numbers, and processes that train along."""
 
 from __future__ import annotations
 
 import os
+import random
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pipediag.capture.runtime import Runtime
 
@@ -100,6 +102,41 @@ def _left_in_group(cgroup: Path) -> int | None:
     # Files that were read and are not in use give way.
     evictable = int(dict(zip(statistics[::2], statistics[1::2], strict=True))["inactive_file"])
     return max(0, limit - used + evictable)
+
+
+class RandomState:
+    """States of Python's, NumPy's and TensorFlow's random generators."""
+
+    def __init__(self) -> None:
+        numpy, context = (
+            sys.modules.get(name) for name in ("numpy.random", "tensorflow.python.eager.context")
+        )
+        self._numpy: Any = numpy
+        self._tensorflow = context and getattr(context.context(), "_rng", None)
+        self.keep()
+
+    def keep(self) -> None:
+        """Keep the states of now instead."""
+        self._of_python = random.getstate()
+        self._of_numpy = self._numpy and self._numpy.get_state()
+        self._of_tensorflow = self._tensorflow and self._tensorflow.getstate()
+
+    def restore(self) -> None:
+        random.setstate(self._of_python)
+        if self._numpy is not None:
+            self._numpy.set_state(self._of_numpy)
+        if self._tensorflow is not None:
+            self._tensorflow.setstate(self._of_tensorflow)
+
+
+@contextmanager
+def random_state_kept() -> Iterator[None]:
+    """Keep random numbers for the script: to build a shuffle and to trace a function draw some."""
+    state = RandomState()
+    try:
+        yield
+    finally:
+        state.restore()
 
 
 _EXCHANGING = ("horovod", "mpi4py")

@@ -145,9 +145,8 @@ def test_each_survives_the_pipe() -> None:
 
 
 def test_replay_makes_every_kind() -> None:
-    passes = {kind for kind, _ in replayed._PASSES}
-    assert passes | set(replayed._MADE_ELSEWHERE) == set(get_args(Change))
-    assert not passes & set(replayed._MADE_ELSEWHERE)
+    of_no_pipeline = {SetModel, SkipCallback, PredictOnBatch, RewriteCall}
+    assert {kind for kind, _ in replayed._PASSES} | of_no_pipeline == set(get_args(Change))
 
 
 @pytest.mark.parametrize("change", ONE_OF_EACH, ids=lambda change: change.do)
@@ -168,11 +167,6 @@ def test_every_consumer_knows_each(change: Change) -> None:
         pytest.param(TypeError, lambda change: verify(None, [change], "equal"), id="check"),
         pytest.param(TypeError, lambda change: candidate(change).changes_model, id="candidate"),
         pytest.param(KeyError, lambda change: changes_from_json([asdict(change)]), id="pipe"),
-        pytest.param(
-            NotReplayableError,
-            lambda change: replayed.apply(cast("Any", None), [change]),
-            id="replay",
-        ),
         pytest.param(TypeError, _size_matters_to, id="sizes"),
         pytest.param(TypeError, _target, id="within functions"),
     ],

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import functools
 import gc
-import random
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.process import free_memory_bytes
+from pipediag.capture.process import RandomState, free_memory_bytes
 from pipediag.capture.signals import let_pass
 
 _PARTS = 64
@@ -30,14 +29,14 @@ class NotRestoredError(Exception):
 
 
 class TrainingState:
-    """Values of all variables, and the states of Python's, NumPy's and TensorFlow's generators.
+    """Values of all variables, and the states of the random generators.
 
     Counters inside random operations with a seed of their own live in native kernels; they go on.
     """
 
     def __init__(self) -> None:
         self._values = [(variable, variable.numpy()) for variable in _variables()]
-        self._keep_generators()
+        self._random = RandomState()
 
     def keep_new(self) -> None:
         """Keep variables that have come since, such as those of a model that was built.
@@ -47,33 +46,18 @@ class TrainingState:
         new = self._unknown()
         if new:
             self._values += [(variable, variable.numpy()) for variable in new]
-            self._keep_generators()
+            self._random.keep()
 
     def count_unknown(self) -> int:
         """Return the number of variables whose values were not kept."""
         return len(self._unknown())
 
     def restore(self) -> None:
-        """Put everything back as it was.
-
-        Raises:
-            NotRestoredError: some variables keep what steps of ours have trained.
-        """
+        """Put everything back as it was; NotRestoredError if some variables could not be."""
         try:
             self.restore_values()
         finally:
-            random.setstate(self._python)
-            if self._numpy is not None:
-                _numpy_random().set_state(self._numpy)
-            rng = _tensorflow_random()
-            if rng is not None and self._tensorflow is not None:
-                rng.setstate(self._tensorflow)
-
-    def _keep_generators(self) -> None:
-        self._python = random.getstate()
-        self._numpy = _numpy_random().get_state() if _numpy_random() is not None else None
-        rng = _tensorflow_random()
-        self._tensorflow = rng.getstate() if rng is not None else None
+            self._random.restore()
 
     def _unknown(self) -> list[Any]:
         known = {id(variable) for variable, _ in self._values}
@@ -84,9 +68,6 @@ class TrainingState:
 
         One after the other, as a device may have no room for a second copy of a large table: what
         did not fit is tried once more when all others are back, a few rows at a time.
-
-        Raises:
-            NotRestoredError: as for `restore`.
         """
         left = [pair for pair in self._values if not _assigned(*pair)]
         if not left:
@@ -150,15 +131,6 @@ def _has_value(variable: Any) -> bool:
         return bool(variable.is_initialized())
     except Exception:
         return False
-
-
-def _numpy_random() -> Any:
-    return sys.modules.get("numpy.random")
-
-
-def _tensorflow_random() -> Any:
-    context = sys.modules.get("tensorflow.python.eager.context")
-    return getattr(context.context(), "_rng", None) if context is not None else None
 
 
 class KeptState:

@@ -32,12 +32,12 @@ def module_functions(function: Callable[..., Any]) -> list[str]:
     code = getattr(function, "__code__", None)
     if code is None:
         return []
-    known = {**vars(builtins), **getattr(function, "__globals__", {}), **_closure(function)}
+    known = {**vars(builtins), **getattr(function, "__globals__", {}), **closure_of(function)}
     found = (_full_name(path, known) for path in _paths(code, frozenset(known)))
     return sorted({name for name in found if name is not None})
 
 
-def _closure(function: Any) -> dict[str, Any]:
+def closure_of(function: Any) -> dict[str, Any]:
     """Return the names that a function closes over, with their values."""
     bound: dict[str, Any] = {}
     code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
@@ -126,7 +126,7 @@ class _Outside:
             for name in node.names
         }
         self._own = set(_bound_names(definition)) - self._declared
-        self._values = dict(getattr(plain, "__globals__", _NOTHING)) | _closure(plain)
+        self._values = dict(getattr(plain, "__globals__", _NOTHING)) | closure_of(plain)
         if owner is not None:
             me = definition.args.args[0].arg
             self._own.discard(me)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pipediag.capture.replay.changes import MOVED_LAYERS, model_settings, skipped_callbacks
-from pipediag.capture.replay.preconditions import one_shot_source, random_upstream
 from pipediag.capture.replay.rebuilding import FilledCaches, rebuild
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.replay.verification import verify
@@ -13,8 +12,6 @@ __all__ = [
     "FilledCaches",
     "NotReplayableError",
     "model_settings",
-    "one_shot_source",
-    "random_upstream",
     "rebuild",
     "skipped_callbacks",
     "verify",

@@ -1,4 +1,4 @@
-"""Applies named changes to the nodes of a pipeline, so that the order they are given in is free."""
+"""Changes of a pipeline's nodes, applied in an order of their own, whatever they are given in."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from pipediag.capture.replay.graph import Graph, Inner, Node, OnElements
-from pipediag.capture.replay.inserting import inserted
+from pipediag.capture.replay.graph import Graph, Inner, Node, OnElements, inserted
 from pipediag.capture.replay.preconditions import draws_random
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, first_line, said
 from pipediag.capture.replay.replacing import replacement
@@ -18,10 +17,8 @@ from pipediag.session.edits import (
     Insert,
     Move,
     MoveLayers,
-    PredictOnBatch,
     Remove,
     Replace,
-    RewriteCall,
     SetModel,
     SetOptions,
     SetParameters,
@@ -31,12 +28,8 @@ from pipediag.session.recording import RecordedOperation
 from pipediag.vocabulary import Scalar
 
 
-def with_options(options: dict[str, Scalar], inputs: list[Any]) -> Any:
-    """The dataset with these options set over those it has.
-
-    Raises:
-        NotReplayableError: an option that this TensorFlow does not have, or a value it refuses.
-    """
+def _with_options(options: dict[str, Scalar], inputs: list[Any]) -> Any:
+    """Return the dataset with these options set over those it has."""
     from tensorflow.python.data.ops import options as module
 
     chosen = module.Options()
@@ -71,33 +64,28 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
     Parameters are set before anything moves; added operations go behind the places that others
     have been moved to; what is left out goes last, so that a change may still name it as its place.
     A copy to a device must be the end of a pipeline, so that comes behind an endless repeat.
-
-    Raises:
-        NotReplayableError: a change names what is not there, or two contradict each other.
     """
     changes = _each_once(changes)
-    _refuse_unknown(changes)
     _refuse_contradictions(graph, changes)
     for kind, apply_all in _PASSES:
         apply_all(graph, _of(changes, kind))
     if endless:
         graph.append(Node([], make=_repeated))
-    _append(graph, _of(changes, Insert))
+    for last in _of(changes, Insert):
+        if last.kind == _AT_THE_END:
+            _found(graph, last.after)
+            graph.append(Node([], partial(_add, last.kind, last.parameters)))
 
 
 def model_settings(changes: Sequence[Change]) -> dict[str, Any]:
-    """What the changes set of the model, which is no part of the graph.
-
-    Raises:
-        NotReplayableError: two of them contradict each other.
-    """
+    """Return what the changes set of the model, which is no part of the graph."""
     settings = [change.settings for change in _of(changes, SetModel)]
     moved = [{MOVED_LAYERS: change.layers} for change in _of(changes, MoveLayers)]
     return {**_agreed("model's", settings), **_agreed("model's", moved)}
 
 
 def skipped_callbacks(changes: Sequence[Change]) -> list[SkipCallback]:
-    """The callbacks that the changes leave out, which are no part of the graph."""
+    """Return the callbacks that the changes leave out, which are no part of the graph."""
     return _of(_each_once(changes), SkipCallback)
 
 
@@ -107,23 +95,12 @@ def _repeated(inputs: list[Any]) -> Any:
 
 
 def _each_once(changes: Sequence[Change]) -> list[Change]:
-    """Two edits may share a change."""
-    once: list[Change] = []
-    for change in changes:
-        if change not in once:
-            once.append(change)
-    return once
+    """Return the changes without repetitions, as two edits may share one."""
+    return [change for place, change in enumerate(changes) if change not in changes[:place]]
 
 
 def _of(changes: Sequence[Change], kind: type[C]) -> list[C]:
     return [change for change in changes if isinstance(change, kind)]
-
-
-def _refuse_unknown(changes: Sequence[Change]) -> None:
-    known = {*(kind for kind, _ in _PASSES), *_MADE_ELSEWHERE}
-    for change in changes:
-        if type(change) not in known:
-            raise NotReplayableError(f"Pipediag can't make a change of the kind `{change.do}`.")
 
 
 def _refuse_contradictions(graph: Graph, changes: Sequence[Change]) -> None:
@@ -164,7 +141,7 @@ def _found(graph: Graph, op_id: str) -> Node:
 
 
 def _inner(graph: Graph, op_id: str) -> Inner | None:
-    """Where changes of an operation within another one's function are kept; None for others."""
+    """Return the changes within the function that makes an operation; None if no function does."""
     outer = None if graph.find(op_id) else graph.outer_of(op_id)
     if outer is None:
         return None
@@ -191,19 +168,12 @@ def _replace(graph: Graph, changes: list[Replace]) -> None:
 
 
 def _insert_prefetches(graph: Graph, changes: list[Insert]) -> None:
-    """They belong behind what is moved to the same place, anything else before it."""
+    """Add prefetches, which belong behind what is moved to the same place."""
     _insert(graph, [change for change in changes if change.kind == "prefetch"])
 
 
 def _insert_others(graph: Graph, changes: list[Insert]) -> None:
     _insert(graph, [change for change in changes if change.kind not in ("prefetch", _AT_THE_END)])
-
-
-def _append(graph: Graph, changes: list[Insert]) -> None:
-    for last in changes:
-        if last.kind == _AT_THE_END:
-            _found(graph, last.after)
-            graph.append(Node([], partial(_add, last.kind, last.parameters)))
 
 
 def _insert(graph: Graph, changes: list[Insert]) -> None:
@@ -258,22 +228,18 @@ def _mapped(layers: OnElements, change: MoveLayers, inputs: list[Any]) -> Any:
 
 def _remove(graph: Graph, changes: list[Remove]) -> None:
     for change in changes:
-        _remove_one(graph, change.op_id)
-
-
-def _remove_one(graph: Graph, op_id: str) -> None:
-    inner = _inner(graph, op_id)
-    if inner is not None:
-        inner.changes.append(Remove(op_id))
-        return
-    node = _found(graph, op_id)
-    if len(node.inputs) != 1:
-        assert node.operation is not None
-        raise NotReplayableError(
-            f"{at_start(said(node.operation))} can't be left out: it does not read from one "
-            "dataset."
-        )
-    graph.splice_out(node)
+        inner = _inner(graph, change.op_id)
+        if inner is not None:
+            inner.changes.append(change)
+            continue
+        node = _found(graph, change.op_id)
+        if len(node.inputs) != 1:
+            assert node.operation is not None
+            raise NotReplayableError(
+                f"{at_start(said(node.operation))} can't be left out: it does not read from one "
+                "dataset."
+            )
+        graph.splice_out(node)
 
 
 def _move(graph: Graph, moves: list[Move]) -> None:
@@ -317,7 +283,7 @@ def _move_one(graph: Graph, change: Move) -> None:
 
 
 def _chain(downstream: Node, upstream: Node) -> list[Node] | None:
-    """The nodes from one up to the other where each reads from one dataset only, or None."""
+    """Return the nodes from one up to the other, or None if one reads from several datasets."""
     chain = [downstream]
     while chain[-1] is not upstream:
         if len(chain[-1].inputs) != 1:
@@ -327,7 +293,7 @@ def _chain(downstream: Node, upstream: Node) -> list[Node] | None:
 
 
 def _hoist(graph: Graph, change: Move) -> None:
-    """An operation within another one's function moves behind the other one."""
+    """Move an operation out of another one's function, behind that."""
     outer = graph.outer_of(change.op_id)
     assert outer is not None
     node, operation = outer
@@ -343,9 +309,9 @@ def _hoist(graph: Graph, change: Move) -> None:
 
 
 def _call_hoisted(inner: Inner, operation: RecordedOperation, inputs: list[Any]) -> Any:
-    given = inner.hoisted[operation.id]
+    function, given = inner.hoisted[operation.id]
     try:
-        return inner.functions[operation.id](inputs[0], *given.args[1:], **given.kwargs)
+        return function(inputs[0], *given.args[1:], **given.kwargs)
     except Exception as error:
         let_pass(error)
         failure = first_line(error)
@@ -358,7 +324,7 @@ def _call_hoisted(inner: Inner, operation: RecordedOperation, inputs: list[Any])
 def _set_options(graph: Graph, changes: list[SetOptions]) -> None:
     options = _agreed("option", [change.options for change in changes])
     if options:
-        graph.append(Node([], partial(with_options, options)))
+        graph.append(Node([], partial(_with_options, options)))
 
 
 def _agreed(what: str, given: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -380,7 +346,5 @@ _PASSES: tuple[tuple[type[Change], Callable[[Graph, list[Any]], None]], ...] = (
     (Remove, _remove),
     (SetOptions, _set_options),
 )
-"""In this order."""
-_MADE_ELSEWHERE = (SetModel, SkipCallback, PredictOnBatch, RewriteCall)
-"""What is no part of the graph: see `model_settings`, `skipped_callbacks`, rewriting.py and, for
-calls of `predict`, capture/frameworks/keras/timed_calls.py."""
+"""In this order. Changes of other kinds are no part of the graph: see `model_settings`,
+`skipped_callbacks`, rewriting.py and, for calls of `predict`, the hooks on Keras."""

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
 from pipediag.capture.signals import let_pass
+
+T = TypeVar("T")
 
 _TOLERANCE = {"bfloat16": 2e-2, "float16": 2e-3, "float32": 1e-5, "float64": 1e-8}
 """Relative, and absolute for values about 1: some units in the last place of each type."""
 
 
 def spec_difference(before: Any, after: Any) -> str | None:
-    """What no consumer would bear: another structure, type or rank. Batch sizes may differ."""
+    """Return what no consumer would bear: another structure, type or rank, if any."""
     from tensorflow.python.data.util import nest
 
     try:
@@ -47,12 +49,9 @@ def _short(value: Any) -> str:
 
 
 def difference_of(expected: Sequence[Any], found: Sequence[Any], values: bool) -> str | None:
-    """The first difference between elements in the same places, or None.
+    """Return the first difference between elements in the same places, or None.
 
-    Args:
-        expected: elements as they were.
-        found: elements as they are with the change.
-        values: compare shapes and values too, not only structure, types and ranks.
+    With `values`, shapes and values are compared, and not only structure, types and ranks.
     """
     for number, (old, new) in enumerate(zip(expected, found, strict=False), 1):
         difference = _element_difference(old, new, values)
@@ -107,58 +106,35 @@ _MOST_BYTES = 64_000_000
 """Elements are held while they are compared; large ones are few."""
 
 
-class UnreadableError(NotReplayableError):
-    """The pipeline failed while elements were read."""
-
-
 @dataclass
 class Reading:
-    """The elements that were read, and whether there were no more after them."""
+    """Elements that were read; `exhausted` if there were no more after them."""
 
     elements: list[Any] = field(default_factory=list)
     exhausted: bool = False
 
 
 def first_elements(dataset: Any, count: int, seconds: float = float("inf")) -> Reading:
-    """Up to `count` elements, fewer where they are large, from an iterator gone on return.
+    """Return up to `count` elements, as many as come within the time, fewer where they are large.
 
-    Args:
-        dataset: what to read from.
-        count: elements at most.
-        seconds: time after which no further element is asked for.
-
-    Raises:
-        UnreadableError: the pipeline failed.
+    Their iterator is gone on return.
     """
+    return _checked(_taken, dataset, count, seconds)
+
+
+def compared_passes(dataset: Any, count: int, seconds: float) -> tuple[int, str | None]:
+    """Compare two passes over a dataset; return the elements compared, and the first difference."""
+    return _checked(_compared, dataset, count, seconds)
+
+
+def _checked(read: Callable[[Any, int, float], T], dataset: Any, count: int, seconds: float) -> T:
     try:
-        return _taken(dataset, count, time.monotonic() + seconds)
+        return read(dataset, count, time.monotonic() + seconds)
     except Exception as error:
         let_pass(error)
         failure = first_line(error)
     # Outside of the handler: the first error's frames would keep the iterator alive.
-    raise UnreadableError(f"The pipeline fails in a check: {failure}")
-
-
-def compared_passes(dataset: Any, count: int, seconds: float) -> tuple[int, str | None]:
-    """Compare two passes over a dataset, element by element.
-
-    Args:
-        dataset: what to read from.
-        count: elements at most.
-        seconds: time after which no further element is asked for.
-
-    Returns:
-        How many elements were compared, and the first difference.
-
-    Raises:
-        UnreadableError: the pipeline failed.
-    """
-    try:
-        return _compared(dataset, count, time.monotonic() + seconds)
-    except Exception as error:
-        let_pass(error)
-        failure = first_line(error)
-    raise UnreadableError(f"The pipeline fails in a check: {failure}")
+    raise NotReplayableError(f"The pipeline fails in a check: {failure}")
 
 
 def _compared(dataset: Any, count: int, until: float) -> tuple[int, str | None]:
@@ -207,7 +183,7 @@ def read_through(dataset: Any) -> None:
 
 
 def dataset_of(elements: Sequence[Any], element_spec: Any) -> Any:
-    """A dataset that hands out these elements, in this order, on every pass."""
+    """Return a dataset that hands out these elements, in this order, on every pass."""
     from tensorflow.python.data.ops import dataset_ops
 
     first, *others = [dataset_ops.DatasetV2.from_tensors(element) for element in elements]
@@ -217,7 +193,7 @@ def dataset_of(elements: Sequence[Any], element_spec: Any) -> Any:
 
 
 def tensor_bytes(element: Any) -> int:
-    """Bytes of the tensors in an element; of strings, the bytes of their characters."""
+    """Return the bytes of the tensors in an element; of strings, those of their characters."""
     from tensorflow.python.util import nest
 
     total = 0

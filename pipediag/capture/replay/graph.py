@@ -14,135 +14,144 @@ from functools import partial
 from typing import Any
 
 from pipediag.capture.pipelines.calls import MARK, Call, call_of, keep, replaying, user_place
-from pipediag.capture.replay.inserting import inserted
+from pipediag.capture.process import free_memory_bytes
+from pipediag.capture.replay.elements import first_elements, read_through, tensor_bytes
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
 from pipediag.session.edits import Insert, Remove, SetParameters, unknown_change
 from pipediag.session.recording import RecordedOperation
 from pipediag.vocabulary import Scalar
 
+_METHODS = frozenset(
+    "batch cache enumerate ignore_errors padded_batch prefetch ragged_batch rebatch repeat shard "
+    "shuffle skip take unbatch".split()
+)
+_MEASURED_ELEMENTS = 8
+_SHARE_OF_MEMORY = 0.5
+"""Of what is free: the script goes on beside the cache."""
 
-def wrapped_again(dataset: Any, inputs: list[Any]) -> Any:
-    """The same wrapper around another dataset.
 
-    Raises:
-        NotReplayableError: a kind of dataset that can't be built from the outside.
-    """
-    from tensorflow.python.data.ops import dataset_ops
+def inserted(dataset: Any, kind: str, parameters: dict[str, Scalar]) -> Any:
+    """Return the dataset with a new operation behind it."""
+    if kind == "prefetch_to_device":
+        return _on_device(dataset, **parameters)
+    if kind == "cache" and "elements" in parameters:
+        return _cache_of(dataset, **parameters)
+    if kind not in _METHODS:
+        raise NotReplayableError(f"Pipediag can't add an operation of the kind {kind}.")
+    return getattr(dataset, kind)(**parameters)
 
+
+def _on_device(dataset: Any, device: Scalar, buffer_size: Scalar = None) -> Any:
+    from tensorflow.python.data.experimental.ops import prefetching_ops
+    from tensorflow.python.framework import config, device_spec
+
+    # TensorFlow itself would silently take another device.
+    wanted = device_spec.DeviceSpecV2.from_string(str(device))
+    if (wanted.device_index or 0) >= len(config.list_logical_devices(wanted.device_type)):
+        raise NotReplayableError(f"There is no device {device} here.")
+    return dataset.apply(prefetching_ops.prefetch_to_device(device, buffer_size))
+
+
+def _cache_of(dataset: Any, elements: Scalar) -> Any:
+    assert isinstance(elements, int)
+    free, size = free_memory_bytes(), elements * _element_bytes(dataset)
+    if free is not None and size > free * _SHARE_OF_MEMORY:
+        raise NotReplayableError(
+            f"The cache would hold about {size / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free."
+        )
+    return filled_cache(dataset.take(elements))
+
+
+def filled_cache(dataset: Any) -> Any:
+    """Return all elements of a dataset, from memory, again and again."""
+    cached = dataset.cache()
+    read_through(cached)
+    return cached.repeat()
+
+
+def most_elements_in_memory(dataset: Any) -> int:
+    """Return how many elements of a dataset a cache may hold; -1 where that is not known."""
+    free = free_memory_bytes()
+    return -1 if free is None else int(free * _SHARE_OF_MEMORY / max(1, _element_bytes(dataset)))
+
+
+def _element_bytes(dataset: Any) -> int:
+    elements = first_elements(dataset, _MEASURED_ELEMENTS).elements
+    if not elements:
+        raise NotReplayableError("There are no elements to cache.")
+    return sum(map(tensor_bytes, elements)) // len(elements)
+
+
+_WRAPPERS: dict[str, Callable[[Any, Any], Any]] = {
+    "_OptionsDataset": lambda old, given: given.with_options(old.options()),
+    "_PrefetchDataset": lambda old, given: given.prefetch(old._buffer_size),
+    "_RestructuredDataset": lambda old, given: type(old)(given, old.element_spec),
+    # A trial takes a number of steps of its own; a filled cache goes on for ever.
+    "_AssertCardinalityDataset": lambda _, given: given,
+    "_CopyToDeviceDataset": lambda old, given: type(old)(
+        given, old._target_device, old._source_device_string
+    ),
+}
+"""For datasets that no recorded call made: makes the same wrapper around another dataset."""
+
+
+def _wrapped_again(dataset: Any, inputs: list[Any]) -> Any:
     name = type(dataset).__name__
     make = _WRAPPERS.get(name)
     if make is None or len(inputs) != 1:
         raise NotReplayableError(
             f"The elements pass through a {name.strip('_')}, which Pipediag can't build again."
         )
-    return make(dataset_ops, dataset, inputs[0])
+    return make(dataset, inputs[0])
 
 
-def _options(_: Any, dataset: Any, given: Any) -> Any:
-    return given.with_options(dataset.options())
+def _datasets_read_by(call: Call) -> list[Any]:
+    """Return the datasets among the arguments of a call, each once."""
+    from tensorflow.python.data.ops import dataset_ops
+    from tensorflow.python.util import nest
 
-
-def _prefetch(_: Any, dataset: Any, given: Any) -> Any:
-    return given.prefetch(dataset._buffer_size)
-
-
-def _restructured(dataset_ops: Any, dataset: Any, given: Any) -> Any:
-    return dataset_ops._RestructuredDataset(given, dataset.element_spec)
-
-
-def _without_assertion(_: Any, _dataset: Any, given: Any) -> Any:
-    # A trial takes a number of steps of its own; a filled cache goes on for ever.
-    return given
-
-
-def _copied(_: Any, dataset: Any, given: Any) -> Any:
-    return type(dataset)(given, dataset._target_device, dataset._source_device_string)
-
-
-_WRAPPERS = {
-    "_OptionsDataset": _options,
-    "_PrefetchDataset": _prefetch,
-    "_RestructuredDataset": _restructured,
-    "_AssertCardinalityDataset": _without_assertion,
-    "_CopyToDeviceDataset": _copied,
-}
-
-
-def datasets_read_by(call: Call) -> list[Any]:
-    """The datasets among the arguments of a call, each once, in their order."""
-    found: dict[int, Any] = {}
-    for dataset in _datasets_in((call.args, call.kwargs)):
-        found.setdefault(id(dataset), dataset)
+    arguments = nest.flatten((call.args, call.kwargs))
+    found = {id(one): one for one in arguments if isinstance(one, dataset_ops.DatasetV2)}
     return list(found.values())
 
 
-def with_datasets(call: Call, inputs: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments with other datasets in the places of those that the call read."""
-    new = {id(old): given for old, given in zip(datasets_read_by(call), inputs, strict=True)}
-    return _with(call.args, new), _with(call.kwargs, new)
+def _with_datasets(call: Call, inputs: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments with other datasets in the places of those that the call read."""
+    from tensorflow.python.util import nest
+
+    new = {id(old): given for old, given in zip(_datasets_read_by(call), inputs, strict=True)}
+    exchanged: tuple[tuple[Any, ...], dict[str, Any]] = nest.map_structure(
+        lambda one: new.get(id(one), one), (call.args, call.kwargs)
+    )
+    return exchanged
 
 
-def given_arguments(
-    call: Call, inputs: list[Any], parameters: dict[str, Scalar]
-) -> inspect.BoundArguments:
-    """The arguments by name, with other datasets and changed parameters.
+def given_arguments(node: Node, inputs: list[Any]) -> dict[str, Any]:
+    """Return the arguments of the node's call by name, with other datasets and its parameters."""
+    return _bound(node, inputs).arguments
 
-    Raises:
-        NotReplayableError: a parameter that the operation does not have, or a source of data.
-    """
+
+def _bound(node: Node, inputs: list[Any]) -> inspect.BoundArguments:
+    call = node.call
+    assert call is not None
     if not call.repeatable:
         raise NotReplayableError(
             f"{at_start(said(call.operation))} hands out the script's own data, so it can't be "
             "called again with other parameters."
         )
-    signature = inspect.signature(call.function)
-    args, kwargs = with_datasets(call, inputs)
-    given = signature.bind(*args, **kwargs)
-    set_parameters(given, parameters, call.operation)
+    args, kwargs = _with_datasets(call, inputs)
+    given = inspect.signature(call.function).bind(*args, **kwargs)
+    _set_parameters(given, node.parameters, call.operation)
     return given
 
 
-def set_parameters(
+def _set_parameters(
     given: inspect.BoundArguments, parameters: dict[str, Scalar], operation: RecordedOperation
 ) -> None:
-    """Set arguments by their names.
-
-    Raises:
-        NotReplayableError: a parameter that the operation does not have.
-    """
     for name, value in parameters.items():
         if name not in given.signature.parameters:
             raise NotReplayableError(f"{at_start(said(operation))} has no parameter {name}.")
         given.arguments[name] = value
-
-
-def _datasets_in(value: Any) -> Iterator[Any]:
-    if isinstance(value, tuple | list):
-        for item in value:
-            yield from _datasets_in(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _datasets_in(item)
-    elif _is_dataset(value):
-        yield value
-
-
-def _is_dataset(value: Any) -> bool:
-    from tensorflow.python.data.ops import dataset_ops
-
-    return isinstance(value, dataset_ops.DatasetV2)
-
-
-def _with(value: Any, new: dict[int, Any]) -> Any:
-    if id(value) in new:
-        return new[id(value)]
-    if next(_datasets_in(value), None) is None:
-        return value
-    if isinstance(value, dict):
-        items = {key: _with(item, new) for key, item in value.items()}
-        return items if type(value) is dict else type(value)(items)
-    changed = [_with(item, new) for item in value]
-    return type(value)(*changed) if hasattr(value, "_fields") else type(value)(changed)
 
 
 Place = tuple[str | None, int | None]
@@ -154,9 +163,8 @@ class Inner:
 
     def __init__(self, operations: Sequence[RecordedOperation]) -> None:
         self.changes: list[InnerChange] = []
-        self.hoisted: dict[str, inspect.BoundArguments] = {}
-        """Arguments of the calls that were left out, by operation."""
-        self.functions: dict[str, Callable[..., Any]] = {}
+        self.hoisted: dict[str, tuple[Callable[..., Any], inspect.BoundArguments]] = {}
+        """The calls that were left out, by operation."""
         self._places: dict[tuple[str, Place], deque[RecordedOperation]] = defaultdict(deque)
         self._kinds: dict[str, deque[RecordedOperation]] = defaultdict(deque)
         for operation in operations:
@@ -170,11 +178,7 @@ class Inner:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        """Make the call as it was recorded, with the changes that name it.
-
-        Raises:
-            NotReplayableError: a change that can't be made here.
-        """
+        """Make the call as it was recorded, with the changes that name it."""
         if not self._kinds[kind]:
             return function(*args, **kwargs)
         operation = self._next(kind, user_place())
@@ -184,10 +188,9 @@ class Inner:
         mine = [c for c in self.changes if _target(c) == operation.id]
         for change in mine:
             if isinstance(change, SetParameters):
-                set_parameters(given, change.parameters, operation)
+                _set_parameters(given, change.parameters, operation)
         if any(isinstance(change, Remove) for change in mine):
-            self.hoisted[operation.id] = given
-            self.functions[operation.id] = function
+            self.hoisted[operation.id] = function, given
             made = args[0]
         else:
             made = function(*given.args, **given.kwargs)
@@ -254,37 +257,29 @@ class Node:
         """The datasets that it read as the script wrote it."""
         if self.dataset is None:
             return []
-        return datasets_read_by(self.call) if self.call else list(self.dataset._inputs())
+        return _datasets_read_by(self.call) if self.call else list(self.dataset._inputs())
 
 
 class Graph:
     """The nodes upstream of a loop. `end` stands for the loop and reads the last dataset."""
 
     def __init__(self, dataset: Any, layers: OnElements | None = None) -> None:
-        """Read the pipeline that ends in a dataset.
-
-        `layers` is what a trial's model leaves to the pipeline.
-
-        Raises:
-            NotReplayableError: it is too long a chain to walk.
-        """
+        """Read the pipeline that ends in a dataset; a trial's model leaves `layers` to it."""
         self.layers = layers
         self._nodes: dict[int, Node] = {}
         try:
             self.end = Node([self._read(dataset)])
         except RecursionError:
-            too_deep = True
-        else:
-            too_deep = False
-        if too_deep:
-            raise NotReplayableError("The pipeline is too long a chain of datasets to build again.")
+            raise NotReplayableError(
+                "The pipeline is too long a chain of datasets to build again."
+            ) from None
 
     def _read(self, dataset: Any) -> Node:
         known = self._nodes.get(id(dataset))
         if known is not None:
             return known
         call = call_of(dataset)
-        make = None if call else partial(wrapped_again, dataset)
+        make = None if call else partial(_wrapped_again, dataset)
         node = self._nodes[id(dataset)] = Node([], make, call, dataset)
         node.inputs = [self._read(upstream) for upstream in node.read_before]
         return node
@@ -350,12 +345,7 @@ class Graph:
         node.inputs, self.end.inputs = self.end.inputs, [node]
 
     def build(self, top: Node | None = None, fixed: dict[Node, Any] | None = None) -> Any:
-        """The dataset that the loop reads.
-
-        Args:
-            top: the node to build instead of the last one.
-            fixed: datasets to use in the places of some nodes.
-        """
+        """Build the dataset of `top`, or else of the last node, on `fixed` datasets of others."""
         built: dict[Node, Any] = dict(fixed or {})
         token = replaying.set(Inner(()))
         try:
@@ -386,7 +376,7 @@ def _made(node: Node, inputs: list[Any]) -> Any:
         if node.make is not None:
             made = node.make(inputs)
         else:
-            given = given_arguments(call, inputs, node.parameters)
+            given = _bound(node, inputs)
             made = call.function(*given.args, **given.kwargs)
     finally:
         replaying.reset(token)
@@ -397,7 +387,7 @@ def _made(node: Node, inputs: list[Any]) -> Any:
 
 def _claim(made: Any, call: Call, inputs: list[Any]) -> None:
     """Mark what a call made again as recording does, so that it can be found and built again."""
-    args, kwargs = with_datasets(call, inputs) if call.repeatable else ((), {})
+    args, kwargs = _with_datasets(call, inputs) if call.repeatable else ((), {})
     keep(made, replace(call, args=args, kwargs=kwargs))
     pending = [made]
     while pending:

@@ -1,26 +1,57 @@
-"""A pipeline that was made before pipediag came, and the calls that its objects tell of.
+"""Calls that made a pipeline before pipediag came, read from the pipeline's objects.
 
-It is made again by them and recorded with that, apart from the program's own: no shuffle of the
-program counts its passes. Or, where the program reads it itself, the calls are only written down.
-What can't be told is used as it is, with all that it reads from, as one source.
+Such a pipeline is made again by them and recorded; or, where the program reads it itself, the calls
+are only written down. What can't be read is one source, with all that it reads from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from pipediag.capture.callsites import CallSite, is_users, unwrap
 from pipediag.capture.pipelines.calls import MARK, MadeAgain, making_again
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
-from pipediag.capture.replay.rebuilding import random_state_kept
+from pipediag.capture.process import random_state_kept
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
 from pipediag.capture.signals import let_pass
 
+_MAP = {"map_func": "_map_func._func"}
+_PARALLEL = {"num_parallel_calls": "_num_parallel_calls", "deterministic": "_deterministic"}
+_BATCH = {"batch_size": "_batch_size", "drop_remainder": "_drop_remainder"}
+_PADDED = {"padded_shapes": "_padded_shapes", "padding_values": "_padding_values"}
+_SHUFFLE = {"buffer_size": "_buffer_size", "reshuffle_each_iteration": "_reshuffle_each_iteration"}
+_CYCLE = {"cycle_length": "_cycle_length", "block_length": "_block_length"}
+_CALLS: dict[str, tuple[str, dict[str, str]]] = {
+    "_MapDataset": ("map", _MAP),
+    "_ParallelMapDataset": ("map", {**_MAP, **_PARALLEL}),
+    "_BatchDataset": ("batch", _BATCH),
+    "_ParallelBatchDataset": ("batch", {**_BATCH, **_PARALLEL}),
+    "_PaddedBatchDataset": ("padded_batch", {**_BATCH, **_PADDED}),
+    "_ShuffleDataset": ("shuffle", _SHUFFLE),
+    "_PrefetchDataset": ("prefetch", {"buffer_size": "_buffer_size"}),
+    "_RepeatDataset": ("repeat", {"count": "_count"}),
+    "_TakeDataset": ("take", {"count": "_count"}),
+    "_SkipDataset": ("skip", {"count": "_count"}),
+    "CacheDataset": ("cache", {"filename": "_filename"}),
+    "_FilterDataset": ("filter", {"predicate": "_predicate._func"}),
+    "_FlatMapDataset": ("flat_map", _MAP),
+    "_InterleaveDataset": ("interleave", {**_MAP, **_CYCLE}),
+    "_ParallelInterleaveDataset": ("interleave", {**_MAP, **_CYCLE, **_PARALLEL}),
+    "_OptionsDataset": ("with_options", {"options": "options"}),
+}
+"""For a class of datasets, the method that makes one, and the attribute of each parameter."""
+_READ: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys("batch_size block_length buffer_size count cycle_length".split(), int),
+    "num_parallel_calls": int,
+    "drop_remainder": bool,
+    "deterministic": {"true": True, "false": False, "default": None}.get,
+    "filename": lambda name: name.numpy().decode() or None,
+    "options": lambda options: options(),
+}
 _DEFAULT_GRAPH_SEED = 87654321
 """TensorFlow's, in the place of a global seed where an operation alone was given one."""
-_DETERMINISTIC = {"true": True, "false": False, "default": None}
 _SOURCES = {
     "_TensorSliceDataset": "from_tensor_slices",
     "_TensorDataset": "from_tensors",
@@ -30,27 +61,16 @@ _SOURCES = {
 }
 _FROM_GENERATOR = "tensorflow.python.data.ops.from_generator_op"
 
-
-@dataclass(frozen=True)
-class _Made:
-    """A method of tf.data and what it was given, after the dataset that it was called on."""
-
-    method: str
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = field(default_factory=dict)
-    function: Any = None
-    """The user's, among them."""
+_Made = tuple[str, dict[str, Any]]
+"""A method of datasets and what it was given."""
 
 
 def made_again(dataset: Any, plan: PlanRecorder) -> Any:
-    """The same pipeline, made by calls that are recorded.
+    """Return the same pipeline, made by calls that are recorded.
 
-    Functions of it are traced again, and the program's random numbers are left as they are. A
-    dataset whose call was recorded is used as it is.
-
-    Raises:
-        NotReplayableError: TensorFlow or a function of the program refuses, or its objects are of
-            a kind that can't be read.
+    Its functions are traced again, the program's random numbers are left as they are, and a dataset
+    whose call was recorded is used as it is. Raises NotReplayableError where TensorFlow or a
+    function of the program refuses.
     """
     try:
         with random_state_kept():
@@ -69,21 +89,12 @@ def enter_as_it_is(dataset: Any, plan: PlanRecorder) -> None:
     if made is None:
         plan.enter_source(dataset, _kind(dataset))
         return
+    method, given = made
     upstream = dataset._inputs()[0]
     enter_as_it_is(upstream, plan)
-    site = _site(made.function)
-    by_framework = made.function is not None and site is None
-    args = (upstream, *made.args)
-    plan.enter_call(dataset, made.method, args, made.kwargs, site, by_framework)
-
-
-def _made(dataset: Any) -> _Made | None:
-    """The call that the dataset's object tells of; None where that can't be made again."""
-    tell = _CALLS.get(type(dataset).__name__)
-    made = tell(dataset) if tell is not None and len(dataset._inputs()) == 1 else None
-    if made is None or (made.function is not None and not _is_the_programs(made.function)):
-        return None
-    return made
+    site = _site(given)
+    by_framework = _function(given) is not None and site is None
+    plan.enter_call(dataset, method, (upstream,), given, site, by_framework)
 
 
 def _again(dataset: Any, plan: PlanRecorder) -> Any:
@@ -93,20 +104,39 @@ def _again(dataset: Any, plan: PlanRecorder) -> Any:
     if made is None:
         plan.enter_source(dataset, _kind(dataset))
         return dataset
+    method, given = made
     upstream = _again(dataset._inputs()[0], plan)
     name = getattr(dataset, "_name", None)
-    kwargs = {**made.kwargs, "name": name} if name is not None else made.kwargs
-    token = making_again.set(MadeAgain(_site(made.function)))
+    token = making_again.set(MadeAgain(_site(given)))
     try:
-        return getattr(upstream, made.method)(*made.args, **kwargs)
+        return getattr(upstream, method)(**given, **({"name": name} if name is not None else {}))
     finally:
         making_again.reset(token)
 
 
-def _is_the_programs(function: Any) -> bool:
-    """Frameworks call tf.data for the user, as `from_generator` does."""
-    module = getattr(unwrap(function), "__module__", None) or ""
-    return not module.startswith("tensorflow.")
+def _made(dataset: Any) -> _Made | None:
+    """Return the call that the dataset's object tells of; None where that can't be made again."""
+    known = _CALLS.get(type(dataset).__name__)
+    if known is None or len(dataset._inputs()) != 1:
+        return None
+    method, parameters = known
+    given = {}
+    for name, attribute in parameters.items():
+        found = attrgetter(attribute)(dataset)
+        given[name] = _READ[name](found) if name in _READ else found
+    if method == "shuffle" and int(dataset._seed) == _DEFAULT_GRAPH_SEED:
+        given["seed"] = int(dataset._seed2)
+    if getattr(dataset, "_use_unbounded_threadpool", False):
+        given["use_unbounded_threadpool"] = True
+    # Frameworks call tf.data for the user, as `from_generator` does.
+    module = getattr(unwrap(_function(given)), "__module__", None) or ""
+    if module.startswith("tensorflow."):
+        return None
+    return method, {name: value for name, value in given.items() if value is not None}
+
+
+def _function(given: dict[str, Any]) -> Any:
+    return given.get("map_func", given.get("predicate"))
 
 
 def _kind(dataset: Any) -> str:
@@ -117,115 +147,9 @@ def _kind(dataset: Any) -> str:
     return _SOURCES.get(name, name.strip("_").removesuffix("V2"))
 
 
-def _site(function: Any) -> CallSite | None:
-    """Where the function is defined: the call itself can't be found any more."""
-    code = getattr(unwrap(function), "__code__", None)
+def _site(given: dict[str, Any]) -> CallSite | None:
+    """Return where the function is defined: the call itself can't be found any more."""
+    code = getattr(unwrap(_function(given)), "__code__", None)
     if code is None or not is_users(code.co_filename):
         return None
     return CallSite(code.co_filename, code.co_firstlineno, code.co_name, by_framework=False)
-
-
-def _map(dataset: Any) -> _Made:
-    function = dataset._map_func._func
-    return _Made("map", (function,), {}, function)
-
-
-def _parallel_map(dataset: Any) -> _Made:
-    function = dataset._map_func._func
-    given = _parallel(dataset)
-    if getattr(dataset, "_use_unbounded_threadpool", False):
-        given["use_unbounded_threadpool"] = True
-    return _Made("map", (function,), given, function)
-
-
-def _parallel(dataset: Any) -> dict[str, Any]:
-    given = {"num_parallel_calls": int(dataset._num_parallel_calls)}
-    deterministic = _DETERMINISTIC[getattr(dataset, "_deterministic", "default")]
-    return given if deterministic is None else {**given, "deterministic": deterministic}
-
-
-def _batch(dataset: Any) -> _Made:
-    given = {"drop_remainder": bool(dataset._drop_remainder)}
-    return _Made("batch", (int(dataset._batch_size),), given)
-
-
-def _parallel_batch(dataset: Any) -> _Made:
-    given = {"drop_remainder": bool(dataset._drop_remainder), **_parallel(dataset)}
-    return _Made("batch", (int(dataset._batch_size),), given)
-
-
-def _padded_batch(dataset: Any) -> _Made:
-    given = {
-        "padded_shapes": dataset._padded_shapes,
-        "padding_values": dataset._padding_values,
-        "drop_remainder": bool(dataset._drop_remainder),
-    }
-    return _Made("padded_batch", (int(dataset._batch_size),), given)
-
-
-def _shuffle(dataset: Any) -> _Made:
-    given: dict[str, Any] = {"reshuffle_each_iteration": dataset._reshuffle_each_iteration}
-    if int(dataset._seed) == _DEFAULT_GRAPH_SEED:
-        given["seed"] = int(dataset._seed2)
-    return _Made("shuffle", (int(dataset._buffer_size),), given)
-
-
-def _prefetch(dataset: Any) -> _Made:
-    return _Made("prefetch", (int(dataset._buffer_size),))
-
-
-def _counted(method: str) -> Callable[[Any], _Made]:
-    return lambda dataset: _Made(method, (int(dataset._count),))
-
-
-def _cache(dataset: Any) -> _Made:
-    path = dataset._filename.numpy().decode()
-    return _Made("cache", (path,) if path else ())
-
-
-def _filter(dataset: Any) -> _Made:
-    function = dataset._predicate._func
-    return _Made("filter", (function,), {}, function)
-
-
-def _flat_map(dataset: Any) -> _Made:
-    function = dataset._map_func._func
-    return _Made("flat_map", (function,), {}, function)
-
-
-def _interleave(dataset: Any) -> _Made:
-    function = dataset._map_func._func
-    given = {
-        "cycle_length": int(dataset._cycle_length),
-        "block_length": int(dataset._block_length),
-    }
-    return _Made("interleave", (function,), given, function)
-
-
-def _parallel_interleave(dataset: Any) -> _Made:
-    made = _interleave(dataset)
-    return _Made("interleave", made.args, {**made.kwargs, **_parallel(dataset)}, made.function)
-
-
-def _options(dataset: Any) -> _Made:
-    return _Made("with_options", (dataset.options(),))
-
-
-_CALLS: dict[str, Callable[[Any], _Made]] = {
-    "_MapDataset": _map,
-    "_ParallelMapDataset": _parallel_map,
-    "_BatchDataset": _batch,
-    "_ParallelBatchDataset": _parallel_batch,
-    "_PaddedBatchDataset": _padded_batch,
-    "_ShuffleDataset": _shuffle,
-    "_PrefetchDataset": _prefetch,
-    "_RepeatDataset": _counted("repeat"),
-    "_TakeDataset": _counted("take"),
-    "_SkipDataset": _counted("skip"),
-    "CacheDataset": _cache,
-    "_FilterDataset": _filter,
-    "_FlatMapDataset": _flat_map,
-    "_InterleaveDataset": _interleave,
-    "_ParallelInterleaveDataset": _parallel_interleave,
-    "_OptionsDataset": _options,
-}

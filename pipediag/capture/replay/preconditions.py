@@ -1,8 +1,4 @@
-"""Why trying edits would disturb the script, or measure something else than it reads.
-
-A generator may be one that can be gone through only once, a file may have changed, and random
-operations make two passes differ.
-"""
+"""Reasons not to try edits: they would disturb the script, or measure other data than it reads."""
 
 from __future__ import annotations
 
@@ -15,6 +11,7 @@ from typing import Any
 from pipediag import tensorflow_names
 from pipediag.capture.callsites import KERAS, package_of_module
 from pipediag.capture.pipelines.calls import MOST_FILES, Call, uncompressed_bytes
+from pipediag.capture.pipelines.functions import closure_of
 from pipediag.capture.replay.elements import first_elements
 from pipediag.capture.replay.graph import Graph, Node
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
@@ -23,96 +20,75 @@ from pipediag.tensorflow_names import DRAWING_KINDS
 
 
 def draws_random(operation: RecordedOperation) -> bool:
-    """Whether it draws random numbers, by its kind or in its function."""
+    """Return True if it draws random numbers, by its kind or in its function."""
     names = operation.function.graph_ops if operation.function else {}
     return operation.kind in DRAWING_KINDS or tensorflow_names.draws_random(names)
 
 
 def _reorders(operation: RecordedOperation) -> bool:
-    """Whether two passes may see its elements in another order."""
+    """Return True if two passes may see its elements in another order."""
     parameters = operation.parameters
     if operation.kind == "shuffle":
         return parameters.get("reshuffle_each_iteration") is not False
     return operation.kind == "list_files" or parameters.get("deterministic") is False
 
 
-def random_upstream(dataset: Any) -> str | None:
-    """The nearest operation that makes two passes differ, as the report names it, or None.
-
-    What Python functions do can't be known: they count as the same on every pass.
-    """
-    graph = Graph(dataset)
-    for node, call in reversed(list(graph.calls())):
-        if is_random(node):
-            return said(call.operation)
-    return None
-
-
 def is_random(node: Node) -> bool:
-    """Whether two passes over this node differ though they agree up to here."""
+    """Return True if two passes over this node differ though they agree up to here."""
     return any(draws_random(operation) or _reorders(operation) for operation in node.operations)
 
 
 _DEEPEST = 4
-_ITERATOR = "iterator"
-_WORKERS = "workers"
 _KERAS_WORKERS = "OrderedEnqueuer"
 _MODULES = ("builtins", "itertools", "_csv")
 _ENDLESS = (itertools.count, itertools.cycle, itertools.repeat)
 
 
-def one_shot_source(dataset: Any) -> str | None:
-    """Why the pipeline can't be read a second time, as a sentence, or None where nothing says so.
+def refuse_one_shot_sources(graph: Graph) -> None:
+    """Refuse a generator that visibly reads from an iterator of the script's.
 
-    Nothing is called and no element is taken: what a callable holds on to tells. A function that
+    Nothing is called and no element is taken: what a callable refers to tells. A function that
     hands out an iterator from outside hands out the same one every time.
     """
-    for _, call in Graph(dataset).calls():
-        source = next(_held_by(call.generator, _DEEPEST), None)
-        if source == _WORKERS:
-            return "The batches come from workers of their own, which can serve one loop only."
-        if source == _ITERATOR:
-            return (
-                f"The generator of {said(call.operation)} reads from an iterator that can be gone "
-                "through only once."
-            )
-    return None
+    for _, call in graph.calls():
+        for value in _referred_to(call.generator, _DEEPEST):
+            if _is_one_shot(value):
+                raise NotReplayableError(
+                    f"The generator of {said(call.operation)} reads from an iterator that can be "
+                    "gone through only once."
+                )
+            if _is_keras_workers(value):
+                raise NotReplayableError(
+                    "The batches come from workers of their own, which can serve one loop only."
+                )
 
 
-def _held_by(function: Any, depth: int) -> Iterator[str]:
-    """What a callable needs that can't be had a second time."""
+def _referred_to(function: Any, depth: int) -> Iterator[Any]:
+    """Yield what a callable and the functions that it refers to refer to."""
     if depth == 0 or isinstance(function, type):
         return
     if isinstance(function, functools.partial):
-        held = [function.func, *function.args, *function.keywords.values()]
+        values = [function.func, *function.args, *function.keywords.values()]
     else:
         owner = getattr(function, "__self__", None)
         plain = getattr(function, "__func__", function)
         if not inspect.isfunction(plain) and owner is None:
             owner, plain = function, getattr(type(function), "__call__", None)  # noqa: B004
-        held = [owner, *_named_by(plain, owner)] if inspect.isfunction(plain) else [owner]
-    for value in held:
-        if _is_one_shot(value):
-            yield _ITERATOR
-        elif _is_keras_workers(value):
-            yield _WORKERS
-        elif isinstance(value, functools.partial) or inspect.isfunction(value):
-            yield from _held_by(value, depth - 1)
+        values = [owner, *_named_by(plain, owner)] if inspect.isfunction(plain) else [owner]
+    for value in values:
+        yield value
+        if isinstance(value, functools.partial) or inspect.isfunction(value):
+            yield from _referred_to(value, depth - 1)
 
 
 def _named_by(function: Any, owner: Any) -> Iterator[Any]:
-    """Values that the function's code names: closed over, global, default, its object's own."""
+    """Yield values that the function's code names: closed over, global, default, its object's."""
     names = set(function.__code__.co_names)
-    owners = [owner]
-    for cell in function.__closure__ or ():
-        try:
-            owners.append(cell.cell_contents)
-        except ValueError:
-            continue  # not yet filled
-    yield from owners[1:]
+    closed_over = list(closure_of(function).values())
+    yield from closed_over
     yield from function.__defaults__ or ()
     yield from (v for name, v in function.__globals__.items() if name in names)
-    for one in owners:
+    for one in (owner, *closed_over):
         yield from (v for name, v in getattr(one, "__dict__", {}).items() if name in names)
 
 
@@ -128,10 +104,9 @@ def _is_keras_workers(value: Any) -> bool:
 
 
 def refuse_side_effects(graph: Graph) -> None:
-    """An edit calls the pipeline's functions more often than the script does.
+    """Refuse functions that visibly change what lies outside of them.
 
-    Raises:
-        NotReplayableError: one of them visibly changes what lies outside of it.
+    An edit calls the pipeline's functions more often than the script does.
     """
     for _, call in graph.calls():
         for operation in (call.operation, *call.inside):
@@ -144,12 +119,9 @@ def refuse_side_effects(graph: Graph) -> None:
 
 
 def refuse_files_of_its_own(graph: Graph) -> None:
-    """What keeps elements in files of the script's would share them with the script.
+    """Refuse a snapshot, and a cache in a file within a function, which would share their files.
 
-    Caches on the pipeline itself are left out: others stand in for them.
-
-    Raises:
-        NotReplayableError: the pipeline has a snapshot, or a cache in a file within a function.
+    Of caches on the pipeline itself there are others in their places.
     """
     for _, call in graph.calls():
         kept = [one for one in (call.operation, *call.inside) if one.kind == "snapshot"]
@@ -164,11 +136,7 @@ def refuse_files_of_its_own(graph: Graph) -> None:
 
 
 def refuse_changed_files(graph: Graph) -> None:
-    """Arms read the files as they are now; the step was measured on what they were.
-
-    Raises:
-        NotReplayableError: files hold more or less than when the pipeline was made.
-    """
+    """Refuse files that hold more or less than when the pipeline was made, and measured."""
     for _, call in graph.calls():
         before = call.operation.parameters.get("file_bytes")
         if before is not None and _bytes_now(call) != before:

@@ -12,18 +12,18 @@ class NotReplayableError(Exception):
 
 
 def said(operation: RecordedOperation) -> str:
-    """`the map in train.py, line 12`."""
+    """Name an operation: `the map in train.py, line 12`."""
     if operation.file is None or operation.line is None:
         return f"the {operation.kind}"
     return f"the {operation.kind} in {Path(operation.file).name}, line {operation.line}"
 
 
 def at_start(text: str) -> str:
-    """The text as a sentence begins with it; what follows keeps its case."""
+    """Return the text as a sentence begins with it; what follows keeps its case."""
     return text[:1].upper() + text[1:]
 
 
 def first_line(error: BaseException) -> str:
-    """Type and first line of an error."""
+    """Return the type and the first line of an error."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__

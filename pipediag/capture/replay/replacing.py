@@ -9,14 +9,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import random
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from itertools import count
-from queue import Empty, SimpleQueue
 from typing import Any
 
 from pipediag.capture.callsites import KERAS, package_of_module
@@ -30,12 +27,11 @@ _ADAPTER = "PyDatasetAdapter"
 _QUEUE = 10
 """Keras's own `max_queue_size`."""
 _LEAVE_S = 5.0
-"""Own choice: a call that takes longer is left to itself, as it only reads."""
+"""Longest wait for calls that run when a pipeline is left."""
 
 
 def adapter_of(generator: Any) -> Any:
-    """Keras's adapter whose generator this is, with the script's PyDataset in it; None for any
-    other generator."""
+    """Return Keras's adapter of a PyDataset whose generator this is, or None."""
     owner = getattr(generator, "__self__", None)
     kind = type(owner)
     ours = kind.__name__ == _ADAPTER and package_of_module(kind.__module__) in KERAS
@@ -43,12 +39,9 @@ def adapter_of(generator: Any) -> Any:
 
 
 def read_by_workers(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> Any:
-    """The batches of the same object, made by threads, as `fit` has them with its `workers`.
+    """Return the batches of the same object, made by threads, as `fit` has them with its `workers`.
 
     Processes are not started: they would copy a process in the middle of its work.
-
-    Raises:
-        NotReplayableError: it is no PyDataset, or calls of it would get in each other's way.
     """
     adapter = adapter_of(node.call.generator if node.call else None)
     if adapter is None:
@@ -76,7 +69,7 @@ def read_by_workers(node: Node, parameters: dict[str, Scalar], _inputs: list[Any
 
 
 def _indices(adapter: Any) -> Iterable[int]:
-    """In the order of one of its epochs; the script's random numbers are left alone."""
+    """Return the order of one of its epochs; the script's random numbers are left alone."""
     batches = adapter.py_dataset.num_batches
     if batches is None:
         return count()
@@ -86,80 +79,27 @@ def _indices(adapter: Any) -> Iterable[int]:
     return indices
 
 
-class _Call:
-    """One batch that a worker makes."""
-
-    def __init__(self, make: Callable[[int], Any], index: int) -> None:
-        self._make = make
-        self._index = index
-        self._over = threading.Event()
-        self._batch: Any = None
-        self._error: BaseException | None = None
-
-    def run(self) -> None:
-        try:
-            self._batch = self._make(self._index)
-        except BaseException as error:
-            self._error = error
-        self._over.set()
-
-    def result(self) -> Any:
-        """What came of it; waits until something did."""
-        self._over.wait()
-        if self._error is not None:
-            raise self._error
-        return self._batch
-
-
 def _made_ahead(
     make: Callable[[int], Any], indices: Iterable[int], workers: int, queued: int
 ) -> Generator[Any, None, None]:
-    """Results in the order of the indices, of which so many are asked for ahead."""
-    calls: SimpleQueue[_Call | None] = SimpleQueue()
-    asked: deque[_Call] = deque()
-    threads = [
-        threading.Thread(target=_work, args=(calls,), name="pipediag-worker", daemon=True)
-        for _ in range(workers)
-    ]
-    for thread in threads:
-        thread.start()
+    """Yield results in the order of the indices, of which so many are asked for ahead."""
+    threads = ThreadPoolExecutor(workers, thread_name_prefix="pipediag-worker")
+    asked: deque[Future[Any]] = deque()
     try:
         for index in indices:
-            asked.append(_Call(make, index))
-            calls.put(asked[-1])
+            asked.append(threads.submit(make, index))
             if len(asked) > queued:
                 yield asked.popleft().result()
         while asked:
             yield asked.popleft().result()
     finally:
-        _leave(calls, threads)
-
-
-def _work(calls: SimpleQueue[_Call | None]) -> None:
-    while (call := calls.get()) is not None:
-        call.run()
-
-
-def _leave(calls: SimpleQueue[_Call | None], threads: list[threading.Thread]) -> None:
-    """What nobody began is not begun; what still runs would take its time from the pipeline that is
-    measured next."""
-    with suppress(Empty):
-        while True:
-            calls.get_nowait()
-    for _ in threads:
-        calls.put(None)
-    until = time.monotonic() + _LEAVE_S
-    for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
+        # What still runs would take its time from the pipeline that is measured next.
+        threads.shutdown(wait=False, cancel_futures=True)
+        wait([one for one in asked if not one.cancelled()], _LEAVE_S)
 
 
 def stacked(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> Any:
-    """The elements of the script's generator, of which TensorFlow takes over several at once.
-
-    Raises:
-        NotReplayableError: the generator takes arguments, which were not recorded, or shapes vary
-            in more than their first dimension.
-    """
+    """Return the elements of the script's generator, of which TensorFlow takes several at once."""
     from tensorflow.python.util import nest
 
     assert node.call is not None
@@ -190,15 +130,11 @@ READING_LIMIT_S = 5.0
 
 
 def bucketed(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
-    """Batches of the same size as before, each of elements of similar length.
-
-    Raises:
-        NotReplayableError: no component varies in length, or hardly.
-    """
+    """Return batches of the same size as before, each of elements of similar length."""
     assert node.call is not None
     name = said(node.call.operation)
     (dataset,) = inputs
-    given = given_arguments(node.call, inputs, node.parameters).arguments
+    given = given_arguments(node, inputs)
     component = _component_of_varying_length(dataset.element_spec)
     if component is None:
         raise NotReplayableError(
@@ -220,12 +156,12 @@ def bucketed(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> An
 
 
 def _packed(arguments: tuple[Any, ...]) -> Any:
-    """An element as it was before tf.data spread a tuple over the arguments of a function."""
+    """Return an element as it was before tf.data spread its tuple over a function's arguments."""
     return arguments[0] if len(arguments) == 1 else arguments
 
 
 def _component_of_varying_length(element_spec: Any) -> int | None:
-    """Position of the first component whose leading dimension is not known beforehand."""
+    """Return the position of the first component whose leading dimension is not known before."""
     from tensorflow.python.data.util import nest
 
     for position, spec in enumerate(nest.flatten(element_spec)):
@@ -266,9 +202,9 @@ def _boundaries(dataset: Any, component: int, buckets: int) -> list[int]:
 
 
 def boundaries_between(lengths: list[int], buckets: int) -> list[int]:
-    """Where buckets begin that share the lengths evenly, fewer where many lengths are equal.
+    """Return the first lengths of buckets that share the lengths evenly, without the smallest one.
 
-    A boundary is the first length that no longer belongs to the bucket before it.
+    There are fewer buckets where many lengths are equal.
     """
     ordered = sorted(lengths)
     last = len(ordered) - 1
@@ -277,11 +213,7 @@ def boundaries_between(lengths: list[int], buckets: int) -> list[int]:
 
 
 def replacement(node: Node, kind: str, parameters: dict[str, Scalar]) -> Make:
-    """How to build the other kind of operation in a node's place.
-
-    Raises:
-        NotReplayableError: no way from the one kind to the other.
-    """
+    """Return what builds the other kind of operation in a node's place."""
     operation = node.operation
     assert operation is not None
     make = _REPLACEMENTS.get((operation.kind, kind))
@@ -292,20 +224,20 @@ def replacement(node: Node, kind: str, parameters: dict[str, Scalar]) -> Make:
 
 def _interleaved(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
     assert node.call is not None
-    given = given_arguments(node.call, inputs, node.parameters).arguments
+    given = given_arguments(node, inputs)
     (dataset,) = inputs
     return dataset.interleave(given["map_func"], name=given.get("name"), **parameters)
 
 
 def _called_at_once(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
-    """The function is called by those who read the elements, several of them at a time.
+    """Return an interleave whose function is called for several elements at a time.
 
-    A plain interleave calls it for one element after the other, whatever its number of calls.
+    A plain one calls it for one element after the other, whatever its number of calls.
     """
     from tensorflow.python.data.ops import dataset_ops
 
     assert node.call is not None
-    given = given_arguments(node.call, inputs, node.parameters).arguments
+    given = given_arguments(node, inputs)
     make: Callable[..., Any] = given["map_func"]
 
     def one(*element: Any) -> Any:
@@ -316,7 +248,7 @@ def _called_at_once(node: Node, parameters: dict[str, Scalar], inputs: list[Any]
 
 
 def _side_by_side(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> Any:
-    """Copies of one source, each with an iterator of its own, an element of each in turn."""
+    """Return copies of one source, each with an iterator of its own, an element of each in turn."""
     from tensorflow.python.data.ops import dataset_ops
 
     source, copies = node.dataset, parameters["cycle_length"]
@@ -324,9 +256,9 @@ def _side_by_side(node: Node, parameters: dict[str, Scalar], _inputs: list[Any])
 
 
 def _interleaved_reader(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
-    """One reader for each file, several of them at a time."""
+    """Return one reader for each file, several of them at a time."""
     assert node.call is not None
-    given = given_arguments(node.call, inputs, node.parameters).arguments
+    given = given_arguments(node, inputs)
     name = given.pop("name", None)
     filenames = given.pop("filenames")
     given.pop("num_parallel_reads", None)

@@ -27,15 +27,7 @@ class Rewritten:
     """Functions and the code that they run while `use` says so."""
 
     def __init__(self, changes: Sequence[Change], files: Mapping[str, str]) -> None:
-        """Find the functions, and compile their other code.
-
-        Args:
-            changes: of which those that rewrite a call count.
-            files: the patched text of each file, by its path.
-
-        Raises:
-            NotReplayableError: a function is not found, or takes other variables along.
-        """
+        """Find the functions, and compile their other code from the patched `files`, by path."""
         self._codes: list[tuple[FunctionType, CodeType, CodeType]] = []
         for change in changes:
             if isinstance(change, RewriteCall):
@@ -128,9 +120,6 @@ def verify_rewritten(dataset: Any, changes: Sequence[Change], rewritten: Rewritt
     """Compare the elements of the operation that calls the functions, with each code.
 
     Where two passes with the script's own code differ, only structure and types are compared.
-
-    Raises:
-        NotReplayableError: they differ, or can't be read.
     """
     for change in changes:
         if not isinstance(change, RewriteCall):

@@ -22,8 +22,8 @@ from pipediag.capture.replay.elements import (
 from pipediag.capture.replay.graph import Graph, Node
 from pipediag.capture.replay.preconditions import (
     is_random,
-    one_shot_source,
     refuse_files_of_its_own,
+    refuse_one_shot_sources,
 )
 from pipediag.capture.replay.rebuilding import built, pass_caches_by
 from pipediag.capture.replay.refusal import NotReplayableError
@@ -62,16 +62,13 @@ class Parts:
     before: Any
     after: Any
     random: bool
-    """Whether two passes over the part itself may differ."""
+    """True if two passes over the part itself may differ."""
 
 
 def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> Parts:
     """Cut out what the changes touch, and give it a few elements of what it reads from.
 
     Where it reads from several datasets, or from none, everything upstream belongs to it.
-
-    Raises:
-        NotReplayableError: a change that can't be made here, or a pipeline that can't be read.
     """
     before, after = Graph(dataset), Graph(dataset)
     refuse_files_of_its_own(before)
@@ -88,13 +85,17 @@ def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> Pa
     nodes = cuts[0].nodes + cuts[1].nodes
     if not _sizes_matter(nodes, changes):
         for node in nodes:
-            _make_batches_small(node)
+            if (_batch_size(node) or 0) > ROWS_OF_A_CHECK:
+                node.parameters["batch_size"] = ROWS_OF_A_CHECK
     fixed: dict[int, Any] = {}
     if not whole:
         ((key, source),) = sources.items()
         # Half a batch at the end shows what happens to a remainder.
         wanted = max(_FEWEST_ELEMENTS, _rows_of_a_batch(cuts[0].nodes) * 5 // 2)
-        fixed[key] = _few_of(source, wanted, seconds)
+        elements = first_elements(source, wanted, seconds).elements
+        if not elements:
+            raise NotReplayableError("The pipeline hands out no elements to check.")
+        fixed[key] = dataset_of(elements, source.element_spec)
     built_before, built_after = (
         built(
             graph, top, {n: fixed[id(n.dataset)] for n in graph.nodes() if id(n.dataset) in fixed}
@@ -127,7 +128,7 @@ def _cut(top: Node, kept: set[int]) -> _Cut:
 
 
 def _tops(before: Graph, after: Graph, kept: set[int]) -> tuple[Node, Node]:
-    """The last nodes of the changed part: behind them both forms are the same."""
+    """Return the last nodes of the changed part: behind them both forms are the same."""
     (old,), (new,) = before.end.inputs, after.end.inputs
     while (
         new.dataset is old.dataset
@@ -147,10 +148,8 @@ def _batch_size(node: Node) -> int | None:
 
 
 def _sizes_matter(nodes: list[Node], changes: Sequence[Change]) -> bool:
-    """Whether batches of another size would be compared with batches as they come in."""
-    if any(operation.kind in _SPLITTING for node in nodes for operation in node.operations[:1]):
-        return True
-    return any(map(_size_matters_to, changes))
+    """Return True if batches of another size would be compared with batches as they come in."""
+    return bool(_kinds(nodes) & _SPLITTING) or any(map(_size_matters_to, changes))
 
 
 def _size_matters_to(change: Change) -> bool:
@@ -168,22 +167,12 @@ def _size_matters_to(change: Change) -> bool:
 
 
 def _rows_of_a_batch(nodes: list[Node]) -> int:
-    """Elements of its source that a batch of this part takes; those of a split batch are one."""
-    kinds = {operation.kind for node in nodes for operation in node.operations[:1]}
-    return 1 if kinds & _SPLITTING else prod(_batch_size(node) or 1 for node in nodes)
+    """Return how many elements of its source a batch of this part takes; 1 if it splits batches."""
+    return 1 if _kinds(nodes) & _SPLITTING else prod(_batch_size(node) or 1 for node in nodes)
 
 
-def _make_batches_small(node: Node) -> None:
-    size = _batch_size(node)
-    if size is not None and size > ROWS_OF_A_CHECK:
-        node.parameters["batch_size"] = ROWS_OF_A_CHECK
-
-
-def _few_of(source: Any, count: int, seconds: float) -> Any:
-    elements = first_elements(source, count, seconds).elements
-    if not elements:
-        raise NotReplayableError("The pipeline hands out no elements to check.")
-    return dataset_of(elements, source.element_spec)
+def _kinds(nodes: list[Node]) -> set[str]:
+    return {node.operation.kind for node in nodes if node.operation is not None}
 
 
 READING_LIMIT_S = 5.0
@@ -196,18 +185,12 @@ def verify(dataset: Any, changes: Sequence[Change], check: Check) -> int | None:
 
     The elements are taken once, from where both are still the same, so that a shuffle upstream
     does not matter. Where the part itself is random, only structure, types and ranks are compared.
-
-    Returns:
-        How many elements were the same in two passes, where that is checked; else None.
-
-    Raises:
-        NotReplayableError: the batches differ, the changed part fails, or it can't be checked.
+    Returns how many elements were the same in two passes, where that is checked, and raises
+    NotReplayableError where the batches differ or can't be checked.
     """
     if touched(changes) <= {"model"}:
         return None
-    refusal = one_shot_source(dataset)
-    if refusal is not None:
-        raise NotReplayableError(refusal)
+    refuse_one_shot_sources(Graph(dataset))
     if check == "repeats":
         return _same_in_two_passes(dataset, changes)
     # Filling a cache would cost more than the check.
@@ -235,11 +218,7 @@ _MOST_IN_PASSES = 5_000
 
 
 def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
-    """Count the elements in front of an added cache that are the same in two passes side by side.
-
-    Raises:
-        NotReplayableError: they differ, or can't be read.
-    """
+    """Count the elements in front of an added cache that are the same in two passes."""
     place = next(
         change.after for change in changes if isinstance(change, Insert) and adds_cache(change)
     )

@@ -7,9 +7,10 @@ SCRIPT = """
     import numpy as np
     import tensorflow as tf
     from pipediag.capture.replay import (
-        FilledCaches, NotReplayableError, one_shot_source, random_upstream, rebuild
+        FilledCaches, NotReplayableError, rebuild
     )
     from pipediag.capture.replay.graph import Graph
+    from pipediag.capture.replay.preconditions import is_random, refuse_one_shot_sources
     from pipediag.capture.replay.rebuilding import pass_caches_by
     from pipediag.session.edits import *
 
@@ -18,6 +19,9 @@ SCRIPT = """
         found += [o for _, c in Graph(dataset).calls() for o in c.inside]
         return [o.id for o in found if o.kind == kind][number]
 
+    def calls_up(dataset):
+        return reversed(list(Graph(dataset).calls()))
+
     def chain(dataset):
         return [c.operation.kind for _, c in Graph(dataset).calls()]
 
@@ -25,6 +29,12 @@ SCRIPT = """
         return [np.asarray(x).tolist() for x in dataset.take(count).as_numpy_iterator()]
 
     results = {}
+
+    def one_shot_source(dataset):
+        try:
+            refuse_one_shot_sources(Graph(dataset))
+        except NotReplayableError as error:
+            return str(error)
 
     def refused(name, dataset, *changes):
         try:
@@ -312,7 +322,7 @@ SCRIPT = """
     )
     results["keras arrays"] = [np.ravel(x).tolist() for x in changed.as_numpy_iterator()]
     results["random"] = [
-        random_upstream(d) and random_upstream(d).split(" in ")[0]
+        next((f"the {c.operation.kind}" for n, c in calls_up(d) if is_random(n)), None)
         for d in (last, drawn, last.shuffle(3), last.shuffle(3, reshuffle_each_iteration=False))
     ]
 

@@ -1,17 +1,29 @@
+"""What is refused and replaced in a pipeline that is built again."""
+
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
 from pipediag.capture.pipelines.calls import Call
-from pipediag.capture.replay import replacing
+from pipediag.capture.replay import NotReplayableError, replacing
 from pipediag.capture.replay.graph import Node
-from pipediag.capture.replay.refusal import NotReplayableError
-from pipediag.capture.replay.replacing import _indices, _made_ahead, adapter_of, read_by_workers
+from pipediag.capture.replay.preconditions import refuse_one_shot_sources
+from pipediag.capture.replay.replacing import (
+    _indices,
+    _made_ahead,
+    adapter_of,
+    boundaries_between,
+    read_by_workers,
+)
 from pipediag.session.recording import RecordedOperation
 
 OPERATION = RecordedOperation(id="op1", kind="from_generator", name="op1", file=None, line=None)
@@ -142,3 +154,32 @@ def test_an_error_of_the_scripts_is_that_of_the_batch() -> None:
     assert [next(made), next(made)] == [0, 1]
     with pytest.raises(ValueError, match="no such row"):
         next(made)
+
+
+@given(
+    lengths=some.lists(some.integers(1, 50), min_size=1, max_size=60),
+    # Shares that a float holds exactly, so that NumPy does not round.
+    buckets=some.sampled_from([2, 4, 8]),
+)
+def test_boundaries_lie_behind_the_lower_quantiles(lengths: list[int], buckets: int) -> None:
+    quantiles = np.quantile(lengths, np.arange(1, buckets) / buckets, method="lower")
+    expected = sorted({int(one) + 1 for one in quantiles if one < max(lengths)})
+    assert boundaries_between(lengths, buckets) == expected
+
+
+def test_lengths_that_are_alike_or_none_have_no_boundary() -> None:
+    assert boundaries_between([7] * 5, 4) == boundaries_between([], 4) == []
+
+
+@pytest.mark.parametrize(
+    "module", ["keras.src.trainers.data_adapters.py_dataset_adapter", "tf_keras.src.utils"]
+)
+def test_workers_of_any_keras_serve_one_loop_only(module: str) -> None:
+    workers = type("OrderedEnqueuer", (), {"__module__": module})()
+
+    def batches() -> Any:
+        return workers
+
+    graph: Any = SimpleNamespace(calls=lambda: [(None, SimpleNamespace(generator=batches))])
+    with pytest.raises(NotReplayableError):
+        refuse_one_shot_sources(graph)
