@@ -103,9 +103,6 @@ class Runtime(Protocol):
             UnreadableStepError: they tell nothing of them.
         """
 
-    def eager_steps(self) -> EagerSteps | None:
-        """Return a listener to steps that no function runs; None where there can be none."""
-
     def unobserved(self, dataset: Any) -> Any:
         """Return an iterator over the dataset that hooks do not take for the script's."""
 
@@ -254,7 +251,7 @@ class Passage:
     """Way of a table's ids from the batch to the lookup."""
 
     dtype: str
-    """Their type in the batch, or where the step makes them."""
+    """Their type in the batch."""
     through: str | None = None
     """The narrowest float type that they pass on their way."""
     vocabularies: tuple[Any, ...] = ()
@@ -281,29 +278,6 @@ class StepTable(Protocol):
 
     def looked_up(self, given: Any) -> list[LookedUp]:
         """Return the ids of a batch, lookup by lookup; `given` is what `StepTables` made of it."""
-
-
-class EagerSteps(Protocol):
-    """Steps whose operations Python runs one by one, as they run on the thread that asks."""
-
-    def begin(self) -> None:
-        """Begin to listen to a step."""
-
-    def end(self) -> None:
-        """End the step, if one has begun."""
-
-    def can_be_read(self) -> bool:
-        """Return True if the step that is over ran what the one before it ran, or can't be read."""
-
-    def read(self) -> StepTables:
-        """Return the tables of the step that is over.
-
-        Raises:
-            UnreadableStepError: it tells nothing of them.
-        """
-
-    def given(self) -> Any:
-        """Return what to compute the ids of the step that is over from; None if it differs."""
 
 
 class StepTables(Protocol):

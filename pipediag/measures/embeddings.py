@@ -123,10 +123,6 @@ def item_bytes(dtype: str) -> int:
 
 NO_TABLE = "The steps look up no embedding table."
 _GRAPH_NOT_READ = "The graph of the step was not read, so its operations are not divided."
-_NO_NAMES = (
-    "Python runs the operations of the step one by one, which have no names in a profile, so that "
-    "they are not divided."
-)
 _NO_COMPUTE = "The profile shows no compute in its steps."
 _BY_RESULT = "XLA fuses operations: what it fused counts as the part that its result is of."
 
@@ -155,8 +151,7 @@ def measure_embedding_cost(
     if not recording.variables:
         return Missing(loop.tables_missing or NO_TABLE)
     if not has_parts(recording, loop):
-        read = any(one.use is not None for one in _tables(recording, loop))
-        return Missing(_NO_NAMES if read else _GRAPH_NOT_READ)
+        return Missing(_GRAPH_NOT_READ)
     if trace is None or trace.steps is None or trace.compute is None:
         reason = trace_missing or (trace.missing.get("steps") if trace else None)
         return Missing(reason or _NO_COMPUTE)

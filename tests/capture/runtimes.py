@@ -9,7 +9,6 @@ from typing import Any
 
 from pipediag.capture.runtime import (
     DatasetFacts,
-    EagerSteps,
     IteratorModel,
     StepTables,
     UnreadableStepError,
@@ -36,7 +35,6 @@ class ToyRuntime:
         self.models: list[IteratorModel] = []
         """What pipelines will tell, in turn."""
         self.tables: StepTables | None = None
-        self.eager: EagerSteps | None = None
         self.others: str | None = None
 
     def rows(self, batch: Any) -> int | None:
@@ -58,9 +56,6 @@ class ToyRuntime:
         if self.tables is None:
             raise UnreadableStepError("A toy has no tables.")
         return self.tables
-
-    def eager_steps(self) -> EagerSteps | None:
-        return self.eager
 
     def unobserved(self, dataset: Any) -> Any:
         return iter(dataset)

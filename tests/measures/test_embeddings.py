@@ -266,7 +266,7 @@ def test_what_no_program_tells_is_not_told_and_no_time_without_a_name_is_lost() 
     [
         (recording(), "look up no embedding table"),
         (recording(replace(TABLE, use=None)), "graph of the step was not read"),
-        (recording(replace(TABLE, use=USE)), "have no names in a profile"),
+        (recording(replace(TABLE, use=USE)), "graph of the step was not read"),
         (recording(replace(table(), loop_id="another")), "graph of the step was not read"),
     ],
 )

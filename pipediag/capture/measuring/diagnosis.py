@@ -154,8 +154,6 @@ class Diagnosis:
         if self._stacks is not None:
             self._thread_cpu.pause()
         self.loop.record.seams += 1
-        if self.phase is Phase.LOOK:
-            self.looking.interrupted()
         if self.measuring and self._window.block.durations_ns:
             self._blocks.interrupted(self._window, consumer, exhausted)
 
@@ -350,7 +348,7 @@ class Diagnosis:
 
     def _during_look(self, consumer: Consumer, now_ns: int) -> bool:
         if self.looking.goes_on(consumer, now_ns, self.loop.steps_left):
-            return self.looking.listens
+            return False
         self._begin_profile(consumer)
         return True
 

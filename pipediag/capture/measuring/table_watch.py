@@ -16,7 +16,6 @@ from pipediag.capture.measuring.ids import IdTally
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import (
-    EagerSteps,
     KnownTable,
     StepTable,
     StepTables,
@@ -36,14 +35,6 @@ _MOST_LOOKUPS = 4_000_000
 
 _NO_BATCH = "The loop ended before a batch could be looked at."
 _NOT_TOLD = "No step that was looked at received its batch in a form that shows the ids."
-_NO_STEP = "The loop ended before one of its eager steps was listened to."
-_NONE_ALIKE = (
-    "The steps run eagerly, and no two of those listened to, one after the other, ran the same "
-    "operations."
-)
-_OTHER_STEPS = (
-    "The steps run eagerly, and none of those listened to ran the operations of the first."
-)
 _SEVERAL_DRAWS = (
     "A call of the step draws several batches, or from several iterators, so none was looked at."
 )
@@ -73,14 +64,6 @@ class TableWatch:
         self._loop = loop
         self._recorder = recorder
         self._step: StepTables | None = None
-        self._eager: EagerSteps | None = None
-        """Where steps have to be listened to, as no function runs them."""
-        self._unread = False
-        """True if the one that tells the tables is still to come."""
-        self._listened = False
-        """True if any was heard to its end."""
-        self._run_otherwise = False
-        """True if a later one did not run what the first did."""
         self._tables: list[_Counted] = []
         self._any_step = False
         """True if one ended since batches are looked at."""
@@ -90,8 +73,6 @@ class TableWatch:
     @property
     def wants_batches(self) -> bool:
         """Return True if another batch would tell more."""
-        if self._unread:
-            return True
         tallies = self._tallies
         looked_up = sum(tally.lookups for _, tally in tallies)
         return bool(tallies) and self.seen < _MOST_BATCHES and looked_up < _MOST_LOOKUPS
@@ -102,56 +83,23 @@ class TableWatch:
         return [(one, one.tally) for one in self._tables if one.tally is not None]
 
     def begin(self, consumer: Consumer | None, lack: str = _NO_BATCH) -> None:
-        """Read the tables from the step as it was traced, or listen to steps that no function runs.
+        """Read the tables from the step as it was traced.
 
         Without a consumer no batch follows, for the reason that `lack` says.
         """
         functions = [one for ref in self._loop.step_functions if (one := ref()) is not None]
-        # Python has the batch before the step, on the thread that runs all of it.
-        if consumer is not None and consumer.hand_over != "call" and not consumer.distributed:
-            self._eager = None if functions else self._loop.runtime.eager_steps()
-            self._unread = self._eager is not None
-        if not self._unread:
-            self._read(lambda: self._loop.runtime.step_tables(functions))
+        self._read(functions)
         if self._step is not None:
             self._expect_ids(lack if consumer is None else self._lack(consumer))
 
-    @property
-    def listens(self) -> bool:
-        """Return True if it is told of steps, and takes time where one ends."""
-        return self._eager is not None
-
-    def step_begins(self) -> None:
-        """Begin to listen to a step on this thread."""
-        if self._eager is not None:
-            self._eager.begin()
-
-    def step_left(self) -> None:
-        """Ignore what is left of the step."""
-        if self._eager is not None:
-            self._eager.end()
-
     def step_ended(self) -> None:
-        """Read the step that is over, where it was listened to."""
+        """Note that a step of those that are looked at is over."""
         self._any_step = True
-        self.step_left()
-        if self._eager is None:
-            return
-        if self._unread:
-            self._listened = True
-            if self._eager.can_be_read():
-                self._unread = False
-                self._read(self._eager.read)
-                self._expect_ids(None)
-        else:
-            given = self._eager.given()
-            self._run_otherwise |= given is None
-            self._look(self._loop.record.steps - 1, lambda _: given)
 
-    def _read(self, tables_of: Callable[[], StepTables]) -> None:
+    def _read(self, functions: Sequence[Any]) -> None:
         known = self._known()
         try:
-            self._step = tables_of()
+            self._step = self._loop.runtime.step_tables(functions)
         except UnreadableStepError as lack:
             self._nothing_read(known, str(lack))
             return
@@ -181,11 +129,6 @@ class TableWatch:
 
     def end(self) -> None:
         """Write down what was counted, and let the ids go."""
-        self.step_left()
-        if self._unread:
-            self._unread = False
-            self._nothing_read(self._known(), _NONE_ALIKE if self._listened else _NO_STEP)
-        self._eager = None
         for one, tally in self._tallies:
             record = one.record
             if tally.lookups:
@@ -205,8 +148,6 @@ class TableWatch:
         return _IN_PIPELINE if any(LOOKUP & ops.keys() for ops in made) else _NO_TOKENS
 
     def _why_none(self) -> str:
-        if self._run_otherwise:
-            return _OTHER_STEPS
         return _NOT_TOLD if self._any_step else _NO_BATCH
 
     def _look(self, number: int, given_by: Any) -> None:
@@ -329,11 +270,6 @@ class Looking:
         self._taken: StandIn | None = None
         """Where the next batch is the one to be looked at."""
 
-    @property
-    def listens(self) -> bool:
-        """Return True if it takes time where a step ends."""
-        return self._tables.listens
-
     def begin(self, consumer: Consumer) -> bool:
         """Begin to look at batches; return False where there is nothing to look for."""
         self._read = True
@@ -350,11 +286,6 @@ class Looking:
         self._give_back()
         self._taken = consumer.stand_in
         self._taken.look()
-        self._tables.step_begins()
-
-    def interrupted(self) -> None:
-        """Ignore what follows until a step begins again."""
-        self._tables.step_left()
 
     def goes_on(self, consumer: Consumer, now_ns: int, remaining: int | None) -> bool:
         """Note the end of a step; return True if another batch is to be looked at."""

@@ -377,10 +377,7 @@ class Diagnosing:
 
     def let_go(self) -> None:
         """Drop what is the script's, and hear of it no more: also in a child that it forks."""
-        active, self.active = self.active, None
-        if active is not None:
-            note = self._with.recorder.note
-            attempt(note, "leaving a step that was listened to", active.looking.interrupted)
+        self.active = None
         for thread in self._threads.all():
             thread.last = None
 

@@ -67,33 +67,6 @@ class ToyTables:
         return args[0] if function == "step" else None
 
 
-class ToyEagerSteps:
-    """Steps that no function runs, each of which looks up ids of its own; so many come first that
-    do not run what the one before them ran."""
-
-    def __init__(self, *given: list[int] | None, unlike: int = 0) -> None:
-        self.told: list[str] = []
-        self._given = list(given)
-        self._unlike = unlike
-
-    def begin(self) -> None:
-        self.told.append("begin")
-
-    def end(self) -> None:
-        self.told.append("end")
-
-    def can_be_read(self) -> bool:
-        self._unlike -= 1
-        return self._unlike < 0
-
-    def read(self) -> ToyTables:
-        self.told.append("read")
-        return ToyTables()
-
-    def given(self) -> Any:
-        return self._given.pop(0)
-
-
 @pytest.fixture
 def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
     FakeSampler.running = 0
@@ -331,66 +304,6 @@ def test_output_weights_that_are_a_table_are_named_by_its_path(measured: Measure
 
     assert [one.weights for one in measured.loop.record.softmaxes] == ["model/words/embeddings"]
     assert [one.variable for one in measured.recording.variables] == ["model/words/embeddings"]
-
-
-def test_the_first_step_that_no_function_runs_tells_its_tables_and_others_their_ids(
-    measured: Measured,
-) -> None:
-    measured.runtime.eager = eager = ToyEagerSteps([1, 2], None, [3, 3])
-    measured.until(Phase.LOOK)
-    assert eager.told == ["begin"]
-    first = measured.loop.record.steps + 1
-    measured.until(Phase.PROFILE)
-
-    (table,) = measured.recording.variables
-    assert table.use is not None
-    assert table.ids is not None
-    assert (table.ids.batches, table.ids.unique) == ([first, first + 2], 3)
-    assert eager.told[:4] == ["begin", "end", "read", "begin"]
-    assert eager.told[-1] == "end"
-
-
-def test_steps_that_run_other_operations_tell_no_ids(measured: Measured) -> None:
-    measured.runtime.eager = ToyEagerSteps(*[None] * 50)
-    measured.until(Phase.LOOK)
-    measured.step()
-    measured.step()
-    measured.diagnosis.finish("the script ended")
-
-    (table,) = measured.recording.variables
-    assert table.ids is None
-    assert table.ids_missing is not None
-    assert "none of those listened to" in table.ids_missing
-
-
-def test_a_step_unlike_the_one_before_it_is_not_read(measured: Measured) -> None:
-    measured.runtime.eager = eager = ToyEagerSteps([1, 2], [3, 3], unlike=2)
-    measured.until(Phase.LOOK)
-    measured.until(Phase.PROFILE)
-
-    assert eager.told[:7] == ["begin", "end", "begin", "end", "begin", "end", "read"]
-    assert measured.recording.variables[0].ids is not None
-
-
-def test_steps_of_which_no_two_are_alike_say_so(measured: Measured) -> None:
-    measured.runtime.eager = ToyEagerSteps(unlike=1000)
-    measured.until(Phase.LOOK)
-    for _ in range(3):
-        measured.step()
-    measured.diagnosis.finish("the script ended")
-
-    assert measured.recording.variables == []
-    assert "no two of those listened to" in (measured.loop.record.tables_missing or "")
-
-
-def test_between_two_epochs_no_step_is_listened_to(measured: Measured) -> None:
-    measured.runtime.eager = eager = ToyEagerSteps([1, 2], [3, 3])
-    measured.until(Phase.LOOK)
-    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
-    assert eager.told == ["begin", "end"]
-    measured.step(continuous=False)
-
-    assert eager.told == ["begin", "end", "begin"]
 
 
 def test_variables_of_one_name_are_told_apart(measured: Measured) -> None:

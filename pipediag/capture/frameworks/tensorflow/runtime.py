@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow.tables.eager_steps import EagerSteps
 from pipediag.capture.frameworks.tensorflow.tables.traced_step import TracedTables
 from pipediag.capture.runtime import (
     Cancellation,
@@ -208,9 +207,6 @@ class TensorFlowRuntime:
 
     def step_tables(self, functions: Sequence[Any]) -> StepTables:
         return TracedTables(functions)
-
-    def eager_steps(self) -> EagerSteps:
-        return EagerSteps()
 
     @property
     def no_models(self) -> str | None:

@@ -5,7 +5,7 @@ Only operations are run again that give the same for the same input and change n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -315,16 +315,20 @@ def sources_of(step: StepGraph, ids: At) -> list[At]:
     Raises:
         NotFromABatchError: they are computed from more than these.
     """
-    return list(_upwards(step, ids, lambda at: is_source(step, at)))
-
-
-def outside_functions(step: StepGraph, ids: At) -> list[At]:
-    """Return the tensors outside of called functions that ids are, or are computed from.
-
-    Raises:
-        NotFromABatchError: they are computed from more than these.
-    """
-    return list(_upwards(step, ids, lambda at: at.frame is step.root and step.captured(at) is None))
+    found: list[At] = []
+    seen: set[Key] = set()
+    waiting = [step.source(ids)]
+    while waiting:
+        at = waiting.pop()
+        if at.key in seen:
+            continue
+        seen.add(at.key)
+        if is_source(step, at):
+            found.append(at)
+        elif step.captured(at) is None:
+            _check(at.op)
+            waiting.extend(step.source(one) for one in at.inputs())
+    return found
 
 
 def sources_of_lookup(step: StepGraph, lookup: Lookup) -> list[At]:
@@ -344,22 +348,6 @@ def sources_of_lookup(step: StepGraph, lookup: Lookup) -> list[At]:
     ):
         raise NotFromABatchError(f"they are looked up within `{branch.call.type}` of the graph")
     return sources
-
-
-def _upwards(step: StepGraph, ids: At, sought: Callable[[At], bool]) -> Iterator[At]:
-    """Yield the nearest tensors of a kind that ids are computed from, each once."""
-    seen: set[Key] = set()
-    waiting = [step.source(ids)]
-    while waiting:
-        at = waiting.pop()
-        if at.key in seen:
-            continue
-        seen.add(at.key)
-        if sought(at):
-            yield at
-        elif step.captured(at) is None:
-            _check(at.op)
-            waiting.extend(step.source(one) for one in at.inputs())
 
 
 def _check(op: Any) -> None:

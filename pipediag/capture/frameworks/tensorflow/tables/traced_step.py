@@ -17,7 +17,6 @@ from pipediag.capture.frameworks.tensorflow.tables.lookups import (
     given_by_call,
     lookups_in,
     masks_zero,
-    sources_of,
     sources_of_lookup,
     vocabularies_of,
 )
@@ -50,7 +49,10 @@ _Label = tuple[int, TablePart]
 """Which table, by the id of its variable, and which part of what it costs."""
 _VOCABULARY: Any = ("vocabulary",)
 """The label of what computes a number for each of many classes."""
-_NOT_TRACED = "No traced function was seen in the step: it runs eagerly, so no graph tells."
+_NOT_TRACED = (
+    "The step runs eagerly, so no graph shows which tables it reads and writes: run it in a "
+    "`tf.function` and analyse the script again."
+)
 
 
 class TableInStep:
@@ -84,7 +86,7 @@ class TableInStep:
         self.ids_incomplete: str | None = None
         self._followed: list[Lookup] = []
         """Lookups whose ids a batch tells."""
-        self.needed: dict[Key, At] = {}
+        self._needed: set[Key] = set()
         """What its ids are computed from."""
         self._follow(lookups)
 
@@ -94,13 +96,12 @@ class TableInStep:
         lacks: list[str] = []
         for lookup in lookups:
             try:
-                sources = self._made_of(lookup)
-                needed = {one.key: one for one in self._computed_from(lookup.ids)}
+                sources = sources_of_lookup(self._step, lookup)
             except NotFromABatchError as lack:
                 lacks.append(str(lack))
                 continue
             self._followed.append(lookup)
-            self.needed |= needed
+            self._needed |= {one.key for one in sources}
             dtypes += [_dtype_of(one, lookup.ids) for one in sources]
         if not dtypes:
             why = lacks[0] if lacks else "they do not come from the batch"
@@ -124,7 +125,7 @@ class TableInStep:
 
     def answers(self, given: Given) -> bool:
         """Return True if all that its ids are computed from is given."""
-        return self.needed.keys() <= given.keys()
+        return self._needed <= given.keys()
 
     def looked_up(self, given: Given) -> list[LookedUp]:
         """Compute the ids as the step computes them."""
@@ -142,22 +143,6 @@ class TableInStep:
             )
         return found
 
-    def _computed_from(self, ids: At) -> list[At]:
-        """Return what has to be given for ids.
-
-        Raises:
-            NotFromABatchError: nothing that can be given tells them.
-        """
-        return sources_of(self._step, ids)
-
-    def _made_of(self, lookup: Lookup) -> list[At]:
-        """Return what the ids are in the batch.
-
-        Raises:
-            NotFromABatchError: they do not come from it.
-        """
-        return sources_of_lookup(self._step, lookup)
-
 
 def _dtype_of(source: At, ids: At) -> str:
     """Return the type of ids in the batch; that of a ragged or sparse one, when taken out of it."""
@@ -168,12 +153,7 @@ def _dtype_of(source: At, ids: At) -> str:
 class Step:
     """One graph, with the variables that it may read and write."""
 
-    def __init__(
-        self,
-        graph: StepGraph,
-        variables_in_graph: Sequence[Any],
-        kind: type[TableInStep] = TableInStep,
-    ) -> None:
+    def __init__(self, graph: StepGraph, variables_in_graph: Sequence[Any]) -> None:
         self.graph = graph
         lookups: dict[int, list[Lookup]] = {}
         for lookup in lookups_in(graph):
@@ -183,7 +163,7 @@ class Step:
         self._whole = WholeTables(graph)
         self.softmaxes = list(softmaxes_in(graph, variables))
         self.tables = [
-            kind(graph, variables[handle], found, writes, self._whole)
+            TableInStep(graph, variables[handle], found, writes, self._whole)
             for handle, found in lookups.items()
             if handle in variables and _is_a_table(variables[handle], writes)
         ]
