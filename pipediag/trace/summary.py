@@ -1,8 +1,7 @@
 """Summaries of profiles: steps, input pipeline and devices, of one host or of several.
 
-Other processes summarise large files. A file that cannot be read costs only its own summary; so
-does one whose reading ends the process: because memory runs out, or because the file was truncated
-while it was mapped.
+Other processes summarise large files, so that one that cannot be read costs only its own summary,
+also where that ends the process: memory runs out, or a mapped file is truncated.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ _OWN_WINDOWS = frozenset({"markers", "scan", "get_next"})
 part of the training: then the whole recording counts."""
 
 APART_FROM_BYTES = MAPPED_FROM_BYTES
-"""Total size from which other processes read. Below it, starting one takes longer than reading;
-from it on files are mapped, and one that is truncated ends the process that reads it."""
+"""Total size from which other processes read; below it, starting one takes longer than reading."""
 
 _SIGNS: tuple[tuple[Framework, tuple[str, ...]], ...] = (
     ("pytorch", ("aten::", "ProfilerStep#")),
@@ -212,7 +210,11 @@ class ProfileReading:
             large = sum(map(_size, paths)) >= APART_FROM_BYTES
             processes = min(len(paths), _cores()) if large else 0
         self._pool = _process_pool(processes) if processes else None
-        self._futures = [] if self._pool is None else self._submit(self._pool, paths)
+        self._futures = (
+            [self._pool.submit(_summary, path, gap_floor_ns) for path in paths]
+            if self._pool is not None
+            else []
+        )
 
     def __enter__(self) -> ProfileReading:
         return self
@@ -234,12 +236,7 @@ class ProfileReading:
         if self._pool is None:
             hosts = [_summary(path, self._gap_floor_ns) for path in self._paths]
         else:
-            found = [_result(future) for future in self._futures]
-            # A killed process breaks the pool: the files that it did not finish are read again.
-            hosts = [
-                host or self._read_alone(path)
-                for path, host in zip(self._paths, found, strict=True)
-            ]
+            hosts = [_result(*one) for one in zip(self._paths, self._futures, strict=True)]
         count = Counter(host.host for host in hosts)
         return [
             replace(host, host=f"{host.path.absolute().parent.name}/{host.host}")
@@ -248,18 +245,16 @@ class ProfileReading:
             for host in hosts
         ]
 
-    def _submit(
-        self, pool: ProcessPoolExecutor, paths: Sequence[Path]
-    ) -> list[Future[HostSummary]]:
-        return [pool.submit(_summary, path, self._gap_floor_ns) for path in paths]
 
-    def _read_alone(self, path: Path) -> HostSummary:
-        with _process_pool(1) as pool:
-            found = _result(self._submit(pool, [path])[0])
-        return found or _unread(
+def _result(path: Path, future: Future[HostSummary]) -> HostSummary:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return _unread(
             path,
-            f"{path} is not read: the process that read it was killed, as happens where memory "
-            "runs out. Record fewer steps, or read it on a larger machine.",
+            f"{path} is not read: the process that read it, or another of these files, was killed, "
+            "as happens where memory runs out or a file is cut short meanwhile. Read fewer files "
+            "at once, record fewer steps, or use a larger machine.",
         )
 
 
@@ -291,14 +286,6 @@ def _prepare() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Without its parent it would wait for work for ever.
     ends_with_parent()()
-
-
-def _result(future: Future[HostSummary]) -> HostSummary | None:
-    """Return a summary, or None where a process was killed before it was made."""
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        return None
 
 
 def _summary(path: Path, gap_floor_ns: int) -> HostSummary:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.trace import files, xplane
 from pipediag.trace.files import file_bytes, find_profiles, host_of, read, read_profile
-from pipediag.trace.xplane import columns, protobuf
+from pipediag.trace.xplane import columns
 from pipediag.trace.xplane.columns import EventColumns, Places, event_columns
 from tests.trace.builder import KinetoBuilder, TraceBuilder
 
@@ -190,17 +190,6 @@ def test_what_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.Monke
     path.write_bytes(gzip.compress(bytes(1 << 23)))
     with pytest.raises(PipediagError, match="unpacks to more than 4 MiB"):
         read(path)
-    monkeypatch.setattr(protobuf, "MOST_FIELDS", 100)
-    path.write_bytes(b"\x08\x00" * 101)
-    with pytest.raises(PipediagError, match="more than 100 fields"):
-        read(path)
-    monkeypatch.setattr(xplane, "MOST_LINES", 3)
-    builder = TraceBuilder()
-    host = builder.host()
-    for number in range(4):
-        host.line(f"thread {number}")
-    with pytest.raises(PipediagError, match="4 lines"):
-        read(builder.save(tmp_path))
 
 
 def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:

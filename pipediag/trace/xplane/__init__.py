@@ -34,7 +34,7 @@ from pipediag.trace.events import (
     Times,
     TraceEvents,
 )
-from pipediag.trace.files import MalformedError, Release, TooLargeError
+from pipediag.trace.files import MalformedError, Release
 from pipediag.trace.xplane.columns import (
     EVENT_TAG,
     EventColumns,
@@ -53,9 +53,6 @@ from pipediag.trace.xplane.protobuf import (
 )
 from pipediag.trace.xplane.statistics import EventNames, StatNames, WireStatistics
 
-MOST_LINES = 1 << 16
-"""Of one plane. Lines are threads and streams, and each costs time however short it is."""
-
 LARGEST_NS = 1 << 62
 """1970 to 2116; a later time is damage, and adding an event's offset to it would overflow."""
 
@@ -66,7 +63,6 @@ _MOST_THREADS = 4
 _ENVIRONMENT, _STARTED = "Task Environment", "profile_start_time"
 # Fields of XSpace, of XPlane, and of XLine.
 _PLANES, _LINES, _EVENT_METADATA, _EVENTS = 1, 3, 4, 4
-_MOST_RUNS = 1 << 12
 
 _ID = re.compile(r"\((\d+)\)$")
 """Number of a program, behind its name, as events give it."""
@@ -86,9 +82,8 @@ _ARGUMENTS = "XLA_Args"
 def parse(data: memoryview, path: Path, release: Release = lambda: None) -> TraceEvents:
     """Read the profile in `data`, which must not change while the result is used.
 
-    Raises:
-        MalformedError: the bytes are no XPlane profile, were cut short, or have impossible times.
-        TooLargeError: they have more lines or fields than any profile.
+    Raises MalformedError where the bytes are no XPlane profile, were cut short, or have impossible
+    times.
     """
     source = _Source(path, data, release)
     [planes], rest = divided(data, 0, len(data), _PLANES)
@@ -121,8 +116,6 @@ class _Source:
 def _plane(source: _Source, part: Field) -> Plane:
     data = source.data
     [lines, metadata], rest = divided(data, part.payload, part.end, _LINES, _EVENT_METADATA)
-    if len(lines) > MOST_LINES:
-        raise TooLargeError(f"a plane in it has {len(lines)} lines")
     message = parsed("XPlane", data, rest)
     stat_names = StatNames({entry.key: text(entry.value.name) for entry in message.stat_metadata})
     names = EventNames(data, metadata, stat_names)
@@ -191,8 +184,6 @@ def _events(source: _Source, part: Field, names: EventNames) -> tuple[Any, Event
             found.add(single_event(data, other, names.places))
         else:
             rest.append((other.start, other.end))
-        if len(rest) > _MOST_RUNS:
-            raise TooLargeError(f"a line in it has more than {_MOST_RUNS} fields beside its events")
         at = other.end
     return parsed("XLine", data, rest), found.finished()
 

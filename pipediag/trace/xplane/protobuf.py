@@ -19,10 +19,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
-from pipediag.trace.files import MalformedError, TooLargeError
-
-MOST_FIELDS = 1 << 22
-"""Of one message. Real profiles have some ten thousand; the limit bounds memory."""
+from pipediag.trace.files import MalformedError
 
 LENGTH_DELIMITED = 2
 _FIXED = {1: 8, 5: 4}
@@ -165,21 +162,14 @@ def divided(
 ) -> tuple[list[list[Field]], list[Span]]:
     """Split `data[start:end]` into the messages in the fields of these numbers, and the rest.
 
-    The rest comes as spans of neighbouring fields, in order.
-
-    Raises:
-        MalformedError: the bytes are no message.
-        TooLargeError: it has more than `MOST_FIELDS`.
+    The rest comes as spans of neighbouring fields, in order. Raises MalformedError where the bytes
+    are no message.
     """
     wanted: dict[int, list[Field]] = {number: [] for number in numbers}
     rest: list[Span] = []
-    count = 0
     while start < end:
         part = field_at(data, start, end)
         start = part.end
-        count += 1
-        if count > MOST_FIELDS:
-            raise TooLargeError(f"a message in it has more than {MOST_FIELDS} fields")
         if part.wire_type == LENGTH_DELIMITED and part.number in wanted:
             wanted[part.number].append(part)
         elif rest and rest[-1][1] == part.start:
