@@ -17,39 +17,39 @@ NO_DEVICE = "The profile shows no device at work."
 
 
 def accelerators(devices: Sequence[DeviceActivity]) -> list[DeviceActivity]:
-    """The GPUs that ran anything."""
+    """Return the GPUs that ran anything."""
     return [device for device in devices if device.kind.lower() == "gpu" and device.span_ms > 0]
 
 
 def accelerators_or_cpus(devices: Sequence[DeviceActivity]) -> list[DeviceActivity]:
-    """The GPUs, or where there is none the CPUs whose executors stand for them."""
+    """Return the GPUs that ran anything, or else the CPUs whose executors stand for them."""
     return accelerators(devices) or [device for device in devices if device.span_ms > 0]
 
 
 def worst(
     devices: Sequence[DeviceActivity], percent: Callable[[DeviceActivity], float]
 ) -> DeviceActivity | None:
-    """The device with the most of it: one finding speaks for all of them."""
+    """Return the device with the largest percentage: one finding speaks for all of them."""
     return max(devices, key=percent, default=None)
 
 
 def full_name(device: DeviceActivity) -> str:
-    """Name of the device, with its host's where the profile is of several."""
+    """Return the name of the device, with its host's where the profile is of several."""
     return f"{device.host} {device.name}" if device.host else device.name
 
 
 def percent_of_span(device: DeviceActivity, ms: float | None) -> float:
-    """Milliseconds as percent of the device's span; unknown ones count as none."""
+    """Return milliseconds as percent of the device's span; unknown ones count as none."""
     return 100.0 * (ms or 0.0) / device.span_ms
 
 
 def cause_percent(device: DeviceActivity, cause: GapCause) -> float:
-    """Percent of the device's span in which it was idle for this cause."""
+    """Return the percent of the device's span in which it was idle for this cause."""
     return percent_of_span(device, device.causes_ms.get(cause))
 
 
 def held_up(device: DeviceActivity, cause: GapCause) -> list[tuple[DeviceGap, float]]:
-    """The recorded gaps that this cause has a part in, each with its milliseconds of the cause."""
+    """Return the recorded gaps that this cause has a part in, with the milliseconds of that."""
     parts = [(gap, _part(gap, cause)) for gap in device.gaps]
     return [(gap, ms) for gap, ms in parts if ms > 0]
 
@@ -67,7 +67,7 @@ def longest_doing(device: DeviceActivity, cause: GapCause) -> tuple[str, float] 
 
 
 def idle_evidence(device: DeviceActivity, cause: GapCause) -> dict[str, Scalar]:
-    """The numbers that every rule on a cause of idle time rests on."""
+    """Return the evidence that every rule on a cause of idle time has."""
     parts = [ms for _, ms in held_up(device, cause)]
     return {
         "device": full_name(device),
@@ -92,17 +92,17 @@ _FEWEST_AGREE = 0.9
 
 @dataclass(frozen=True)
 class ProfileClock:
-    """Times and steps of a profile, as windows, steps and host samples have them."""
+    """Converts times and step numbers of a profile to those of the session."""
 
     rows: tuple[StepRow, ...]
-    """Rows of the profile's window: the profile numbers its steps by their place among them."""
+    """The profile's window: the profile numbers its steps by their place in it."""
 
     def run_ms(self, profile_ms: float) -> float:
-        """A time of the profile, which counts from its first step, by the session's clock."""
+        """Return the session's time of one that counts from the profile's first step."""
         return round(self.rows[0].start_ms + profile_ms, 6)  # both are whole nanoseconds
 
     def step_index(self, step: int | None) -> int | None:
-        """The `index` in `steps.csv` of a step of the profile."""
+        """Return the `index` in `steps.csv` of a step of the profile."""
         if step is None or not 0 <= step < len(self.rows):
             return None
         return self.rows[step].index
@@ -128,7 +128,7 @@ def profile_clock(session: Session) -> ProfileClock | None:
 
 
 def block_start_ms(run: TrialRun, block: TrialBlock) -> float | None:
-    """The start of its counted steps; None in sessions that did not note it."""
+    """Return the start of a block's counted steps; None where it was not recorded."""
     if run.start_ms is None or block.since_began_ms is None:
         return None
     return run.start_ms + block.since_began_ms

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pipediag.facts.limits import Threshold
 from pipediag.facts.machine import gpu_memory_bytes
 from pipediag.session.embeddings import NO_PROGRAM, Embedding, EmbeddingCost, EmbeddingIds
-from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.recorded_loops import KerasUse
 from pipediag.vocabulary import StepPart, TablePart
@@ -28,19 +27,18 @@ LARGE = Threshold(
 
 
 def large(tables: Iterable[Embedding]) -> list[Embedding]:
-    """Those of at least that size."""
+    """Return the tables of at least that size."""
     return [table for table in tables if table.table_bytes >= LARGE.value * 1e6]
 
 
 _NOTICED_PERCENT = 1.0
-"""Of the compute: what XLA fused with other parts, or computed in a program that was not kept,
-hides a part from there on. Own choice: less changes no figure that is shown."""
+"""Percent of the compute that XLA fused or did not keep, from which it hides a part. Own choice."""
 
 
 def parts_ms(
     session: Session, tables: Iterable[Embedding], parts: Iterable[TablePart]
 ) -> float | None:
-    """Milliseconds of a step in these parts of these tables; None where one's are not known."""
+    """Return the milliseconds of a step in these parts of these tables; None if one is unknown."""
     if session.embedding_cost is None:
         return None
     wanted, found = set(parts), 0.0
@@ -58,7 +56,7 @@ def parts_ms(
 
 
 def part_ms(session: Session, part: StepPart) -> float | None:
-    """Milliseconds of a step in what is no table's; None where the profile does not tell."""
+    """Return the milliseconds of a step in a part that is of no table; None if not known."""
     cost = session.embedding_cost
     if cost is None or hidden(cost, {(part, None, None)}):
         return None
@@ -66,21 +64,20 @@ def part_ms(session: Session, part: StepPart) -> float | None:
 
 
 def hidden(cost: EmbeddingCost, wanted: Set[tuple[StepPart, str | None, str | None]]) -> bool:
-    """Return True if XLA fused any of these parts, given with layer and variable, with others, or
-    may have computed them where the profile does not tell."""
-    fused = (
+    """Return True if XLA fused any of these parts (part, layer, variable) with others.
+
+    Also where it may have computed them in a program that the profile does not keep.
+    """
+    fused = sum(
         one.percent
         for one in cost.fused
         if any((part.part, part.layer, part.variable) in wanted for part in one.parts)
     )
-    return max(sum(fused), _unkept_percent(cost)) >= _NOTICED_PERCENT
-
-
-def _unkept_percent(cost: EmbeddingCost) -> float:
-    if NO_PROGRAM not in cost.notes:
-        return 0.0
-    not_told = sum(one.percent for one in cost.parts if one.part == "not_told")
-    return not_told - sum(one.percent for one in cost.fused)
+    unkept = 0.0
+    if NO_PROGRAM in cost.notes:
+        not_told = sum(one.percent for one in cost.parts if one.part == "not_told")
+        unkept = not_told - sum(one.percent for one in cost.fused)
+    return max(fused, unkept) >= _NOTICED_PERCENT
 
 
 def percent_of_step(session: Session, ms: float | None) -> float | None:
@@ -107,14 +104,9 @@ def padding_percent(table: Embedding) -> float | None:
     return table.ids.zero_percent if table.ids is not None and _zero_pads(table) else None
 
 
-def padded_ids(session: Session) -> list[EmbeddingIds]:
-    """Return the ids of the tables of which it is known which id is padding."""
-    return [table.ids for table in session.embeddings if table.ids and _zero_pads(table)]
-
-
 def padded_percent(session: Session) -> float | None:
-    """Return the share of padding among these ids, of all such tables together, in percent."""
-    known = padded_ids(session)
+    """Return the share of padding in the lookups of all tables that have some, in percent."""
+    known = [table.ids for table in session.embeddings if table.ids and _zero_pads(table)]
     lookups = sum(ids.lookups for ids in known)
     if not lookups:
         return None
@@ -135,16 +127,8 @@ def masks_a_token(table: Embedding) -> bool:
 
 
 def within_percent(ids: EmbeddingIds) -> float:
-    """Share of the lookups by zeros that stand between other ids, where no padding is."""
+    """Return the percent of the lookups by zeros between other ids, where no padding stands."""
     return 100.0 * ids.zeros_within / ids.lookups
-
-
-def trained_loop(session: Session) -> Loop | None:
-    """The one that the session diagnoses, or the first that trains: few steps diagnose none."""
-    loop = session.diagnosed_loop()
-    if loop is None:
-        loop = next((one for one in session.loops if one.role == "training"), None)
-    return loop
 
 
 WORTH_A_PLAN = 10_000_000
@@ -212,7 +196,9 @@ def plan_memory(session: Session) -> MemoryPlan | None:
     largest = max((table.table_bytes for table in session.embeddings), default=0)
     if largest < WORTH_A_PLAN and session.device_memory_bytes is None:
         return None
-    loop = trained_loop(session)
+    # Too few steps diagnose no loop.
+    trains = next((one for one in session.loops if one.role == "training"), None)
+    loop = session.diagnosed_loop() or trains
     keras = loop.keras if loop else None
     compiled = keras is not None and bool(keras.jit_compile)
     sizes = [(table, _memory_of(table, compiled=compiled)) for table in session.embeddings]

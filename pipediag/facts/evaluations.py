@@ -51,7 +51,7 @@ def small_predictions(session: Session) -> list[SmallPrediction]:
 
 
 def loop_at(session: Session, row: RunPart) -> Loop | None:
-    """The loop that evaluates at that line; a `fit` that validates has two loops at its own."""
+    """Return the loop that evaluates at that line; a `fit` that validates has two loops there."""
     place = (row.file, row.line)
     return next(
         (one for one in session.loops if (one.file, one.line) == place and one.role != "training"),
@@ -68,10 +68,9 @@ def wait_percent(loop: Loop) -> float | None:
 
 
 def repeated_work(pipeline: Pipeline) -> Operation | None:
-    """What costs most to do anew, as far as its kind tells: a function of the user's, or reading.
+    """Return the last function of the user's, or reading, on the way to the loop.
 
-    The last such operation on the way to the loop, as a cache behind it replaces all above it; None
-    where a cache keeps it, or there is none.
+    A cache behind it replaces all above it. None where a cache keeps it, or there is none.
     """
     for op in _chain(pipeline):
         if op.kind in CACHES:
@@ -82,7 +81,7 @@ def repeated_work(pipeline: Pipeline) -> Operation | None:
 
 
 def cache_place(pipeline: Pipeline, work: Operation) -> Operation | None:
-    """Behind which operation a cache keeps this work, as late as it may stand.
+    """Return the last operation behind which a cache keeps this work.
 
     None where it would keep what differs from pass to pass, or would never end.
     """

@@ -48,8 +48,8 @@ PERTURBED_RATIO = 1.5
 made steps half as long again are doubtful."""
 
 SLOWED_RATIO = 1.1
-"""The same, under which nothing is made of it. Own choice: a share of the profiled step is then off
-by about a tenth of itself at most."""
+"""Such a ratio under which nothing is said of it. Own choice: a share of the profiled step is then
+off by about a tenth of itself at most."""
 
 WORTH_DOING = 1.1
 """Speed-up of the run, or of the step where no ledger tells more, under which advice that no trial

@@ -25,20 +25,20 @@ class OfAKind(Protocol):
 
 
 def cores_allowed(environment: Environment) -> float:
-    """CPUs that affinity and the control group's quota leave."""
+    """Return the CPUs that affinity and the control group's quota leave."""
     quota = environment.cpu_quota
     return min(float(environment.cores), quota) if quota else float(environment.cores)
 
 
 def cpus(session: Session) -> float:
-    """CPUs that the process may use, as the host sampler saw them or else as the machine says."""
+    """Return the CPUs that the process may use, as sampled or else as the machine says."""
     if session.host is not None:
         return session.host.cores_allowed
     return cores_allowed(session.environment)
 
 
 def missed_cores(host: Host | None) -> float | None:
-    """CPUs that other programs took from the script; None where it missed none, or nobody knows.
+    """Return the CPUs that other programs took from the script; None for none, or if not known.
 
     Where a quota keeps the script from more, CPUs are idle, and others take nothing from it.
     """
@@ -51,7 +51,7 @@ def missed_cores(host: Host | None) -> float | None:
 
 
 def pool_threads(session: Session) -> int:
-    """tf.data's pool has one thread a CPU, unless the dataset asks for another number."""
+    """Return the threads of tf.data's pool: one a CPU, unless the dataset asks for other."""
     private = option(session.pipeline, "private_threadpool_size")
     if private is not None and isinstance(private[1], int) and private[1] > 0:
         return private[1]
@@ -59,10 +59,8 @@ def pool_threads(session: Session) -> int:
 
 
 def pool_size(session: Session, op: Operation) -> int | None:
-    """Threads that this map's calls share; None where there is no limit."""
-    if op.parameters.get("use_unbounded_threadpool"):
-        return None
-    return pool_threads(session)
+    """Return the threads that this map's calls share; None where there is no limit."""
+    return None if op.parameters.get("use_unbounded_threadpool") else pool_threads(session)
 
 
 def on_accelerator(devices: Iterable[OfAKind]) -> bool:
@@ -71,7 +69,7 @@ def on_accelerator(devices: Iterable[OfAKind]) -> bool:
 
 
 def available_bytes(session: Session) -> int:
-    """Memory that was free for the script; all of the machine's where that was not seen."""
+    """Return the memory that was free for the script; all of the machine's if not sampled."""
     host = session.host
     if host is not None and host.available_bytes is not None:
         return host.available_bytes
@@ -79,6 +77,6 @@ def available_bytes(session: Session) -> int:
 
 
 def gpu_memory_bytes(session: Session) -> int | None:
-    """The smallest GPU's, as a table is on one of them or on each; None where none was seen."""
+    """Return the memory of the smallest GPU, as a table may be on any; None without one."""
     seen = session.host.gpus if session.host else []
     return min((one.memory_total_bytes for one in seen if one.memory_total_bytes), default=None)

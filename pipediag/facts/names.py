@@ -16,7 +16,7 @@ _FOUR_DIGITS = 999.5
 
 
 def time_taken(ms: float) -> str:
-    """`0.3 ms`, `42 ms`, `2.1 s`."""
+    """Return a duration such as `0.3 ms`, `42 ms`, `2.1 s`."""
     if ms >= 999.5:
         return f"{ms / 1000:.1f} s"
     if ms >= 10:
@@ -25,7 +25,7 @@ def time_taken(ms: float) -> str:
 
 
 def exact_time(ms: float) -> str:
-    """`0.31 ms`, `17.7 ms`, `1.07 s`, which would be a power of ten in milliseconds."""
+    """Return a duration with three digits, such as `0.31 ms`, `17.7 ms`, `1.07 s`."""
     return f"{ms:.3g} ms" if ms < 999.5 else f"{ms / 1000:.3g} s"
 
 
@@ -46,14 +46,14 @@ def place(file: str | None, line: int | None) -> str:
 
 
 def share(percent: float) -> str:
-    """`34.1 %`, `under 0.1 %`; nothing at all is `0 %`."""
+    """Return a percentage such as `34.1 %`, `under 0.1 %`, `0 %`."""
     if 0.0 < percent < 0.05:
         return "under 0.1 %"
     return f"{percent:.1f} %" if percent else "0 %"
 
 
 def memory_size(count: float) -> str:
-    """Bytes with a binary prefix: `700 KiB`, `42 MiB`, `3.2 GiB`."""
+    """Return bytes with a binary prefix, such as `700 KiB`, `42 MiB`, `3.2 GiB`."""
     if count >= _KIB**3:
         return f"{count / _KIB**3:.1f} GiB"
     if count >= _KIB**2:
@@ -75,7 +75,7 @@ RUN_PART: dict[RunPartName, str] = {
 
 
 def run_id(session: Session) -> str:
-    """The same for the same session, and as good as certain to be another's for none.
+    """Return a stable id for the session; collisions are practically impossible.
 
     It begins with a letter: digits with an `e` among them would be read as a number.
     """
@@ -95,29 +95,22 @@ REPORTS = "reports"
 
 
 def default_directory(script: str, *, module: bool) -> Path:
-    """`reports/<script stem>`; a module goes by its full name, a directory by its own.
-
-    Args:
-        script: as typed, a path from the working directory or a module's name.
-        module: whether it is the latter.
-    """
-    return Path(REPORTS) / (script if module else _resolved(Path(script)).stem)
+    """Return `reports/<script stem>`, given a script's path or, with `module`, a module's name."""
+    if module:
+        return Path(REPORTS) / script
+    try:
+        return Path(REPORTS) / Path(script).resolve().stem
+    except (OSError, RuntimeError, ValueError):
+        # A session from elsewhere may name what is no path here: a loop of links, a NUL.
+        return Path(REPORTS) / Path(script).stem
 
 
 def as_typed(path: Path) -> Path:
-    """A path as a person would type it here."""
+    """Return a path as a person would type it here."""
     if not path.is_absolute():
         return path
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else Path(relative)
-
-
-def _resolved(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError, ValueError):
-        # A session from elsewhere may name what is no path here: a loop of links, a NUL.
-        return path
 
 
 _ROOTS = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
@@ -127,10 +120,7 @@ _LONGEST_PATH = 4_096
 
 
 def in_checkout(file: str) -> str:
-    """A file's path from the repository's root, whichever directory of it the gate is called in.
-
-    Relative ones are taken from the current directory, and files of other places stay as they are.
-    """
+    """Return a file's path from the repository's root; files of other places stay as they are."""
     if len(file) > _LONGEST_PATH:
         return clipped(file, _LONGEST_PATH)
     here = Path.cwd()
@@ -140,7 +130,7 @@ def in_checkout(file: str) -> str:
 
 
 def _root(here: Path) -> Path:
-    """The nearest directory upwards that git or the service calls so; else the current one."""
+    """Return the nearest directory upwards that git or the CI service calls the root, or `here`."""
     named = {Path(root) for root in map(os.environ.get, _ROOTS) if root}
     for directory in (here, *here.parents):
         if directory in named or (directory / ".git").exists():

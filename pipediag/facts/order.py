@@ -1,36 +1,23 @@
 """The one order of findings, decided where a session is concluded.
 
-The findings are stored in this order, and whoever reads them (terminal, page, tables, gate, the
-verdict's next steps, the trials that spend a budget on them) takes them as they stand, so that no
-two places can name another one first. Among those that fail:
+The findings are stored in this order, and whoever reads them (terminal, page, tables, gate, trials)
+takes them as they stand. Among those that fail:
 
-1. What makes results wrong. A faster run of something else than was meant is worth nothing, so no
-   speed weighs against it, nor does what its trial says of its price.
-2. What all other advice waits for: on a machine whose GPU is idle, no measured share of the step
-   stays what it is once it works.
-3. What a trial confirmed, by the measured gain. It is the only knowledge here, so it goes before
-   every bound, however severe or large. A finding that merely informed counts too. Only the
+1. What makes results wrong: no speed weighs against it.
+2. What all other advice waits for, such as a GPU that TensorFlow does not see.
+3. What a trial confirmed, by the measured gain; a finding that merely informed counts too. Only the
    advice on the part of the run that the verdict names goes before it, where that part is not the
-   steps: how long it takes was measured as well, in the run's ledger, and that is more than what
-   is confirmed of the steps comes to. Where something is confirmed of that very part, it stays
-   first. Gains whose intervals overlap count as equal, so that two runs of one script do not name
-   another one first: what fails then goes before what informs, what needs no decision of the
-   user's before what does, what takes no memory before a cache, and then the rules go by name.
-4. What was not tried: the most severe first, then by the most that its advice could buy
-   (`speedup_at_most`). How well the model learns comes after speed of the same severity, as nothing
-   is lost by dealing with it later.
-5. What was not tried and makes the run less than a tenth faster at most (`WORTH_DOING`), however
-   severe. It is listed with the findings,
-   and it is no next step: then there is nothing to do. So is what a trial confirmed of
-   the steps where the run is too short to make up for what is traced and compiled once.
-6. What a trial left open, and last what it refuted. Neither is anything to do now, so neither is
-   ever named first.
+   steps, nothing is confirmed of it, and it could gain more. Gains whose intervals overlap count as
+   equal, so that two runs of one script name the same one first.
+4. What was not tried: the most severe first, then by its upper bound. How well the model learns
+   comes after speed of the same severity.
+5. What was not tried and makes the run less than a tenth faster at most (`WORTH_DOING`), and what a
+   trial confirmed of the steps where the run is too short to make up for what is traced once. It is
+   listed with the findings and is no next step.
+6. What a trial left open, and last what it refuted.
 
-Gains are those of the whole run, as far as its ledger tells: to be twice as fast in a tenth of it
-is less than to be a third faster in all of it.
-
-What names another finding to deal with first stands behind that one. Behind all of them comes what
-does not fail, by status.
+Gains are those of the whole run, as far as its ledger covers it. A finding that names another one
+to deal with first stands behind that one. Behind all of them comes what does not fail, by status.
 """
 
 from __future__ import annotations
@@ -47,11 +34,36 @@ from pipediag.facts.script import failed_by_itself
 from pipediag.facts.step import GROUPS, class_ms
 from pipediag.session.edits import Insert
 from pipediag.session.findings import Finding
-from pipediag.session.model import Session, hot_line
+from pipediag.session.model import HotLine, Session, hot_line
 from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, FindingSubject, Group, RunPartName
 
 LINES_AROUND = 3
-"""Above and below a place: enough to recognise it, and to see what a chain goes on with."""
+"""Above and below a place: enough to recognise it, and to see how a chain of calls goes on."""
+
+MOST_NEXT_STEPS = 5
+
+SELDOM_CONFIRMED = frozenset({"tf-data-defaults", "sequential-files"})
+"""Rules whose edits were confirmed in at most half of their trials on the labelled scripts."""
+SELDOM_PART = 0.3
+"""Part of their upper bounds, which are those of all input, that counts here. Own choice."""
+
+_OF_A_CONDITION = 0.5
+"""The power of its gain by which a change that only the user can decide counts against one that
+needs no decision: of 4x, 2x. Own choice."""
+
+_BEFORE_SPEED: tuple[FindingSubject, ...] = ("correctness", "precondition")
+"""Subjects of the advice on a script that failed before it was measured."""
+
+(
+    _WRONG_RESULTS,
+    _PRECONDITION,
+    _CONFIRMED,
+    _UNTRIED,
+    _TOO_LITTLE,
+    _OPEN,
+    _REFUTED,
+    _NOT_FAILED,
+) = range(8)
 
 
 @dataclass(frozen=True)
@@ -66,67 +78,33 @@ class SourcePlace:
 def culprit_place(session: Session) -> SourcePlace | None:
     """Return what the verdict names; else what the first advice is about; else the slow loop.
 
-    None where nothing is slow and nothing is advised, and where no place is known. What another
-    part of the run takes is behind the operation that makes the step or an epoch's start wait: that
-    one is a line to change, the part's only the call in which the time passes.
+    None where nothing is slow and nothing is advised, and where no place is known. The operation
+    that the step or an epoch's start waits for goes before the place of that part of the run, which
+    is only the call in which the time passes.
     """
     verdict = session.verdict
-    named = _source_place(verdict.file, verdict.line, verdict.op_id)
-    of_run = _source_place(verdict.where_file, verdict.where_line)
-    of_the_step = verdict.where in (None, "steps", "epoch_start")
-    found = named or of_run if of_the_step else of_run or named
-    if found is not None:
-        return found
+    places = [
+        (verdict.file, verdict.line, verdict.op_id),
+        (verdict.where_file, verdict.where_line, None),
+    ]
+    if verdict.where not in (None, "steps", "epoch_start"):
+        places.reverse()
     advised = next((one for one in session.findings if worth_doing(one)), None)
-    if advised is not None and advised.file is not None:
-        return _source_place(advised.file, advised.line, advised.op_id)
+    if advised is not None:
+        places.append((advised.file, advised.line, advised.op_id))
     loop = session.diagnosed_loop()
-    if loop is None or verdict.severity not in ("high", "moderate"):
-        return None
-    return _source_place(loop.file, loop.line)
-
-
-def _source_place(
-    file: str | None, line: int | None, op_id: str | None = None
-) -> SourcePlace | None:
-    return SourcePlace(file, line, op_id) if file is not None else None
-
-
-MOST_NEXT_STEPS = 5
-
-SELDOM_CONFIRMED = frozenset({"tf-data-defaults", "sequential-files"})
-"""Rules whose edits were confirmed in at most half of their trials on the labelled scripts."""
-SELDOM_PART = 0.3
-"""Part of their bounds, which are those of all input, that counts in the order. Own choice."""
-
-_OF_A_CONDITION = 0.5
-"""The power of its gain by which a change that only the user can decide counts against one that
-needs no decision: of 4x, 2x. Own choice."""
-
-_BEFORE_SPEED: tuple[FindingSubject, ...] = ("correctness", "precondition")
-"""All that there is to do first of a script that failed before it was measured."""
-
-(
-    _WRONG_RESULTS,
-    _PRECONDITION,
-    _CONFIRMED,
-    _UNTRIED,
-    _TOO_LITTLE,
-    _OPEN,
-    _REFUTED,
-    _NOT_FAILED,
-) = range(8)
+    if loop is not None and verdict.severity in ("high", "moderate"):
+        places.append((loop.file, loop.line, None))
+    found = (SourcePlace(file, line, op) for file, line, op in places if file is not None)
+    return next(found, None)
 
 
 def concluded(session: Session, findings: Iterable[Finding]) -> Session:
-    """The session with these findings in their order, and what to do first of them."""
-    ordered = in_order(
-        (
-            finding.model_copy(update={"for_run": gain_for_run(session, finding)})
-            for finding in findings
-        ),
-        session.verdict.where,
+    """Return the session with these findings in their order, and what to do first."""
+    with_gains = (
+        one.model_copy(update={"for_run": gain_for_run(session, one)}) for one in findings
     )
+    ordered = in_order(with_gains, session.verdict.where)
     failed = failed_by_itself(session) is not None
     advised = [one for one in ordered if one.subject in _BEFORE_SPEED] if failed else ordered
     steps = _next_steps(advised) or what_remains(session)
@@ -135,9 +113,10 @@ def concluded(session: Session, findings: Iterable[Finding]) -> Session:
 
 
 def in_order(findings: Iterable[Finding], where: RunPartName | None = None) -> list[Finding]:
-    """The findings, what to deal with first at the head; those alike keep the order given.
+    """Return the findings, what to deal with first at the head; equal ones keep their order.
 
     Args:
+        findings: any findings of one session.
         where: the part of the run that the verdict names.
     """
     ordered = _named_by_the_verdict_first(_with_equal_gains(sorted(findings, key=_place)), where)
@@ -149,11 +128,11 @@ def in_order(findings: Iterable[Finding], where: RunPartName | None = None) -> l
 
 
 def _with_equal_gains(ordered: list[Finding]) -> list[Finding]:
-    """Return the findings, those confirmed whose gains can't be distinguished in a fixed order."""
+    """Return the findings, those confirmed whose intervals overlap in a fixed order."""
     waiting = [finding for finding in ordered if _group(finding) == _CONFIRMED]
     if len(waiting) < 2:
         return ordered
-    at = ordered.index(waiting[0])
+    at, behind = ordered.index(waiting[0]), ordered.index(waiting[-1]) + 1
     confirmed: list[Finding] = []
     while waiting:
         lowest = _gain_range(waiting[0])[0]
@@ -163,11 +142,15 @@ def _with_equal_gains(ordered: list[Finding]) -> list[Finding]:
         chosen = min(equal, key=_consequences)
         waiting.remove(chosen)
         confirmed.append(chosen)
-    return [*ordered[:at], *confirmed, *ordered[at + len(confirmed) :]]
+    return [*ordered[:at], *confirmed, *ordered[behind:]]
 
 
 def _consequences(finding: Finding) -> tuple[bool, bool, bool, str]:
-    """Return what decides between equal gains; a cache comes last, as it takes memory."""
+    """Return what decides between equal gains.
+
+    What fails goes before what informs, what needs no decision before what does, what takes no
+    memory before a cache, and then the rules go by name.
+    """
     changes = finding.edit.changes if finding.edit is not None else ()
     caches = any(isinstance(one, Insert) and one.kind == "cache" for one in changes)
     return finding.status != "fail", finding.condition is not None, caches, finding.rule
@@ -180,7 +163,7 @@ def _gain_range(finding: Finding) -> tuple[float, float]:
 
 
 def _named_by_the_verdict_first(ordered: list[Finding], where: RunPartName | None) -> list[Finding]:
-    """Put the advice on that part before what is confirmed, where it gains more."""
+    """Put the advice on that part before what is confirmed, where it could gain more."""
     confirmed = [finding for finding in ordered if _group(finding) == _CONFIRMED]
     named = [one for one in ordered if _group(one) == _UNTRIED and one.part == where != "steps"]
     if not confirmed or not named or any(one.part == where for one in confirmed):
@@ -208,8 +191,7 @@ def worth_doing(finding: Finding) -> bool:
 
 
 def costs_the_run(finding: Finding) -> bool:
-    """Return True if the run takes as long as before with what makes a part of it faster, or
-    longer, as far as the middle of its gain tells."""
+    """Return True if the run takes as long as before or longer, by the middle of its gain."""
     return finding.for_run is not None and finding.for_run.speedup <= 1.0
 
 
@@ -241,22 +223,21 @@ def _gain(finding: Finding) -> float:
     known = known_gain(finding)
     if known is None:
         return 1.0
-    if finding.trial.speedup is not None:
-        return known
-    return 1.0 + (known - 1.0) * (SELDOM_PART if finding.rule in SELDOM_CONFIRMED else 1.0)
+    seldom = finding.trial.speedup is None and finding.rule in SELDOM_CONFIRMED
+    return 1.0 + (known - 1.0) * (SELDOM_PART if seldom else 1.0)
 
 
 def known_gain(finding: Finding) -> float | None:
-    """Return the measured gain, or the upper bound; None where speed is not the point.
+    """Return the measured gain or the upper bound, of the run or else of the finding's part.
 
-    Of the run, or of the finding's part of it where no ledger tells more.
+    None where speed is not the point.
     """
     if finding.about_results:
         return None
     if finding.for_run is not None:
         return finding.for_run.speedup
-    known = (finding.trial.speedup, finding.speedup_at_most)
-    return next((speedup for speedup in known if speedup is not None), None)
+    measured = finding.trial.speedup
+    return finding.speedup_at_most if measured is None else measured
 
 
 def _behind_what_they_wait_for(findings: list[Finding]) -> list[Finding]:
@@ -274,8 +255,7 @@ def _behind_what_they_wait_for(findings: list[Finding]) -> list[Finding]:
 def _waits(finding: Finding, others: Sequence[Finding]) -> bool:
     """Return True if one of the others comes first.
 
-    Results are right or wrong whatever comes first, and what a trial confirmed was seen to help by
-    itself.
+    Wrong results wait for nothing, nor does what a trial saw to help by itself.
     """
     if finding.about_results or finding.trial.state == "confirmed":
         return False
@@ -283,8 +263,7 @@ def _waits(finding: Finding, others: Sequence[Finding]) -> bool:
 
 
 def _is_settled(finding: Finding, others: Sequence[Finding]) -> bool:
-    """Return True if a change of the same operation is confirmed that buys as much as this advice
-    could: what it says of that operation was measured before the change."""
+    """Return True if a confirmed change of the same operation buys as much as this advice could."""
     if finding.op_id is None or finding.subject != "speed" or finding.trial.state == "confirmed":
         return False
     gains = [
@@ -296,7 +275,7 @@ def _is_settled(finding: Finding, others: Sequence[Finding]) -> bool:
 
 
 def _next_steps(ordered: Sequence[Finding]) -> list[str]:
-    """The advice on what is worth doing, once each; what waits for another is left for later."""
+    """Return the advice on what is worth doing, once each; what waits for another comes later."""
     worth = [finding for finding in ordered if worth_doing(finding)]
     acting = [finding for finding in worth if not _is_settled(finding, worth)]
     leading = [finding for finding in acting if not _waits(finding, acting)] or acting
@@ -343,9 +322,8 @@ _GROUPS: dict[Group, str] = {
 
 
 def what_remains(session: Session) -> list[str]:
-    """Sentences for a verdict of high or moderate severity, the most useful first."""
-    verdict = session.verdict
-    if verdict.severity not in ("high", "moderate"):
+    """Return sentences for a severe verdict without advice, the most useful first."""
+    if session.verdict.severity not in ("high", "moderate"):
         return []
     failure = failed_by_itself(session)
     if failure is not None:
@@ -364,63 +342,52 @@ def _in_the_run(session: Session) -> Iterator[str]:
     yield (
         f"What remains is {name}: {length(taken_s)} of {whole_in_words(run)} "
         f"({length(run.whole_s)}){f', most of it{at}' if at else ''}"
-        f"{_at_most(bound(run.whole_s, taken_s))}. {hint}"
+        f"{_at_most(run.whole_s, taken_s)}. {hint}"
     )
 
 
 def _in_the_step(session: Session) -> Iterator[str]:
     if session.steps is None or session.breakdown is None:
         return
-    match session.verdict.bottleneck:
-        case "input":
-            yield from _input(session)
-        case "compute":
-            yield _of_group(session, "compute", _of_compute(session))
-        case "transfer":
-            yield _of_group(
-                session, "transfer", "What is copied every step and does not change can stay there."
-            )
-        case "overhead" | "balanced":
-            yield _of_group(session, "overhead", _of_overhead(session))
+    step_ms = session.steps.mean_ms
 
+    def remaining(what: str, ms: float, hint: str) -> str:
+        return (
+            f"What remains is {what}: {exact_time(ms)} of a step of {exact_time(step_ms)}"
+            f"{_at_most(step_ms, ms)}. {hint}"
+        )
 
-def _input(session: Session) -> Iterator[str]:
-    assert session.steps is not None
-    wait_ms, step_ms = class_ms(session, ["input_wait"]), session.steps.mean_ms
-    op = bottleneck(session.pipeline)
+    bound_by = session.verdict.bottleneck
+    hints: dict[str, tuple[Group, str]] = {
+        "compute": ("compute", _of_compute(session)),
+        "transfer": ("transfer", "What is copied every step and does not change can stay there."),
+        "overhead": ("overhead", _of_overhead(session)),
+        "balanced": ("overhead", _of_overhead(session)),
+    }
+    if bound_by in hints:
+        group, hint = hints[bound_by]
+        yield remaining(_GROUPS[group], class_ms(session, GROUPS[group]), hint)
+    if bound_by != "input":
+        return
+    wait_ms, op = class_ms(session, ["input_wait"]), bottleneck(session.pipeline)
     if op is None:
-        yield (
-            f"What remains is waiting for input: {_of_step(session, wait_ms)}. Take batches "
-            "without training, `for batch in dataset`, and time that: what it takes alone is what "
-            "to shorten."
+        yield remaining(
+            "waiting for input",
+            wait_ms,
+            "Take batches without training, `for batch in dataset`, and time that: what it takes "
+            "alone is what to shorten.",
         )
         return
     delay = delay_ms(session, op)
-    own_ms = wait_ms if delay is None else min(delay, wait_ms)
-    yield (
-        f"What remains is {kind_name(op)}{place(op.file, op.line)}, which sets the pace of the "
-        f"input: {exact_time(own_ms)} of waiting in a step of {exact_time(step_ms)}"
-        f"{_at_most(bound(step_ms, own_ms))}. Shorten what it does for each element, or do that "
-        "once, before training, and read the results."
+    yield remaining(
+        f"{kind_name(op)}{place(op.file, op.line)}, which sets the pace of the input",
+        wait_ms if delay is None else min(delay, wait_ms),
+        "Shorten what it does for each element, or do that once, before training, and read the "
+        "results.",
     )
     hot = hot_line(session.host, "source")
     if hot is not None:
-        yield (
-            f"Begin {place(hot.file, hot.line).strip()}, where its Python was in "
-            f"{hot.percent:.0f} % of the samples."
-        )
-
-
-def _of_group(session: Session, group: Group, hint: str) -> str:
-    said = _of_step(session, class_ms(session, GROUPS[group]))
-    return f"What remains is {_GROUPS[group]}: {said}. {hint}"
-
-
-def _of_step(session: Session, part_ms: float) -> str:
-    assert session.steps is not None
-    step_ms = session.steps.mean_ms
-    at_most = _at_most(bound(step_ms, part_ms))
-    return f"{exact_time(part_ms)} of a step of {exact_time(step_ms)}{at_most}"
+        yield _begin_at(hot, "its Python")
 
 
 def _of_compute(session: Session) -> str:
@@ -433,11 +400,14 @@ def _of_overhead(session: Session) -> str:
     hot = hot_line(session.host, "main")
     if hot is None:
         return "`pipediag show --format perfetto` writes a timeline of what each call does."
-    return (
-        f"Begin {place(hot.file, hot.line).strip()}, where the training loop's Python was in "
-        f"{hot.percent:.0f} % of the samples."
-    )
+    return _begin_at(hot, "the training loop's Python")
 
 
-def _at_most(factor: float | None) -> str:
+def _begin_at(hot: HotLine, python: str) -> str:
+    at = place(hot.file, hot.line).strip()
+    return f"Begin {at}, where {python} was in {hot.percent:.0f} % of the samples."
+
+
+def _at_most(whole: float, removable: float) -> str:
+    factor = bound(whole, removable)
     return "" if factor is None else f", so at most {factor:.3g}x if it cost nothing"

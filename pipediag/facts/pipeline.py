@@ -22,10 +22,14 @@ from pipediag.tensorflow_names import (
 )
 from pipediag.vocabulary import Scalar
 
+_CHANGES_COUNT = ("filter", "unbatch", "flat_map", "interleave", "window", "group_by_window")
+
 
 def operations(session: Session, *kinds: str) -> list[Operation]:
-    """Operations that TensorFlow really runs, of these kinds (or all), of those that the user wrote
-    or had a library's helper make."""
+    """Return the user's operations that TensorFlow really runs, of these kinds or all.
+
+    Those that a library's helper makes for the user are among them.
+    """
     ops = session.pipeline.ops if session.pipeline else []
     return [
         op
@@ -37,12 +41,12 @@ def operations(session: Session, *kinds: str) -> list[Operation]:
 
 
 def upstream(session: Session, op: Operation) -> list[Operation]:
-    """Every operation whose elements reach this one, nearest first."""
+    """Return every operation whose elements reach this one, nearest first."""
     return upstream_of(session.pipeline.ops if session.pipeline else (), op)
 
 
 def upstream_of(ops: Sequence[Operation], op: Operation) -> list[Operation]:
-    """The same within these operations, where there is no session yet."""
+    """Return those of `ops` whose elements reach this one, nearest first."""
     by_id = {one.id: one for one in ops}
     found: dict[str, Operation] = {}
     waiting = deque(op.parent_ids)
@@ -55,7 +59,7 @@ def upstream_of(ops: Sequence[Operation], op: Operation) -> list[Operation]:
 
 
 def downstream(session: Session, op: Operation) -> list[Operation]:
-    """Every operation that this one's elements reach, in the order of the data."""
+    """Return every operation that this one's elements reach, in the order of the data."""
     ops = session.pipeline.ops if session.pipeline else []
     return [
         other for other in ops if any(parent.id == op.id for parent in upstream(session, other))
@@ -75,8 +79,7 @@ def filled_shuffles(session: Session) -> list[tuple[Operation, list[Operation]]]
 
 
 def reaches_the_loop(session: Session, op: Operation, without: Iterable[str]) -> bool:
-    """Return True if this one's elements can reach the training loop past operations of these
-    kinds."""
+    """Return True if its elements reach the training loop through none of these kinds."""
     last = last_operation(session)
     barred = set(without)
     ops = session.pipeline.ops if session.pipeline else []
@@ -96,30 +99,20 @@ def reaches_the_loop(session: Session, op: Operation, without: Iterable[str]) ->
 
 
 def following_batch(session: Session, op: Operation) -> Operation | None:
-    """The batching operation that takes this one's single elements, or None.
+    """Return the batching operation that takes this one's single elements.
 
-    None too where elements are already batches, or where a filter or an unbatch stands between,
-    as then the operation can't move behind the batch.
+    None where there is none, where elements are already batches, and where the operation can't move
+    behind the batch, as a filter or an unbatch stands between.
     """
     if any(other.kind in BATCHING for other in upstream(session, op)):
         return None
-    for other in downstream(session, op):
-        if other.kind in BATCHING:
-            return other
-        if other.kind in (
-            "filter",
-            "unbatch",
-            "flat_map",
-            "interleave",
-            "window",
-            "group_by_window",
-        ):
-            return None
-    return None
+    stops = (*BATCHING, *_CHANGES_COUNT)
+    found = next((other for other in downstream(session, op) if other.kind in stops), None)
+    return found if found is not None and found.kind in BATCHING else None
 
 
 def measured_at(session: Session, op: Operation) -> Operation:
-    """The operation at which this one's cost is counted: itself, or what it was fused into."""
+    """Return the operation at which this one's cost is counted: itself or what it is fused into."""
     target = session.operation(op.fused_into)
     return target if target is not None else op
 
@@ -133,8 +126,8 @@ def delay_ms(session: Session, op: Operation) -> float | None:
 def costlier(session: Session, inner: Operation, outer: Operation | None) -> Operation:
     """Return the operation that shows the cost of one within another one's function.
 
-    Each element of the outer operation has an inner iterator of its own, and tf.data's model
-    forgets one that has ended: the greater of the two costs is then the outer operation's.
+    Each element of the outer operation has an inner iterator of its own, which tf.data's model
+    forgets as it ends: the greater of the two costs may then be the outer operation's.
     """
     if outer is None or (delay_ms(session, inner) or 0.0) > (delay_ms(session, outer) or 0.0):
         return inner
@@ -147,7 +140,7 @@ def call_name(op: Operation) -> str:
 
 
 def kind_name(op: Operation) -> str:
-    """`map`, or `map` of the helper that makes it."""
+    """Return the kind in backquotes, with the helper that makes it."""
     return f"`{op.kind}`" if _is_itself(op) else f"`{op.kind}` of `{op.helper}`"
 
 
@@ -168,14 +161,14 @@ def _is_itself(op: Operation) -> bool:
 
 
 def bottleneck(pipeline: Pipeline | None) -> Operation | None:
-    """The operation that limits the pipeline, where that is known."""
+    """Return the operation that limits the pipeline, where that is known."""
     if pipeline is None:
         return None
     return next((op for op in pipeline.ops if op.id == pipeline.bottleneck_op_id), None)
 
 
 def last_before_prefetch(session: Session) -> Operation | None:
-    """The last operation but for a prefetch, which is to stay at the end."""
+    """Return the last operation but for a prefetch, which is to stay at the end."""
     op = last_operation(session)
     while op is not None and op.kind == "prefetch" and len(op.parent_ids) == 1:
         op = session.operation(op.parent_ids[0])
@@ -183,17 +176,16 @@ def last_before_prefetch(session: Session) -> Operation | None:
 
 
 def last_operation(session: Session) -> Operation | None:
-    """The operation that hands batches to the loop, as it was written."""
+    """Return the operation that hands batches to the loop, as it was written."""
     ops = session.pipeline.ops if session.pipeline else []
     path = [op for op in ops if op.inside_function_of is None and not op.inserted_by_tensorflow]
     return path[-1] if path else None
 
 
 def between(session: Session, above: Operation, below: Operation) -> list[Operation] | None:
-    """The operations between two of one chain, in the order of the data.
+    """Return the operations between two of one chain, in the order of the data.
 
-    None where `below` does not read from `above` alone: an operation with several sources stands
-    between, or they are not of one chain.
+    None where `below` does not read from `above` alone.
     """
     found: list[Operation] = []
     current: Operation | None = below
@@ -266,10 +258,7 @@ def prefetch_switched_off(session: Session, pipeline: Pipeline | None) -> str | 
 
 
 def reads_as_run(ops: Sequence[Operation]) -> dict[str, list[str]]:
-    """Return what each operation reads from as it runs, by its id.
-
-    By the plan, between whose operations stand those that TensorFlow put in.
-    """
+    """Return what each operation reads from as it runs, with what TensorFlow put in between."""
     behind = {parent: op.id for op in ops if op.inserted_by_tensorflow for parent in op.parent_ids}
     return {
         op.id: list(op.parent_ids)
@@ -289,7 +278,7 @@ def _last_behind(op_id: str, behind: Mapping[str, str]) -> str:
 
 
 def uses(function: OperationFunction | None, family: frozenset[str]) -> list[str]:
-    """The graph operations of this family in the function, sorted."""
+    """Return the graph operations of this family in the function, sorted."""
     return sorted(family & function.graph_ops.keys()) if function else []
 
 
@@ -299,17 +288,16 @@ def draws_random(function: OperationFunction | None) -> bool:
 
 
 def only_looks_up(function: OperationFunction | None) -> bool:
-    """Return True if it looks up in tables, and changes none nor anything else, nor draws.
+    """Return True if it looks up in tables, and neither changes anything nor draws.
 
-    TensorFlow calls it stateful all the same; its results hang on its element alone, so that it may
-    be called in another order, for several at once and for a whole batch.
+    TensorFlow calls it stateful all the same, but its results depend on its element alone.
     """
     changes = PYTHON_OPERATIONS | VARIABLES | CHANGES_TABLES
     return bool(uses(function, LOOKUP)) and not (uses(function, changes) or draws_random(function))
 
 
 def differs_by_pass(op: Operation) -> bool:
-    """Return True if two passes may give other elements here, as it or its function draws them."""
+    """Return True if two passes may give other elements here, as they are drawn."""
     return op.kind in DRAWING_KINDS or draws_random(op.function)
 
 
@@ -347,13 +335,13 @@ FROM_FILES_OR_ARRAYS = frozenset(
         "timeseries_dataset_from_array",
     }
 )
-"""Keras' helpers: without a batch size they give single examples, for operations of one's own."""
+"""Helpers of Keras that give single examples where they are given no batch size."""
 
 _BATCHES_ALONE = frozenset({"make_batched_features_dataset", "make_csv_dataset"})
 """They refuse to be called without a batch size."""
 
 TENSORFLOW_DATASETS = frozenset({"tfds.load", "as_dataset"})
-"""They give single examples, for operations of one's own, where they are given no batch size."""
+"""Calls that give single examples where they are given no batch size."""
 READ_CONFIG = "read_config."
 """Prefix of arguments of the `tfds.ReadConfig` that they are given."""
 
@@ -389,7 +377,7 @@ _CALLS = {"make_csv_dataset": "`tf.data.experimental.CsvDataset`"}
 
 
 def argument_of(op: Operation, parameter: str) -> str | None:
-    """The argument of the helper that becomes a parameter of the operation that it makes."""
+    """Return the helper's argument that becomes this parameter of the operation."""
     return _ARGUMENTS.get(op.helper or "", {}).get((op.kind, parameter))
 
 

@@ -26,9 +26,8 @@ WAITS_FIRST = Threshold(
     "than that",
 )
 
-_MET_PERCENT = 10.0
-"""Share of the stack samples that met a line, below which it is not shown as what a pipeline's
-Python runs. Own choice."""
+_SEEN_PERCENT = 10.0
+"""Share of the stack samples below which a line is not shown. Own choice."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def waits_first(op: Operation | None) -> bool:
 
 
 def data_cores(host: Host | None) -> float:
-    """Cores that tf.data's and other Python threads keep busy; 0 where they were not sampled."""
+    """Return the cores that tf.data's and other Python threads keep busy; 0 if not sampled."""
     pools = host.threads if host is not None else {}
     return (pools.get("tf_data", 0.0) + pools.get("python_other", 0.0)) / 100.0
 
@@ -118,30 +117,32 @@ def has_workers(keras: KerasUse) -> bool:
 
 
 def generator_of_keras(session: Session) -> Operation | None:
-    """The generator that Keras makes of what it is given."""
+    """Return the generator that Keras makes of what it is given."""
     ops = session.pipeline.ops if session.pipeline else []
     made = (op for op in ops if op.made_by_framework and op.helper is None)
     return next((op for op in made if op.kind == "from_generator"), None)
 
 
 def running_line(session: Session, op: Operation) -> tuple[str | None, int | None]:
-    """The script's line that a generator is met in most often, where no other Python makes input;
-    otherwise that of the call which made the dataset."""
+    """Return the line that a generator is seen in most often, or that of the dataset's call.
+
+    The samples tell only where no other Python makes input.
+    """
     line = hot_line(session.host, "source") if only_python(session, op) else None
     return (line.file, line.line) if line else (op.file, op.line)
 
 
 def python_behind(session: Session) -> HotLine | None:
-    """The line in which the Python that the culprit calls was met most often.
+    """Return the line in which the Python that the culprit calls was seen most often.
 
     None where it stands among the lines around the culprit, where other Python makes input as well,
-    so that either may have been met, and where it was met too seldom to tell.
+    and where it was seen too seldom.
     """
     place = culprit_place(session)
     if place is None or session.verdict.bottleneck != "input":
         return None
     op, hot = session.operation(place.op_id), hot_line(session.host, "source")
-    if op is None or hot is None or hot.percent < _MET_PERCENT or not only_python(session, op):
+    if op is None or hot is None or hot.percent < _SEEN_PERCENT or not only_python(session, op):
         return None
     beside = hot.file == place.file and abs(hot.line - (place.line or 0)) <= LINES_AROUND
     return None if beside else hot
@@ -159,14 +160,14 @@ def _ms(value: float) -> str:
 
 
 def per_batch_callbacks(session: Session) -> list[Callback]:
-    """Callbacks of the diagnosed loop that override a per-batch method."""
+    """Return the callbacks of the diagnosed loop that override a per-batch method."""
     loop = session.diagnosed_loop()
     callbacks = loop.keras.callbacks if loop and loop.keras else []
     return [callback for callback in callbacks if callback.batch_hooks]
 
 
 def lines_of(session: Session, callback: Callback) -> list[HotLine]:
-    """The hot lines of the training thread that lie within the callback's per-batch methods."""
+    """Return the hot lines of the training thread within the callback's per-batch methods."""
     hot = session.host.hot_python if session.host else []
     return [
         line
@@ -178,18 +179,20 @@ def lines_of(session: Session, callback: Callback) -> list[HotLine]:
 
 
 def callback_percent(session: Session, callback: Callback) -> float:
-    """Percent of the step in the callback's per-batch methods: by a clock, or the stack samples
-    where Keras calls it on another thread, which the clock does not see."""
+    """Return the percent of the step in the callback's per-batch methods.
+
+    By a clock, or by stack samples where Keras calls it on another thread.
+    """
     return max(callback.step_percent or 0.0, sampled_percent(session, callback))
 
 
 def sampled_percent(session: Session, callback: Callback) -> float:
-    """Percent of the stack samples in the callback's per-batch methods."""
+    """Return the percent of the stack samples in the callback's per-batch methods."""
     return sum(line.percent for line in lines_of(session, callback))
 
 
 def callbacks_percent(session: Session) -> float:
-    """Percent of the step in any per-batch callback, by the clock or by the stack samples."""
+    """Return the percent of the step in any per-batch callback, by the clock or by samples."""
     callbacks = per_batch_callbacks(session)
     lines = [line for cb in callbacks for line in lines_of(session, cb)]
     unique = {(line.file, line.line, line.function): line.percent for line in lines}

@@ -21,8 +21,7 @@ from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import RunPartName, RunScope
 
 EXPLAINED_PERCENT = 70.0
-"""Part of a loop's time that its steps should explain. Own choice: beneath it, what is said of the
-step says less of the loop than of something else by more than a quarter of the whole."""
+"""Part of a loop's time that its steps should explain. Own choice."""
 
 FIRST_BATCHES = Threshold(
     "waiting for the first batch of each epoch",
@@ -66,8 +65,7 @@ HAD_BACK: tuple[RunPartName, ...] = (
     "between_loops",
     "after_training",
 )
-"""Parts that a change of the script could shorten; of steps, what is not the device's computing.
-To start Python and import a framework, and to exit, takes what it takes."""
+"""Parts that a change of the script could shorten, beside the steps."""
 
 WHERE_PERCENT = INPUT_BOUND_PERCENT
 """Of the run, from which on a part other than the steps can be its verdict: own choice, equal to
@@ -101,8 +99,7 @@ def where(session: Session) -> Where | None:
 
     It is the steps unless another part weighs more, its 95 % interval does not overlap with theirs,
     and lies above `WHERE_PERCENT`. Of the steps, the time in which the device does not compute
-    counts. None without a ledger, or where
-    nothing trains.
+    counts. None without a ledger, or where nothing trains.
     """
     run = session.run
     if run is None or session.diagnosed_loop() is None:
@@ -127,26 +124,27 @@ def _end_of_intervals(rows: list[RunPart], end: int) -> float:
 
 
 def costliest_row(run: Run, part: RunPartName) -> RunPart | None:
-    """The row of a part that takes most, the exit left out; one that has a place goes before one
-    that has none."""
+    """Return the row of a part that takes most; one with a place goes before one without."""
     rows = rows_to_have_back(run, part)
     placed = [row for row in rows if row.line is not None]
     return max(placed or rows, key=lambda row: row.seconds, default=None)
 
 
 def starts_s(session: Session) -> float:
-    """Seconds of the whole in which the diagnosed loop waits for an epoch's first batch."""
+    """Return the seconds of the run in which the diagnosed loop waits for first batches."""
     return sum(row.seconds for row in rows_of_loop(session, "epoch_start"))
 
 
 def making_ms(session: Session) -> float:
-    """What an epoch of the diagnosed loop takes to make its iterators, of which Keras makes two,
-    and to let the former ones go; 0 where that is not known."""
+    """Return what an epoch of the diagnosed loop takes to make and destroy its iterators.
+
+    Keras makes two of them. 0 where that is not known.
+    """
     starts, run = rows_of_loop(session, "epoch_start"), session.run
     making_s = sum(row.seconds for row in starts if row.what == MAKING)
     if run is None or run.scope == "1000_steps":
         return 0.0
-    epochs = max((row.count or 1 for row in starts if row.what not in (MAKING, PAUSE)), default=1)
+    epochs = max((row.count or 1 for row in first_waits(session)), default=1)
     return 1000.0 * making_s / (epochs if run.scope == "run" else 1)
 
 
@@ -157,13 +155,23 @@ def rows_of_loop(session: Session, part: RunPartName) -> list[RunPart]:
     return [row for row in rows if row.part == part and loop and row.loop_id == loop.id]
 
 
+def first_waits(session: Session) -> list[RunPart]:
+    """Return the diagnosed loop's rows of waiting for an epoch's first batch."""
+    rows = rows_of_loop(session, "epoch_start")
+    return [row for row in rows if row.what not in (MAKING, PAUSE)]
+
+
+def _later_starts(session: Session) -> int:
+    return sum(max(0, (row.count or 1) - 1) for row in first_waits(session))
+
+
 def whole_in_words(run: Run) -> str:
     """Return the name of what the ledger's percents are of."""
     return _SCOPES[run.scope]
 
 
 def _idle(session: Session) -> float:
-    """The part of a step that is not the device's computing; all of it where that is not known."""
+    """Return the part of a step in which the device does not compute; 1 where not known."""
     share = (session.breakdown or {}).get("device_compute")
     return 1.0 - share.percent / 100.0 if share is not None else 1.0
 
@@ -178,49 +186,49 @@ def time_of_epochs(session: Session) -> LoopTime | None:
     """Return the diagnosed loop's time with the starts of all its epochs; None if not known.
 
     Where no end of an epoch was seen, each later start waits as long as the first one if all that
-    was waited for comes again: a shuffle that took in all of its costly elements before it handed
-    one on. The first wait itself is not in it, as in what is seen.
+    was waited for comes again (`comes_again`). The first wait itself is not in it, as in what is
+    seen.
     """
-    return seen_time(session) or _foretold(session)
+    return seen_time(session) or _projected_time(session)
 
 
 def first_batch_percent(session: Session) -> float:
-    """Percent of the loop's time spent waiting for an epoch's first batch; 0 where not known."""
+    """Return the percent of the loop's time spent waiting for first batches; 0 if not known."""
     time = time_of_epochs(session)
     return 100.0 * time.first_batches_s / time.total_s if time is not None and time.total_s else 0.0
 
 
 def steps_beside_percent(session: Session) -> float | None:
-    """Percent of the same time that steps times their mean explain; None where not known."""
+    """Return the percent of that time that steps times their mean explain; None if not known."""
     time = time_of_epochs(session)
     return 100.0 * time.steps_s / time.total_s if time is not None and time.total_s else None
 
 
 def long_percent(session: Session) -> float | None:
-    """`first_batch_percent`, where that is worth speaking of."""
+    """Return `first_batch_percent` where it reaches `FIRST_BATCHES`."""
     percent = first_batch_percent(session)
     return percent if percent >= FIRST_BATCHES.value else None
 
 
 def later_starts_s(session: Session) -> float | None:
-    """Seconds of the whole in which the loop's epochs but the first wait for their first batch.
+    """Return the seconds of the run in which epochs but the first wait for their first batch.
 
     In the first, the pipeline has to start. None where nothing is known of later waits.
     """
     run, time = session.run, time_of_epochs(session)
     if run is None or time is None or time.first_batch_ms is None:
         return None
-    rows = [row for row in rows_of_loop(session, "epoch_start") if row.what not in (MAKING, PAUSE)]
-    whole = sum(row.seconds for row in rows)
+    whole = sum(row.seconds for row in first_waits(session))
     if run.scope != "run":
         return whole
-    later = sum(max(0, (row.count or 1) - 1) for row in rows)
-    return min(whole, later * time.first_batch_ms / 1000.0)
+    return min(whole, _later_starts(session) * time.first_batch_ms / 1000.0)
 
 
 def comes_again(session: Session) -> Operation | None:
-    """The shuffle whose fill every epoch's first batch waits for, by the first epoch alone; one
-    before a `repeat` need not fill anew."""
+    """Return the shuffle that every epoch's first batch waits to fill, by the first epoch alone.
+
+    One before a `repeat` need not fill anew.
+    """
     wait_ms = session.steps.fill_ms if session.steps is not None else None
     if wait_ms is None or wait_ms < LONGEST_START_MS:
         return None
@@ -235,18 +243,12 @@ def comes_again(session: Session) -> Operation | None:
     return None
 
 
-def _foretold(session: Session) -> LoopTime | None:
-    run, steps = session.run, session.steps
-    if run is None or run.scope != "run" or comes_again(session) is None:
+def _projected_time(session: Session) -> LoopTime | None:
+    run, steps, later = session.run, session.steps, _later_starts(session)
+    if run is None or run.scope != "run" or not later or comes_again(session) is None:
         return None
     assert steps is not None
     assert steps.fill_ms is not None
-    starts = [
-        row for row in rows_of_loop(session, "epoch_start") if row.what not in (MAKING, PAUSE)
-    ]
-    later = sum(max(0, (row.count or 1) - 1) for row in starts)
-    if not later:
-        return None
     steps_s, waits_s = _seconds(session, "steps"), later * steps.fill_ms / 1000.0
     between_s = _seconds(session, "evaluation") + _seconds(session, "epoch_end")
     return LoopTime(

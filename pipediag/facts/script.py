@@ -48,8 +48,7 @@ def script_failure(session: Session) -> str | None:
 
 
 def failed_by_itself(session: Session) -> str | None:
-    """The same of a script that nobody ended: what its run took until then is nothing to shorten
-    before that."""
+    """Return how a script failed that nobody ended; None if it did not."""
     return script_failure(session) if session.script.outcome in _ENDED_BY_NOBODY_ELSE else None
 
 

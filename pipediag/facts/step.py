@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pipediag.facts.limits import limits_within
 from pipediag.facts.machine import on_accelerator
 from pipediag.session.edits import touched
-from pipediag.session.loops import Loop, Share, Steps
+from pipediag.session.loops import Share, Steps
 from pipediag.session.model import Session
 from pipediag.session.recorded_loops import KerasUse
 from pipediag.session.trials import SpeedUp
@@ -32,20 +32,17 @@ def _dimensions(element_spec: str) -> list[list[str]]:
     return [[one.strip() for one in shape.split(",") if one.strip()] for shape in found]
 
 
-def is_legacy(session: Session, loop: Loop | None) -> bool:
-    """Return True if the loop's model is one of the package `tf_keras`.
+def keras_3(session: Session) -> KerasUse | None:
+    """Return how the diagnosed loop trains with Keras 3; None where it does not.
 
     What was imported tells it only where the model was not asked: libraries such as
     `tensorflow_hub` import `tf_keras` beside the Keras that trains.
     """
-    known = loop.keras.legacy if loop is not None and loop.keras is not None else None
-    return session.environment.legacy_keras if known is None else known
-
-
-def keras_3(session: Session) -> KerasUse | None:
-    """Return how the diagnosed loop trains with Keras 3; None where it does not."""
     loop = session.diagnosed_loop()
-    return None if loop is None or is_legacy(session, loop) else loop.keras
+    keras = loop.keras if loop is not None else None
+    known = keras.legacy if keras is not None else None
+    legacy = session.environment.legacy_keras if known is None else known
+    return None if legacy else keras
 
 
 GROUPS: dict[Group, tuple[StepClass, ...]] = {
@@ -68,7 +65,7 @@ twice the tenth by which repeated runs of one script differ."""
 
 
 def group_percents(breakdown: Mapping[StepClass, Share]) -> dict[Group, float]:
-    """Percent of the step in each group, the largest first."""
+    """Return the percent of the step in each group, the largest first."""
     sums = {group: sum(breakdown[name].percent for name in GROUPS[group]) for group in GROUPS}
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
@@ -88,19 +85,19 @@ def group_range(session: Session, percent: float) -> tuple[float, float]:
 
 
 def class_ms(session: Session, classes: Iterable[StepClass]) -> float:
-    """Milliseconds of the step in these classes together."""
+    """Return the milliseconds of the step in these classes together."""
     shares = session.breakdown or {}
     return sum(shares[name].ms for name in classes if name in shares)
 
 
 def class_percent(session: Session, classes: Iterable[StepClass]) -> float:
-    """Percent of the step in these classes together."""
+    """Return the percent of the step in these classes together."""
     shares = session.breakdown or {}
     return sum(shares[name].percent for name in classes if name in shares)
 
 
 def most_percent(session: Session, classes: Iterable[StepClass]) -> float:
-    """Percent of the step in these classes at most: the upper ends of their intervals, together."""
+    """Return the upper ends of the intervals of these classes together, in percent of the step."""
     shares = session.breakdown or {}
     return min(100.0, sum(shares[name].ci95_percent[1] for name in classes if name in shares))
 
@@ -108,24 +105,18 @@ def most_percent(session: Session, classes: Iterable[StepClass]) -> float:
 def consumer_ms(session: Session) -> float | None:
     """Return what a step takes beside its input, while this pipeline runs; None if not known.
 
-    Step over ceiling where there is one, as its definition; otherwise step less input wait. Where
-    the ceiling is that of the consumer alone, as the two share the CPUs, it is the step less what
-    GetNext waited: the pipeline's CPU time slows the consumer, which is no waiting.
+    It is the step by its ceiling, or else the step less its input wait. Where pipeline and consumer
+    share the CPUs, it is the step less what GetNext waited: that the pipeline's CPU time slows the
+    consumer is no waiting.
     """
     if session.steps is None or session.breakdown is None:
         return None
-    step_ms = session.steps.mean_ms
-    waited = _waited_beside_shared_cpus(session)
-    if waited is not None:
-        return step_ms * (1 - waited / 100.0)
+    step_ms, wait = session.steps.mean_ms, session.input_wait
+    if wait is not None and wait.contention == "cpu" and wait.native_percent is not None:
+        return step_ms * (1 - wait.native_percent / 100.0)
     if session.ceiling is not None and session.ceiling.speedup_if_input_free:
         return step_ms / session.ceiling.speedup_if_input_free
     return step_ms - class_ms(session, ["input_wait"])
-
-
-def _waited_beside_shared_cpus(session: Session) -> float | None:
-    wait = session.input_wait
-    return wait.native_percent if wait is not None and wait.contention == "cpu" else None
 
 
 def uneven(steps: Steps) -> str | None:
@@ -146,8 +137,10 @@ def on_torch(session: Session) -> bool:
 
 
 def only_input_is_told(session: Session) -> bool:
-    """Return True if PyTorch computes the step unseen by the profiler, and the input wait is known:
-    more steps would tell no more. The kernels of a GPU are seen, whoever launches them."""
+    """Return True if the profiler can't see PyTorch's compute, and the input wait is known.
+
+    More steps would tell no more. The kernels of a GPU are seen, whoever launches them.
+    """
     shares = session.breakdown
     if shares is None or not on_torch(session) or shares["device_compute"].percent:
         return False

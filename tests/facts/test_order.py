@@ -384,7 +384,7 @@ def test_the_operation_its_time_and_the_bound_are_named() -> None:
     hot = HotLine(file="/src/data.py", line=5, function="read", percent=80.0, thread="source")
     first, second = what_remains(severe({}, host=factories.make_host(hot_python=[hot])))
     assert "`map` at train.py:12" in first
-    assert "7 ms of waiting in a step of 10 ms, so at most 3.33x" in first
+    assert "7 ms of a step of 10 ms, so at most 3.33x" in first
     assert "data.py:5" in second
 
 

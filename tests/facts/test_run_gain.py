@@ -13,7 +13,6 @@ from pipediag.facts.run_gain import (
     gain_for_run,
     gain_of_all,
     gain_of_whole,
-    gain_without,
 )
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import Finding
@@ -41,21 +40,6 @@ def test_what_can_go_entirely_has_a_speed_up_of_the_run_alone() -> None:
     gain = gain_for_run(session_with(), compiled(for_run=gain_at_most(session_with().run, 50.0)))
     assert gain is not None
     assert (gain.speedup, gain.after_s, gain.basis) == (2.0, 50.0, "at most")
-
-
-def test_without_a_part_the_run_is_what_remains_with_what_both_are_off_by() -> None:
-    row = make_part("epoch_end", 40.0, ci95_percent=(36.0, 44.0))
-    run = make_run(row)
-    gain = gain_without(run, run.parts[:1])
-
-    assert gain is not None
-    assert (gain.speedup, gain.after_s) == (pytest.approx(100 / 60), pytest.approx(60.0))
-    # 4 s of 60 for the part, and 6 of 60 for the rest, which was timed once.
-    assert gain.ci95 is not None
-    below, above = gain.speedup - gain.ci95[0], gain.ci95[1] - gain.speedup
-    assert below == pytest.approx(((4 / 60) ** 2 + (40 / 60 - 40 / 66) ** 2) ** 0.5)
-    assert above == pytest.approx(((4 / 60) ** 2 + (40 / 54 - 40 / 60) ** 2) ** 0.5)
-    assert gain_without(run, run.parts) is None
 
 
 @pytest.mark.parametrize("saved_s", [0.0, -1.0, 100.0, 1e9, float("nan")])
