@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from pipediag.capture.frameworks.keras.input_layers import WithoutInputLayers
@@ -16,11 +15,13 @@ from pipediag.vocabulary import ROW_WISE_OPTIMIZERS
 
 _NAMES = ("jit_compile", "run_eagerly", "steps_per_execution")
 _POLICY = "dtype_policy"
+_PLAIN, _MIXED = "float32", "mixed_"
+"""The usual policy, and the beginning of the names of those that compute in 16 bits."""
 _OPTIMIZER = "optimizer"
 _ONLY_ADVISED = {"table_terms_left_out", "sampled_softmax"}
 """Settings of edits that change what the model computes."""
-_OF_KERAS_2 = (*_NAMES, _POLICY)
-_SETTINGS = (*_OF_KERAS_2, ANEW, _OPTIMIZER, MOVED_LAYERS)
+_OF_KERAS_2 = (*_NAMES, ANEW)
+_SETTINGS = (*_OF_KERAS_2, _POLICY, _OPTIMIZER, MOVED_LAYERS)
 
 _KERAS_3 = "keras.src.backend.tensorflow.trainer"
 _KERAS_2 = ("tf_keras.src.engine.training", "keras.src.engine.training")
@@ -34,21 +35,24 @@ class ModelVariants:
     """
 
     def __init__(self, model: Any, failed: Callable[[BaseException], None]) -> None:
-        self._kept = _compile_settings_of(model)
         self.model: Any = model
         self._failed = failed
+        modules = {base.__module__ for base in type(model).__mro__}
+        self._is_keras_3 = _KERAS_3 in modules
+        self._kept: _CompileSettings | None = None
+        if self._is_keras_3:
+            self._kept = _CompileSettings(model)
+            self._policies = _LayerPolicies(model)
+            self._optimizer = _OptimizerInPlace(model)
+        elif modules.intersection(_KERAS_2):
+            self._kept = _Keras2Settings(model)
+        self._shortened = WithoutInputLayers(model)
         self._functions: dict[tuple[Any, ...], Any] = {}
         self._own: Settings = {}
-        self._shortened = WithoutInputLayers(model)
         if self._kept is not None:
-            self._own = {**self._kept.read(), ANEW: False, _POLICY: None}
-            self._own |= {_OPTIMIZER: None, MOVED_LAYERS: ()}
+            others = {ANEW: False, _POLICY: None, _OPTIMIZER: None, MOVED_LAYERS: ()}
+            self._own = {**self._kept.read(), **others}
             self._functions[_key(self._own)] = model.train_function
-        if isinstance(self._kept, _Keras2Settings):
-            self._policies: LayerPolicies = Keras2LayerPolicies(model, self._kept.package)
-        elif self._kept is not None:
-            self._policies = LayerPolicies(model)
-            self._optimizer = _OptimizerInPlace(model)
         self._current = self._own
 
     def check(self, settings: Settings) -> None:
@@ -70,11 +74,11 @@ class ModelVariants:
         unknown = sorted(settings.keys() - set(_SETTINGS))
         if unknown:
             raise NotReplayableError(f"A model can't be compiled with other {', '.join(unknown)}.")
-        if isinstance(self._kept, _Keras2Settings):
-            if not settings.keys() <= {*_OF_KERAS_2, ANEW}:
+        if not self._is_keras_3:
+            if not settings.keys() <= set(_OF_KERAS_2):
                 raise NotReplayableError(
                     "It is tried in Keras 3 only: of a model of Keras 2 no more than "
-                    f"{', '.join(_OF_KERAS_2)} is changed."
+                    f"{', '.join(_NAMES)} is changed. Make the change by hand."
                 )
             return
         self._shortened.check(settings.get(MOVED_LAYERS, ()))
@@ -108,8 +112,8 @@ class ModelVariants:
         assert self._kept is not None
         model, key = self.model, _key(wanted)
         self._kept.write(wanted)
-        self._policies.use(wanted[_POLICY])
-        if not isinstance(self._kept, _Keras2Settings):
+        if self._is_keras_3:
+            self._policies.use(wanted[_POLICY])
             self._optimizer.use(wanted[_OPTIMIZER])
         if key not in self._functions:
             moved = wanted[MOVED_LAYERS]
@@ -170,10 +174,6 @@ class _Keras2Settings(_CompileSettings):
     The number of steps is a variable: a compiled function of several reads it at each call.
     """
 
-    def __init__(self, model: Any, package: str) -> None:
-        super().__init__(model)
-        self.package = package
-
     def read(self) -> Settings:
         return {
             "jit_compile": self._model._jit_compile,
@@ -194,28 +194,7 @@ class _Keras2Settings(_CompileSettings):
         return function
 
 
-def _compile_settings_of(model: Any) -> _CompileSettings | None:
-    """Return those of a model that TensorFlow trains; None of anything else."""
-    modules = {base.__module__ for base in type(model).__mro__}
-    if _KERAS_3 in modules:
-        return _CompileSettings(model)
-    of_keras_2 = next((one for one in _KERAS_2 if one in modules), None)
-    return None if of_keras_2 is None else _Keras2Settings(model, of_keras_2.partition(".")[0])
-
-
-_PLAIN = "float32"
-_MIXED = "mixed_"
-_PREPROCESSING = ".engine.base_preprocessing_layer"
-"""Module of layers of Keras 2 that keep what they learn in the format that they are made in."""
-_READ_AS_THEY_ARE = (
-    ".layers.core.embedding",
-    ".layers.normalization.batch_normalization",
-    ".layers.normalization.layer_normalization",
-)
-"""Modules of layers that have Keras cast none of their variables: they cast results themselves."""
-
-
-class LayerPolicies:
+class _LayerPolicies:
     """Lets layers of a built model compute in 16 bits, with their own variables, or again in 32.
 
     Layers under a mixed policy compute in 32. In 16 do all but layers whose policy the user chose,
@@ -224,81 +203,28 @@ class LayerPolicies:
     """
 
     def __init__(self, model: Any) -> None:
-        last = _last_layers(model)
+        outputs = getattr(model, "outputs", None) or []
+        histories = [getattr(output, "_keras_history", None) for output in outputs]
+        last = [one.operation for one in histories if one is not None] or list(model.layers)[-1:]
         owned = [(layer, layer.dtype_policy) for layer in model._flatten_layers(include_self=True)]
         self._plain = [
             (layer, own)
             for layer, own in owned
-            if own.name == _PLAIN
-            and not any(layer is one for one in last)
-            and not _is_of(layer, _PREPROCESSING)
+            if own.name == _PLAIN and not any(layer is one for one in last)
         ]
         self._mixed = [(layer, own) for layer, own in owned if own.name.startswith(_MIXED)]
 
     def use(self, policy: str | None) -> None:
         """Set a policy by its name, as `mixed_bfloat16` or `float32`; None is the layers' own."""
-        for layer, own in (*self._plain, *self._mixed):
-            self._give(layer, own)
-        if policy is not None:
-            wanted = self._named(policy)
-            for layer, _ in self._mixed if policy == _PLAIN else self._plain:
-                self._give(layer, wanted)
-
-    def _give(self, layer: Any, policy: Any) -> None:
-        layer.dtype_policy = policy
-
-    def _named(self, policy: str) -> Any:
         from keras.src import dtype_policies
 
-        # Keras 3.0 keeps in a layer whatever it is given.
-        return dtype_policies.get(policy)
-
-
-class Keras2LayerPolicies(LayerPolicies):
-    """Keras 2 settles as it builds a layer whether its variables are cast where they are read. So
-    those that were built in 32 bits get what casts them, in the attributes that the layer reads.
-
-    The model's lists of variables, by which the optimizer has them, stay as they are.
-    """
-
-    def __init__(self, model: Any, package: str) -> None:
-        """`package` is the Keras of the model: `tf_keras`, or `keras` beside TensorFlow 2.15."""
-        super().__init__(model)
-        self._parts = f"{package}.src.mixed_precision"
-        self._read = {id(layer): list(self._cast(layer)) for layer, _ in self._plain}
-
-    def _give(self, layer: Any, policy: Any) -> None:
-        layer._set_dtype_policy(policy)
-        casts = policy.compute_dtype != policy.variable_dtype
-        for name, variable, casting in self._read.get(id(layer), ()):
-            # Not by `setattr`, by which Keras would take it for another variable of the layer.
-            vars(layer)[name] = casting if casts else variable
-
-    def _named(self, policy: str) -> Any:
-        return sys.modules[f"{self._parts}.policy"].Policy(policy)
-
-    def _cast(self, layer: Any) -> Iterator[tuple[str, Any, Any]]:
-        """Yield attributes of a layer that hold a variable of its own, with what casts that."""
-        if _is_of(layer, _READ_AS_THEY_ARE):
-            return
-        making = sys.modules[f"{self._parts}.autocast_variable"].create_autocast_variable
-        own = [*layer._trainable_weights, *layer._non_trainable_weights]
-        for name, value in vars(layer).items():
-            if any(value is one for one in own) and value.dtype.is_floating:
-                yield name, value, making(value)
-
-
-def _last_layers(model: Any) -> list[Any]:
-    outputs = getattr(model, "outputs", None) or []
-    histories = [getattr(output, "_keras_history", None) for output in outputs]
-    # Histories of Keras 2 have a layer.
-    found = [getattr(one, "operation", None) or one.layer for one in histories if one is not None]
-    return found or list(model.layers)[-1:]
-
-
-def _is_of(layer: Any, modules: str | tuple[str, ...]) -> bool:
-    """Return True if a class of the layer is defined in a module whose name ends so."""
-    return any(base.__module__.endswith(modules) for base in type(layer).__mro__)
+        for layer, own in (*self._plain, *self._mixed):
+            layer.dtype_policy = own
+        if policy is not None:
+            # Keras 3.0 keeps in a layer whatever it is given.
+            wanted = dtype_policies.get(policy)
+            for layer, _ in self._mixed if policy == _PLAIN else self._plain:
+                layer.dtype_policy = wanted
 
 
 ROW_WISE = "row_wise"
