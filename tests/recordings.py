@@ -199,7 +199,6 @@ def make_recording(**overrides: Any) -> Recording:
         "error": None,
         "environment": RecordedEnvironment(
             python="3.11.9",
-            executable="python",
             tensorflow="2.21.0",
             keras="3.15.1",
             keras_backend="tensorflow",

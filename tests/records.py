@@ -10,8 +10,8 @@ from pipediag.session.loops import (
     Steps,
 )
 from pipediag.session.model import Environment
-from pipediag.session.pipeline import Operation, OperationFunction, Pipeline
-from pipediag.session.recording import Device
+from pipediag.session.pipeline import Operation, Pipeline
+from pipediag.session.recording import Device, RecordedFunction
 from pipediag.vocabulary import StepClass
 
 SCRIPT = "train.py"
@@ -101,7 +101,7 @@ def make_input_wait(**overrides: Any) -> InputWait:
     return InputWait(**{**values, **overrides})
 
 
-def make_function(**overrides: Any) -> OperationFunction:
+def make_function(**overrides: Any) -> RecordedFunction:
     values: dict[str, Any] = {
         "name": "parse",
         "file": SCRIPT,
@@ -109,7 +109,7 @@ def make_function(**overrides: Any) -> OperationFunction:
         "stateful": False,
         "graph_ops": {"Mul": 1},
     }
-    return OperationFunction(**{**values, **overrides})
+    return RecordedFunction(**{**values, **overrides})
 
 
 def make_operation(id: str = "map_0", kind: str = "map", **overrides: Any) -> Operation:

@@ -75,9 +75,7 @@ class Recorder:
             ended_ns=None,
             stop_reason=None,
             error=None,
-            environment=RecordedEnvironment(
-                python=sys.version.split()[0], executable=sys.executable
-            ),
+            environment=RecordedEnvironment(python=sys.version.split()[0]),
         )
 
     @property

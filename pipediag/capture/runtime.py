@@ -15,9 +15,9 @@ from typing import Any, Protocol
 from pipediag.session.edits import SkipCallback
 from pipediag.session.recorded_loops import (
     KerasUse,
-    RecordedSoftmax,
     RecordedTableUse,
     RecordedVariable,
+    Softmax,
 )
 from pipediag.session.recording import ModelNode
 from pipediag.vocabulary import LoopRole, Scalar
@@ -265,7 +265,7 @@ class StepTable(Protocol):
     record: RecordedVariable
     """Record with what the variable itself tells."""
     use: RecordedTableUse
-    softmax: RecordedSoftmax | None
+    softmax: Softmax | None
     """The loss that is taken over all of its rows, where it serves as output weights."""
     ids_missing: str | None
     """Reason why its ids can't be computed from a batch."""
@@ -292,7 +292,7 @@ class StepTables(Protocol):
         """Return the names of operations that compute a number for each of many classes."""
 
     @property
-    def softmaxes(self) -> Sequence[RecordedSoftmax]:
+    def softmaxes(self) -> Sequence[Softmax]:
         """Return the losses that are taken over all rows of a weight."""
 
     @property

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pipediag import tensorflow_names
 from pipediag.session.model import Session
-from pipediag.session.pipeline import Operation, OperationFunction, Pipeline
+from pipediag.session.pipeline import Operation, Pipeline
+from pipediag.session.recording import RecordedFunction
 from pipediag.tensorflow_names import (
     BATCHING,
     CHANGES_TABLES,
@@ -277,17 +278,17 @@ def _last_behind(op_id: str, behind: Mapping[str, str]) -> str:
     return op_id
 
 
-def uses(function: OperationFunction | None, family: frozenset[str]) -> list[str]:
+def uses(function: RecordedFunction | None, family: frozenset[str]) -> list[str]:
     """Return the graph operations of this family in the function, sorted."""
     return sorted(family & function.graph_ops.keys()) if function else []
 
 
-def draws_random(function: OperationFunction | None) -> bool:
+def draws_random(function: RecordedFunction | None) -> bool:
     """Return True if two of its calls on one element may differ."""
     return function is not None and tensorflow_names.draws_random(function.graph_ops)
 
 
-def only_looks_up(function: OperationFunction | None) -> bool:
+def only_looks_up(function: RecordedFunction | None) -> bool:
     """Return True if it looks up in tables, and neither changes anything nor draws.
 
     TensorFlow calls it stateful all the same, but its results depend on its element alone.

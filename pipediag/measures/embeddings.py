@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,13 @@ from pipediag.session.embeddings import (
     PartName,
 )
 from pipediag.session.loops import Share
-from pipediag.session.record import shared_fields
 from pipediag.session.recorded_loops import (
+    IdFacts,
     RecordedIds,
     RecordedLoop,
     RecordedTableUse,
     RecordedVariable,
+    TableFacts,
 )
 from pipediag.session.recording import Recording
 from pipediag.trace.events import CompiledWork
@@ -41,6 +43,11 @@ _READS = {"Cast"}
 """Operations of a lookup on the whole table, which are no part of its update."""
 _NOT_READ = "The step was not read: its loop ended before, or was not measured."
 _NOT_WRITTEN = "The step does not write it."
+_OF_USE = (
+    *("variable", "device", "lookups", "copied_on_lookup", "gradient", "gradient_spread"),
+    *("whole_table_operations", "temporary_bytes", "temporary_peak_bytes", "slots", "slot_bytes"),
+)
+"""What a row has from the traced step as it was recorded."""
 
 
 def describe_embeddings(variables: list[RecordedVariable]) -> list[Embedding]:
@@ -56,24 +63,27 @@ def _describe(variable: RecordedVariable) -> Embedding:
     use, ids = variable.use, variable.ids
     table = variable.rows * variable.dim * item_bytes(variable.dtype)
     measured = _ids(ids) if ids is not None else None
-    own: dict[str, Any] = {
-        "table_bytes": table,
-        "slot_bytes": use.slot_bytes if use else table * variable.slots,
-        "gradient": use.gradient if use else None,
-        "update": _update(use) if use else None,
-        "rows_touched_per_step": _rows_touched(measured),
-        "missing": _missing(variable),
-        "variable": use.variable if use else None,
-        "copied_bytes_per_step": table * use.copies if use else None,
-        "ids": measured,
-        "ids_missing": None if measured else variable.ids_missing or _NOT_READ,
-    }
-    of_use = shared_fields(Embedding, use) if use else {}
-    return Embedding.model_validate({**shared_fields(Embedding, variable), **of_use, **own})
-
-
-def _rows_touched(ids: EmbeddingIds | None) -> int | None:
-    return None if ids is None or ids.incomplete else round(ids.unique_per_step)
+    recorded = {one.name: getattr(variable, one.name) for one in fields(TableFacts)}
+    of_use: dict[str, Any] = {}
+    if use is not None:
+        of_use = {name: getattr(use, name) for name in _OF_USE}
+        of_use |= {"update": _update(use), "copied_bytes_per_step": table * use.copies}
+    return Embedding(
+        **{
+            **recorded,
+            "table_bytes": table,
+            "slot_bytes": table * (variable.slots or 0),
+            "gradient": None,
+            "update": None,
+            "rows_touched_per_step": (
+                None if measured is None or measured.incomplete else round(measured.unique_per_step)
+            ),
+            "missing": _missing(variable),
+            "ids": measured,
+            "ids_missing": None if measured else variable.ids_missing or _NOT_READ,
+            **of_use,
+        }
+    )
 
 
 def _update(use: RecordedTableUse) -> SparseOrDense | None:
@@ -92,19 +102,19 @@ def _missing(variable: RecordedVariable) -> str | None:
 
 def _ids(ids: RecordedIds) -> EmbeddingIds:
     count = len(ids.batches)
-    own: dict[str, Any] = {
-        "batches": count,
-        "first_batch": min(ids.batches),
-        "last_batch": max(ids.batches),
-        "lookups_per_step": ids.lookups / count,
-        "unique_per_step": ids.unique_per_batch,
-        "out_of_vocabulary_percent": _percent(ids.out_of_vocabulary, ids.lookups),
-        "hot_rows": ids.top_rows,
-        "hot_percent": 100 * ids.top_lookups / ids.lookups,
-        "hot_percent_ahead": _percent(ids.top_lookups_ahead, ids.lookups_ahead or 0),
-        "zero_percent": _percent(ids.zero_lookups, ids.lookups),
-    }
-    return EmbeddingIds.model_validate({**shared_fields(EmbeddingIds, ids), **own})
+    return EmbeddingIds(
+        **{one.name: getattr(ids, one.name) for one in fields(IdFacts)},
+        batches=count,
+        first_batch=min(ids.batches),
+        last_batch=max(ids.batches),
+        lookups_per_step=ids.lookups / count,
+        unique_per_step=ids.unique_per_batch,
+        out_of_vocabulary_percent=_percent(ids.out_of_vocabulary, ids.lookups),
+        hot_rows=ids.top_rows,
+        hot_percent=100 * ids.top_lookups / ids.lookups,
+        hot_percent_ahead=_percent(ids.top_lookups_ahead, ids.lookups_ahead or 0),
+        zero_percent=_percent(ids.zero_lookups, ids.lookups),
+    )
 
 
 def _percent(part: int | None, whole: int) -> float | None:

@@ -20,10 +20,10 @@ from statistics import fmean
 import numpy as np
 
 from pipediag.measures.recorded_windows import Missing, spans_ns
-from pipediag.session.model import GpuUse, Host, HostSample, HotLine
+from pipediag.session.model import Host, HostSample, HotLine
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedStacks, RecordedWindow, Recording
-from pipediag.session.timeline import HostReading, HostTrack, ThreadSeen
+from pipediag.session.timeline import GpuReading, HostReading, HostTrack, ThreadSeen
 from pipediag.vocabulary import POOLS, Pool
 
 # TensorFlow's start takes milliseconds; 100 Hz ticks, and a loaded machine, stretch that.
@@ -322,7 +322,7 @@ def _highest(track: HostTrack, end_ns: int) -> int | None:
     return max(peaks, default=None)
 
 
-def _gpus(readings: Sequence[HostReading]) -> list[GpuUse]:
+def _gpus(readings: Sequence[HostReading]) -> list[GpuReading]:
     """Mean utilisation and highest memory of each GPU."""
     asked = [reading.gpus for reading in readings if reading.gpus]
     uses = []
@@ -330,7 +330,7 @@ def _gpus(readings: Sequence[HostReading]) -> list[GpuUse]:
         busy = [g.utilisation_percent for g in of_one if g.utilisation_percent is not None]
         used = [g.memory_used_bytes for g in of_one if g.memory_used_bytes is not None]
         uses.append(
-            GpuUse(
+            GpuReading(
                 name=of_one[0].name,
                 utilisation_percent=fmean(busy) if busy else None,
                 memory_used_bytes=max(used, default=None),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import takewhile
 from pathlib import PurePath
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +15,15 @@ from pipediag.measures.pipeline import written_pipeline
 from pipediag.measures.pipeline_iterators import reads_a_cache
 from pipediag.measures.recorded_windows import Floats, blocks_of, step_ms, steps_ns
 from pipediag.measures.steps import FEWEST_STEPS
-from pipediag.session.loops import Evaluation, Loop, LoopTime, NestedCall, Softmax
+from pipediag.session.loops import Evaluation, Loop, LoopTime, NestedCall
 from pipediag.session.messages import WantedLoop
-from pipediag.session.record import shared_fields
-from pipediag.session.recorded_loops import KerasUse, RecordedEvaluation, RecordedLoop, RecordedSeam
+from pipediag.session.recorded_loops import (
+    KerasUse,
+    LoopFacts,
+    RecordedEvaluation,
+    RecordedLoop,
+    RecordedSeam,
+)
 from pipediag.session.recording import RecordedOperation, Recording
 from pipediag.vocabulary import EVALUATING, WindowKind
 
@@ -308,7 +314,7 @@ def _keras(recording: Recording, loop: RecordedLoop) -> KerasUse | None:
 def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
     time = time_of(recording, loop) if loop.role == "training" else None
     filled = cache_filled_meanwhile(recording, loop)
-    own = {
+    own: dict[str, Any] = {
         "diagnosed": diagnosed,
         "elapsed_s": seen_s(loop),
         "median_step_ms": median_step_ms(recording, loop),
@@ -317,12 +323,12 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
         "time_missing": time_missing(loop) if time is None and loop.role == "training" else None,
         "keras": _keras(recording, loop),
         "nested": _nested(loop),
-        "softmaxes": [shared_fields(Softmax, one) for one in loop.softmaxes],
         "filled_cache_op_id": filled.id if filled is not None else None,
         "pipeline": written_pipeline(recording, loop) if loop.role in EVALUATING else None,
         "evaluation": _evaluation(loop.evaluation),
     }
-    return Loop.model_validate({**shared_fields(Loop, loop), **own})
+    recorded = {one.name: getattr(loop, one.name) for one in fields(LoopFacts)}
+    return Loop(**{**recorded, **own})
 
 
 def _nested(loop: RecordedLoop) -> list[NestedCall]:

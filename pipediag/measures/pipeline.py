@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipediag.measures.pipeline_iterators import (
@@ -19,7 +19,6 @@ from pipediag.measures.pipeline_iterators import (
 from pipediag.measures.recorded_windows import windows_of
 from pipediag.measures.steps import measure_perturbation
 from pipediag.session.pipeline import Operation, Pipeline
-from pipediag.session.record import shared_fields
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedOperation, Recording
 from pipediag.tensorflow_names import RUNS_A_FUNCTION
@@ -51,10 +50,7 @@ def with_python_calls(
                     wall_ns + calls.wall_ns,
                     cpu_ns + calls.cpu_ns,
                 )
-    return [
-        op.model_copy(update=_per_step(*spent[op.id], steps)) if op.id in spent else op
-        for op in ops
-    ]
+    return [replace(op, **_per_step(*spent[op.id], steps)) if op.id in spent else op for op in ops]
 
 
 def _owners(operations: Iterable[RecordedOperation]) -> dict[str, str]:
@@ -68,7 +64,7 @@ def _owners(operations: Iterable[RecordedOperation]) -> dict[str, str]:
     }
 
 
-def _per_step(count: int, wall_ns: int, cpu_ns: int, steps: int) -> dict[str, float | None]:
+def _per_step(count: int, wall_ns: int, cpu_ns: int, steps: int) -> dict[str, Any]:
     # The two clocks differ by their resolution.
     off_ns = max(0, wall_ns - cpu_ns)
     return {
@@ -213,9 +209,7 @@ def with_latency(ops: list[Operation]) -> list[Operation]:
     return [
         op
         if op.self_ms_per_step is None
-        else op.model_copy(
-            update={"latency_ms_per_step": op.self_ms_per_step / max(1, in_flight(op.id))}
-        )
+        else replace(op, latency_ms_per_step=op.self_ms_per_step / max(1, in_flight(op.id)))
         for op in ops
     ]
 
@@ -236,7 +230,7 @@ def _written(plan: list[RecordedOperation], joined: Joined, any_ran: bool) -> li
             row |= {"elements": 0.0, "self_ms_per_step": 0.0}
         elif absent and operation.inside_function_of is None and operation.id in fed:
             row["removed_by_tensorflow"] = operation.kind in REMOVABLE
-        rows.append(Operation.model_validate(row))
+        rows.append(Operation(**row))
     return rows
 
 
@@ -250,7 +244,8 @@ def _row(operation: RecordedOperation, iterators: list[RanIterator]) -> dict[str
     # An operation with a function that ran without parallel calls has one in flight.
     serial = 1 if first is not None and operation.function is not None else None
     return {
-        **shared_fields(Operation, operation),
+        **vars(operation),
+        "function": operation.function and replace(operation.function, python_tokens=[]),
         "name": operation.name or None,
         "code": source_line(operation.file, operation.line),
         "elements": first.elements if first else None,
@@ -260,8 +255,6 @@ def _row(operation: RecordedOperation, iterators: list[RanIterator]) -> dict[str
         "autotuned": next(tunable, None),
         "buffered_elements": next(buffered, None),
         "buffer_size": next(buffers, _asked_buffer(operation)),
-        "inserted_by_tensorflow": False,
-        "function": asdict(operation.function) if operation.function is not None else None,
         "iterator_name": first.kind if first else None,
     }
 
@@ -342,8 +335,8 @@ def _with_replicas(
         own = _inserted(f"replica{number}", iterator, below)
         # What asks the host for a batch waits until there is one: that is no time of its own.
         waits = iterator.kind.startswith("Generator")
-        spent = {"self_ms_per_step": None} if waits else {}
-        ordered.append(own.model_copy(update={"replicas": replicas, **spent}))
+        spent_ms = None if waits else own.self_ms_per_step
+        ordered.append(replace(own, replicas=replicas, self_ms_per_step=spent_ms))
     return ordered
 
 

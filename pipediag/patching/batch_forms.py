@@ -7,7 +7,7 @@ import libcst as cst
 from pipediag.patching.names import references
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.source import Change, Source, called_name, replaced
-from pipediag.session.pipeline import OperationFunction
+from pipediag.session.recording import RecordedFunction
 
 PER_ROW = "parse_single_example"
 PER_BATCH = "parse_example"
@@ -15,7 +15,7 @@ _DEPTH = 4
 """Functions that call one another, from that of the map to the one that parses."""
 
 
-def for_batches(source: Source, call: cst.Call, function: OperationFunction | None) -> list[Change]:
+def for_batches(source: Source, call: cst.Call, function: RecordedFunction | None) -> list[Change]:
     """Rewrite the calls in a map's function that take a single row and have a form for batches.
 
     Args:

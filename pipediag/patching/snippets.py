@@ -30,10 +30,9 @@ from pipediag.session.edits import (
     SkipCallback,
     as_written,
 )
-from pipediag.session.loops import Softmax
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.recorded_loops import KerasUse
+from pipediag.session.recorded_loops import KerasUse, Softmax
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
 _SAMPLED = """\

@@ -10,10 +10,10 @@ pandas is imported only where a table is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 
 from pipediag.encoding.markup import as_csv
 from pipediag.encoding.text import visible
@@ -29,8 +29,9 @@ from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunGain, RunPart
 from pipediag.session.loops import Loop, Share, StepRow, Window
 from pipediag.session.model import HostSample, HotLine, Session
-from pipediag.session.pipeline import Operation, OperationFunction
+from pipediag.session.pipeline import Operation
 from pipediag.session.record import Record, annotation_parts
+from pipediag.session.recording import RecordedFunction
 from pipediag.session.trials import Trial, TrialBlock
 from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import COPY_DIRECTIONS, GAP_CAUSES, POOLS, TABLE_PARTS
@@ -111,7 +112,7 @@ def pipeline(session: Session) -> pandas.DataFrame:
 
     def row(op: Operation | None) -> Row:
         function = op.function if op is not None else None
-        return _cells(Operation, op) | _cells(OperationFunction, function, "function_")
+        return _cells(Operation, op) | _cells(RecordedFunction, function, "function_")
 
     found = session.pipeline
     rows = [
@@ -341,8 +342,8 @@ def _of_columns(columns: Mapping[str, Sequence[Any]]) -> pandas.DataFrame:
 
 
 def _cells(
-    kind: type[Record],
-    record: Record | None = None,
+    kind: type[Any],
+    record: object = None,
     prefix: str = "",
     leaving_out: Collection[str] = (),
 ) -> Row:
@@ -352,7 +353,8 @@ def _cells(
     records and lists are left out: they have tables of their own.
     """
     row: Row = {}
-    for name, how in _fields(kind):
+    fields: Callable[[Any], list[tuple[str, str]]] = _fields
+    for name, how in fields(kind):
         if name in leaving_out:
             continue
         value = getattr(record, name, None)
@@ -369,9 +371,13 @@ def _cells(
 
 
 @cache
-def _fields(kind: type[Record]) -> list[tuple[str, str]]:
+def _fields(kind: Hashable) -> list[tuple[str, str]]:
     """Return the name of each field that makes a column, and what it holds."""
-    found = ((name, _holds(field.annotation)) for name, field in kind.model_fields.items())
+    if isinstance(kind, type) and issubclass(kind, Record):
+        types = {name: field.annotation for name, field in kind.model_fields.items()}
+    else:
+        types = get_type_hints(kind)
+    found = ((name, _holds(annotation)) for name, annotation in types.items())
     return [(name, holds) for name, holds in found if holds]
 
 

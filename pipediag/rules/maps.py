@@ -35,7 +35,8 @@ from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import AUTOTUNE, Change, Edit, Move, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.pipeline import Operation, OperationFunction
+from pipediag.session.pipeline import Operation
+from pipediag.session.recording import RecordedFunction
 from pipediag.tensorflow_names import LOOKUP, PYTHON_OPERATIONS, VARIABLES
 
 # A map of short calls that runs for each row before the batch
@@ -386,7 +387,7 @@ def _measured(op: Operation) -> str:
     return f" {calls.sentence('call of its Python')}" if calls is not None else ""
 
 
-def reason(function: OperationFunction | None) -> str:
+def reason(function: RecordedFunction | None) -> str:
     """Return which kinds of operation make the function stateful, in words."""
     kinds: list[str] = []
     if python := uses(function, PYTHON_OPERATIONS):

@@ -35,8 +35,9 @@ from pipediag.rules.rule import Meta
 from pipediag.session.edits import Change, Edit, Remove, Replace, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session, hot_line
-from pipediag.session.pipeline import Operation, OperationFunction
+from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import KerasUse
+from pipediag.session.recording import RecordedFunction
 from pipediag.tensorflow_names import PYTHON_ADAPTERS, PYTHON_OPERATIONS, random_operations
 
 _WHAT_PROCESSES_NEED = (
@@ -261,7 +262,7 @@ def check_trace_only_python(session: Session) -> list[Finding]:
     return [_of_idle(op, op.function) for op in mapped if op.function and _idle(op.function)]
 
 
-def _idle(function: OperationFunction) -> list[str]:
+def _idle(function: RecordedFunction) -> list[str]:
     if uses(function, PYTHON_OPERATIONS):
         return []
     idle = {name for name in function.python_calls if name in _IDLE}
@@ -270,14 +271,14 @@ def _idle(function: OperationFunction) -> list[str]:
     return sorted(idle | set(_drawn_once(function)))
 
 
-def _drawn_once(function: OperationFunction) -> list[str]:
+def _drawn_once(function: RecordedFunction) -> list[str]:
     stateless = any(name.startswith("StatelessRandom") for name in function.graph_ops)
     if stateless or random_operations(function.graph_ops):
         return []
     return [name for name in function.python_calls if name.startswith(_DRAWING)]
 
 
-def _of_idle(op: Operation, function: OperationFunction) -> Finding:
+def _of_idle(op: Operation, function: RecordedFunction) -> Finding:
     idle = _idle(function)
     names = "`, `".join(idle)
     advice = (

@@ -11,8 +11,9 @@ from pipediag.rules.embeddings import computed_percent, judged_by_compute
 from pipediag.rules.model_edits import drawn_classes
 from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
-from pipediag.session.loops import Loop, Softmax
+from pipediag.session.loops import Loop
 from pipediag.session.model import Session
+from pipediag.session.recorded_loops import Softmax
 from pipediag.vocabulary import Scalar, TablePart
 
 CLASSES = Threshold(

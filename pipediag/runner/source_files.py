@@ -9,6 +9,7 @@ import time
 import tokenize
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pipediag.errors import PipediagError
@@ -320,9 +321,7 @@ def as_measured(path: str, began_s: float) -> bytes:
 
 def without_source(session: Session) -> Session:
     """Return the session without any of the script's code."""
-    loops = [
-        loop.model_copy(update={"pipeline": _without_code(loop.pipeline)}) for loop in session.loops
-    ]
+    loops = [replace(loop, pipeline=_without_code(loop.pipeline)) for loop in session.loops]
     pipeline = _without_code(session.pipeline)
     host = session.host
     if host is not None:
@@ -334,7 +333,7 @@ def without_source(session: Session) -> Session:
 def _without_code(pipeline: Pipeline | None) -> Pipeline | None:
     if pipeline is None:
         return None
-    ops = [op.model_copy(update={"code": None}) for op in pipeline.ops]
+    ops = [replace(op, code=None) for op in pipeline.ops]
     return pipeline.model_copy(update={"ops": ops})
 
 

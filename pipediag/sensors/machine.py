@@ -15,7 +15,6 @@ from pipediag.sensors import cgroup
 from pipediag.sensors.gpus import installed_gpus
 from pipediag.sensors.processes import ticks_of
 from pipediag.session.model import Environment
-from pipediag.session.record import shared_fields
 from pipediag.session.recording import Device, RecordedEnvironment
 
 ROOT = Path("/")
@@ -26,7 +25,7 @@ def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) ->
 
     `root` is where the system's files are looked for.
     """
-    known = recorded or RecordedEnvironment(python=platform.python_version(), executable="")
+    known = recorded or RecordedEnvironment(python=platform.python_version())
     model, cores, quota = cpu_model(root), usable_cores(), cgroup.cpu_quota(root)
     return Environment(
         cpu_model=model,
@@ -36,7 +35,7 @@ def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) ->
         gpu_installed=installed_gpus(root),
         platform=platform.platform(),
         fingerprint=_fingerprint(model, cores, quota, known.devices),
-        **shared_fields(Environment, known),
+        **vars(known),
     )
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pipediag.session.pipeline import Pipeline
 from pipediag.session.record import Interval, Record
-from pipediag.session.recorded_loops import KerasUse
+from pipediag.session.recorded_loops import LoopFacts
 from pipediag.vocabulary import (
     Contention,
     InputMethod,
-    LoopKind,
-    LoopRole,
-    SparseOrDense,
     StepClass,
     WindowKind,
 )
@@ -120,19 +118,6 @@ class StepRow(Record):
     batches: int
 
 
-class Softmax(Record):
-    """A loss of the traced step that takes a softmax over all rows of a weight."""
-
-    weights: str
-    """Name of the variable."""
-    classes: int
-    features: int
-    """Numbers that each class is multiplied with."""
-    labels: SparseOrDense
-    """`sparse`: a label is the class itself; `dense`: a number for each class."""
-    device: str | None = None
-
-
 class NestedCall(Record):
     """A call of Keras' `predict` or `evaluate` in each step of a loop."""
 
@@ -184,18 +169,11 @@ class Evaluation(Record):
     nothing."""
 
 
-class Loop(Record):
+@dataclass(kw_only=True)
+class Loop(LoopFacts):
     """A place in the script that consumes batches."""
 
-    id: str
-    kind: LoopKind
-    role: LoopRole
-    role_reason: str
     diagnosed: bool
-    file: str | None
-    line: int | None
-    function: str | None
-    steps: int
     elapsed_s: float
     """From the first request to the last hand-over, without what pipediag took."""
     median_step_ms: float | None = None
@@ -204,35 +182,10 @@ class Loop(Record):
     says how long it runs."""
     time: LoopTime | None = None
     time_missing: str | None = None
-    batch_size: int | None = None
-    planned_steps: int | None = None
-    planned_rounds: int | None = None
-    """How often the script comes to its line, by the loops of its source around it; None where they
-    do not tell."""
-    shapes_vary: bool = False
-    """True if a function of its step was traced again for batches of another length."""
-    updates_variables: bool = False
-    iterators: int = 1
-    replicas: int = 1
-    keras: KerasUse | None = None
-    step_functions: list[str] = []
-    element_spec: str | None = None
-    softmaxes: list[Softmax] = []
-    """Of the losses of its traced step."""
-    constant_bytes: int | None = None
-    """Of the constants in the graph of its step; None where that was not read."""
-    untried: str | None = None
-    """Why no trial could be made in it, where that is not the whole run's reason."""
-    nested: list[NestedCall] = []
+    nested: list[NestedCall] = field(default_factory=list)
     """What Keras does in each of its steps beside training: `predict`, `evaluate`."""
-    from_python: bool = False
-    """True if Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
-    beside: str | None = None
-    """Id of another training loop, which another thread ran at the same time."""
     filled_cache_op_id: str | None = None
     """The cache that its measured steps filled, so that they stand for no later epoch."""
-    root_op_id: str | None = None
-    """The operation that hands it its batches; None where it is none of tf.data's."""
     pipeline: Pipeline | None = None
     """What it reads, as written; only of a loop that evaluates: the diagnosed one's is the
     session's."""

@@ -8,6 +8,7 @@ names carry their units.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipediag.session.devices import DeviceActivity
@@ -28,7 +29,8 @@ from pipediag.session.loops import (
 )
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.record import Record
-from pipediag.session.recording import Device, OtherUse, Prediction, ProfilerConflict
+from pipediag.session.recording import OtherUse, Prediction, ProfilerConflict, RecordedEnvironment
+from pipediag.session.timeline import GpuReading
 from pipediag.session.trials import Combined, PipelineAlone, TrialRun
 from pipediag.vocabulary import Call, HotThread, ScriptOutcome, StepClass
 
@@ -42,13 +44,6 @@ class HotLine(Record):
     thread: str
     code: str | None = None
     """The source line, where it could be read."""
-
-
-class GpuUse(Record):
-    name: str
-    utilisation_percent: float | None
-    memory_used_bytes: int | None
-    memory_total_bytes: int | None
 
 
 class Host(Record):
@@ -73,7 +68,7 @@ class Host(Record):
     hot_python: list[HotLine]
     python_source_cpu_ms_per_step: float | None = None
     """CPU time per step of Python threads other than the training loop's."""
-    gpus: list[GpuUse] = []
+    gpus: list[GpuReading] = []
     samples: int = 0
     missing: str | None = None
 
@@ -134,28 +129,17 @@ class Script(Record):
         return file if file.is_file() else None
 
 
-class Environment(Record):
-    python: str
-    tensorflow: str | None
-    keras: str | None
-    keras_backend: str | None
-    jax: str | None = None
-    numpy: str | None = None
+@dataclass(kw_only=True)
+class Environment(RecordedEnvironment):
+    """The machine, with Python and the frameworks on it."""
+
     cpu_model: str | None
     cores: int
     cpu_quota: float | None
     """CPUs that the control group allows; None where there is no limit."""
     memory_bytes: int
-    devices: list[Device]
-    cuda_build: bool | None = None
-    gpu_installed: list[str] = []
+    gpu_installed: list[str] = field(default_factory=list)
     """GPUs that the driver or the PCI bus shows, whether TensorFlow sees them or not."""
-    cuda_visible_devices: str | None = None
-    run_functions_eagerly: bool = False
-    tf_data_debug_mode: bool = False
-    legacy_keras: bool = False
-    mixed_precision: str | None = None
-    framework_messages: list[str] = []
     platform: str
     fingerprint: str
     """Hash of what makes two machines comparable: CPU model, cores, quota, devices, TensorFlow."""

@@ -21,13 +21,6 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
-def shared_fields(record: type[Record], recorded: object) -> dict[str, Any]:
-    """Return the fields of a record that an object of a recording has by the same names."""
-    return {
-        name: getattr(recorded, name) for name in record.model_fields if hasattr(recorded, name)
-    }
-
-
 def to_json(record: Record, indent: int | None = None) -> str:
     """Return JSON that is UTF-8 whatever a file may be called, and harmless where it is printed."""
     try:

@@ -109,57 +109,65 @@ class RecordedTableUse:
 
 
 @dataclass
-class RecordedIds:
-    """The ids that a table was looked up by in a few batches of the loop."""
+class IdFacts:
+    """Facts about the ids that a table was looked up by in a few batches."""
 
-    batches: list[int]
-    """Which, counted from 1 in the loop."""
     dtype: str
-    """In the batch."""
+    """In the batch, or where the step makes them."""
     lookups: int
-    """Ids in all these batches together."""
+    """Ids in all these batches together, of all replicas."""
     unique: int
-    unique_per_batch: float
-    """Mean of different ids in a batch."""
+    """Different ids in all these batches."""
     smallest: int
     largest: int
-    zero_lookups: int
-    zeros_within: int
-    """Zeros with another id before and behind them in the same row of ids."""
-    top_rows: int
-    """One in a hundred of the table's rows."""
-    top_lookups: int
-    """Lookups that so many of the most frequent ids took."""
-    top_lookups_ahead: int | None
-    """Lookups of the later half of the batches that ids took which were the most frequent ones in
-    the earlier half; None with one batch."""
-    lookups_ahead: int | None
-    """Lookups of that later half."""
-    outside: int
-    """Ids below 0 or past the last row."""
+    zeros_within: int = 0
+    """Zeros with other ids before and behind them in one row of ids, where no padding stands."""
+    outside: int = 0
+    """Lookups below 0 or past the last row."""
     outside_examples: list[tuple[int, int]] = field(default_factory=list)
     """The first of them: batch and id."""
-    out_of_vocabulary: int | None = None
-    """Ids that stand for tokens unknown to the table of tokens in front."""
-    out_of_vocabulary_missing: str | None = None
     zero_is_a_token: bool | None = None
-    """True if that table of tokens gives 0 for a token; None where there is none."""
+    """True if the table of tokens in front gives 0 for a token; None where there is none, or that
+    token may be a name for padding."""
     cast_through: str | None = None
-    """The narrowest float type that ids pass on their way."""
+    """The narrowest float type that the ids pass before the lookup."""
     cast_from: str | None = None
     """The integer type that they had before; None where they come as floats."""
     incomplete: str | None = None
-    """Why some lookups of the table are not among these."""
+    """Why some lookups of the table are not among these: of random negatives that the step draws by
+    itself no batch has the ids."""
     changed: int = 0
-    """Ids that came out of it as others."""
+    """Lookups whose id came out of it as another."""
     changed_examples: list[tuple[int, int]] = field(default_factory=list)
     """The first of them: before and after."""
     collided: int = 0
     """Different ids that came out of it as one that another had come out as."""
 
 
+@dataclass(kw_only=True)
+class RecordedIds(IdFacts):
+    """The ids that a table was looked up by, as counted in the child."""
+
+    batches: list[int]
+    """Which, counted from 1 in the loop."""
+    unique_per_batch: float
+    """Mean of different ids in a batch."""
+    zero_lookups: int
+    top_rows: int
+    """One in a hundred of the table's rows."""
+    top_lookups: int
+    """Lookups that so many of the most frequent ids took."""
+    top_lookups_ahead: int | None
+    """Lookups of the later half of the batches by ids that were the most frequent ones in the
+    earlier half; None with one batch."""
+    lookups_ahead: int | None
+    """Lookups of that later half."""
+    out_of_vocabulary: int | None = None
+    """Ids that stand for tokens unknown to the table of tokens in front."""
+
+
 @dataclass
-class RecordedSoftmax:
+class Softmax:
     """A loss of a traced step that takes a softmax over all rows of a weight."""
 
     weights: str
@@ -167,29 +175,25 @@ class RecordedSoftmax:
     classes: int
     features: int
     """Numbers that each class is multiplied with."""
-    positions: int | None
-    """Places of an example that have a softmax each; None where that is not fixed."""
     labels: SparseOrDense
     """`sparse`: a label is the class itself; `dense`: a number for each class."""
-    device: str | None
-    compiled: bool
-    """True if XLA compiles it."""
+    device: str | None = None
     update_operations: list[str] = field(default_factory=list)
-    """What an optimizer does with these weights, where they are no embedding table: a table has
-    parts of its own."""
+    """What an optimizer does with these weights, where they are no embedding table."""
 
 
 @dataclass
-class RecordedVariable:
-    """An embedding table of a model that was trained."""
+class TableFacts:
+    """What the model says of an embedding table."""
 
     layer: str
     """The layer that has it, or the variable's own name."""
     rows: int
     dim: int
     dtype: str
-    trainable: bool
-    slots: int
+    trainable: bool = True
+    slots: int | None = None
+    """Variables of the optimizer for it."""
     file: str | None = None
     line: int | None = None
     """Where the script made the layer."""
@@ -197,6 +201,12 @@ class RecordedVariable:
     regularizer: str | None = None
     """Class of the one that a layer has over the whole table."""
     constraint: str | None = None
+
+
+@dataclass
+class RecordedVariable(TableFacts):
+    """An embedding table of a model that was trained."""
+
     path: str | None = None
     """Of the variable, through the layers that it is in; None where only TensorFlow's name for it
     is known, which a model of one's own class gives to all of its tables."""
@@ -267,8 +277,8 @@ class RecordedNestedCall:
 
 
 @dataclass
-class RecordedLoop:
-    """A place in the script that consumes batches."""
+class LoopFacts:
+    """What is known of a place in the script that consumes batches, as it was recorded."""
 
     id: str
     kind: LoopKind
@@ -277,24 +287,47 @@ class RecordedLoop:
     file: str | None
     line: int | None
     function: str | None
-    root_op_id: str | None
-    iterators: int
     steps: int
     """Batches handed over, in all its iterators."""
-    elapsed_ns: int
-    """In steps, from one hand-over to the next; seams between epochs are not in it."""
-    updates_variables: bool
-    started_ns: int
+    updates_variables: bool = False
+    root_op_id: str | None = None
+    """The operation that hands it its batches; None where it is none of tf.data's."""
+    iterators: int = 1
     batch_size: int | None = None
-    batches_per_call: int = 1
     planned_steps: int | None = None
     """Steps that the loop would run if left alone, where the script says so."""
     planned_rounds: int | None = None
-    """How often the script comes to it, by the loops of its source around it, where they tell."""
+    """How often the script comes to its line, by the loops of its source around it; None where they
+    do not tell."""
     shapes_vary: bool = False
     """True if a function of its step was traced again for batches of another length."""
+    replicas: int = 1
+    keras: KerasUse | None = None
+    step_functions: list[str] = field(default_factory=list)
+    """The tf.functions that run within a step, as `file:line name`."""
+    element_spec: str | None = None
+    softmaxes: list[Softmax] = field(default_factory=list)
+    """Of the losses of its traced step."""
+    constant_bytes: int | None = None
+    """Of the constants in the graph of its step; None where that was not read."""
+    untried: str | None = None
+    """Why no trial could be made in it, as a sentence, where that is not the whole run's reason."""
+    from_python: bool = False
+    """True if Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
+    beside: str | None = None
+    """Id of another training loop, which another thread ran at the same time."""
+
+
+@dataclass(kw_only=True)
+class RecordedLoop(LoopFacts):
+    """A place in the script that consumes batches, with the moments at which it did."""
+
+    elapsed_ns: int
+    """In steps, from one hand-over to the next; seams between epochs are not in it."""
+    started_ns: int
+    batches_per_call: int = 1
     only_reads: bool = False
-    """Whether, by its source, no model is called for what it hands out."""
+    """True if, by its source, no model is called for what it hands out."""
     first_step_ns: int | None = None
     fill_ns: int | None = None
     """Time in which the first batch was waited for: the pipeline's start and its shuffle fill."""
@@ -317,33 +350,19 @@ class RecordedLoop:
     set_aside_ns: int = 0
     """Between `warm_ns` and `last_ns`, what the script would not have spent: reading the model,
     starting and stopping the profiler, trials."""
-    element_spec: str | None = None
-    replicas: int = 1
-    keras: KerasUse | None = None
     dataset_options: dict[str, Scalar] = field(default_factory=dict)
     autotune_enabled: bool = True
-    step_functions: list[str] = field(default_factory=list)
-    """The tf.functions that run within a step, as `file:line name`."""
     vocabulary_operations: list[str] = field(default_factory=list)
     """Operations of a step on a number for each of many classes: logits, their loss, and back."""
-    constant_bytes: int | None = None
-    """Of the constants in the graph of its step; None where that was not read."""
     tables_missing: str | None = None
     """Why the step's embedding tables are not known."""
-    untried: str | None = None
-    """Why no trial could be made in it, as a sentence."""
     unrepeated: str | None = None
     """Why none of its batches was repeated although it would have told, as the end of a sentence.
     """
-    beside: str | None = None
-    """Id of another training loop that another thread ran at the same time."""
     evaluation: RecordedEvaluation | None = None
     """Of a loop that evaluates, in its first evaluation that is long enough."""
     strategy: str | None = None
     """Class of what distributes its batches to the replicas."""
-    softmaxes: list[RecordedSoftmax] = field(default_factory=list)
-    from_python: bool = False
-    """True if Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
     part_of: str | None = None
     """Id of the loop whose steps draw from it beside their own iterator."""
     data_steps: int | None = None

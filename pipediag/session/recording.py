@@ -189,9 +189,9 @@ class RecordedOperation:
     id: str
     kind: str
     """The method or class as users write it: `map`, `batch`, `TFRecordDataset`, ..."""
-    name: str
-    """The `name=` given to TensorFlow, ours or the user's; it comes back in the trace. Empty where
-    the call takes none."""
+    name: str | None
+    """The `name=` given to TensorFlow, ours or the user's, which comes back in the trace; empty
+    where the call takes none."""
     file: str | None
     line: int | None
     parent_ids: list[str] = field(default_factory=list)
@@ -230,8 +230,9 @@ class Device:
 
 @dataclass
 class RecordedEnvironment:
+    """What Python and the frameworks in the script's process say of themselves."""
+
     python: str
-    executable: str
     tensorflow: str | None = None
     keras: str | None = None
     keras_backend: str | None = None

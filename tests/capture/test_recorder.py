@@ -131,7 +131,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> RecordedEnvironment:
         if name.split(".")[0] in FRAMEWORKS:
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    return RecordedEnvironment(python="3.11", executable="python")
+    return RecordedEnvironment(python="3.11")
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, name: str, **facts: object) -> None:
@@ -158,7 +158,7 @@ def pretend_tensorflow(monkeypatch: pytest.MonkeyPatch, initialised: bool, cuda:
 def test_nothing_is_imported_for_it(environment: RecordedEnvironment) -> None:
     describe_environment(environment, DESCRIPTIONS)
 
-    assert environment == RecordedEnvironment(python="3.11", executable="python")
+    assert environment == RecordedEnvironment(python="3.11")
     assert not any(name in sys.modules for name in FRAMEWORKS)
 
 

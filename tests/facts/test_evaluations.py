@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pipediag.facts.evaluations import (
@@ -57,7 +59,7 @@ def test_what_a_cache_keeps_is_not_done_anew(kind: str) -> None:
 
 def test_slices_and_batches_of_what_is_in_memory_are_no_work() -> None:
     source, _, batch = decoding()
-    batch = batch.model_copy(update={"parent_ids": ["v1"]})
+    batch = replace(batch, parent_ids=["v1"])
     assert worked(ending(before=[source, batch])) is None
     assert worked(ending(before=[])) is None
 
@@ -78,7 +80,7 @@ def test_a_cache_stands_before_what_it_would_freeze_or_never_end_on(kind: str) -
 
 def test_behind_an_endless_source_there_is_no_place_for_one() -> None:
     source, decode, batch = decoding()
-    decode = decode.model_copy(update={"parent_ids": ["v0"]})
+    decode = replace(decode, parent_ids=["v0"])
     repeat = written("v0", "repeat", 30, "v1")
     assert placed(ending(before=[source, repeat, decode, batch])) is None
 
@@ -108,7 +110,7 @@ def test_how_many_elements_a_batch_takes_is_told_by_the_batches_behind() -> None
     split = ending(written("v4", "unbatch", 33, "v3"))
     assert elements_of_a_batch(split, split.ops[2]) is None
     source, decode, batch = decoding()
-    unsaid = ending(before=[source, decode, batch.model_copy(update={"parameters": {}})])
+    unsaid = ending(before=[source, decode, replace(batch, parameters={})])
     assert elements_of_a_batch(unsaid, unsaid.ops[1]) is None
     assert elements_of_a_batch(pipeline, written("elsewhere", "map", 1)) is None
 
@@ -117,10 +119,10 @@ def test_a_cache_holds_all_elements_where_their_number_and_size_are_known() -> N
     batch: Operation = ending().ops[2]
     assert held_bytes(batch) == 80 * 1024
     for unknown in ({"cardinality": None}, {"cardinality": -1}, {"element_bytes": None}):
-        assert held_bytes(batch.model_copy(update=unknown)) is None
+        assert held_bytes(replace(batch, **unknown)) is None
 
 
 def test_where_several_datasets_meet_their_work_is_not_told_apart() -> None:
     ops = [*decoding(), written("w1", "from_tensor_slices", 40)]
-    zipped = written("v9", "zip", 41).model_copy(update={"parent_ids": ["v3", "w1"]})
+    zipped = replace(written("v9", "zip", 41), parent_ids=["v3", "w1"])
     assert worked(ending(before=[*ops, zipped])) is None

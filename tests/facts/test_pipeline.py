@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -72,7 +73,7 @@ def test_between_follows_one_chain_only() -> None:
     found = between(session, first, last)
     assert [op.id for op in found or []] == ["a", "b"]
     assert between(session, last, first) is None
-    zipped = last.model_copy(update={"parent_ids": ["b", "a"]})
+    zipped = replace(last, parent_ids=["b", "a"])
     assert between(session, first, zipped) is None
 
 

@@ -16,9 +16,9 @@ from pipediag.measures.recorded_windows import Missing
 from pipediag.session.embeddings import Embedding, EmbeddingCost
 from pipediag.session.recorded_loops import (
     RecordedIds,
-    RecordedSoftmax,
     RecordedTableUse,
     RecordedVariable,
+    Softmax,
 )
 from pipediag.session.recording import Recording
 from pipediag.trace.events import CompiledWork
@@ -195,9 +195,7 @@ def test_parts_of_two_tables_the_largest_first() -> None:
 
 
 def test_the_update_of_output_weights_bears_their_name() -> None:
-    softmax = RecordedSoftmax(
-        "dense/kernel", 5000, 8, 1, "sparse", None, False, update_operations=["adam/Mul_2"]
-    )
+    softmax = Softmax("dense/kernel", 5000, 8, "sparse", update_operations=["adam/Mul_2"])
     loop = make_recorded_loop(vocabulary_operations=["logits/MatMul"], softmaxes=[softmax])
     recorded = make_recording(loops=[loop], variables=[table()])
     found = cost(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -607,7 +608,7 @@ def test_a_loop_that_does_not_train_is_named_for_what_it_does(role: LoopRole, wo
 
 def test_a_tensorflow_that_is_too_old_is_the_reason() -> None:
     session = make_session(script=STOPPED, loops=[])
-    old = session.environment.model_copy(update={"tensorflow": "2.13.1"})
+    old = replace(session.environment, **{"tensorflow": "2.13.1"})
     assert no_loop_sentence(session.model_copy(update={"environment": old})) == (
         "TensorFlow 2.13.1 is too old for pipediag, which measures 2.14 and newer. The script ran "
         "without being measured."

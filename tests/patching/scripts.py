@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,7 @@ def chained(*ops: Operation) -> list[Operation]:
     last: Operation | None = None
     for one in ops:
         if one.inside_function_of is None:
-            linked.append(
-                one.model_copy(update={"parent_ids": [last.id]} if last is not None else {})
-            )
+            linked.append(replace(one, **({"parent_ids": [last.id]} if last is not None else {})))
             last = one
         else:
             linked.append(one)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipediag.patching.snippets import sampled_softmax, sgd_for_tables
-from pipediag.session.loops import Softmax
+from pipediag.session.recorded_loops import Softmax
 from pipediag.vocabulary import Scalar, SparseOrDense
 from tests.factories import make_keras
 

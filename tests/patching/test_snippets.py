@@ -6,8 +6,7 @@ import pytest
 
 from pipediag.patching.snippets import snippet
 from pipediag.session.edits import Change, Insert, Move, SetModel
-from pipediag.session.loops import Softmax
-from pipediag.session.recorded_loops import KerasUse
+from pipediag.session.recorded_loops import KerasUse, Softmax
 from pipediag.vocabulary import Scalar, SparseOrDense
 from tests.factories import make_keras, make_loop, make_session
 from tests.records import make_operation, make_pipeline

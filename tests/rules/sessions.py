@@ -6,6 +6,7 @@ The step is 10 ms, of which 7 ms are input wait, as in the factories.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -30,7 +31,7 @@ def chain(*ops: Operation) -> list[Operation]:
     """The operations, each reading from the one before it; ids are kept."""
     linked = [ops[0]]
     for op in ops[1:]:
-        linked.append(op.model_copy(update={"parent_ids": [linked[-1].id]}))
+        linked.append(replace(op, parent_ids=[linked[-1].id]))
     return linked
 
 

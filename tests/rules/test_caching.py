@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -254,9 +255,9 @@ def test_what_a_cache_would_freeze_is_moved_behind_it(session: Session, expected
 
 def test_what_is_repeated_beside_a_zip_that_ends_stays_where_it_is() -> None:
     """As `timeseries_dataset_from_array` makes it: one array again and again, beside positions."""
-    array = source().model_copy(update={"id": "array"})
+    array = replace(source(), id="array")
     endless = op("repeat", parent_ids=["array"], cardinality=-1)
-    positions = source(cardinality=7000).model_copy(update={"id": "positions"})
+    positions = replace(source(cardinality=7000), id="positions")
     joined = op("zip", parent_ids=["repeat", "positions"], cardinality=7000)
     gather = costly(cardinality=7000, parent_ids=["zip"])
     ops = [array, endless, positions, joined, gather, batch(parent_ids=["map"])]
@@ -276,7 +277,7 @@ def test_a_cache_on_another_branch_is_none_on_the_way_to_the_loop(
     ends = ("left", "right")
     both = [op(one, "cache" if one in cached else "prefetch", parent_ids=["map"]) for one in ends]
     ops = [source(), costly(parent_ids=["source"]), *both, op("zip", parent_ids=list(ends))]
-    ops.append(batch().model_copy(update={"parent_ids": ["zip"]}))
+    ops.append(replace(batch(), parent_ids=["zip"]))
     pipeline = make_pipeline(ops=ops, bottleneck_op_id=None)
     assert only(MISSING_CACHE, make_session(pipeline=pipeline, **epochs(10))).status == status
 
@@ -319,7 +320,7 @@ DRAWN_ONCE = {**STATELESS, "ReadVariableOp": 1, "AssignVariableOp": 1}
 ABOVE = ("fail", (Move("cache", "source"),))
 FIXED = op("shuffle", parameters={"buffer_size": 10, "reshuffle_each_iteration": False})
 OF_THE_FRAMEWORK = [
-    one.model_copy(update={"made_by_framework": True, "line": 2})
+    replace(one, made_by_framework=True, line=2)
     for one in (op("shuffle"), scaling("load"), batch())
 ]
 
@@ -329,7 +330,7 @@ OF_THE_FRAMEWORK = [
         "random above": (placed(random_map(), cache()), ABOVE),
         "random by a variable": (placed(random_map(DRAWN_ONCE), cache()), ABOVE),
         "first of two random": (
-            placed(random_map(), op("shuffle"), random_map().model_copy(update={"id": "2"}), FULL),
+            placed(random_map(), op("shuffle"), replace(random_map(), **{"id": "2"}), FULL),
             ABOVE,
         ),
         "batch between": (placed(random_map(), batch(), cache()), ABOVE),

@@ -28,9 +28,8 @@ from pipediag.rules.softmax import CLASSES, FULL_SOFTMAX
 from pipediag.session.edits import Edit, SetModel
 from pipediag.session.embeddings import NO_PROGRAM, EmbeddingCost, FusedParts, PartName
 from pipediag.session.findings import Finding
-from pipediag.session.loops import Softmax
 from pipediag.session.model import Session
-from pipediag.session.recorded_loops import Callback, KerasUse
+from pipediag.session.recorded_loops import Callback, KerasUse, Softmax
 from pipediag.vocabulary import TablePart
 from tests.factories import make_embedding, make_embedding_cost, make_keras, make_loop, make_session
 from tests.records import make_breakdown, make_environment, make_steps
@@ -304,7 +303,6 @@ WORDS: dict[str, Any] = {
     "weights": "dense/kernel",
     "classes": 50_000,
     "features": 128,
-    "positions": 1,
     "labels": "sparse",
     "device": COPIED["device"],
 }

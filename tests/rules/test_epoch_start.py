@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -62,7 +63,7 @@ def buffer(size: int | None = None) -> Operation:
 
 
 def reader(**parameters: Any) -> Operation:
-    return READER.model_copy(update={"parameters": parameters})
+    return replace(READER, parameters=parameters)
 
 
 ARRAY = make_operation("slices", "from_tensor_slices", made_by_framework=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -107,14 +108,14 @@ def data_of(
     """The findings on the data of a validation that takes 40 of 100 s."""
     loop = validation(ending(before=ops))
     if evaluation is not None:
-        loop = loop.model_copy(update={"evaluation": evaluation})
+        loop = replace(loop, evaluation=evaluation)
     session = session_with(evaluated(40.0, **row), loops=[make_loop(), loop])
     return run(COSTLY_EVALUATION, session)[1:]
 
 
 def changed(index: int, *, before: list[Operation] | None = None, **update: Any) -> list[Operation]:
     ops = decoding() if before is None else before
-    ops[index] = ops[index].model_copy(update=update)
+    ops[index] = replace(ops[index], **update)
     return ops
 
 
@@ -123,7 +124,7 @@ def shuffled(behind: str) -> list[Operation]:
     ops = decoding()
     place = [op.id for op in ops].index(behind) + 1
     ops.insert(place, written("v9", "shuffle", 33, behind))
-    ops[place + 1] = ops[place + 1].model_copy(update={"parent_ids": ["v9"]})
+    ops[place + 1] = replace(ops[place + 1], parent_ids=["v9"])
     return ops
 
 

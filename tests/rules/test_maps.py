@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from pipediag.rules.search import SEARCH
 from pipediag.session.edits import AUTOTUNE, Edit, Move, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.pipeline import Operation, OperationFunction
+from pipediag.session.pipeline import Operation
+from pipediag.session.recording import RecordedFunction
 from pipediag.session.trials import Trial
 from pipediag.vocabulary import TrialState
 from tests.records import make_function, make_operation
@@ -37,7 +39,7 @@ def cheap(graph_ops: dict[str, int] | None = None, **overrides: Any) -> Operatio
     return make_operation("map", "map", **{**values, **overrides})
 
 
-def looking_up(**more: int) -> OperationFunction:
+def looking_up(**more: int) -> RecordedFunction:
     graph_ops = {"Placeholder": 4, "Const": 4, "NotEqual": 1, "LookupTableFindV2": 1, **more}
     return make_function(stateful=True, graph_ops=graph_ops)
 
@@ -86,7 +88,7 @@ def test_what_batching_buys_is_bounded_and_batches_must_come_out_equal() -> None
 
 
 def second(graph_ops: dict[str, int] | None = None) -> Operation:
-    return cheap(graph_ops).model_copy(update={"id": "second", "line": 13})
+    return replace(cheap(graph_ops), id="second", line=13)
 
 
 BOTH = (Move("map", "batch"), Move("second", "map"))

@@ -138,7 +138,7 @@ def test_what_several_passes_prepare_alike_is_kept_above_the_shuffle() -> None:
 
 
 def test_batches_that_no_shuffle_mixes_are_kept_as_they_are() -> None:
-    batches = BATCH.model_copy(update={"cardinality": 10})
+    batches = replace(BATCH, cardinality=10)
     kept, _ = run(PREPROCESSING_IN_MODEL, of_passes(TEXTS, batches, AHEAD, epochs=4))
     assert changes(kept) == (MoveLayers(("to_ids",), "batch", None, 10),)
     assert kept.evidence["cache_bytes"] == pytest.approx(10 * 32 * 512, rel=0.01)
@@ -151,11 +151,7 @@ def test_batches_that_no_shuffle_mixes_are_kept_as_they_are() -> None:
         "map behind the shuffle": (of_passes(TEXTS, SHUFFLE, PLAIN, REPEAT, BATCH),),
         "cached": (of_passes(TEXTS, op("cache"), SHUFFLE, REPEAT, BATCH),),
         "size unknown": (of_passes(TEXTS, SHUFFLE, REPEAT, BATCH, layer=WORDS),),
-        "too large": (
-            of_passes(
-                TEXTS.model_copy(update=HUGE), SHUFFLE.model_copy(update=HUGE), REPEAT, BATCH
-            ),
-        ),
+        "too large": (of_passes(replace(TEXTS, **HUGE), replace(SHUFFLE, **HUGE), REPEAT, BATCH),),
     },
     "session",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -176,7 +177,7 @@ QUARTER = (SetParameters("shuffle", {"buffer_size": 256}),)
             filling(
                 source(**NOTHING),
                 slow_map(**NOTHING),
-                shuffle().model_copy(update=NOTHING),
+                replace(shuffle(), **NOTHING),
                 fill_ms=500.0,
                 projected_s=5.0,
             ),
@@ -298,11 +299,11 @@ def waiting(*ops: Operation, **time: Any) -> Session:
     )
 
 
-MET = EMPTY.model_copy(update={"self_ms_per_step": 0.01, "elements": 32.0})
+MET = replace(EMPTY, self_ms_per_step=0.01, elements=32.0)
 UNMET = ran_out(elements=32.0)
-SMALL = HOLDS_ALL.model_copy(update={"parameters": {"buffer_size": 100}})
-BEHIND = UNMET.model_copy(update={"id": "behind", "self_ms_per_step": 4.0})
-UNMEASURED = HOLDS_ALL.model_copy(update=NOTHING)
+SMALL = replace(HOLDS_ALL, **{"parameters": {"buffer_size": 100}})
+BEHIND = replace(UNMET, id="behind", self_ms_per_step=4.0)
+UNMEASURED = replace(HOLDS_ALL, **NOTHING)
 
 
 @cases(
@@ -346,7 +347,7 @@ def test_a_cache_saves_the_waits_of_every_epoch_but_the_first() -> None:
     behind = waiting(EMPTY, HOLDS_ALL, ran_out())
     assert only(MISSING_CACHE, behind).status != "fail"
     all_waits = waiting(first_batches_s=20.0, steps_s=0.0, between_epochs_s=0.0)
-    loops = [all_waits.loops[0].model_copy(update={"projected_s": None})]
+    loops = [replace(all_waits.loops[0], projected_s=None)]
     most = only(MISSING_CACHE, all_waits.model_copy(update={"loops": loops})).speedup_at_most
     assert most == 100.0
 

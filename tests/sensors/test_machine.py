@@ -26,7 +26,6 @@ from tests.fake_proc import add_cgroup_v2, write
 def recorded() -> RecordedEnvironment:
     return RecordedEnvironment(
         python="3.11.9",
-        executable="python",
         tensorflow="2.21.0",
         keras="3.15.1",
         keras_backend="tensorflow",

@@ -25,7 +25,6 @@ from pipediag.capture.runtime import (
 )
 from pipediag.capture.signals import let_pass
 from pipediag.session.recorded_loops import RecordedVariable
-from pipediag.tensorflow_names import LOOKUP
 
 _Told = TypeVar("_Told")
 
@@ -39,11 +38,6 @@ _SEVERAL_DRAWS = (
     "A call of the step draws several batches, or from several iterators, so none was looked at."
 )
 _SPREAD = "Each replica has a part of its batches, of which none is looked at."
-_NO_TOKENS = "No vocabulary table comes before the embedding in the step."
-_IN_PIPELINE = (
-    "Tokens are looked up in the pipeline and not in the step, so the step does not show which ids "
-    "stand for unknown tokens."
-)
 
 
 @dataclass
@@ -134,18 +128,11 @@ class TableWatch:
             if tally.lookups:
                 record.ids = tally.recorded()
                 record.ids.incomplete = one.table.ids_incomplete
-                if record.ids.out_of_vocabulary is None:
-                    record.ids.out_of_vocabulary_missing = self._why_no_vocabulary()
                 record.ids.zero_is_a_token = one.zero_is_a_token
             elif record.ids_missing is None:
                 record.ids_missing = self._why_none()
         self._tables.clear()
         self._step = None
-
-    def _why_no_vocabulary(self) -> str:
-        above = self._recorder.recording.upstream(self._loop.record.root_op_id)
-        made = (one.function.graph_ops for one in above if one.function is not None)
-        return _IN_PIPELINE if any(LOOKUP & ops.keys() for ops in made) else _NO_TOKENS
 
     def _why_none(self) -> str:
         return _NOT_TOLD if self._any_step else _NO_BATCH

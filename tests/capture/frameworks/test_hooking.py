@@ -105,7 +105,7 @@ def instruments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fak
 
 def test_a_toy_is_a_framework() -> None:
     toy: Framework = Toy()
-    environment = RecordedEnvironment(python="3.11", executable="python")
+    environment = RecordedEnvironment(python="3.11")
     describe_environment(environment, [toy.describe])
 
     assert environment.keras_backend == "toy"

@@ -16,12 +16,11 @@ from pipediag.capture.measuring import diagnosis as module
 from pipediag.capture.measuring.diagnosis import Phase
 from pipediag.capture.runtime import LookedUp, Passage, UnreadableStepError
 from pipediag.capture.watching.conductor import ScriptsOwnError, look_at_next
-from pipediag.session.recorded_loops import RecordedSoftmax, RecordedTableUse, RecordedVariable
+from pipediag.session.recorded_loops import RecordedTableUse, RecordedVariable, Softmax
 from tests.capture.instruments import FakeSampler
 from tests.capture.measuring.test_diagnosis import Measured
-from tests.recordings import make_recorded_function, make_recorded_operation
 
-TOY_SOFTMAX = RecordedSoftmax("words", 10, 4, 1, "sparse", None, compiled=False)
+TOY_SOFTMAX = Softmax("words", 10, 4, "sparse")
 
 
 class ToyTable:
@@ -30,7 +29,7 @@ class ToyTable:
     variable = object()
     ids_missing: str | None = None
     ids_incomplete: str | None = None
-    softmax: RecordedSoftmax | None = None
+    softmax: Softmax | None = None
     passage: Passage | None = Passage("int64")
 
     def __init__(self) -> None:
@@ -248,30 +247,6 @@ def test_without_a_traced_step_the_models_tables_say_so(measured: Measured) -> N
     measured.until(Phase.PROFILE)
 
     assert known.use_missing == known.ids_missing == "A toy has no tables."
-
-
-@pytest.mark.parametrize(
-    ("graph_ops", "said"),
-    [
-        ({"LookupTableFindV2": 1, "StringSplit": 1}, "Tokens are looked up in the pipeline"),
-        ({"StringSplit": 1}, "No vocabulary table comes before the embedding"),
-    ],
-)
-def test_tokens_that_the_pipeline_looks_up_are_not_said_to_be_in_no_table(
-    measured: Measured, graph_ops: dict[str, int], said: str
-) -> None:
-    mapped = make_recorded_operation(
-        "map_0", "map", function=make_recorded_function(graph_ops=graph_ops)
-    )
-    measured.recording.operations.append(mapped)
-    measured.loop.record.root_op_id = "map_0"
-    measured.until(Phase.LOOK)
-    next(look_at_next(measured.consumer, iter([[1, 1]]), print))
-    measured.diagnosis.finish("the script ended")
-
-    missing = measured.recording.variables[0].ids.out_of_vocabulary_missing
-    assert missing is not None
-    assert missing.startswith(said)
 
 
 def test_layers_that_can_not_be_asked_leave_the_steps_own_tables(measured: Measured) -> None:

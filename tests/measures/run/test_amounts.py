@@ -160,7 +160,7 @@ def test_jax_compiles_in_its_first_step(
     backend: str, first_step_ns: int | None, traced: bool, built: int
 ) -> None:
     loop = own_loop(fill_ns=0, first_step_ns=first_step_ns)
-    environment = RecordedEnvironment("3.11.9", "python", keras_backend=backend)
+    environment = RecordedEnvironment("3.11.9", keras_backend=backend)
     stretches = Stretches()
     stretches.add(steps_of(loop), 5000, "steps", loop_id="loop1")
     if traced:

@@ -7,7 +7,6 @@ rows, and what leads from a gradient to these writes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -27,7 +26,7 @@ from pipediag.capture.frameworks.tensorflow.tables.whole_tables import (
     handles,
     writes,
 )
-from pipediag.session.recorded_loops import RecordedSoftmax
+from pipediag.session.recorded_loops import Softmax
 from pipediag.vocabulary import SparseOrDense, TablePart
 
 Label = TypeVar("Label")
@@ -257,9 +256,7 @@ _FEWEST_CLASSES = 1000
 """Own choice: ImageNet's classes are as many, and vocabularies more."""
 
 
-def softmaxes_in(
-    step: StepGraph, variables: dict[int, Any]
-) -> Iterator[tuple[Any, RecordedSoftmax]]:
+def softmaxes_in(step: StepGraph, variables: dict[int, Any]) -> Iterator[tuple[Any, Softmax]]:
     """Yield the losses whose logits are products with a variable, with that variable.
 
     A sampled softmax is none: its logits are products with rows that were gathered.
@@ -301,23 +298,21 @@ def over_many_classes(step: StepGraph, weights: set[tuple[int, ...]]) -> Iterato
 
 def _of(
     step: StepGraph, logits: At, labels: SparseOrDense, variables: dict[int, Any]
-) -> tuple[Any, RecordedSoftmax] | None:
+) -> tuple[Any, Softmax] | None:
     classes = _last(logits)
     if classes is None:
         return None
-    path = list(_back(step, logits, classes))
-    weights = _weights(step, path[-1], classes, variables)
+    *_, product = _back(step, logits, classes)
+    weights = _weights(step, product, classes, variables)
     if weights is None:
         return None
     rows, columns = weights.shape.as_list()
-    return of_all_devices(weights), RecordedSoftmax(
+    return of_all_devices(weights), Softmax(
         weights=weights.name.removesuffix(":0"),
         classes=classes,
         features=rows if columns == classes else columns,
-        positions=_positions(path),
         labels=labels,
         device=weights.device or None,
-        compiled=path[-1].frame.compiled,
     )
 
 
@@ -357,14 +352,3 @@ def _last(at: At) -> int | None:
     """Return its last dimension."""
     last = at.tensor.shape.as_list()[-1] if at.tensor.shape.rank else None
     return None if last is None else int(last)
-
-
-def _positions(path: list[At]) -> int | None:
-    """Return the places of an example, as the words of a text; None where that is not fixed.
-
-    Logits are made two-dimensional on their way, before or behind the product.
-    """
-    within = [at.tensor.shape.as_list()[1:-1] for at in path]
-    if any(length is None for lengths in within for length in lengths):
-        return None
-    return max(int(math.prod(lengths)) for lengths in within)

@@ -42,7 +42,7 @@ from pipediag.capture.frameworks.tensorflow.tables.whole_tables import (
 )
 from pipediag.capture.pipelines.functions import constant_bytes
 from pipediag.capture.runtime import LookedUp, Passage, UnreadableStepError
-from pipediag.session.recorded_loops import RecordedSoftmax, RecordedVariable
+from pipediag.session.recorded_loops import RecordedVariable, Softmax
 from pipediag.vocabulary import TablePart
 
 _Label = tuple[int, TablePart]
@@ -80,7 +80,7 @@ class TableInStep:
             mask_zero=masks_zero(step, lookups),
         )
         self.use = whole.use_of(variable, lookups, writes)
-        self.softmax: RecordedSoftmax | None = None
+        self.softmax: Softmax | None = None
         self.passage: Passage | None = None
         self.ids_missing: str | None = None
         self.ids_incomplete: str | None = None
@@ -226,7 +226,7 @@ class TracedTables:
             table.softmax = seen.get(id(table.variable))
         for weight in seen.keys() - {id(table.variable) for table in self.tables}:
             seen[weight].update_operations = _by_part(labels, weight).get("update", [])
-        self.softmaxes: Sequence[RecordedSoftmax] = list(seen.values())
+        self.softmaxes: Sequence[Softmax] = list(seen.values())
         self.constant_bytes = sum(step.constant_bytes for step in steps)
 
     def draws_as_counted(self, batches_per_call: int) -> bool:
