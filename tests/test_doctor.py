@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,7 +22,6 @@ def this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = SimpleNamespace(total=16 * GIB, available=8 * GIB, cached=3 * GIB)
     monkeypatch.setattr(machine.psutil, "virtual_memory", lambda: memory)
     monkeypatch.setattr(machine, "usable_cores", lambda: 4)
-    monkeypatch.setattr(machine, "SLEEPS", 1)
 
 
 def test_every_check_has_a_sentence_and_a_warning_says_what_to_do(
@@ -101,35 +98,6 @@ def test_room_of_the_machine_and_of_a_limited_group(tmp_path: Path) -> None:
     add_cgroup_v2(tmp_path, "", files)
     check = machine.room(tmp_path)
     assert (check.state, check.found) == ("warn", "1.5 GiB of 4.0 GiB are available.")
-
-
-CLOCKS = "sys/devices/system/clocksource/clocksource0"
-
-
-def ticking(step_ns: int) -> Callable[[], int]:
-    reads = count()
-    return lambda: next(reads) // 3 * step_ns
-
-
-@pytest.mark.parametrize(
-    ("step_ns", "source", "state"),
-    [(40, "tsc", "ok"), (15_600_000, "tsc", "warn"), (40, "hpet", "warn"), (0, "tsc", "warn")],
-)
-def test_resolution(tmp_path: Path, step_ns: int, source: str, state: str) -> None:
-    write(tmp_path, f"{CLOCKS}/current_clocksource", f"{source}\n")
-    check = machine.resolution(ticking(step_ns), tmp_path)
-    assert check.state == state
-    assert source in check.found
-
-
-@pytest.mark.parametrize(("wakes_after_ms", "state"), [(1.1, "ok"), (9.0, "warn")])
-def test_wake_up(wakes_after_ms: float, state: str) -> None:
-    now = [0]
-
-    def sleep(seconds: float) -> None:
-        now[0] += int(wakes_after_ms * 1e6)
-
-    assert machine.wake_up(lambda: now[0], sleep).state == state
 
 
 def test_installed_distributions(monkeypatch: pytest.MonkeyPatch) -> None:

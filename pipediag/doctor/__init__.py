@@ -12,7 +12,7 @@ from pipediag.sensors.gpus import Nvml, installed_gpus
 def all_checks(ask_tensorflow: bool) -> Iterator[Check]:
     """Yield each check as soon as it is made. Asking TensorFlow takes seconds: it is imported."""
     # Before anything else of ours makes the machine busy.
-    load, wake_up = machine.load(), machine.wake_up()
+    load = machine.load()
     found = framework.installed()
     yield framework.build(found)
     imported = None
@@ -22,8 +22,7 @@ def all_checks(ask_tensorflow: bool) -> Iterator[Check]:
     yield framework.gpus(installed_gpus(), _driver_version(), found, imported)
     yield framework.variables()
     yield from (machine.quota(), machine.throttling(), load, machine.stolen(), machine.frequency())
-    yield from (machine.room(), machine.swap(), machine.page_cache())
-    yield from (machine.resolution(), wake_up)
+    yield from (machine.room(), machine.swap())
 
 
 def _driver_version() -> str | None:

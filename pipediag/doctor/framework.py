@@ -30,10 +30,9 @@ print(json.dumps([tf.__version__, bool(tf.test.is_built_with_gpu_support()), dev
 
 @dataclass(frozen=True)
 class Installed:
-    """Installed distributions, none of them imported."""
+    """Installed distributions: versions by name of TensorFlow's builds, and CUDA's packages."""
 
     builds: dict[str, str]
-    """Version of each distribution that installs TensorFlow."""
     cuda_packages: list[str] = field(default_factory=list)
 
 

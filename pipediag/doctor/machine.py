@@ -7,16 +7,14 @@ between two blocks of steps, which is 2 to 5 %.
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
 import psutil
 
 from pipediag.sensors import cgroup
+from pipediag.sensors.cgroup import text_of
 from pipediag.sensors.machine import cpu_model, usable_cores
 
 ROOT = Path("/")
@@ -31,16 +29,8 @@ LITTLE_BYTES = 2 * GIB
 """TensorFlow itself takes about half a gibibyte; the rest is for the model and the buffers."""
 SWAPPED_BYTES = 1 << 28
 
-COARSE_NS = 10_000
-"""Half a per cent of a step of 2 ms."""
-LATE_MS = 1.0
-SLEEP_S = 0.001
-SLEEPS = 50
-READS = 2000
-
 # Their `powersave` still raises the clock under load.
 _SELF_SCALING_DRIVERS = ("intel_pstate", "amd-pstate", "amd-pstate-epp")
-_SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies")
 
 
 @dataclass(frozen=True)
@@ -120,11 +110,13 @@ def stolen(percent: float | None = None) -> Check:
 def frequency(root: Path = ROOT) -> Check:
     """Check whether the CPUs may raise their clock."""
     base = root / "sys/devices/system/cpu"
-    governor = _text(base / "cpu0/cpufreq/scaling_governor")
-    driver = _text(base / "cpu0/cpufreq/scaling_driver")
+    governor = text_of(base / "cpu0/cpufreq/scaling_governor").strip()
+    driver = text_of(base / "cpu0/cpufreq/scaling_driver").strip()
     if not governor:
         return Check("CPU clock", "ok", "The system does not show its frequency settings.")
-    no_turbo, boost = _text(base / "intel_pstate/no_turbo"), _text(base / "cpufreq/boost")
+    no_turbo, boost = (
+        text_of(base / name).strip() for name in ("intel_pstate/no_turbo", "cpufreq/boost")
+    )
     turbo = ", turbo off" if no_turbo or boost else ""
     if no_turbo == "0" or boost == "1":
         turbo = ", turbo on: the clock falls as the machine warms up"
@@ -164,56 +156,3 @@ def swap(used_bytes: int | None = None) -> Check:
         "Memory that is read back from disk stalls single steps by milliseconds.",
         "Free memory before measuring, or turn swap off for the time: swapoff -a.",
     )
-
-
-def page_cache() -> Check:
-    """Return how much of the files a second run would not read from disk."""
-    cached = getattr(psutil.virtual_memory(), "cached", 0)
-    return Check(
-        "Page cache",
-        "ok",
-        f"{cached / GIB:.1f} GiB of files are kept in memory.",
-        "Files read lately come from memory: a pipeline that reads them looks faster than on its "
-        "first epoch, or on data that does not fit.",
-    )
-
-
-def resolution(clock: Callable[[], int] = time.monotonic_ns, root: Path = ROOT) -> Check:
-    """Check how finely the clock of the measurements ticks."""
-    times = [clock() for _ in range(READS)]
-    steps = [after - before for before, after in pairwise(times)]
-    step_ns = min((step for step in steps if step > 0), default=COARSE_NS * READS)
-    source = _text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource")
-    return warning_unless(
-        step_ns <= COARSE_NS and source not in _SLOW_CLOCKS,
-        "Clock",
-        f"Two readings differ by {step_ns / 1000:.2f} us at least{source and f' ({source})'}.",
-        "Steps of a few milliseconds are timed coarsely, and each reading of the clock costs.",
-        "Use the clock source tsc, or the one that the hypervisor offers, if there is a choice.",
-    )
-
-
-def wake_up(
-    clock: Callable[[], int] = time.monotonic_ns, sleep: Callable[[float], None] = time.sleep
-) -> Check:
-    """Check how late a thread wakes that slept for a millisecond."""
-    late_ms = []
-    for _ in range(SLEEPS):
-        before = clock()
-        sleep(SLEEP_S)
-        late_ms.append((clock() - before) / 1e6 - 1000 * SLEEP_S)
-    p95 = sorted(late_ms)[int(0.95 * SLEEPS)]
-    return warning_unless(
-        p95 < LATE_MS,
-        "Wake-up",
-        f"A thread that sleeps for 1 ms wakes {p95:.2f} ms late, or less, 19 times in 20.",
-        "The CPUs are busy or slow to wake: stack samples and work for other threads are late.",
-        "Measure when the machine is quieter.",
-    )
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""

@@ -169,11 +169,11 @@ def follow(
 
     `on_trials` as in `supervise`.
     """
-    memory_before = cgroup.out_of_memory()
+    kills_before = cgroup.oom_kills()
     on_started(process.pid)
     watch = _Watch(process, messages, signals, on_progress, None, commands, on_trials)
     watch.until_exit()
-    return watch.result(cgroup.shortage_between(memory_before, cgroup.out_of_memory()))
+    return watch.result(out_of_memory=cgroup.killed_since(kills_before))
 
 
 def supervise(
@@ -207,7 +207,7 @@ def supervise(
         unblock_interrupts=not are_interrupts_blocked(),
     ).write(settings_path)
     command = [sys.executable, *interpreter_flags(sys.orig_argv), str(CHILD), str(settings_path)]
-    memory_before = cgroup.out_of_memory()
+    kills_before = cgroup.oom_kills()
     try:
         with HeldSignals() as signals:
             sys.stdout.flush()
@@ -235,7 +235,7 @@ def supervise(
         os.close(reading)
         if commands is not None:
             commands.close()
-    return watch.result(cgroup.shortage_between(memory_before, cgroup.out_of_memory()))
+    return watch.result(out_of_memory=cgroup.killed_since(kills_before))
 
 
 class _Watch:
@@ -354,13 +354,13 @@ class _Watch:
             return "the time that --timeout gives was up."
         status = self._process.returncode
         if status < 0:
-            return describe_death(-status, None)
+            return describe_death(-status, out_of_memory=False)
         return f"the script ended with status {status}."
 
-    def result(self, shortage: cgroup.MemoryShortage | None) -> ChildResult:
-        """Return how the child ended; `shortage` says what a SIGKILL means."""
+    def result(self, *, out_of_memory: bool) -> ChildResult:
+        """Return how the child ended; `out_of_memory` says what a SIGKILL means."""
         self._check_started()
-        outcome, status, detail = self._ending(shortage)
+        outcome, status, detail = self._ending(out_of_memory)
         if lost := self._last(NotSaved):
             loss = f"Its last recording could not be saved: {lost.message}."
             detail = f"{detail} {loss}" if detail else loss
@@ -429,20 +429,18 @@ class _Watch:
                 f"{self._process.returncode} before the script was run; see its message above."
             )
 
-    def _ending(
-        self, shortage: cgroup.MemoryShortage | None
-    ) -> tuple[ScriptOutcome, int | None, str | None]:
+    def _ending(self, out_of_memory: bool) -> tuple[ScriptOutcome, int | None, str | None]:
         # Imported once the script is over, as it would start later for what that brings along.
         from pipediag.facts.script import ended_from_outside
 
-        outcome, status, detail = self._ending_but_for_trials(shortage)
+        outcome, status, detail = self._ending_but_for_trials(out_of_memory)
         lost = self._lost_in_trial is not None and self._process.returncode != 0
         if lost and not ended_from_outside(outcome, status):
             return "stopped", None, f"A trial ended it: {self._lost_in_trial}"
         return outcome, status, detail
 
     def _ending_but_for_trials(
-        self, shortage: cgroup.MemoryShortage | None
+        self, out_of_memory: bool
     ) -> tuple[ScriptOutcome, int | None, str | None]:
         status = self._process.returncode
         told = self._last(Ended)
@@ -452,7 +450,7 @@ class _Watch:
         if ended.outcome == "stopped":
             return "stopped", None, "Pipediag stopped it after its measurements."
         if status < 0 and ended.outcome != "interrupted":
-            return "killed", status, describe_death(-status, shortage)
+            return "killed", status, describe_death(-status, out_of_memory=out_of_memory)
         return ended.outcome, status, ended.error and without_styles(ended.error)
 
     def _why_ended_by_us(self) -> str:

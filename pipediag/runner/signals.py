@@ -11,19 +11,21 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from pipediag.interrupts import INTERRUPTS, ends_with_parent
-from pipediag.sensors.cgroup import MemoryShortage, memory_limit
+from pipediag.sensors.cgroup import memory_limit
 
 GIB = 1 << 30
 
 
-def describe_death(number: int, shortage: MemoryShortage | None) -> str:
+def describe_death(number: int, *, out_of_memory: bool) -> str:
     """Return one sentence on a process that signal `number` ended.
 
-    `shortage`: whose memory ran out, where the control group counted such a kill meanwhile.
+    `out_of_memory`: its control group counted such a kill meanwhile.
     """
     name = _name(number)
-    if number == signal.SIGKILL and shortage is not None:
-        return f"The kernel killed it ({name}) {_short_of(shortage)}."
+    if number == signal.SIGKILL and out_of_memory:
+        limit = memory_limit()
+        allowed = f"; its control group may use {limit / GIB:.1f} GiB" if limit else ""
+        return f"The kernel killed it ({name}) as memory ran out{allowed}."
     if number == signal.SIGKILL:
         return (
             f"It was killed ({name}), often the kernel's answer to memory running out: "
@@ -32,19 +34,6 @@ def describe_death(number: int, shortage: MemoryShortage | None) -> str:
     if number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT):
         return f"It crashed in native code ({name})."
     return f"It was ended by {name}."
-
-
-def _short_of(shortage: MemoryShortage) -> str:
-    if shortage == "unknown":
-        return "for want of memory"
-    if shortage == "elsewhere":
-        return (
-            "for want of memory, and not at a limit of its control group: the machine's memory ran "
-            "out, or that of a group above"
-        )
-    limit = memory_limit()
-    allowed = f" of {limit / GIB:.1f} GiB" if limit else ""
-    return f"because the control group ran out of its memory{allowed}"
 
 
 def die_by(number: int) -> None:

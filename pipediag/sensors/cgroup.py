@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 ROOT = Path("/")
 
@@ -64,49 +63,22 @@ def throttling(root: Path = ROOT) -> Throttling | None:
     return None
 
 
-MemoryShortage = Literal["group", "elsewhere", "unknown"]
-"""Whose memory ran out: that of a visible control group, that of none of these, or not known."""
+def oom_kills(root: Path = ROOT) -> int | None:
+    """Return how many processes of the own group the kernel has killed for want of memory.
 
-
-@dataclass(frozen=True)
-class OutOfMemory:
-    """Counts since the groups were made."""
-
-    kills: int
-    """Processes of the own group killed for want of memory, whoever's memory that was."""
-    at_limit: int | None
-    """How often a group had reached its limit and nothing could be reclaimed; None in version 1."""
-
-
-def out_of_memory(root: Path = ROOT) -> OutOfMemory | None:
-    """Return what the groups have counted so far; None where they do not say.
-
-    The kernel counts a kill in the group of the process that it killed, but a limit that was
-    reached in the group whose limit it is, which may be one further up. A neighbour's limit is
-    counted further up as well, but not locally there.
+    None where the system does not count them.
     """
-    kills: int | None = None
-    at_limit: int | None = None
     for directory in _directories("memory", root):
-        events = _table(directory / "memory.events")
-        kill = events.get("oom_kill", _table(directory / "memory.oom_control").get("oom_kill"))
-        kills = kill if kills is None else kills
-        reached = _table(directory / "memory.events.local").get("oom", events.get("oom"))
-        if reached is not None:
-            at_limit = (at_limit or 0) + reached
-    return None if kills is None else OutOfMemory(kills, at_limit)
+        for name in ("memory.events", "memory.oom_control"):
+            table = _table(directory / name)
+            if "oom_kill" in table:
+                return table["oom_kill"]
+    return None
 
 
-def shortage_between(
-    before: OutOfMemory | None, after: OutOfMemory | None
-) -> MemoryShortage | None:
-    """Return whose memory ran out when a process was killed meanwhile; None where none was."""
-    if after is None or after.kills <= (before.kills if before is not None else 0):
-        return None
-    if after.at_limit is None:
-        return "unknown"
-    reached_before = (before.at_limit or 0) if before is not None else 0
-    return "group" if after.at_limit > reached_before else "elsewhere"
+def killed_since(before: int | None) -> bool:
+    """Return True if `oom_kills` has grown since it was `before`."""
+    return (oom_kills() or 0) > (before or 0)
 
 
 # Version 1 writes "no limit" as the largest page-aligned integer.

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from pipediag.sensors import cgroup
 from tests.fake_proc import add_cgroup_v1, add_cgroup_v2, write
@@ -69,60 +72,17 @@ def test_nothing_is_known_without_control_groups(tmp_path: Path) -> None:
     assert cgroup.memory_limit(tmp_path) is None
     assert cgroup.memory_use(tmp_path) is None
     assert cgroup.throttling(tmp_path) is None
-    assert cgroup.out_of_memory(tmp_path) is None
-    assert cgroup.shortage_between(None, None) is None
+    assert cgroup.oom_kills(tmp_path) is None
 
 
-def counted(root: Path, **events: str) -> cgroup.OutOfMemory | None:
-    """Of the group `pod/box`; names are those of the files, with `__` for a slash."""
-    files = {name.replace("__", "/").replace("_", "."): text for name, text in events.items()}
-    add_cgroup_v2(root, "pod/box", files)
-    return cgroup.out_of_memory(root)
-
-
-def events(kills: int, reached: int) -> str:
-    return f"max 9\noom {reached}\noom_kill {kills}\n"
-
-
-def test_a_kill_at_the_limit_of_a_group_above(tmp_path: Path) -> None:
-    before = counted(
-        tmp_path / "a",
-        pod__box__memory_events=events(0, 0),
-        pod__memory_events=events(3, 3),
-    )
-    after = counted(
-        tmp_path / "b",
-        pod__box__memory_events=events(1, 0),
-        pod__memory_events=events(4, 4),
-    )
-    assert cgroup.shortage_between(before, after) == "group"
-
-
-def test_a_kill_as_the_machine_ran_out_while_a_neighbour_was_at_its_limit(tmp_path: Path) -> None:
-    """The neighbour's limit is counted in the group above, but not as its own."""
-    before = counted(
-        tmp_path / "a",
-        pod__box__memory_events=events(2, 2),
-        pod__box__memory_events_local=events(2, 2),
-        pod__memory_events=events(3, 3),
-        pod__memory_events_local=events(0, 0),
-    )
-    after = counted(
-        tmp_path / "b",
-        pod__box__memory_events=events(3, 2),
-        pod__box__memory_events_local=events(3, 2),
-        pod__memory_events=events(4, 4),
-        pod__memory_events_local=events(0, 0),
-    )
-    assert cgroup.shortage_between(before, after) == "elsewhere"
-
-
-def test_version_1_tells_of_the_kill_alone(tmp_path: Path) -> None:
-    counts = []
-    for kills in (1, 2):
-        root = tmp_path / str(kills)
-        add_cgroup_v1(root, "", {"memory/memory.oom_control": f"under_oom 0\noom_kill {kills}\n"})
-        counts.append(cgroup.out_of_memory(root))
-    before, after = counts
-    assert cgroup.shortage_between(before, after) == "unknown"
-    assert cgroup.shortage_between(after, after) is None
+@pytest.mark.parametrize(
+    ("add", "file"),
+    [(add_cgroup_v2, "memory.events"), (add_cgroup_v1, "memory/memory.oom_control")],
+)
+def test_kills_for_want_of_memory_are_counted(
+    tmp_path: Path, add: Callable[..., None], file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(tmp_path, "", {file: "oom 2\noom_kill 3\n"})
+    assert cgroup.oom_kills(tmp_path) == 3
+    monkeypatch.setattr(cgroup, "oom_kills", lambda: 3)
+    assert [cgroup.killed_since(before) for before in (None, 2, 3)] == [True, True, False]
