@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,10 +134,9 @@ def analyze_afresh(
         directory: its working directory; None for this one.
         stdout: the descriptor of its standard output; None for ours.
     """
-    from pipediag.runner.child_process import interpreter_flags
+    from pipediag.runner.child_process import same_interpreter
 
-    flags = interpreter_flags(sys.orig_argv)
-    command = [sys.executable, *flags, str(_MAIN), "analyze", *arguments]
+    command = [*same_interpreter(), str(_MAIN), "analyze", *arguments]
     status = _watched(command, directory, stdout)
     return status if status >= 0 else 128 - status
 

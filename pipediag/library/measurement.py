@@ -50,24 +50,20 @@ def acquire(end_if_over: Callable[[], None] | None = None) -> None:
     Raises:
         PipediagError: the command or another call is measuring.
     """
+    global _end_current  # noqa: PLW0603 - goes with the lock
     if "pipediag.child" in sys.modules:
         raise PipediagError(_RUN_BY_COMMAND)
     if _end_current is not None:
         _end_current()
     if not _LOCK.acquire(blocking=False):
         raise PipediagError(_ANOTHER)
-    when_another_begins(end_if_over)
-
-
-def when_another_begins(end_if_over: Callable[[], None] | None) -> None:
-    """Have this called when another measurement wants to begin."""
-    global _end_current  # noqa: PLW0603 - goes with the lock
     _end_current = end_if_over
 
 
 def release() -> None:
     """Let other measurements begin."""
-    when_another_begins(None)
+    global _end_current  # noqa: PLW0603 - goes with the lock
+    _end_current = None
     _LOCK.release()
 
 
@@ -155,13 +151,8 @@ class Measurement:
         """Let the hooks do nothing from here on; `leave` is still to come."""
         self._capture.step_aside()
 
-    def leave(self, ended: Ended, *, when_wanted: Callable[[], None] | None = None) -> None:
-        """Take the hooks off, and have the session made meanwhile.
-
-        `when_wanted` is called when another measurement wants to begin before `finish`.
-        """
-        if when_wanted is not None:
-            when_another_begins(when_wanted)
+    def leave(self, ended: Ended) -> None:
+        """Take the hooks off."""
         teller = self._companion.teller
         try:
             self._capture.script_ended(ended.outcome, ended.status, ended.error)

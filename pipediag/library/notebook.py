@@ -40,8 +40,6 @@ class CellMagic:
     def __call__(self, line: str, cell: str) -> Result | None:
         """Run and measure a cell; options are `--output` and `--steps`.
 
-        A cell that raises does not wait: its session is made meanwhile.
-
         Raises:
             BaseException: what the cell raises.
         """
@@ -59,11 +57,11 @@ class CellMagic:
             with _counted_as_the_cell(self._shell):
                 ran = self._shell.run_cell(own)
         except BaseException as passing:
-            watch.end_by(passing)
+            watch.end(how_it_ended(passing))
             raise
         error = ran.error_before_exec or ran.error_in_exec
         if error is not None:
-            watch.end_by(error)
+            watch.end(how_it_ended(error))
             _raise_again(error)
         watch.end(how_it_ended(None))
         return watch.result

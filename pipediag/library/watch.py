@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import os
 import signal
 import sys
@@ -32,44 +31,11 @@ NOT_LEFT = Ended("raised", 1, "The program exited before its `with` block was le
 _NOT_LEFT = "It is still measured: there is a result once the `with` block is left."
 
 
-class OwnThread:
-    """Runs a call in a thread that the interpreter does not wait for at exit.
-
-    Raises:
-        RuntimeError: the process may have no more threads.
-    """
-
-    def __init__(self, call: Callable[[], None]) -> None:
-        self._call = call
-        self._ident: int | None = None
-        self._ended = _thread.allocate_lock()
-        self._ended.acquire()
-        _thread.start_new_thread(self._run, ())
-
-    def _run(self) -> None:
-        self._ident = threading.get_ident()
-        try:
-            self._call()
-        finally:
-            del self._call  # and with it all that it holds
-            self._ended.release()
-
-    def join(self) -> None:
-        """Wait until it has ended; called by itself, do nothing."""
-        if self._ident != threading.get_ident():
-            with self._ended:
-                pass
-
-
 class Watch:
     """A measurement around code of the program; make it with `pipediag.watch`.
 
     If something of ours fails, the training goes on: there is no result then, one line on standard
     error says so, and `result_missing` says why.
-
-    A block that is left by an exception does not wait: its hooks come off, which takes a second at
-    most unless the profile is large, and the session is made while the program's own `except` and
-    `finally` run. `result`, another measurement and the program's exit wait for it.
     """
 
     def __init__(self, out: Path | None, steps: int | None, call: Call = "watch") -> None:
@@ -80,22 +46,21 @@ class Watch:
         self._call = call
         self._result: Result | None = None
         self._result_missing: str | None = "Nothing was measured yet."
-        self._meanwhile: OwnThread | None = None
-        """Makes the session of a measurement that an exception has ended."""
         self._pid = os.getpid()
         self._measurement: Measurement | None = None
+        self._fit: Fit | None = None
         self._entered = 0
 
     @property
     def result(self) -> Result | None:
         """The result, once the block is left; None if there is none."""
-        self._wait()
+        self._end_if_over()
         return self._result
 
     @property
     def result_missing(self) -> str | None:
         """Why there is no result, as a sentence."""
-        self._wait()
+        self._end_if_over()
         return self._result_missing
 
     @property
@@ -116,12 +81,8 @@ class Watch:
         traceback: TracebackType | None,
     ) -> Literal[False]:
         self._entered -= 1
-        if self._entered:
-            return False
-        if error is None:
-            self.end(how_it_ended(None))
-        else:
-            self.end_by(error)
+        if not self._entered:
+            self.end(how_it_ended(error))
         return False
 
     def begin(self, fit: Fit | None = None) -> None:
@@ -131,91 +92,48 @@ class Watch:
         """
         site = call_site()
 
-        def end_if_over() -> None:
-            if fit is not None and not fit.runs():
-                self.end(CUT_OFF)
-                self._wait()
-
         def begin() -> None:
-            over = None if fit is None else end_if_over
+            over = None if fit is None else self._end_if_over
             self._measurement = Measurement(self._out, self._steps, self._call, site, over)
             if fit is not None:
                 self._measurement.fit_goes_on()
                 # A notebook keeps the frames of the last error, and what they hold.
-                when_cell_ends(end_if_over)
+                when_cell_ends(self._end_if_over)
                 # Keras does not call the callback if `fit` raises; its list goes with its frame.
-                fit.when_gone(self._gone)
+                # That is in a finalizer, in which Ctrl-C would be lost: the session is made later.
+                fit.when_gone(self._measurement.step_aside)
 
-        self._wait()
+        self._end_if_over()
+        self._fit = fit
         self._result, self._result_missing = None, _NOT_LEFT
         self._try("measuring", begin)
         if self.is_open:
-            at_exit(self, self._at_exit)
+            at_exit(self, lambda: self.end(NOT_LEFT if self._entered else CUT_OFF))
 
     def end(self, ended: Ended) -> None:
         """Take the hooks off and wait for the session; a second call, or one in a forked child,
         does nothing."""
-        measurement = self._taken()
-        if measurement is not None:
-            self._close(measurement, ended)
-
-    def end_by(self, error: BaseException) -> None:
-        """Take the hooks off, and have the session made while the program handles the error."""
-        measurement = self._taken()
-        if measurement is not None:
-            self._close(measurement, how_it_ended(error), meanwhile=True)
-
-    def _gone(self) -> None:
-        """End the measurement of a `fit` that raised.
-
-        It is called in a finalizer, in which Ctrl-C and what a signal handler raises would be lost.
-        So nothing here takes any time.
-        """
-        measurement = self._taken()
-        if measurement is not None:
-            measurement.step_aside()
-            try:
-                self._meanwhile = OwnThread(partial(self._close, measurement, CUT_OFF))
-            except BaseException:
-                self._measurement = measurement  # the program's exit ends it
-                raise
-
-    def _at_exit(self) -> None:
-        self.end(NOT_LEFT if self._entered else CUT_OFF)
-        self._wait()
-
-    def _taken(self) -> Measurement | None:
-        """Return the running measurement, which is to be ended once; None in a forked child."""
         measurement, self._measurement = self._measurement, None
-        return measurement if os.getpid() == self._pid else None
-
-    def _close(self, measurement: Measurement, ended: Ended, *, meanwhile: bool = False) -> None:
-        """Take the hooks off, and make the session; `meanwhile` has a thread do the latter."""
-
-        def finish() -> None:
-            try:
-                self._result, self._result_missing = measurement.finish(), None
-            finally:
-                nothing_at_exit(self)
+        if measurement is None or os.getpid() != self._pid:
+            return
 
         def close() -> None:
             try:
-                measurement.leave(ended, when_wanted=self._wait if meanwhile else None)
-                if meanwhile:
-                    self._meanwhile = OwnThread(partial(self._try, "making a session", finish))
+                measurement.leave(ended)
             except BaseException:
                 measurement.give_up()
-                nothing_at_exit(self)
                 raise
-            if not meanwhile:
-                finish()
+            self._result, self._result_missing = measurement.finish(), None
 
-        self._try("making a session", close)
+        try:
+            self._try("making a session", close)
+        finally:
+            nothing_at_exit(self)
 
-    def _wait(self) -> None:
-        """Wait for a session that is made in a thread."""
-        if self._meanwhile is not None and os.getpid() == self._pid:
-            self._meanwhile.join()
+    def _end_if_over(self) -> None:
+        """End the measurement of a `fit` that is over and has not said so, as it raised."""
+        if self._fit is not None and not self._fit.runs():
+            self.end(CUT_OFF)
 
     def _try(self, what: str, ours: Callable[[], None]) -> None:
         """Call a function of ours; if it fails, the training goes on."""
@@ -260,6 +178,8 @@ class Fit:
 
     def runs(self) -> bool:
         """Return True if the call is on the stack of its thread."""
+        if self._callbacks is not None and self._callbacks() is None:
+            return False  # what is on the stack is another call
         frame = sys._current_frames().get(self._thread)
         while frame is not None:
             if frame.f_code is self._code:
@@ -305,8 +225,7 @@ def watch(out: str | PathLike[str] | None = None, *, steps: int | None = None) -
 
     It does with the block what `pipediag analyze --run-to-end` does with a script: warm-up, a
     window without a profiler, a profile. Nothing is tried: `pipediag analyze --rerun` tries changes
-    in a second run of a script. Leaving the block takes all hooks off and waits for the session;
-    left by an exception, it does not wait: see `Watch`.
+    in a second run of a script. Leaving the block takes all hooks off and waits for the session.
 
     Args:
         out: directory of the report; an earlier one is kept aside. None writes none; the result can

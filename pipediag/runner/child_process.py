@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -46,34 +46,6 @@ from pipediag.session.messages import (
     TrialsOver,
 )
 from pipediag.vocabulary import ScriptOutcome
-
-
-def interpreter_flags(original_arguments: Sequence[str]) -> list[str]:
-    """Return the options that this interpreter was started with, up to what it was asked to run."""
-    flags: list[str] = []
-    rest = iter(original_arguments[1:])
-    for argument in rest:
-        if not argument.startswith("-") or argument == "-":
-            break
-        own, program_begins = _before_program(argument)
-        if own:
-            flags.append(own)
-        if program_begins:
-            break
-        if argument in ("-W", "-X", "--check-hash-based-pycs"):
-            flags.append(next(rest, ""))
-    return flags
-
-
-def _before_program(argument: str) -> tuple[str, bool]:
-    """Return the part of an option, as of `-Bm`, before `-m` or `-c`, and if it has one of them."""
-    letters = "" if argument.startswith("--") else argument[1:]
-    for index, letter in enumerate(letters):
-        if letter in "mc":
-            return argument[: index + 1] if index else "", True
-        if letter in "WX":
-            break
-    return argument, False
 
 
 class Watched(Protocol):
@@ -116,6 +88,13 @@ def end_process_tree(process: Watched, grace_s: float) -> None:
             descendant.kill()
         except psutil.Error:
             continue
+
+
+def same_interpreter() -> list[str]:
+    """Return this interpreter with the options that it was given, as `multiprocessing` does."""
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    unbuffered = getattr(sys.__stdout__, "write_through", False)
+    return [sys.executable, *flags, *(["-u"] if unbuffered else [])]
 
 
 TERMINATE_GRACE_S = 5.0
@@ -206,7 +185,7 @@ def supervise(
         command_fd=command_fd,
         unblock_interrupts=not are_interrupts_blocked(),
     ).write(settings_path)
-    command = [sys.executable, *interpreter_flags(sys.orig_argv), str(CHILD), str(settings_path)]
+    command = [*same_interpreter(), str(CHILD), str(settings_path)]
     kills_before = cgroup.oom_kills()
     try:
         with HeldSignals() as signals:

@@ -19,28 +19,23 @@ from pipediag.session.messages import TRACE_DIRECTORY
 class DirectoryLock:
     """Held until it is released or this process ends, however that comes about.
 
-    It belongs to the directory, not to its name, and goes with it when that is renamed. Where the
-    file system has no locks, every process gets it.
+    Where the file system has no locks, every process gets it.
     """
 
     def __init__(self, path: Path) -> None:
         self._descriptor: int | None = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        self.is_taken = True
-        """True if it is ours."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self.is_taken = False
             self.release()
         except OSError:
             return
 
     def is_of(self, path: Path) -> bool:
-        """Return True if the directory is still the one of that name."""
-        if self._descriptor is None:
-            return False
+        """Return True if the directory still has that name."""
+        descriptor = self._descriptor
         with suppress(OSError):
-            return os.path.samestat(os.fstat(self._descriptor), path.stat())
+            return descriptor is not None and os.path.samestat(os.fstat(descriptor), path.stat())
         return False
 
     def release(self) -> None:
@@ -69,8 +64,6 @@ REPORT_FILES = frozenset(
     }
 )
 CAPTURE_PREFIX = ".capture-"
-MOST_MOVES = 20
-"""How often the directory may vanish under the one who makes it, before that is an error."""
 
 
 @dataclass(frozen=True)
@@ -182,27 +175,16 @@ def _sentence(text: str) -> str:
 
 
 def _locked(path: Path, refusal: Refusal) -> DirectoryLock:
-    """Return the directory, made if it is not there, locked."""
-    moves_left = MOST_MOVES
-    while True:
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            lock = DirectoryLock(path)
-        except (FileExistsError, FileNotFoundError):
-            # Another analysis has put it aside just now; or the path can never be a directory.
-            moves_left -= 1
-            if not moves_left:
-                raise
-            continue
-        if not lock.is_taken:
-            raise PipediagError(
-                f"another analysis is writing to {path}. {refusal.consequence} Wait until that "
-                f"one has ended, or {refusal.choose}."
-            )
-        if lock.is_of(path):
-            return lock
-        # Another analysis has put it aside in between.
+    """Return the lock of the directory, which is made if it is not there."""
+    path.mkdir(parents=True, exist_ok=True)
+    lock = DirectoryLock(path)
+    if not lock.is_of(path):
         lock.release()
+        raise PipediagError(
+            f"another analysis is writing to {path}. {refusal.consequence} Wait until that "
+            f"one has ended, or {refusal.choose}."
+        )
+    return lock
 
 
 def _keep_aside(path: Path, refusal: Refusal) -> Path | None:

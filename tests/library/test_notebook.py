@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import linecache
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 
 import pipediag
-from pipediag.library import measurement
 from pipediag.library import watch as watching
 from pipediag.library.cells import (
     Cell,
@@ -57,27 +55,24 @@ class Measured:
 
     asked: Any = None
     ended: Any = None
-    finishes: Callable[[], object] = staticmethod(lambda: None)
 
     def __init__(self, out: Any, steps: Any, call: str, *_: object) -> None:
         Measured.asked = out, steps
         assert call == "cell"
 
-    def leave(self, ended: Ended, *, when_wanted: object) -> None:
+    def leave(self, ended: Ended) -> None:
         Measured.ended = ended
 
     def finish(self) -> str:
-        Measured.finishes()
         return "the result"
 
 
 @pytest.fixture
-def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
     monkeypatch.setattr(watching, "Measurement", Measured)
     shell = Shell()
     pipediag.load_ipython_extension(shell)
-    yield shell
-    measurement._end_all()  # a cell that raised has its session made meanwhile
+    return shell
 
 
 def test_the_cell_runs_and_its_result_is_what_is_shown(
@@ -106,20 +101,6 @@ def test_a_cell_that_raises_fails_and_shows_its_traceback_once(shell: Shell) -> 
     assert raised.value._render_traceback_() == []  # type: ignore[attr-defined]
     assert not hasattr(raised.value, "_render_traceback_"), "%tb would show nothing"
     assert Measured.ended == Ended("raised", 1, "ValueError: mine")
-
-
-def test_a_cell_that_raises_is_not_kept_waiting_for_its_session(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failed = threading.Event()
-    waited: list[bool] = []
-    monkeypatch.setattr(Measured, "finishes", lambda: waited.append(failed.wait(60)))
-    shell.fails = KeyboardInterrupt()
-    with pytest.raises(KeyboardInterrupt):
-        shell.magic("", "interrupted()")
-    failed.set()
-    measurement._end_all()
-    assert waited == [True]
 
 
 def test_options_are_the_commands(shell: Shell) -> None:

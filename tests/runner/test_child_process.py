@@ -18,7 +18,6 @@ from pipediag.runner import child_connection, child_process
 from pipediag.runner.child_process import (
     ChildResult,
     end_process_tree,
-    interpreter_flags,
     supervise,
 )
 from pipediag.runner.progress import Shown
@@ -300,22 +299,3 @@ def _alive(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-@pytest.mark.parametrize(
-    ("original", "flags"),
-    [
-        (["python", "-m", "pipediag", "-u"], []),
-        (["python", "/bin/pipediag", "-u"], []),
-        (["python", "-u", "-m", "pipediag"], ["-u"]),
-        (["python", "-W", "error", "-Xdev", "-m", "pipediag"], ["-W", "error", "-Xdev"]),
-        (["python", "-X", "dev", "-c", "x"], ["-X", "dev"]),
-        (["python", "-Bmpipediag"], ["-B"]),
-        (["python", "-Bm", "pipediag"], ["-B"]),
-        (["python"], []),
-    ],
-)
-def test_interpreter_flags_end_where_the_program_begins(
-    original: list[str], flags: list[str]
-) -> None:
-    assert interpreter_flags(original) == flags
