@@ -90,9 +90,9 @@ def load_gate_config(path: Path | None) -> GateConfig:
         PipediagError: it cannot be read, or names a key or a rule that does not exist.
     """
     from pipediag.gate.config import load_config
-    from pipediag.rules.registry import METAS
+    from pipediag.rules.registry import BY_ID
 
-    return load_config(path, list(METAS))
+    return load_config(path, list(BY_ID))
 
 
 def load_sessions(paths: Iterable[Path]) -> list[tuple[Path, Session]]:

@@ -17,9 +17,9 @@ _MORE = "`pipediag explain RULE` explains one, `pipediag explain trials` the wor
 
 
 def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    from pipediag.rules.registry import METAS
+    from pipediag.rules.registry import BY_ID
 
-    return [name for name in (*METAS, _TRIALS) if name.startswith(incomplete.lower())]
+    return [name for name in (*BY_ID, _TRIALS) if name.startswith(incomplete.lower())]
 
 
 @click.command("explain", short_help="Explain a rule and its thresholds.")
@@ -36,12 +36,12 @@ def command(rule: str | None) -> None:
 
 
 def _list() -> str:
-    from pipediag.rules.registry import CAUSES
+    from pipediag.rules.registry import BY_ID
 
-    width = max(map(len, CAUSES))
+    width = max(map(len, BY_ID))
     lines = []
-    for rule, causes in CAUSES.items():
-        line = f"{rule:<{width}}  {'; '.join(meta.title_failed for meta in causes)}"
+    for name, rules in BY_ID.items():
+        line = f"{name:<{width}}  {'; '.join(rule.title for rule in rules)}"
         lines += _wrapped(line, " " * (width + 2), indent="")
     return "\n".join([*lines, "", *_wrapped(_MORE, "", indent="")])
 
@@ -57,14 +57,14 @@ def _trials() -> str:
 
 def _explanation(rule_id: str) -> str:
     from pipediag.rules.reference import paragraphs
-    from pipediag.rules.registry import CAUSES
+    from pipediag.rules.registry import BY_ID
 
-    causes = CAUSES.get(rule_id.lower().replace("_", "-"))
-    if causes is None:
-        raise PipediagError(_unknown(rule_id, list(CAUSES)))
-    titles = "; ".join(meta.title_failed for meta in causes)
-    lines = _wrapped(f"{causes[0].id}: {titles}", "  ", indent="")
-    for heading, texts in paragraphs(causes):
+    rules = BY_ID.get(rule_id.lower().replace("_", "-"))
+    if rules is None:
+        raise PipediagError(_unknown(rule_id, list(BY_ID)))
+    titles = "; ".join(rule.title for rule in rules)
+    lines = _wrapped(f"{rules[0].id}: {titles}", "  ", indent="")
+    for heading, texts in paragraphs(rules):
         lines += ["", heading]
         for text in texts:
             lines += _wrapped(text, "    " if len(texts) > 1 else "  ")

@@ -120,12 +120,6 @@ def elements_of_a_batch(pipeline: Pipeline, place: Operation) -> int | None:
     return None
 
 
-def is_end(pipeline: Pipeline, place: Operation) -> bool:
-    """Return True if nothing but a prefetch stands behind it."""
-    last = next((op for op in _chain(pipeline) if op.kind not in _PASSED_ON), None)
-    return last is not None and last.id == place.id
-
-
 def held_bytes(place: Operation) -> int | None:
     """Return the size of a cache behind it; None where that is not known."""
     count, each = place.cardinality, place.element_bytes

@@ -199,11 +199,11 @@ class Measurements:
         __tracebackhide__ = True
         from pipediag.gate.config import config_of, reject_unknown_rules
         from pipediag.gate.evaluation import evaluate_named
-        from pipediag.rules.registry import METAS
+        from pipediag.rules.registry import BY_ID
 
         config = config_of(limits)
         try:
-            reject_unknown_rules(config, list(METAS), "The argument rules")
+            reject_unknown_rules(config, list(BY_ID), "The argument rules")
         except PipediagError as error:
             raise ValueError(str(error)) from None
         self._decide(result, evaluate_named(result.session, config), config)

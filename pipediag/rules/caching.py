@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import available_bytes
@@ -33,9 +34,9 @@ from pipediag.facts.run import (
 )
 from pipediag.facts.step import class_ms
 from pipediag.rules.bounds import less_input
+from pipediag.rules.epoch_start import foretold, run_without_first_batches, without_first_batches
 from pipediag.rules.relevance import Weight, weigh
 from pipediag.rules.rule import pipeline_rule
-from pipediag.rules.shuffling import foretold, run_without_first_batches, without_first_batches
 from pipediag.session.edits import Change, Edit, Insert, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -45,9 +46,7 @@ from pipediag.vocabulary import EffectOnResults, Scalar
 
 FILL_S = 2.0
 LEAST_BATCHES = 8
-MEMORY = Threshold(
-    "size of the cache", 50.0, "% of the available memory", "TensorFlow's own budget for tf.data"
-)
+MEMORY = Threshold("size of the cache", 50.0, "% of the free memory", "tf.data's own budget")
 
 
 def cache_behind(
@@ -110,18 +109,16 @@ def against(
         return "Whether the script reads its data twice is not known; a cache pays only then."
     if passes <= 1:
         return "The data is read once, so a cache would gain nothing."
-    if size is None and count is not None:
-        return f"Put `.cache()` behind it if its {count:,} elements fit into memory."
     if size is None:
-        return "A cache could help, but its size is not known: count the elements first."
-    if not fits_in_memory(session, size):
-        available = memory_size(available_bytes(session))
-        return (
-            f"A cache would take {memory_size(size)}, more than half of the {available} of memory "
-            "that are available. Cache to a large and fast disk with `.cache(path)`, or store the "
-            "results once."
-        )
-    return None
+        elements = "elements" if count is None else f"{count:,} elements"
+        return f"Put `.cache()` behind it if its {elements} fit into memory."
+    if fits_in_memory(session, size):
+        return None
+    return (
+        f"A cache would take {memory_size(size)}, more than half of the "
+        f"{memory_size(available_bytes(session))} of free memory. Cache to a large and fast disk "
+        "with `.cache(path)`, or store the results once."
+    )
 
 
 def fits_in_memory(session: Session, size: float) -> bool:
@@ -167,29 +164,27 @@ def _gain_of_cache(session: Session, op: Operation) -> float | None:
 
 MISSING_CACHE = pipeline_rule(
     id="missing-cache",
-    name="Missing cache",
-    title_failed="Cache what is made anew in every epoch",
-    title_passed="Repeated work is cached or cheap",
-    why="From the second epoch on a cache replaces everything above it.",
-    edit="`.cache()` behind the map and above shuffle, repeat and anything random; `.cache(path)` "
-    "where the elements don't fit in memory.",
-    cost="Memory or disk for every element. Delete a file when the data or the map changes.",
+    title="Cache what is made anew in every epoch",
+    why="From the second epoch on a cache replaces everything before it.",
+    fix="`.cache()` behind the map and before shuffle, repeat and anything random; `.cache(path)` "
+    "where the elements don't fit in memory. Delete that file when the data or the map changes.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FIRST_BATCHES, MEMORY),
 )
-GENERATOR_TITLE = "Cache the generator if it yields the same data in every epoch"
+_ENOUGH = ("pass", "inconclusive")
 
 
+@MISSING_CACHE.found_by
 def check_missing_cache(session: Session) -> list[Finding]:
     """Return a finding on the last costly map that could be cached, or else on a generator."""
     of_maps = _of_maps(session)
-    if of_maps.status in ("pass", "inconclusive"):
+    if of_maps is None or of_maps.status in _ENOUGH:
         generators = operations(session, "from_generator")
         open_ones = [op for op in generators if _is_open(session, op)]
         costly = [op for op in open_ones if weigh(session, op).status == "fail"]
         if costly:
             op = max(costly, key=lambda one: delay_ms(session, one) or 0.0)
-            return [_of_generator(session, op)]
-    return [of_maps]
+            of_maps = _of_generator(session, op)
+    return [of_maps] if of_maps is not None else []
 
 
 def _is_open(session: Session, op: Operation) -> bool:
@@ -197,12 +192,12 @@ def _is_open(session: Session, op: Operation) -> bool:
     return not op.inside_function_of and reaches_the_loop(session, op, without=CACHES)
 
 
-def _of_maps(session: Session) -> Finding:
+def _of_maps(session: Session) -> Finding | None:
     every = operations(session, "map")
     maps = [op for op in every if _is_open(session, op) and _gives_the_same(session, op)]
     if not maps:
-        return MISSING_CACHE.finding("pass", evidence={"maps": len(every)})
-    # Of equals, such as those whose costs are unknown, the last: a cache replaces all above it.
+        return None
+    # Of equals, such as those whose costs are unknown, the last: a cache replaces all before it.
     op = max(reversed(maps), key=lambda candidate: delay_ms(session, candidate) or 0.0)
     weight, early = weigh(session, op), False
     if weight.status != "fail":
@@ -213,23 +208,21 @@ def _of_maps(session: Session) -> Finding:
             op, early = filling, True
             weight = Weight("fail", "", {"first_batch_percent_of_loop": percent})
     cache = _cache_of(session, op)
-    evidence = cache.evidence(weight)
+    finding = partial(MISSING_CACHE.finding, op=op, weight=weight, evidence=cache.evidence)
     reason = against(session, cache.passes, cache.size, elements_of_a_pass(session, op))
     if weight.status != "fail" and (reason is not None or not weight.undecided):
         status = "pass" if weight.status == "informative" else weight.status
-        return MISSING_CACHE.finding(status, weight.sentence, op=op, evidence=evidence)
+        return finding(status, weight.sentence)
     if reason is not None:
-        return MISSING_CACHE.finding("informative", reason, op=op, evidence=evidence)
+        return finding("informative", reason)
     time = time_of_epochs(session) if early else None
     at_most, for_run = None if early else _gain_of_cache(session, op), None
     if time is not None:
         at_most = without_first_batches(session, time)
         for_run = run_without_first_batches(session, time)
-    return MISSING_CACHE.finding(
+    return finding(
         weight.to_try,
-        f"{weight.sentence} {cache.advice()}{foretold(time)}".lstrip(),
-        op=op,
-        evidence=evidence,
+        weight.before(f"{cache.advice()}{foretold(time)}"),
         effect=cache.effect(),
         edit=cache.edit(whole_epoch=early),
         condition=cache.condition,
@@ -250,25 +243,24 @@ def _run_out(session: Session, maps: list[Operation]) -> Operation | None:
     return fills[-1] if fills else None
 
 
-def _of_generator(session: Session, op: Operation) -> Finding:
-    cache = _cache_of(session, op)
-    evidence = cache.evidence(weigh(session, op))
-    if changes := op.function.side_effect if op.function else None:
-        ended = f"The generator changes something, which a cache would end: {changes}."
-        return MISSING_CACHE.finding("pass", ended, op=op, evidence=evidence)
-    reason = against(session, cache.passes, cache.size or 0.0)
-    if reason is not None:
-        return MISSING_CACHE.finding("pass", reason, op=op, evidence=evidence)
-    each = bytes_each(session, op)
+def _of_generator(session: Session, op: Operation) -> Finding | None:
+    cache, each = _cache_of(session, op), bytes_each(session, op)
+    if cache.side_effect or against(session, cache.passes, cache.size or 0.0) is not None:
+        return None
+    finding = partial(
+        MISSING_CACHE.finding,
+        "informative",
+        op=op,
+        weight=weigh(session, op),
+        title="Cache the generator if it yields the same data in every epoch",
+    )
     loop = session.diagnosed_loop()
     cut = loop is not None and loop.keras is not None and bool(loop.keras.steps_per_epoch)
     if cache.size is None and (not each or cut):
-        advice = (
+        return finding(
             f"A cache behind {call_name(op)} could help {cache.condition}. It was not tried, as "
-            "its size is not known: with `steps_per_epoch` a generator may have no end."
-        )
-        return MISSING_CACHE.finding(
-            "informative", advice, op=op, evidence=evidence, title=GENERATOR_TITLE
+            "its size is not known: with `steps_per_epoch` a generator may have no end.",
+            evidence=cache.evidence,
         )
     condition = cache.condition or ""
     if cache.size is None and each:
@@ -278,15 +270,12 @@ def _of_generator(session: Session, op: Operation) -> Finding:
             "memory)"
         )
     takes = f" It would take {memory_size(cache.size)}." if cache.size is not None else ""
-    return MISSING_CACHE.finding(
-        "informative",
+    return finding(
         f"Put `.cache()` directly behind {call_name(op)} {condition}.{takes}",
-        op=op,
-        evidence={**evidence, "at_most_if_the_same": _gain_of_cache(session, op)},
+        evidence={**cache.evidence, "at_most_if_the_same": _gain_of_cache(session, op)},
         effect="not known",
         condition=condition,
         edit=cache_behind(session, op, MISSING_CACHE.id),
-        title=GENERATOR_TITLE,
     )
 
 
@@ -309,9 +298,9 @@ class _Cache:
     can_move: bool
     """True if those would act on the same elements behind the operation as above it."""
 
-    def evidence(self, weight: Weight) -> dict[str, Scalar]:
+    @property
+    def evidence(self) -> dict[str, Scalar]:
         return {
-            **weight.evidence,
             "passes_over_data": "unlimited" if self.passes == math.inf else self.passes,
             "cache_bytes": self.size,
             "available_bytes": available_bytes(self.session),
@@ -341,7 +330,7 @@ class _Cache:
         if self.side_effect:
             return f"It calls Python with side effects, which a cache ends: {self.side_effect}."
         if not self.can_move:
-            return "A shuffle or repeat above it works on other elements than a cache would hold."
+            return "A shuffle or repeat before it works on other elements than a cache would hold."
         return "How many elements pass in a step was not measured."
 
     def advice(self) -> str:
@@ -349,13 +338,8 @@ class _Cache:
         if self.moved:
             names = " and ".join(call_name(other) for other in self.moved)
             advice = f"Put `.cache()` behind {call_name(self.op)}, and move {names} behind it."
-            if all(map(reshuffles, self.moved)) and not self.can_move:
-                advice += (
-                    " Where one order will do for all epochs, `reshuffle_each_iteration=False` "
-                    "lets the shuffle stay where it is."
-                )
         if self.above is not None:
-            advice += f" The {call_name(self.above)} above it keeps none of its results."
+            advice += f" The {call_name(self.above)} before it keeps none of its results."
         if self.condition is not None and not self.side_effect:
             advice += f" Do so only {self.condition}."
         return advice

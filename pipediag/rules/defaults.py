@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
 
 from pipediag.facts.limits import INPUT_WAIT
 from pipediag.facts.pipeline import (
@@ -23,113 +23,82 @@ from pipediag.tensorflow_names import DEFAULT_SWITCHES, works_ahead
 
 MISSING_PREFETCH = pipeline_rule(
     id="tf-data-defaults",
-    name="Missing prefetch",
-    title_failed="Prefetch at the end, as TensorFlow was kept from it",
-    title_passed="Batches are made ahead of the step",
-    why="TensorFlow appends a prefetch to a pipeline that ends with a synchronous operation, and "
-    "needs none behind a parallel map or a fused map and batch. Adding one by hand then changed "
-    "nothing (1.00 times over four rounds).",
-    edit="`.prefetch(tf.data.AUTOTUNE)` at the end, or the defaults back on.",
-    cost="A few more batches in memory.",
+    title="Prefetch at the end of the pipeline",
+    why="TensorFlow appends a prefetch to a pipeline that ends with a synchronous operation, "
+    "unless an option keeps it from that. Behind a parallel map none is needed.",
+    fix="End with `.prefetch(tf.data.AUTOTUNE)`, or switch the defaults back on. That takes memory "
+    "for a few more batches.",
     thresholds=(INPUT_WAIT,),
 )
-DISABLED_DEFAULTS = replace(
-    MISSING_PREFETCH,
-    name="Disabled defaults",
-    title_failed="Leave tf.data's own optimisations on",
-    title_passed="tf.data's own optimisations are on",
-    why="With its defaults on, tf.data makes stateless maps parallel, appends a prefetch and tunes "
-    "both; with them off it does only what is written.",
-    edit="Remove the option, or set it to True.",
-    cost="More elements in memory and more threads at work beside the training step.",
-    needs=("loop", "pipeline", "breakdown"),
-)
-DEBUG_MODE = replace(
-    MISSING_PREFETCH,
-    name="Debug mode of tf.data",
-    title_failed="Leave tf.data's debug mode off",
-    title_passed="tf.data's debug mode is off",
-    why="Debug mode runs mapped functions eagerly, one element at a time, and drops every prefetch "
-    "and parallel call.",
-    edit="Remove the call.",
-    cost="Breakpoints within mapped functions no longer work.",
-    needs=("loop", "breakdown"),
-    tried_when_informing=False,
-    untried="Debug mode holds for the whole process and can't be left again within it.",
-)
 
 
-def check_missing_prefetch(session: Session) -> list[Finding]:
-    """Return a finding on the end of the pipeline."""
+@MISSING_PREFETCH.found_by
+def check_missing_prefetch(session: Session) -> Iterator[Finding]:
+    """Yield a finding where an option keeps TensorFlow from appending a prefetch."""
     path = [op for op in operations(session) if op.inside_function_of is None]
     written = [op for op in path if op.kind != "with_options"]
-    if not written:
-        reason = "The framework built the whole pipeline."
-        return [MISSING_PREFETCH.finding("not-applicable", reason)]
-    last = written[-1]
-    ahead, switch = _made_ahead(session, last), prefetch_switched_off(session, session.pipeline)
-    if ahead is not None or switch is None:
-        reason = ahead or "TensorFlow's defaults are on, and these append a prefetch."
-        return [MISSING_PREFETCH.finding("pass", reason, op=last)]
-    weight, end = weigh_input(session), last_operation(session) or last
-    advice = (
-        f"`{switch}` keeps TensorFlow from prefetching: end with `.prefetch(tf.data.AUTOTUNE)` "
-        f"behind {call_name(last)}."
-    )
+    switch = prefetch_switched_off(session, session.pipeline)
+    if not written or switch is None or _works_ahead(session, written[-1]):
+        return
+    last, weight = written[-1], weigh_input(session)
     edit = Edit(
         id=f"{MISSING_PREFETCH.id}:{last.id}",
         label=f"prefetch(AUTOTUNE) behind the {place_name(last)}",
-        changes=(Insert(end.id, "prefetch", {"buffer_size": AUTOTUNE}),),
+        changes=(
+            Insert((last_operation(session) or last).id, "prefetch", {"buffer_size": AUTOTUNE}),
+        ),
     )
     can_try = weight.worth_trying and not session.environment.tf_data_debug_mode
-    return [
-        MISSING_PREFETCH.finding(
-            weight.status,
-            advice if weight.status == "fail" else weight.sentence,
-            op=last,
-            evidence={**weight.evidence, "switched_off_by": switch},
-            edit=edit if can_try else None,
-            untried="Debug mode drops every prefetch and can't be left within the process.",
-        )
-    ]
+    yield MISSING_PREFETCH.finding(
+        weight.status,
+        weight.before(
+            f"End with `.prefetch(tf.data.AUTOTUNE)` behind {call_name(last)}: `{switch}` keeps "
+            "TensorFlow from appending one."
+        ),
+        op=last,
+        weight=weight,
+        evidence={"switched_off_by": switch},
+        edit=edit if can_try else None,
+        untried="Debug mode drops every prefetch and can't be left within the process.",
+    )
 
 
-def _made_ahead(session: Session, last: Operation) -> str | None:
-    """Return why batches are made ahead of the step, as a sentence, or None."""
+def _works_ahead(session: Session, last: Operation) -> bool:
+    """Return True if batches are made ahead of the step as it is."""
     ops = session.pipeline.ops if session.pipeline else []
-    if last.kind == "prefetch":
-        return "The pipeline ends with a prefetch of its own."
-    if any(op.inserted_by_tensorflow and "prefetch" in op.kind.lower() for op in ops):
-        return "TensorFlow has injected a prefetch at the end: adding one gains nothing."
+    injected = any(op.inserted_by_tensorflow and "prefetch" in op.kind.lower() for op in ops)
     name = (session.operation(last.fused_into) or last).iterator_name or ""
-    if works_ahead(name):
-        return f"The last operation runs as {name}, which works ahead without a prefetch."
-    return None
+    return last.kind == "prefetch" or injected or works_ahead(name)
 
 
-def check_disabled_defaults(session: Session) -> list[Finding]:
-    """Return a finding on all options together."""
-    written = operations(session)
-    if not written:
-        reason = "The framework built the pipeline and chose its options on purpose."
-        return [DISABLED_DEFAULTS.finding("not-applicable", reason)]
-    off = _switched_off(session)
-    if not off:
-        return []
+DISABLED_DEFAULTS = pipeline_rule(
+    id="tf-data-defaults",
+    title="Switch tf.data's own optimisations back on",
+    why="With its defaults on, tf.data makes stateless maps parallel, appends a prefetch and tunes "
+    "both; with them off it does only what is written.",
+    fix="Remove the option, or set it to True. More threads then work beside the training step.",
+    needs=("loop", "pipeline", "breakdown"),
+    thresholds=(INPUT_WAIT,),
+)
+
+
+@DISABLED_DEFAULTS.found_by
+def check_disabled_defaults(session: Session) -> Iterator[Finding]:
+    """Yield a finding on all options together."""
+    written, off = operations(session), _switched_off(session)
+    if not written or not off:
+        return
     weight, names = weigh_input(session), list(off)
     label = f"{names[0]} = True" if len(off) == 1 else "tf.data's defaults switched on again"
     edit = Edit(DISABLED_DEFAULTS.id, label, (SetOptions(dict.fromkeys(names, True)),))
-    return [
-        DISABLED_DEFAULTS.finding(
-            weight.status,
-            f"Remove `{'`, `'.join(off.values())}`."
-            if weight.status == "fail"
-            else weight.sentence,
-            op=next(iter(operations(session, "with_options")), written[-1]),
-            evidence={**weight.evidence, "switched_off": ", ".join(off.values())},
-            edit=edit if weight.worth_trying else None,
-        )
-    ]
+    yield DISABLED_DEFAULTS.finding(
+        weight.status,
+        weight.before(f"Remove `{'`, `'.join(off.values())}`."),
+        op=next(iter(operations(session, "with_options")), written[-1]),
+        weight=weight,
+        evidence={"switched_off": ", ".join(off.values())},
+        edit=edit if weight.worth_trying else None,
+    )
 
 
 def _switched_off(session: Session) -> dict[str, str]:
@@ -145,14 +114,27 @@ def _switched_off(session: Session) -> dict[str, str]:
     return off
 
 
-def check_debug_mode(session: Session) -> list[Finding]:
-    """Return a finding on the script as a whole."""
-    if not session.environment.tf_data_debug_mode:
-        return []
-    weight = weigh_input(session)
-    advice = (
-        "Remove `tf.data.experimental.enable_debug_mode()`; the findings on the pipeline describe "
-        "debug mode until then."
-    )
-    said = advice if weight.status == "fail" else weight.sentence
-    return [DEBUG_MODE.finding(weight.status, said, evidence=weight.evidence)]
+DEBUG_MODE = pipeline_rule(
+    id="tf-data-defaults",
+    title="Switch tf.data's debug mode off",
+    why="Debug mode runs mapped functions eagerly, one element at a time, and drops every prefetch "
+    "and parallel call.",
+    fix="Remove `tf.data.experimental.enable_debug_mode()`. Breakpoints within mapped functions no "
+    "longer work.",
+    needs=("loop", "breakdown"),
+    thresholds=(INPUT_WAIT,),
+    tried_when_informing=False,
+    untried="Debug mode holds for the whole process and can't be left again within it.",
+)
+
+
+@DEBUG_MODE.found_by
+def check_debug_mode(session: Session) -> Iterator[Finding]:
+    """Yield a finding on the script as a whole."""
+    if session.environment.tf_data_debug_mode:
+        weight = weigh_input(session)
+        advice = (
+            "Remove `tf.data.experimental.enable_debug_mode()`; the findings on the pipeline "
+            "describe debug mode until then."
+        )
+        yield DEBUG_MODE.finding(weight.status, weight.before(advice), weight=weight)

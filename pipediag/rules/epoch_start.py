@@ -1,53 +1,292 @@
-"""Waits for the first batch of each epoch that are not a shuffle filling with costly elements."""
+"""Waits for the first batch of each epoch: a shuffle that fills, files that are opened again."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
-from pipediag.facts.limits import INPUT_BOUND, Threshold
+from pipediag.facts.limits import INPUT_BOUND, Threshold, bound
+from pipediag.facts.names import time_taken
 from pipediag.facts.pipeline import (
+    between,
     call_name,
+    delay_ms,
+    downstream,
+    keeps_elements,
     last_before_prefetch,
     operations,
+    passes_over_data,
     place_name,
+    upstream,
 )
 from pipediag.facts.run import (
+    FIRST_BATCHES,
+    comes_again,
+    first_batch_percent,
+    holds_all,
     later_starts_s,
+    long_percent,
     rows_of_loop,
     starts_s,
     time_of_epochs,
     whole_in_words,
 )
+from pipediag.facts.run_gain import gain_at_most
 from pipediag.rules.reading import files_at_once, read_in_turn
 from pipediag.rules.relevance import NOTABLE, THRESHOLDS, weigh_rows
-from pipediag.rules.rule import Meta
-from pipediag.rules.shuffling import ENOUGH_MIXED, smaller_buffer, smaller_size
-from pipediag.session.edits import Edit, Insert
+from pipediag.rules.rule import Rule
+from pipediag.rules.shuffling import ENOUGH_MIXED, buffer_size, smaller_buffer, smaller_size
+from pipediag.session.edits import Edit, Insert, Move
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import Run
+from pipediag.session.ledger import RunGain
+from pipediag.session.loops import LoopTime
 from pipediag.session.model import Session
-from pipediag.tensorflow_names import READERS
-from pipediag.vocabulary import EffectOnResults, RunPartName
+from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import READERS, RUNS_A_FUNCTION
+from pipediag.vocabulary import RunPartName
+
+
+def foretold(time: LoopTime | None) -> str:
+    """Return what the advice rests on, where no later epoch was seen to wait."""
+    if time is None or time.epoch_ends_seen:
+        return ""
+    return (
+        " No end of an epoch was seen: that later epochs wait as long as the first is inferred "
+        "from their shuffle, which fills anew in each."
+    )
+
+
+def without_first_batches(session: Session, time: LoopTime, instead_s: float = 0.0) -> float | None:
+    """Return the loop over the loop without those waits, its start included where that is known.
+
+    Waits that no end of an epoch showed are not in what the loop is said to take.
+
+    Args:
+        instead_s: what the steps take longer then.
+    """
+    loop = session.diagnosed_loop()
+    projected = loop.projected_s if loop is not None and time.epoch_ends_seen else None
+    return bound(projected or time.total_s, time.first_batches_s - instead_s)
+
+
+def run_without_first_batches(
+    session: Session, time: LoopTime, instead_s: float = 0.0
+) -> RunGain | None:
+    """Return the most that the run gains without them, by its ledger; None if not known.
+
+    The ledger may be of one epoch where the loop's time is of all that were seen, so what the steps
+    take longer counts as a part of the waits.
+    """
+    waits_s = later_starts_s(session)
+    if waits_s is None or time.first_batches_s <= 0.0:
+        return None
+    return gain_at_most(session.run, waits_s * max(0.0, 1.0 - instead_s / time.first_batches_s))
+
+
+FILL_SHARE = Threshold("time to fill the buffer", 5.0, "% of the loop", "own choice, as for input")
+FILL_STEPS = Threshold("the same, in a loop of unknown length", 100.0, "steps", "own choice")
+SHUFFLE_PART = Threshold("filling explains", 30.0, "% of the wait", "own choice: below, it informs")
+SLOW_SHUFFLE_FILL = Rule(
+    id="epoch-start",
+    title="Shuffle before the costly work",
+    why="A shuffle hands out nothing until its buffer is full, and it fills again in each epoch: "
+    "buffer size times the time of one element, with nothing trained meanwhile.",
+    fix="Shuffle before the costly map (paths, ids or records in place of decoded elements), but "
+    "behind a cache. A smaller buffer where the shuffle can't stand anywhere else.",
+    needs=("loop", "pipeline", "steps"),
+    thresholds=(FIRST_BATCHES, FILL_SHARE, FILL_STEPS, SHUFFLE_PART),
+    effect="same up to order or rounding",
+    frees=("input_wait",),
+    tried_when_informing=True,
+    untried="The shuffle can't be moved before what makes its elements of others.",
+)
+
+
+@SLOW_SHUFFLE_FILL.found_by
+def check_slow_shuffle_fill(session: Session) -> Iterator[Finding]:
+    """Yield a finding on the shuffle with the longest fill."""
+    shuffles = operations(session, "shuffle")
+    if not shuffles or session.steps is None:
+        return
+    if session.steps.fill_ms is None:
+        reason = "The wait for the first batch was not measured."
+        yield SLOW_SHUFFLE_FILL.finding("inconclusive", reason)
+        return
+    op = max(shuffles, key=lambda shuffle: _fill_estimate_ms(session, shuffle) or 0.0)
+    time = time_of_epochs(session)
+    if time is not None and time.first_batch_ms is not None:
+        yield from _by_later_epochs(session, op, time, time.first_batch_ms)
+    else:
+        yield from _by_first_epoch(session, op, session.steps.fill_ms)
+
+
+def _by_later_epochs(
+    session: Session, op: Operation, time: LoopTime, wait_ms: float
+) -> Iterator[Finding]:
+    """Judge by the waits of later epochs, in which the pipeline's start has no part."""
+    if long_percent(session) is None:
+        return
+    estimate, share = _fill_estimate_ms(session, op), first_batch_percent(session)
+    if _is_the_wait(session, op) or (estimate is None and holds_all(session, op)):
+        estimate = wait_ms
+    # What filled the buffer is done beside the steps then. An epoch makes all its elements, and the
+    # buffer those that it holds: no less is left to do.
+    size, above = buffer_size(op), upstream(session, op)
+    count = above[0].cardinality if above else None
+    times = max(1.0, count / size) if count and size and size > 0 else 1.0
+    work_s = max(0.0, times * time.first_batches_s - time.steps_s)
+    at_most = without_first_batches(session, time, work_s)
+    for_run = run_without_first_batches(session, time, work_s)
+    yield from _judged(session, op, wait_ms, estimate, share, at_most, for_run)
+
+
+def _is_the_wait(session: Session, op: Operation) -> bool:
+    """Return True if nothing but the fill can be what a first batch waits for.
+
+    All of the data goes into the buffer first, and nothing costly comes behind it. Costs of steps
+    tell little then: what stands above the shuffle does not run during them.
+    """
+    buffer, above = buffer_size(op), upstream(session, op)
+    counts = [one.cardinality for one in above if one.cardinality is not None]
+    if buffer is None or not counts or not 0 < counts[0] <= buffer:
+        return False
+    if op.self_ms_per_step is None or any(_is_costly(one) for one in downstream(session, op)):
+        return False
+    costly = [delay_ms(session, one) for one in above if _is_costly(one)]
+    known = sum(delay_ms(session, one) or 0.0 for one in above)
+    return None in costly or sum(delay or 0.0 for delay in costly) >= known / 2
+
+
+def _by_first_epoch(session: Session, op: Operation, fill_ms: float) -> Iterator[Finding]:
+    estimate = _fill_estimate_ms(session, op)
+    if estimate is None and comes_again(session) == op:
+        estimate = fill_ms
+    loop, passes = session.diagnosed_loop(), passes_over_data(session)
+    share = None
+    if loop is not None and loop.projected_s:
+        # The first wait also holds the pipeline's start, which later epochs don't repeat.
+        repeated_ms = fill_ms if estimate is None else min(fill_ms, estimate)
+        fills = passes if passes is not None and passes != math.inf else 1
+        share = min(95.0, 100.0 * repeated_ms * fills / (1000.0 * loop.projected_s))
+    steps_ms = FILL_STEPS.value * (session.steps.mean_ms if session.steps else math.inf)
+    if fill_ms < steps_ms if share is None else share < FILL_SHARE.value:
+        return
+    at_most = None if share is None else bound(100.0, share)
+    for_run = gain_at_most(session.run, starts_s(session))
+    yield from _judged(session, op, fill_ms, estimate, share, at_most, for_run)
+
+
+def _judged(
+    session: Session,
+    op: Operation,
+    fill_ms: float,
+    estimate: float | None,
+    share: float | None,
+    at_most: float | None,
+    for_run: RunGain | None,
+) -> Iterator[Finding]:
+    """Yield what a long wait before the first batch is: a fill, and with what."""
+    costly = [other for other in upstream(session, op) if _is_costly(other)]
+    filling = 1.0 if estimate is None or fill_ms <= 0.0 else min(1.0, estimate / fill_ms)
+    # Too small a part of the loop for a trial to show it.
+    little = estimate is not None and share is not None and share * filling < FILL_SHARE.value
+    if (estimate is None and not costly) or little:
+        return
+    slowest = max(costly, key=lambda other: delay_ms(session, other) or 0.0, default=None)
+    moved = _moved_before(session, op, slowest) if slowest is not None else None
+    smaller = None if moved is not None else smaller_buffer(session, op, SLOW_SHUFFLE_FILL.id)
+    edit = moved or smaller
+    finding = partial(
+        SLOW_SHUFFLE_FILL.finding,
+        op=op,
+        evidence={
+            "fill_ms": fill_ms,
+            "buffer_size": buffer_size(op),
+            "estimated_fill_ms": estimate,
+            "fill_percent_of_loop": share,
+        },
+        effect=None if smaller is None else "changes a hyper-parameter",
+        condition=None if smaller is None else ENOUGH_MIXED,
+        edit=edit,
+    )
+    name, took = call_name(op), time_taken(fill_ms)
+    size = smaller_size(session, op)
+    sooner = "a smaller buffer" if size is None else f"a buffer of {size}"
+    less = f"Give {name} {sooner}, which fills sooner and shuffles less"
+    if estimate is None or estimate < fill_ms * SHUFFLE_PART.value / 100.0:
+        yield finding(
+            "informative" if edit else "inconclusive",
+            f"The first batch was waited for {took}, of which filling {name} may be a part.",
+            title="Try whether the first batch waits for the shuffle buffer",
+        )
+        return
+    if slowest is None:
+        yield finding("informative", f"{less}: filling it took {took}.")
+        return
+    advice = f"Move {name} before {call_name(slowest)}: filling it with finished elements took"
+    if slowest.kind == "from_generator":
+        advice = (
+            f"Let the generator of {call_name(slowest)} shuffle indices itself and drop {name}, "
+            "whose filling took"
+        )
+    advice += f" {took}.{foretold(time_of_epochs(session))}"
+    yield finding(
+        "fail",
+        advice if smaller is None else f"{advice} {less}, until then.",
+        part="epoch_start",
+        for_run=for_run,
+        speedup_at_most=at_most,
+    )
+
+
+def _moved_before(session: Session, op: Operation, slowest: Operation) -> Edit | None:
+    """Return the shuffle before the costly operation, where both let the same elements through."""
+    path = between(session, slowest, op)
+    if path is None or len(slowest.parent_ids) != 1 or not keeps_elements([slowest, *path]):
+        return None
+    return Edit(
+        id=f"{SLOW_SHUFFLE_FILL.id}:{op.id}",
+        label=f"the {place_name(op)} before the {place_name(slowest)}",
+        changes=(Move(op.id, slowest.parent_ids[0]),),
+        check="shape",
+        whole_epoch=True,
+    )
+
+
+def _is_costly(op: Operation) -> bool:
+    return op.kind in RUNS_A_FUNCTION and not op.removed_by_tensorflow
+
+
+def _fill_estimate_ms(session: Session, op: Operation) -> float | None:
+    """Return the buffer's size times the delay of one element above the shuffle."""
+    buffer, above = buffer_size(op), upstream(session, op)
+    delays = [delay_ms(session, other) for other in above]
+    per_step = above[0].elements if above else None
+    if buffer is None or not per_step or all(delay is None for delay in delays):
+        return None
+    count = above[0].cardinality
+    size = min(buffer, count) if count is not None and count > 0 else buffer
+    return size * sum(delay or 0.0 for delay in delays) / per_step
+
 
 LONGEST_EPOCH_S = 4.0
 """Steps of an epoch that is tried, in seconds: each block is an epoch from end to end, and a trial
 has several. Own choice, for a budget of a minute."""
 LOADING = Threshold(
-    "a generator's first batch over a steady wait", 10.0, "times", "own choice: below, it informs"
+    "a generator's first batch", 10.0, "steady waits", "own choice: else it informs"
 )
-SLOW_EPOCH_START = Meta(
+SLOW_EPOCH_START = Rule(
     id="epoch-start",
-    name="Slow start of the epoch",
-    title_failed="Start the pipeline once for all epochs",
-    title_passed="Epochs start without a long wait",
-    why="With each epoch files are opened anew, a generator begins at its first line, buffers fill "
+    title="Start the pipeline once for all epochs",
+    why="With each epoch files are opened again, a generator starts over, buffers fill "
     "from nothing, and no step runs meanwhile.",
-    edit="One pipeline through all epochs: `repeat()` at its end, before `prefetch`, and "
+    fix="One pipeline through all epochs: `repeat()` at its end, before `prefetch`, and "
     "`steps_per_epoch` in `fit`. Load what a generator needs once, outside of it.",
-    cost="With `repeat()` the steps of an epoch must be counted. A smaller buffer shuffles less.",
     needs=("loop", "run"),
     thresholds=(*THRESHOLDS, INPUT_BOUND, LOADING),
-    effect_on_results="same up to order or rounding",
+    effect="same up to order or rounding",
     frees=("input_wait",),
     sees_class_only=True,
     untried="Whole epochs have to be run from end to end, which is tried only where that is quick.",
@@ -60,77 +299,58 @@ class _Cure:
     """What ends or shortens the waits."""
 
     advice: str
-    hides: bool
+    hides: bool = False
     """True where the work stays, and only runs beside what else there is in an epoch."""
     edit: Edit | None = None
-    effect: EffectOnResults | None = None
-    """The edit's, where that is not the rule's."""
-    condition: str | None = None
-    """What only the user can decide before the edit is used."""
+    mixes_less: bool = False
     untried: str | None = None
     """Why there is no edit, where the rule's own reason is not it."""
 
 
-def check_slow_epoch_start(session: Session) -> list[Finding]:
-    """Return a finding on the diagnosed loop."""
-    run, loop = session.run, session.diagnosed_loop()
+@SLOW_EPOCH_START.found_by
+def check_slow_epoch_start(session: Session) -> Iterator[Finding]:
+    """Yield a finding on the diagnosed loop."""
+    run, loop, later_s = session.run, session.diagnosed_loop(), later_starts_s(session)
     assert run is not None
     assert loop is not None
-    later_s, time = later_starts_s(session), time_of_epochs(session)
     if later_s is None:
-        return [_unseen(session, run)]
-    cure = _cure(session) or _Cure("", hides=False)
-    rows = rows_of_loop(session, "epoch_start")
-    saved_s = min(later_s, _beside_s(session)) if cure.hides else later_s
+        percent = 100.0 * starts_s(session) / run.whole_s if run.whole_s > 0 else 0.0
+        if percent >= NOTABLE.value:
+            yield SLOW_EPOCH_START.finding(
+                "inconclusive",
+                f"Waiting for first batches is {percent:.0f} % of {whole_in_words(run)}, but no "
+                "end of an epoch was seen, so whether later epochs wait as well is not known.",
+                part="epoch_start",
+            )
+        return
+    cure, rows = _cure(session), rows_of_loop(session, "epoch_start")
+    beside = (row for part in _BESIDE for row in rows_of_loop(session, part))
+    hides = cure is not None and cure.hides
+    saved_s = min(later_s, sum(row.seconds for row in beside)) if hides else later_s
     weight = weigh_rows(run, rows, saved_s)
-    status, sentence = weight.status, weight.sentence
-    steps_wait = _steps_wait(session) and not _loads_first(session)
-    if status == "fail" and (not cure.advice or steps_wait):
-        status, sentence = (
-            "informative",
-            "The steps wait for input as well: a faster pipeline may shorten both, so do that "
-            "first."
-            if cure.advice
-            else "The wait is that of a pipeline that the script did not write.",
-        )
-    return [
-        SLOW_EPOCH_START.finding(
-            status,
-            "" if status == "pass" else f"{sentence} {cure.advice}".strip(),
-            place=(loop.file, loop.line),
-            evidence={
-                **weight.evidence,
-                "first_batch_ms": time.first_batch_ms if time is not None else None,
-                "times": sum(row.count or 0 for row in rows) or None,
-            },
-            effect=cure.effect,
-            condition=cure.condition,
-            edit=cure.edit,
-            untried=cure.untried,
-            part="epoch_start",
-            for_run=weight.for_run,
-            speedup_at_most=weight.speedup_at_most,
-        )
-    ]
-
-
-def _unseen(session: Session, run: Run) -> Finding:
-    percent = 100.0 * starts_s(session) / run.whole_s if run.whole_s > 0 else 0.0
-    if percent < NOTABLE.value:
-        return SLOW_EPOCH_START.finding("pass", part="epoch_start")
-    reason = (
-        f"Waiting for first batches is {percent:.0f} % of {whole_in_words(run)}, but no end of an "
-        "epoch was seen, so whether later epochs wait as well is not known."
+    if weight.status == "fail" and cure is None:
+        theirs = "The wait is that of a pipeline that the script did not write."
+        weight = replace(weight, status="informative", sentence=theirs)
+    elif weight.status == "fail" and _steps_wait(session) and not _loads_first(session):
+        first = "The steps wait for input as well: deal with that first, as it may shorten both."
+        weight = replace(weight, status="informative", sentence=first)
+    cure = cure or _Cure("")
+    yield SLOW_EPOCH_START.finding(
+        weight.status,
+        weight.before(cure.advice),
+        place=(loop.file, loop.line),
+        weight=weight,
+        evidence={"times": sum(row.count or 0 for row in rows) or None},
+        effect="changes a hyper-parameter" if cure.mixes_less else None,
+        condition=ENOUGH_MIXED if cure.mixes_less else None,
+        edit=cure.edit,
+        untried=cure.untried,
+        part="epoch_start",
     )
-    return SLOW_EPOCH_START.finding("inconclusive", reason, part="epoch_start")
 
 
 _BESIDE: tuple[RunPartName, ...] = ("steps", "evaluation", "epoch_end")
-
-
-def _beside_s(session: Session) -> float:
-    """Return what else an epoch's work could run beside: the steps and what follows them."""
-    return sum(row.seconds for part in _BESIDE for row in rows_of_loop(session, part))
+"""What else an epoch's work could run beside: the steps and what follows them."""
 
 
 def _steps_wait(session: Session) -> bool:
@@ -152,8 +372,7 @@ def _loads_first(session: Session) -> bool:
 
 def _cure(session: Session) -> _Cure | None:
     """Return the cure by what the pipeline is made of; None where the script wrote none of it."""
-    written = operations(session)
-    if not written:
+    if not operations(session):
         return None
     through = run_through(session, SLOW_EPOCH_START.id)
     repeated = (
@@ -161,25 +380,21 @@ def _cure(session: Session) -> _Cure | None:
         "`steps_per_epoch` in `fit`, or a count of steps in your own loop."
     )
     if generators := operations(session, "from_generator"):
-        # One pipeline through all epochs would begin it anew just as well.
+        # One pipeline through all epochs would begin it again just as well.
         return _Cure(
-            f"{call_name(generators[0])} starts its generator anew in each epoch: load what it "
-            "needs once, outside of the function.",
-            hides=False,
+            f"Load what the generator of {call_name(generators[0])} needs once, outside of its "
+            "function: it starts again in each epoch.",
             untried="What the generator loads has to leave its function.",
         )
     if shuffles := operations(session, "shuffle"):
         # One pipeline through all epochs goes before a smaller buffer, as it mixes as before.
         size = smaller_size(session, shuffles[0])
         smaller = "a smaller one" if size is None else f"one of {size}"
-        mixes_less = size is not None and through is None
         return _Cure(
-            f"{call_name(shuffles[0])} fills its buffer anew in each epoch: {smaller} fills "
-            f"sooner. {repeated}",
-            hides=False,
+            f"{repeated} Or take a smaller buffer: {call_name(shuffles[0])} fills it in each "
+            f"epoch, and {smaller} fills sooner.",
             edit=through or smaller_buffer(session, shuffles[0], SLOW_EPOCH_START.id),
-            effect="changes a hyper-parameter" if mixes_less else None,
-            condition=ENOUGH_MIXED if mixes_less else None,
+            mixes_less=size is not None and through is None,
         )
     readers = operations(session, *READERS)
     if not readers:
@@ -187,9 +402,9 @@ def _cure(session: Session) -> _Cure | None:
     in_turn = next((op for op in readers if read_in_turn(session, op)), None)
     at_once = in_turn and files_at_once(session, in_turn, SLOW_EPOCH_START.id, whole_epoch=True)
     return _Cure(
-        "The files are opened anew in each epoch: several at once "
-        "(`interleave(..., num_parallel_calls=tf.data.AUTOTUNE)`), or a `cache()` if they fit "
-        f"in memory. {repeated}",
+        f"{repeated} The files are opened again in each epoch: open several at once "
+        "(`interleave(..., num_parallel_calls=tf.data.AUTOTUNE)`), or `cache()` what fits in "
+        "memory.",
         hides=True,
         edit=at_once or through,
     )

@@ -66,68 +66,64 @@ BATCH_FORMS = {
 REWRITTEN = frozenset({"ParseExampleV2"})
 """Those of them that a trial traces in that form by itself."""
 
-ELEMENT_TIME = Threshold(
-    "time per element", 200.0, "µs", "own measurements: a call costs 20 to 40 µs; above, it informs"
-)
-ELEMENTS = Threshold("elements per step", 8.0, "elements", "own choice: with fewer it only informs")
+ELEMENT_TIME = Threshold("time per element", 200.0, "µs", "measured: a call costs 20 to 40 µs")
+ELEMENTS = Threshold("elements per step", 8.0, "elements", "own choice: fewer only informs")
 _ORDER_ONLY = ("shuffle", "repeat", "prefetch", "with_options")
 PER_ELEMENT_MAP = pipeline_rule(
     id="per-element-map",
-    name="Map at element rate",
-    title_failed="Batch first, and map whole batches",
-    title_passed="No map of short calls runs at element rate",
+    title="Batch first, and map whole batches",
     why="Each call costs tens of microseconds whatever it computes. Batching first gave 32 times "
     "the rate for a cast, 37 for strings.split, 19 for parse_example.",
-    edit="Swap the two: `ds.batch(n).map(f)`, with the batch form of parsing and splitting.",
-    cost="The function must broadcast over the first axis; ragged results need to_tensor().",
+    fix="Swap the two: `ds.batch(n).map(f)`, with the batch form of parsing and splitting. The "
+    "function must broadcast over the first axis; ragged results need `to_tensor()`.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENT_TIME, ELEMENTS),
 )
 
 
+@PER_ELEMENT_MAP.found_by
 def check_per_element_map(session: Session) -> Iterator[Finding]:
     """Yield a finding on each map of short calls before a batch that could map the batch."""
     for op in operations(session, "map"):
-        if _of_its_element_alone(op) and following_batch(session, op):
-            yield from _of_single_elements(session, op)
+        batch = following_batch(session, op)
+        if batch is not None and _of_its_element_alone(op):
+            yield _of_single_elements(session, op, batch)
 
 
-def _of_single_elements(session: Session, op: Operation) -> Iterator[Finding]:
-    weight, edit = weigh(session, op), _edit(session, op)
+def _of_single_elements(session: Session, op: Operation, batch: Operation) -> Finding:
+    weight, edit = weigh(session, op), _edit(session, op, batch)
     unsure = sorted(_graph_ops(op) - BROADCASTS - BATCH_FORMS.keys())
     uncounted_ms = uncounted_wait_ms(session)
     finding = partial(
         PER_ELEMENT_MAP.finding,
         op=op,
-        edit=edit,
+        weight=weight,
         evidence={
-            **weight.evidence,
             "elements_per_step": op.elements,
             "us_per_element": _us_per_element(session, op),
             "wait_not_counted_ms": uncounted_ms,
             "operations_that_may_not_broadcast": ", ".join(unsure) or None,
         },
     )
+    forms = [BATCH_FORMS[name] for name in sorted(BATCH_FORMS.keys() & _graph_ops(op))]
+    written = f", written with `{'` and `'.join(forms)}`" if forms else ""
+    advice = f"Move {call_name(op)} behind {call_name(batch)}, to run once a batch{written}."
     if not _has_short_calls(session, op):
         # Where the cost of a call is not most of its time, a trial says what batching buys.
-        if not unsure and weight.worth_trying and edit is not None:
-            advice = f"{_batch_advice(session, op)} A trial tells what that buys."
-            yield finding("informative", advice)
-    elif weight.status != "fail":
-        yield finding(weight.status, weight.sentence, edit=None)
-    elif unsure:
-        yield finding(
-            "informative",
-            f"Batch before {call_name(op)} if its function gives the same for a batch as for its "
-            f"rows, which is not known of {', '.join(unsure)}.",
-        )
-    else:
-        saved_ms = (delay_ms(session, op) or 0.0) + uncounted_ms
-        yield finding(
-            "fail",
-            _batch_advice(session, op),
-            speedup_at_most=less_input(session, saved_ms, on_cpu=False),
-            untried=_why_not_moved(session, op),
-        )
+        try_it = not unsure and weight.worth_trying and edit is not None
+        return finding("informative" if try_it else "pass", advice, edit=edit)
+    if weight.status != "fail":
+        return finding(weight.status, weight.sentence)
+    if unsure:
+        same = f"gives the same for a batch, which is not known of {', '.join(unsure)}"
+        return finding("informative", f"{advice} Only if its function {same}.", edit=edit)
+    saved_ms = (delay_ms(session, op) or 0.0) + uncounted_ms
+    return finding(
+        "fail",
+        advice,
+        speedup_at_most=less_input(session, saved_ms, on_cpu=False),
+        edit=edit,
+        untried=_why_not_moved(session, op),
+    )
 
 
 def _of_its_element_alone(op: Operation) -> bool:
@@ -149,15 +145,13 @@ def _us_per_element(session: Session, op: Operation) -> float | None:
     return 1000.0 * self_ms / op.elements
 
 
-def _edit(session: Session, op: Operation) -> Edit | None:
+def _edit(session: Session, op: Operation, batch: Operation) -> Edit | None:
     """Return the move of the map behind the batch, with the maps that use its results, or None.
 
     Nothing vouches for the function but its operations' names, so batches must come out equal.
     """
-    batch, moved = following_batch(session, op), _moved_together(session, op)
-    if batch is None or not moved or _carrier(session, op) is not None:
-        return None
-    if any(_needs_rewriting(each) for each in moved):
+    moved = _moved_together(session, op)
+    if not moved or _carrier(session, op) is not None or any(map(_needs_rewriting, moved)):
         return None
     others = " with the maps behind it" if len(moved) > 1 else ""
     forms = {BATCH_FORMS[name] for each in moved for name in REWRITTEN & _graph_ops(each)}
@@ -215,14 +209,6 @@ def _why_not_moved(session: Session, op: Operation) -> str:
     return "Other operations between it and the batch take its single elements."
 
 
-def _batch_advice(session: Session, op: Operation) -> str:
-    batch = following_batch(session, op)
-    where = call_name(batch) if batch else "the batch"
-    forms = [BATCH_FORMS[name] for name in sorted(BATCH_FORMS.keys() & _graph_ops(op))]
-    written = f", written with `{'` and `'.join(forms)}`" if forms else ""
-    return f"Move {call_name(op)} behind {where}, so that it runs once a batch{written}."
-
-
 # A map that runs too few calls at once
 
 WAITING_CALLS = 16
@@ -237,25 +223,28 @@ OVERLAPPING = (
 )
 PARALLEL_MAP = pipeline_rule(
     id="parallel-map",
-    name="Parallel calls of a map",
-    title_failed="Run more calls of the map at once",
-    title_passed="No map is kept from running in parallel",
+    title="Run `map` in parallel",
     why="tf.data makes only stateless maps parallel by itself. Its pool has one thread a CPU, "
     "which a waiting call keeps: 16 calls on two CPUs gave 49 batches/s, with a pool of 16 269.",
-    edit="`num_parallel_calls=tf.data.AUTOTUNE`, or 16 calls on 16 threads. Both are tried; "
-    "off-CPU time only decides which goes first.",
-    cost=f"Elements keep their order, but {OVERLAPPING}. More elements are held in memory.",
+    fix="`num_parallel_calls=tf.data.AUTOTUNE`, or 16 calls on 16 threads; both are tried. "
+    f"Elements keep their order, but {OVERLAPPING}.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST),
-    effect_on_results="same up to order or rounding",
+    effect="same up to order or rounding",
 )
 
 
-def check_parallel_map(session: Session) -> list[Finding]:
-    """Return two findings for a map whose calls can be made parallel in two ways, else one."""
-    maps = operations(session, "map")
-    if not maps:
-        return [PARALLEL_MAP.finding("not-applicable", "The pipeline has no map.")]
-    return [one for op in maps for one in _of_map(session, op)]
+@PARALLEL_MAP.found_by
+def check_parallel_map(session: Session) -> Iterator[Finding]:
+    """Yield two findings for a map whose calls can be made parallel in two ways, else one."""
+    for op in operations(session, "map"):
+        outer = session.operation(op.inside_function_of)
+        if outer is not None:
+            if outer.kind in ("flat_map", "interleave") and _is_serial(op) and _is_serial(outer):
+                yield from _tried_both_ways(session, op, outer)
+        elif is_serial_and_stateful(op) or op.parameters.get("num_parallel_calls") == 1:
+            yield from _tried_both_ways(session, op, None)
+        elif calls_python(op) and not _is_serial(op) and _lacks_threads(session, op):
+            yield _of_pool(session, op)
 
 
 def is_serial_and_stateful(op: Operation) -> bool:
@@ -267,17 +256,6 @@ def _is_serial(op: Operation) -> bool:
     return op.parameters.get("num_parallel_calls") in (None, 1)
 
 
-def _of_map(session: Session, op: Operation) -> Iterator[Finding]:
-    outer = session.operation(op.inside_function_of)
-    if outer is not None:
-        if outer.kind in ("flat_map", "interleave") and _is_serial(op) and _is_serial(outer):
-            yield from _tried_both_ways(session, op, outer)
-    elif is_serial_and_stateful(op) or op.parameters.get("num_parallel_calls") == 1:
-        yield from _tried_both_ways(session, op, None)
-    elif calls_python(op) and not _is_serial(op):
-        yield _of_pool(session, op)
-
-
 def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -> Iterator[Finding]:
     """Yield the first way as a failure and the second as information: one of them is advised."""
     costs = costlier(session, op, outer) if outer is not None else op
@@ -286,13 +264,9 @@ def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -
     finding = partial(
         PARALLEL_MAP.finding,
         op=op,
-        evidence={
-            **weight.evidence,
-            **python_evidence(op),
-            "parallelism": op.parallelism,
-            "cpus": cpus(session),
-            **({"stateful_because": reason(op.function)} if stateful else {}),
-        },
+        weight=weight,
+        evidence={**python_evidence(op), "parallelism": op.parallelism, "cpus": cpus(session)},
+        effect=None if stateful and not only_looks_up(op.function) else "same results",
     )
     if weight.status != "fail":
         yield finding(weight.status, weight.sentence)
@@ -301,32 +275,26 @@ def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -
     if stateful:
         many = (_many_calls(session, op, outer), _many_advice(session, op), WAITING_CALLS, False)
         ways.insert(0 if waits_first(op) else 1, many)
-    same = not stateful or only_looks_up(op.function)
     for place, (edit, advice, calls, on_cpu) in enumerate(ways):
         yield finding(
             "informative" if place else "fail",
             advice,
             speedup_at_most=parallel(session, costs, calls, on_cpu=on_cpu),
-            effect="same results" if same else None,
             edit=edit,
         )
 
 
 def _of_pool(session: Session, op: Operation) -> Finding:
     """Return the finding on a map that runs Python in parallel already, on few threads."""
-    pool = pool_size(session, op)
-    evidence = {**python_evidence(op), "pool_threads": pool}
-    if pool is None or pool >= WAITING_CALLS:
-        return PARALLEL_MAP.finding("pass", op=op, evidence=evidence)
-    self_ms = measured_at(session, op).self_ms_per_step
-    weight = weigh(session, op, None if self_ms is None else self_ms / pool)
-    fails = weight.status == "fail"
+    pool, self_ms = pool_size(session, op), measured_at(session, op).self_ms_per_step
+    weight = weigh(session, op, None if self_ms is None or not pool else self_ms / pool)
     return PARALLEL_MAP.finding(
         weight.status,
-        _many_advice(session, op) if fails else weight.sentence,
+        weight.before(_many_advice(session, op)),
         op=op,
-        evidence={**weight.evidence, **evidence},
-        edit=_many_calls(session, op, None) if fails else None,
+        weight=weight,
+        evidence={**python_evidence(op), "pool_threads": pool},
+        edit=_many_calls(session, op, None) if weight.status == "fail" else None,
     )
 
 
@@ -410,9 +378,8 @@ def settled(session: Session, findings: Sequence[Finding]) -> list[Finding]:
     """
     by_map: dict[str, list[Finding]] = {}
     for finding in findings:
-        known = finding.edit is not None and finding.op_id is not None
-        if finding.rule == PARALLEL_MAP.id and known:
-            by_map.setdefault(finding.op_id or "", []).append(finding)
+        if finding.rule == PARALLEL_MAP.id and finding.edit is not None and finding.op_id:
+            by_map.setdefault(finding.op_id, []).append(finding)
     instead: dict[int, list[Finding]] = {}
     for op_id, ways in by_map.items():
         kept = _one_advice(session, op_id, ways, findings)
@@ -427,34 +394,26 @@ def _one_advice(
     confirmed = [one for one in ways if one.trial.state == "confirmed"]
     if confirmed:
         best = max(confirmed, key=lambda one: one.trial.speedup or 1.0)
-        return [_overlaps(best, [one for one in ways if one is not best])]
+        others = [one for one in ways if one is not best]
+        many = best.edit is not None and best.edit.id.endswith(f":{WAITING_CALLS}")
+        calls = f"{WAITING_CALLS} calls at once" if many else "Parallel calls"
+        overlap = f"{calls} make it {best.trial.speedup or 1.0:.3g}x as fast."
+        update = {
+            "status": "fail",
+            "severity": PARALLEL_MAP.severity,
+            "advice": f"{best.advice} {overlap}",
+            "evidence": {**best.evidence, **_also_tried(others)},
+        }
+        return [best.model_copy(update=update)]
     op = session.operation(op_id)
     refuted = all(one.trial.state == "refuted" for one in ways)
     if not refuted or op is None or not calls_python(op) or _helps_anyway(op_id, findings):
         return ways
-    return [_no_overlap(session, op, ways), ways[0]]
-
-
-def _overlaps(best: Finding, others: Sequence[Finding]) -> Finding:
-    many = best.edit is not None and best.edit.id.endswith(f":{WAITING_CALLS}")
-    at_once = f"{WAITING_CALLS} of them at once" if many else "parallel calls"
-    sentence = f"Calls overlap: {at_once} make it {best.trial.speedup or 1.0:.3g}x as fast."
-    return best.model_copy(
-        update={
-            "status": "fail",
-            "severity": PARALLEL_MAP.severity,
-            "advice": f"{best.advice} {sentence}",
-            "evidence": {**best.evidence, **_also_tried(others)},
-        }
-    )
-
-
-def _no_overlap(session: Session, op: Operation, ways: Sequence[Finding]) -> Finding:
-    return PARALLEL_MAP.finding(
+    no_overlap = PARALLEL_MAP.finding(
         "fail",
         f"More calls of {call_name(op)} at once did not help (for Python code that computes, the "
         f"GIL is the usual reason).{_measured(op)} {_pool(op, max(2, int(cpus(session))))} Or "
-        f"rewrite it in TensorFlow operations, or run it once beforehand."
+        "rewrite it in TensorFlow operations, or run it once beforehand."
         f"{hottest_line_sentence(session)}",
         op=op,
         title="Call the function in processes, or rewrite it",
@@ -462,6 +421,7 @@ def _no_overlap(session: Session, op: Operation, ways: Sequence[Finding]) -> Fin
         untried="Pipediag starts no process that would load the script again.",
         speedup_at_most=parallel(session, op, cpus(session), on_cpu=True),
     )
+    return [no_overlap, ways[0]]
 
 
 def _also_tried(ways: Sequence[Finding]) -> dict[str, str]:

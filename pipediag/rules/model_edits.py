@@ -17,6 +17,7 @@ NO_MODEL_EDIT = (
     "Your own training loop, or a model that is compiled that way already: no setting of a Keras "
     "model is left to try."
 )
+NO_MEMORY = "There is no memory for a second set of these variables, which a trial needs."
 SCALES_THE_LOSS = "LossScaleOptimizer"
 """The wrapper that Keras puts around an optimizer under `mixed_float16`."""
 SLOTS_TWICE = 0.25
@@ -84,21 +85,17 @@ def in_sixteen_bits(session: Session, rule: str, policy: str) -> Edit | None:
 
 _ROW_WISE = frozenset({"SGD", *ROW_WISE_OPTIMIZERS.values()})
 """Optimizers that, without these arguments, update the rows of a sparse gradient alone: one of
-Keras, and those of `pipediag.optimizers`. Read from traced steps on Keras 3.15: Adagrad writes
-rows, too, but scans its sums in full."""
+Keras, and those of `pipediag.optimizers`. Adagrad writes rows, too, but scans its sums in full."""
 _STAY = ("use_ema", "gradient_accumulation_steps")
 """Arguments that let a row-wise optimizer pass over the whole table, too."""
 _INSTEAD = {
     "momentum": "leave `momentum` out, or take `pipediag.optimizers.LazySGD`",
-    "weight_decay": (
-        "leave the table out of `weight_decay`, by "
-        '`optimizer.exclude_from_weight_decay(var_names=["embeddings"])` before `compile`'
-    ),
+    "weight_decay": "leave the table out of `weight_decay`, by "
+    '`optimizer.exclude_from_weight_decay(var_names=["embeddings"])` before `compile`',
     "use_ema": "leave `use_ema` out, which averages all rows after each step",
     "global_clipnorm": "clip each gradient by `clipnorm` in place of `global_clipnorm`",
-    "gradient_accumulation_steps": (
-        "leave `gradient_accumulation_steps` out, and take a larger batch"
-    ),
+    "gradient_accumulation_steps": "leave `gradient_accumulation_steps` out, and take a larger "
+    "batch",
 }
 
 
@@ -190,14 +187,11 @@ def no_optimizer_edit(session: Session) -> str:
         return NO_MODEL_EDIT
     if keras_3(session) is None:
         return "It is tried in Keras 3 alone, and the model is one of `tf_keras`."
-    return "There is no memory for a second set of the optimizer's variables, as a trial needs."
+    return NO_MEMORY
 
 
 def _optimizer_bytes(session: Session, keras: KerasUse) -> int:
-    """Return the size of the optimizer's variables, at least of the tables' slots.
-
-    It may not have been built yet when it was asked.
-    """
+    """Return the size of the optimizer's variables, which may not be built yet: at least slots."""
     return max(keras.optimizer_bytes or 0, _table_slots(session))
 
 

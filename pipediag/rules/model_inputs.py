@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -30,7 +31,7 @@ from pipediag.rules.caching import (
     fits_in_memory,
 )
 from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta, Place
+from pipediag.rules.rule import Place, Rule
 from pipediag.session.edits import Edit, MoveLayers, Replace
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -39,20 +40,15 @@ from pipediag.session.recorded_loops import InputLayer, KerasUse
 from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import Scalar
 
-TEXT_WORK = Threshold(
-    "work on text in a step", 10.0, "% of the step", "own choice: less is seldom noticed"
-)
-PREPROCESSING_IN_MODEL = Meta(
+TEXT_WORK = Threshold("work on text in a step", 10.0, "% of the step", "own choice")
+PREPROCESSING_IN_MODEL = Rule(
     id="preprocessing-in-model",
-    name="Preprocessing in the model",
-    title_failed="Prepare inputs in the pipeline, beside the steps",
-    title_passed="The model leaves the preparing of its inputs to the pipeline",
+    title="Prepare inputs in the pipeline, beside the steps",
     why="Within the model they run in the step, and an accelerator waits. In the pipeline they run "
     "beside the step before.",
-    edit="`dataset.map(layers, num_parallel_calls=tf.data.AUTOTUNE)` behind the batch, and a model "
-    "that begins behind these layers; with `.cache()` where what they give fits in memory.",
-    cost="The model that is trained no longer takes the inputs as they are; the one that it was "
-    "cut out of does, and shares its weights.",
+    fix="`dataset.map(layers, num_parallel_calls=tf.data.AUTOTUNE)` behind the batch, and a model "
+    "that begins behind these layers; with `.cache()` where what they give fits in memory. The "
+    "original model still takes the inputs as they are, and shares the weights.",
     needs=("loop", "steps"),
     thresholds=(INPUT_BOUND, TEXT_WORK, MEMORY),
     tried_when_informing=True,
@@ -61,72 +57,68 @@ CAVEAT = (
     "Measured with the user's layers and weights in a model without these layers, compiled as the "
     "user's is."
 )
-KEPT_TITLE = "Prepare inputs once, and cache them"
 _MOST_TYPES = 3
 _ARITHMETIC = frozenset({"Normalization"})
 
 
-def check_preprocessing_in_model(session: Session) -> list[Finding]:
-    """Return a finding on the model of the diagnosed `fit`; two where inputs can be kept."""
+@PREPROCESSING_IN_MODEL.found_by
+def check_preprocessing_in_model(session: Session) -> Iterator[Finding]:
+    """Yield a finding on the model of the diagnosed `fit`; two where inputs can be kept."""
     loop = session.diagnosed_loop()
     assert loop is not None
     keras, place = loop.keras, (loop.file, loop.line)
     if keras is None or not keras.input_layers:
-        return [_of_own_code(session, place)]
+        yield from _of_own_code(session, place)
+        return
     movable = [layer for layer in keras.input_layers if layer.behind_input]
     layers = movable or keras.input_layers
-    said = ", ".join(f"{layer.name} ({layer.kind})" for layer in layers)
-    evidence: dict[str, Scalar] = {"layers": said, **_measured(session)}
     if all(layer.kind in _ARITHMETIC for layer in layers):
-        quick = "Normalizing is arithmetic, which is quick where the model runs."
-        return [PREPROCESSING_IN_MODEL.finding("pass", quick, place=place, evidence=evidence)]
+        # That is quick where the model runs.
+        return
     waits, after = input_first(session), last_before_prefetch(session)
-    untried, edit = _why_untried(keras, after), None
-    if after is not None and untried is None:
-        names = tuple(layer.name for layer in layers)
-        edit = Edit(
-            id=PREPROCESSING_IN_MODEL.id,
-            label=f"{_quoted(layers)} in a map behind the {place_name(after)}, and not in the "
-            "model",
-            changes=(MoveLayers(names, after.id),),
-            caveat=CAVEAT,
-        )
-    behind = f"behind {call_name(after)}" if after is not None else "behind the batch"
-    runs = "it runs" if len(layers) == 1 else "they run"
-    advice = (
-        f"Move {_with_kinds(layers)} into the pipeline, {behind}, beside the steps: {runs} in "
-        f"every one. {untried or _code(layers)}"
-    )
+    said = ", ".join(f"{layer.name} ({layer.kind})" for layer in layers)
     finding = partial(
         PREPROCESSING_IN_MODEL.finding,
         "fail" if _weighs(session) and waits is None else "informative",
         place=place,
         speedup_at_most=_at_most(session),
     )
-    moved = finding(
+    evidence: dict[str, Scalar] = {"layers": said, **_measured(session)}
+    kept = _kept_inputs(session, movable, after) if keras.unsplit is None and movable else None
+    if kept is not None:
+        # The work is not only elsewhere, but done once.
+        passes = passes_over_data(session)
+        yield finding(
+            f"Let the pipeline prepare the inputs once, by {_with_kinds(movable)} behind "
+            f"{call_name(kept.after)}, and keep what they give: about {memory_size(kept.bytes)} in "
+            f"memory. {_code(movable, kept)}",
+            title="Prepare inputs once, and cache them",
+            evidence={
+                **evidence,
+                "cache_bytes": kept.bytes,
+                "passes_over_data": "unlimited" if passes == math.inf else passes,
+            },
+            edit=kept.edit(movable),
+        )
+    untried, edit = _why_untried(keras, after), None
+    if after is not None and untried is None:
+        edit = Edit(
+            id=PREPROCESSING_IN_MODEL.id,
+            label=f"{_quoted(layers)} in a map behind the {place_name(after)}, and not in the "
+            "model",
+            changes=(MoveLayers(tuple(layer.name for layer in layers), after.id),),
+            caveat=CAVEAT,
+        )
+    advice = (
+        f"Move {_with_kinds(layers)} into the pipeline, {_behind(after)}, beside the steps. "
+        f"{untried or _code(layers)}"
+    )
+    yield finding(
         advice if waits is None else f"{waits} {advice}",
         evidence=evidence,
         edit=edit,
         untried=untried,
     )
-    kept = _kept_inputs(session, movable, after) if keras.unsplit is None and movable else None
-    if kept is None:
-        return [moved]
-    passes = passes_over_data(session)
-    # The work is not only elsewhere, but done once.
-    once = finding(
-        f"Let the pipeline prepare the inputs once, by {_with_kinds(movable)} behind "
-        f"{call_name(kept.after)}, and keep what they give: about {memory_size(kept.bytes)} in "
-        f"memory. {_code(movable, kept)}",
-        title=KEPT_TITLE,
-        evidence={
-            **evidence,
-            "cache_bytes": kept.bytes,
-            "passes_over_data": "unlimited" if passes == math.inf else passes,
-        },
-        edit=kept.edit(movable),
-    )
-    return [once, moved]
 
 
 def _quoted(layers: list[InputLayer]) -> str:
@@ -137,25 +129,23 @@ def _with_kinds(layers: list[InputLayer]) -> str:
     return " and ".join(f"`{layer.name}` ({layer.kind})" for layer in layers)
 
 
-def _of_own_code(session: Session, place: Place) -> Finding:
-    """Return the finding on a step's graph that works on text in no layer of Keras'."""
-    if not _weighs(session):
-        reason = "The model has no layers that prepare inputs."
-        return PREPROCESSING_IN_MODEL.finding("not-applicable", reason)
-    evidence = _measured(session)
-    if waits := input_first(session):
-        return PREPROCESSING_IN_MODEL.finding("pass", waits, place=place, evidence=evidence)
-    after = last_before_prefetch(session)
-    behind = f"behind {call_name(after)}" if after is not None else "behind the batch"
-    return PREPROCESSING_IN_MODEL.finding(
+def _behind(after: Operation | None) -> str:
+    return f"behind {call_name(after)}" if after is not None else "behind the batch"
+
+
+def _of_own_code(session: Session, place: Place) -> Iterator[Finding]:
+    """Yield the finding on a step's graph that works on text in no layer of Keras'."""
+    work = session.text_work
+    if work is None or not _weighs(session) or input_first(session):
+        return
+    yield PREPROCESSING_IN_MODEL.finding(
         "fail",
-        f"Prepare the text in the pipeline, {behind}, where that runs beside the step before: "
+        f"Prepare the text in the pipeline, {_behind(last_before_prefetch(session))}: "
         "`dataset.map(lambda x, y: (prepare(x), y), num_parallel_calls=tf.data.AUTOTUNE)`, with "
-        "`prepare` what the step does to its text now. "
-        f"{evidence['text_operations']} take {evidence['text_work_percent_of_step']:.0f} % of each "
-        "step.",
+        "`prepare` what the step does to its text now. That takes "
+        f"{work.percent:.0f} % of each step.",
         place=place,
-        evidence=evidence,
+        evidence=_measured(session),
         untried="The text work is in the script's own code: take it out of the step by hand.",
         speedup_at_most=_at_most(session),
     )
@@ -307,30 +297,25 @@ def _code(layers: list[InputLayer], kept: _KeptInputs | None = None) -> str:
     )
 
 
-AT_MOST = Threshold(
-    "compute times the part of padding", 5.0, "% of the step", "own choice, as for input wait"
-)
-PADDING = Meta(
+AT_MOST = Threshold("compute times the part of padding", 5.0, "% of the step", "own choice")
+PADDING = Rule(
     id="padding",
-    name="Padding",
-    title_failed="Batch examples of similar length",
-    title_passed="Padding hardly weighs",
+    title="Batch examples of similar length",
     why="A model computes on padding as on data. Batches of similar lengths hold less of it.",
-    edit="`bucket_by_sequence_length(...)` in place of `padded_batch`; where the length is fixed, "
-    "a shorter one.",
-    cost="Batches are mixed less, and one is gathered for each bucket, in memory. A shorter fixed "
-    "length cuts longer examples.",
+    fix="`bucket_by_sequence_length(...)` in place of `padded_batch`; where the length is fixed, a "
+    "shorter one, which cuts longer examples. Batches are mixed less.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(AT_MOST, INPUT_BOUND),
     severity="info",
-    effect_on_results="same up to order or rounding",
+    effect="same up to order or rounding",
     tried_when_informing=True,
 )
 BUCKETS = 4
 
 
-def check_padding(session: Session) -> list[Finding]:
-    """Return a finding on the last padded_batch, or on batches padded to one fixed length."""
+@PADDING.found_by
+def check_padding(session: Session) -> Iterator[Finding]:
+    """Yield a finding on the last padded_batch, or on batches padded to one fixed length."""
     ops, loop = operations(session, "padded_batch"), session.diagnosed_loop()
     op, spec = ops[-1] if ops else None, loop.element_spec if loop else None
     padded, compute = padded_percent(session), class_percent(session, ["device_compute"])
@@ -339,36 +324,29 @@ def check_padding(session: Session) -> list[Finding]:
     waits = input_first(session)
     evidence: dict[str, Scalar] = {"device_compute_percent": compute, "padding_percent": padded}
     finding = partial(PADDING.finding, op=op, evidence=evidence)
+    known = "" if padded is None else f" {padded:.0f} % of the ids are padding."
     if padded is not None and spec is not None and not lengths_vary(spec):
-        if little or waits:
-            return [finding("pass")]
-        # Nothing is tried: how long examples are without their padding is not recorded.
+        if not little and not waits:
+            # Nothing is tried: how long examples are without their padding is not recorded.
+            yield finding(
+                "informative",
+                "Pad to a shorter length (`maxlen`, `output_sequence_length`, `padded_shapes`), "
+                "which cuts the longest examples, or each batch to its own longest by "
+                f"`bucket_by_sequence_length`.{known}",
+                place=(loop.file, loop.line) if op is None and loop else None,
+                title="Pad to a shorter length, or to each batch's own",
+            )
+    elif op is not None and spec is None:
+        yield finding("inconclusive", "The shapes of the batches are not known.")
+    elif op is not None and not little and lengths_vary(spec or ""):
         advice = (
-            f"{padded:.0f} % of the ids are padding, which the model computes on: pad to a shorter "
-            "length (`maxlen`, `output_sequence_length`, `padded_shapes`), which cuts the longest "
-            "examples, or each batch to its own longest by `bucket_by_sequence_length`."
+            f"Give `bucket_by_sequence_length` to the data in place of {call_name(op)}, so that "
+            f"batches hold examples of similar length.{known}"
         )
-        place = (loop.file, loop.line) if op is None and loop else None
-        title = "Pad to a shorter length, or to each batch's own"
-        return [finding("informative", advice, place=place, title=title)]
-    if op is None:
-        return [PADDING.finding("not-applicable", "The pipeline pads no batches.")]
-    evidence["element_spec"] = spec
-    if spec is None:
-        return [finding("inconclusive", "The shapes of the batches are not known.")]
-    if little or not lengths_vary(spec):
-        return [finding("pass")]
-    known = "If lengths differ much,"
-    if padded is not None:
-        known = f"{padded:.0f} % of the ids are padding:"
-    advice = (
-        f"{known} give `bucket_by_sequence_length` to the data in place of {call_name(op)}, so "
-        "that batches hold examples of similar length and less padding."
-    )
-    edit = Edit(
-        id=f"{PADDING.id}:{op.id}",
-        label=f"{BUCKETS} buckets of lengths in place of the {place_name(op)}",
-        changes=(Replace(op.id, "bucket_by_sequence_length", {"buckets": BUCKETS}),),
-        check="shape",
-    )
-    return [finding("informative", f"{waits} {advice}" if waits else advice, edit=edit)]
+        edit = Edit(
+            id=f"{PADDING.id}:{op.id}",
+            label=f"{BUCKETS} buckets of lengths in place of the {place_name(op)}",
+            changes=(Replace(op.id, "bucket_by_sequence_length", {"buckets": BUCKETS}),),
+            check="shape",
+        )
+        yield finding("informative", f"{waits} {advice}" if waits else advice, edit=edit)

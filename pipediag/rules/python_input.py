@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import (
     call_name,
     costlier,
+    delay_ms,
     following_batch,
     operations,
     place_name,
@@ -21,43 +24,188 @@ from pipediag.facts.python_callables import (
     generator_of_keras,
     has_workers,
     hottest_line_sentence,
+    only_python,
     pydataset,
     python_calls,
     python_evidence,
     running_line,
     waits_first,
 )
-from pipediag.rules.generators import elements_edit_id
+from pipediag.rules.bounds import less_input
 from pipediag.rules.maps import ON_THREADS, WAITING_CALLS
 from pipediag.rules.reading import opened_at_once, opens_in_turn
 from pipediag.rules.relevance import weigh, weigh_input
-from pipediag.rules.rule import Meta
-from pipediag.session.edits import Change, Edit, Remove, Replace, SetOptions
+from pipediag.rules.rule import Rule
+from pipediag.session.edits import Change, Edit, Remove, Replace, RewriteCall, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session, hot_line
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import KerasUse
 from pipediag.session.recording import RecordedFunction
 from pipediag.tensorflow_names import PYTHON_ADAPTERS, PYTHON_OPERATIONS, random_operations
+from pipediag.vocabulary import Scalar
+
+# Generators of `from_generator`: slow calls in them, and single elements
+
+_DRAWS = re.compile(r"\bchoice\(.*\bp\s*=")
+KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        _DRAWS,
+        "Keep the sums of the weights, and search in them (`sums.searchsorted(rng.random(n), "
+        "side='right')`): `choice(..., p=weights)` adds up all weights in each call",
+    ),
+    (
+        re.compile(r"\bjson\.loads?\("),
+        "Parse the data once and store it, or use a faster parser (orjson): `json.loads` reads a "
+        "text for each row",
+    ),
+    (
+        re.compile(r"\.iterrows\(|\.i?loc\[|\.iat\["),
+        "Take NumPy arrays of the columns once (`frame['x'].to_numpy()`) and index those: a row of "
+        "a DataFrame is made at each access",
+    ),
+    (
+        re.compile(r"\bnp\.(append|concatenate|vstack|hstack)\("),
+        "Collect rows in a list, or write into an array that is made once: each call copies the "
+        "whole array",
+    ),
+    (
+        re.compile(r"\bhashlib\.|\.hexdigest\(|\bmd5\("),
+        "Hash each text once, before training",
+    ),
+    (
+        re.compile(r"\b(tf|keras|K)\.(?!data\b)\w+.*\(|\.numpy\(\)"),
+        "Use NumPy here, or a map of batches: an eager TensorFlow call takes tens of microseconds",
+    ),
+)
+"""Lines that are known to be slow, and what to do instead."""
+
+LINE_SHARE = Threshold("samples of that thread in its line", 5.0, "% of the samples", "own choice")
+SLOW_CALL = Rule(
+    id="slow-python-call",
+    title="Replace a Python call that is known to be slow",
+    why="NumPy's `choice` with weights took 131 of 157 ms of a step of 512 words, and under 5 ms "
+    "once the sums of its weights were kept.",
+    fix="Replace the call, or make it once for many rows.",
+    needs=("loop", "pipeline", "steps", "breakdown", "host"),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, LINE_SHARE),
+    effect="not known",
+    untried="pipediag does not rewrite this call.",
+    frees=("input_wait",),
+)
+
+
+@SLOW_CALL.found_by
+def check_slow_call(session: Session) -> Iterator[Finding]:
+    """Yield a finding for the line with a known slow call that runs most in a generator.
+
+    Where other Python makes input as well, a line may belong to that, so nothing is said.
+    """
+    generators = operations(session, "from_generator")
+    if len(generators) != 1 or not only_python(session, generators[0]):
+        return
+    op, weight = generators[0], weigh(session, generators[0])
+    known = [
+        (line, advice)
+        for line in (session.host.hot_python if session.host is not None else [])
+        if line.thread == "source" and line.percent >= LINE_SHARE.value
+        for pattern, advice in KNOWN
+        if pattern.search(line.code or "")
+    ]
+    if op.made_by_framework or not known or weight.status != "fail":
+        return
+    line, advice = max(known, key=lambda one: one[0].percent)
+    name, edit = Path(line.file).name, None
+    if _DRAWS.search(line.code or ""):
+        edit = Edit(
+            id=f"{SLOW_CALL.id}:{name}:{line.line}",
+            label=f"sums of the weights made once, for the choice in line {line.line} of {name}",
+            changes=(RewriteCall(op.id, line.file, line.line, line.function),),
+        )
+    yield SLOW_CALL.finding(
+        "fail",
+        f"{advice} ({name}:{line.line}).",
+        op=op,
+        place=(line.file, line.line),
+        weight=weight,
+        evidence={"line_percent_of_samples": line.percent},
+        effect="same results" if edit is not None else None,
+        edit=edit,
+        speedup_at_most=_without(session, op),
+    )
+
+
+def _without(session: Session, op: Operation) -> float | None:
+    """Return the bound without the generator's delay; None where that was not measured."""
+    delay = delay_ms(session, op)
+    return None if delay is None else less_input(session, delay, on_cpu=False)
+
+
+ELEMENTS = Threshold("elements that a step takes", 4.0, "elements", "own choice: fewer cost < 1 ms")
+SINGLE_ELEMENTS = Rule(
+    id="generator-elements",
+    title="Hand over several elements of the generator at once",
+    why="Each element that TensorFlow takes from Python took 0.25 ms, whatever was in it. In "
+    "stacks of 64, which `unbatch` takes apart again, it took 0.015 to 0.03 ms.",
+    fix="Hand over stacks of elements, and take them apart with `unbatch`. Up to 63 elements are "
+    "read ahead; elements and their order stay the same.",
+    needs=("loop", "pipeline", "steps", "breakdown"),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENTS),
+    frees=("input_wait",),
+)
+_STACKED = 64
+
+
+def _elements_edit(op: Operation) -> Edit | None:
+    """Return the edit that stacks a generator's elements, if a step takes enough."""
+    few = op.elements is None or op.elements < ELEMENTS.value
+    if op.made_by_framework or op.inside_function_of is not None or few:
+        return None
+    parameters: dict[str, Scalar] = {"elements": _STACKED}
+    if op.element_bytes is None:
+        parameters["ragged"] = True
+    return Edit(
+        id=f"{SINGLE_ELEMENTS.id}:{op.id}",
+        label=f"{_STACKED} elements of the {place_name(op)} handed over at once",
+        changes=(Replace(op.id, "in_chunks", parameters),),
+        check="equal",
+    )
+
+
+@SINGLE_ELEMENTS.found_by
+def check_single_elements(session: Session) -> Iterator[Finding]:
+    """Yield a finding for each generator of many elements per step that the training waits for."""
+    for op in operations(session, "from_generator"):
+        weight, edit = weigh(session, op), _elements_edit(op)
+        if weight.status == "fail" and edit is not None:
+            yield SINGLE_ELEMENTS.finding(
+                "fail",
+                f"Hand over {_STACKED} elements of {call_name(op)} at once, stacked by NumPy, and "
+                "take them apart with `unbatch`.",
+                op=op,
+                place=running_line(session, op),
+                weight=weight,
+                evidence={"elements_per_step": op.elements},
+                edit=edit,
+                speedup_at_most=_without(session, op),
+            )
+
 
 _WHAT_PROCESSES_NEED = (
     "Keras forks them on Linux, so `__getitem__` must not call TensorFlow; where they are spawned "
     "the dataset must pickle, and the script needs `if __name__ == '__main__':`"
 )
-PYTHON_INPUT = Meta(
+PYTHON_INPUT = Rule(
     id="python-input",
-    name="Python that makes the input",
-    title_failed="Make batches faster than Python does",
-    title_passed="The Python that makes the input keeps up with the training",
+    title="Make batches faster than Python does",
     why="One thread calls a generator, or `__getitem__`, for one element after the other, and "
     "takes the GIL from the training loop: a step of 8.3 ms with 9 % input wait fell to 3.0 ms.",
-    edit="Build whole batches with NumPy or in tf.data. Read several parts of the data at once (an "
-    "interleave of generators on 16 threads, or `workers=N` of a PyDataset).",
-    cost="Elements of several generators alternate. `__getitem__` must stand calls from several "
-    f"threads at once. {_WHAT_PROCESSES_NEED}.",
+    fix="Build whole batches with NumPy or in tf.data. Read several parts of the data at once (an "
+    "interleave of generators on 16 threads, or `workers=N` of a PyDataset). Elements of several "
+    "generators alternate, and `__getitem__` must stand calls from several threads at once.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST),
-    effect_on_results="same up to order or rounding",
+    effect="same up to order or rounding",
     frees=("input_wait", "python"),
     untried="It needs the source rewritten, or run in other processes.",
 )
@@ -66,40 +214,38 @@ _MOST_THREADS = 16
 _KERAS_QUEUE = 10
 """Keras's own `max_queue_size`: enough for workers of a small number."""
 _OWN_THREADS = SetOptions({"threading.private_threadpool_size": WAITING_CALLS})
-_REWRITE = "build each batch with whole-array NumPy or in tf.data instead of Python loops"
+_REWRITE = "Build each batch with whole-array NumPy or in tf.data instead of Python loops."
 
 
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
-
-
-def check_python_input(session: Session) -> list[Finding]:
-    """Return a finding on each generator, or on the PyDataset of the diagnosed loop."""
-    keras = pydataset(session)
-    if keras is not None:
-        return [_of_keras(session, keras, is_pydataset=True)]
+@PYTHON_INPUT.found_by
+def check_python_input(session: Session) -> Iterator[Finding]:
+    """Yield a finding on each generator, or on the PyDataset of the diagnosed loop."""
+    keras, loop = pydataset(session), session.diagnosed_loop()
     generators = operations(session, "from_generator")
-    if generators:
-        return [_of_generator(session, op) for op in generators]
-    loop = session.diagnosed_loop()
-    if loop is not None and loop.keras is not None and loop.keras.data_adapter in PYTHON_ADAPTERS:
-        return [_of_keras(session, loop.keras, is_pydataset=False)]
-    return [PYTHON_INPUT.finding("not-applicable", "The loop's data does not come from Python.")]
+    if keras is not None:
+        yield _of_keras(session, keras, is_pydataset=True)
+    elif generators:
+        for op in generators:
+            outer = session.operation(op.inside_function_of)
+            if outer is None or opens_in_turn(outer):
+                yield _of_generator(session, op, outer)
+    elif loop is not None and loop.keras and loop.keras.data_adapter in PYTHON_ADAPTERS:
+        yield _of_keras(session, loop.keras, is_pydataset=False)
 
 
-def _of_generator(session: Session, op: Operation) -> Finding:
-    outer = session.operation(op.inside_function_of)
-    if outer is not None and not opens_in_turn(outer):
-        return PYTHON_INPUT.finding("pass", "Several generators are read at once.", op=op)
-    calls = python_calls(op)
+def _of_generator(session: Session, op: Operation, outer: Operation | None) -> Finding:
+    calls, batch = python_calls(op), following_batch(session, op)
     wall_ms = calls.wall_ms if calls is not None else None
     weight = weigh(session, costlier(session, op, outer), wall_ms)
-    evidence = {**weight.evidence, **python_evidence(op), "elements_per_step": op.elements}
+    finding = partial(
+        PYTHON_INPUT.finding,
+        op=op,
+        weight=weight,
+        evidence={**python_evidence(op), "elements_per_step": op.elements},
+    )
     if weight.status != "fail":
-        status = "pass" if weight.status == "informative" else weight.status
-        return PYTHON_INPUT.finding(status, weight.sentence, op=op, evidence=evidence)
-    batch = following_batch(session, op)
-    rewrite = f"{_sentence(_REWRITE)}."
+        return finding("pass" if weight.status == "informative" else weight.status, weight.sentence)
+    rewrite = _REWRITE
     if batch is not None:
         size = batch.parameters.get("batch_size") or "a whole batch of"
         rewrite = (
@@ -112,12 +258,10 @@ def _of_generator(session: Session, op: Operation) -> Finding:
         first, second = second, first
     measured = f" {calls.sentence('`next` of it')}" if calls is not None else ""
     line = hottest_line_sentence(session)
-    return PYTHON_INPUT.finding(
+    return finding(
         "fail",
         f"{first} Or {second[0].lower()}{second[1:]}{measured}{line}",
-        op=op,
         place=running_line(session, op),
-        evidence=evidence,
         edit=_side_by_side(op) if outer is None else _read_at_once(session, op, outer),
     )
 
@@ -141,13 +285,14 @@ def _several_at_once(session: Session, op: Operation, outer: Operation | None) -
 
 def _side_by_side(op: Operation) -> Edit:
     """Return two copies: how the source can be divided, only its author knows."""
+    stacked = _elements_edit(op)
     copies = Replace(op.id, "interleave", {"cycle_length": _COPIES, "num_parallel_calls": _COPIES})
     return Edit(
         id=f"{PYTHON_INPUT.id}:{op.id}",
         label=f"two copies of the {place_name(op)} side by side, on {WAITING_CALLS} threads",
         changes=(copies, _OWN_THREADS),
         # Elements in stacks are a patch, which copies are not.
-        instead_of=elements_edit_id(op),
+        instead_of=stacked.id if stacked is not None else None,
         caveat="Both copies read all of the data: it says what two halves would gain at most.",
     )
 
@@ -180,15 +325,16 @@ def _of_keras(session: Session, keras: KerasUse, *, is_pydataset: bool) -> Findi
         PYTHON_INPUT.finding,
         op_id=op.id if op is not None else None,
         place=(line.file, line.line) if line else (keras.source_file, keras.source_line),
-        evidence={**weight.evidence, **python_evidence(op)},
+        weight=weight,
+        evidence=python_evidence(op),
     )
     if weight.status != "fail":
         return finding("pass", weight.sentence)
     measured = f" {calls.sentence()}" if calls is not None else ""
     hottest = hottest_line_sentence(session)
     if not is_pydataset:
-        return finding("fail", f"{_sentence(_REWRITE)}.{measured}{hottest}")
-    cheaper = f"Make `{keras.source}.__getitem__` cheaper: {_REWRITE}.{hottest}"
+        return finding("fail", f"{_REWRITE}{measured}{hottest}")
+    cheaper = f"Make `{keras.source}.__getitem__` cheaper. {_REWRITE}{hottest}"
     if has_workers(keras):
         return finding("fail", f"It is read by {keras.workers} workers already. {cheaper}")
     # Waiting takes no CPU, so the CPUs do not bound how many wait at once.
@@ -235,15 +381,12 @@ def _workers_edit(
     )
 
 
-TRACE_ONLY_PYTHON = Meta(
+TRACE_ONLY_PYTHON = Rule(
     id="trace-only-python",
-    name="Python at trace time",
-    title_failed="Replace Python that runs only while the function is traced",
-    title_passed="No mapped function relies on Python at trace time",
+    title="Replace Python that runs only while the function is traced",
     why="tf.data traces the function into a graph once and runs the graph. Such Python costs "
     "nothing per element, and a number it drew is the same for every element.",
-    edit="Delete it, or use tf.random, tf.print, tf.io where it was meant to act on each element.",
-    cost="None, as it does nothing while training runs.",
+    fix="Delete it, or use tf.random, tf.print, tf.io where it was meant to act on each element.",
     needs=("loop", "pipeline"),
     severity="info",
     subject="correctness",
@@ -254,51 +397,39 @@ _IDLE = {"print", "open", "input", "time.sleep", *(f"time.{name}" for name in _C
 _DRAWING = ("numpy.random.", "random.")
 
 
-def check_trace_only_python(session: Session) -> list[Finding]:
-    """Return an informative finding on each mapped function with such Python."""
+@TRACE_ONLY_PYTHON.found_by
+def check_trace_only_python(session: Session) -> Iterator[Finding]:
+    """Yield an informative finding on each mapped function with such Python."""
     # Removed operations count too: TensorFlow drops a map that is nothing without its Python.
-    ops = session.pipeline.ops if session.pipeline else []
-    mapped = [op for op in ops if op.function is not None and not op.made_by_framework]
-    return [_of_idle(op, op.function) for op in mapped if op.function and _idle(op.function)]
+    for op in session.pipeline.ops if session.pipeline else []:
+        idle = [] if op.function is None or op.made_by_framework else _idle(op.function)
+        if not idle:
+            continue
+        advice = (
+            f"Delete `{'`, `'.join(idle)}` in the function of {call_name(op)}, or use TensorFlow's "
+            "operations: it ran while the function was traced and not for its elements."
+        )
+        if all(name.startswith(_DRAWING) for name in idle):
+            advice += " Use tf.random.stateless_uniform to draw other numbers for each."
+        yield TRACE_ONLY_PYTHON.finding(
+            "informative",
+            advice,
+            op=op,
+            evidence={
+                "python_calls": ", ".join(idle),
+                "removed_by_tensorflow": op.removed_by_tensorflow,
+            },
+        )
 
 
 def _idle(function: RecordedFunction) -> list[str]:
     if uses(function, PYTHON_OPERATIONS):
         return []
-    idle = {name for name in function.python_calls if name in _IDLE}
-    if "PrintV2" in function.graph_ops:
+    graph_ops, calls = function.graph_ops, function.python_calls
+    idle = {name for name in calls if name in _IDLE}
+    if "PrintV2" in graph_ops:
         idle -= {"print"}
-    return sorted(idle | set(_drawn_once(function)))
-
-
-def _drawn_once(function: RecordedFunction) -> list[str]:
-    stateless = any(name.startswith("StatelessRandom") for name in function.graph_ops)
-    if stateless or random_operations(function.graph_ops):
-        return []
-    return [name for name in function.python_calls if name.startswith(_DRAWING)]
-
-
-def _of_idle(op: Operation, function: RecordedFunction) -> Finding:
-    idle = _idle(function)
-    names = "`, `".join(idle)
-    advice = (
-        f"`{names}` in the function of {call_name(op)} ran while the function was traced and not "
-        "for its elements: it costs nothing, and parallel calls can't speed it up."
-    )
-    if idle == _drawn_once(function):
-        advice = (
-            f"The {call_name(op)} draws random numbers in Python (`{names}`) once, while it is "
-            "traced: every element gets the same ones. Use tf.random.stateless_uniform, or "
-            "numpy_function."
-        )
-    return TRACE_ONLY_PYTHON.finding(
-        "informative",
-        advice,
-        op=op,
-        evidence={
-            "python_calls": ", ".join(idle),
-            "traces": function.trace_count,
-            "elements_per_step": op.elements,
-            "removed_by_tensorflow": op.removed_by_tensorflow,
-        },
-    )
+    stateless = any(name.startswith("StatelessRandom") for name in graph_ops)
+    if not stateless and not random_operations(graph_ops):
+        idle |= {name for name in calls if name.startswith(_DRAWING)}
+    return sorted(idle)

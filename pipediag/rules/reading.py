@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
@@ -92,31 +93,26 @@ def files_at_once(
     )
 
 
-FROM_DISK = Threshold(
-    "bytes read from disk", 10.0, "% of what the reader delivers", "own choice: below, it informs"
-)
+FROM_DISK = Threshold("read from disk", 10.0, "% of what the reader delivers", "own choice")
 SEQUENTIAL_FILES = pipeline_rule(
     id="sequential-files",
-    name="Sequential file reading",
-    title_failed="Read several files at once",
-    title_passed="File reading does not hold the step up",
+    title="Read several files at once",
     why="One reader waits for one file at a time; from a slow disk or a network waits can overlap. "
     "Interleaving local warm files was 36 % slower (1426 batches/s in place of 2213).",
-    edit="`num_parallel_reads=tf.data.AUTOTUNE` for the reader, or "
-    "`files.interleave(TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE)` for the flat_map.",
-    cost="Records of several files alternate; memory for each open file.",
+    fix="`num_parallel_reads=tf.data.AUTOTUNE` for the reader, or "
+    "`files.interleave(TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE)` for the flat_map. "
+    "Records of several files then alternate.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FROM_DISK),
-    effect_on_results="same up to order or rounding",
+    effect="same up to order or rounding",
 )
 
 
-def check_sequential_files(session: Session) -> list[Finding]:
-    """Return a finding on each sequential reader."""
-    readers = operations(session, *READERS)
-    if not readers:
-        reason = "The pipeline reads no files with a reader."
-        return [SEQUENTIAL_FILES.finding("not-applicable", reason)]
-    return [_of_reader(session, op) for op in readers if read_in_turn(session, op)]
+@SEQUENTIAL_FILES.found_by
+def check_sequential_files(session: Session) -> Iterator[Finding]:
+    """Yield a finding on each sequential reader."""
+    for op in operations(session, *READERS):
+        if read_in_turn(session, op):
+            yield _of_reader(session, op)
 
 
 def _of_reader(session: Session, op: Operation) -> Finding:
@@ -135,32 +131,30 @@ def _of_reader(session: Session, op: Operation) -> Finding:
     finding = partial(
         SEQUENTIAL_FILES.finding,
         op=op,
+        weight=weight,
         evidence={
-            **weight.evidence,
             "file_count": op.parameters.get("file_count"),
             "from_disk_percent": disk,
-            "io_wait_percent": session.host.io_wait_percent if session.host else None,
             "compressed": packed,
         },
     )
     if weight.status not in ("fail", "inconclusive"):
         return finding(weight.status, weight.sentence)
-    edit = files_at_once(session, op, SEQUENTIAL_FILES.id)
-    if weight.status == "inconclusive":
-        # The step waits for input, and only what reading takes of that is not known.
-        said = f"{weight.sentence} A trial with several files at once tells."
-        return finding("informative", said, edit=edit)
-    if not packed and disk is not None and disk < FROM_DISK.value:
-        said = (
-            f"{disk:.0f} % of what {call_name(op)} delivers was read from the disk meanwhile. "
-            "A trial with several files at once tells whether that helps."
-        )
-        return finding("informative", said, edit=edit)
+    advice = f"{weight.sentence} {_files_advice(session, op, outer)}".lstrip()
+    in_memory = not packed and disk is not None and disk < FROM_DISK.value
+    if in_memory:
+        advice += f" Only {disk:.0f} % of what it delivers was read from the disk."
     at_most = None
     if packed and delay is not None:
         at_most = less_input(session, delay * (1 - 1 / cpus(session)), on_cpu=True)
-    advice = _files_advice(session, op, outer)
-    return finding("fail", advice, edit=edit, speedup_at_most=at_most)
+    return finding(
+        # Where the step waits for input, and only what reading takes of that is not known, or where
+        # the files lie in memory, a trial tells.
+        "informative" if in_memory or weight.status == "inconclusive" else "fail",
+        advice,
+        edit=files_at_once(session, op, SEQUENTIAL_FILES.id),
+        speedup_at_most=at_most,
+    )
 
 
 def _disk_percent(session: Session, op: Operation) -> float | None:
@@ -177,44 +171,38 @@ def _disk_percent(session: Session, op: Operation) -> float | None:
 def _files_advice(session: Session, op: Operation, outer: Operation | None) -> str:
     if outer is None:
         return f"Give {call_name(op)} `num_parallel_reads=tf.data.AUTOTUNE`."
-    free = "with `deterministic=False` where order is free"
     if outer.kind == "interleave":
-        return f"Give {call_name(outer)} `num_parallel_calls=tf.data.AUTOTUNE`, {free}."
+        return f"Give {call_name(outer)} `num_parallel_calls=tf.data.AUTOTUNE`."
     return (
         f"Replace {call_name(outer)} by `interleave(..., cycle_length="
-        f"{_as_many_as_cpus(session)}, num_parallel_calls=tf.data.AUTOTUNE)`, {free}."
+        f"{_as_many_as_cpus(session)}, num_parallel_calls=tf.data.AUTOTUNE)`."
     )
 
 
 SERIAL_FLAT_MAP = pipeline_rule(
     id="serial-flat-map",
-    name="Work in the function of a flat_map",
-    title_failed="Call the function of the flat_map for several elements at once",
-    title_passed="No flat_map holds the step up by its own function",
+    title="Call the function of `flat_map` for several elements at once",
     why="A flat_map calls its function for one element at a time, and so does an interleave, which "
     "holds a lock meanwhile: only the datasets that the function makes are read at once.",
-    edit="`ds.interleave(lambda x: tf.data.Dataset.from_tensors(x).flat_map(f), cycle_length=N, "
-    "num_parallel_calls=N)` in place of `ds.flat_map(f)`: those who read then call the function.",
-    cost="Rows of several elements alternate. Python is called by several threads at once.",
+    fix="`ds.interleave(lambda x: tf.data.Dataset.from_tensors(x).flat_map(f), cycle_length=N, "
+    "num_parallel_calls=N)` in place of `ds.flat_map(f)`. Rows of several elements then alternate, "
+    "and several threads call the function.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
-    effect_on_results="same up to order or rounding",
+    effect="same up to order or rounding",
 )
 _OF_OTHER_RULES = (*READERS, "from_generator", "map")
 """What a function may hold that other rules cover: reading, generators, and maps."""
 
 
-def check_serial_flat_map(session: Session) -> list[Finding]:
-    """Return a finding on each operation that calls its function for one element at a time.
+@SERIAL_FLAT_MAP.found_by
+def check_serial_flat_map(session: Session) -> Iterator[Finding]:
+    """Yield a finding on each operation that calls its function for one element at a time.
 
     Where it opens files, another one with more calls than CPUs, as opening may wait.
     """
-    outer = operations(session, "flat_map", "interleave")
-    outer = [op for op in outer if op.inside_function_of is None]
-    if not outer:
-        reason = "The pipeline has no flat_map and no interleave."
-        return [SERIAL_FLAT_MAP.finding("not-applicable", reason)]
-    in_turn = [op for op in outer if opens_in_turn(op) and _works_itself(session, op)]
-    return [finding for op in in_turn for finding in _of_flat_map(session, op)]
+    for op in operations(session, "flat_map", "interleave"):
+        if op.inside_function_of is None and opens_in_turn(op) and _works_itself(session, op):
+            yield from _of_flat_map(session, op)
 
 
 def _works_itself(session: Session, op: Operation) -> bool:
@@ -226,36 +214,26 @@ def _works_itself(session: Session, op: Operation) -> bool:
     return not any(one.kind in _OF_OTHER_RULES for one in inner)
 
 
-def _of_flat_map(session: Session, op: Operation) -> list[Finding]:
-    weight = weigh(session, op)
-    python, opens = calls_python(op), bool(uses(op.function, OPENS_FILES))
-    finding = partial(
-        SERIAL_FLAT_MAP.finding,
-        op=op,
-        evidence={
-            **weight.evidence,
-            "opens_files": opens,
-            "calls_python": python,
-            **python_evidence(op),
-        },
-    )
+def _of_flat_map(session: Session, op: Operation) -> Iterator[Finding]:
+    weight, python = weigh(session, op), calls_python(op)
+    finding = partial(SERIAL_FLAT_MAP.finding, op=op, weight=weight, evidence=python_evidence(op))
     if not weight.worth_trying:
-        return [finding(weight.status, weight.sentence)]
+        yield finding(weight.status, weight.sentence)
+        return
     count = WAITING_CALLS if python else _as_many_as_cpus(session)
-    found = [
-        finding(
-            weight.to_try,
-            weight.before(_flat_advice(op, count, threads=python)),
-            speedup_at_most=parallel(session, op, count, on_cpu=not python),
-            edit=_flat_edit(op, count, threads=python),
+    yield finding(
+        weight.to_try,
+        weight.before(_flat_advice(op, count, threads=python)),
+        speedup_at_most=parallel(session, op, count, on_cpu=not python),
+        edit=_flat_edit(op, count, threads=python),
+    )
+    if uses(op.function, OPENS_FILES) and not python and count < WAITING_CALLS:
+        yield finding(
+            "informative",
+            _flat_advice(op, WAITING_CALLS, threads=True),
+            title=f"Open {WAITING_CALLS} files at once, as opening may wait",
+            edit=_flat_edit(op, WAITING_CALLS, threads=True),
         )
-    ]
-    if opens and not python and count < WAITING_CALLS:
-        advice = _flat_advice(op, WAITING_CALLS, threads=True)
-        title = f"Open {WAITING_CALLS} files at once, as opening may wait"
-        edit = _flat_edit(op, WAITING_CALLS, threads=True)
-        found.append(finding("informative", advice, title=title, edit=edit))
-    return found
 
 
 def _flat_edit(op: Operation, count: int, *, threads: bool) -> Edit:
@@ -273,18 +251,16 @@ def _flat_edit(op: Operation, count: int, *, threads: bool) -> Edit:
 
 
 def _flat_advice(op: Operation, count: int, *, threads: bool) -> str:
-    calls = str(count) if threads else "tf.data.AUTOTUNE"
-    pool = f", with {ON_THREADS}" if threads else ""
-    measured = python_calls(op)
-    order = (
-        f" A map of its own, `ds.map(..., num_parallel_calls={count})` on as many threads, before "
-        f"{call_name(op)} keeps the order of the rows."
-        if calls_python(op)
-        else ""
-    )
-    return (
+    calls, measured = str(count) if threads else "tf.data.AUTOTUNE", python_calls(op)
+    advice = (
         f"Replace {call_name(op)} by `interleave(lambda x: "
         f"tf.data.Dataset.from_tensors(x).flat_map(f), cycle_length={count}, "
-        f"num_parallel_calls={calls})`{pool}, so that its function `f` is called for several "
-        f"elements at once.{order}{f' {measured.sentence()}' if measured is not None else ''}"
+        f"num_parallel_calls={calls})`{f', with {ON_THREADS}' if threads else ''}, with `f` its "
+        "function."
     )
+    if calls_python(op):
+        advice += (
+            f" Or call it in a map before, `ds.map(..., num_parallel_calls={count})` on as many "
+            "threads, which keeps the order of the rows."
+        )
+    return advice if measured is None else f"{advice} {measured.sentence()}"

@@ -1,15 +1,15 @@
-"""Rules in words: what `pipediag explain` prints, and the table in docs/rules.md.
+"""The rules in words: what `pipediag explain` prints, and the table in docs/rules.md.
 
 `python -m pipediag.rules.reference` writes docs/rules.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipediag.rules.registry import CAUSES
-from pipediag.rules.rule import Meta
+from pipediag.rules.registry import BY_ID
+from pipediag.rules.rule import Rule
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
 
@@ -34,39 +34,34 @@ _SUBJECTS = {
 
 
 def markdown() -> str:
-    """Return the whole page: a table with one line for each rule."""
+    """Return the whole page: a table with one line for each id."""
     rows = (
-        f"| `{rule}` | {'; '.join(meta.title_failed for meta in causes)} | {causes[0].severity} |"
-        for rule, causes in CAUSES.items()
+        f"| `{name}` | {'; '.join(rule.title for rule in rules)} | {rules[0].severity} |"
+        for name, rules in BY_ID.items()
     )
     return _HEAD + "\n".join(rows) + "\n"
 
 
-def paragraphs(causes: Sequence[Meta]) -> list[tuple[str, list[str]]]:
-    """Return heading and lines of each paragraph on the causes that a rule covers."""
-    found: list[tuple[str, list[str]]] = []
-    for meta in causes:
-        limits = [f"{one.name}: {one.value:g} {one.unit} ({one.source})" for one in meta.thresholds]
-        found += [
-            (meta.title_failed if len(causes) > 1 else "Why it matters", [meta.why]),
-            ("What to change", [meta.edit]),
-            ("What that might cost", [meta.cost]),
-            ("Thresholds", limits or ["None."]),
-            ("Trial", [_trial(meta)]),
-        ]
-    first = causes[0]
-    about = (
-        f"Concerns {_SUBJECTS[first.subject]}. Severity when it fails: {first.severity}. Effect of "
-        f"the edit on results: {first.effect_on_results}."
+def paragraphs(rules: Sequence[Rule]) -> Iterator[tuple[str, list[str]]]:
+    """Yield heading and lines of each paragraph on the rules of one id."""
+    for rule in rules:
+        yield rule.title if len(rules) > 1 else "Why it matters", [rule.why]
+        yield "What to change", [rule.fix]
+        if rule.thresholds:
+            yield (
+                "Thresholds",
+                [f"{one.name}: {one.value:g} {one.unit} ({one.source})" for one in rule.thresholds],
+            )
+        if rule.untried is not None:
+            yield "Why no trial measures it", [rule.untried]
+    first = rules[0]
+    yield (
+        "About",
+        [
+            f"Concerns {_SUBJECTS[first.subject]}. Severity: {first.severity}. Effect on results: "
+            f"{first.effect}."
+        ],
     )
-    return [*found, ("About", [about])]
-
-
-def _trial(meta: Meta) -> str:
-    if meta.untried is not None:
-        return f"None. {meta.untried}"
-    informs = ", also where the rule only informs" if meta.tried_when_informing else ""
-    return f"The edit is applied and measured where the run allows it{informs}."
 
 
 if __name__ == "__main__":

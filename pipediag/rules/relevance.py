@@ -16,13 +16,11 @@ from pipediag.facts.limits import (
 from pipediag.facts.pipeline import delay_ms, measured_at
 from pipediag.facts.run import long_percent, steps_beside_percent, whole_in_words
 from pipediag.facts.run_gain import gain_at_most
-from pipediag.rules.rule import Meta
-from pipediag.session.findings import Finding
-from pipediag.session.ledger import EXITING, Run, RunGain, RunPart
+from pipediag.session.ledger import Run, RunGain, RunPart
 from pipediag.session.loops import Share
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.vocabulary import FindingStatus, RunPartName, Scalar
+from pipediag.vocabulary import FindingStatus, Scalar
 
 
 @dataclass(frozen=True)
@@ -179,16 +177,3 @@ def weigh_rows(run: Run, rows: Iterable[RunPart], saved_s: float) -> Weight:
         for_run=gain_at_most(run, saved_s),
         speedup_at_most=bound(taken_s, saved_s),
     )
-
-
-def seen_or_not(meta: Meta, run: Run, part: RunPartName, lacking: str) -> Finding:
-    """Return a pass on a part of the run, or that the part was not seen.
-
-    Args:
-        lacking: which of `Run.not_seen` would have had this part.
-    """
-    has_it = any(row.part == part and row.what != EXITING for row in run.parts)
-    if has_it or lacking not in run.not_seen:
-        return meta.finding("pass", part=part)
-    reason = f"Not seen: {lacking}, as the script was stopped before that."
-    return meta.finding("not-applicable", reason, part=part)

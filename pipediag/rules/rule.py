@@ -1,14 +1,15 @@
-"""A rule: its description (`Meta`), its check, what it needs, and the findings that it makes."""
+"""A rule: what `pipediag explain` says of it, its check, and the findings that it makes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
 from pipediag.facts.devices import NO_DEVICE
 from pipediag.facts.limits import Threshold
+from pipediag.rules.relevance import Weight
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
@@ -29,26 +30,36 @@ from pipediag.vocabulary import (
 
 Section = Literal["loop", "keras", "run", "steps", "breakdown", "pipeline", "host", "devices"]
 Place = tuple[str | None, int | None]
+Check = Callable[[Session], Iterable[Finding]]
+DeviceCheck = Callable[[Sequence[DeviceActivity], Framework, Session | None], Iterable[Finding]]
+
+_SILENCE = {
+    "pass": "nothing found",
+    "not-applicable": "does not apply",
+    "inconclusive": "could not be decided",
+    "error": "the rule itself failed",
+}
+"""What stands in place of the title where there is no advice."""
 
 
-@dataclass(frozen=True)
-class Meta:
-    """The description of a rule, for `pipediag explain` and the documentation."""
+@dataclass(eq=False)
+class Rule:
+    """A cause that is looked for. Causes with the same cure share an id.
+
+    A check returns findings where something is to be said, and may leave out those that pass.
+    """
 
     id: str
-    """A noun, shared by the causes that one rule covers."""
-    name: str
-    title_failed: str
-    """What to do, also where it only informs."""
-    title_passed: str
+    title: str
+    """What to do, as an imperative."""
     why: str
-    edit: str
-    cost: str
-    """What the edit might cost: memory, results, readability."""
+    fix: str
+    """What to change, and what that may cost."""
     needs: tuple[Section, ...]
+    """Sections of the session without which the check is not called."""
     thresholds: tuple[Threshold, ...] = ()
     severity: FindingSeverity = "warn"
-    effect_on_results: EffectOnResults = "same results"
+    effect: EffectOnResults = "same results"
     subject: FindingSubject = "speed"
     frees: tuple[StepClass, ...] = ()
     """The classes of the step's time that its advice could take away, where it is about speed."""
@@ -59,6 +70,28 @@ class Meta:
     """True where a finding that only informs is tried too, as measuring is the way to know."""
     untried: str | None = None
     """Why no trial can tell what its advice buys, as a sentence; None where one can."""
+    check: Check = field(init=False, repr=False)
+    check_devices: DeviceCheck | None = field(init=False, default=None, repr=False)
+    """The check where it needs no more than a profile; it makes edits only for a session."""
+
+    def found_by(self, check: Check) -> Check:
+        """Make the decorated function the check of this rule."""
+        self.check = check
+        return check
+
+    def found_on_devices_by(self, check: DeviceCheck) -> DeviceCheck:
+        """Make the decorated function the check of this rule, in a profile alone too."""
+        self.check = lambda session: check(session.devices, "tensorflow", session)
+        self.check_devices = check
+        return check
+
+    def findings(self, session: Session) -> list[Finding]:
+        """Return what the check finds, or that it can't be made; nothing where the rule passes."""
+        for section in self.needs:
+            lack = _LACKS.get(section, partial(_lack, section))(session)
+            if lack is not None:
+                return [self.finding(*lack)]
+        return [one for one in self.check(session) if one.status != "pass"]
 
     def finding(
         self,
@@ -68,6 +101,7 @@ class Meta:
         op: Operation | None = None,
         op_id: str | None = None,
         place: Place | None = None,
+        weight: Weight | None = None,
         evidence: Mapping[str, Scalar] | None = None,
         title: str | None = None,
         severity: FindingSeverity | None = None,
@@ -84,17 +118,22 @@ class Meta:
 
         The edit, its effect and its condition stay where it fails, and where it informs if the rule
         tries that too. A failed one without an edit says why it has none (`untried`, or the
-        rule's). `for_run` is the bound on the whole run, where the rule knows a better one than
-        `speedup_at_most` gives.
+        rule's). The weight gives its evidence and its bounds, where they are not given.
         """
         file, line = place or ((op.file, op.line) if op else (None, None))
         failed = status == "fail"
         tried = failed or (status == "informative" and self.tried_when_informing)
         kept = edit if tried else None
         reason = untried or self.untried
+        numbers: dict[str, Scalar] = {**(weight.evidence if weight else {}), **(evidence or {})}
+        if weight is not None:
+            for_run = for_run or weight.for_run
+            speedup_at_most = speedup_at_most or weight.speedup_at_most
         return Finding(
             rule=self.id,
-            title=title or self._title(status),
+            title=title or self.title
+            if status in ("fail", "informative")
+            else f"{self.id}: {_SILENCE[status]}",
             status=status,
             severity=(severity or self.severity) if failed else "info",
             subject=subject or self.subject,
@@ -102,62 +141,26 @@ class Meta:
             file=file,
             line=line,
             op_id=op.id if op else op_id,
-            evidence={key: _rounded(value) for key, value in (evidence or {}).items()},
+            evidence={key: _rounded(value) for key, value in numbers.items()},
             advice=advice,
-            effect_on_results=(effect or self.effect_on_results) if failed or kept else None,
+            effect_on_results=(effect or self.effect) if failed or kept else None,
             condition=condition if failed or kept else None,
             speedup_at_most=speedup_at_most if failed else None,
             for_run=for_run if failed else None,
             edit=kept,
-            trial=_not_tried(reason) if failed and kept is None and reason else NOT_TRIED,
+            trial=Trial(state="not_tried", reason=reason)
+            if failed and kept is None and reason
+            else NOT_TRIED,
         )
-
-    def _title(self, status: FindingStatus) -> str:
-        if status in ("fail", "informative"):
-            return self.title_failed
-        if status == "pass":
-            return self.title_passed
-        outcome = {
-            "not-applicable": "does not apply",
-            "inconclusive": "could not be decided",
-            "error": "the rule itself failed",
-        }[status]
-        return f"{self.name}: {outcome}"
 
 
 pipeline_rule = partial(
-    Meta,
+    Rule,
     needs=("loop", "pipeline", "steps", "breakdown"),
     frees=("input_wait",),
     tried_when_informing=True,
 )
 """Describes a rule on an operation that the step waits for."""
-
-
-DeviceCheck = Callable[[Sequence[DeviceActivity], Framework, Session | None], list[Finding]]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A cause that is looked for: its description, and how it is found."""
-
-    meta: Meta
-    check: Callable[[Session], Iterable[Finding]]
-    """Gives the findings on a session whose sections named in `meta.needs` are all present; none
-    where the rule passes."""
-    check_devices: DeviceCheck | None = None
-    """Gives those on the devices of a profile, in a framework's words; with edits in a session."""
-
-    def findings(self, session: Session) -> list[Finding]:
-        """Return what the check finds, that a section is missing, or that the rule passes."""
-        lack = lacking(self.meta, session)
-        if lack is not None:
-            return [lack]
-        return list(self.check(session)) or [self.meta.finding("pass")]
-
-
-def _not_tried(reason: str) -> Trial:
-    return Trial(state="not_tried", reason=reason)
 
 
 def _rounded(value: Scalar) -> Scalar:
@@ -168,17 +171,7 @@ def _rounded(value: Scalar) -> Scalar:
 _Lack = tuple[FindingStatus, str]
 
 
-def lacking(meta: Meta, session: Session) -> Finding | None:
-    """Return a not-applicable or inconclusive finding for the first missing section, or None."""
-    lacks = (_lack(section, session) for section in meta.needs)
-    first = next((lack for lack in lacks if lack is not None), None)
-    return None if first is None else meta.finding(*first)
-
-
 def _lack(section: Section, session: Session) -> _Lack | None:
-    special = _LACKS.get(section)
-    if special is not None:
-        return special(session)
     if getattr(session, section) is not None:
         return None
     reason = getattr(session, f"{section}_missing")
@@ -217,9 +210,7 @@ def _lack_of_devices(session: Session) -> _Lack | None:
     if any(device.kind.lower() != "cpu" for device in session.devices):
         return None
     if session.devices:
-        return "not-applicable", (
-            "Without an accelerator the step's breakdown says what the device's idle time would."
-        )
+        return "not-applicable", "Without an accelerator the breakdown of the step says it all."
     missing = session.breakdown_missing or NO_DEVICE
     return _lack_of_loop(session) or ("inconclusive", missing)
 

@@ -27,7 +27,7 @@ from pipediag.rules.caching import cache_behind
 from pipediag.rules.maps import OVERLAPPING, reason
 from pipediag.rules.model_edits import compiled_by_xla, several_steps_a_call, shared_calls_effect
 from pipediag.rules.reading import opened_at_once, opens_in_turn
-from pipediag.rules.rule import Meta
+from pipediag.rules.rule import Rule
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -42,16 +42,13 @@ THREADS_A_CPU = 4
 MOST = 6
 """Edits that are tried. Own choice: more would share a minute between so many that none is
 decided."""
-SEARCH = Meta(
+SEARCH = Rule(
     id="search",
-    name="Search",
-    title_failed="Try a change that no rule calls for",
-    title_passed="A search beyond the rules found nothing",
+    title="Try a change that no rule calls for",
     why="Rules know causes that were seen before. Where none of them fits, trying what there is to "
     "try costs a minute, and that nothing helps is worth knowing, too.",
-    edit="Whatever a trial confirms: parallel calls, several sources at once, a cache, a prefetch, "
-    "a free order, threads of its own; for the model several steps in a call, or XLA.",
-    cost="That of the change.",
+    fix="Whatever a trial confirms: parallel calls, several sources at once, a cache, a prefetch, "
+    "a free order, threads of its own; for the model several steps per call, or XLA.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(INPUT_BOUND,),
     severity="info",
@@ -118,16 +115,14 @@ def told(findings: Sequence[Finding]) -> list[Finding]:
     tried = [one for one in ours if one.trial.state in ("refuted", "inconclusive") and one.edit]
     if not tried:
         return [*others, *confirmed]
-    more = " more" if confirmed else ""
-    changes = f"One{more} change was" if len(tried) == 1 else f"{len(tried)}{more} changes were"
+    count = "one change was" if len(tried) == 1 else f"{len(tried)} changes were"
     undecided = any(one.trial.state == "inconclusive" for one in tried)
-    ending = "none was confirmed" if undecided else "none helps"
+    outcome = f"{count} tried, {'none was confirmed' if undecided else 'none helps'}"
     labels = "; ".join(one.edit.label for one in tried if one.edit is not None)
-    said = f"{changes} tried, {ending}"
     counted = SEARCH.finding(
         "informative",
-        f"{changes} tried that no rule calls for, and {ending}: {labels}.",
-        title=f"A search beyond the rules: {said[:1].lower()}{said[1:]}",
+        f"Beyond the rules {outcome}: {labels}.",
+        title=f"A search beyond the rules: {outcome}",
         evidence={"tried": len(tried)},
     )
     return [*others, *confirmed, counted]

@@ -1,13 +1,31 @@
-"""The fixed cost of starting each step from Python."""
+"""Python that runs in every step: callbacks, calls of `predict`, and the start of each step."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
+from pathlib import PurePath
+
+import numpy as np
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold, bound
+from pipediag.facts.machine import on_accelerator
+from pipediag.facts.names import exact_time
 from pipediag.facts.pipeline import operations, place_name
-from pipediag.facts.python_callables import callbacks_percent, per_batch_callbacks
-from pipediag.facts.step import CALL_CLASSES, FREED_BY_FEWER_CALLS, class_percent, on_torch
+from pipediag.facts.python_callables import (
+    callback_percent,
+    callbacks_percent,
+    lines_of,
+    per_batch_callbacks,
+)
+from pipediag.facts.step import (
+    CALL_CLASSES,
+    FREED_BY_FEWER_CALLS,
+    class_ms,
+    class_percent,
+    most_percent,
+    on_torch,
+)
 from pipediag.rules.model_edits import (
     OWN_LOOP,
     STEPS_PER_CALL,
@@ -15,85 +33,224 @@ from pipediag.rules.model_edits import (
     several_steps_a_call,
     shared_calls_effect,
 )
-from pipediag.rules.python_in_step import takes_the_steps
 from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta
-from pipediag.session.edits import Edit, SetModel, SetParameters
+from pipediag.rules.rule import Rule
+from pipediag.session.edits import Edit, SetModel, SetParameters, SkipCallback
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
-from pipediag.session.model import Session
+from pipediag.session.model import HotLine, Session
+from pipediag.session.recorded_loops import Callback
 from pipediag.session.trials import WORTHWHILE
 from pipediag.tensorflow_names import BATCHING
+from pipediag.vocabulary import StepClass
 
-OVERHEAD = Threshold(
-    "dispatch and Python", 15.0, "% of the step", "XProf: host time over 15 % is high"
+CALLBACK_SHARE = Threshold("time in the callback", 5.0, "% of the step", "own choice, as for input")
+BATCH_CALLBACK = Rule(
+    id="python-in-step",
+    title="Run the callback less often than in every step",
+    why="Keras waits for the device after every batch and then runs each callback; nothing else "
+    "runs meanwhile.",
+    fix="Do the work every hundredth batch, or in `on_epoch_end`. The callback sees fewer values.",
+    needs=("loop", "keras", "steps"),
+    thresholds=(CALLBACK_SHARE, INPUT_BOUND),
+    frees=("python", "device_wait"),
+    tried_when_informing=True,
 )
-LITTLE = Threshold(
-    "dispatch and Python to try", 3.0, "% of the step", "XProf: host time over 3 % is moderate"
+
+
+@BATCH_CALLBACK.found_by
+def check_batch_callback(session: Session) -> Iterator[Finding]:
+    """Yield a finding on each callback with per-batch methods."""
+    per_batch = per_batch_callbacks(session)
+    if per_batch and session.host is None:
+        reason = session.host_missing or "The Python stacks were not sampled."
+        yield BATCH_CALLBACK.finding("inconclusive", reason)
+        return
+    for callback in per_batch:
+        if callback_percent(session, callback) >= CALLBACK_SHARE.value:
+            yield _of_callback(session, callback)
+
+
+def _of_callback(session: Session, callback: Callback) -> Finding:
+    percent, waits = callback_percent(session, callback), input_first(session)
+    hottest = max(lines_of(session, callback), key=lambda line: line.percent, default=None)
+    # Results that are read for it get shorter too, and compute where both share the CPUs.
+    classes: list[StepClass] = [*FREED_BY_FEWER_CALLS]
+    if not on_accelerator(session.environment.devices):
+        classes.append("device_compute")
+    where = f" Its hottest line is {_place(hottest)}." if hottest else ""
+    return BATCH_CALLBACK.finding(
+        "informative" if waits else "fail",
+        waits
+        or f"{callback.name} ({', '.join(callback.batch_hooks)}) runs for {percent:.0f} % of the "
+        f"time: work only when `batch % 100 == 0`, or once in `on_epoch_end`.{where}",
+        place=(callback.file, callback.line),
+        evidence={"callback": callback.name, "callback_percent_of_step": percent},
+        edit=Edit(
+            id=f"{BATCH_CALLBACK.id}:{callback.name}:{callback.line}",
+            label=f"the batch hooks of {callback.name} left out",
+            changes=(SkipCallback(callback.name, callback.file, callback.line),),
+            caveat="The callback's batch hooks were left out altogether: running it at every "
+            "hundredth batch gets near that. Only you know whether you need it at each.",
+        ),
+        speedup_at_most=bound(100.0, max(percent, most_percent(session, classes))),
+    )
+
+
+PYTHON = Threshold("Python", 30.0, "% of the step", "measured: calling a tf.function takes 23 %")
+PYTHON_MS = Threshold("Python", 0.3, "ms a step", "measured: calling a tf.function takes half")
+LONG = Threshold("Python of a longer step", 15.0, "% of the step", "own choice")
+LONG_MS = Threshold("Python of a longer step", 1.0, "ms a step", "own choice: several calls' time")
+SEEN = Threshold("own lines", 1.0, "% of the stack samples", "own choice: the sampler met some")
+OWN_PYTHON = Rule(
+    id="python-in-step",
+    title="Run Python less often than in every step",
+    why="What a loop does with each batch on the host (a metric over all that was seen so far, "
+    "lists of values, logging) keeps the device waiting for the next call.",
+    fix="Do it every hundredth step or once an epoch; keep sums in tensors, and read them with "
+    "`.numpy()` where they are printed.",
+    needs=("loop", "steps", "breakdown", "host"),
+    thresholds=(PYTHON, PYTHON_MS, LONG, LONG_MS, SEEN, INPUT_BOUND),
+    frees=("python", "device_wait"),
+    untried="It needs the loop's own lines changed in your code.",
 )
-GAIN = Threshold(
-    "upper bound without most of Python", 1.03, "times", "the gain from which a trial confirms"
+
+
+@OWN_PYTHON.found_by
+def check_own_python(session: Session) -> Iterator[Finding]:
+    """Yield a finding on the diagnosed loop, if it is the script's own and calls functions."""
+    loop, host, steps = session.diagnosed_loop(), session.host, session.steps
+    assert loop is not None
+    assert host is not None
+    assert steps is not None
+    percent, ms = class_percent(session, ["python"]), class_ms(session, ["python"])
+    of_short = percent >= PYTHON.value and ms >= PYTHON_MS.value
+    of_long = percent >= LONG.value and ms >= LONG_MS.value
+    if loop.kind == "keras" or not loop.step_functions or not (of_short or of_long):
+        return
+    lines = sorted(
+        (one for one in host.hot_python if one.thread == "main"), key=lambda one: -one.percent
+    )
+    seen = sum(line.percent for line in lines)
+    finding = partial(
+        OWN_PYTHON.finding, evidence={"python_percent": percent, "own_lines_percent": seen}
+    )
+    takes = f"Python takes {percent:.0f} % of each step ({exact_time(ms)})"
+    if seen < SEEN.value:
+        nowhere = f"{takes}, in next to no line of the script's own that stack samples met."
+        yield finding("informative", nowhere, place=(loop.file, loop.line))
+        return
+    waits, short_ms = input_first(session), float(np.percentile(steps.samples_ms, 5))
+    named = list(dict.fromkeys(map(_place, lines)))[:3]
+    yield finding(
+        "informative" if waits else "fail",
+        waits
+        or f"{takes}. Stack samples met these lines most often: {', '.join(named)}. Run them every "
+        "hundredth step or once an epoch, or keep sums in tensors.",
+        place=(lines[0].file, lines[0].line),
+        speedup_at_most=max(bound(100.0, percent) or 1.0, steps.mean_ms / short_ms),
+    )
+
+
+def takes_the_steps(session: Session) -> bool:
+    """Return True if the loop's own Python is what its steps spend on the host."""
+    if session.diagnosed_loop() is None or session.host is None or session.steps is None:
+        return False
+    return any(finding.status == "fail" for finding in check_own_python(session))
+
+
+def _place(line: HotLine) -> str:
+    at = f"{PurePath(line.file).name}:{line.line}"
+    return at if line.function == "<module>" else f"{at} (`{line.function}`)"
+
+
+SHARE = Threshold("`predict` in a step", 10.0, "% of the step", "own choice")
+PREDICT_IN_STEP = Rule(
+    id="predict-in-step",
+    title="Call the model itself instead of `predict` in each step",
+    why="`predict` is made for whole data sets: each call makes a tf.data pipeline, an iterator "
+    "and callbacks, which for one batch take longer than the model.",
+    fix="`model(x, training=False)`, which gives a tensor, or `model.predict_on_batch(x)`, which "
+    "gives a NumPy array as `predict` does.",
+    needs=("loop", "steps"),
+    thresholds=(SHARE,),
+    frees=("compile", "dispatch", "python"),
+    untried="It needs the call changed in your code.",
 )
-HOST_OVERHEAD = Meta(
+_CALL = "Call `model(x, training=False)`, or `model.predict_on_batch(x)`"
+_INSTEAD = {"evaluate": "Evaluate every so many steps, or call `model.test_on_batch(x, y)`"}
+
+
+@PREDICT_IN_STEP.found_by
+def check_predict_in_step(session: Session) -> Iterator[Finding]:
+    """Yield a finding on each call that takes a notable part of the step."""
+    loop = session.diagnosed_loop()
+    assert loop is not None
+    for call in sorted(loop.nested, key=lambda call: -call.percent):
+        if call.percent >= SHARE.value:
+            yield PREDICT_IN_STEP.finding(
+                "fail",
+                f"{_INSTEAD.get(call.what, _CALL)}: it takes {call.percent:.0f} % of each step "
+                f"({exact_time(call.ms)} a call).",
+                place=(call.file, call.line),
+                evidence={"took_percent_of_step": call.percent, "ms_per_call": call.ms},
+                speedup_at_most=100.0 / (100.0 - min(call.percent, 99.0)),
+            )
+
+
+OVERHEAD = Threshold("dispatch and Python", 15.0, "% of the step", "XProf: over 15 % is high")
+LITTLE = Threshold("the same, to be tried", 3.0, "% of the step", "XProf: over 3 % is moderate")
+GAIN = Threshold("upper bound without most of Python", 1.03, "times", "a trial confirms from there")
+HOST_OVERHEAD = Rule(
     id="host-overhead",
-    name="Host overhead per step",
-    title_failed="Let several steps share a call",
-    title_passed="Dispatch and Python take little of the step",
+    title="Run several steps per call",
     why="Keras starts every step from Python, reads its metrics back and runs callbacks.",
-    edit="compile(steps_per_execution=16), or a tf.function that loops over several batches.",
-    cost="Callbacks and progress see every 16th step only; tracing takes longer.",
+    fix="`compile(steps_per_execution=16)`, or a tf.function that loops over several batches. "
+    "Callbacks and the progress bar then see every 16th step only.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(OVERHEAD, LITTLE, GAIN, INPUT_BOUND),
     frees=FREED_BY_FEWER_CALLS,
     tried_when_informing=True,
+    untried=OWN_LOOP,
 )
 OWN_PYTHON_FIRST = "Python of the script's own takes most of that: deal with it first."
 
 
-def check_host_overhead(session: Session) -> list[Finding]:
-    """Return a finding on the diagnosed loop."""
-    loop = session.diagnosed_loop()
+@HOST_OVERHEAD.found_by
+def check_host_overhead(session: Session) -> Iterator[Finding]:
+    """Yield a finding on the diagnosed loop."""
+    loop, edit = session.diagnosed_loop(), several_steps_a_call(session, HOST_OVERHEAD.id)
     assert loop is not None
-    percent = class_percent(session, CALL_CLASSES) - callbacks_percent(session)
+    callbacks = callbacks_percent(session)
+    percent, python = class_percent(session, CALL_CLASSES), class_percent(session, ["python"])
+    percent -= callbacks
+    high, other = percent >= OVERHEAD.value, _other_rule(session, loop)
+    untried = not high and (other is not None or edit is None)
+    # A loop in a graph, or of several replicas, can't run several steps per call.
+    fits = loop.kind in ("keras", "eager", "tf_function")
+    if percent < LITTLE.value or untried or not fits:
+        return
     finding = partial(
         HOST_OVERHEAD.finding,
         place=(loop.file, loop.line),
         evidence={
             "dispatch_percent": class_percent(session, ["dispatch"]),
-            "python_percent": class_percent(session, ["python"]),
-            "steps_per_execution": loop.keras.steps_per_execution if loop.keras else None,
+            "python_percent": python,
         },
     )
-    high = percent >= OVERHEAD.value
-    other, edit = _other_rule(session, loop), several_steps_a_call(session, HOST_OVERHEAD.id)
-    fits = loop.kind in ("keras", "eager", "tf_function")
-    untried = not high and (other is not None or edit is None or not fits)
-    if percent < LITTLE.value or untried:
-        return [finding("pass")]
-    if not fits:
-        return [
-            finding(
-                "not-applicable",
-                "Several steps in one call do not fit a loop in a graph or of several replicas.",
-            )
-        ]
     if other is not None:
-        return [finding("informative", other)]
+        yield finding("informative", other)
+        return
     waits = input_first(session)
     # No trial could confirm what sharing a call saves of little Python.
-    own = max(0.0, class_percent(session, ["python"]) - callbacks_percent(session))
+    own = max(0.0, python - callbacks)
     little = (bound(100.0, own, calls=STEPS_PER_CALL) or 1.0) < GAIN.value
-    informs = not high or waits is not None or little
-    takes = f"Dispatch and Python take {percent:.0f} % of the step. " if informs else ""
-    return [
-        finding(
-            "informative" if informs else "fail",
-            waits or f"{takes}{_advice(session, loop)}",
-            edit=edit,
-            effect=shared_calls_effect(session),
-            untried=OWN_LOOP,
-        )
-    ]
+    yield finding(
+        "informative" if not high or waits is not None or little else "fail",
+        waits or f"{_advice(session, loop)} Dispatch and Python take {percent:.0f} % of the step.",
+        edit=edit,
+        effect=shared_calls_effect(session),
+    )
 
 
 def _other_rule(session: Session, loop: Loop) -> str | None:
@@ -107,25 +264,30 @@ def _other_rule(session: Session, loop: Loop) -> str | None:
     if eager or session.environment.run_functions_eagerly:
         return "The step runs eagerly: deal with eager-execution first."
     if keras is not None and keras.steps_per_execution > 1:
-        return f"Already {keras.steps_per_execution} steps share a call."
+        return f"Each call runs {keras.steps_per_execution} steps already."
     return None
 
 
 def _advice(session: Session, loop: Loop) -> str:
-    loops = f"loop with `for _ in tf.range({STEPS_PER_CALL})`."
+    if loop.keras is None:
+        dataset = (
+            "Make a dataset of the arrays, such as "
+            "`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`, and l"
+            if loop.from_python
+            else "L"
+        )
+        return (
+            f"{dataset}et a tf.function take the iterator and loop with "
+            f"`for _ in tf.range({STEPS_PER_CALL})`."
+        )
     if loop.from_python:
-        # Such a loop has no iterator that a function could take.
         return (
             "Make a dataset of the arrays, such as "
-            "`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`, with what Python does to each "
-            "batch in a `map` of it. Then call `model.fit(dataset)`, compiled with "
-            f"`steps_per_execution={STEPS_PER_CALL}`, or let a tf.function take its iterator and "
-            f"{loops}"
+            "`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`, and call `model.fit(dataset)`, "
+            f"compiled with `steps_per_execution={STEPS_PER_CALL}`."
         )
-    if loop.keras is None:
-        return f"Run several steps in one call: let a tf.function take the iterator and {loops}"
     advice = (
-        f"Let {STEPS_PER_CALL} steps share a call: "
+        f"Run {STEPS_PER_CALL} steps per call: "
         f"`compile(..., steps_per_execution={STEPS_PER_CALL})`."
     )
     if hooked := [callback.name for callback in per_batch_callbacks(session)]:
@@ -133,31 +295,27 @@ def _advice(session: Session, loop: Loop) -> str:
     return advice
 
 
-FIXED_COST = Threshold(
-    "dispatch and Python", 30.0, "% of the step", "own choice, twice XProf's 15 %"
-)
-BATCH = Threshold(
-    "batch size", 256.0, "examples a replica", "own measurements: from 32 to 128 2.7x, to 512 5x"
-)
-SMALL_BATCH = Meta(
+FIXED_COST = Threshold("dispatch and Python", 30.0, "% of the step", "own choice, twice XProf's")
+BATCH = Threshold("batch size", 256.0, "examples a replica", "measured: from 32 to 128 2.7x")
+SMALL_BATCH = Rule(
     id="small-batch",
-    name="Small batch",
-    title_failed="Train with a larger batch",
-    title_passed="Dispatch and Python take little of the step",
-    why="That part is paid once a step, on each replica, however many examples it trains.",
-    edit="A batch four times as large.",
-    cost="Fewer updates an epoch: learning rate and epochs must be tuned again. More memory.",
+    title="Train with a larger batch",
+    why="Dispatch and Python are paid once a step, on each replica, however many examples it has.",
+    fix="A batch four times as large. Fewer updates an epoch: the learning rate and the number of "
+    "epochs must be tuned again.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(FIXED_COST, BATCH, INPUT_BOUND),
-    effect_on_results="changes a hyper-parameter",
+    effect="changes a hyper-parameter",
     frees=FREED_BY_FEWER_CALLS,
     tried_when_informing=True,
+    untried="Keras or your own code makes the batches, where a trial can't change them.",
 )
 FACTOR = 4
 
 
-def check_small_batch(session: Session) -> list[Finding]:
-    """Return a finding on the diagnosed loop."""
+@SMALL_BATCH.found_by
+def check_small_batch(session: Session) -> Iterator[Finding]:
+    """Yield a finding on the diagnosed loop."""
     loop, steps = session.diagnosed_loop(), session.steps
     assert loop is not None
     assert steps is not None
@@ -176,7 +334,8 @@ def check_small_batch(session: Session) -> list[Finding]:
         },
     )
     if size is None:
-        return [finding("inconclusive", "The batch size is not known.")]
+        yield finding("inconclusive", "The batch size is not known.")
+        return
     edit = None
     written = batch.parameters.get("batch_size") if batch else None
     if batch is not None and isinstance(written, int):
@@ -191,46 +350,38 @@ def check_small_batch(session: Session) -> list[Finding]:
     likely = size / loop.replicas < BATCH.value and percent >= FIXED_COST.value
     could_gain = (bound(100.0, percent, calls=FACTOR) or 1.0) >= WORTHWHILE
     if not likely and (edit is None or not could_gain):
-        return [finding("pass")]
-    each = f" Each of {loop.replicas} replicas gets {size / loop.replicas:g} examples of it."
-    advice = (
-        f"Try a batch of {FACTOR * size} in place of {size}, and tune the learning rate again: "
-        f"dispatch and Python take {percent:.0f} % of the step, and hardly grow with the "
-        f"batch.{each if loop.replicas > 1 else ''}"
-    )
+        return
     waits = input_first(session) or (OWN_PYTHON_FIRST if takes_the_steps(session) else None)
-    return [
-        finding(
-            "fail" if likely and waits is None else "informative",
-            waits or advice,
-            speedup_at_most=FACTOR,
-            edit=edit,
-            untried="Keras or your own code makes the batches, where a trial can't change them.",
-        )
-    ]
+    yield finding(
+        "fail" if likely and waits is None else "informative",
+        waits
+        or f"Try a batch of {FACTOR * size} in place of {size}, and tune the learning rate again: "
+        f"dispatch and Python take {percent:.0f} % of the step, and hardly grow with the batch.",
+        speedup_at_most=FACTOR,
+        edit=edit,
+    )
 
 
-EAGER_EXECUTION = Meta(
+EAGER_EXECUTION = Rule(
     id="eager-execution",
-    name="Eager execution",
-    title_failed="Run the training step as a graph",
-    title_passed="The training step runs as a graph",
+    title="Run the training step as a graph",
     why="Eager execution, meant for debugging, starts each operation from Python by itself.",
-    edit="Remove run_eagerly, or put @tf.function on the step.",
-    cost="Python within the step (print, breakpoints, lists) runs only while it is traced.",
+    fix="Remove `run_eagerly`, or put `@tf.function` on the step. Python within the step (print, "
+    "breakpoints, lists) then runs only while it is traced.",
     needs=("loop",),
-    effect_on_results="same up to order or rounding",
+    effect="same up to order or rounding",
     frees=(*FREED_BY_FEWER_CALLS, "device_compute"),
+    untried=OWN_LOOP,
 )
 
 
-def check_eager_execution(session: Session) -> list[Finding]:
-    """Return a finding on the diagnosed loop."""
+@EAGER_EXECUTION.found_by
+def check_eager_execution(session: Session) -> Iterator[Finding]:
+    """Yield a finding on the diagnosed loop."""
     loop, keras = session.diagnosed_loop(), keras_of(session)
     assert loop is not None
-    everywhere, edit = session.environment.run_functions_eagerly, None
-    untried = OWN_LOOP
-    if everywhere:
+    edit = untried = None
+    if session.environment.run_functions_eagerly:
         advice = "Remove `tf.config.run_functions_eagerly(True)`."
         untried = "The switch holds for the whole process, and other code may rely on it."
     elif keras is not None and keras.run_eagerly:
@@ -240,18 +391,13 @@ def check_eager_execution(session: Session) -> list[Finding]:
     elif loop.kind == "eager" and loop.updates_variables and not loop.step_functions:
         advice = "Move the body of the loop into a function with `@tf.function`."
     else:
-        return []
+        return
     percent = class_percent(session, CALL_CLASSES) if session.breakdown else None
-    return [
-        EAGER_EXECUTION.finding(
-            "fail",
-            advice,
-            place=(loop.file, loop.line),
-            evidence={
-                "run_functions_eagerly": everywhere,
-                "dispatch_and_python_percent": percent,
-            },
-            edit=edit,
-            untried=untried,
-        )
-    ]
+    yield EAGER_EXECUTION.finding(
+        "fail",
+        advice,
+        place=(loop.file, loop.line),
+        evidence={"dispatch_and_python_percent": percent},
+        edit=edit,
+        untried=untried,
+    )

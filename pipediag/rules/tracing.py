@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import PurePath
 
 from pipediag.facts.limits import Threshold, bound
 from pipediag.facts.pipeline import call_name, operations
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.facts.step import class_ms, class_percent, lengths_vary, ranks
-from pipediag.rules.relevance import NOTABLE, THRESHOLDS, weigh_rows
-from pipediag.rules.rule import Meta
+from pipediag.rules.relevance import NOTABLE, THRESHOLDS, Weight, weigh_rows
+from pipediag.rules.rule import Rule
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Loop, Steps
@@ -21,86 +19,79 @@ from pipediag.session.model import Session
 
 TRACES_LEFT = 2
 """Traces with `reduce_retracing=True`: one for the first shape, one for all others."""
-RETRACES = Threshold(
-    "retraces in the loop", 3.0, "retraces", "own choice: a partial batch and new state explain two"
-)
+RETRACES = Threshold("retraces in the loop", 3.0, "retraces", "own choice: new state explains two")
 COMPILE = Threshold("tracing and compiling", 5.0, "% of the step", "own choice, as for input wait")
-RETRACING = Meta(
+RETRACING = Rule(
     id="retracing",
-    name="Retracing",
-    title_failed="Keep the training function from being traced or compiled again",
-    title_passed="The training function is traced once and reused",
-    why="A new shape or a new Python number as argument makes tf.function trace anew. Under XLA a "
-    "new shape compiles anew without a retrace: 23 lengths cost 245 ms each.",
-    edit="Pass tensors instead of Python numbers, reduce_retracing=True; pad to a few fixed "
-    "lengths, or jit_compile=False where shapes must vary.",
-    cost="A step computes on padding; without XLA some steps are slower.",
+    title="Keep the training function from being traced or compiled again",
+    why="A new shape or a new Python number as argument makes tf.function trace again. Under XLA a "
+    "new shape compiles again without a retrace: 23 lengths cost 245 ms each.",
+    fix="Pass tensors instead of Python numbers, with `reduce_retracing=True`; pad to a few fixed "
+    "lengths, or `jit_compile=False` where shapes must vary.",
     needs=("loop", "steps"),
     thresholds=(RETRACES, COMPILE),
-    effect_on_results="same up to order or rounding",
+    effect="same up to order or rounding",
     frees=("compile",),
     sees_class_only=True,
     untried="It needs the function's calls, or the shapes of its batches, changed in your code.",
 )
 
 
-def check_retracing(session: Session) -> list[Finding]:
-    """Return a finding on the diagnosed loop."""
+@RETRACING.found_by
+def check_retracing(session: Session) -> Iterator[Finding]:
+    """Yield a finding on the diagnosed loop."""
     loop, steps = session.diagnosed_loop(), session.steps
     assert loop is not None
     assert steps is not None
     percent = class_percent(session, ["compile"]) if session.breakdown else None
     retraced = steps.retraces >= RETRACES.value
     if not retraced and (percent is None or percent < COMPILE.value):
-        return []
+        return
     # The ledger has traces; what XLA compiles for another shape without one is in the steps.
     traced = retraced or _made_anew(loop, steps)
     row = _in_the_run(session, loop) if traced else None
-    saved_s = row.seconds * _saved_part(row, TRACES_LEFT) if row is not None else None
-    at_most = bound(row.seconds, saved_s) if row is not None and saved_s is not None else None
-    if row is None and not lengths_vary(loop.element_spec or ""):
+    at_most = saved_s = None
+    if row is not None:
+        saved_s = row.seconds * _saved_part(row, TRACES_LEFT)
+        at_most = bound(row.seconds, saved_s)
+    elif not lengths_vary(loop.element_spec or ""):
         # Where each length is traced once, nobody knows how many are still to come.
         at_most = bound(steps.mean_ms, class_ms(session, ["compile"]))
-    return [
-        RETRACING.finding(
-            "fail",
-            _steps_advice(session, loop, steps),
-            place=(loop.file, loop.line),
-            evidence={
-                "retraces": steps.retraces,
-                "trace_count": steps.trace_count,
-                "compile_percent": percent,
-                "element_spec": loop.element_spec,
-            },
-            speedup_at_most=at_most,
-            part="steps" if row is None else "compile",
-            for_run=None if row is None else gain_at_most(session.run, saved_s),
-        )
-    ]
+    yield RETRACING.finding(
+        "fail",
+        _steps_advice(session, loop, steps),
+        place=(loop.file, loop.line),
+        evidence={
+            "retraces": steps.retraces,
+            "trace_count": steps.trace_count,
+            "compile_percent": percent,
+        },
+        speedup_at_most=at_most,
+        part="steps" if row is None else "compile",
+        for_run=None if row is None else gain_at_most(session.run, saved_s),
+    )
 
 
 def _steps_advice(session: Session, loop: Loop, steps: Steps) -> str:
     if _keras_retraces(session, loop):
         return (
-            f"Keras {session.environment.keras} traces its step anew in each call of "
-            "`train_on_batch`, as 3.0 to 3.6 do: use Keras 3.7 or newer, or `fit` on a dataset."
+            "Use Keras 3.7 or newer, or `fit` on a dataset: Keras "
+            f"{session.environment.keras} traces its step again in each call of `train_on_batch`."
         )
     names = ", ".join(PurePath(one).name for one in loop.step_functions) or "the training function"
-    again = f"it was traced {steps.retraces} times more while the loop was measured"
-    if steps.retraces >= RETRACES.value and _shapes_vary(loop):
-        return f"Give {names} `reduce_retracing=True`, as its batches vary in length: {again}."
     if steps.retraces >= RETRACES.value:
+        varies = ", as its batches vary in length" if _shapes_vary(loop) else ""
+        numbers = "" if varies else f"Pass tensors instead of Python numbers to {names}, or g"
         return (
-            f"Call {names} with tensors in place of Python numbers and with few shapes, or give it "
-            f"`reduce_retracing=True`: {again}."
+            f"{numbers or 'G'}ive {'it' if numbers else names} `reduce_retracing=True`{varies}: it "
+            f"was traced {steps.retraces} times more while the loop was measured."
         )
     if _made_anew(loop, steps):
         return f"Make {names} once, outside of the loop: it was traced {steps.trace_count} times."
     return (
-        f"Compiling takes {class_percent(session, ['compile']):.0f} % of the step, under XLA once "
-        "for each new shape: pad to a few fixed lengths "
-        "(`bucket_by_sequence_length(..., pad_to_bucket_boundary=True)`), or compile the model "
-        "with `jit_compile=False`."
+        "Pad to a few fixed lengths (`bucket_by_sequence_length(..., pad_to_bucket_boundary=True)`)"
+        ", or compile with `jit_compile=False`: compiling takes "
+        f"{class_percent(session, ['compile']):.0f} % of the step, once for each new shape."
     )
 
 
@@ -111,8 +102,8 @@ def _shapes_vary(loop: Loop) -> bool:
 def _keras_retraces(session: Session, loop: Loop) -> bool:
     """Return True if the loop calls `train_on_batch` of a Keras that traces it each time.
 
-    Own measurement, natively, of a model of one layer: 21 to 24 ms a call with Keras 3.0.5, 3.5.0
-    and 3.6.0, and 0.3 to 0.5 ms with 3.7.0, 3.8.0, 3.9.0 and 3.15.1.
+    Own measurement of a model of one layer: 21 to 24 ms a call with Keras 3.0.5, 3.5.0 and 3.6.0,
+    and 0.3 to 0.5 ms with 3.7.0, 3.8.0, 3.9.0 and 3.15.1.
     """
     version = re.match(r"3\.(\d+)", session.environment.keras or "")
     step = "TensorFlowTrainer.make_train_function"
@@ -140,71 +131,56 @@ def _made_anew(loop: Loop, steps: Steps) -> bool:
     return first_traces > RETRACES.value and not lengths_vary(loop.element_spec or "")
 
 
-AGAIN = Threshold(
-    "traces of a Keras step", 3.0, "times", "own choice: the first and the last batch explain two"
-)
-OWN_AGAIN = Threshold(
-    "traces of an own function", 4.0, "times", "own choice: two batches and one mode explain three"
-)
-REPEATED_COMPILE = replace(
-    RETRACING,
-    name="Repeated compiling",
-    title_failed="Build each model and function once",
-    title_passed="Each function is traced and compiled once or twice",
-    why="A new model, a new `compile` and a new tf.function are traced and compiled anew.",
-    edit="Build and compile the model once, and start each fold or configuration from the same "
-    "weights and a fresh optimizer state. Define a tf.function once, outside of the loop.",
-    cost="All of the state has to be set back by hand: weights, the optimizer's variables, and "
-    "seeds of dropout; then what differs from round to round, such as the learning rate.",
+AGAIN = Threshold("traces of a Keras step", 3.0, "times", "own choice: two batches explain two")
+OWN_AGAIN = Threshold("traces of an own function", 4.0, "times", "own choice: as above, one mode")
+REPEATED_COMPILE = Rule(
+    id="retracing",
+    title="Build each model and function once",
+    why="A new model, a new `compile` and a new tf.function are traced and compiled again.",
+    fix="Build and compile the model once, and start each fold or configuration from the same "
+    "weights and a fresh optimizer state, both set by hand. Define a tf.function once, outside of "
+    "the loop.",
     needs=("loop", "run"),
     thresholds=(AGAIN, OWN_AGAIN, *THRESHOLDS),
+    effect="same up to order or rounding",
+    frees=("compile",),
+    sees_class_only=True,
     untried="What compiling took is in the run's ledger; a trial compares steps.",
 )
 
 
-def check_repeated_compile(session: Session) -> list[Finding]:
-    """Return a finding on all places where something was traced too often.
+@REPEATED_COMPILE.found_by
+def check_repeated_compile(session: Session) -> Iterator[Finding]:
+    """Yield a finding on all places where something was traced too often.
 
     In a run of unknown length, of which no share can be told, it informs of what was seen.
     """
     run = session.run
     assert run is not None
     whole = run.scope == "run"
-    if not whole and not run.seen:
-        reason = "The ledger is of a part of the training, which doesn't tell how often it comes."
-        return [REPEATED_COMPILE.finding("not-applicable", reason, part="compile")]
     repeated = _repeated(run.parts if whole else run.seen)
+    if not repeated:
+        return
+    worst = max(repeated, key=lambda row: row.seconds)
     saved_s = sum(_saved_s(session, row) for row in repeated)
     percent = 100.0 * saved_s / max(run.total_s, 1e-9)
-    if not repeated or (not whole and percent < NOTABLE.value):
-        return [REPEATED_COMPILE.finding("pass", part="compile")]
-    worst = max(repeated, key=lambda row: row.seconds)
-    advice = _run_advice(session, worst, repeated)
-    finding = partial(REPEATED_COMPILE.finding, place=(worst.file, worst.line), part="compile")
+    advice, weight = _run_advice(session, worst, repeated), weigh_rows(run, repeated, saved_s)
     if not whole:
+        # Its share of the whole is not known.
         taken_s = sum(row.seconds for row in repeated)
-        return [
-            finding(
-                "informative",
-                f"How long the whole training is, is not known; of the {run.total_s:.1f} s that "
-                f"were seen of the run, this could have saved {percent:.0f} %. {advice}",
-                evidence={
-                    "taken_s": taken_s,
-                    "savable_percent_of_what_was_seen": percent,
-                    "traces": worst.count,
-                },
-            )
-        ]
-    weight = weigh_rows(run, repeated, saved_s)
-    return [
-        finding(
-            weight.status,
-            weight.before(advice),
-            evidence={**weight.evidence, "traces": worst.count},
-            speedup_at_most=weight.speedup_at_most,
-            for_run=weight.for_run,
+        weight = Weight(
+            "pass" if percent < NOTABLE.value else "informative",
+            f"Of the {run.total_s:.1f} s that were seen, it could have saved {percent:.0f} %.",
+            {"taken_s": taken_s, "savable_percent_of_what_was_seen": percent},
         )
-    ]
+    yield REPEATED_COMPILE.finding(
+        weight.status,
+        weight.before(advice),
+        place=(worst.file, worst.line),
+        weight=weight,
+        evidence={"traces": worst.count},
+        part="compile",
+    )
 
 
 def _repeated(rows: Sequence[RunPart]) -> list[RunPart]:
@@ -244,8 +220,7 @@ def _run_advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -
 
 
 def _of_a_function(session: Session, row: RunPart) -> str:
-    name = _sentence(row.what or "a function")
-    loop = _loop_on_many_shapes(session, row)
+    name, loop = _sentence(row.what or "a function"), _loop_on_many_shapes(session, row)
     if loop is None:
         return (
             f"{name} was traced {row.count} times: make it once, outside of any loop, and call it "
@@ -304,32 +279,24 @@ def _sentence(what: str) -> str:
     return what[:1].upper() + what[1:] if what.startswith("the ") else f"`{what.strip('`')}`"
 
 
-LARGE_CONSTANTS = Threshold(
-    "constants in a graph", 200.0, "MB", "own choice: a tenth of what TensorFlow refuses"
-)
+LARGE_CONSTANTS = Threshold("constants in a graph", 200.0, "MB", "own choice: a tenth of the limit")
 LIMIT_BYTES = 2**31
-GRAPH_CONSTANTS = Meta(
+_TENSOR_FIRST = "Let the function read a tensor, made before it: `table = tf.constant(array)`."
+GRAPH_CONSTANTS = Rule(
     id="graph-constants",
-    name="Constants in a graph",
-    title_failed="Make a tensor of a large array before a function reads it",
-    title_passed="No graph holds large constants",
+    title="Turn a large array into a tensor before a function reads it",
     why="A NumPy array that a traced function reads becomes a part of its graph. With 224 MB a "
     "step of a `map` took 98 to 125 ms, with the same as a tensor 1 ms.",
-    edit="A tensor made before the function, `table = tf.constant(array)`, or a `tf.Variable`; the "
-    "function reads that.",
-    cost="None.",
+    fix=f"{_TENSOR_FIRST} A `tf.Variable` does as well.",
     needs=(),
     thresholds=(LARGE_CONSTANTS,),
     untried="It changes what your function reads; pipediag can't do that for you.",
 )
 REFUSED = re.compile(r"tensor proto whose content is larger than 2GB")
 """TensorFlow's message on an array that it can't write into a graph."""
-_TENSOR_FIRST = (
-    "Make a tensor of the array before, `table = tf.constant(array)`, or a `tf.Variable`, and let "
-    "the function read that."
-)
 
 
+@GRAPH_CONSTANTS.found_by
 def check_graph_constants(session: Session) -> Iterator[Finding]:
     """Yield a finding on each function with such constants, or on the error that ended a script."""
     if REFUSED.search(session.script.detail or ""):
@@ -337,32 +304,23 @@ def check_graph_constants(session: Session) -> Iterator[Finding]:
             "fail",
             f"{_TENSOR_FIRST} The script ended because a function reads an array of 2 GiB or more, "
             "at the line in the traceback above.",
-            evidence={"limit_bytes": LIMIT_BYTES, "known_from": "the script's error"},
+            evidence={"limit_bytes": LIMIT_BYTES},
             severity="error",
         )
         return
     pipelines = [session.pipeline, *(loop.pipeline for loop in session.loops)]
     ops = {op.id: op for one in pipelines if one is not None for op in one.ops}.values()
-    held = [
+    for size, op, place in (
         *((op.function.constant_bytes, op, None) for op in ops if op.function),
         *((loop.constant_bytes, None, (loop.file, loop.line)) for loop in session.loops),
-    ]
-    if all(size is None for size, _, _ in held):
-        yield GRAPH_CONSTANTS.finding("not-applicable", "No graph of a function was read.")
-    for size, op, place in held:
-        if size is None or size < LARGE_CONSTANTS.value * 1e6:
-            continue
-        what = "The step" if op is None else f"The function of {call_name(op)}"
-        percent = 100.0 * size / LIMIT_BYTES
-        yield GRAPH_CONSTANTS.finding(
-            "fail",
-            f"{_TENSOR_FIRST} {what} holds {size / 1e6:,.0f} MB as constants in its graph, "
-            f"{percent:.0f} % of what TensorFlow takes: an array that it reads is written into it.",
-            op=op,
-            place=place,
-            evidence={
-                "constant_bytes": size,
-                "limit_bytes": LIMIT_BYTES,
-                "percent_of_limit": percent,
-            },
-        )
+    ):
+        if size is not None and size >= LARGE_CONSTANTS.value * 1e6:
+            what = "The step" if op is None else f"The function of {call_name(op)}"
+            yield GRAPH_CONSTANTS.finding(
+                "fail",
+                f"{_TENSOR_FIRST} {what} holds {size / 1e6:,.0f} MB as constants in its graph, of "
+                "the 2 GiB that TensorFlow allows: an array that it reads is written into it.",
+                op=op,
+                place=place,
+                evidence={"constant_bytes": size, "limit_bytes": LIMIT_BYTES},
+            )

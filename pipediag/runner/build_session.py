@@ -29,7 +29,7 @@ from pipediag.measures.run.ledger import (
 )
 from pipediag.measures.verdict.decision import decide
 from pipediag.rules.maps import settled
-from pipediag.rules.registry import METAS, reinstated, run_rules
+from pipediag.rules.registry import reinstated, run_rules
 from pipediag.rules.search import told
 from pipediag.runner.child_process import ChildResult
 from pipediag.runner.output import OutputDirectory
@@ -200,7 +200,7 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
     listed = [*session.findings, *_further(session, outcome)]
     findings = settled(tried, told([with_trial(finding) for finding in listed]))
     if outcome is not None:
-        findings = reinstated(findings, METAS)
+        findings = reinstated(findings)
     if outcome is None and not evaluated and not session.predictions:
         return tried.model_copy(update={"findings": findings})
     return _with_bound_of_trials(concluded(tried, findings))

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 
 from pipediag.cli.main import COMMANDS
 from pipediag.gate.config import GateConfig, load_config
-from pipediag.rules.registry import METAS
+from pipediag.rules.registry import BY_ID
 from pipediag.session.model import Session
 from tests.comparison.sides import run_of
 from tests.factories import make_session
@@ -66,7 +66,7 @@ def test_a_call_names_a_command_and_options_that_it_has(call: str) -> None:
 @pytest.mark.parametrize("text", blocks("toml"))
 def test_a_configuration_is_one(tmp_path: Path, text: str) -> None:
     (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
-    assert load_config(tmp_path / "pyproject.toml", list(METAS)) != GateConfig()
+    assert load_config(tmp_path / "pyproject.toml", list(BY_ID)) != GateConfig()
 
 
 @pytest.mark.parametrize("text", blocks("yaml"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.cli.main import main
-from pipediag.rules.registry import METAS
+from pipediag.rules.registry import BY_ID
 from pipediag.session.store import dump_session
 from pipediag.vocabulary import RUN_PARTS
 from tests.comparison.sides import run_of
@@ -52,7 +52,7 @@ def told(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 DEEP = "x = " + "[" * 5_000 + "]" * 5_000
 
 CONFIGURATIONS = {
-    "unknown rule": ('rules = { slow-map = "warn" }', ["slow-map", *METAS]),
+    "unknown rule": ('rules = { slow-map = "warn" }', ["slow-map", *BY_ID]),
     "unknown level": ('rules = { small-batch = "fatal" }', ["small-batch", "fatal"]),
     "unknown key": ("max-wait = 3", ["max-wait", "max-input-wait-percent", "on-machine"]),
     "unknown part": (

@@ -45,7 +45,7 @@ def ahead(after: str) -> object:
             ("pass", None),
         ),
         "defaults on": (of(), ("pass", None)),
-        "of the framework": (session_of(FRAMEWORK), ("not-applicable", None)),
+        "of the framework": (session_of(FRAMEWORK), ("pass", None)),
     },
     "session, expected",
 )
@@ -76,7 +76,7 @@ INJECT = "optimization.inject_prefetch"
             ("pass", None),
         ),
         "keeps up": (of(pipeline=OFF, **keeps_up()), ("informative", None)),
-        "of the framework": (session_of(FRAMEWORK, pipeline=OFF), ("not-applicable", None)),
+        "of the framework": (session_of(FRAMEWORK, pipeline=OFF), ("pass", None)),
     },
     "session, expected",
 )

@@ -15,7 +15,7 @@ from pipediag.rules.device_idle import (
 )
 from pipediag.rules.gpu import EXPOSED_HOST_COPY, MIXED_PRECISION
 from pipediag.rules.registry import run_rules
-from pipediag.rules.rule import Meta
+from pipediag.rules.rule import Rule
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Insert, SetModel
 from pipediag.session.loops import Perturbation
@@ -52,7 +52,7 @@ SHORT = {"shorter_than_launch_percent": 80.0}
         "input": (INPUT_GAP, [gpu({"input": 30.0})], "fail"),
         "input of a CPU": (INPUT_GAP, [cpu({"input": 30.0})], "fail"),
         "a GPU before a CPU": (INPUT_GAP, [cpu({"input": 80.0}), gpu({"input": 2.0})], "pass"),
-        "no device for input": (INPUT_GAP, [], "not-applicable"),
+        "no device for input": (INPUT_GAP, [], "pass"),
         "short kernels": (LAUNCH_BOUND, [late(**SHORT)], "fail"),
         "short kernels, kept busy": (LAUNCH_BOUND, [late(4.0, **SHORT)], "informative"),
         "short kernels, launched ahead": (
@@ -72,7 +72,7 @@ SHORT = {"shorter_than_launch_percent": 80.0}
             [gpu({"launch": 20.0, "input": 30.0}, launches=launches())],
             "informative",
         ),
-        "launches of a CPU": (LAUNCH_BOUND, [cpu({"launch": 60.0})], "not-applicable"),
+        "launches of a CPU": (LAUNCH_BOUND, [cpu({"launch": 60.0})], "pass"),
         "launches in short gaps": (
             LAUNCH_BOUND,
             [under_floor(launches=launches())],
@@ -84,7 +84,7 @@ SHORT = {"shorter_than_launch_percent": 80.0}
             [gpu({"sync": 20.0, "input": 20.0})],
             "informative",
         ),
-        "read-backs of a CPU": (SYNC_POINT, [cpu({"sync": 20.0})], "not-applicable"),
+        "read-backs of a CPU": (SYNC_POINT, [cpu({"sync": 20.0})], "pass"),
         "Python": (PYTHON_GAP, [LOGGING], "fail"),
         "Python before a CPU": (
             PYTHON_GAP,
@@ -93,17 +93,17 @@ SHORT = {"shorter_than_launch_percent": 80.0}
         ),
         "one pause": (PYTHON_GAP, [gpu({"python": 40.0}, gaps=[*STEPS[:3], PAUSE])], "informative"),
     },
-    "meta, devices, status",
+    "rule, devices, status",
 )
-def test_a_profile_s_devices(meta: Meta, devices: list[DeviceActivity], status: str) -> None:
-    assert on_devices(meta, *devices).status == status
+def test_a_profile_s_devices(rule: Rule, devices: list[DeviceActivity], status: str) -> None:
+    assert on_devices(rule, *devices).status == status
 
 
 MIXED = gap("input", 20.0, iterator="Root::Map", causes_ms={"input": 6.0, "python": 5.0})
 
 
 @pytest.mark.parametrize(
-    ("device", "iterator", "ms"),
+    ("device", "iterator"),
     [
         (
             gpu(
@@ -115,39 +115,20 @@ MIXED = gap("input", 20.0, iterator="Root::Map", causes_ms={"input": 6.0, "pytho
                 ],
             ),
             "Root::Prefetch::Map",
-            35.0,
         ),
         # Each gap counts by its part for input.
         (
             gpu({"input": 13.0}, gaps=[MIXED, gap("input", 7.0, iterator="Root::Shuffle")]),
             "Root::Shuffle",
-            7.0,
         ),
     ],
 )
-def test_names_what_worked_longest_in_the_gaps(
-    device: DeviceActivity, iterator: str, ms: float
-) -> None:
-    evidence = on_devices(INPUT_GAP, device).evidence
-    assert (evidence["iterator"], evidence["iterator_gap_ms"]) == (iterator, ms)
-
-
-def test_what_the_threads_were_in_is_evidence() -> None:
-    gaps = [
-        gap("launch", 10.0, doing="KernelAndDeviceFunc::Run"),
-        gap("launch", 30.0, doing="ExecutorState::Process"),
-    ]
-    launch = on_devices(LAUNCH_BOUND, gpu({"launch": 40.0}, gaps=gaps))
-    assert launch.evidence["launching_thread_in"] == "ExecutorState::Process"
-    numpy = [gap("sync", 10.0, step=step, doing="$array.py:400 numpy") for step in (0, 1)]
-    to_host = copies(direction="device_to_host", count=2)
-    sync = on_devices(SYNC_POINT, gpu({"sync": 20.0}, gaps=numpy, copies=[to_host]))
-    assert sync.evidence["steps_with_such_gaps"] == sync.evidence["copies_to_host"] == 2
-    assert on_devices(PYTHON_GAP, LOGGING).evidence["there_ms"] == 40.0
+def test_names_what_worked_longest_in_the_gaps(device: DeviceActivity, iterator: str) -> None:
+    assert on_devices(INPUT_GAP, device).evidence["iterator"] == iterator
 
 
 @pytest.mark.parametrize(
-    ("meta", "device", "at_most"),
+    ("rule", "device", "at_most"),
     [
         (INPUT_GAP, gpu({"input": 50.0}), 2.0),
         # A device that does nothing else predicts nothing.
@@ -158,9 +139,9 @@ def test_what_the_threads_were_in_is_evidence() -> None:
     ],
 )
 def test_the_bound_is_the_span_without_that_idle_time(
-    meta: Meta, device: DeviceActivity, at_most: float | None
+    rule: Rule, device: DeviceActivity, at_most: float | None
 ) -> None:
-    assert on_devices(meta, device).speedup_at_most == at_most
+    assert on_devices(rule, device).speedup_at_most == at_most
 
 
 # In a session
@@ -253,12 +234,12 @@ OWN = {"loops": [make_loop(kind="eager", keras=None)]}
         "Python in doubt": (PYTHON_GAP, session_on(LOGGING, **SLOWED), "informative", SHARED),
         "unperturbed": (LAUNCH_BOUND, session_on(late(), perturbation=None), "fail", XLA),
     },
-    "meta, session, status, edit",
+    "rule, session, status, edit",
 )
 def test_a_session_tries_the_model_in_another_way(
-    meta: Meta, session: Session, status: str, edit: object
+    rule: Rule, session: Session, status: str, edit: object
 ) -> None:
-    finding = only(meta, session)
+    finding = only(rule, session)
     assert (finding.status, changes(finding)) == (status, edit)
 
 
@@ -271,7 +252,7 @@ OVERHEAD = {"breakdown": make_breakdown(dispatch=20.0, python=32.0, device_compu
 
 
 @pytest.mark.parametrize(
-    ("session", "meta", "first"),
+    ("session", "rule", "first"),
     [
         (make_session(devices=[gpu({"input": 50.0})]), INPUT_GAP, "parallel-map"),
         (session_on(gpu({"sync": 20.0}), **OVERHEAD), SYNC_POINT, "host-overhead"),
@@ -279,9 +260,9 @@ OVERHEAD = {"breakdown": make_breakdown(dispatch=20.0, python=32.0, device_compu
     ],
 )
 def test_a_rule_that_knows_what_takes_the_time_comes_first(
-    session: Session, meta: Meta, first: str
+    session: Session, rule: Rule, first: str
 ) -> None:
-    finding = next(one for one in run_rules(session) if one.title == meta.title_failed)
+    finding = next(one for one in run_rules(session) if one.title == rule.title)
     assert (finding.status, finding.needs_first) == ("informative", first)
     assert finding.speedup_at_most is None
 
@@ -308,6 +289,6 @@ def slowed(name: str, by: float) -> DeviceActivity:
         SYNC_POINT,
     ],
 )
-def test_it_is_the_worst_that_is_named(rule: Meta) -> None:
+def test_it_is_the_worst_that_is_named(rule: Rule) -> None:
     devices = [slowed("GPU:0", 16.0), slowed("GPU:1", 18.0), slowed("GPU:2", 17.0)]
     assert on_devices(rule, *devices).evidence["device"] == "worker GPU:1"

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.epoch_start import SLOW_EPOCH_START, run_through
+from pipediag.rules.epoch_start import SLOW_EPOCH_START, SLOW_SHUFFLE_FILL, run_through
 from pipediag.rules.python_input import PYTHON_INPUT
 from pipediag.rules.registry import yielding
-from pipediag.rules.shuffling import SLOW_SHUFFLE_FILL
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetParameters
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -135,10 +134,10 @@ def test_what_only_moves_beside_the_steps_is_hidden_by_them(session: Session, sa
         (waits(40.0, source(), buffer(5000), **LONG), "changes a hyper-parameter", False),
         (
             waits(20.0, source(), buffer(5000), first_ms=1000.0),
-            SLOW_EPOCH_START.effect_on_results,
+            SLOW_EPOCH_START.effect,
             True,
         ),
-        (waits(40.0), SLOW_EPOCH_START.effect_on_results, False),
+        (waits(40.0), SLOW_EPOCH_START.effect, False),
     ],
 )
 def test_edits_are_tried_in_whole_epochs(session: Session, effect: str, through: bool) -> None:
@@ -191,6 +190,6 @@ def test_rules_that_know_more_of_that_time_go_first() -> None:
     waiting = SLOW_EPOCH_START.finding("fail", "Start once.", part="epoch_start")
     knowing = SLOW_SHUFFLE_FILL.finding("fail", "Shuffle first.", part="epoch_start")
     of_steps = PYTHON_INPUT.finding("fail", "Rewrite it.")
-    ours = (SLOW_EPOCH_START, waiting)
-    assert yielding([(SLOW_SHUFFLE_FILL, knowing), ours])[1].status == "informative"
-    assert yielding([(PYTHON_INPUT, of_steps), ours])[1] == waiting
+    ours = (SLOW_EPOCH_START, [waiting])
+    assert yielding([(SLOW_SHUFFLE_FILL, [knowing]), ours])[1][1][0].status == "informative"
+    assert yielding([(PYTHON_INPUT, [of_steps]), ours])[1] == ours

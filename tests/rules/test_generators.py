@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.generators import check_single_elements, check_slow_call
+from pipediag.rules.python_input import SINGLE_ELEMENTS, SLOW_CALL
 from pipediag.session.edits import Replace, RewriteCall
 from pipediag.session.findings import Finding
 from pipediag.session.model import HotLine
 from tests.factories import make_host
 from tests.records import make_function, make_operation
-from tests.rules.sessions import session_of
+from tests.rules.sessions import only, session_of
 
 DRAWS = "drawn = rng.choice(words, 5, p=weights)"
 
@@ -21,8 +21,7 @@ def found(code: str | None, percent: float = 80.0, self_ms: float = 6.0, **line:
     op = make_operation("rows", "from_generator", elements=1.0, self_ms_per_step=self_ms)
     values: dict[str, Any] = {"file": "data.py", "line": 7, "function": "rows", "thread": "source"}
     hot = HotLine(percent=percent, code=code, **{**values, **line})
-    (finding,) = check_slow_call(session_of(op, host=make_host(hot_python=[hot])))
-    return finding
+    return only(SLOW_CALL, session_of(op, host=make_host(hot_python=[hot])))
 
 
 def test_a_draw_with_weights_is_rewritten() -> None:
@@ -76,7 +75,7 @@ def test_a_second_line_is_known_where_the_hottest_is_not() -> None:
         file="data.py", line=3, function="rows", percent=50.0, thread="source", code="x = 3"
     )
     draws = plain.model_copy(update={"line": 7, "percent": 20.0, "code": DRAWS})
-    (finding,) = check_slow_call(session_of(op, host=make_host(hot_python=[plain, draws])))
+    finding = only(SLOW_CALL, session_of(op, host=make_host(hot_python=[plain, draws])))
     assert (finding.status, finding.line) == ("fail", 7)
 
 
@@ -87,15 +86,13 @@ def test_a_line_that_may_belong_to_other_python_is_left_alone() -> None:
     hot = HotLine(
         file="data.py", line=7, function="parse", percent=80.0, thread="source", code=DRAWS
     )
-    (finding,) = check_slow_call(session_of(op, other, host=make_host(hot_python=[hot])))
-    assert finding.status == "pass"
+    assert only(SLOW_CALL, session_of(op, other, host=make_host(hot_python=[hot]))).status == "pass"
 
 
 def single(**overrides: Any) -> Finding:
     values: dict[str, Any] = {"elements": 128.0, "self_ms_per_step": 6.0, "element_bytes": 24}
     op = make_operation("rows", "from_generator", **{**values, **overrides})
-    (finding,) = check_single_elements(session_of(op))
-    return finding
+    return only(SINGLE_ELEMENTS, session_of(op))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 
 from pipediag.facts.run_gain import gain_for_run
 from pipediag.rules.caching import MISSING_CACHE
-from pipediag.rules.shuffling import SLOW_SHUFFLE_FILL, SMALL_SHUFFLE, smaller_buffer, smaller_size
+from pipediag.rules.epoch_start import SLOW_SHUFFLE_FILL
+from pipediag.rules.shuffling import SMALL_SHUFFLE, smaller_buffer, smaller_size
 from pipediag.session.edits import Edit, Insert, Move, SetParameters
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -27,7 +28,6 @@ from tests.rules.sessions import (
     changes,
     decided,
     only,
-    run,
     saved_s,
     session_of,
     source,
@@ -51,24 +51,24 @@ def interleaved(size: int, *behind: Operation, **loop: Any) -> Session:
 
 
 REPEATED = make_operation("repeat", "repeat", cardinality=1_000_000)
-UNKNOWN = ("not-applicable", None)
+UNKNOWN = "pass"
 
 
 @cases(
     {
-        "a batch": (session_of(source(), buffer(32), batch(32)), ("fail", 10_000)),
-        "a hundredth": (session_of(source(), buffer(100), batch(32)), ("pass", 10_000)),
-        "less": (session_of(source(), buffer(99), batch(32)), ("fail", 10_000)),
-        "all": (session_of(source(cardinality=16), buffer(16), batch(32)), ("pass", 16)),
-        "of batches": (session_of(source(), batch(cardinality=313), buffer(10)), ("fail", 313)),
-        "all batches": (session_of(source(), batch(cardinality=313), buffer(313)), ("pass", 313)),
+        "a batch": (session_of(source(), buffer(32), batch(32)), "fail"),
+        "a hundredth": (session_of(source(), buffer(100), batch(32)), "pass"),
+        "less": (session_of(source(), buffer(99), batch(32)), "fail"),
+        "all": (session_of(source(cardinality=16), buffer(16), batch(32)), "pass"),
+        "of batches": (session_of(source(), batch(cardinality=313), buffer(10)), "fail"),
+        "all batches": (session_of(source(), batch(cardinality=313), buffer(313)), "pass"),
         "repeated": (
             session_of(source(cardinality=100), REPEATED, buffer(100), batch(32)),
-            ("pass", 100),
+            "pass",
         ),
-        "counted, small": (interleaved(64), ("fail", 8000)),
-        "counted, between": (interleaved(90), ("not-applicable", 8000)),
-        "counted, enough": (interleaved(107), ("pass", 8000)),
+        "counted, small": (interleaved(64), "fail"),
+        "counted, between": (interleaved(90), "pass"),
+        "counted, enough": (interleaved(107), "pass"),
         "one iterator": (interleaved(64, iterators=1), UNKNOWN),
         "repeated files": (
             interleaved(64, make_operation("repeat", "repeat"), batch(32)),
@@ -79,25 +79,23 @@ UNKNOWN = ("not-applicable", None)
             UNKNOWN,
         ),
         "unknown": (session_of(source(cardinality=None), buffer(1000), batch(32)), UNKNOWN),
-        "no size": (session_of(source(), buffer(None), batch()), ("inconclusive", 10_000)),
+        "no size": (session_of(source(), buffer(None), batch()), "inconclusive"),
     },
     "session, expected",
 )
 def test_a_buffer_has_to_mix_the_elements(session: Session, expected: object) -> None:
-    finding = only(SMALL_SHUFFLE, session)
-    assert (finding.status, finding.evidence["elements"]) == expected
-    assert finding.speedup_at_most is None
+    assert only(SMALL_SHUFFLE, session).status == expected
 
 
 def test_a_small_buffer_behind_a_large_one_passes() -> None:
     session = session_of(source(), buffer(10_000, "first"), buffer(16), batch(32))
-    assert [finding.status for finding in run(SMALL_SHUFFLE, session)] == ["pass", "pass"]
+    assert only(SMALL_SHUFFLE, session).status == "pass"
 
 
-@pytest.mark.parametrize("meta", [SMALL_SHUFFLE, SLOW_SHUFFLE_FILL])
-def test_without_a_shuffle_or_a_pipeline(meta: Any) -> None:
-    assert only(meta, session_of(source(), batch())).status == "not-applicable"
-    assert only(meta, make_session(pipeline=None)).status == "inconclusive"
+@pytest.mark.parametrize("rule", [SMALL_SHUFFLE, SLOW_SHUFFLE_FILL])
+def test_without_a_shuffle_or_a_pipeline(rule: Any) -> None:
+    assert only(rule, session_of(source(), batch())).status == "pass"
+    assert only(rule, make_session(pipeline=None)).status == "inconclusive"
 
 
 # How slowly they fill
@@ -411,10 +409,3 @@ def test_what_memory_can_not_hold_between_epochs_is_said() -> None:
     large = {"host": make_host(available_bytes=1_000_000)}
     finding = only(MISSING_CACHE, in_a_run(waiting()).model_copy(update=large))
     assert (finding.status, finding.edit) == ("informative", None)
-
-
-@pytest.mark.parametrize(("steps_s", "left_s"), [(20.0, 5.0), (25.0, None)])
-def test_an_epoch_makes_more_than_the_buffer_holds(steps_s: float, left_s: float | None) -> None:
-    """16 s fill it with 640 of 1000 elements, so that all of them take 25 s beside the steps."""
-    more = waiting(EMPTY, ran_out(cardinality=1000), HOLDS_ALL, steps_s=steps_s, total_s=50.0)
-    assert only(SLOW_SHUFFLE_FILL, more).evidence.get("work_left_s") == left_s

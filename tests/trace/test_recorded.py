@@ -97,7 +97,9 @@ def test_a_thread_that_fetches_for_another_one_does_not_train(
 def findings(summary: TraceSummary) -> dict[str, Finding]:
     devices = describe_devices(summary, None, {})
     found = {finding.rule: finding for finding in run_device_rules(devices, "pytorch")}
-    [found["device-idle"]] = check_input_gap(devices, "pytorch", None)
+    del found["device-idle"]
+    for finding in check_input_gap(devices, "pytorch", None):
+        found["device-idle"] = finding
     return found
 
 
@@ -138,16 +140,7 @@ def test_the_bound_of_a_real_run_was_nearly_obtained_by_the_fix() -> None:
     assert after.steps is not None
     obtained = np.median(before.steps.durations_ns) / np.median(after.steps.durations_ns)
     assert obtained == pytest.approx(1.39, abs=0.005)
-    assert findings(after)["device-idle"].status == "pass"
-
-
-@real
-def test_a_loader_with_workers_is_not_told_to_have_some() -> None:
-    events = read(TRACES / "torch-resnet-2080ti-dataloader.json.gz")
-    advice = findings(summarise_events(events))["device-idle"].advice
-    without = findings(summarise(TRACES / "torch-resnet50-workers0.json.gz"))["device-idle"].advice
-    assert "more `num_workers`" in advice
-    assert "more `num_workers`" not in without
+    assert "device-idle" not in findings(after)
 
 
 def named(line: Line, prefix: str) -> NDArray[np.bool_]:
