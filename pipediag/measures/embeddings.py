@@ -44,7 +44,7 @@ _READS = {"Cast"}
 _NOT_READ = "The step was not read: its loop ended before, or was not measured."
 _NOT_WRITTEN = "The step does not write it."
 _OF_USE = (
-    *("variable", "device", "lookups", "copied_on_lookup", "gradient", "gradient_spread"),
+    *("device", "lookups", "copied_on_lookup", "gradient", "gradient_spread"),
     *("whole_table_operations", "temporary_bytes", "temporary_peak_bytes", "slots", "slot_bytes"),
 )
 """What a row has from the traced step as it was recorded."""
@@ -67,6 +67,7 @@ def _describe(variable: RecordedVariable) -> Embedding:
     of_use: dict[str, Any] = {}
     if use is not None:
         of_use = {name: getattr(use, name) for name in _OF_USE}
+        of_use["variable"] = variable.variable  # TensorFlow's name is one for several tables
         of_use |= {"update": _update(use), "copied_bytes_per_step": table * use.copies}
     return Embedding(
         **{

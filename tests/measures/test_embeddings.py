@@ -293,3 +293,9 @@ def test_without_a_profile_or_a_breakdown_their_reasons() -> None:
     assert "no compute" in of(trace, None, BREAKDOWN)
     told = make_trace(compute=ComputeTimes(10, 10, {"Mul:Mul": 10.0}, 0.0))
     assert of(told, None, Missing("Too few.")) == "Too few."
+
+
+def test_tables_that_tensorflow_names_alike_are_named_by_their_path() -> None:
+    """The parts of a step's time have that name too, and are found by it."""
+    (row,) = describe_embeddings([replace(TABLE, use=USE, path="model/words/embeddings")])
+    assert row.variable == "model/words/embeddings"
