@@ -6,63 +6,80 @@ belongs to arrives.
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from importlib.abc import MetaPathFinder
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
-from pipediag.capture.frameworks.framework import Framework, Hook
+from pipediag.capture.frameworks import Hook
 from pipediag.capture.frameworks.keras.framework import Keras
 from pipediag.capture.frameworks.tensorflow.framework import TensorFlow
 from pipediag.capture.guard import Guard
+from pipediag.capture.runtime import Trainer
 from pipediag.capture.watching.watchers import Watchers
+from pipediag.session.recording import RecordedEnvironment
+
+
+class Framework(Protocol):
+    """The interface of a framework: where it is hooked into, and what it says of itself."""
+
+    @property
+    def trainer(self) -> Trainer | None:
+        """Return what runs loops for the script, if it does that."""
+
+    @property
+    def looks_at_training(self) -> Mapping[str, tuple[str, ...]]:
+        """Return, by module, the functions by which a script saves or reads what it has trained."""
+
+    def hooks(self, watchers: Watchers) -> Iterator[tuple[str, Hook]]:
+        """Yield each module that may be imported, with its hook; nothing is imported for it."""
+
+    def describe(self, environment: RecordedEnvironment) -> None:
+        """Fill in what the imported modules say, and set nothing up."""
+
 
 FRAMEWORKS: tuple[Framework, ...] = (TensorFlow(), Keras())
-
+_PACKAGE = "tensorflow"
+"""Package that is imported before all modules that are hooked into."""
 _ABSENT = object()
 
 
-def install_hooks(frameworks: Iterable[Framework], watchers: Watchers) -> None:
-    """Wait for each framework; a hook that does not fit it is left out, and noted."""
-    for package, hooks in _by_arrival(frameworks, watchers).items():
-        _wait_for(package, hooks, watchers.guard)
+def install_hooks(
+    frameworks: Iterable[Framework], watchers: Watchers, package: str = _PACKAGE
+) -> None:
+    """Wait for the frameworks; a hook that does not fit its module is left out, and noted."""
+    _wait_for(package, _hooks_of(frameworks, watchers), watchers.guard)
 
 
 def hook_now(frameworks: Iterable[Framework], watchers: Watchers) -> Replaced:
     """Hook into what the program has imported already, and into what it imports from now on;
     return what puts it back as it was."""
     replaced, guard = Replaced(), watchers.guard
-    for package, hooks in _by_arrival(frameworks, watchers).items():
-        noted = [(name, replaced.noting(hook)) for name, hook in hooks]
-        if package not in sys.modules:
-            _wait_for(package, noted, guard)
-            continue
-        for name, hook in noted:
-            if name in sys.modules:
-                guard.entry(f"hooking into {name}", hook)(sys.modules[name])
-        _when_imported([one for one in noted if one[0] not in sys.modules], guard)
+    hooks = [(name, replaced.noting(hook)) for name, hook in _hooks_of(frameworks, watchers)]
+    if _PACKAGE not in sys.modules:
+        _wait_for(_PACKAGE, hooks, guard)
+        return replaced
+    for name, hook in hooks:
+        if name in sys.modules:
+            guard.entry(f"hooking into {name}", hook)(sys.modules[name])
+    _when_imported([one for one in hooks if one[0] not in sys.modules], guard)
     return replaced
 
 
-def _by_arrival(
-    frameworks: Iterable[Framework], watchers: Watchers
-) -> dict[str, list[tuple[str, Hook]]]:
-    """Return the hooks of all frameworks, by the package that is imported before them."""
-    found: dict[str, list[tuple[str, Hook]]] = {}
+def _hooks_of(frameworks: Iterable[Framework], watchers: Watchers) -> list[tuple[str, Hook]]:
+    found: list[tuple[str, Hook]] = []
     for framework in frameworks:
-        hooks = found.setdefault(framework.arrives_with, [])
-        hooks += framework.hooks(watchers)
+        found += framework.hooks(watchers)
         for module, paths in framework.looks_at_training.items():
-            hooks.append((module, functools.partial(watchers.state.show_before, paths)))
+            found.append((module, partial(watchers.state.show_before, paths)))
     return found
 
 
 def _wait_for(package: str, hooks: list[tuple[str, Hook]], guard: Guard) -> None:
-    arrival = _Arrival(
-        package, guard.entry(f"waiting for {package}", lambda: _when_imported(hooks, guard))
-    )
+    arrives = guard.entry(f"waiting for {package}", lambda: _when_imported(hooks, guard))
+    arrival = _Arrival(package, arrives)
     sys.meta_path.insert(0, arrival)
     guard.when("forked", arrival.leave)
     guard.when("dismissed", arrival.leave)
@@ -77,14 +94,13 @@ def _when_imported(hooks: Iterable[tuple[str, Hook]], guard: Guard) -> None:
 
 
 class _Arrival(MetaPathFinder):
-    """Finds nothing, but tells when a package is about to be imported for the first time."""
+    """Finds nothing, but calls `arrives` when a package is about to be imported."""
 
     def __init__(self, package: str, arrives: Callable[[], None]) -> None:
         self._package = package
         self._arrives = arrives
 
     def find_spec(self, fullname: str, *_: object) -> None:
-        """Look at every import until the package comes."""
         if fullname == self._package and self in sys.meta_path:
             self.leave()
             self._arrives()
@@ -116,8 +132,7 @@ class Replaced:
             finally:
                 for owner, values in before.values():
                     for name, now in dict(vars(owner)).items():
-                        was = values.get(name, _ABSENT)
-                        if now is not was:
+                        if now is not (was := values.get(name, _ABSENT)):
                             self._before.append((owner, name, was, now))
 
         return hook_and_note
@@ -126,9 +141,8 @@ class Replaced:
         """Put it back, the last first; what somebody else has put there since then stays."""
         while self._before:
             owner, name, was, ours = self._before.pop()
-            if vars(owner).get(name) is not ours:
-                continue
-            if was is _ABSENT:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, was)
+            if vars(owner).get(name) is ours:
+                if was is _ABSENT:
+                    delattr(owner, name)
+                else:
+                    setattr(owner, name, was)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.framework import Framework, Hook
-from pipediag.capture.frameworks.hooking import Replaced, install_hooks
+from pipediag.capture.frameworks import Hook
+from pipediag.capture.frameworks.hooking import Framework, Replaced, install_hooks
 from pipediag.capture.guard import Guard, StopScript
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring import diagnosis
@@ -48,7 +48,6 @@ class Weight:
 class Toy:
     """All that a framework needs that makes batches and runs steps."""
 
-    arrives_with = "toy"
     trainer = None
     looks_at_training: Mapping[str, tuple[str, ...]] = {}
 
@@ -97,7 +96,7 @@ def instruments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fak
     conductor = Conductor(loops, updates, played.all, settings, lambda: None, held)
     guard, nobody = Guard(played.recorder.note), plan
     everybody = (guard, played.recorder, conductor, updates, held)
-    install_hooks([Toy()], Watchers(*everybody, *[nobody] * 6))
+    install_hooks([Toy()], Watchers(*everybody, *[nobody] * 6), "toy")
     yield played
     for name in ("toy", "toy.core"):
         sys.modules.pop(name, None)

@@ -6,7 +6,7 @@ The callbacks are clocked, told apart in the timeline, or some of them left out.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 from pipediag.capture.callsites import CallSite, is_users, unwrap
@@ -14,7 +14,11 @@ from pipediag.capture.frameworks.keras.facts import describe_callback
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
 from pipediag.capture.replay import NotReplayableError
+from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.session.edits import SkipCallback
+
+Walk = Callable[[Iterable[Any]], Generator[Any, None, None]]
+"""Yields callbacks one after the other."""
 
 
 class ListedCallbacks(list[Any]):
@@ -24,11 +28,17 @@ class ListedCallbacks(list[Any]):
     other processes.
     """
 
-    def __init__(self, owner: Any) -> None:
+    def __init__(self, owner: Any, walk: Walk) -> None:
         self._own: list[Any] = owner.callbacks
         super().__init__(self._own)
         self._owner = owner
+        self._walk = walk
+        self._walking: Generator[Any, None, None] | None = None
         owner.callbacks = self
+
+    def __iter__(self) -> Generator[Any, None, None]:
+        self._walking = self._walk(super().__iter__())
+        return self._walking
 
     def __reduce_ex__(self, _: Any) -> Any:
         """Copy the callbacks alone."""
@@ -36,6 +46,8 @@ class ListedCallbacks(list[Any]):
 
     def put_back(self) -> None:
         """Give the owner its own list again, with what has been added to it meanwhile."""
+        if self._walking is not None:
+            self._walking.close()  # a callback may have failed
         if self._owner.callbacks is self:
             self._own[:] = self[:]
             self._owner.callbacks = self._own
@@ -45,21 +57,23 @@ def pass_through(
     owner: type,
     method: str,
     guard: Guard,
+    what: str,
     enter: Callable[[Any], ListedCallbacks | None],
-    leave: Callable[[Any], None],
 ) -> None:
-    """Hook onto a method of a `CallbackList`: `enter` puts another list in the place of its own,
-    and `leave` puts that back."""
+    """Hook onto a method of a `CallbackList`: `enter` may put another list in the place of its
+    own, for the time of the call."""
     original = getattr(owner, method)
+    enters = guard.entry(what, enter)
+    leaves = guard.entry(what, ListedCallbacks.put_back, ListedCallbacks.put_back)
 
     def passed(callback_list: Any, *args: Any, **kwargs: Any) -> Any:
-        listed = enter(callback_list)
+        listed = enters(callback_list)
         if listed is None:
             return original(callback_list, *args, **kwargs)
         try:
             return original(callback_list, *args, **kwargs)
         finally:
-            leave(listed)
+            leaves(listed)
 
     setattr(owner, method, guard.hook(original, passed))
 
@@ -90,99 +104,60 @@ def named(callback_list: Any, skipped: Sequence[SkipCallback]) -> list[Any]:
     return [callback for callback, _ in found]
 
 
-class SkippedCallbacks:
-    """Takes callbacks out of a `CallbackList`, for one call of it at a time.
+class CallbacksAtBatches:
+    """Leaves out the callbacks that a step is tried without; clocks them while stacks are sampled.
 
     A trial may begin and end within a step: a callback hears that a batch ends if it heard that it
     begins, and only then.
     """
 
-    def __init__(self, wanted: Callable[[], Sequence[Any]]) -> None:
-        self._wanted = wanted
-        self.since_begin: dict[int, list[Any]] = {}
-        """The callbacks that did not hear that a batch began, by the id of the list. Read on every
-        step."""
+    def __init__(self, held: HeldLoops) -> None:
+        self._held = held
+        self._skipped: dict[int, list[Any]] = {}
+        """The callbacks that did not hear that a batch began, by the id of the list."""
 
-    def begins(self, callback_list: Any) -> ListedCallbacks | None:
-        """Leave out those that are wanted so as a batch begins; None where all hear of it."""
-        wanted = self._wanted()
-        if not wanted and not self.since_begin:
-            return None
-        self.since_begin.pop(id(callback_list), None)
+    def begin(self, callback_list: Any) -> ListedCallbacks | None:
+        """Enter as a batch begins."""
+        if self._held.loop is None and not self._skipped:
+            return _clocked(callback_list)
+        wanted = self._held.skipped
         skipped = [one for one in callback_list.callbacks if _is_among(one, wanted)]
-        if not skipped:
-            return None
-        self.since_begin[id(callback_list)] = skipped
-        return _Without(callback_list, skipped)
+        self._skipped.pop(id(callback_list), None)
+        if skipped:
+            self._skipped[id(callback_list)] = skipped
+        return _without(callback_list, skipped)
 
-    def ends(self, callback_list: Any) -> ListedCallbacks | None:
-        """Leave out the same as the batch ends; None where all hear of it."""
-        skipped = self.since_begin.pop(id(callback_list), None) if self.since_begin else None
-        return None if skipped is None else _Without(callback_list, skipped)
-
-
-class _Without(ListedCallbacks):
-    """Passes some of the callbacks over."""
-
-    def __init__(self, owner: Any, skipped: Sequence[Any]) -> None:
-        super().__init__(owner)
-        self._skipped = skipped
-
-    def __iter__(self) -> Iterator[Any]:
-        return (one for one in super().__iter__() if not _is_among(one, self._skipped))
+    def end(self, callback_list: Any) -> ListedCallbacks | None:
+        """Enter as the batch ends."""
+        if self._held.loop is None and not self._skipped:
+            return _clocked(callback_list)
+        return _without(callback_list, self._skipped.pop(id(callback_list), []))
 
 
-def _is_among(callback: Any, others: Sequence[Any]) -> bool:
-    return any(callback is other for other in others)
+def _without(callback_list: Any, skipped: Sequence[Any]) -> ListedCallbacks | None:
+    def walk(callbacks: Iterable[Any]) -> Generator[Any, None, None]:
+        yield from (one for one in callbacks if not _is_among(one, skipped))
+
+    return ListedCallbacks(callback_list, walk) if skipped else None
 
 
-class _ClockedCallbacks(ListedCallbacks):
-    """Takes the time of each callback from its turn to the next one's."""
+def _clocked(callback_list: Any) -> ListedCallbacks | None:
+    """Take the time of each callback from its turn to the next one's; None where none is taken, or
+    the list is of a kind that can't be replaced."""
+    if not CALLBACK_CLOCK.running or type(getattr(callback_list, "callbacks", None)) is not list:
+        return None
 
-    def __iter__(self) -> Iterator[Any]:
-        for callback in super().__iter__():
+    def walk(callbacks: Iterable[Any]) -> Generator[Any, None, None]:
+        for callback in callbacks:
             began_ns = time.monotonic_ns()
             yield callback
             CALLBACK_CLOCK.add(type(callback).__name__, time.monotonic_ns() - began_ns)
 
-
-def clocked(callback_list: Any) -> ListedCallbacks | None:
-    """Clock the callbacks; None where the list is of a kind that can't be replaced."""
-    plain = type(getattr(callback_list, "callbacks", None)) is list
-    return _ClockedCallbacks(callback_list) if plain else None
+    return ListedCallbacks(callback_list, walk)
 
 
-class CallbacksInTurn(ListedCallbacks):
-    """Tells of each callback when its turn comes, and when it is over."""
-
-    def __init__(
-        self,
-        owner: Any,
-        method: str,
-        begins: Callable[[Any, str], Any],
-        ended: Callable[[Any], None],
-    ) -> None:
-        super().__init__(owner)
-        self._method = method
-        self._begins = begins
-        self._ended = ended
-        self._span: Any = None
-
-    def __iter__(self) -> Iterator[Any]:
-        for callback in super().__iter__():
-            self._span = self._begins(callback, self._method)
-            yield callback
-            self._end_turn()
-
-    def over(self) -> None:
-        """End the last turn, also where a callback has failed."""
-        self._end_turn()
-        self.put_back()
-
-    def _end_turn(self) -> None:
-        span, self._span = self._span, None
-        if span is not None:
-            self._ended(span)
+def _is_among(callback: Any, others: Sequence[Any]) -> bool:
+    return any(callback is other for other in others)
 
 
 def defined_at(hook: Any) -> CallSite | None:

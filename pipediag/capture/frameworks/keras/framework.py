@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 from pipediag.capture.callsites import locals_of
-from pipediag.capture.frameworks.framework import Hook
+from pipediag.capture.frameworks import Hook
 from pipediag.capture.frameworks.keras import facts
 from pipediag.capture.frameworks.keras.callbacks import named
 from pipediag.capture.frameworks.keras.hooks import KERAS_2, KerasHooks
@@ -58,8 +58,6 @@ class KerasTrainer:
 class Keras:
     """Trains for the script: by TensorFlow, or on batches of tf.data's by something else."""
 
-    # Without TensorFlow nothing of it is watched.
-    arrives_with = "tensorflow"
     trainer = KerasTrainer()
     looks_at_training = {  # noqa: RUF012
         "keras.src.saving.saving_lib": ("save_model", "save_weights_only"),

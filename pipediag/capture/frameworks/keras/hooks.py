@@ -11,16 +11,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from pipediag.capture.frameworks.keras.callbacks import (
-    ListedCallbacks,
-    SkippedCallbacks,
-    clocked,
-    pass_through,
-)
+from pipediag.capture.frameworks import Hook
+from pipediag.capture.frameworks.keras.callbacks import CallbacksAtBatches, pass_through
 from pipediag.capture.frameworks.keras.facts import watch_compile, watch_layers
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
-from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
@@ -28,8 +23,6 @@ from pipediag.capture.watching.updates import UpdateWatch
 KERAS_2 = ("tf_keras.src", "keras.src")
 
 _OTHER_TRAINERS = {"jax": "JAXTrainer", "torch": "TorchTrainer"}
-
-Hook = Callable[[Any], None]
 
 
 class KerasHooks:
@@ -137,7 +130,7 @@ class KerasHooks:
         # Other modules of the same names only pass it on: it is hooked where it is defined.
         if module.CallbackList.__module__ != module.__name__:
             return
-        conductor, held, guard = self._conductor, self._held, self._guard
+        conductor, guard = self._conductor, self._guard
         for name, told in (
             ("on_epoch_begin", conductor.epoch_ended),
             ("on_epoch_end", conductor.epoch_over),
@@ -145,34 +138,13 @@ class KerasHooks:
             at_epoch = guard.entry("telling epochs apart", partial(_call, told), vital=True)
             original = getattr(module.CallbackList, name)
             setattr(module.CallbackList, name, guard.before(original, at_epoch))
-        skipped = SkippedCallbacks(lambda: held.skipped)
-        self._at_batches(module.CallbackList, "on_train_batch_begin", skipped, skipped.begins)
-        self._at_batches(module.CallbackList, "on_train_batch_end", skipped, skipped.ends)
+        at_batches, what = CallbacksAtBatches(self._held), "clocking callbacks and leaving them out"
+        for name, enter in (
+            ("on_train_batch_begin", at_batches.begin),
+            ("on_train_batch_end", at_batches.end),
+        ):
+            pass_through(module.CallbackList, name, guard, what, enter)
         self._timed.time_callbacks(module.CallbackList)
-
-    def _at_batches(
-        self,
-        owner: type,
-        method: str,
-        skipped: SkippedCallbacks,
-        without: Callable[[Any], ListedCallbacks | None],
-    ) -> None:
-        """Leave out the callbacks that a step is tried without; clock them while stacks are
-        sampled."""
-        held, guard = self._held, self._guard
-        skips = guard.entry("trying steps without a callback", without)
-        clocks = guard.entry("clocking callbacks", clocked)
-        put_back = ListedCallbacks.put_back
-        over = guard.entry("putting callbacks back in their list", put_back, put_back)
-
-        def enter(callback_list: Any) -> ListedCallbacks | None:
-            if held.loop is None and not skipped.since_begin:
-                listed = clocks(callback_list) if CALLBACK_CLOCK.running else None
-            else:
-                listed = skips(callback_list)
-            return listed
-
-        pass_through(owner, method, guard, enter, over)
 
     def _on_embedding(self, module: Any) -> None:
         watch_layers(module.Embedding, self._guard)

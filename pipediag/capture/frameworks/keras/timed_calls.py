@@ -6,13 +6,12 @@ Frequent small calls of `predict` are compared with `predict_on_batch`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
-from pipediag.capture.callsites import CallSite, call_site
+from pipediag.capture.callsites import call_site
 from pipediag.capture.frameworks.keras.callbacks import (
-    CallbacksInTurn,
+    ListedCallbacks,
     defined_at,
     does_something,
     pass_through,
@@ -29,6 +28,7 @@ _METHODS: dict[str, SpanKind] = {
     "predict": "evaluation",
 }
 _AT_EPOCHS = ("on_train_begin", "on_epoch_begin", "on_epoch_end", "on_train_end")
+_TIMING = "timing callbacks"
 
 
 class TimedCalls:
@@ -38,19 +38,19 @@ class TimedCalls:
         self,
         timeline: Timeline,
         guard: Guard,
-        evaluated: Callable[[Span], None] | None = None,
+        evaluated: Callable[[Span], None] = nothing,
         fit_over: Callable[[], None] = nothing,
         predicted: Callable[..., None] | None = None,
     ) -> None:
-        """`evaluated` hears of each evaluation that has ended, by now; `fit_over` of each `fit`
-        that is over, also by what it raised; `predicted` of each call of `predict`, if given."""
+        """`evaluated` hears of each evaluation that has ended; `fit_over` of each `fit` that is
+        over, also by what it raised; `predicted` of each call of `predict`, if given."""
         self._timeline = timeline
         self._evaluated = evaluated
         self._guard = guard
         self._predicted = predicted and guard.entry("timing `predict_on_batch`", predicted)
         self._fit_over = guard.entry("leaving a `fit` that is over", fit_over, vital=True)
-        self._callback_begins = guard.entry("timing callbacks", self._begin_callback)
-        self._callback_ended = guard.entry("timing callbacks", timeline.ended)
+        self._callback_begins = guard.entry(_TIMING, self._begin_callback)
+        self._callback_ended = guard.entry(_TIMING, timeline.ended)
 
     def time_methods(self, model_class: type) -> None:
         """Time the methods that a class that trains defines."""
@@ -60,49 +60,51 @@ class TimedCalls:
 
     def time_callbacks(self, callback_list: type) -> None:
         """Time each callback from its turn in the list to the next one's."""
-        what, over = "timing callbacks", CallbacksInTurn.over
-        ended = self._guard.entry(what, over, CallbacksInTurn.put_back)
         for method in _AT_EPOCHS:
-            begins = self._guard.entry(what, partial(self._watch, method))
-            pass_through(callback_list, method, self._guard, begins, ended)
+            pass_through(callback_list, method, self._guard, _TIMING, self._in_turn(method))
 
     def _time_method(self, owner: type, method: str, kind: SpanKind) -> None:
-        original = vars(owner)[method]
-        timeline = self._timeline
-        begins = self._guard.entry(
-            f"timing {method}", lambda: timeline.begins(kind, method, call_site())
-        )
-        ended = self._guard.entry(f"timing {method}", self._call_ended)
+        original, timeline, what = vars(owner)[method], self._timeline, f"timing {method}"
+        begins = self._guard.entry(what, lambda: timeline.begins(kind, method, call_site()))
+        ended = self._guard.entry(what, self._call_ended)
         left = self._fit_over if kind == "fit" else nothing
         predicted = self._predicted if method == "predict" else None
 
-        def timed(*args: Any, **kwargs: Any) -> Any:
-            span = begins()
+        def timed(model: Any, *args: Any, **kwargs: Any) -> Any:
+            span, start_ns = begins(), time.perf_counter_ns()
             try:
-                return original(*args, **kwargs)
+                result = original(model, *args, **kwargs)
+                took_ns = time.perf_counter_ns() - start_ns
             finally:
                 left()
                 ended(span)
-
-        def compared(model: Any, *args: Any, **kwargs: Any) -> Any:
-            start_ns = time.perf_counter_ns()
-            result = timed(model, *args, **kwargs)
-            assert predicted is not None
-            predicted(time.perf_counter_ns() - start_ns, result, model, args, kwargs)
+            if predicted is not None:
+                predicted(took_ns, result, model, args, kwargs)
             return result
 
-        setattr(owner, method, self._guard.hook(original, compared if predicted else timed))
+        setattr(owner, method, self._guard.hook(original, timed))
 
     def _call_ended(self, span: Span | None) -> None:
         self._timeline.ended(span)
-        if span is not None and span.kind == "evaluation" and self._evaluated is not None:
+        if span is not None and span.kind == "evaluation":
             self._evaluated(span)
 
-    def _watch(self, method: str, callback_list: Any) -> CallbacksInTurn | None:
-        """Time each callback; None within another callback, whose time all of this is."""
-        if type(callback_list.callbacks) is not list or self._timeline.in_a_callback:
-            return None
-        return CallbacksInTurn(callback_list, method, self._callback_begins, self._callback_ended)
+    def _in_turn(self, method: str) -> Callable[[Any], ListedCallbacks | None]:
+        def walk(callbacks: Iterable[Any]) -> Generator[Any, None, None]:
+            for callback in callbacks:
+                span = self._callback_begins(callback, method)
+                try:
+                    yield callback
+                finally:
+                    self._callback_ended(span)
+
+        def enter(callback_list: Any) -> ListedCallbacks | None:
+            # Within another callback all of this is that one's time.
+            if type(callback_list.callbacks) is not list or self._timeline.in_a_callback:
+                return None
+            return ListedCallbacks(callback_list, walk)
+
+        return enter
 
     def _begin_callback(self, callback: Any, method: str) -> Span | None:
         hook = getattr(callback, method, None)
@@ -116,7 +118,7 @@ _SEEN = 5
 _PAIRS = 8
 _MOST_BYTES = 64 * 1024 * 1024
 """The size of the data of one call, all of which goes through the model at once."""
-_KNOWN = frozenset({"x", "batch_size", "verbose", "steps", "callbacks"})
+_ARGUMENTS = ("x", "batch_size", "verbose", "steps", "callbacks")
 _RELATIVE, _ABSOLUTE = 1e-4, 1e-5
 """How far results may be apart: other batch sizes add up in another order."""
 
@@ -128,6 +130,7 @@ class PredictTrials:
         self._predictions = predictions
         self._timeline = timeline
         self._calls: dict[tuple[str, int], int] = {}
+        self._found: dict[tuple[str, int], Prediction] = {}
 
     def called(
         self, took_ns: int, result: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -138,57 +141,51 @@ class PredictTrials:
             return
         place = (site.file, site.line)
         self._calls[place] = calls = self._calls.get(place, 0) + 1
-        if calls <= _SEEN or calls > _SEEN + _PAIRS:
+        if not _SEEN < calls <= _SEEN + _PAIRS:
             return
-        given = dict(zip(("x", "batch_size", "verbose", "steps", "callbacks"), args, strict=False))
-        given.update(kwargs)
-        found = self._prediction(site, calls == _SEEN + 1)
-        if found is None:
+        if place not in self._found:
+            self._found[place] = Prediction(*place, 0)
+            self._predictions.append(self._found[place])
+        found = self._found[place]
+        if found.lacking:
             return
+        given = {**dict(zip(_ARGUMENTS, args, strict=False)), **kwargs}
         began_ns = time.monotonic_ns()
         try:
-            self._compare(found, took_ns, result, model, given)
+            found.lacking = _compare(found, took_ns, result, model, given)
         except Exception as error:
             found.lacking = f"`predict_on_batch` raised {type(error).__name__}."
         finally:
             self._timeline.passed("aside", began_ns, time.monotonic_ns())
 
-    def _prediction(self, site: CallSite, first: bool) -> Prediction | None:
-        if first:
-            self._predictions.append(Prediction(site.file, site.line, 0))
-        place = (site.file, site.line)
-        found = next((one for one in self._predictions if (one.file, one.line) == place), None)
-        return None if found is None or found.lacking else found
 
-    def _compare(
-        self, found: Prediction, took_ns: int, result: Any, model: Any, given: dict[str, Any]
-    ) -> None:
-        data, others = given.get("x"), given.keys() - _KNOWN
-        if others or given.get("steps") is not None or given.get("callbacks"):
-            found.lacking = "`predict` is called with arguments that `predict_on_batch` lacks."
-            return
-        arrays = list(_leaves(data))
-        if any(not _is_array(each) for each in arrays) or not arrays:
-            found.lacking = "The data are no arrays."
-            return
-        if sum(each.nbytes if hasattr(each, "nbytes") else 0 for each in arrays) > _MOST_BYTES:
-            found.lacking = "The data are too many for one batch."
-            return
-        if not found.on_batch_ms:
-            model.predict_on_batch(data)  # traces
-        start_ns = time.perf_counter_ns()
-        other = model.predict_on_batch(data)
-        on_batch_ns = time.perf_counter_ns() - start_ns
-        if not _alike(result, other):
-            found.lacking = "`predict_on_batch` gives other values."
-            return
-        found.rows = int(arrays[0].shape[0])
-        found.predict_ms.append(took_ns / 1e6)
-        found.on_batch_ms.append(on_batch_ns / 1e6)
+def _compare(
+    found: Prediction, took_ns: int, result: Any, model: Any, given: dict[str, Any]
+) -> str | None:
+    """Time the other call; return why that can't be done."""
+    data, arrays = given.get("x"), list(_leaves(given.get("x")))
+    if given.keys() - {*_ARGUMENTS} or given.get("steps") is not None or given.get("callbacks"):
+        return "`predict` is called with arguments that `predict_on_batch` lacks."
+    if not arrays or not all(map(_is_array, arrays)):
+        return "The data are no arrays."
+    if sum(getattr(each, "nbytes", 0) for each in arrays) > _MOST_BYTES:
+        return "The data are too many for one batch."
+    if not found.on_batch_ms:
+        model.predict_on_batch(data)  # traces
+    start_ns = time.perf_counter_ns()
+    other = model.predict_on_batch(data)
+    on_batch_ns = time.perf_counter_ns() - start_ns
+    results, others = list(_leaves(result)), list(_leaves(other))
+    if len(results) != len(others) or not all(map(_close, results, others)):
+        return "`predict_on_batch` gives other values."
+    found.rows = int(arrays[0].shape[0])
+    found.predict_ms.append(took_ns / 1e6)
+    found.on_batch_ms.append(on_batch_ns / 1e6)
+    return None
 
 
 def _leaves(data: Any) -> Iterator[Any]:
-    """Arrays in lists, tuples and dictionaries."""
+    """Yield arrays in lists, tuples and dictionaries."""
     if isinstance(data, dict):
         data = list(data.values())
     if isinstance(data, list | tuple):
@@ -199,14 +196,9 @@ def _leaves(data: Any) -> Iterator[Any]:
 
 
 def _is_array(value: Any) -> bool:
-    """Return whether it is a NumPy array or a tensor: a dataset and a generator have no shape."""
+    """Return True for a NumPy array or a tensor: a dataset and a generator have no shape."""
     shape = getattr(value, "shape", None)
     return shape is not None and len(shape) > 0 and hasattr(value, "dtype")
-
-
-def _alike(one: Any, other: Any) -> bool:
-    ones, others = list(_leaves(one)), list(_leaves(other))
-    return len(ones) == len(others) and all(map(_close, ones, others))
 
 
 def _close(one: Any, other: Any) -> bool:

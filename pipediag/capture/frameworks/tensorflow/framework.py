@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from pipediag.capture.frameworks.framework import Hook
+from pipediag.capture.frameworks import Hook
 from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
 from pipediag.capture.frameworks.tensorflow.graph_loops import GraphLoops, watch_saving
 from pipediag.capture.frameworks.tensorflow.iterators import Iterators
@@ -30,7 +30,6 @@ from pipediag.tensorflow_versions import is_too_old
 class TensorFlow:
     """TensorFlow 2, and the sessions of TensorFlow 1 in it: makes pipelines, and runs steps."""
 
-    arrives_with = "tensorflow"
     trainer = None
     looks_at_training = {  # noqa: RUF012
         "tensorflow.python.checkpoint.checkpoint": ("TrackableSaver.save",),

@@ -108,7 +108,7 @@ def test_after_an_error_of_ours_all_of_them_are_called(stage: Stage) -> None:
     told.on_train_batch_end(0)
 
     assert stage.of("slow") == [("begin", 0), ("end", 0)]
-    assert "trying steps without a callback" in stage.notes[0]
+    assert "leaving them out" in stage.notes[0]
 
 
 def change_for(callback: Any) -> SkipCallback:
@@ -167,7 +167,7 @@ def test_a_clock_that_fails_costs_no_callback_its_turn(
     def fails(_: Any) -> Any:
         raise RuntimeError("of ours")
 
-    monkeypatch.setattr(callbacks, "_ClockedCallbacks", fails)
+    monkeypatch.setattr(callbacks, "_clocked", fails)
     stage.held.loop = None
     listed = stage.listed("one")
     CALLBACK_CLOCK.start()
@@ -176,7 +176,7 @@ def test_a_clock_that_fails_costs_no_callback_its_turn(
     listed.on_train_batch_end(0)
 
     assert stage.of("one") == [("begin", 0), ("end", 0)]
-    assert len(stage.notes) == 1
+    assert all("of ours" in note for note in stage.notes)
 
 
 class TimedStage(TimelineStage):
