@@ -59,8 +59,8 @@ class Embedding(TableFacts):
     """Of all tensors of the table's size that a step makes beside the variables, as if none shared
     its memory with another. Estimated from the graph: XLA makes fewer of them."""
     temporary_peak_bytes: int | None = None
-    """Of those that are in memory at one time, as the graph has it: an operation that works element
-    by element writes over an input that nothing else reads."""
+    """Of those that are in memory at one time, at most: an operation that works element by element
+    writes over an input that nothing else reads."""
     whole_table_operations: dict[str, int] = field(default_factory=dict)
     """Operations of the graph that make such a tensor, by type."""
     gradient_spread: bool | None = None

@@ -40,7 +40,7 @@ DATA = f"""
 EAGER = (
     DATA
     + """
-    for epoch in range(8):
+    for epoch in range(3):
         losses = [float(step(batch)) for batch in dataset]
     print("FACT losses", losses[-1], len(losses), drawn)
     print("FACT weights", hashlib.sha256(table.numpy().tobytes()).hexdigest())

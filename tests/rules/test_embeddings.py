@@ -291,7 +291,6 @@ WORDS: dict[str, Any] = {
     "classes": 50_000,
     "features": 128,
     "labels": "sparse",
-    "device": COPIED["device"],
 }
 TOLD = cost(("vocabulary", 6.0), ("rest", 3.0))
 

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pipediag.capture.runtime import Runtime, Trainer
 from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
@@ -123,16 +123,11 @@ class LoopClock:
 class Stage(Enum):
     """Compared with `is`: to hash an Enum runs Python code, at each step."""
 
-    OWN = "own"
-    """The script's own iterator hands out."""
-    CATCHING = "catching"
-    """The script's own iterator hands out a batch that will be repeated."""
-    LOOKING = "looking"
-    """The script's own iterator hands out a batch that is looked at on its way."""
-    REPEATED = "repeated"
-    """That batch is handed out again and again."""
-    ARM = "arm"
-    """An arm of a trial hands out."""
+    OWN = "the script's own iterator hands out"
+    CATCHING = "it hands out a batch that will be repeated"
+    LOOKING = "it hands out a batch that is looked at on its way"
+    REPEATED = "that batch is handed out again and again"
+    ARM = "a variant of a trial hands out"
 
 
 class StandIn:
@@ -146,11 +141,11 @@ class StandIn:
         """What stands in; None where the script's own iterator hands out."""
 
     def catch(self) -> None:
-        """Let the script's own iterator hand out one more batch, to be repeated."""
+        """Let the script's own iterator hand out a batch that will be repeated."""
         self.stage, self.iterator = Stage.CATCHING, None
 
     def look(self) -> None:
-        """Let the script's own iterator hand out one more batch, which is looked at."""
+        """Let the script's own iterator hand out a batch that is looked at."""
         self.stage, self.iterator = Stage.LOOKING, None
 
     def caught(self, iterator: Any) -> None:
@@ -159,7 +154,7 @@ class StandIn:
         self.iterator = iterator
 
     def lend(self, iterator: Any) -> None:
-        """Let an arm's iterator hand out from now on."""
+        """Let a variant's iterator hand out from now on."""
         self.stage, self.iterator = Stage.ARM, iterator
 
     def give_back(self) -> None:
@@ -185,8 +180,7 @@ HandOver = Literal["next", "call", "fed"]
 that there is no iterator, as Python feeds the step itself."""
 
 
-@dataclass(frozen=True)
-class DrawnPipeline:
+class DrawnPipeline(NamedTuple):
     """Pipeline of an iterator that a loop draws from beside its own."""
 
     root_op_id: str | None
@@ -243,11 +237,6 @@ class Loop:
         """Note that its iterator has no more batches."""
         if self.epoch_steps is None:
             self.epoch_steps = self.record.steps
-
-    def keep_evaluated(self) -> None:
-        """Keep what it evaluates on, as far as it is still there: the script is over, or ends."""
-        if not self.trains and self.evaluated is not None:
-            self.dataset = self.evaluated()
 
     def joins(self, consumer: Consumer) -> bool:
         """Draw from this iterator, too; return True if no epoch before has shown that."""

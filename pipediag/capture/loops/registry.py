@@ -51,9 +51,10 @@ class LoopRegistry:
         return self._loops
 
     def keep_evaluated(self) -> None:
-        """Keep what is evaluated on, to be tried once the script is over."""
+        """Keep what is evaluated on and still there, to be tried: the script is over, or ends."""
         for loop in self._loops:
-            loop.keep_evaluated()
+            if not loop.trains and loop.evaluated is not None:
+                loop.dataset = loop.evaluated()
 
     def let_go_of_fits(self) -> None:
         """Drop the frames of this thread's `fit`, which is over, with the data in them."""
@@ -70,11 +71,8 @@ class LoopRegistry:
             return None
         site = call_site()
         trainer, phase = self._phase()
-        place = (
-            site.file if site else None,
-            site.line if site else None,
-            phase.method if phase else "",
-        )
+        at = (site.file, site.line) if site else (None, None)
+        place = (*at, phase.method if phase else "")
         with self._lock:
             at_place = self._by_place.setdefault(place, [])
             loop = _loop_among(at_place, trainer, phase)
@@ -93,7 +91,7 @@ class LoopRegistry:
         consumer = Consumer(
             loop=loop,
             ordinal=ordinal,
-            iterator=weakref.ref(iterator),
+            iterator=lambda: None,
             element_spec=dataset.element_spec,
             dataset=dataset,
             distributed=distributed,
@@ -219,8 +217,7 @@ class LoopRegistry:
 
     def _length(self, op_id: str | None) -> int | None:
         root = next(self.recorder.recording.upstream(op_id), None)
-        length = root.cardinality if root is not None else None
-        return length if length is not None and length > 0 else None
+        return max(root.cardinality or 0, 0) or None if root is not None else None
 
     def describe_keras(self, loop: Loop) -> None:
         """Read the model from the frame of its `fit`, once it has been built by a first step."""

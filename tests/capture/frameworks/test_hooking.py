@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -144,61 +145,38 @@ class Base:
         return "base"
 
 
-class Puller(Base):
-    def pull(self) -> str:
-        return "own"
-
-    @staticmethod
-    def made() -> str:
-        return "made"
-
-
 def module() -> ModuleType:
-    made = ModuleType("of_the_test")
-    made.Iterator = type("Iterator", (Base,), dict(vars(Puller)))  # type: ignore[attr-defined]
+    made, own = ModuleType("of_the_test"), {"pull": lambda _: "own", "made": staticmethod(len)}
+    made.Iterator = type("Iterator", (Base,), own)  # type: ignore[attr-defined]
     made.trace = len  # type: ignore[attr-defined]
     return made
-
-
-def hook(target: ModuleType) -> None:
-    target.trace = max
-    target.Iterator.pull = lambda _: "hooked"
-    target.Iterator.made = staticmethod(lambda: "hooked")
-    target.Iterator.inherited = lambda _: "hooked"
 
 
 def state(target: ModuleType) -> dict[str, object]:
     return {**vars(target), **{f"Iterator.{k}": v for k, v in vars(target.Iterator).items()}}
 
 
-def test_what_a_hook_replaces_is_put_back_and_what_it_adds_is_taken_away() -> None:
-    target = module()
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_hook_replaces_is_put_back_also_if_it_fails(fails: bool) -> None:
+    def hook(target: ModuleType) -> None:
+        target.trace = max
+        target.Iterator.pull = target.Iterator.inherited = lambda _: "hooked"
+        target.Iterator.made = staticmethod(max)
+        if fails:
+            raise LookupError
+
+    target, replaced = module(), Replaced()
     before = state(target)
-    replaced = Replaced()
-    replaced.noting(hook)(target)
+    with pytest.raises(LookupError) if fails else nullcontext():
+        replaced.noting(hook)(target)
     assert target.Iterator().inherited() == "hooked"
     replaced.put_back()
     assert state(target) == before
 
 
 def test_what_somebody_else_has_put_there_since_stays() -> None:
-    target = module()
-    replaced = Replaced()
-    replaced.noting(hook)(target)
+    target, replaced = module(), Replaced()
+    replaced.noting(lambda one: setattr(one, "trace", max))(target)
     target.trace = sum  # type: ignore[attr-defined]
     replaced.put_back()
     assert target.trace is sum
-    assert target.Iterator().pull() == "own"
-
-
-def test_a_hook_that_fails_half_way_is_put_back_as_well() -> None:
-    def fails(target: ModuleType) -> None:
-        hook(target)
-        raise LookupError
-
-    target = module()
-    replaced = Replaced()
-    with pytest.raises(LookupError):
-        replaced.noting(fails)(target)
-    replaced.put_back()
-    assert target.trace is len

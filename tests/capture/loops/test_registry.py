@@ -125,61 +125,37 @@ def test_a_loops_last_batch_is_that_of_its_first_fit(steps: int, per_call: int, 
     assert not training_loop(steps=steps, planned_steps=None).at_last_batch
 
 
-@pytest.mark.parametrize(("steps", "last"), [(10, False), (19, False), (20, True), (21, False)])
-def test_a_loops_last_batch_is_that_of_its_last_epoch(steps: int, last: bool) -> None:
-    loop = training_loop(steps=steps, planned_rounds=2, data_steps=10)
-
-    assert loop.at_last_batch is last
+KERAS = {"kind": "keras"}
+OWN = {"kind": "eager"}
 
 
 @pytest.mark.parametrize(
-    ("planned", "epoch_steps", "epochs", "left"),
+    ("facts", "epoch_steps", "epochs", "left"),
     [
-        (30, None, None, 20),
-        (30, 12, 4, 20),
-        (8, None, None, 0),
-        (None, 12, 4, 38),
-        (None, None, 4, None),
-        (None, 12, None, None),
-        (None, 12, 1, None),
+        ({**KERAS, "planned_steps": 30}, 12, 4, 20),
+        ({**KERAS, "planned_steps": 8}, None, None, 0),
+        # Of data of unknown length the first epoch tells.
+        ({**KERAS, "planned_steps": None}, 12, 4, 38),
+        ({**KERAS, "planned_steps": None}, None, 4, None),
+        ({**KERAS, "planned_steps": None}, 12, 1, None),
+        # A loop of the script's own has the epochs that the source tells.
+        ({**OWN, "planned_rounds": 4}, 12, None, 38),
+        ({**OWN, "planned_rounds": 4}, None, None, None),
+        ({**OWN, "planned_rounds": None}, 12, None, None),
+        ({**OWN, "planned_rounds": 4, "data_steps": 12}, None, None, 38),
+        ({**OWN, "planned_rounds": 1, "data_steps": 12}, None, None, 2),
+        ({**OWN, "planned_rounds": 1, "data_steps": 9}, None, None, None),
     ],
 )
-def test_of_data_of_unknown_length_the_first_epoch_tells_what_is_left(
-    planned: int | None, epoch_steps: int | None, epochs: int | None, left: int | None
+def test_what_tells_the_steps_that_are_left(
+    facts: dict[str, Any], epoch_steps: int | None, epochs: int | None, left: int | None
 ) -> None:
-    loop = training_loop(steps=10, planned_steps=planned)
+    loop = training_loop(steps=10, **facts)
     loop.epoch_steps = epoch_steps
-    loop.record.kind = "keras"
     loop.record.keras = SimpleNamespace(epochs=epochs) if epochs else None  # type: ignore[assignment]
 
     assert loop.steps_left == left
-
-
-@pytest.mark.parametrize(
-    ("epoch_steps", "rounds", "left"), [(12, 4, 38), (None, 4, None), (12, None, None)]
-)
-def test_a_loop_of_the_scripts_own_has_the_epochs_that_the_source_tells(
-    epoch_steps: int | None, rounds: int | None, left: int | None
-) -> None:
-    loop = training_loop(steps=10, planned_rounds=rounds)
-    loop.record.kind = "eager"
-    loop.epoch_steps = epoch_steps
-
-    assert loop.steps_left == left
-
-
-@pytest.mark.parametrize(
-    ("data_steps", "rounds", "steps", "left"),
-    [(12, 4, 10, 38), (12, 1, 10, 2), (12, 1, 13, None), (12, None, 10, None), (None, 4, 10, None)],
-)
-def test_the_length_of_its_data_tells_from_the_first_epoch_on(
-    data_steps: int | None, rounds: int | None, steps: int, left: int | None
-) -> None:
-    loop = training_loop(steps=steps, planned_rounds=rounds)
-    loop.record.kind = "eager"
-    loop.record.data_steps = data_steps
-
-    assert loop.steps_left == left
+    assert loop.at_last_batch is (left == 0 and facts.get("planned_steps") != 8)
 
 
 def test_the_time_that_is_left_holds_what_lies_between_epochs() -> None:

@@ -17,10 +17,21 @@ from pipediag.capture.watching import in_graph as module
 from pipediag.capture.watching.in_graph import InGraphLoops, InGraphMeasure
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import LoopFound, LoopMeasured, WindowBegun
-from tests.capture.frameworks.tensorflow.test_runtime import FakeCancellation
 from tests.capture.instruments import FakeInstruments, training_loop
 from tests.capture.measuring.test_table_watch import ToyTables
 from tests.capture.runtimes import ToyCancellation, ToyRuntime
+
+
+class FakeCancellation(ToyCancellation):
+    """Tells when the call was cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cancelled = threading.Event()
+
+    def start(self) -> None:
+        super().start()
+        self.cancelled.set()
 
 
 class Function:

@@ -10,7 +10,7 @@ import inspect
 import math
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
@@ -80,13 +80,15 @@ def describe_fit(frame: FrameType) -> KerasUse:
     """Describe the model and the arguments of a running `fit`."""
     values = locals_of(frame)
     model = values["self"]
-    callbacks = _user_callbacks(values.get("callbacks"))
+    callbacks = _listed(values.get("callbacks"))
+    # Classes that end a training or change its rate, also where the user's derive from them.
+    bases = dict.fromkeys(base.__name__ for each in callbacks for base in type(each).__mro__)
     adapter = _adapter(frame)
     source = values.get("x")
     file, line = _defined_at(type(source))
     dataset = getattr(adapter, "py_dataset", None)
     prepared = input_layers(model)
-    compile_file, compile_line = _compiled_at(model)
+    compile_file, compile_line = COMPILED.of(model)
     return KerasUse(
         model=type(model).__name__,
         optimizer=_class_name(getattr(model, "optimizer", None)),
@@ -102,8 +104,8 @@ def describe_fit(frame: FrameType) -> KerasUse:
         source_line=line,
         workers=_number(getattr(dataset, "workers", None)),
         use_multiprocessing=getattr(dataset, "use_multiprocessing", None),
-        callbacks=[describe_callback(callback) for callback in callbacks],
-        deciding_callbacks=_deciding(values.get("callbacks")),
+        callbacks=[describe_callback(one) for one in callbacks if _is_the_users(one)],
+        deciding_callbacks=[name for name in bases if name in _DECIDING],
         parameter_count=_parameter_count(model),
         variable_bytes=variable_bytes(model, "variables"),
         trainable_bytes=variable_bytes(model, "trainable_variables"),
@@ -144,11 +146,9 @@ def _steps_per_epoch(frame: FrameType) -> int | None:
 def batches_per_call(frame: FrameType) -> int:
     """Return `steps_per_execution` of the model whose `fit` is running."""
     model = locals_of(frame).get("self")
-    steps = getattr(model, "steps_per_execution", None)
-    if steps is None:
-        # Keras 2.14 has no property for it.
-        steps = getattr(model, "_steps_per_execution", None)
-    return _number(steps) or 1
+    # Keras 2.14 has no property for it.
+    own = getattr(model, "_steps_per_execution", None)
+    return _number(getattr(model, "steps_per_execution", own)) or 1
 
 
 def batch_size_of(frame: FrameType) -> int | None:
@@ -183,17 +183,9 @@ def _adapter(frame: FrameType) -> Any:
     return getattr(walker, "data_adapter", None) or getattr(walker, "_adapter", None)
 
 
-def _user_callbacks(callbacks: Any) -> list[Any]:
-    files = [(each, _file_of(type(each)) or "") for each in _listed(callbacks)]
-    return [
-        each for each, file in files if package_of(file) not in KERAS and not is_pipediags(file)
-    ]
-
-
-def _deciding(callbacks: Any) -> list[str]:
-    """Return the classes that end a training or change its rate, also where the user's derive."""
-    named = [base.__name__ for each in _listed(callbacks) for base in type(each).__mro__]
-    return [name for name in dict.fromkeys(named) if name in _DECIDING]
+def _is_the_users(callback: Any) -> bool:
+    file = _file_of(type(callback))
+    return package_of(file) not in KERAS and not is_pipediags(file)
 
 
 def _listed(callbacks: Any) -> list[Any]:
@@ -206,19 +198,14 @@ def describe_callback(callback: Any) -> Callback:
     class."""
     own = type(callback)
     file, line = _defined_at(own)
-    hooks = [
-        name for name in _BATCH_HOOKS if any(name in base.__dict__ for base in _users_bases(own))
-    ]
+    written = [base for base in own.__mro__ if package_of(_file_of(base)) not in KERAS]
+    hooks = [name for name in _BATCH_HOOKS if any(name in vars(base) for base in written)]
     for name in hooks:
         code = getattr(unwrap(getattr(own, name)), "__code__", None)
         if code is not None:
             file, line = code.co_filename, code.co_firstlineno
             break
     return Callback(name=own.__name__, file=file, line=line, batch_hooks=hooks)
-
-
-def _users_bases(own: type) -> list[type]:
-    return [b for b in own.__mro__ if package_of(_file_of(b) or "") not in KERAS]
 
 
 def _defined_at(own: type) -> tuple[str | None, int | None]:
@@ -230,8 +217,8 @@ def _defined_at(own: type) -> tuple[str | None, int | None]:
     return None, None
 
 
-def _file_of(own: type) -> str | None:
-    return getattr(sys.modules.get(own.__module__), "__file__", None)
+def _file_of(own: type) -> str:
+    return getattr(sys.modules.get(own.__module__), "__file__", None) or ""
 
 
 def _class_name(value: Any) -> str | None:
@@ -239,11 +226,8 @@ def _class_name(value: Any) -> str | None:
 
 
 def _loss_name(loss: Any) -> str | None:
-    return (
-        loss
-        if loss is None or isinstance(loss, str)
-        else getattr(loss, "name", type(loss).__name__)
-    )
+    known = loss is None or isinstance(loss, str)
+    return loss if known else getattr(loss, "name", type(loss).__name__)
 
 
 def _number(value: Any) -> int | None:
@@ -260,13 +244,7 @@ def _parameter_count(model: Any) -> int | None:
         return None
 
 
-_ARGUMENTS = (
-    "momentum",
-    "weight_decay",
-    "use_ema",
-    "global_clipnorm",
-    "gradient_accumulation_steps",
-)
+_ARGUMENTS = "momentum weight_decay use_ema global_clipnorm gradient_accumulation_steps".split()
 
 
 def settings_of(optimizer: Any) -> dict[str, Scalar]:
@@ -305,15 +283,33 @@ def _item_bytes(dtype: Any) -> int:
     return int("".join(one for one in name if one.isdigit())) // 8
 
 
-_MADE_AT: weakref.WeakKeyDictionary[Any, CallSite] = weakref.WeakKeyDictionary()
-_COMPILED_AT: weakref.WeakKeyDictionary[Any, CallSite] = weakref.WeakKeyDictionary()
+class _Lines:
+    """Lines of the script at which objects were last given to a method."""
+
+    def __init__(self) -> None:
+        self._sites: weakref.WeakKeyDictionary[Any, CallSite] = weakref.WeakKeyDictionary()
+
+    def note(self, owner: Any, *_: Any, **__: Any) -> None:
+        site = call_site()
+        if site is not None:
+            self._sites[owner] = site
+
+    def of(self, owner: Any) -> tuple[str | None, int | None]:
+        """Return file and line; Nones where that was not seen."""
+        try:
+            site = self._sites.get(owner)
+        except TypeError:  # a class of the user's whose instances take no weak reference
+            site = None
+        return (None, None) if site is None else (site.file, site.line)
+
+
+MADE, COMPILED = _Lines(), _Lines()
 
 
 def watch_layers(layer_class: Any, guard: Guard) -> None:
     """Note where each layer of the class is made."""
     original = vars(layer_class)["__init__"]
-    note = guard.entry("noting where layers are made", _noting(_MADE_AT))
-    hooked = guard.before(original, note)
+    hooked = guard.before(original, guard.entry("noting where layers are made", MADE.note))
     # Keras reads the names of its arguments, of the function that it finds there.
     hooked.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
     layer_class.__init__ = hooked
@@ -321,43 +317,18 @@ def watch_layers(layer_class: Any, guard: Guard) -> None:
 
 def watch_compile(trainer: Any, guard: Guard) -> None:
     """Note where each model of a class that trains was last compiled."""
-    note = guard.entry("noting where models are compiled", _noting(_COMPILED_AT))
+    note = guard.entry("noting where models are compiled", COMPILED.note)
     trainer.compile = guard.before(vars(trainer)["compile"], note)
-
-
-def made_at(layer: Any) -> tuple[str | None, int | None]:
-    """Return file and line where a layer was made; Nones where that was not seen."""
-    return _place(_MADE_AT, layer)
-
-
-def _compiled_at(model: Any) -> tuple[str | None, int | None]:
-    return _place(_COMPILED_AT, model)
-
-
-def _place(places: Any, owner: Any) -> tuple[str | None, int | None]:
-    try:
-        site = places.get(owner)
-    except TypeError:  # a class of the user's whose instances take no weak reference
-        site = None
-    return (None, None) if site is None else (site.file, site.line)
-
-
-def _noting(places: Any) -> Callable[..., None]:
-    def note(owner: Any, *_: Any, **__: Any) -> None:
-        site = call_site()
-        if site is not None:
-            places[owner] = site
-
-    return note
-
-
-_EMBEDDING = "Embedding"
 
 
 def known_tables(model: Any) -> list[KnownTable]:
     """Return the tables of its Embedding layers and of derived classes, in submodels too."""
     slots = _slots_by_shape(getattr(model, "optimizer", None))
-    return [KnownTable(_variable(layer), _record(layer, slots)) for layer in embeddings_of(model)]
+    return [
+        KnownTable(_variable(layer), _record(layer, slots))
+        for layer in all_layers(model)
+        if any(map(_is_embedding, type(layer).__mro__)) and layer.built
+    ]
 
 
 def vocabularies(model: Any) -> list[Vocabulary]:
@@ -374,20 +345,13 @@ def vocabularies(model: Any) -> list[Vocabulary]:
     return found
 
 
-def embeddings_of(model: Any) -> Iterator[Any]:
-    """Yield its built Embedding layers, of derived classes too."""
-    for layer in all_layers(model):
-        if any(_is_keras_own(base) for base in type(layer).__mro__) and layer.built:
-            yield layer
-
-
-def _is_keras_own(kind: type) -> bool:
+def _is_embedding(kind: type) -> bool:
     """Return False for a script's class of that name, which need not have what Keras' has."""
-    return kind.__name__ == _EMBEDDING and package_of_module(kind.__module__) in KERAS
+    return kind.__name__ == "Embedding" and package_of_module(kind.__module__) in KERAS
 
 
 def _record(layer: Any, slots: dict[tuple[int, ...], int]) -> RecordedVariable:
-    file, line = made_at(layer)
+    file, line = MADE.of(layer)
     return RecordedVariable(
         layer=layer.name,
         rows=layer.input_dim,

@@ -13,7 +13,6 @@ from pipediag.capture.frameworks.keras import facts
 from pipediag.capture.frameworks.keras.callbacks import named
 from pipediag.capture.frameworks.keras.hooks import KERAS_2, KerasHooks
 from pipediag.capture.frameworks.keras.model_variants import ModelVariants
-from pipediag.capture.frameworks.keras.timed_calls import PredictTrials, TimedCalls
 from pipediag.capture.recorder import version_of
 from pipediag.capture.runtime import Variants
 from pipediag.capture.watching.watchers import Watchers
@@ -78,17 +77,7 @@ class Keras:
     }
 
     def hooks(self, watchers: Watchers) -> Iterator[tuple[str, Hook]]:
-        conductor, guard = watchers.conductor, watchers.guard
-        trials = PredictTrials(watchers.recorder.recording.predictions, watchers.timeline)
-        timed = TimedCalls(
-            watchers.timeline,
-            guard,
-            conductor.evaluated,
-            conductor.fit_over,
-            trials.called if watchers.held.makes_trials else None,
-        )
-        hooks = KerasHooks(conductor, watchers.updates, watchers.held, timed, guard)
-        return hooks.by_module()
+        return KerasHooks(watchers).by_module()
 
     def describe(self, environment: RecordedEnvironment) -> None:
         environment.keras = version_of("keras") or version_of("tf_keras")

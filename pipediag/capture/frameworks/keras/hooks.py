@@ -7,40 +7,38 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from pipediag.capture.frameworks import Hook
 from pipediag.capture.frameworks.keras.callbacks import CallbacksAtBatches, pass_through
 from pipediag.capture.frameworks.keras.facts import watch_compile, watch_layers
-from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
-from pipediag.capture.guard import Guard
-from pipediag.capture.trying.held_loops import HeldLoops
-from pipediag.capture.watching.conductor import Conductor
-from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.capture.frameworks.keras.timed_calls import PredictTrials, TimedCalls
+from pipediag.capture.watching.watchers import Watchers
 
 KERAS_2 = ("tf_keras.src", "keras.src")
 
+_EPOCHS = "telling epochs apart"
 _OTHER_TRAINERS = {"jax": "JAXTrainer", "torch": "TorchTrainer"}
 
 
 class KerasHooks:
     """The hooks on Keras, wherever each version keeps what is hooked."""
 
-    def __init__(
-        self,
-        conductor: Conductor,
-        updates: UpdateWatch,
-        held: HeldLoops,
-        timed: TimedCalls,
-        guard: Guard,
-    ) -> None:
-        self._guard = guard
-        self._timed = timed
-        self._conductor = conductor
-        self._updates = updates
-        self._held = held
+    def __init__(self, watchers: Watchers) -> None:
+        self._guard = guard = watchers.guard
+        self._conductor = conductor = watchers.conductor
+        self._updates = watchers.updates
+        self._held = watchers.held
+        trials = PredictTrials(watchers.recorder.recording.predictions, watchers.timeline)
+        self._timed = TimedCalls(
+            watchers.timeline,
+            guard,
+            conductor.evaluated,
+            conductor.fit_over,
+            trials.called if watchers.held.makes_trials else None,
+        )
         self._here = threading.local()
         """`over_ns`: the end of the last step so far of the epoch that a thread walks over."""
 
@@ -52,21 +50,17 @@ class KerasHooks:
         yield "keras.src.trainers.trainer", self._on_trainer
         yield "keras.src.backend.tensorflow.trainer", self._on_tensorflow_trainer
         for backend, trainer in _OTHER_TRAINERS.items():
-            yield f"keras.src.backend.{backend}.trainer", self._times(trainer)
+            yield f"keras.src.backend.{backend}.trainer", partial(self._on_other_trainer, trainer)
         yield "keras.src.callbacks.callback_list", self._on_callbacks
         for package in KERAS_2:
             yield f"{package}.layers.core.embedding", self._on_embedding
-        for package in KERAS_2:
             yield f"{package}.engine.data_adapter", self._on_data_handler
             yield f"{package}.engine.training", self._on_keras_2_model
             yield f"{package}.callbacks", self._on_callbacks
             yield f"{package}.optimizers.legacy.optimizer_v2", self._on_legacy_optimizer
 
-    def _times(self, trainer: str) -> Hook:
-        def on_trainer(module: Any) -> None:
-            self._timed.time_methods(getattr(module, trainer))
-
-        return on_trainer
+    def _on_other_trainer(self, name: str, module: Any) -> None:
+        self._timed.time_methods(getattr(module, name))
 
     def _on_trainer(self, module: Any) -> None:
         watch_compile(module.Trainer, self._guard)
@@ -97,8 +91,8 @@ class KerasHooks:
             "holding an epoch", lambda: conductor.holds_epoch, lambda: False, vital=True
         )
 
-        begins = guard.entry("telling epochs apart", conductor.epoch_begins, vital=True)
-        walked = guard.entry("telling epochs apart", conductor.epoch_ended, vital=True)
+        begins = guard.entry(_EPOCHS, conductor.epoch_begins, vital=True)
+        walked = guard.entry(_EPOCHS, conductor.epoch_ended, vital=True)
 
         def enumerate_and_hold(*args: Any, **kwargs: Any) -> Any:
             with held.in_epoch():
@@ -119,7 +113,7 @@ class KerasHooks:
         """End an epoch before its PyDataset does: that is the script's code, and no step."""
         conductor = self._conductor
         over = self._guard.entry(
-            "telling epochs apart",
+            _EPOCHS,
             lambda *_, **__: conductor.epoch_ended(getattr(self._here, "over_ns", None)),
             vital=True,
         )
@@ -135,7 +129,7 @@ class KerasHooks:
             ("on_epoch_begin", conductor.epoch_ended),
             ("on_epoch_end", conductor.epoch_over),
         ):
-            at_epoch = guard.entry("telling epochs apart", partial(_call, told), vital=True)
+            at_epoch = guard.entry(_EPOCHS, lambda *_, told=told, **__: told(), vital=True)
             original = getattr(module.CallbackList, name)
             setattr(module.CallbackList, name, guard.before(original, at_epoch))
         at_batches, what = CallbacksAtBatches(self._held), "clocking callbacks and leaving them out"
@@ -151,7 +145,3 @@ class KerasHooks:
 
     def _on_legacy_optimizer(self, module: Any) -> None:
         self._updates.install_optimizer(module.OptimizerV2, "apply_gradients", self._guard)
-
-
-def _call(told: Callable[[], None], *_: Any, **__: Any) -> None:
-    told()

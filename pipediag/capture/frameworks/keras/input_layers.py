@@ -6,9 +6,8 @@ import re
 import warnings
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipediag.capture.callsites import KERAS, package_of_module
 from pipediag.capture.replay import NotReplayableError
@@ -23,13 +22,10 @@ _KINDS = frozenset(
 
 _BITS = re.compile(r"\d+$")
 """At the end of the name of a number type; `bool` and `string` have none."""
-
-
 _Layers = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Front:
+class Front(NamedTuple):
     """What stands between a model's inputs and the layers that it trains."""
 
     layers: tuple[Any, ...]
@@ -44,7 +40,8 @@ def input_layers(model: Any) -> list[InputLayer]:
     front = front_of(graph) if graph is not None else Front((), ())
     ends = [tensor._keras_history[0] for tensor in front.tensors]
     found = [layer for layer in all_layers(model) if _prepares(layer)]
-    parts = [part for layer in found for part in _parts_of(layer)]
+    # A TextVectorization is made of a StringLookup.
+    parts = [part for layer in found for part in all_layers(layer) if part is not layer]
     return [
         InputLayer(
             name=layer.name,
@@ -83,7 +80,8 @@ def front_of(graph: Any, names: Container[str] | None = None) -> Front:
     ready = {id(tensor): tensor for tensor in graph.inputs}
     layers: dict[int, Any] = {}
     wanted = {id(tensor) for tensor in graph.outputs}
-    for node in _in_order(graph):
+    by_depth = sorted(graph._nodes_by_depth.items(), reverse=True)
+    for node in (one for _, nodes in by_depth for one in nodes if not one.is_input):
         layer, read = node.operation, node.input_tensors
         chosen = _prepares(layer) and (names is None or layer.name in names)
         if chosen and all(id(tensor) in ready for tensor in read):
@@ -93,12 +91,6 @@ def front_of(graph: Any, names: Container[str] | None = None) -> Front:
             wanted |= {id(tensor) for tensor in read}
     tensors = tuple(tensor for key, tensor in ready.items() if key in wanted)
     return Front(tuple(layers.values()), tensors)
-
-
-def _in_order(graph: Any) -> Iterator[Any]:
-    """Yield the nodes behind the inputs, each after what it reads from."""
-    for depth in sorted(graph._nodes_by_depth, reverse=True):
-        yield from (node for node in graph._nodes_by_depth[depth] if not node.is_input)
 
 
 def _prepares(layer: Any) -> bool:
@@ -116,11 +108,6 @@ def _row_bytes(layer: Any) -> int | None:
     if not shape or None in shape[1:] or bits is None:
         return None
     return int(prod(shape[1:])) * int(bits[0]) // 8
-
-
-def _parts_of(layer: Any) -> list[Any]:
-    """Return the layers that it is made of, as a TextVectorization is of a StringLookup."""
-    return [part for part in all_layers(layer) if part is not layer]
 
 
 def _is_among(layer: Any, layers: Iterable[Any]) -> bool:
@@ -173,40 +160,51 @@ class WithoutInputLayers:
 
     def train_function(self, layers: _Layers) -> Callable[[Any], Any]:
         """Return a step of the rest, compiled as the user's model is at this moment."""
-        _, rest = self._split(layers)
-        _compile_alike(rest, self._model)
+        from keras.src.utils.tracking import DotNotTrackScope
+
+        model, (_, rest) = self._model, self._split(layers)
+        rest.compile(
+            optimizer=model.optimizer,
+            run_eagerly=model.run_eagerly,
+            steps_per_execution=model.steps_per_execution,
+            jit_compile=model.jit_compile,
+            auto_scale_loss=False,
+        )
+        with DotNotTrackScope():
+            for name in _SHARED:
+                setattr(rest, name, getattr(model, name))
         rest.make_train_function(force=True)
         function: Callable[[Any], Any] = rest.train_function
         return function
 
     def _split(self, layers: _Layers) -> tuple[Any, Any]:
-        if layers not in self._parts:
-            self._parts[layers] = _split(self._model, layers)
-        return self._parts[layers]
+        """Return the model of these layers, and that of the rest."""
+        if layers in self._parts:
+            return self._parts[layers]
+        model = self._model
+        refusal = unsplit(model)
+        if refusal is not None:
+            raise NotReplayableError(refusal)
+        graph = graph_of(model)
+        front = front_of(graph, layers)
+        missing = sorted(set(layers) - {layer.name for layer in front.layers})
+        if missing:
+            raise NotReplayableError(
+                f"The model has no layer {', '.join(missing)} directly behind its inputs."
+            )
+        tensors = list(front.tensors)
+        if not tensors or any(_is_among(tensor, graph.outputs) for tensor in tensors):
+            raise NotReplayableError("Behind these layers the model has nothing that is trained.")
+        from keras.src.models.functional import Functional
 
-
-def _split(model: Any, layers: _Layers) -> tuple[Any, Any]:
-    refusal = unsplit(model)
-    if refusal is not None:
-        raise NotReplayableError(refusal)
-    graph = graph_of(model)
-    front = front_of(graph, layers)
-    missing = sorted(set(layers) - {layer.name for layer in front.layers})
-    if missing:
-        raise NotReplayableError(
-            f"The model has no layer {', '.join(missing)} directly behind its inputs."
-        )
-    if not front.tensors or any(_is_among(tensor, graph.outputs) for tensor in front.tensors):
-        raise NotReplayableError("Behind these layers the model has nothing that is trained.")
-    from keras.src.models.functional import Functional
-
-    with _places_kept(graph), warnings.catch_warnings():
-        # About names of inputs given as a dict, which are the user's own.
-        warnings.simplefilter("ignore")
-        ahead = Functional(graph._inputs_struct, list(front.tensors), name=f"{model.name}_inputs")
-        given = front.tensors[0] if len(front.tensors) == 1 else list(front.tensors)
-        rest = Functional(given, graph._outputs_struct, name=model.name)
-    return ahead, rest
+        with _places_kept(graph), warnings.catch_warnings():
+            # About names of inputs given as a dict, which are the user's own.
+            warnings.simplefilter("ignore")
+            ahead = Functional(graph._inputs_struct, tensors, name=f"{model.name}_inputs")
+            given = tensors[0] if len(tensors) == 1 else tensors
+            rest = Functional(given, graph._outputs_struct, name=model.name)
+        self._parts[layers] = ahead, rest
+        return ahead, rest
 
 
 @contextmanager
@@ -224,19 +222,3 @@ def _places_kept(graph: Any) -> Iterator[None]:
     finally:
         for listed, length in zip(lists, lengths, strict=True):
             del listed[length:]
-
-
-def _compile_alike(rest: Any, model: Any) -> None:
-    """Compile `rest` as `model` is at this moment."""
-    from keras.src.utils.tracking import DotNotTrackScope
-
-    rest.compile(
-        optimizer=model.optimizer,
-        run_eagerly=model.run_eagerly,
-        steps_per_execution=model.steps_per_execution,
-        jit_compile=model.jit_compile,
-        auto_scale_loss=False,
-    )
-    with DotNotTrackScope():
-        for name in _SHARED:
-            setattr(rest, name, getattr(model, name))

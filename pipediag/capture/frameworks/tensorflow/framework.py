@@ -246,7 +246,7 @@ def _trains(function: Any) -> bool:
         return any(
             _is_trained(variable) and variable.handle in written
             for concrete in traced
-            for written in [Writes.of(StepGraph.of_function(concrete))]
+            for written in [Writes.of(StepGraph(concrete))]
             for variable in concrete.graph.variables
         )
     except Exception:

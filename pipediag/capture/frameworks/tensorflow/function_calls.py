@@ -126,16 +126,16 @@ class FunctionCalls:
         return visit
 
     def _give_iterator(self, visit: _Visit) -> None:
-        visit.consumer, visit.iterator = self._consumer_among(visit.args)
-        if visit.consumer is not None:
-            try:
-                visit.given = self._conductor.call_begins(
-                    visit.consumer, visit.iterator, visit.function
-                )
-            except ScriptsOwnError as failed:
-                visit.given, visit.error = visit.iterator, failed.error
-            if visit.given is not visit.iterator:
-                visit.args = tuple(visit.given if a is visit.iterator else a for a in visit.args)
+        visit.consumer, own = self._consumer_among(visit.args)
+        if visit.consumer is None:
+            return
+        visit.iterator = visit.given = own
+        try:
+            visit.given = self._conductor.call_begins(visit.consumer, own, visit.function)
+        except ScriptsOwnError as failed:
+            visit.error = failed.error
+        if visit.given is not own:
+            visit.args = tuple(visit.given if a is own else a for a in visit.args)
 
     def _failed(self, visit: _Visit, error: Exception) -> tuple[Any, ...] | None:
         """Return the arguments to call it with once more, where a trial was to blame."""
@@ -153,7 +153,8 @@ class FunctionCalls:
         if visit.in_graph is not None:
             self._in_graph.call_ended(visit.in_graph)
         count = visit.function.experimental_get_tracing_count()
-        if visit.consumer is None and self._is_step_without_dataset(visit.function):
+        outside = visit.consumer is None and not self._conductor.in_a_loop
+        if outside and self._updates.trains(visit.function):
             self._other_uses.note(STEP_WITHOUT_DATASET)
         if count == visit.traced_before:
             self._streak.follows(visit.function, count, self._updates.running)
@@ -184,9 +185,6 @@ class FunctionCalls:
         differ = again and _lengths_differ(function)
         self._conductor.function_traced(function, again=again, lengths_differ=differ)
 
-    def _is_step_without_dataset(self, function: Any) -> bool:
-        return not self._conductor.in_a_loop and self._updates.trains(function)
-
     def _first_call(self, function: Any, began_ns: int) -> None:
         name, site = place_of(function)
         self._timeline.passed("first_call", began_ns, time.monotonic_ns(), name, site)
@@ -197,16 +195,9 @@ def _lengths_differ(function: Any) -> bool:
     dimension; False where its traces can't be read."""
     try:
         traced = [arguments_of(one.graph) for one in function._list_all_concrete_functions()]
-        return any(_differ(one, other) for one, other in pairwise(traced))
+        kinds = [[(one.dtype, one.shape.rank) for one in each] for each in traced]
+        lengths = [[one.shape[1:].as_list() for one in each if one.shape.rank] for each in traced]
     except Exception:
         return False
-
-
-def _differ(one: list[Any], other: list[Any]) -> bool:
-    alike = len(one) == len(other) and all(
-        a.dtype == b.dtype and a.shape.rank == b.shape.rank for a, b in zip(one, other, strict=True)
-    )
-    return alike and any(
-        a.shape.rank and a.shape[1:].as_list() != b.shape[1:].as_list()
-        for a, b in zip(one, other, strict=True)
-    )
+    following = pairwise(zip(kinds, lengths, strict=True))
+    return any(kind == other and one != two for (kind, one), (other, two) in following)

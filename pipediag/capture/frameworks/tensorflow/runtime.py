@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -219,7 +217,7 @@ class TensorFlowRuntime:
         return DeviceClock()
 
     def other_processes(self) -> str | None:
-        return _tasks_by_config() or _tasks_by_context()
+        return _other_tasks()
 
 
 def _once(batch: Any) -> Any:
@@ -298,23 +296,7 @@ class CallCancellation:
         self._manager.start_cancel()
 
 
-_TRAINING_JOBS = ("chief", "master", "worker", "ps")
-"""An evaluator reads what the others have saved, and waits for none of their steps."""
-
-
-def _tasks_by_config() -> str | None:
-    try:
-        config = json.loads(os.environ.get("TF_CONFIG") or "{}")
-        if config.get("task", {}).get("type") == "evaluator":
-            return None
-        jobs = config.get("cluster", {})
-        tasks = sum(len(jobs[job]) for job in _TRAINING_JOBS if job in jobs)
-    except (ValueError, TypeError, AttributeError):
-        return None  # another form than TensorFlow's, which would refuse it
-    return f"TF_CONFIG names {tasks} tasks" if tasks > 1 else None
-
-
-def _tasks_by_context() -> str | None:
+def _other_tasks() -> str | None:
     """Look at the servers: a strategy over several workers connects to them, however it knows
     them."""
     module = sys.modules.get("tensorflow.python.eager.context")

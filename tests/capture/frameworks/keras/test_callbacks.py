@@ -34,13 +34,18 @@ class Stage:
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.heard: list[tuple[str, str, int]] = []
-        self.held = SimpleNamespace(loop="loop1", skipped=[])
+        self.held = SimpleNamespace(loop="loop1", skipped=[], makes_trials=False)
         self.guard = Guard(self.notes.append)
-        timeline: Any = FakeTimeline()
-        nobody: Any = SimpleNamespace(epoch_ended=lambda: None, epoch_over=lambda: None)
-        held: Any = self.held
-        timed = TimedCalls(timeline, self.guard)
-        hooks = KerasHooks(nobody, nobody, held, timed, self.guard)
+        recorder = SimpleNamespace(recording=SimpleNamespace(predictions=[]))
+        watchers: Any = SimpleNamespace(
+            guard=self.guard,
+            conductor=Mock(),
+            updates=None,
+            held=self.held,
+            recorder=recorder,
+            timeline=FakeTimeline(),
+        )
+        hooks = KerasHooks(watchers)
         self.keras = toy_keras()
         self.keras.__name__ = self.keras.CallbackList.__module__
         dict(hooks.by_module())["keras.src.callbacks.callback_list"](self.keras)

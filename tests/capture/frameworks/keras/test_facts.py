@@ -14,12 +14,12 @@ import pytest
 from pipediag.capture.callsites import frames
 from pipediag.capture.frameworks.keras import facts as module
 from pipediag.capture.frameworks.keras.facts import (
-    _compiled_at,
+    COMPILED,
+    MADE,
     batch_size_of,
     describe_fit,
     fed_model,
     known_tables,
-    made_at,
     passes_a_batch_on,
     phase_of,
     planned_steps,
@@ -300,9 +300,9 @@ def test_the_line_is_known_and_the_layer_is_what_it_would_be(layers: Any) -> Non
     watch_layers(layers, Guard(print))
     layer = layers(10, name="tokens")
 
-    file, line = made_at(layer)
+    file, line = MADE.of(layer)
     assert file == __file__
-    assert line == made_at(layers(3))[1] - 4  # type: ignore[operator]
+    assert line == MADE.of(layers(3))[1] - 4  # type: ignore[operator]
     assert layer.made_by == (10, 4, "tokens")
     assert inspect.getfullargspec(layers.__init__) == natively
 
@@ -327,11 +327,11 @@ def test_the_last_line_that_compiled_a_model_is_known() -> None:
             return optimizer
 
     model = Trainer()
-    assert _compiled_at(model) == (None, None)
+    assert COMPILED.of(model) == (None, None)
     watch_compile(Trainer, Guard(print))
     assert model.compile("sgd") == "sgd"
-    first = _compiled_at(model)
+    first = COMPILED.of(model)
     assert model.compile("adam") == "adam"
 
     assert first[0] == __file__
-    assert _compiled_at(model)[1] == first[1] + 2  # type: ignore[operator]
+    assert COMPILED.of(model)[1] == first[1] + 2  # type: ignore[operator]

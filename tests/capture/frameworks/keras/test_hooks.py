@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from pipediag.capture.frameworks.keras import hooks as module
 from pipediag.capture.frameworks.keras.framework import Keras
-from pipediag.capture.frameworks.keras.hooks import KerasHooks
-from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
@@ -69,11 +67,15 @@ class Stage:
             recorder=recorder, tell=lambda *_, **__: None, state=KeptState(guard, recorder.note)
         )
         self.held = HeldLoops(None, instruments)
-        conductor: Any = self.conductor
-        timeline: Any = FakeTimeline()
-        timed = TimedCalls(timeline, guard)
-        hooks = KerasHooks(conductor, self.updates, self.held, timed, guard)
-        self._hooks = dict(hooks.by_module())
+        watchers: Any = SimpleNamespace(
+            guard=guard,
+            conductor=self.conductor,
+            updates=self.updates,
+            held=self.held,
+            recorder=recorder,
+            timeline=FakeTimeline(),
+        )
+        self._hooks = dict(Keras().hooks(watchers))
 
     def arrives(self, name: str, **members: type) -> ModuleType:
         module = ModuleType(name)
@@ -227,23 +229,15 @@ def test_a_package_that_passes_the_callbacks_on_is_not_hooked_again(stage: Stage
     assert stage.conductor.epochs_ended == 1
 
 
-def test_the_end_of_a_fit_is_told_to_who_holds_its_loop(tmp_path: Path) -> None:
-    conductor, guard = FakeConductor(), Guard(lambda _: None)
-    watchers: Any = SimpleNamespace(
-        timeline=FakeTimeline(),
-        guard=guard,
-        conductor=conductor,
-        updates=None,
-        held=HeldLoops(None, cast("Any", None)),
-        recorder=Recorder(tmp_path / "recording.json"),
-    )
-    trainer = type("TensorFlowTrainer", (), {"fit": lambda self: conductor.fits_over})
+def test_the_end_of_a_fit_is_told_to_who_holds_its_loop(stage: Stage) -> None:
+    trainer = type("TensorFlowTrainer", (), {"fit": lambda self: stage.conductor.fits_over})
     walks = type("TFEpochIterator", (), {})
-    keras: Any = SimpleNamespace(TensorFlowTrainer=trainer, TFEpochIterator=walks)
-    dict(Keras().hooks(watchers))["keras.src.backend.tensorflow.trainer"](keras)
+    keras = stage.arrives(
+        "keras.src.backend.tensorflow.trainer", TensorFlowTrainer=trainer, TFEpochIterator=walks
+    )
 
     assert keras.TensorFlowTrainer().fit() == 0
-    assert conductor.fits_over == 1
+    assert stage.conductor.fits_over == 1
 
 
 @pytest.mark.parametrize("package", ["tf_keras.src", "keras.src"])

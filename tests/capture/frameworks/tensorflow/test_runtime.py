@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-import threading
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -39,20 +37,6 @@ def test_of_many_large_batches_none_is_taken_ahead_of_its_call(
     assert "2 batches" in str(runtime.not_handed_once(None, images, 2))
 
 
-class FakeCancellation:
-    """What stands for a call's, and tells when it was cancelled."""
-
-    def __init__(self) -> None:
-        self.lack: str | None = None
-        self.started = False
-        self.context: AbstractContextManager[None] = nullcontext()
-        self.cancelled = threading.Event()
-
-    def start(self) -> None:
-        self.started = True
-        self.cancelled.set()
-
-
 class Manager:
     cancelled = False
 
@@ -79,37 +63,6 @@ def test_a_call_is_cancelled_unless_the_script_does_so_itself(
 
     assert (cancellation.lack is None, cancellation.started) == (active is None, active is None)
     assert [manager.cancelled for manager in entered] == [True] * (active is None)
-
-
-HOSTS = ["a:1", "b:1"]
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-    monkeypatch.delitem(sys.modules, "tensorflow.python.eager.context", raising=False)
-
-
-@pytest.mark.parametrize(
-    ("cluster", "task", "told"),
-    [
-        ({"worker": HOSTS}, "worker", "TF_CONFIG names 2 tasks"),
-        ({"chief": HOSTS[:1], "ps": HOSTS}, "chief", "TF_CONFIG names 3 tasks"),
-        ({"worker": HOSTS[:1]}, "worker", None),
-        ({"worker": HOSTS[:1], "evaluator": HOSTS[1:]}, "worker", None),
-        ({"worker": HOSTS}, "evaluator", None),
-        ({}, "worker", None),
-        ({"ps": 1}, "worker", None),
-        (3, "worker", None),
-    ],
-)
-def test_tasks_that_train_are_counted(
-    monkeypatch: pytest.MonkeyPatch, cluster: Any, task: str, told: str | None
-) -> None:
-    config = {"cluster": cluster, "task": {"type": task, "index": 0}}
-    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-
-    assert TensorFlowRuntime().other_processes() == told
 
 
 @pytest.mark.parametrize("known_by", ["_server_def", "_collective_ops_server_def"])
@@ -162,30 +115,21 @@ FILES = ("kept_0.lockfile", "kept_0.data-00000-of-00001", "kept_0.data-00000-of-
          "kept_0.index", "kept_notes.txt", "kept_0.lockfile_of_mine.txt ")  # fmt: skip
 
 
-def operation(name: str | None, kind: str = "cache") -> RecordedOperation:
-    return RecordedOperation("op1", kind, "op1", None, None, parameters={"filename": name})
-
-
-def made(folder: Path, *names: str) -> str:
+@pytest.mark.parametrize(
+    ("names", "left"),
+    [
+        (FILES, {"kept_notes.txt", "kept_0.lockfile_of_mine.txt "}),
+        (("kept_0.lockfile", "kept.index"), {"kept_0.lockfile", "kept.index"}),
+    ],
+)
+def test_what_was_written_of_a_cut_cache_goes_and_nothing_else(
+    tmp_path: Path, names: tuple[str, ...], left: set[str]
+) -> None:
     for name in names:
-        (folder / name).write_text("x")
-    return str(folder / "kept")
-
-
-def left(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
-
-
-def test_what_was_written_of_a_cut_cache_goes_and_nothing_else(tmp_path: Path) -> None:
-    name = made(tmp_path, *FILES)
-    remove_cut_caches([operation(name)], began_s=0.0)
-    assert left(tmp_path) == {"kept_notes.txt", "kept_0.lockfile_of_mine.txt "}
-
-
-def test_a_complete_cache_stays(tmp_path: Path) -> None:
-    name = made(tmp_path, "kept_0.lockfile", "kept.index")
-    remove_cut_caches([operation(name)], began_s=0.0)
-    assert left(tmp_path) == {"kept_0.lockfile", "kept.index"}
+        (tmp_path / name).write_text("x")
+    file = {"filename": str(tmp_path / "kept")}
+    remove_cut_caches([RecordedOperation("op1", "cache", "op1", None, None, parameters=file)], 0.0)
+    assert {path.name for path in tmp_path.iterdir()} == left
 
 
 class Base:

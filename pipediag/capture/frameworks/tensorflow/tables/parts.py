@@ -249,7 +249,6 @@ _LOSSES: dict[str, SparseOrDense] = {
 }
 """Losses by the labels that they take. A softmax by itself may be attention's, over the places of a
 long text."""
-_PRODUCTS = ("MatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum")
 _HANDS_ON = ("Identity", "Cast", "Reshape", "Transpose", "StopGradient")
 """Operations that a weight may pass before it is multiplied by."""
 _FEWEST_CLASSES = 1000
@@ -300,9 +299,9 @@ def _of(
     step: StepGraph, logits: At, labels: SparseOrDense, variables: dict[int, Any]
 ) -> tuple[Any, Softmax] | None:
     classes = _last(logits)
-    if classes is None:
+    product = None if classes is None else _product_behind(step, logits, classes)
+    if classes is None or product is None:
         return None
-    *_, product = _back(step, logits, classes)
     weights = _weights(step, product, classes, variables)
     if weights is None:
         return None
@@ -318,8 +317,6 @@ def _of(
 
 def _weights(step: StepGraph, product: At, classes: int, variables: dict[int, Any]) -> Any:
     """Return the variable of a product, with a row or a column for each class; or None."""
-    if product.op.type not in _PRODUCTS:
-        return None
     for factor in product.inputs():
         at = step.source(factor)
         while at.op.type in _HANDS_ON:
@@ -331,21 +328,20 @@ def _weights(step: StepGraph, product: At, classes: int, variables: dict[int, An
     return None
 
 
-def _back(step: StepGraph, at: At, classes: int) -> Iterator[At]:
-    """Yield the tensors that logits or labels are made of, one from another, as long as they have a
-    number for each class."""
+def _product_behind(step: StepGraph, logits: At, classes: int) -> At | None:
+    """Return the product that logits are made of, through tensors with a number for each class."""
     seen = set()
-    following: At | None = at
+    following: At | None = logits
     while following is not None:
         at = step.source(following)
+        if at.op.type in _MULTIPLIES:
+            return at
         if at.key in seen:
-            return
+            return None
         seen.add(at.key)
-        yield at
-        if at.op.type in _PRODUCTS:
-            return
         wide = [one for one in at.inputs() if (one.tensor.shape.rank or 0) >= 2]
         following = next((one for one in wide if _last(one) == classes), None)
+    return None
 
 
 def _last(at: At) -> int | None:

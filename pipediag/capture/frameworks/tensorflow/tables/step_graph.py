@@ -6,20 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from pipediag.capture.runtime import UnreadableStepError
+
 _MOST_OPERATIONS = 200_000
 """Own choice: reading more of them would stop the script for seconds."""
 
-_CALLS = {"PartitionedCall": "f", "StatefulPartitionedCall": "f"}
-_BRANCHES = {
-    "If": ("then_branch", "else_branch"),
-    "StatelessIf": ("then_branch", "else_branch"),
-    "Case": ("branches",),
-    "StatelessCase": ("branches",),
+_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+_BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
+_OVER_DATA = "ScanDataset"
+"""The operation that AutoGraph makes of a loop over a dataset inside a function."""
+_FUNCTIONS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((*_CALLS, _OVER_DATA), ("f",)),
+    **dict.fromkeys(("If", "StatelessIf"), ("then_branch", "else_branch")),
+    **dict.fromkeys(("Case", "StatelessCase"), ("branches",)),
+    **dict.fromkeys(("While", "StatelessWhile"), ("body",)),
 }
-_LOOPS = {"While": "body", "StatelessWhile": "body"}
-_OVER_DATA = {"ScanDataset": "f"}
-"""What AutoGraph makes of a loop over a dataset inside a function."""
-_FUNCTIONS = (*_CALLS, *_BRANCHES, *_LOOPS, *_OVER_DATA)
+"""Operations that call functions, with the attributes that name these."""
 _COMPILED = "_XlaMustCompile"
 """The attribute by which TensorFlow marks what XLA is to compile."""
 _IN_GRADIENTS = ("gradient_tape/", "gradients/")
@@ -27,10 +29,6 @@ _IN_GRADIENTS = ("gradient_tape/", "gradients/")
 
 Key = tuple[int, str, int]
 """Identity of a tensor in a step: the number of its frame, its operation, its place there."""
-
-
-class UnreadableGraphError(Exception):
-    """The reason why the graph of a step can't be read, as a sentence."""
 
 
 @dataclass(eq=False)
@@ -61,7 +59,7 @@ class Frame:
         """Return True for a part of the element of the dataset that the call is for."""
         return (
             self.call is not None
-            and self.call.type in _OVER_DATA
+            and self.call.type == _OVER_DATA
             and op.name in self.positions
             and self.given_for(op) is None
         )
@@ -70,9 +68,9 @@ class Frame:
     def branch(self) -> Frame | None:
         """Return the body of the loop or branch that it is in; None where each step runs it
         once."""
-        if self.caller is None or self.call.type not in _CALLS:
-            return None if self.caller is None else self
-        return self.caller.branch
+        if self.caller is None:
+            return None
+        return self.caller.branch if self.call.type in _CALLS else self
 
     @property
     def compiled(self) -> bool:
@@ -105,32 +103,20 @@ class At(NamedTuple):
 
 
 class StepGraph:
-    """Every operation that a call of a function may run, each with the call it is in.
-
-    Args:
-        graph: that of the function.
-        compiled: True if XLA compiles all of it.
+    """Every operation that a call of a concrete function may run, each with the call it is in.
 
     Raises:
-        UnreadableGraphError: a called function can't be found, or the graph is too large.
+        UnreadableStepError: a called function can't be found, or the graph is too large.
     """
 
-    def __init__(self, graph: Any, *, compiled: bool = False) -> None:
-        self.root = Frame(0, graph, compiled_itself=compiled)
+    def __init__(self, concrete: Any) -> None:
+        graph = concrete.graph
+        self.root = Frame(0, graph, compiled_itself=bool(concrete.function_def.attr[_COMPILED].b))
         self.frames = [self.root]
         self.operations: list[tuple[Frame, Any]] = []
         self._called: dict[tuple[int, str], list[Frame]] = {}
         self._captured = {internal.op.name: external for external, internal in graph.captures}
         self._unfold(self.root)
-
-    @classmethod
-    def of_function(cls, concrete: Any) -> StepGraph:
-        """Return the graph of a concrete function.
-
-        Raises:
-            UnreadableGraphError: see the class.
-        """
-        return cls(concrete.graph, compiled=bool(concrete.function_def.attr[_COMPILED].b))
 
     def source(self, at: At) -> At:
         """Return where a tensor is made, across the borders of functions."""
@@ -165,7 +151,7 @@ class StepGraph:
                 for outer, inner in zip(callee.given, callee.graph.inputs, strict=False):
                     if outer is not None:
                         yield At(frame, outer), At(callee, inner)
-                returned = () if call.type in _OVER_DATA else call.outputs
+                returned = () if call.type == _OVER_DATA else call.outputs
                 for outer, inner in zip(returned, callee.graph.outputs, strict=False):
                     yield At(frame, outer), At(callee, inner)
 
@@ -173,7 +159,7 @@ class StepGraph:
         for op in frame.graph.get_operations():
             self.operations.append((frame, op))
             if len(self.operations) > _MOST_OPERATIONS:
-                raise UnreadableGraphError(
+                raise UnreadableStepError(
                     f"The graph of the step has more than {_MOST_OPERATIONS} operations."
                 )
             if op.type in _FUNCTIONS:
@@ -181,7 +167,7 @@ class StepGraph:
                 self._called[frame.index, op.name] = callees
 
     def _enter(self, frame: Frame, op: Any, name: str) -> Frame:
-        graph = _function_named(frame, name).graph
+        graph = _graph_of(frame, name)
         callee = Frame(len(self.frames), graph, frame, op, _given(op, len(graph.inputs)))
         self.frames.append(callee)
         self._unfold(callee)
@@ -214,20 +200,16 @@ def of_all_devices(variable: Any) -> Any:
 
 def _functions_of(op: Any) -> Iterator[str]:
     """Yield the names of the functions that it calls."""
-    if op.type in _BRANCHES:
-        for attribute in _BRANCHES[op.type]:
-            value = op.get_attr(attribute)
-            for function in value if isinstance(value, list) else [value]:
-                yield function.name
-    else:
-        yield op.get_attr({**_CALLS, **_LOOPS, **_OVER_DATA}[op.type]).name
+    for attribute in _FUNCTIONS[op.type]:
+        value = op.get_attr(attribute)
+        yield from (one.name for one in (value if isinstance(value, list) else [value]))
 
 
 def _given(call: Any, inputs: int) -> list[Any]:
     """Return what a call passes a function for each of its inputs."""
     if call.type in _BRANCHES:
         return list(call.inputs[1:])
-    if call.type not in _OVER_DATA:
+    if call.type != _OVER_DATA:
         return list(call.inputs)
     # The dataset, the state, then captures; the elements come between the last two.
     state = len(call.get_attr("Tstate"))
@@ -236,10 +218,10 @@ def _given(call: Any, inputs: int) -> list[Any]:
     return [*call.inputs[1 : 1 + state], *elements, *others]
 
 
-def _function_named(frame: Frame | None, name: str) -> Any:
+def _graph_of(frame: Frame | None, name: str) -> Any:
     while frame is not None:
         function = frame.graph._get_function(name)
         if function is not None:
-            return function
+            return function.graph
         frame = frame.caller
-    raise UnreadableGraphError(f"The step calls `{name}`, whose graph TensorFlow does not show.")
+    raise UnreadableStepError(f"The step calls `{name}`, whose graph TensorFlow does not show.")

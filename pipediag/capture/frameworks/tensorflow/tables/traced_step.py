@@ -32,7 +32,6 @@ from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
     At,
     Key,
     StepGraph,
-    UnreadableGraphError,
     arguments_of,
     of_all_devices,
 )
@@ -285,10 +284,7 @@ def _step_of(function: Any) -> Step | None:
         variables = tuple(concrete.graph.variables)
     except AssertionError as gone:
         raise UnreadableStepError("A variable of the step is gone.") from gone
-    try:
-        return Step(StepGraph.of_function(concrete), variables)
-    except UnreadableGraphError as lack:
-        raise UnreadableStepError(str(lack)) from lack
+    return Step(StepGraph(concrete), variables)
 
 
 def _rows(concrete: Any) -> float:

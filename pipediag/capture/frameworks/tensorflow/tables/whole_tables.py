@@ -35,6 +35,10 @@ _COUNTS = frozenset({"Size", "Shape", "StridedSlice", "Cast", "Identity"})
 _MAKES_NOTHING = frozenset({"ReadVariableOp", "Identity", "IdentityN", "Placeholder", "Const"})
 """Operations that hand on a tensor, or the variable's own memory."""
 
+_AT_A_TIME = 2
+"""Tensors of the table's size that an optimizer has in memory together, at most. Own measurement of
+those of Keras: elementwise operations in a row write over their inputs."""
+
 _Node = tuple[Any, ...]
 _Made = tuple[Frame, Any, list[Any]]
 """An operation, where it is, and those of its outputs that are as large as the table."""
@@ -80,8 +84,7 @@ def _bytes_behind(handle: Any) -> int:
     """Return the bytes of a handle's variable; 0 where its shape is not known."""
     from tensorflow.python.framework import dtypes
 
-    shape = _shape_behind(handle)
-    if shape is None:
+    if (shape := _shape_behind(handle)) is None:
         return 0
     kind = dtypes.as_dtype(handle._handle_data.shape_and_type[0].dtype)
     return math.prod(max(length or 0, 0) for length in shape) * int(kind.size)
@@ -104,11 +107,9 @@ class WholeTables:
             for frame, op, outputs in found.made
             if found.groups.of(_node(self._step, At(frame, outputs[0]))) == group
         ]
-        sizes = {
-            At(frame, one).key: math.prod(shape) * int(one.dtype.size)
-            for frame, _, outputs in made
-            for one in outputs
-        }
+        sizes = [
+            math.prod(shape) * int(one.dtype.size) for _, _, outputs in made for one in outputs
+        ]
         spread = any(op.type in SPREADS for _, op, _ in made)
         # Such a gradient is a regulariser's; rows that are written, or spread first, came as rows.
         dense = any(op.type not in SPREADS and in_gradients(op) for _, op, _ in made)
@@ -128,8 +129,11 @@ class WholeTables:
             gradient_spread=spread,
             writes_whole=any(id(one) in writes.whole for one in (own, *slots)),
             whole_table_operations=dict(sorted(Counter(op.type for _, op, _ in made).items())),
-            temporary_bytes=sum(sizes.values()),
-            temporary_peak_bytes=_Liveness(self._step, made, sizes).peak_bytes() if made else 0,
+            temporary_bytes=sum(sizes),
+            # A term of the loss over the whole table has its own; they may all be there at once.
+            temporary_peak_bytes=sum(sizes)
+            if gradient == "dense"
+            else min(sum(sizes), _AT_A_TIME * max(sizes, default=0)),
             slots=len(slots),
             slot_bytes=sum(map(_bytes_behind, slots)),
         )
@@ -336,83 +340,3 @@ def _replica(op: Any) -> str:
     """Return the number of the replica whose operation it is; names of the first have none."""
     found = _REPLICA.search(op.name)
     return found[1] if found else "0"
-
-
-_IN_PLACE = frozenset(
-    "Add AddN AddV2 Sub Mul MulNoNan RealDiv DivNoNan Sqrt Rsqrt Square Neg Abs Sign Pow Maximum "
-    "Minimum Exp Tanh Sigmoid SelectV2 ClipByValue TensorScatterUpdate TensorScatterAdd".split()
-)
-"""Operations that forward an input's memory to their output."""
-_ASSIGNS = ("Assign", "Resource")
-"""Beginnings of the types of operations that write to variables."""
-
-
-class _Liveness:
-    """How much of what a step makes of a whole table is in memory at one time.
-
-    Operations are taken to run as soon as their inputs are there, all of one wave at once, as the
-    executor may run them. An elementwise operation writes over an input that nothing else reads.
-    """
-
-    def __init__(self, step: StepGraph, made: list[_Made], sizes: dict[Key, int]) -> None:
-        self._step = step
-        self._made = made
-        self._sizes = sizes
-        self._waves: dict[tuple[int, str], int] = {}
-        self._readers: dict[Key, list[tuple[Frame, Any]]] = {key: [] for key in sizes}
-        for frame, op in step.operations:
-            for tensor in op.inputs:
-                key = step.source(At(frame, tensor)).key
-                if key in sizes:
-                    self._readers[key].append((frame, op))
-
-    def peak_bytes(self) -> int:
-        """Return the most that these outputs take at one time."""
-        change: Counter[int] = Counter()
-        for frame, op, outputs in self._made:
-            begin = self._wave(frame, op)
-            for tensor in outputs:
-                key = At(frame, tensor).key
-                # Memory that is taken over counts with the input until this wave is over.
-                first = begin + 1 if self._takes_over(frame, op, self._sizes[key]) else begin
-                last = max([begin, *(self._wave(*reader) for reader in self._readers[key])])
-                change[first] += self._sizes[key]
-                change[last + 1] -= self._sizes[key]
-        held = most = 0
-        for wave in sorted(change):
-            held += change[wave]
-            most = max(most, held)
-        return most
-
-    def _takes_over(self, frame: Frame, op: Any, size: int) -> bool:
-        """Return True if its output is written over an input."""
-        if op.type not in _IN_PLACE:
-            return False
-        wave = self._wave(frame, op)
-        for tensor in op.inputs:
-            key = self._step.source(At(frame, tensor)).key
-            if (
-                key in self._sizes
-                and tensor.dtype.size * (tensor.shape.num_elements() or 0) >= size
-            ):
-                waves = [self._wave(*reader) for reader in self._readers[key]]
-                if waves.count(wave) == 1 and max(waves) == wave:
-                    return True
-        return False
-
-    def _wave(self, frame: Frame, op: Any) -> int:
-        """Return after how many others that make or write a whole table it can run."""
-        known = self._waves.get((frame.index, op.name))
-        if known is not None:
-            return known
-        self._waves[frame.index, op.name] = 0  # A loop's own results come from the turn before.
-        before = 0
-        for tensor in op.inputs:
-            at = self._step.source(At(frame, tensor))
-            if at.key in self._sizes or at.op.type == "ReadVariableOp":
-                before = max(before, self._wave(at.frame, at.op) + (at.key in self._sizes))
-        for other in op.control_inputs:
-            if other.type.startswith(_ASSIGNS):
-                before = max(before, self._wave(frame, other) + 1)
-        self._waves[frame.index, op.name] = before
-        return before
