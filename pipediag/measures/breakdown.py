@@ -31,12 +31,10 @@ def break_down(
     split: StepSplit | None,
     compiled: Measured | None = None,
 ) -> dict[StepClass, Share]:
-    """Milliseconds and percent of the mean step for each class, with 95 % intervals.
+    """Return milliseconds and percent of the mean step for each class, with 95 % intervals.
 
     Without profiled steps all consumer time is `unattributed`. `compiled` is what the clock shows
-    of steps that are compiled for new lengths, of which a profile has few or none. Percents are
-    whole hundredths that add up to 100; intervals combine resamples of the baseline's and of the
-    profile's steps.
+    of steps that are compiled for new lengths. Percents are whole hundredths that add up to 100.
     """
     proportions, drawn = consumer_proportions(split)
     consumer = 100.0 - input_wait.percent
@@ -110,11 +108,8 @@ _LEAST_CONSUMER_PERCENT = 0.1
 def measure_ceiling(
     input_wait: Measured, breakdown: Mapping[StepClass, Share], time: LoopTime | None = None
 ) -> Ceiling:
-    """Step divided by consumer time, with a 95 % interval, and the largest class of the rest.
-
-    Step and wait are the breakdown's, so that the two say the same. `unattributed` names no
-    bottleneck: where it is all there is, the next one is None.
-    """
+    """Return step over consumer time, as the breakdown has them, with a 95 % interval, and the
+    largest class of the rest; `unattributed` names no bottleneck."""
     consumer = 100.0 - breakdown["input_wait"].percent
     if consumer < _LEAST_CONSUMER_PERCENT:
         return Ceiling(
@@ -132,11 +127,8 @@ def measure_ceiling(
 
 
 def _of_loop(time: LoopTime, breakdown: Mapping[StepClass, Share]) -> float | None:
-    """None where next to nothing would be left, as that is a division by noise too.
-
-    What the mean step of the breakdown takes longer than that of the loop's time are waits for
-    first batches, which count once.
-    """
+    """Return the bound for the loop; None where next to nothing would be left. What the breakdown's
+    mean step takes longer than the loop's are waits for first batches, which count once."""
     first_batch_ms = max(0.0, sum(share.ms for share in breakdown.values()) - time.step_ms)
     waited_ms = min(time.step_ms, max(0.0, breakdown["input_wait"].ms - first_batch_ms))
     waited_in_steps = time.steps_s * waited_ms / time.step_ms if time.step_ms else 0.0

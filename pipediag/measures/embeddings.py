@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -51,10 +50,7 @@ _OF_USE = (
 
 
 def describe_embeddings(variables: list[RecordedVariable]) -> list[Embedding]:
-    """One row for each table, the largest first.
-
-    Where no traced step tells of the slots, they are computed from the width of the table.
-    """
+    """Return one row for each table, the largest first."""
     rows = [_describe(variable) for variable in variables]
     return sorted(rows, key=lambda row: -row.table_bytes)
 
@@ -159,6 +155,7 @@ def measure_embedding_cost(
     breakdown: dict[StepClass, Share] | Missing,
 ) -> EmbeddingCost | Missing:
     """Return the step's compute by part, or why that is not known."""
+    tables = _tables(recording, loop)
     if not recording.variables:
         return Missing(loop.tables_missing or NO_TABLE)
     if not has_parts(recording, loop):
@@ -170,12 +167,8 @@ def measure_embedding_cost(
         return breakdown
     if not trace.compute.total_ns:
         return Missing(_NO_COMPUTE)
-    return _divided(
-        _Names(_tables(recording, loop), loop),
-        trace.compute,
-        len(trace.steps.ns),
-        breakdown["device_compute"].ms,
-    )
+    compute_ms = breakdown["device_compute"].ms
+    return _divided(_Names(tables, loop), trace.compute, len(trace.steps.ns), compute_ms)
 
 
 def _tables(recording: Recording, loop: RecordedLoop) -> list[RecordedVariable]:
@@ -196,46 +189,36 @@ def _divided(names: _Names, times: ComputeTimes, steps: int, compute_ms: float) 
             fused_ns[found] = fused_ns.get(found, 0.0) + took
     percents = round_to_hundred(np.array(list(ns.values())))
     rows = [
-        CostPart(
-            part=part,
-            layer=layer,
-            variable=variable,
-            ms=compute_ms * percent / 100.0,
-            percent=percent,
-        )
-        for (part, layer, variable), percent in zip(ns, percents, strict=True)
+        CostPart(**_named(part), ms=compute_ms * percent / 100.0, percent=percent)
+        for part, percent in zip(ns, percents, strict=True)
+        if percent
     ]
+    fused = []
+    for parts, took in sorted(fused_ns.items(), key=lambda one: -one[1]):
+        known = sorted(parts, key=lambda one: (one == _REST, one[0], one[1] or ""))
+        share = took / times.total_ns
+        fused.append(
+            FusedParts(
+                parts=[PartName(**_named(part)) for part in known],
+                ms=compute_ms * share,
+                percent=100.0 * share,
+            )
+        )
     return EmbeddingCost(
         compute_ms=compute_ms,
         steps=steps,
         overlap=times.summed_ns / times.total_ns,
-        parts=sorted(
-            (row for row in rows if row.percent), key=lambda row: (-row.percent, row.layer is None)
-        ),
-        fused=[
-            _fused(parts, took / times.total_ns, compute_ms)
-            for parts, took in sorted(fused_ns.items(), key=lambda one: -one[1])
+        parts=sorted(rows, key=lambda row: (-row.percent, row.layer is None)),
+        fused=fused,
+        notes=[
+            *([_BY_RESULT] if times.by_instruction else []),
+            *([NO_PROGRAM] if times.compiled_ns else []),
         ],
-        notes=list(_notes(times)),
     )
 
 
-def _fused(parts: frozenset[_Part], share: float, compute_ms: float) -> FusedParts:
-    known = sorted(parts, key=lambda one: (one == _REST, one[0], one[1] or ""))
-    return FusedParts(
-        parts=[
-            PartName(part=part, layer=layer, variable=variable) for part, layer, variable in known
-        ],
-        ms=compute_ms * share,
-        percent=100.0 * share,
-    )
-
-
-def _notes(times: ComputeTimes) -> Iterator[str]:
-    if times.by_instruction:
-        yield _BY_RESULT
-    if times.compiled_ns:
-        yield NO_PROGRAM
+def _named(part: _Part) -> dict[str, Any]:
+    return dict(zip(("part", "layer", "variable"), part, strict=True))
 
 
 class _Names:
@@ -259,11 +242,8 @@ class _Names:
         return self._parts.get(name, _REST)
 
     def parts_of(self, work: CompiledWork) -> frozenset[_Part]:
-        """Return the part that the result of what XLA compiled is of; several where not known.
-
-        What ends in the rest of the model may be a lookup above all, as rows that are gathered and
-        added up at once.
-        """
+        """Return the part that the result of what XLA compiled is of; several where not known, as
+        where what ends in the rest of the model may be a lookup above all."""
         result = frozenset(map(self.part_of, work.ends_in))
         all_parts = frozenset(map(self.part_of, work.holds))
         return all_parts if len(result) > 1 or result == {_REST} else result

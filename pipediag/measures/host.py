@@ -2,10 +2,9 @@
 
 TensorFlow names its threads, but Linux refuses names of more than 15 characters, and a thread whose
 name was refused keeps that of the thread that made it: `python` or `tf_Compute`. So most threads of
-tf.data (`tf_data_private_threadpool`, `tf_data_iterator_get_next`) and of Eigen
-(`tf_numa_-1_Eigen`) don't show their names, and are recognised by their age. When TensorFlow
-starts it makes Eigen's threads, then those of `tf_Compute`, then `tf_graph_runner`; tf.data's come
-later, with the first iterator. Seen in TensorFlow 2.21.
+tf.data and of Eigen are recognised by their age. When TensorFlow starts it makes Eigen's threads,
+then those of `tf_Compute`, then `tf_graph_runner`; tf.data's come later, with the first iterator.
+Seen in TensorFlow 2.21.
 """
 
 from __future__ import annotations
@@ -13,13 +12,14 @@ from __future__ import annotations
 import linecache
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from statistics import fmean
 
 import numpy as np
 
-from pipediag.measures.recorded_windows import Missing, spans_ns
+from pipediag.measures.recorded_windows import Missing, WindowNs, spans_ns
 from pipediag.session.model import Host, HostSample, HotLine
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedStacks, RecordedWindow, Recording
@@ -29,9 +29,24 @@ from pipediag.vocabulary import POOLS, Pool
 # TensorFlow's start takes milliseconds; 100 Hz ticks, and a loaded machine, stretch that.
 _START_TICKS = 10
 
+# With fewer, most of what was read in them lies outside the window.
+MIN_SAMPLES = 3
+
+MAX_HOT_LINES = 10
+OWN_THREADS = "pipediag"
+OUTSIDE = "outside"
+
+_MOST_LINES = 8
+"""Of a call that is written over several lines."""
+_DIGITS = 3
+"""Of percent in host.csv: the system counts CPU in milliseconds at best."""
+
+_Age = tuple[int, int]
+_Counter = Callable[[HostReading], "int | None"]
+
 
 def python_threads(windows: Iterable[RecordedWindow]) -> set[int]:
-    """Native ids of the threads that Python made, as far as the recording's windows name them.
+    """Return native ids of the threads that Python made, as far as the recording's windows know.
 
     Python also lists foreign threads that called back into it, by names that begin with `Dummy-`.
     """
@@ -44,7 +59,7 @@ def python_threads(windows: Iterable[RecordedWindow]) -> set[int]:
 
 
 def thread_pools(track: HostTrack, python_ids: set[int]) -> dict[int, Pool]:
-    """The pool of each thread.
+    """Return the pool of each thread.
 
     With no `python_ids` nothing tells an unnamed thread of TensorFlow from one of Python, and such
     threads count under `others`.
@@ -54,27 +69,15 @@ def thread_pools(track: HostTrack, python_ids: set[int]) -> dict[int, Pool]:
     return {thread.tid: _pool(thread, main, python_ids, start) for thread in track.threads.values()}
 
 
-_Age = tuple[int, int]
-
-
-def _age(thread: ThreadSeen) -> _Age:
-    return thread.started_ticks, thread.tid
-
-
 def _runtime_start(track: HostTrack) -> tuple[_Age, _Age] | None:
-    """The first and the last thread that TensorFlow's runtime made as it started."""
-    compute = sorted(_age(t) for t in track.threads.values() if t.name == "tf_Compute")
-    if not compute:
+    """Return the ages of the first and the last thread that TensorFlow made as it started."""
+    ages = [(thread.name, (thread.started_ticks, thread.tid)) for thread in track.threads.values()]
+    first = min((age for name, age in ages if name == "tf_Compute"), default=None)
+    if first is None:
         return None
-    first = compute[0]
     # A script that ran an operation of its own before has made the runner before the pools.
-    runners = [
-        _age(thread)
-        for thread in track.threads.values()
-        if thread.name == "tf_graph_runner" and _age(thread) > first
-    ]
-    last = min(runners, default=(first[0] + _START_TICKS, 0))
-    return first, last
+    runners = [age for name, age in ages if name == "tf_graph_runner" and age > first]
+    return first, min(runners, default=(first[0] + _START_TICKS, 0))
 
 
 def _pool(
@@ -91,28 +94,64 @@ def _pool(
         return "tf_data"
     inherited = main is not None and thread.name == main.name
     if start is not None and (thread.name == "tf_Compute" or (inherited and python_ids)):
-        return _pool_by_age(_age(thread), *start)
-    if thread.name.startswith(("tf_", "Eigen")):
-        return "eigen"
-    return "others"
+        (first_ticks, _), last = start
+        age = thread.started_ticks, thread.tid
+        if age > last:
+            return "tf_data"
+        return "eigen" if age >= (first_ticks - _START_TICKS, 0) else "others"
+    return "eigen" if thread.name.startswith(("tf_", "Eigen")) else "others"
 
 
-def _pool_by_age(age: _Age, first: _Age, last: _Age) -> Pool:
-    if age > last:
-        return "tf_data"
-    if age >= (first[0] - _START_TICKS, 0):
-        return "eigen"
-    return "others"
+@dataclass(frozen=True)
+class _Spans:
+    """The parts of some spans that the readings cover, and counters in them."""
 
+    track: HostTrack
+    spans_ns: Sequence[WindowNs]
 
-WindowNs = tuple[int, int]
+    @property
+    def length_ns(self) -> int:
+        return sum(end - start for start, end in self.spans_ns)
 
-# With fewer, most of what was read in them lies outside the window.
-MIN_SAMPLES = 3
+    def gain(self, counter: _Counter) -> float | None:
+        """Return the growth of a counter; None where it was read less than twice."""
+        known = [(r.at_ns, value) for r in self.track.readings if (value := counter(r)) is not None]
+        if len(known) < 2:
+            return None
+        base, first = known[0]
+        at = np.array([ns - base for ns, _ in known], dtype=float)
+        values = np.array([value - first for _, value in known], dtype=float)
+        read = np.interp(np.array(self.spans_ns, dtype=float) - base, at, values)
+        return float((read[:, 1] - read[:, 0]).sum())
 
-MAX_HOT_LINES = 10
+    def per_s(self, counter: _Counter) -> float | None:
+        """Return its growth per second."""
+        gain = self.gain(counter)
+        return None if gain is None else gain / (self.length_ns / 1e9)
 
-OWN_THREADS = "pipediag"
+    def cores(self, counter: _Counter) -> float | None:
+        """Return the mean number of CPUs, of a counter of CPU time."""
+        gain = self.gain(counter)
+        return None if gain is None else gain / self.length_ns
+
+    def pools_percent(self, python_ids: set[int], cores_busy: float) -> dict[str, float]:
+        """Return CPU percent of one core by pool, adding up to the whole process.
+
+        Child processes and threads that lived too briefly to be read are in `others`.
+        """
+        pools = thread_pools(self.track, python_ids)
+        spent: dict[Pool, float] = dict.fromkeys(POOLS, 0.0)
+        for before, reading in pairwise(self.track.readings):
+            overlap = sum(
+                max(0, min(end, reading.at_ns) - max(start, before.at_ns))
+                for start, end in self.spans_ns
+            )
+            share = overlap / (reading.at_ns - before.at_ns) if overlap else 0.0
+            for tid, cpu_ns in reading.thread_cpu_ns.items():
+                spent[pools.get(tid, "others")] += share * cpu_ns
+        percent: dict[str, float] = {pool: 100 * spent[pool] / self.length_ns for pool in POOLS}
+        percent["others"] += max(0.0, 100 * cores_busy - sum(percent.values()))
+        return percent
 
 
 def measure_host(
@@ -123,70 +162,60 @@ def measure_host(
     stacks: Sequence[RecordedStacks] = (),
     windows: Sequence[RecordedWindow] = (),
 ) -> Host | Missing:
-    """The host in spans of time that begin and end with steps; between them other things happen.
+    """Return the host in spans of time that begin and end with steps.
 
-    `cores_allowed` is what affinity and quota leave. `windows` are all those recorded: they name
-    the Python threads and say what these cost. Readings that straddle an edge count in proportion.
+    Args:
+        track: the readings; those that straddle an edge count in proportion.
+        spans_ns: between two of them other things happen.
+        cores_allowed: what affinity and quota leave.
+        stacks: taken beside the loop.
+        windows: all of the loop: they name the Python threads and say what these cost.
     """
-    unread = _unread(track, spans_ns)
-    if unread is not None:
-        return unread
-    spans = _clip(track, spans_ns)
-    start, end = spans[0][0], spans[-1][1]
-    inside = [r for r in track.readings if start <= r.at_ns <= end]
-    cores_busy = _cores(track, spans, lambda r: r.cpu_ns + r.children_cpu_ns) or 0.0
+    if track.missing is not None:
+        return Missing(track.missing)
+    samples = sum(
+        any(before.at_ns < end and after.at_ns > start for start, end in spans_ns)
+        for before, after in pairwise(track.readings)
+    )
+    if samples < MIN_SAMPLES:
+        return Missing(
+            f"The window of {_Spans(track, spans_ns).length_ns / 1e6:.0f} ms holds {samples} host "
+            f"samples; {MIN_SAMPLES} are needed. More --steps make it longer."
+        )
+    first, last = track.readings[0].at_ns, track.readings[-1].at_ns
+    clipped = [(max(start, first), min(end, last)) for start, end in spans_ns]
+    spans = _Spans(track, [(start, end) for start, end in clipped if start < end])
+    start, end = spans.spans_ns[0][0], spans.spans_ns[-1][1]
+    inside = [reading for reading in track.readings if start <= reading.at_ns <= end]
+    available = [one.available_bytes for one in inside if one.available_bytes is not None]
+    peaks = [one.rss_peak_bytes or one.rss_bytes for one in track.readings if one.at_ns <= end]
+    cores_busy = spans.cores(lambda r: r.cpu_ns + r.children_cpu_ns) or 0.0
+    all_busy = spans.cores(lambda r: r.allowed_busy_ns)
+    waited, ticks = spans.gain(lambda r: r.io_wait_ticks), spans.gain(lambda r: r.machine_ticks)
     return Host(
         cpu_percent=100 * cores_busy / cores_allowed,
         cores_busy=cores_busy,
         cores_allowed=cores_allowed,
-        cores_of_others=_cores_of_others(track, spans, cores_busy),
-        cores_idle=_cores(track, spans, lambda r: r.allowed_idle_ns),
-        threads=_pools_percent(track, spans, python_threads(windows), cores_busy),
+        cores_of_others=None if all_busy is None else max(0.0, all_busy - cores_busy),
+        cores_idle=spans.cores(lambda r: r.allowed_idle_ns),
+        threads=spans.pools_percent(python_threads(windows), cores_busy),
         rss_bytes=max(reading.rss_bytes for reading in inside),
-        rss_peak_bytes=_highest(track, end),
-        available_bytes=_lowest([r.available_bytes for r in inside]),
+        rss_peak_bytes=max(peaks, default=None),
+        available_bytes=min(available, default=None),
         page_cache_bytes=inside[-1].page_cache_bytes,
-        io_wait_percent=_io_wait_percent(track, spans),
-        read_bytes_per_s=_rate(track, spans, lambda r: r.read_bytes),
-        context_switches_per_s=_rate(track, spans, lambda r: r.switches),
+        io_wait_percent=None if waited is None or not ticks else 100 * waited / ticks,
+        read_bytes_per_s=spans.per_s(lambda r: r.read_bytes),
+        context_switches_per_s=spans.per_s(lambda r: r.switches),
         hot_python=hot_lines(stacks),
         python_source_cpu_ms_per_step=_source_cpu_ms(track.pid, windows),
         gpus=_gpus(inside),
-        samples=_samples(track, spans_ns),
+        samples=samples,
     )
-
-
-def _unread(track: HostTrack, spans_ns: Sequence[WindowNs]) -> Missing | None:
-    if track.missing is not None:
-        return Missing(track.missing)
-    samples = _samples(track, spans_ns)
-    if samples >= MIN_SAMPLES:
-        return None
-    return Missing(
-        f"The window of {_length_ns(spans_ns) / 1e6:.0f} ms holds {samples} host samples;"
-        f" {MIN_SAMPLES} are needed. More --steps make it longer."
-    )
-
-
-_MOST_LINES = 8
-"""Of a call that is written over several lines."""
-
-
-def _code(file: str, line: int) -> str | None:
-    """Return a source line, with those that follow until its brackets are closed."""
-    code = linecache.getline(file, line).strip()
-    for number in range(line + 1, line + _MOST_LINES):
-        if sum(map(code.count, "([{")) <= sum(map(code.count, ")]}")):
-            break
-        code = f"{code} {linecache.getline(file, number).strip()}".rstrip()
-    return code or None
 
 
 def hot_lines(stacks: Sequence[RecordedStacks]) -> list[HotLine]:
-    """The lines of user code that were running most often, the hottest first."""
+    """Return the lines of user code that were running most often, the hottest first."""
     total = sum(stack.samples for stack in stacks)
-    if not total:
-        return []
     counts: Counter[tuple[str, int, str, str]] = Counter()
     for stack in stacks:
         for line in stack.lines:
@@ -204,152 +233,45 @@ def hot_lines(stacks: Sequence[RecordedStacks]) -> list[HotLine]:
     ]
 
 
+def _code(file: str, line: int) -> str | None:
+    """Return a source line, with those that follow until its brackets are closed."""
+    code = linecache.getline(file, line).strip()
+    for number in range(line + 1, line + _MOST_LINES):
+        if sum(map(code.count, "([{")) <= sum(map(code.count, ")]}")):
+            break
+        code = f"{code} {linecache.getline(file, number).strip()}".rstrip()
+    return code or None
+
+
 def _source_cpu_ms(pid: int, windows: Sequence[RecordedWindow]) -> float | None:
-    """CPU time per step of Python threads beside the training loop's, ours left out."""
+    """Return CPU time per step of Python threads beside the training loop's, ours left out."""
     known = [window for window in windows if window.python_thread_cpu_ns]
     steps = sum(len(block.durations_ns) for window in known for block in window.blocks)
-    if not steps:
-        return None
-    spent = 0
-    for window in known:
-        for key, cpu_ns in window.python_thread_cpu_ns.items():
-            name, _, native_id = key.rpartition("#")
-            if native_id != str(pid) and not name.startswith(OWN_THREADS):
-                spent += cpu_ns
-    return spent / 1e6 / steps
-
-
-def _samples(track: HostTrack, spans_ns: Sequence[WindowNs]) -> int:
-    """Times between two readings that touch a span."""
-    ends = [reading.at_ns for reading in track.readings]
-    return sum(
-        any(before < end and after > start for start, end in spans_ns)
-        for before, after in pairwise(ends)
+    spent = sum(
+        cpu_ns
+        for window in known
+        for key, cpu_ns in window.python_thread_cpu_ns.items()
+        if not key.startswith(OWN_THREADS) and key.rpartition("#")[2] != str(pid)
     )
-
-
-def _clip(track: HostTrack, spans_ns: Sequence[WindowNs]) -> list[WindowNs]:
-    """The parts of the spans that the readings cover."""
-    first, last = track.readings[0].at_ns, track.readings[-1].at_ns
-    clipped = [(max(start, first), min(end, last)) for start, end in spans_ns]
-    return [(start, end) for start, end in clipped if start < end]
-
-
-def _length_ns(spans_ns: Sequence[WindowNs]) -> int:
-    return sum(end - start for start, end in spans_ns)
-
-
-def _gain(
-    track: HostTrack,
-    spans_ns: Sequence[WindowNs],
-    counter: Callable[[HostReading], int | None],
-) -> float | None:
-    """Return the growth of a counter in the spans; None where it was read less than twice."""
-    known = [(r.at_ns, value) for r in track.readings if (value := counter(r)) is not None]
-    if len(known) < 2:
-        return None
-    base, first = known[0]
-    at = np.array([ns - base for ns, _ in known], dtype=float)
-    values = np.array([value - first for _, value in known], dtype=float)
-    edges = np.array([(start - base, end - base) for start, end in spans_ns], dtype=float)
-    read = np.interp(edges, at, values)
-    return float((read[:, 1] - read[:, 0]).sum())
-
-
-def _rate(
-    track: HostTrack,
-    spans_ns: Sequence[WindowNs],
-    counter: Callable[[HostReading], int | None],
-) -> float | None:
-    gain = _gain(track, spans_ns, counter)
-    return None if gain is None else gain / (_length_ns(spans_ns) / 1e9)
-
-
-def _cores(
-    track: HostTrack,
-    spans_ns: Sequence[WindowNs],
-    counter: Callable[[HostReading], int | None],
-) -> float | None:
-    gain = _gain(track, spans_ns, counter)
-    return None if gain is None else gain / _length_ns(spans_ns)
-
-
-def _cores_of_others(
-    track: HostTrack, spans_ns: Sequence[WindowNs], cores_busy: float
-) -> float | None:
-    busy = _cores(track, spans_ns, lambda r: r.allowed_busy_ns)
-    return None if busy is None else max(0.0, busy - cores_busy)
-
-
-def _io_wait_percent(track: HostTrack, spans_ns: Sequence[WindowNs]) -> float | None:
-    waited = _gain(track, spans_ns, lambda r: r.io_wait_ticks)
-    ticks = _gain(track, spans_ns, lambda r: r.machine_ticks)
-    return None if waited is None or not ticks else 100 * waited / ticks
-
-
-def _pools_percent(
-    track: HostTrack, spans_ns: Sequence[WindowNs], python_ids: set[int], cores_busy: float
-) -> dict[str, float]:
-    """CPU percent of one core by pool, adding up to the whole process.
-
-    Child processes and threads that lived too briefly to be read are in `others`.
-    """
-    pools = thread_pools(track, python_ids)
-    spent: dict[Pool, float] = dict.fromkeys(POOLS, 0.0)
-    for before, reading in pairwise(track.readings):
-        overlap = sum(
-            max(0, min(end, reading.at_ns) - max(start, before.at_ns)) for start, end in spans_ns
-        )
-        if not overlap:
-            continue
-        share = overlap / (reading.at_ns - before.at_ns)
-        for tid, cpu_ns in reading.thread_cpu_ns.items():
-            spent[pools.get(tid, "others")] += share * cpu_ns
-    elapsed = _length_ns(spans_ns)
-    percent: dict[str, float] = {pool: 100 * spent[pool] / elapsed for pool in POOLS}
-    unread = max(0.0, 100 * cores_busy - sum(percent.values()))
-    return {**percent, "others": percent["others"] + unread}
-
-
-def _lowest(values: Sequence[int | None]) -> int | None:
-    return min((value for value in values if value is not None), default=None)
-
-
-def _highest(track: HostTrack, end_ns: int) -> int | None:
-    """The highest resident memory up to the end of the window, as far as it was read."""
-    seen = [reading for reading in track.readings if reading.at_ns <= end_ns]
-    peaks = [reading.rss_peak_bytes or reading.rss_bytes for reading in seen]
-    return max(peaks, default=None)
+    return spent / 1e6 / steps if steps else None
 
 
 def _gpus(readings: Sequence[HostReading]) -> list[GpuReading]:
-    """Mean utilisation and highest memory of each GPU."""
+    """Return mean utilisation and highest memory of each GPU."""
     asked = [reading.gpus for reading in readings if reading.gpus]
     uses = []
     for of_one in zip(*asked, strict=False):
         busy = [g.utilisation_percent for g in of_one if g.utilisation_percent is not None]
         used = [g.memory_used_bytes for g in of_one if g.memory_used_bytes is not None]
-        uses.append(
-            GpuReading(
-                name=of_one[0].name,
-                utilisation_percent=fmean(busy) if busy else None,
-                memory_used_bytes=max(used, default=None),
-                memory_total_bytes=of_one[0].memory_total_bytes,
-            )
-        )
+        mean, total = fmean(busy) if busy else None, of_one[0].memory_total_bytes
+        uses.append(GpuReading(of_one[0].name, mean, max(used, default=None), total))
     return uses
-
-
-OUTSIDE = "outside"
-_DIGITS = 3
-"""Of percent: the system counts CPU in milliseconds at best. All that a division gives would make
-host.csv twice as large out of nothing that was measured."""
 
 
 def host_samples(
     track: HostTrack, windows: Sequence[RecordedWindow], started_ns: int, cores_allowed: float
 ) -> list[HostSample]:
-    """One row for each span between two readings; `at_ms` is its end, since `started_ns`.
+    """Return a row for each span between two readings; `at_ms` is its end, since `started_ns`.
 
     `window` is the kind of the window in which the middle of the span lies, or `outside`. Disk
     waits and GPU utilisation are read more rarely than the rest and are None in between.
@@ -361,18 +283,29 @@ def host_samples(
         elapsed = reading.at_ns - before.at_ns
         if elapsed <= 0:
             continue
-        cpu_ns = _cpu_ns(reading) - _cpu_ns(before)
+        cpu_ns = reading.cpu_ns + reading.children_cpu_ns - before.cpu_ns - before.children_cpu_ns
+        spent = dict.fromkeys(POOLS, 0)
+        for tid, thread_ns in reading.thread_cpu_ns.items():
+            spent[pools.get(tid, "others")] += thread_ns
+        spent["others"] += max(0, cpu_ns - sum(spent.values()))
+        read = None
+        if before.read_bytes is not None and reading.read_bytes is not None:
+            read = round((reading.read_bytes - before.read_bytes) / (elapsed / 1e9), _DIGITS)
+        middle = (before.at_ns + reading.at_ns) // 2
+        busy = [g.utilisation_percent for g in reading.gpus if g.utilisation_percent is not None]
         rows.append(
             HostSample(
                 at_ms=(reading.at_ns - started_ns) / 1e6,
-                window=_window_at(windows, (before.at_ns + reading.at_ns) // 2),
+                window=next((w.kind for w in windows if w.start_ns <= middle < w.end_ns), OUTSIDE),
                 cpu_percent=round(100 * cpu_ns / elapsed / cores_allowed, _DIGITS),
                 rss_bytes=reading.rss_bytes,
                 available_bytes=reading.available_bytes,
-                io_wait_percent=_io_wait_at(asked, reading),
-                read_bytes_per_s=_read_bytes_per_s(before, reading, elapsed),
-                pools_percent=_pools_at(reading, pools, elapsed, cpu_ns),
-                gpu_percent=_gpu_percent(reading),
+                io_wait_percent=_io_wait_since(asked, reading),
+                read_bytes_per_s=read,
+                pools_percent={
+                    pool: round(100 * ns / elapsed, _DIGITS) for pool, ns in spent.items()
+                },
+                gpu_percent=round(fmean(busy), _DIGITS) if busy else None,
             )
         )
         if reading.machine_ticks is not None:
@@ -380,16 +313,8 @@ def host_samples(
     return rows
 
 
-def _cpu_ns(reading: HostReading) -> int:
-    return reading.cpu_ns + reading.children_cpu_ns
-
-
-def _window_at(windows: Sequence[RecordedWindow], at_ns: int) -> str:
-    return next((w.kind for w in windows if w.start_ns <= at_ns < w.end_ns), OUTSIDE)
-
-
-def _io_wait_at(asked: HostReading | None, reading: HostReading) -> float | None:
-    """Since the last reading that asked the machine for its counters."""
+def _io_wait_since(asked: HostReading | None, reading: HostReading) -> float | None:
+    """Return disk waits in percent since the last reading that asked the machine for them."""
     if asked is None or asked.machine_ticks is None or reading.machine_ticks is None:
         return None
     ticks = reading.machine_ticks - asked.machine_ticks
@@ -397,32 +322,10 @@ def _io_wait_at(asked: HostReading | None, reading: HostReading) -> float | None
     return round(100 * max(0, waited) / ticks, _DIGITS) if ticks > 0 else None
 
 
-def _read_bytes_per_s(before: HostReading, reading: HostReading, elapsed_ns: int) -> float | None:
-    if before.read_bytes is None or reading.read_bytes is None:
-        return None
-    return round((reading.read_bytes - before.read_bytes) / (elapsed_ns / 1e9), _DIGITS)
-
-
-def _pools_at(
-    reading: HostReading, pools: dict[int, Pool], elapsed_ns: int, cpu_ns: int
-) -> dict[str, float]:
-    spent = dict.fromkeys(POOLS, 0)
-    for tid, thread_ns in reading.thread_cpu_ns.items():
-        spent[pools.get(tid, "others")] += thread_ns
-    spent["others"] += max(0, cpu_ns - sum(spent.values()))
-    return {pool: round(100 * ns / elapsed_ns, _DIGITS) for pool, ns in spent.items()}
-
-
-def _gpu_percent(reading: HostReading) -> float | None:
-    """Mean over the GPUs."""
-    busy = [g.utilisation_percent for g in reading.gpus if g.utilisation_percent is not None]
-    return round(fmean(busy), _DIGITS) if busy else None
-
-
 def host_of_loop(
     track: HostTrack, recording: Recording, loop: RecordedLoop, cores_allowed: float
 ) -> Host | Missing:
-    """The host in the loop's baseline.
+    """Return the host in the loop's baseline.
 
     A baseline that is too short for the sampler is taken together with the stacks window after it,
     in which the script runs on, watched by a thread that samples its stacks.
@@ -439,5 +342,5 @@ def host_of_loop(
 
 
 def stacks_of(recording: Recording, loop: RecordedLoop) -> list[RecordedStacks]:
-    """The stack samples taken beside the loop."""
+    """Return the stack samples taken beside the loop."""
     return [stacks for stacks in recording.stacks if stacks.loop_id == loop.id]

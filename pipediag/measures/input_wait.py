@@ -5,16 +5,12 @@
 - trace: time in GetNext while no device computes, from the profile.
 - differential: what the step loses when one batch is handed out again and again.
 
-Gap times are the ones to use where they agree with the repeated batch. Where the repeated batch
-says more, beyond both intervals, the truth lies between the two: a pipeline that computes while the
-loop does takes the GIL or the CPUs from it, which slows the loop and not GetNext, but a repeated
-batch has its rows in the caches, too. How much the pipeline can have taken was measured: the CPU
-time of its Python functions, on other threads than the loop's. The wait by gap times and that CPU
-time together are used, and no more than the repeated batch says. Threads of tf.data that keep half
-a CPU busy beside a model that computes on the same CPUs are taken to explain all of it.
-Without gap times the repeated batch and the profile settle it: see `without_gap_times`.
-Where steps are traced or compiled, as for each new length, a repeated batch
-says nothing of input: it has one shape, for which nothing is compiled any more.
+Gap times are used where they agree with the repeated batch. Where that says more, beyond both
+intervals, the truth lies between: what the pipeline computes beside the loop slows the loop and not
+GetNext, but repeated rows stay in the caches. Then the wait by gap times counts together with the
+CPU time of the pipeline's Python, and no more than the repeated batch says; threads of tf.data that
+keep half a CPU busy beside a model on the same CPUs explain all of it. Where steps are traced or
+compiled, a repeated batch says nothing, as nothing is compiled for it any more.
 """
 
 from __future__ import annotations
@@ -42,27 +38,20 @@ from pipediag.trace.steps import StepSplit
 from pipediag.vocabulary import Contention, InputMethod
 
 WARM_ROWS_PERCENT = 28.0
-"""The most that a step gets shorter on a repeated batch as its rows stay in the caches, as
-measured on this project's labelled scripts where the threads that make the input are all but
-idle."""
+"""The most that a step gets shorter on a repeated batch because its rows stay in the caches, as
+measured on the labelled scripts whose input threads are all but idle."""
 
 PIPELINE_CPU_PERCENT = 50.0
 """CPU use of the threads that make the input, of one CPU, from which they slow a consumer on the
-same CPUs. Own choice: on the labelled scripts a repeated batch is up to 28 % faster where they use
-31 or less, as its rows stay in the caches, which is no doing of the input's. Where they use 80 or
-more, caches bought in trials 0.8 to 1.14 times what the repeated batch promises, and 1.6 to 3.0
-times what gap times allow (seven scripts)."""
+same CPUs. Own choice: on the labelled scripts warm rows explain a shorter step up to 31, and caches
+obtained what the repeated batch promises from 80 on."""
 
 PIPELINE_COMPUTES_PERCENT = 25.0
 """What the pipeline's operations take of a step, below which busy threads of tf.data are not the
-pipeline's: a metric over a dataset of its own ran them at 70 %, beside a pipeline of 3 % of the
-step. Own choice: half of what the threads' use must be, as operations without a measured time count
-for nothing."""
+pipeline's, but those of a metric over a dataset of its own. Own choice."""
 
 MOST_TAKEN = 2.0
-"""So many times as much CPU, at most, threads are thought to take without other programs. Seen: 37,
-42 and 52 % of a CPU in three runs of one script, where others took 1.0, 0.9 and 0.5 of its two:
-computed without them, 77, 77 and 71 %."""
+"""So many times as much CPU, at most, threads are thought to take without other programs."""
 
 _BESIDE: dict[Contention, str] = {
     "python": "Python functions of the pipeline used the CPU for {percent:.0f} % of the step on "
@@ -104,23 +93,28 @@ def settle_input_wait(
     compiles = compiled is not None or (split is not None and _compiles(split))
     usable = alone.share if alone is not None and not compiles else None
     chosen, method, doubt = _chosen(native, trace, usable, contention, python_percent)
-    contested = (
-        usable.percent
-        if usable is not None
-        and native is not None
-        and method == "native"
-        and clearly_apart(native, usable)
-        else None
-    )
+    apart = usable is not None and native is not None and clearly_apart(native, usable)
     if doubt is not None:
         differences = [doubt]
     else:
         if compiles:
             first = _compiling_sentence(native, alone)
+        elif native is None or usable is None:
+            first = None
         elif method == "differential" and contention is not None:
-            first = _range_sentence(native, usable, contention, python_percent)
+            first = (
+                f"Input costs between {native.percent:.0f} % of the step, by tf.data's gap times, "
+                f"and {usable.percent:.0f} %, by a repeated batch. Meanwhile "
+                f"{_BESIDE[contention].format(percent=python_percent)}."
+            )
+        elif apart:
+            first = (
+                f"On a repeated batch the step is {usable.percent:.0f} % shorter, and by tf.data's "
+                f"gap times it waits for input {native.percent:.0f} % of the time. The gap times "
+                "are used."
+            )
         else:
-            first = _contradiction_sentence(native, usable)
+            first = None
         sentences = (first, _trace_sentence(native, trace, perturbation))
         differences = [sentence for sentence in sentences if sentence is not None]
     summary = InputWait(
@@ -129,7 +123,7 @@ def settle_input_wait(
         trace_percent=trace.percent if trace else None,
         method=method,
         contention=contention,
-        contested_by_percent=contested,
+        contested_by_percent=usable.percent if usable and apart and method == "native" else None,
         disagreement=" ".join(differences) or None,
         unsettled=doubt is not None,
     )
@@ -241,19 +235,14 @@ def contention_of(
     if python_percent >= INPUT_FINE_PERCENT:
         return "python"
     idles = pipeline_ms is not None and 100.0 * pipeline_ms < PIPELINE_COMPUTES_PERCENT * step_ms
-    use = 100.0 * data_cores(host) * _of_what_others_left(host)
+    use, others = 100.0 * data_cores(host), missed_cores(host)
+    if host is not None and others is not None:
+        # So much more a thread would take on CPUs without other programs.
+        left = host.cores_allowed - others
+        use *= min(host.cores_allowed / left, MOST_TAKEN) if left > 0 else MOST_TAKEN
     if not accelerated and not idles and use >= PIPELINE_CPU_PERCENT:
         return "cpu"
     return None
-
-
-def _of_what_others_left(host: Host | None) -> float:
-    """Return how much more CPU a thread would take on CPUs without other programs."""
-    others = missed_cores(host)
-    if host is None or others is None:
-        return 1.0
-    left = host.cores_allowed - others
-    return min(host.cores_allowed / left, MOST_TAKEN) if left > 0 else MOST_TAKEN
 
 
 def _joined(parts: list[tuple[Floats, list[int]]], batches: int) -> Floats:
@@ -290,30 +279,6 @@ def _compiling_sentence(native: Measured | None, alone: ConsumerAlone | None) ->
     return (
         f"On a repeated batch the step is {shorter:.0f} % shorter{more}: it is of one shape, for "
         "which nothing is traced or compiled any more."
-    )
-
-
-def _range_sentence(
-    native: Measured | None,
-    repeated: Measured | None,
-    contention: Contention,
-    python_percent: float,
-) -> str | None:
-    if native is None or repeated is None:
-        return None
-    return (
-        f"Input costs between {native.percent:.0f} % of the step, by tf.data's gap times, and "
-        f"{repeated.percent:.0f} %, by a repeated batch. Meanwhile "
-        f"{_BESIDE[contention].format(percent=python_percent)}."
-    )
-
-
-def _contradiction_sentence(native: Measured | None, repeated: Measured | None) -> str | None:
-    if native is None or repeated is None or not clearly_apart(native, repeated):
-        return None
-    return (
-        f"On a repeated batch the step is {repeated.percent:.0f} % shorter, and by tf.data's gap "
-        f"times it waits for input {native.percent:.0f} % of the time. The gap times are used."
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import takewhile
 from pathlib import PurePath
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,12 +29,10 @@ from pipediag.vocabulary import EVALUATING, WindowKind
 
 _SLOW_NS = 100_000_000
 """Own choice: from here on a time that was seen alone is slow. To destroy an iterator, TensorFlow
-waits for the thread that tunes it, and now and then until that wakes by itself. Own measurement
-(TensorFlow 2.21, without pipediag): at 7 of 24 epoch boundaries of one `fit` this took 1.7 to
-2.0 s, at the others 5 to 27 ms; with `autotune.enabled = False` it came at none of 20."""
+waits for the thread that tunes it: 1.7 to 2.0 s at 7 of 24 epoch boundaries of one `fit`, 5 to 27
+ms at the others (own measurement, TensorFlow 2.21)."""
 _PAUSE_FACTOR = 3
-"""Own choice: a time that is so many times as long as the next longest one is an outlier. Two such
-times are a rate, and none of them is an outlier."""
+"""Own choice: a time so many times as long as the next longest is an outlier; two are a rate."""
 
 PAUSES = "pauses as an epoch's iterator is destroyed, of which one was seen"
 
@@ -54,11 +52,10 @@ def pause_among(times_ns: Sequence[int], first_ns: int = 0) -> int | None:
 
 
 def cache_filled_meanwhile(recording: Recording, loop: RecordedLoop) -> RecordedOperation | None:
-    """Return the cache that measured steps filled, and that any later epoch reads.
+    """Return the cache that measured steps filled, and that any later epoch reads, or None.
 
-    None where an epoch had ended before they were over, where no other one follows, and where
-    tf.data's model shows a cache that was full already. A `snapshot` is none: another run may have
-    written it. Behind a `repeat` no epoch is seen to end.
+    It is none where an epoch had ended before they were over, or tf.data's model shows it full. A
+    `snapshot` is none: another run may have written it. Behind a `repeat` no epoch is seen to end.
     """
     blocks = blocks_of(recording, loop, "baseline")
     if loop.role != "training" or not blocks or _epochs(loop) == 1:
@@ -91,26 +88,42 @@ _DISTURBED: tuple[WindowKind, ...] = ("profile", "repeat")
 class _Parts:
     """Milliseconds of a loop: in steps, and at all the ends of its epochs together."""
 
-    steps_ms: float
-    waits_ms: float
+    steps: float
+    waits: float
     """Waits for first batches."""
-    making_ms: float
+    making: float
     """Destroying one epoch's iterator and creating the next one."""
-    between_ms: float
+    between: float
 
-    @property
-    def all_ms(self) -> float:
-        return self.steps_ms + self.waits_ms + self.making_ms + self.between_ms
+    def account(
+        self, basis: Literal["measured", "projected"], total: float, step: float, ends: int
+    ) -> LoopTime:
+        """Return parts that add up to the whole; steps that would be more than is left are cut."""
+        waits = min(self.waits, total)
+        making = min(self.making, total - waits)
+        between = min(self.between, total - waits - making)
+        steps = min(self.steps, total - waits - making - between)
+        rest = max(0.0, round(total - steps - waits - making - between, 6))
+        return LoopTime(
+            basis=basis,
+            total_s=total / 1000.0,
+            steps_s=steps / 1000.0,
+            step_ms=step,
+            first_batches_s=waits / 1000.0,
+            making_s=making / 1000.0,
+            between_epochs_s=between / 1000.0,
+            unexplained_s=rest / 1000.0,
+            epoch_ends_seen=ends,
+            first_batch_ms=None,
+        )
 
 
 def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
-    """Return where the time goes of the loop as planned, or else as far as it was seen.
+    """Return where the time goes of the loop as planned, or else as far as it was seen, or None.
 
-    As far as it was seen where the script does not say how long it runs, and where only the epoch
-    was seen that fills a cache. The steps count with the mean of the baseline, in which no first
-    batch of an epoch is waited for: where a call asks for its batch itself, what the first call
-    takes longer is that wait. Steps under the profiler and on a repeated batch are left out. None
-    where nothing can be said.
+    As far as it was seen where the script does not say how long it runs, or fills a cache. Steps
+    count with the baseline's mean, in which no first batch is waited for: where a call asks for its
+    batch itself, what the first call takes longer is that wait.
     """
     step_ms = steady_step_ms(recording, loop)
     if step_ms is None or loop.warm_ns is None or loop.last_ns is None:
@@ -131,22 +144,22 @@ def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
     steps = loop.warm_steps - len(disturbed) * loop.batches_per_call
     if steps <= 0 or total_ns <= 0:
         return None
+    count, wait_ms = len(ahead), fmean(waits) if waits else 0.0
     parts = _Parts(steps * step_ms, sum(waits), sum(making) / 1e6, between_ms)
-    count = len(ahead)
-    wait_ms = _mean(waits)
-
-    def account(basis: str, total_ms: float, parts: _Parts) -> LoopTime:
-        return _account(basis, total_ms, parts, step_ms, count, wait_ms if count else None)
-
-    seen = account("measured", total_ns / 1e6, parts)
+    time = parts.account("measured", total_ns / 1e6, step_ms, count)
     ends = _planned_ends(loop, count)
-    if ends is None or cache_filled_meanwhile(recording, loop) is not None:
-        return seen
-    steps_ms = max(0, (loop.planned_steps or 0) - loop.batches_per_call) * step_ms
-    mean_between_ms = between_ms / count if count else 0.0
-    planned = _Parts(steps_ms, ends * wait_ms, ends * _mean(making) / 1e6, ends * mean_between_ms)
-    total_ms = planned.all_ms + 1000.0 * seen.unexplained_s
-    return seen if total_ms <= 1000.0 * seen.total_s else account("projected", total_ms, planned)
+    if ends is not None and cache_filled_meanwhile(recording, loop) is None:
+        planned = _Parts(
+            max(0, (loop.planned_steps or 0) - loop.batches_per_call) * step_ms,
+            ends * wait_ms,
+            ends * (fmean(making) if making else 0.0) / 1e6,
+            ends * (between_ms / count if count else 0.0),
+        )
+        total_ms = planned.steps + planned.waits + planned.making + planned.between
+        total_ms += 1000.0 * time.unexplained_s
+        if total_ms > 1000.0 * time.total_s:
+            time = planned.account("projected", total_ms, step_ms, count)
+    return time.model_copy(update={"first_batch_ms": wait_ms}) if count else time
 
 
 def _planned_ends(loop: RecordedLoop, seen: int) -> int | None:
@@ -161,29 +174,12 @@ def _planned_ends(loop: RecordedLoop, seen: int) -> int | None:
     return max(loop.planned_steps // epoch_steps - 1, seen) if seen else 0
 
 
-def _account(
-    basis: str, total_ms: float, parts: _Parts, step_ms: float, ends: int, wait_ms: float | None
-) -> LoopTime:
-    """Return parts that add up to the whole; steps that would be more than is left are cut."""
-    waits_ms = min(parts.waits_ms, total_ms)
-    making_ms = min(parts.making_ms, total_ms - waits_ms)
-    between_ms = min(parts.between_ms, total_ms - waits_ms - making_ms)
-    steps_ms = min(parts.steps_ms, total_ms - waits_ms - making_ms - between_ms)
-    unexplained_ms = total_ms - steps_ms - waits_ms - making_ms - between_ms
-    return LoopTime.model_validate(
-        {
-            "basis": basis,
-            "total_s": total_ms / 1000.0,
-            "steps_s": steps_ms / 1000.0,
-            "step_ms": step_ms,
-            "first_batches_s": waits_ms / 1000.0,
-            "making_s": making_ms / 1000.0,
-            "between_epochs_s": between_ms / 1000.0,
-            "unexplained_s": max(0.0, round(unexplained_ms, 6)) / 1000.0,
-            "epoch_ends_seen": ends,
-            "first_batch_ms": wait_ms,
-        }
-    )
+def _wait_ms(seam: RecordedSeam, step_ms: float) -> float | None:
+    if seam.handed_ns is not None:
+        return (seam.handed_ns - seam.asked_ns) / 1e6
+    if seam.first_step_ns is None:
+        return None
+    return max(0.0, seam.first_step_ns / 1e6 - step_ms)
 
 
 def time_missing(loop: RecordedLoop) -> str:
@@ -211,27 +207,11 @@ def steady_steps_ns(recording: Recording, loop: RecordedLoop) -> dict[int, int]:
     return {start: ns for start, ns in measured.items() if start not in first}
 
 
-def _wait_ms(seam: RecordedSeam, step_ms: float) -> float | None:
-    if seam.handed_ns is not None:
-        return (seam.handed_ns - seam.asked_ns) / 1e6
-    if seam.first_step_ns is None:
-        return None
-    return max(0.0, seam.first_step_ns / 1e6 - step_ms)
-
-
-def _mean(values: Iterable[float]) -> float:
-    listed = list(values)
-    return sum(listed) / len(listed) if listed else 0.0
-
-
 def diagnosed_loop(
     recording: Recording, among: Iterable[RecordedLoop] | None = None
 ) -> RecordedLoop | None:
-    """The training loop that costs most, of all or `among` some; None where nothing trained.
-
-    A loop with a baseline goes before one without: an expensive loop that was cut off in its
-    warm-up has nothing to diagnose. Among equals the first.
-    """
+    """Return the training loop that costs most, of all or `among` some; None where nothing trained.
+    One with a baseline goes before one without, which has nothing to diagnose."""
     loops = recording.loops if among is None else among
     training = [loop for loop in loops if loop.role == "training"]
 
@@ -243,30 +223,26 @@ def diagnosed_loop(
 
 
 def cost_s(recording: Recording, loop: RecordedLoop) -> float:
-    """Return the seconds of the whole loop: as projected, or as far as it was seen."""
+    """Return the seconds of the whole loop: as projected, or as far as it was seen.
+
+    One of the script's own that goes on, or was cut off, is as long as the source and the length of
+    its data tell, if they do.
+    """
     projected = projected_s(recording, loop)
-    if projected is None:
-        return max(seen_s(loop), _by_its_data_s(recording, loop))
-    return projected
-
-
-def _by_its_data_s(recording: Recording, loop: RecordedLoop) -> float:
-    """Of a loop of the script's own that goes on, or was cut off: its epochs, as the source and the
-    length of its data tell; 0 where they don't, or where it was over."""
+    if projected is not None:
+        return projected
     lasts = [one.last_ns or 0 for one in recording.loops if one.role == "training"]
     in_it = recording.outcome in ("running", "stopped")
     cut_off = in_it and loop.last_ns == max(lasts, default=None)
     median = median_step_ms(recording, loop)
     if not cut_off or median is None or not loop.data_steps or not loop.planned_rounds:
-        return 0.0
-    return median * loop.data_steps * loop.planned_rounds / 1000.0
+        return seen_s(loop)
+    return max(seen_s(loop), median * loop.data_steps * loop.planned_rounds / 1000.0)
 
 
 def projected_s(recording: Recording, loop: RecordedLoop) -> float | None:
-    """Planned steps times their mean, with start and ends of epochs as far as they were seen.
-
-    No less than the loop has taken already. None where the script does not say how many steps it
-    plans, and where those that were measured are of an epoch unlike the others.
+    """Return planned steps times their mean, with the ends of epochs as far as they were seen, and
+    no less than was seen. None without a plan, and where the measured epoch is unlike the others.
     """
     if loop.planned_steps is None or cache_filled_meanwhile(recording, loop) is not None:
         return None

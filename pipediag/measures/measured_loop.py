@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -32,15 +31,10 @@ from pipediag.measures.steps import (
     profile_missing,
     steps_missing,
 )
-from pipediag.session.devices import DeviceActivity
-from pipediag.session.embeddings import EmbeddingCost, TextWork
+from pipediag.session.embeddings import TextWork
 from pipediag.session.loops import (
     Ceiling,
-    Differential,
-    InputWait,
-    Perturbation,
     Share,
-    StepRow,
     Steps,
 )
 from pipediag.session.model import Host
@@ -119,57 +113,34 @@ BESIDE_TENSORFLOW = (
 )
 
 
-@dataclass(frozen=True)
-class LoopSections:
-    """The sections of the session that tell of one loop, each called as it is there.
+Sections = dict[str, Any]
+"""The sections of the session that tell of one loop, by their names, as its fields."""
 
-    Here a new one is declared and measured: `as_fields` gives it to the session as it stands.
-    """
-
-    steps: Steps | Missing
-    breakdown: dict[StepClass, Share] | Missing
-    perturbation: Perturbation | Missing
-    differential: Differential | Missing
-    ceiling: Ceiling | Missing
-    pipeline: Pipeline | Missing
-    host: Host | Missing
-    embedding_cost: EmbeddingCost | Missing
-    text_work: TextWork | Missing
-    input_wait: InputWait | None = None
-    devices: list[DeviceActivity] = field(default_factory=list)
-    step_rows: list[StepRow] = field(default_factory=list)
-
-    @classmethod
-    def lacking(cls, reason: str) -> LoopSections:
-        """All of them missing, for one reason."""
-        missing = Missing(reason)
-        lacking: dict[str, Any] = {
-            one.name: missing
-            for one in fields(cls)
-            if one.default is MISSING and one.default_factory is MISSING
-        }
-        return cls(**lacking)
-
-    def as_fields(self) -> dict[str, Any]:
-        """Fields of the session: what is missing is None, with its reason as `<name>_missing`."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        lacking = {name: value for name, value in values.items() if isinstance(value, Missing)}
-        reasons = {f"{name}_missing": missing.reason for name, missing in lacking.items()}
-        return {**values, **dict.fromkeys(lacking), **reasons}
+MAY_LACK = (
+    *("steps", "breakdown", "perturbation", "differential", "ceiling", "pipeline", "host"),
+    *("embedding_cost", "text_work"),
+)
 
 
-@dataclass(frozen=True)
-class MeasuredLoop:
-    """The measures of a loop, and sentences on what went otherwise than planned."""
+def lacking(reason: str) -> Sections:
+    """Return all of them missing, for one reason."""
+    return _as_fields(dict.fromkeys(MAY_LACK, Missing(reason)))
 
-    sections: LoopSections
-    notes: tuple[str, ...] = ()
+
+def _as_fields(sections: Sections) -> Sections:
+    """Return fields of the session: what is missing is None, with its reason beside it."""
+    missing = {name: one for name, one in sections.items() if isinstance(one, Missing)}
+    reasons = {f"{name}_missing": one.reason for name, one in missing.items()}
+    return {**sections, **dict.fromkeys(missing), **reasons}
 
 
 def measure_loop(
     timeline: Timeline, recording: Recording, loop: RecordedLoop, host: Host | Missing
-) -> MeasuredLoop:
-    """Measures the diagnosed loop; `host` is the host in its baseline."""
+) -> tuple[Sections, list[str]]:
+    """Return the sections of the diagnosed loop, and sentences on what went otherwise than planned.
+
+    `host` is the host in its baseline.
+    """
     trace, trace_missing = trace_of(recording, loop, by_operation=has_parts(recording, loop))
     split = _split_of(recording, trace)
     steps = measure_steps(recording, loop) or Missing(steps_missing(recording, loop))
@@ -190,26 +161,28 @@ def measure_loop(
         compiled=compiled,
     )
     breakdown = _breakdown(steps, wait, split, compiled)
-    sections = LoopSections(
-        steps=steps,
-        breakdown=breakdown,
-        perturbation=perturbation or Missing(steps_missing(recording, loop)),
-        differential=alone.differential
-        if alone
-        else Missing(differential_missing(recording, loop)),
-        ceiling=_ceiling(recording, loop, breakdown, wait),
-        pipeline=measured.pipeline,
-        host=host,
-        embedding_cost=measure_embedding_cost(recording, loop, trace, trace_missing, breakdown),
-        text_work=measure_text_work(steps, trace, trace_missing),
-        input_wait=wait.summary,
-        devices=describe_devices(trace, measured.pipeline, measured.operation_of) if trace else [],
-        step_rows=step_rows(recording, loop),
-    )
+    sections = {
+        "steps": steps,
+        "breakdown": breakdown,
+        "perturbation": perturbation or Missing(steps_missing(recording, loop)),
+        "differential": (
+            alone.differential if alone else Missing(differential_missing(recording, loop))
+        ),
+        "ceiling": _ceiling(recording, loop, breakdown, wait),
+        "pipeline": measured.pipeline,
+        "host": host,
+        "embedding_cost": measure_embedding_cost(recording, loop, trace, trace_missing, breakdown),
+        "text_work": measure_text_work(steps, trace, trace_missing),
+        "input_wait": wait.summary,
+        "devices": describe_devices(trace, measured.pipeline, measured.operation_of)
+        if trace
+        else [],
+        "step_rows": step_rows(recording, loop),
+    }
     untold = trace_missing or (trace.missing.get("steps") if trace else None)
     if trace is not None and trace.steps is not None and split is None:
         untold = BESIDE_TENSORFLOW
-    return MeasuredLoop(sections, (untold,) if untold else ())
+    return _as_fields(sections), [untold] if untold else []
 
 
 def _split_of(recording: Recording, trace: TraceSummary | None) -> StepSplit | None:

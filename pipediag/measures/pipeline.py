@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pipediag.measures.pipeline_iterators import (
     IteratorKey,
@@ -38,49 +36,38 @@ def with_python_calls(
     steps = intervals * loop.batches_per_call
     if not steps:
         return ops
-    owners = _owners(recording.operations)
-    spent = dict.fromkeys(owners.values(), (0, 0, 0))
-    for window in measured:
-        for calls in window.python_calls or ():
-            owner = owners.get(calls.token)
-            if owner is not None:
-                count, wall_ns, cpu_ns = spent[owner]
-                spent[owner] = (
-                    count + calls.calls,
-                    wall_ns + calls.wall_ns,
-                    cpu_ns + calls.cpu_ns,
-                )
-    return [replace(op, **_per_step(*spent[op.id], steps)) if op.id in spent else op for op in ops]
-
-
-def _owners(operations: Iterable[RecordedOperation]) -> dict[str, str]:
-    """Operation ids by token; a function of a nested dataset is that of the innermost operation,
-    whose call began last."""
-    return {
+    # A function of a nested dataset is that of the innermost operation, whose call began last.
+    owners = {
         token: operation.id
-        for operation in operations
+        for operation in recording.operations
         if operation.function is not None
         for token in operation.function.python_tokens
     }
+    spent = {owner: [0, 0, 0] for owner in owners.values()}
+    for window in measured:
+        for calls in window.python_calls or ():
+            if (owner := owners.get(calls.token)) is not None:
+                added = (calls.calls, calls.wall_ns, calls.cpu_ns)
+                spent[owner] = [have + more for have, more in zip(spent[owner], added, strict=True)]
 
+    def filled(op: Operation, count: int, wall_ns: int, cpu_ns: int) -> Operation:
+        # The two clocks differ by their resolution.
+        off_ns = max(0, wall_ns - cpu_ns)
+        return replace(
+            op,
+            python_calls_per_step=count / steps,
+            python_wall_ms_per_step=wall_ns / 1e6 / steps,
+            python_cpu_ms_per_step=cpu_ns / 1e6 / steps,
+            python_off_cpu_percent=100.0 * off_ns / wall_ns if wall_ns else None,
+        )
 
-def _per_step(count: int, wall_ns: int, cpu_ns: int, steps: int) -> dict[str, Any]:
-    # The two clocks differ by their resolution.
-    off_ns = max(0, wall_ns - cpu_ns)
-    return {
-        "python_calls_per_step": count / steps,
-        "python_wall_ms_per_step": wall_ns / 1e6 / steps,
-        "python_cpu_ms_per_step": cpu_ns / 1e6 / steps,
-        "python_off_cpu_percent": 100.0 * off_ns / wall_ns if wall_ns else None,
-    }
+    return [filled(op, *spent[op.id]) if op.id in spent else op for op in ops]
 
 
 def plan_of(operations: list[RecordedOperation], root_id: str | None) -> list[RecordedOperation]:
-    """Every operation whose elements reach `root_id`, sources first; empty where it is unknown.
-
-    Datasets that the function of a `flat_map` or an `interleave` makes stand before that operation.
-    A function that was traced again recorded them again: the last tracing is the one that runs.
-    """
+    """Return every operation whose elements reach `root_id`, sources first. Datasets that a
+    function makes stand before its operation; of a function that was traced again the last tracing
+    counts."""
     by_id = {operation.id: operation for operation in operations}
     nested = _nested(operations)
     ordered: dict[str, RecordedOperation] = {}
@@ -112,9 +99,8 @@ def _nested(operations: list[RecordedOperation]) -> dict[str, list[str]]:
 
 
 REMOVABLE = frozenset({"take", "skip", "repeat", "shard", "prefetch", "map", "rebatch"})
-"""What TensorFlow leaves out where it does nothing: `take(-1)`, `skip(0)`, `repeat(1)`, a map that
-returns its argument; and prefetch in debug mode. Other operations without an iterator are only not
-running at the moment, such as an exhausted branch."""
+"""What TensorFlow leaves out where it does nothing: `take(-1)`, `skip(0)`, an identity map; others
+without an iterator are only not running at the moment."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _VERSION = re.compile(r"V\d+$")
@@ -183,13 +169,10 @@ def written_pipeline(recording: Recording, loop: RecordedLoop) -> Pipeline | Non
 def slowest(ops: list[Operation]) -> list[str]:
     """Return the operations with the largest latency per step, the one to name first at the head.
 
-    Latency is self time over the calls in flight: what an operation takes of a batch's way. Stages
-    that an asynchronous operation separates run at the same time, so that latencies do not add up
-    to the step; the slowest operation limits the pipeline all the same, unless several cheap ones
-    in one stage together outweigh it. What TensorFlow inserted hands batches on and is not named.
-
-    About equals all limit it, and their order does not hang on the measurement, which differs from
-    run to run: functions of the user's come first, then what is nearest to the source.
+    Latency is self time over the calls in flight: what an operation takes of a batch's way. What
+    TensorFlow inserted hands batches on and is not named. About equals all limit the pipeline, and
+    their order does not depend on the measurement: functions of the user's come first, then what is
+    nearest to the source.
     """
     known = [op for op in ops if op.latency_ms_per_step and not op.inserted_by_tensorflow]
     most = max((op.latency_ms_per_step or 0.0 for op in known), default=0.0)
@@ -222,19 +205,25 @@ def _written(plan: list[RecordedOperation], joined: Joined, any_ran: bool) -> li
     for operation in plan:
         iterators = joined.of_operation.get(operation.id, [])
         absent = any_ran and not iterators and operation.id not in carrier_of
-        row = _row(operation, iterators)
-        fused_from = joined.fused.get(operation.id, [])
-        row |= {"fused_from": fused_from, "fused_into": carrier_of.get(operation.id)}
-        row |= _per_single_element(row, _batch_size(plan, fused_from))
+        row = _operation(operation, iterators)
+        row.fused_from = joined.fused.get(operation.id, [])
+        row.fused_into = carrier_of.get(operation.id)
+        sizes = (op.parameters.get("batch_size") for op in plan if op.id in row.fused_from)
+        batch = next((size for size in sizes if isinstance(size, int) and size > 0), None)
+        if batch is not None and row.elements is not None:
+            # A map fused with its batch is counted in batches; its function runs for each element.
+            row.elements *= batch
+            if row.bytes_per_element is not None:
+                row.bytes_per_element /= batch
         if absent and operation.id in behind_cache:
-            row |= {"elements": 0.0, "self_ms_per_step": 0.0}
+            row.elements = row.self_ms_per_step = 0.0
         elif absent and operation.inside_function_of is None and operation.id in fed:
-            row["removed_by_tensorflow"] = operation.kind in REMOVABLE
-        rows.append(Operation(**row))
+            row.removed_by_tensorflow = operation.kind in REMOVABLE
+        rows.append(row)
     return rows
 
 
-def _row(operation: RecordedOperation, iterators: list[RanIterator]) -> dict[str, Any]:
+def _operation(operation: RecordedOperation, iterators: list[RanIterator]) -> Operation:
     first = iterators[0] if iterators else None
     spent = [iterator.self_ms for iterator in iterators if iterator.self_ms is not None]
     parallel = (i.parallelism for i in iterators if i.parallelism is not None)
@@ -243,41 +232,24 @@ def _row(operation: RecordedOperation, iterators: list[RanIterator]) -> dict[str
     buffered = (i.buffered_elements for i in iterators if i.buffered_elements is not None)
     # An operation with a function that ran without parallel calls has one in flight.
     serial = 1 if first is not None and operation.function is not None else None
-    return {
-        **vars(operation),
-        "function": operation.function and replace(operation.function, python_tokens=[]),
-        "name": operation.name or None,
-        "code": source_line(operation.file, operation.line),
-        "elements": first.elements if first else None,
-        "self_ms_per_step": sum(spent) if spent else None,
-        "bytes_per_element": first.bytes_per_element if first else None,
-        "parallelism": next(parallel, serial),
-        "autotuned": next(tunable, None),
-        "buffered_elements": next(buffered, None),
-        "buffer_size": next(buffers, _asked_buffer(operation)),
-        "iterator_name": first.kind if first else None,
-    }
-
-
-def _asked_buffer(operation: RecordedOperation) -> int | None:
     asked = operation.parameters.get("buffer_size")
-    return asked if isinstance(asked, int) and asked > 0 else None
-
-
-def _per_single_element(row: dict[str, Any], batch_size: int | None) -> dict[str, Any]:
-    """A map fused with its batch is counted in batches; its function runs for each element."""
-    if batch_size is None or row["elements"] is None:
-        return {}
-    size = row["bytes_per_element"]
-    return {
-        "elements": row["elements"] * batch_size,
-        "bytes_per_element": None if size is None else size / batch_size,
+    recorded = {
+        **vars(operation),
+        "name": operation.name or None,
+        "function": operation.function and replace(operation.function, python_tokens=[]),
     }
-
-
-def _batch_size(plan: list[RecordedOperation], fused: list[str]) -> int | None:
-    sizes = (op.parameters.get("batch_size") for op in plan if op.id in fused)
-    return next((size for size in sizes if isinstance(size, int) and size > 0), None)
+    return Operation(
+        **recorded,
+        code=source_line(operation.file, operation.line),
+        elements=first.elements if first else None,
+        self_ms_per_step=sum(spent) if spent else None,
+        bytes_per_element=first.bytes_per_element if first else None,
+        parallelism=next(parallel, serial),
+        autotuned=next(tunable, None),
+        buffered_elements=next(buffered, None),
+        buffer_size=next(buffers, asked if isinstance(asked, int) and asked > 0 else None),
+        iterator_name=first.kind if first else None,
+    )
 
 
 def _behind_cache(plan: list[RecordedOperation], joined: Joined) -> set[str]:
@@ -291,11 +263,8 @@ def _behind_cache(plan: list[RecordedOperation], joined: Joined) -> set[str]:
 
 
 def _fed(plan: list[RecordedOperation], running: set[str]) -> set[str]:
-    """Operations that read from a running one, directly or not.
-
-    Where nothing runs above an operation, its branch is exhausted: a shuffle that holds the whole
-    data has read it all before its first element. That says nothing of what TensorFlow left out.
-    """
+    """Return operations that read from a running one, directly or not. Where nothing runs above
+    one, its branch is exhausted, which says nothing of what TensorFlow left out."""
     fed: set[str] = set()
     for operation in plan:
         if any(parent in running or parent in fed for parent in operation.parent_ids):
@@ -304,10 +273,7 @@ def _fed(plan: list[RecordedOperation], running: set[str]) -> set[str]:
 
 
 def _with_inserted(ops: list[Operation], joined: Joined) -> list[Operation]:
-    """Add the operations that TensorFlow put in, each after the one that it reads from.
-
-    That may be one that TensorFlow put in as well.
-    """
+    """Add the operations that TensorFlow put in, each after the one that it reads from."""
     ordered = list(ops)
     added: list[tuple[RanIterator, str | None, str]] = []
     for number, (iterator, written) in enumerate(reversed(joined.inserted), start=1):

@@ -1,11 +1,9 @@
 """The iterators that ran for a loop, their rates, and which recorded operation each of them is.
 
-The numbers of tf.data's own model go first, as no profiler was running. The profile's stand in
-where there is no model (autotune off, distributed iterators), where two branches have the same
-path, and inside the functions of flat_map and interleave where the model has forgotten iterators,
-as it does with those that are exhausted. What the profile counts is brought to the pace of steps
-without a profiler. An iterator is tied to an operation by the names in the profile, else by its
-kind.
+The numbers of tf.data's own model go first, as no profiler was running. The profile's, brought to
+the pace of steps without a profiler, stand in where there is no model, where two branches have the
+same path, and where the model has forgotten the exhausted iterators of a function. An iterator is
+tied to an operation by the names in the profile, else by its kind.
 """
 
 from __future__ import annotations
@@ -24,31 +22,48 @@ from pipediag.trace.summary import TraceSummary
 _INSTANCE = re.compile(r"\[\d+\]")
 
 
+IteratorKey = tuple[str, tuple[str, ...]]
+
+
 @dataclass(frozen=True)
-class NodeRate:
-    """All nodes of one path together; per step means per batch handed over."""
+class RanIterator:
+    """One iterator; per step means per batch handed over. None: not known."""
 
     path: str
     """As in the profile: `Root::MapAndBatch::Map`."""
-    elements: float
-    self_ms: float
-    """Wall time in the node itself, summed over its parallel calls."""
+    names: tuple[str, ...] | None
+    """User operations in it; empty: the profile says there are none; None: no profile saw it."""
+    elements: float | None
+    self_ms: float | None
+    """Wall time in the iterator itself, summed over its parallel calls."""
     bytes_per_element: float | None
     parallelism: int | None
     tunable: bool | None
     buffer_size: int | None
-    buffered_elements: float
-    """Mean of the two snapshots."""
+    buffered_elements: float | None
+    of_replica: bool = False
+    """True if each replica has one of its own, which reads from the host's last."""
+
+    @property
+    def kind(self) -> str:
+        return self.path.rpartition("::")[2]
+
+    @property
+    def key(self) -> IteratorKey:
+        return self.path, self.names or ()
 
 
-def node_rates(snapshots: list[ModelSnapshot]) -> list[NodeRate]:
-    """Consumer first. From the first and the last snapshot of one iterator, batches between them.
+def node_rates(snapshots: list[ModelSnapshot]) -> list[RanIterator]:
+    """Return what tf.data's model says of an iterator's nodes by path, consumer first.
 
-    tf.data forgets the operations of an exhausted branch, so of several iterators the one with the
-    most operations counts. Where none was read twice with all of them there (epochs shorter than a
-    window) the counters since its start are used, and then the fill of its buffers is counted in.
+    It comes from the first and the last snapshot of one iterator, batches between them. tf.data
+    forgets the operations of an exhausted branch, so of several iterators the one with the most
+    operations counts. Where none was read twice with all of them there (epochs shorter than a
+    window) the counters since its start are used, and the fill of its buffers is counted in.
+    Snapshots in which a cache fills are left out where most show it read.
     """
-    pair = _fullest_pair(_beyond_the_fill(snapshots))
+    reading = [snapshot for snapshot in snapshots if reads_a_cache(snapshot)]
+    pair = _fullest_pair(reading if 2 * len(reading) >= len(snapshots) else snapshots)
     if pair is None:
         return []
     before, after = pair
@@ -58,15 +73,6 @@ def node_rates(snapshots: list[ModelSnapshot]) -> list[NodeRate]:
     for path, node in _walk(after):
         grouped[path].append(node)
     return [_rate(path, nodes, earlier, steps) for path, nodes in grouped.items()]
-
-
-def _beyond_the_fill(snapshots: list[ModelSnapshot]) -> list[ModelSnapshot]:
-    """Without those in which a cache fills, where most show it read: above it nothing runs again.
-
-    A cache that is read is the end of its branch; while it fills, it has inputs.
-    """
-    reading = [snapshot for snapshot in snapshots if reads_a_cache(snapshot)]
-    return reading if 2 * len(reading) >= len(snapshots) else snapshots
 
 
 def reads_a_cache(snapshot: ModelSnapshot) -> bool:
@@ -95,16 +101,15 @@ def _fullest_pair(
     full = [pair for pair in pairs if _fullness(pair[1])[0] == _fullness(fullest)[0]]
     if not full:
         return None, fullest
-    return max(full, key=lambda pair: (_fullness(pair[1]), _steps_between(*pair)))
+    return max(
+        full,
+        key=lambda pair: (_fullness(pair[1]), pair[1].iterator_steps - pair[0].iterator_steps),
+    )
 
 
 def _fullness(snapshot: ModelSnapshot) -> tuple[int, int]:
     """Different operations, and nodes."""
     return len({path for path, _ in _walk(snapshot)}), len(snapshot.nodes)
-
-
-def _steps_between(before: ModelSnapshot, after: ModelSnapshot) -> int:
-    return after.iterator_steps - before.iterator_steps
 
 
 def _walk(snapshot: ModelSnapshot) -> Iterator[tuple[str, ModelNode]]:
@@ -123,7 +128,9 @@ def _walk(snapshot: ModelSnapshot) -> Iterator[tuple[str, ModelNode]]:
         pending.extend((path + "::", child) for child in reversed(node.inputs))
 
 
-def _rate(path: str, nodes: list[ModelNode], earlier: dict[int, ModelNode], steps: int) -> NodeRate:
+def _rate(
+    path: str, nodes: list[ModelNode], earlier: dict[int, ModelNode], steps: int
+) -> RanIterator:
     known = [(node, earlier.get(node.id)) for node in nodes]
     elements = sum(n.num_elements - (e.num_elements if e else 0) for n, e in known)
     spent = sum(n.processing_time_ns - (e.processing_time_ns if e else 0) for n, e in known)
@@ -131,130 +138,95 @@ def _rate(path: str, nodes: list[ModelNode], earlier: dict[int, ModelNode], step
     buffered = [float(n.buffered_elements) for n in nodes]
     if earlier:
         buffered = [(n.buffered_elements + (e or n).buffered_elements) / 2 for n, e in known]
-    return NodeRate(
+    first = nodes[0]
+    tunable = [t for t in (first.parallelism_tunable, first.buffer_size_tunable) if t is not None]
+    return RanIterator(
         path=path,
+        names=None,
         elements=max(0, elements) / steps,
         self_ms=max(0, spent) / 1e6 / steps,
         bytes_per_element=produced / elements if elements > 0 and produced > 0 else None,
-        parallelism=nodes[0].parallelism,
-        tunable=_tunable(nodes[0]),
-        buffer_size=nodes[0].buffer_size,
+        parallelism=first.parallelism,
+        tunable=any(tunable) if tunable else None,
+        buffer_size=first.buffer_size,
         buffered_elements=sum(buffered),
     )
 
-
-def _tunable(node: ModelNode) -> bool | None:
-    known = [
-        tunable
-        for tunable in (node.parallelism_tunable, node.buffer_size_tunable)
-        if tunable is not None
-    ]
-    return any(known) if known else None
-
-
-IteratorKey = tuple[str, tuple[str, ...]]
 
 _STRUCTURAL = frozenset({"Root", "Model", "Options", "MaxIntraOpParallelism", "PrivateThreadPool"})
 """They hand elements through; the root bears the name of the last operation as well."""
 
 NONE_FORGOTTEN = 0.01
-"""By how much the elements of inner iterators and those of the operation around them may differ,
-where the model has seen all of them: elements on their way between the two."""
-
-
-@dataclass(frozen=True)
-class RanIterator:
-    """One iterator; per step means per batch handed over. None: not known."""
-
-    path: str
-    names: tuple[str, ...] | None
-    """User operations in it; empty: the profile says there are none; None: no profile saw it."""
-    elements: float | None
-    self_ms: float | None
-    bytes_per_element: float | None
-    parallelism: int | None
-    tunable: bool | None
-    buffer_size: int | None
-    buffered_elements: float | None
-    of_replica: bool = False
-    """True if each replica has one of its own, which reads from the host's last."""
-
-    @property
-    def kind(self) -> str:
-        return self.path.rpartition("::")[2]
-
-    @property
-    def key(self) -> IteratorKey:
-        return self.path, self.names or ()
+"""By how much the elements of inner iterators and of the operation around them may differ."""
 
 
 def ran_iterators(
-    rates: list[NodeRate],
+    rates: list[RanIterator],
     trace: TraceSummary | None,
     plan_names: set[str],
     other_names: set[str],
     slowed: float = 1.0,
     replicas: int = 1,
 ) -> list[RanIterator]:
-    """Consumer first.
+    """Return the iterators of a pipeline, consumer first.
 
-    `plan_names` are the operations' of this pipeline; iterators that bear one of `other_names`
-    belong to another pipeline and are left out. Any other name is TensorFlow's own. `slowed` is
-    how many times as long the profiler made the steps. Each of `replicas` asks for a batch a step.
+    Args:
+        rates: by tf.data's model.
+        trace: of the profile.
+        plan_names: names of this pipeline's operations.
+        other_names: names of other pipelines' operations, whose iterators are left out. Any third
+            name is TensorFlow's own.
+        slowed: how many times as long the profiler made the steps.
+        replicas: of which each asks for a batch a step.
     """
     traced = _traced(trace, plan_names, other_names)
     batches = trace.get_next_calls / replicas if trace else 0.0
-    elements = {rate.path: rate.elements for rate in rates}
+    elements = {rate.path: rate.elements or 0.0 for rate in rates}
     found: list[RanIterator] = []
     for rate in rates:
         same_path = traced.pop(rate.path, [])
-        inner = _in_a_function(rate.path) and not _none_forgotten(rate.path, elements)
+        in_a_function = any(map(_has_inner, rate.path.split("::")[:-1]))
+        inner = in_a_function and not _none_forgotten(rate.path, elements)
         if len(same_path) > 1 or (same_path and inner):
             found += [_from_trace(activity, batches, slowed) for activity in same_path]
         elif inner:
-            found.append(_without_costs(_from_model(rate, None)))
+            # No profile saw it, and the model has counted the last of many alone.
+            unseen = _from_model(rate, None)
+            found.append(replace(unseen, elements=None, self_ms=None, bytes_per_element=None))
         else:
             found.append(_from_model(rate, same_path[0] if same_path else None))
     if not rates:
         found = [
             _from_trace(activity, batches, slowed) for same in traced.values() for activity in same
         ]
-    return [iterator for iterator in _handed_on(found) if iterator.kind not in _STRUCTURAL]
+    return [one for one in _handed_on(found) if one.kind not in _STRUCTURAL]
 
 
 def _handed_on(found: list[RanIterator]) -> list[RanIterator]:
     """Mark what each replica's prefetch reads from as the replica's own: it asks the host."""
     own = {iterator.path for iterator in found if iterator.of_replica}
     return [
-        replace(iterator, of_replica=iterator.of_replica or _asks_the_host(iterator, own))
-        for iterator in found
+        replace(one, of_replica=True)
+        if one.kind.startswith("Generator")
+        and not one.names
+        and one.path.rpartition("::")[0] in own
+        else one
+        for one in found
     ]
-
-
-def _asks_the_host(iterator: RanIterator, own: set[str]) -> bool:
-    above, _, kind = iterator.path.rpartition("::")
-    return kind.startswith("Generator") and not iterator.names and above in own
 
 
 def _traced(
     trace: TraceSummary | None, plan_names: set[str], other_names: set[str]
 ) -> dict[str, list[IteratorActivity]]:
     by_path: dict[str, list[IteratorActivity]] = defaultdict(list)
-
-    def others(name: str) -> bool:
-        # What was read once, by no loop that is recorded, may be recorded no more.
-        return name in other_names or name.startswith(NAME_BEGINS)
-
     for activity in trace.iterators if trace else ():
         known = tuple(name for name in activity.names if name in plan_names)
-        if known or not any(map(others, activity.names)):
+        # What was read once, by no loop that is recorded, may be recorded no more.
+        others = any(name in other_names or name.startswith(NAME_BEGINS) for name in activity.names)
+        if known or not others:
             kept = known or tuple(name for name in activity.names if name == DEVICE_PREFETCH)
             by_path[activity.path].append(replace(activity, names=kept))
     return by_path
-
-
-def _in_a_function(path: str) -> bool:
-    return any(_has_inner(part) for part in path.split("::")[:-1])
 
 
 def _has_inner(part: str) -> bool:
@@ -277,25 +249,14 @@ def _none_forgotten(path: str, elements: dict[str, float]) -> bool:
     return True
 
 
-def _from_model(rate: NodeRate, activity: IteratorActivity | None) -> RanIterator:
-    kind = rate.path.rpartition("::")[2]
-    buffered = rate.buffered_elements if kind.startswith(HOLDS_ELEMENTS) else None
-    return RanIterator(
-        path=rate.path,
+def _from_model(rate: RanIterator, activity: IteratorActivity | None) -> RanIterator:
+    buffers = rate.kind.startswith(HOLDS_ELEMENTS)
+    return replace(
+        rate,
         names=_of_plan(activity) if activity else None,
-        elements=rate.elements,
-        self_ms=rate.self_ms,
-        bytes_per_element=rate.bytes_per_element,
-        parallelism=rate.parallelism,
-        tunable=rate.tunable,
         buffer_size=rate.buffer_size or (activity.buffer_size if activity else None),
-        buffered_elements=buffered,
+        buffered_elements=rate.buffered_elements if buffers else None,
     )
-
-
-def _without_costs(iterator: RanIterator) -> RanIterator:
-    """An inner iterator that no profile saw: the model has counted the last of many alone."""
-    return replace(iterator, elements=None, self_ms=None, bytes_per_element=None)
 
 
 def _from_trace(activity: IteratorActivity, batches: float, slowed: float) -> RanIterator:
@@ -354,11 +315,8 @@ class Joined:
 
 
 def join(plan: list[RecordedOperation], ran: list[RanIterator]) -> Joined:
-    """Tie iterators (consumer first) to the plan's operations (sources first).
-
-    An iterator without an operation is a part of the source or composite call around it where no
-    other operation lies below it; otherwise TensorFlow inserted it.
-    """
+    """Tie iterators (consumer first) to the plan's operations (sources first). One without an
+    operation is a part of the source or composite call around it, or else TensorFlow's."""
     joined = Joined(of_replicas=[iterator for iterator in ran if iterator.of_replica])
     ran = [iterator for iterator in ran if not iterator.of_replica]
     waiting = list(reversed(plan))
@@ -395,10 +353,8 @@ def _by_name(
 
 
 def _by_kind(waiting: list[RecordedOperation], iterator: RanIterator) -> list[RecordedOperation]:
-    """Where no profile saw the iterator: the next operation towards the source that may be it.
-
-    Where one did, an operation that has a name would have been found by that.
-    """
+    """Return, where no profile saw the iterator, the next operation towards the source that may be
+    it. Where one did, an operation that has a name would have been found by that."""
     if iterator.names:
         return []
     if iterator.names is not None:

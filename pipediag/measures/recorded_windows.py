@@ -38,11 +38,8 @@ def blocks_of(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> lis
 
 
 def step_ms(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> Floats:
-    """Milliseconds per batch of every step in those windows, in order.
-
-    Where one call takes several batches (`steps_per_execution`), a recorded interval is a call and
-    its duration is divided by the batches: a step is always the time for one batch.
-    """
+    """Return milliseconds per batch of every step in those windows, in order. An interval of one
+    call with several batches (`steps_per_execution`) is divided by them."""
     durations = [d for block in blocks_of(recording, loop, kind) for d in block.durations_ns]
     return np.array(durations, dtype=float) / 1e6 / loop.batches_per_call
 
@@ -81,11 +78,8 @@ def _gaps_of_whole_steps(block: RecordedBlock, batches: int) -> list[int]:
 
 
 def gap_waits_ms(block: RecordedBlock, batches: int) -> Floats:
-    """Milliseconds of input wait per batch by tf.data's gap times: step minus gap.
-
-    One entry for each of the `steps_with_gaps`; single entries may be negative, as the two clocks
-    start a step at different points.
-    """
+    """Return milliseconds of input wait per batch by tf.data's gap times: step minus gap, one for
+    each of the `steps_with_gaps`. Some may be negative, as the two clocks differ."""
     steps = steps_with_gaps(block, batches)
     covered = steps.stop - steps.start
     if covered == 0:

@@ -22,15 +22,14 @@ from pipediag.session.timeline import Timeline
 
 
 def measure_steps(recording: Recording, loop: RecordedLoop) -> Steps | None:
-    """Step times of the loop's baseline, in milliseconds per batch; None without a baseline step.
-
-    `count` is the number of timed intervals: with `steps_per_execution` = k an interval is one call
-    of k batches, and its time divided by k is one sample. The interval is that of the median.
-    """
+    """Return step times of the loop's baseline, in milliseconds per batch; None without one. With
+    `steps_per_execution` = k one sample is the time of a call divided by k."""
     samples = step_ms(recording, loop, "baseline")
     if not len(samples):
         return None
     mean = float(samples.mean())
+    warmed = windows_of(recording, loop, "warmup")
+    settled = [window.stable for window in warmed if window.stable is not None]
     return Steps(
         count=len(samples),
         warmup_count=len(step_ms(recording, loop, "warmup")),
@@ -46,7 +45,7 @@ def measure_steps(recording: Recording, loop: RecordedLoop) -> Steps | None:
         trace_count=loop.trace_count,
         seams=loop.seams,
         batches_per_call=loop.batches_per_call,
-        stable=_settled(recording, loop),
+        stable=settled[-1] if settled else True,
         samples_ms=[round(float(sample), 6) for sample in samples],
     )
 
@@ -61,21 +60,12 @@ def steps_missing(recording: Recording, loop: RecordedLoop) -> str:
     return f"Only {steps} steps were seen, all of them warm-up: {reason}."
 
 
-def _settled(recording: Recording, loop: RecordedLoop) -> bool:
-    """Return True if the step time had settled when the baseline began."""
-    known = [w.stable for w in windows_of(recording, loop, "warmup") if w.stable is not None]
-    return known[-1] if known else True
-
-
 def _ms(nanoseconds: int | None) -> float | None:
     return None if nanoseconds is None else nanoseconds / 1e6
 
 
 def measure_perturbation(recording: Recording, loop: RecordedLoop) -> Perturbation | None:
-    """Mean profiled step over mean baseline step; None without a baseline.
-
-    The profile window's steps are timed by the same clock as the baseline's.
-    """
+    """Return mean profiled step over mean baseline step, by one clock; None without a baseline."""
     baseline = step_ms(recording, loop, "baseline")
     if not len(baseline):
         return None
@@ -112,10 +102,8 @@ class ConsumerAlone:
 
 
 def measure_differential(recording: Recording, loop: RecordedLoop) -> ConsumerAlone | None:
-    """Return None where the batch was not repeated for enough steps, or there is no baseline.
-
-    Compares means, not medians: a pipeline that delivers in bursts has a fast median.
-    """
+    """Return None without enough steps on a repeated batch or in the baseline. Compares means, not
+    medians: a pipeline that delivers in bursts has a fast median."""
     alone = step_ms(recording, loop, "repeat")
     baseline = step_ms(recording, loop, "baseline")
     if len(alone) < FEWEST_STEPS or len(baseline) < FEWEST_STEPS:
@@ -164,30 +152,19 @@ def compiled_for_lengths(
     native: Measured | None,
     alone: ConsumerAlone | None,
 ) -> Measured | None:
-    """Return the share of the step that compiles for new lengths; None where none is seen.
-
-    Args:
-        timeline: of the run, with what was traced in it.
-        recording: of the same run.
-        loop: whose steps they are.
-        native: the input wait by tf.data's own gap times.
-        alone: the step on a repeated batch.
-    """
+    """Return the share of the step that compiles for new lengths, by what a repeated batch
+    (`alone`) is shorter than gap times (`native`) explain; None where none is seen."""
     if native is None or alone is None:
         return None
-    if not _each_traces(timeline, recording, loop) and not _some_compile(recording, loop, alone):
+    building, steps = Building(timeline), steps_ns(recording, loop, "baseline")
+    traced = sum(building.is_in(start, ns) for start, ns in steps.items())
+    each_traces = traced > 0 and traced >= TRACED_PART * len(steps)
+    if not each_traces and not _some_compile(recording, loop, alone):
         return None
     percent = alone.share.percent - native.percent
     if percent < COMPILED_PERCENT:
         return None
     return Measured(percent, (alone.share.draws - native.draws).clip(min=0.0))
-
-
-def _each_traces(timeline: Timeline, recording: Recording, loop: RecordedLoop) -> bool:
-    """Return True if most measured steps traced a function themselves."""
-    building, steps = Building(timeline), steps_ns(recording, loop, "baseline")
-    traced = sum(building.is_in(start, ns) for start, ns in steps.items())
-    return traced > 0 and traced >= TRACED_PART * len(steps)
 
 
 def _some_compile(recording: Recording, loop: RecordedLoop, alone: ConsumerAlone) -> bool:

@@ -18,7 +18,7 @@ from pipediag.facts.script import edits_for_held_loop, edits_for_second_run, end
 from pipediag.measures.embeddings import describe_embeddings
 from pipediag.measures.host import host_of_loop, host_samples
 from pipediag.measures.loops import chosen_loop, loop_rows
-from pipediag.measures.measured_loop import LoopSections, MeasuredLoop, measure_loop
+from pipediag.measures.measured_loop import lacking, measure_loop
 from pipediag.measures.recorded_windows import Missing, window_rows
 from pipediag.measures.run.ledger import (
     RunBounds,
@@ -91,7 +91,7 @@ def diagnose(
     """
     recording = read_recording(capture_directory / RECORDING_FILE)
     if recording is None:
-        sections = LoopSections.lacking(NO_RECORDING).as_fields()
+        sections = lacking(NO_RECORDING)
         sections |= {"environment": describe_machine(None), "run_missing": NO_RECORDING}
     else:
         sections = _sections_of(recording, capture_directory, child, host, settings)
@@ -149,12 +149,13 @@ def _sections_of(
     environment = describe_machine(recording.environment)
     cores = cores_allowed(environment)
     if loop is None:
-        measured = MeasuredLoop(LoopSections.lacking(NO_LOOP))
+        measured = lacking(NO_LOOP)
     else:
         of_loop = host_of_loop(host, recording, loop, cores)
-        measured = measure_loop(timeline, recording, loop, of_loop)
+        measured, untold = measure_loop(timeline, recording, loop, of_loop)
+        notes += untold
     return {
-        **measured.sections.as_fields(),
+        **measured,
         "environment": environment,
         "run": None if isinstance(run, Missing) else run,
         "run_missing": run.reason if isinstance(run, Missing) else None,
@@ -166,7 +167,7 @@ def _sections_of(
         "predictions": recording.predictions,
         "other_uses": recording.other_uses,
         "profiler_conflicts": recording.profiler_conflicts,
-        "notes": [*notes, *measured.notes],
+        "notes": notes,
     }
 
 

@@ -1,7 +1,4 @@
-"""What each device did in a profile: busy and idle time, why it was idle, copies and kernels.
-
-The session holds it for the profile window of a run, and a trace report for any profile.
-"""
+"""What each device did in a profile: busy and idle time, why it was idle, copies and kernels."""
 
 from __future__ import annotations
 

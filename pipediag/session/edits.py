@@ -1,8 +1,6 @@
 """What a recommendation would change: a few named changes to the recorded pipeline or the model.
 
-Plain dataclasses, because the user's process builds them too, where nothing may be imported that
-the script would not have imported. A session keeps them beside each finding, so that a reader, a
-trial and a tool that patches source all speak of the same edit.
+Plain dataclasses, because the user's process builds them too, without any import of its own.
 """
 
 from __future__ import annotations
@@ -72,8 +70,7 @@ class SetOptions:
 
 
 ANEW = "anew"
-"""A setting of a model with which its training function is made once more, as it is: the time is
-compared with that of another one. No edit has it."""
+"""A setting of a model with which its training function is made once more; no edit has it."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +83,7 @@ class SetModel:
 
 @dataclass(frozen=True)
 class SkipCallback:
-    """Hooks of a Keras callback are not called: that, of the script, which is defined there."""
+    """Hooks of a Keras callback, which is defined there, are not called."""
 
     callback: str
     """Name of its class."""
@@ -149,8 +146,7 @@ Change = (
     | RewriteCall
     | MoveLayers
 )
-"""All kinds. A new one is applied in capture/replay/changes.py too, and written into source in
-patching/writing.py; code that distinguishes kinds raises for one that it does not know."""
+"""All kinds. A new one is applied in capture/replay/changes.py and patching/writing.py too."""
 
 
 def unknown_change(change: NoReturn) -> NoReturn:
@@ -165,11 +161,10 @@ is called beside it."""
 
 Check = Literal["equal", "shape", "repeats"]
 """What must hold on real elements before an edit is timed: the same batches as before, batches of
-the same structure, or the same elements in two passes over the data in front of an added cache."""
+the same structure, or the same elements in two passes in front of an added cache."""
 
 ENOUGH_THE_SAME = 64
-"""Elements that must be the same in two passes before a cache counts as right. Own choice: as many
-as other checks compare."""
+"""Elements that must be the same in two passes before a cache counts as right."""
 PASSES_DIFFER = "Two passes over the data differ"
 """Begins the reason why a cache was not tried that would change what is trained on."""
 
@@ -201,11 +196,7 @@ _BY_NAME: dict[str, type[Change]] = {kind.do: kind for kind in get_args(Change)}
 
 
 def touched(changes: Iterable[Change]) -> set[Touched]:
-    """Return all that the changes take effect on.
-
-    Raises:
-        TypeError: one is of a kind that is not known.
-    """
+    """Return all that the changes take effect on. Raises TypeError for an unknown kind."""
     return {what for change in changes for what in _touched_by(change)}
 
 
@@ -243,9 +234,5 @@ def as_written(change: Change) -> Change:
 
 
 def changes_from_json(values: list[dict[str, Any]]) -> tuple[Change, ...]:
-    """Return changes from what `asdict` made of them.
-
-    Raises:
-        KeyError: a change of a kind that is not known.
-    """
+    """Return changes from what `asdict` made of them. Raises KeyError for an unknown kind."""
     return tuple(_BY_NAME[value["do"]](**value) for value in values)

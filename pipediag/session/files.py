@@ -31,7 +31,7 @@ _WHAT_TO_DO = {
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file whole or not at all. Raises PipediagError like `replacing`."""
+    """Write a file whole or not at all. Raises PipediagError like `replacing`."""
     write_bytes(path, text.encode("utf-8"))
 
 
@@ -45,9 +45,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Yield the file to write to, which moves to `path` when the block ends without an error.
 
-    Raises:
-        PipediagError: naming the file, why it could not be written and what to do. What was at
-            `path` before is still there then.
+    Raises PipediagError, which says what to do; what was at `path` is still there then.
     """
     temporary: Path | None = None
     try:
@@ -88,12 +86,7 @@ _PERHAPS_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
 def read_limited(file: Path) -> bytes:
-    """Return the file's bytes.
-
-    Raises:
-        PipediagError: it is larger than `MOST_BYTES`.
-        OSError: it cannot be read.
-    """
+    """Return the file's bytes. Raises PipediagError where it is larger than `MOST_BYTES`."""
     pieces: list[bytes] = []
     left = MOST_BYTES + 1
     with file.open("rb") as stream:
@@ -117,9 +110,7 @@ def is_regular(file: Path) -> bool:
 def parse_json(content: bytes) -> Any:
     """Return the value, in which every text is one that UTF-8 can hold.
 
-    Raises:
-        ValueError: no JSON, nested too deeply, or with a number that no measurement gives; the
-            message is the end of a sentence.
+    Raises ValueError, with the end of a sentence, for what is no JSON or no measurement.
     """
     try:
         text = content.decode(json.detect_encoding(content), "surrogatepass")

@@ -89,8 +89,7 @@ class Run(Record):
     pipediag_s: float
     """What pipediag took beside: its start, the profile, trials."""
     epochs_seen: float | None = None
-    """Of the diagnosed loop, in all calls of its `fit`; a fraction where the run is carried on from
-    the midst of one."""
+    """Of the diagnosed loop, in all calls of its `fit`; may be a fraction."""
     epochs_planned: int | None = None
     epochs_given: bool = False
     """True if the user said so (`--epochs`), as the script does not show them."""
@@ -137,8 +136,6 @@ class RunGain(Record):
     scope: RunScope
     """What the seconds are of."""
     once_s: float | None = None
-    """What the change takes once more than the run as it is, in seconds: its training step is
-    traced and compiled otherwise; negative where that takes less. It is in `after_s` where that is
-    of the run, and beside it where not. None where no step is traced otherwise, or where that was
-    not measured."""
+    """What tracing and compiling its other training step takes once more, in seconds, which may be
+    negative: in `after_s` where that is of the run. None where that was not measured."""
     once_ci95_s: Interval | None = None

@@ -131,10 +131,8 @@ class NestedCall(Record):
 
 
 class LoopTime(Record):
-    """Where a loop's time goes from the end of its first step on; the parts add up to the whole.
-
-    What pipediag took is not in it: trials, and steps under the profiler or on a repeated batch.
-    """
+    """Where a loop's time goes from the end of its first step on, without pipediag's own work; the
+    parts add up to the whole."""
 
     basis: Literal["measured", "projected"]
     """As far as the loop was seen, or as the script plans it."""
@@ -148,11 +146,9 @@ class LoopTime(Record):
     making_s: float = 0.0
     """Making the iterators of each epoch after the first."""
     between_epochs_s: float
-    """What else lies between the last step of an epoch and the request for the next batch:
-    validation, callbacks, checkpoints, and whatever else the script does there."""
+    """What else lies between an epoch's last step and the request for the next batch."""
     unexplained_s: float
-    """The rest as far as it was seen: steps that took longer than the mean, or work between steps
-    that no measured step had."""
+    """The rest: slower steps, or work between steps that no measured step had."""
     epoch_ends_seen: int
     first_batch_ms: float | None
     """Mean wait for an epoch's first batch; None where no epoch's end was seen."""

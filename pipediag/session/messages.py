@@ -1,7 +1,6 @@
 """What the two processes of an analysis say to each other: one JSON object a line.
 
-Plain dataclasses, because the user's process makes them too, where nothing may be imported that
-the script would not have imported. Times are `time.monotonic_ns()`, one clock for both.
+Plain dataclasses, because the user's process makes them too. Times are `time.monotonic_ns()`.
 """
 
 from __future__ import annotations
@@ -59,8 +58,7 @@ class RunSettings:
     loop: WantedLoop | None = None
     """Which training loop is wanted; of a line, no other one is measured, and none ends the run."""
     hold_loop: str | None = None
-    """In a second run of a script: the id of the one loop that waits for trials.
-    The script is stopped after them, and at no other loop."""
+    """In a second run of a script: the one loop that waits for trials and ends it."""
     call: Call | None = None
     """The function of pipediag's that a program called; None where the command runs a script."""
     unblock_interrupts: bool = False
@@ -158,8 +156,8 @@ class Prepared:
 
     arm: str
     first_ns: int | None = field(default=None, compare=False)
-    """From its new iterator to the end of its first step, in which its model is traced and compiled
-    where that is another one; None of batches alone. It makes no other answer of it."""
+    """From its new iterator to the end of its first step, tracing included; None of batches alone.
+    """
     same_elements: int | None = field(default=None, compare=False)
     """How many elements were the same in two passes; None where that was not checked."""
 
@@ -271,8 +269,8 @@ class RunBlock:
     epoch_examples: float | None = None
     """Where a whole epoch counts: how many it has, beyond which the block does not go."""
     runs_through: bool = False
-    """True if its iterator hands out the next epoch after this one: then the block is as
-    many steps as one has, from the second on, so that an end is among them."""
+    """True if its iterator goes on into the next epoch: then the block is as many steps as an epoch
+    has, so that an end is among them."""
 
 
 @dataclass(frozen=True)

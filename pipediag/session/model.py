@@ -1,9 +1,7 @@
 """The session: the versioned record of one run, which reports, rules and gates are functions of.
 
-A section that is missing is None, and the field `<name>_missing` beside it says why; only then is
-that field there. A part of a section that is missing is None, and the section's own `missing` says
-why. `input_wait` is there whenever a loop was measured, so `steps_missing` speaks for it. Field
-names carry their units.
+A section that is missing is None, and only then `<name>_missing` says why. A part of a section that
+is missing is None, and the section's own `missing` says why.
 """
 
 from __future__ import annotations
@@ -52,8 +50,7 @@ class Host(Record):
     cores_busy: float
     cores_allowed: float
     cores_of_others: float | None = None
-    """CPUs, of those that the process may use, that worked for other programs on the average, or
-    for another virtual machine."""
+    """CPUs, of those that the process may use, that worked for others on the average."""
     cores_idle: float | None = None
     """CPUs, of the same, that had nothing to do."""
     threads: dict[str, float]
@@ -102,8 +99,7 @@ class Script(Record):
     directory: str | None = None
     """Working directory in which the command started it, absolute; None for other programs."""
     call: Call | None = None
-    """The function of pipediag's that the program at `path` called, or `cell` where a notebook's
-    cell was measured; null where the command ran it as a script."""
+    """The function of pipediag's that the program called, or `cell`; null for the command."""
     status: int | None = None
     """The script's own exit status; negative for a signal; None where pipediag stopped it."""
     outcome: ScriptOutcome
@@ -111,11 +107,9 @@ class Script(Record):
     detail: str | None = None
     """One sentence on that: the exception, the signal, where it was stopped."""
     files_written: list[str] = []
-    """Of a script that was stopped: the first files that it had made or changed by then, in its
-    working directory and its own; or of one that was stopped in its second run."""
+    """The first files that a script which was stopped, or its second run, had made or changed."""
     second_run: str | None = None
-    """What came of running it a second time, for trials only, where `--rerun` asked for that; the
-    rest of the session tells of the first run."""
+    """What came of running it a second time, for trials only (`--rerun`)."""
 
     @property
     def main_file(self) -> Path | None:
@@ -168,116 +162,86 @@ class Session(Record):
     script: Script
     """Path or module, arguments, exit status, how it ended."""
     environment: Environment
-    """Python, TensorFlow, Keras and its backend, CPU, cores and quota, memory, devices; a
-    fingerprint of what makes two machines comparable."""
+    """Python, TensorFlow, Keras and its backend, machine, devices; a fingerprint of what makes two
+    machines comparable."""
     verdict: Verdict
-    """Bottleneck (`input`, `compute`, `transfer`, `overhead`, `balanced`, `inconclusive`),
-    severity, one sentence, confidence, reasons, next steps, file and line; the part of the run
-    that costs most (`where`, `where_percent`, `where_file`, `where_line`); the lines concerned
-    with those around them (`source`, `python_source`)."""
+    """Bottleneck, severity, one sentence, confidence, reasons, next steps, file and line; the part
+    of the run that costs most (`where`); the lines concerned with those around them."""
     run: Run | None = None
-    """Where all of the run's time goes, each second in one of `parts`: `startup`,
-    `before_training`, `compile`, `epoch_start`, `steps`, `evaluation`, `epoch_end`,
-    `between_loops`, `after_training`; a row for each part and place, measured or projected, with
-    seconds, percent and interval. The percents add up to 100 of the whole: `total_s`, or
-    `projected_total_s` where the script was stopped. `scope` says what the whole is: the `run`, or
-    one `epoch` or `1000_steps` where nothing says how long it would train. `pipediag_s` is what
-    pipediag took, which is in no part; `not_seen` what the whole lacks; `spans` the same on a
-    clock."""
+    """Where all of the run's time goes, each second in one of `parts`; a row for each part and
+    place, measured or projected, with seconds, percent and interval. The percents add up to 100 of
+    the whole: `total_s`, or `projected_total_s` where the script was stopped. `scope` says what the
+    whole is. `pipediag_s` is in no part; `not_seen` is what the whole lacks; `spans` is the same on
+    a clock."""
     run_missing: str | None = None
     steps: Steps | None
     """Steps of the window without a profiler: count, warm-up excluded, mean, median, 95th
     percentile, 95 % interval, examples per second, batch size."""
     steps_missing: str | None = None
     breakdown: dict[StepClass, Share] | None
-    """The step divided into `input_wait`, `device_compute`, `device_copy`, `collective`, `compile`,
-    `dispatch`, `python`, `device_wait`, `unattributed`; each with ms, percent and a 95 % interval.
-    The percents add up to 100."""
+    """The step divided into classes, from `input_wait` to `unattributed`; each with ms, percent and
+    a 95 % interval. The percents add up to 100."""
     breakdown_missing: str | None = None
     input_wait: InputWait | None = None
     """Input wait by tf.data's own clock and by the trace, which one the breakdown uses, and why
-    they differ where they do; `contested_by_percent` is what a repeated batch says where that
-    contradicts the share that is used; `unsettled` says that another method would give another
-    verdict and nothing better can tell."""
+    they differ where they do; `unsettled` where another method would give another verdict."""
     perturbation: Perturbation | None
     """How much the profiler slowed the step down."""
     perturbation_missing: str | None = None
     differential: Differential | None = None
-    """The step on a repeated batch, which tells what input costs where its threads hide that in the
-    consumer, as they compute beside it (`input_wait.contention`)."""
+    """The step on a repeated batch, which tells what input costs beside a busy pipeline."""
     differential_missing: str | None = None
     ceiling: Ceiling | None
-    """The speed-up of the steps if input cost nothing, as the breakdown has it; the next bottleneck
-    behind it; and the speed-up of the whole loop, with the waits for each epoch's first batch."""
+    """The speed-up of the steps, and of the whole loop, if input cost nothing; the next bottleneck.
+    """
     ceiling_missing: str | None = None
     pipeline: Pipeline | None
-    """Each tf.data operation with its source line, time, elements, bytes, parallelism and buffers;
-    which are TensorFlow's own, fused or removed."""
+    """Each tf.data operation with its source line, time, elements, bytes, parallelism and buffers.
+    """
     pipeline_missing: str | None = None
     devices: list[DeviceActivity] = []
-    """Busy and idle time of each device, and its longest 2,000 gaps with their causes, which are
-    the rows of `gaps.csv`; `gap_count` and all sums hold the others as well. `pipediag trace
-    DIR/trace -o OTHER` writes a `gaps.csv` with every gap of the profile."""
+    """Busy and idle time of each device, and its longest 2,000 gaps with their causes (`gaps.csv`);
+    the sums hold the others as well."""
     host: Host | None
-    """CPU by thread pool, memory, disk reads, I/O wait, the hottest lines of Python, wait for the
-    interpreter lock, GPU use."""
+    """CPU by thread pool, memory, disk reads, I/O wait, the hottest lines of Python, GPU use."""
     host_missing: str | None = None
     embeddings: list[Embedding] = []
-    """Tables, the largest first: rows, dimensions, bytes of table and optimizer slots; from the
-    traced step, whether gradient and update are `sparse` or `dense`, what it makes that is as large
-    as the table, and device; from a few batches in `ids`, lookups and different ids a step,
-    padding, tokens out of vocabulary, hot rows, ids outside the table or changed by a float type on
-    their way. The rows of `embeddings.csv`."""
+    """Tables, the largest first: size, slots, how the traced step reads and updates them, device;
+    from a few batches in `ids`, lookups, different ids, padding, ids outside of the table."""
     embeddings_missing: str | None = None
     """Why tables may be missing: the step of the loop could not be read."""
     embedding_cost: EmbeddingCost | None = None
     """The compute of a step by part: of each table `lookup`, `copy`, `gradient`, `update` and
-    `regularizer`; `vocabulary` for logits and loss over many classes; `rest` for the other
-    operations of the model; `not_told` for what the profile does not name. From the profile's
-    operations, which the traced step's graph tells apart; of what XLA compiled, from the programs
-    that the profile keeps, where what is fused counts as the part that it ends in. `fused` has what
-    XLA made of several parts, of which none is told: `not_told` holds it. The parts add up to the
-    breakdown's `device_compute`."""
+    `regularizer`; `vocabulary`; `rest`; `not_told`, which holds what XLA `fused` of several parts.
+    The parts add up to the breakdown's `device_compute`."""
     embedding_cost_missing: str | None = None
     device_memory_bytes: int | None = None
     """As given by `--device-memory`; None where it was not."""
     text_work: TextWork | None = None
-    """Work on text in the step's own graph, such as `StringSplitV2` or `LookupTableFindV2`, told
-    from the rest of its compute by the types of operations in the profile: percent and ms of the
-    step, and percent by type. The pipeline could do it beside the step before."""
+    """Work on text in the step's own graph, such as `StringSplitV2`: percent and ms of the step,
+    and percent by type. The pipeline could do it beside the step before."""
     text_work_missing: str | None = None
     findings: list[Finding] = []
-    """What each rule says: status, severity, `subject` (`precondition`, `correctness`, `quality`,
-    `speed`), place, evidence, advice, its effect on results and `condition`, the most that its
-    advice can buy (`speedup_at_most`) of the `part` of the run that it is about, what that or the
-    measured gain comes to in all of the run (`for_run`), edit, trial, `patch`,
-    and the rule that `needs_first` to be dealt with. They stand in the order in which to deal
-    with them, which is decided once, when the run is concluded; the first that is to be acted on
-    is the verdict's first next step."""
+    """What each rule says: status, severity, place, evidence, advice, effect on results, upper
+    bound or measured gain, edit, trial and `patch`, in the order in which to deal with them."""
     combined: Combined | None = None
-    """The confirmed edits that leave hyper-parameters alone, together: `findings` (the ids of the
-    edits), `speedup`, `ci95`, `blocks`, `basis` as in a trial, and `dropped`: edits that are
-    left out, each with its reason. `null` where no such edit was confirmed; `combined_missing`
-    says so."""
+    """The confirmed edits that leave hyper-parameters alone, together, and those that are
+    `dropped`."""
     combined_missing: str | None = None
     patch: Patch | None = None
-    """All confirmed edits as one change of the source: `diff`, the `files` with the hash of what
-    was measured, and the edits that are `left_out`, each with the reason and code to paste. `null`
-    where none was confirmed, and with PIPEDIAG_NO_SOURCE. `pipediag fix` prints and applies it."""
+    """All confirmed edits as one change of the source; `pipediag fix` prints and applies it. `null`
+    where none was confirmed, and with PIPEDIAG_NO_SOURCE."""
     pipeline_alone: PipelineAlone | None = None
     """The pipeline without its consumer: ms per batch, 95 % interval, blocks."""
     pipeline_alone_missing: str | None = None
     trials: TrialRun | None = None
     """How the trials were made: which loop and consumer, seconds given and used, `base_step_ms`,
-    and `blocks`, one for each stretch of steps: `arm` (`base`, an edit's id, or several joined by `
-    + `), `round`, examples per second, batches, duration. `trials.csv` has the blocks as a
-    table."""
+    and `blocks`, one for each stretch of steps (`trials.csv`)."""
     trials_missing: str | None = None
     evaluation_trials: list[TrialRun] = []
     """The same of loops that evaluate, whose pipelines were tried alone."""
     predictions: list[Prediction] = []
-    """Lines that call `predict` on little data again and again: `predict_ms` of the script's calls
-    and `on_batch_ms` of `predict_on_batch` on the same data, or what was `lacking`."""
+    """Lines that call `predict` on little data again and again, beside `predict_on_batch`."""
     loops: list[Loop] = []
     """Every place in the script that took batches, and which of them the verdict speaks of."""
     windows: list[Window] = []

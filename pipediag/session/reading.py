@@ -1,8 +1,4 @@
-"""Reading what the child wrote down: the recording, and the steps that only its journal holds.
-
-The recording's file is replaced after each window, so a process that was killed leaves the last
-complete one behind. Steps measured since then are in the journal alone.
-"""
+"""Reading what the child wrote down: the recording, and the steps that only its journal holds."""
 
 from __future__ import annotations
 
@@ -34,11 +30,8 @@ Journal = NDArray[np.int64]
 
 
 def _read(path: Path, lost: str) -> bytes | None:
-    """Return what the child wrote, or None where it wrote no such file.
-
-    Raises:
-        PipediagError: it can't be read; `lost` is the sentence on what that means.
-    """
+    """Return what the child wrote, or None where it wrote no such file. Raises PipediagError with
+    `lost`, the sentence on what that means."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -48,11 +41,8 @@ def _read(path: Path, lost: str) -> bytes | None:
 
 
 def read_recording(path: Path) -> Recording | None:
-    """Return the recording in a file, or None where the child died before it wrote one.
-
-    Raises:
-        PipediagError: it cannot be read, is damaged, or is of another format.
-    """
+    """Return the recording in a file, or None where the child died before it wrote one. Raises
+    PipediagError where it is damaged or of another format."""
     text = _read(path, "Without it there is nothing to report.")
     if text is None:
         return None
@@ -79,11 +69,7 @@ def read_recording(path: Path) -> Recording | None:
 
 
 def read_journal(path: Path) -> Journal:
-    """Return the journal's steps, a row for each `JOURNAL_RECORD`; empty where there is no journal.
-
-    Raises:
-        PipediagError: it cannot be read.
-    """
+    """Return the journal's steps, a row for each `JOURNAL_RECORD`. Raises PipediagError."""
     raw = _read(path, "The steps of an unfinished window are lost.") or b""
     whole = len(raw) // JOURNAL_RECORD.size * JOURNAL_RECORD.size
     numbers = np.frombuffer(raw[:whole], dtype="<i8")
@@ -103,11 +89,10 @@ def read_timeline(path: Path) -> Timeline:
 
 
 def recover(recording: Recording, journal: Journal) -> int:
-    """Put the journal's steps that the recording lacks into its windows; returns their number.
+    """Put the journal's steps that the recording lacks into its windows; return their number.
 
     A window that the recording does not know follows the last one that it knows: every window but
-    the warm-up is entered in the file when the one before it ends. Steps of a loop that the
-    recording does not know are left out.
+    the warm-up is entered in the file when the one before it ends.
     """
     added = 0
     known = len(recording.windows)
@@ -129,11 +114,8 @@ def recover(recording: Recording, journal: Journal) -> int:
 def _unknown_window(
     recording: Recording, loop_id: str, steps: Journal, more_follow: bool
 ) -> RecordedWindow:
-    """Return a baseline that ends is saved at once, or turned into warm-up if it drained a buffer.
-
-    So where a window follows one that was not saved, and warm-up was the last one saved, it was
-    such a drain.
-    """
+    """Return the window that followed: a baseline that ends is saved at once, so where more follows
+    one that was not, it was warm-up that drained a buffer."""
     before = [window.kind for window in recording.windows if window.loop_id == loop_id]
     kind: WindowKind = _AFTER[before[-1]] if before else "warmup"
     if kind == "baseline" and more_follow:

@@ -1,8 +1,7 @@
 """What the child process writes down while the script runs: facts only, nothing computed.
 
-Plain dataclasses, because they are made inside the user's process, where nothing may be imported
-that the script would not have imported. Times are `time.monotonic_ns()`, which parent and child
-share on one machine, so that the parent can lay its host samples over the child's windows.
+Plain dataclasses, because they are made inside the user's process. Times are `time.monotonic_ns()`,
+which parent and child share.
 """
 
 from __future__ import annotations
@@ -16,10 +15,7 @@ from pipediag.vocabulary import RecordedOutcome, Scalar, WindowKind
 
 @dataclass
 class Prediction:
-    """One line that calls `predict` again and again, on data that fits in one batch.
-
-    A plain dataclass, because the user's process makes it.
-    """
+    """One line that calls `predict` again and again, on data that fits in one batch."""
 
     file: str
     line: int
@@ -78,11 +74,8 @@ class ModelSnapshot:
 
 @dataclass
 class RecordedBlock:
-    """Consecutive steps without a seam, with tf.data's own gap times for them.
-
-    Lists run in parallel, one entry a step: `starts_ns[i]` is when step i began (its batch was
-    asked for or handed over), `durations_ns[i]` lasts to the next step's begin.
-    """
+    """Consecutive steps without a seam, with tf.data's own gap times for them. Lists run in
+    parallel, one entry a step, which lasts to the next step's begin."""
 
     starts_ns: list[int] = field(default_factory=list)
     durations_ns: list[int] = field(default_factory=list)
@@ -91,8 +84,7 @@ class RecordedBlock:
     gaps_us: list[int] = field(default_factory=list)
     """tf.data's time between two get_next calls, for the steps of this block, oldest first."""
     last_gap_unknown: bool = False
-    """True if the last step's last gap is not among them: where a step asks for its batch itself,
-    tf.data knows of it only when the next one asks."""
+    """True if the last step's last gap is not among them: tf.data knows of it with the next one."""
 
 
 @dataclass

@@ -30,26 +30,16 @@ def dump_session(session: Session) -> str:
 
 
 def save_session(session: Session, path: Path) -> Path:
-    """Write the session to `path`, or to `session.json` in the directory `path`; return the file.
-
-    Readers see the file that was there, or the new one, never half of one.
-
-    Raises:
-        PipediagError: it cannot be written; what was there is untouched.
-    """
+    """Write the session to `path`, or to `session.json` in it, whole or not at all; return the
+    file. Raises PipediagError."""
     file = path / SESSION_FILE if path.is_dir() else path
     write_text(file, dump_session(session))
     return file
 
 
 def load_session(path: Path) -> Session:
-    """Read a session from its file, or from the directory that holds it.
-
-    Keys that this version does not know are left out.
-
-    Raises:
-        PipediagError: unreadable, no JSON, no session, or of another schema version.
-    """
+    """Read a session from its file, or from the directory that holds it; unknown keys are left out.
+    Raises PipediagError: unreadable, no session, or of another schema version."""
     file, content = _read_object(path)
     _check_version(content.get("schema_version"), file)
     try:
@@ -113,10 +103,7 @@ MOST = 100
 
 
 def session_paths(path: Path) -> list[Path]:
-    """Return the path itself, or, of a directory of runs, the directory of each, in their order.
-
-    A directory of runs holds no session, but directories that do, as `analyze --repeats` makes it.
-    """
+    """Return the path itself, or, of a directory that `analyze --repeats` made, each run's."""
     if not path.is_dir() or (path / SESSION_FILE).exists():
         return [path]
     runs = [one for one in path.iterdir() if (one / SESSION_FILE).is_file()]
@@ -126,15 +113,8 @@ def session_paths(path: Path) -> list[Path]:
 def load_runs(
     paths: Iterable[Path], tell: Callable[[str], None] | None = None
 ) -> list[tuple[Path, Session]]:
-    """Return the sessions of all these runs, as they are judged together.
-
-    Each is without its rows of single steps and readings of the host: nothing that judges asks for
-    these, and a hundred long runs have too many of them to be held at once. A file that is named
-    twice is one run: taken for two, it would be two that agree to the last digit.
-
-    Raises:
-        PipediagError: one of them can't be read, as with `load_session`.
-    """
+    """Return the sessions of all these runs, each once, without rows that nothing judges: two of
+    one file would agree to the last digit. Raises PipediagError as `load_session`."""
     named = [run for path in paths for run in session_paths(path)]
     runs: dict[str, Path] = {}
     for run in named:

@@ -1,8 +1,6 @@
 """What the child writes of the run as it goes: spans of time, and lines that were seen running.
 
-One JSON array a line, appended at once, so that a process that is killed leaves all but what it was
-writing. Plain standard library: it is written inside the user's process. Times are
-`time.monotonic_ns()`, as in the recording.
+One JSON array a line, appended at once, so that a killed process leaves all but its last one.
 """
 
 from __future__ import annotations
@@ -45,8 +43,7 @@ class SeenLine:
     in_framework: bool = False
     """True if it was waiting for TensorFlow's, Keras's or JAX's own code."""
     at_ns: int | None = None
-    """The mean moment of the looks that met it, as a part of them may lie in a span that is known
-    when it is over; None in what was written before that was kept."""
+    """The mean moment of the looks that met it; None in what was written before that was kept."""
 
 
 @dataclass(frozen=True)
@@ -129,11 +126,7 @@ class GpuReading:
 
 @dataclass(frozen=True)
 class ThreadSeen:
-    """A thread of the process, known by the name that the kernel shows (at most 15 characters).
-
-    The name alone does not identify the thread: the kernel refuses a longer one, and the thread
-    then keeps the name of the thread that made it.
-    """
+    """A thread of the process, by the name that the kernel shows, which may be its maker's."""
 
     tid: int
     name: str

@@ -11,10 +11,8 @@ from pipediag.vocabulary import TrialState
 Consumer = Literal["training", "pipeline alone"]
 """What took the batches: the script's own training loop, or nothing, as fast as they came."""
 Basis = Literal["step", "epoch", "pipeline"]
-"""What a speed-up was made from. `step`: steps of the training loop, measured. `epoch`: the wait
-for an epoch's first batch, measured, and as many steps, measured, as the epoch has. `pipeline`:
-batches without the loop, from which the step's speed-up is estimated: it takes the longer of a
-batch and what the rest of the step was measured to take."""
+"""What a speed-up was made from: measured `step`s; an `epoch`'s first wait and steps; or the
+`pipeline` alone, from which the step's is estimated."""
 
 WORTHWHILE = 1.03
 """Confirmed: the whole interval lies above; refuted: the whole interval lies below. Blocks of one
@@ -36,9 +34,8 @@ class SpeedUp(Record):
     examples; only where nothing else was measured."""
     pipeline_ci95: Interval | None = None
     once_s: float | None = None
-    """What the change takes once more than the run as it is, in seconds: its training step is
-    traced and compiled otherwise; negative where that takes less. No part of `speedup`. None where
-    no step is traced otherwise, or where that was not measured."""
+    """Seconds that tracing and compiling the other training step takes once more; no part of
+    `speedup`. None where that was not measured."""
     once_ci95_s: Interval | None = None
 
 

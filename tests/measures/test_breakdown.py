@@ -31,12 +31,6 @@ def test_consumer_time_is_split_in_the_profiles_proportions() -> None:
     assert shares["python"].percent == 0.0
 
 
-def test_without_a_profile_the_consumer_is_unattributed() -> None:
-    shares = break_down(10.0, measured(20.0), None)
-    assert shares["unattributed"].percent == 80.0
-    assert sum(share.percent for share in shares.values()) == pytest.approx(100.0)
-
-
 @settings(max_examples=25, deadline=None)
 @given(wait=st.floats(0.0, 100.0), ms=st.lists(amounts, min_size=9, max_size=9))
 def test_percents_add_up_to_a_hundred_and_none_is_negative(wait: float, ms: list[float]) -> None:
@@ -102,17 +96,6 @@ def test_free_input_still_creates_and_destroys_iterators() -> None:
     time = make_loop_time(making_s=0.5, between_epochs_s=0.5)
     ceiling = measure_ceiling(wait, make_breakdown(input_wait=50.0), time)
     assert ceiling.loop_speedup_if_input_free == pytest.approx(20.0 / 2.5)
-
-
-def test_a_loop_gains_no_more_than_its_steps_where_no_first_batch_is_waited_for() -> None:
-    wait = Measured(90.0, np.array([90.0]))
-    time = make_loop_time(
-        total_s=10.0, steps_s=7.0, first_batches_s=0.0, making_s=2.0, between_epochs_s=1.0
-    )
-    ceiling = measure_ceiling(wait, make_breakdown(input_wait=90.0), time)
-    assert ceiling.speedup_if_input_free is not None
-    assert ceiling.loop_speedup_if_input_free is not None
-    assert ceiling.loop_speedup_if_input_free <= ceiling.speedup_if_input_free
 
 
 def test_a_wait_for_a_first_batch_that_is_a_step_as_well_counts_once() -> None:

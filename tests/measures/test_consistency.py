@@ -75,13 +75,13 @@ def recordings(draw: st.DrawFn) -> Recording:
 def session_of(recording: Recording) -> Session:
     """By the same steps as a run's, without the files."""
     [loop] = recording.loops
-    measured = measure_loop(Timeline(), recording, loop, make_host())
+    sections, _ = measure_loop(Timeline(), recording, loop, make_host())
     draft = make_session(
         script=Script(path="train.py", args=[], outcome="stopped"),
         loops=loop_rows(recording, loop),
         environment=make_environment(),
         findings=[],
-        **measured.sections.as_fields(),
+        **sections,
     )
     return draft.model_copy(update={"verdict": decide(draft)})
 

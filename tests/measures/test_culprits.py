@@ -19,7 +19,6 @@ from pipediag.session.model import Host, HotLine, Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.records import make_breakdown, make_operation, make_pipeline
-from tests.rules.sessions import chain
 
 HOT = make_host(
     hot_python=[HotLine(file="rows.py", line=6, function="rows", percent=80.0, thread="source")]
@@ -94,12 +93,6 @@ def test_a_shuffle_fills_with_what_costs_most_above_it() -> None:
     assert frameworks == ShuffleFill(Culprit("`shuffle`", "train.py", 3, "first"), maker)
 
 
-def test_a_shuffle_of_what_costs_nothing_fills_at_once() -> None:
-    ops = [make_operation("s", "range"), make_operation("f", "shuffle", parent_ids=["s"])]
-    assert shuffle_fill(piped(ops)) is None
-    assert shuffle_fill(make_session(pipeline=None)) is None
-
-
 @pytest.mark.parametrize("other", ["dispatch", "compile", "device_wait"])
 def test_python_is_named_where_nothing_of_the_overhead_is_larger(other: str) -> None:
     line = HotLine(file="train.py", line=40, function="on_batch", percent=60.0, thread="main")
@@ -122,15 +115,3 @@ def test_what_costs_about_as_much_is_named_with_it() -> None:
     assert (culprit.op_id, culprit.line) == ("decode", 12)
     assert [(one.op_id, one.line) for one in culprit.tied] == [("augment", 13)]
     assert all(place in costs_most(culprit) for place in ("train.py:12", "train.py:13"))
-
-
-def test_which_map_fills_a_shuffle_does_not_hang_on_noise() -> None:
-    for decode, augment in ((2.0, 2.1), (2.1, 2.0)):
-        ops = chain(
-            make_operation("decode", "map", latency_ms_per_step=decode),
-            make_operation("augment", "map", latency_ms_per_step=augment),
-            make_operation("shuffle", "shuffle"),
-        )
-        fill = shuffle_fill(piped(ops))
-        assert fill is not None
-        assert fill.maker.op_id == "decode"

@@ -8,8 +8,6 @@ import pytest
 
 from pipediag.measures.embeddings import (
     describe_embeddings,
-    has_parts,
-    item_bytes,
     measure_embedding_cost,
 )
 from pipediag.measures.recorded_windows import Missing
@@ -109,26 +107,6 @@ def test_ids_of_a_few_batches() -> None:
     assert (row.ids.hot_percent, row.ids.hot_percent_ahead) == (50.0, 40.0)
     assert row.ids.zero_percent == 10.0
     assert row.ids.out_of_vocabulary_percent is None
-
-
-def test_tokens_out_of_vocabulary() -> None:
-    ids = described(ids=replace(IDS, out_of_vocabulary=4)).ids
-
-    assert ids is not None
-    assert ids.out_of_vocabulary_percent == 1.0
-
-
-@pytest.mark.parametrize(("dtype", "size"), [("float16", 2), ("int64", 8), ("unheard_of", 4)])
-def test_bytes_of_a_number(dtype: str, size: int) -> None:
-    assert item_bytes(dtype) == size
-
-
-def test_of_some_lookups_alone_it_is_not_known_how_many_rows_a_step_needs() -> None:
-    row = described(ids=replace(IDS, incomplete="1 of 2 lookups could not be followed."))
-
-    assert row.rows_touched_per_step is None
-    assert row.ids is not None
-    assert (row.ids.lookups, row.ids.incomplete) == (400, "1 of 2 lookups could not be followed.")
 
 
 PARTS: dict[TablePart, list[str]] = {
@@ -249,50 +227,6 @@ def test_a_lookup_that_is_fused_with_what_uses_its_rows_is_not_told(work: Compil
     ]
     assert together.percent == pytest.approx(25.0)
     assert together.ms == pytest.approx(COMPUTE_MS / 4)
-
-
-def test_what_no_program_tells_is_not_told_and_no_time_without_a_name_is_lost() -> None:
-    found = cost(recording(table()), ComputeTimes(1000, 1000, {"adam/Mul:Mul": 100.0}, 600.0))
-
-    assert parts(found) == [("not_told", None, 90.0), ("update", "words", 10.0)]
-    assert isinstance(found, EmbeddingCost)
-    assert "does not keep every program" in found.notes[0]
-
-
-@pytest.mark.parametrize(
-    ("recorded", "reason"),
-    [
-        (recording(), "look up no embedding table"),
-        (recording(replace(TABLE, use=None)), "graph of the step was not read"),
-        (recording(replace(TABLE, use=USE)), "graph of the step was not read"),
-        (recording(replace(table(), loop_id="another")), "graph of the step was not read"),
-    ],
-)
-def test_without_parts_the_reason(recorded: Recording, reason: str) -> None:
-    found = cost(recorded, ComputeTimes(10, 10, {"Mul:Mul": 10.0}, 0.0))
-
-    assert isinstance(found, Missing)
-    assert reason in found.reason
-    assert not has_parts(recorded, recorded.loops[0])
-
-
-def test_without_a_profile_or_a_breakdown_their_reasons() -> None:
-    recorded = recording(table())
-    loop = recorded.loops[0]
-    trace = make_trace(compute=ComputeTimes(0, 0, {}, 0.0))
-
-    def of(*rest: object) -> str:
-        found = measure_embedding_cost(recorded, loop, *rest)  # type: ignore[arg-type]
-        assert isinstance(found, Missing)
-        return found.reason
-
-    assert of(None, "No step was profiled.", BREAKDOWN) == "No step was profiled."
-    assert of(make_trace(steps=None, missing={"steps": "No steps."}), None, BREAKDOWN) == (
-        "No steps."
-    )
-    assert "no compute" in of(trace, None, BREAKDOWN)
-    told = make_trace(compute=ComputeTimes(10, 10, {"Mul:Mul": 10.0}, 0.0))
-    assert of(told, None, Missing("Too few.")) == "Too few."
 
 
 def test_tables_that_tensorflow_names_alike_are_named_by_their_path() -> None:

@@ -29,7 +29,6 @@ from tests.measures.tracks import (
     PID,
     RUNNER,
     SOURCE,
-    THREADS,
     make_host_window,
     make_reading,
     make_stacks_window,
@@ -59,22 +58,6 @@ def test_pools_are_percents_of_one_core() -> None:
     )
 
 
-def test_what_happens_between_two_runs_of_steps_is_none_of_their_cost() -> None:
-    """From 800 to 1200 ms something else computes as well, such as a validation."""
-    readings = []
-    for i in range(21):
-        reading, beside = make_reading(i), 80 * MS * min(4, max(0, i - 8))
-        ran = {**reading.thread_cpu_ns, MAP: (110 if 8 < i <= 12 else 30) * MS}
-        readings.append(replace(reading, cpu_ns=reading.cpu_ns + beside, thread_cpu_ns=ran))
-    spans = [(500 * MS, 800 * MS), (1200 * MS, 1500 * MS)]
-
-    host = measure_host(make_track(readings=tuple(readings)), spans, 2.0)
-
-    assert isinstance(host, Host)
-    assert host.cores_busy == pytest.approx(1.2)
-    assert sum(host.threads.values()) == pytest.approx(120)
-
-
 def test_memory_disk_and_switches() -> None:
     host = measured(make_track())
     assert host.rss_bytes == 1015
@@ -94,29 +77,6 @@ def test_readings_that_straddle_an_edge_count_in_proportion() -> None:
     host = measured(track, (950 * MS, 1350 * MS))
     assert host.cores_busy == pytest.approx(0.15)
     assert host.threads["python_main"] == pytest.approx(7.5)
-
-
-def test_a_window_that_outlasts_the_readings_is_cut_to_them() -> None:
-    host = measured(make_track(), (1000 * MS, 9000 * MS))
-    assert host.cores_busy == pytest.approx(1.2)
-
-
-def test_counters_that_were_never_read_are_none() -> None:
-    hidden = {
-        "read_bytes": None,
-        "switches": None,
-        "machine_ticks": None,
-        "allowed_busy_ns": None,
-        "allowed_idle_ns": None,
-        "available_bytes": None,
-    }
-    track = make_track(readings=tuple(make_reading(i, **hidden) for i in range(21)))
-    host = measured(track)
-    assert host.read_bytes_per_s is None
-    assert host.context_switches_per_s is None
-    assert host.io_wait_percent is None
-    assert host.available_bytes is None
-    assert host.cores_of_others is host.cores_idle is None
 
 
 def test_python_beside_the_loop_costs_cpu_per_step() -> None:
@@ -152,11 +112,6 @@ def test_too_few_samples_are_no_measurement(window_ns: tuple[int, int]) -> None:
     assert "host samples" in found.reason
 
 
-def test_the_samplers_own_reason_is_passed_on() -> None:
-    track = HostTrack(PID, missing="This is darwin.")
-    assert measure_host(track, [WINDOW], 2.0) == Missing("This is darwin.")
-
-
 def make_stacks(lines: list[StackLine]) -> RecordedStacks:
     return RecordedStacks("fit", 50, 10 * MS, lines)
 
@@ -180,20 +135,6 @@ def test_a_hot_line_has_the_code_of_its_whole_call(
     hot = StackLine(str(path), line, "rows", "source", 30)
     (found,) = hot_lines([make_stacks([hot])])
     assert found.code == code
-
-
-def test_hot_lines_of_several_recordings_are_added_up() -> None:
-    hot = StackLine("data.py", 7, "__getitem__", "source", 30)
-    cool = StackLine("train.py", 3, "<module>", "main", 5)
-    first, second = hot_lines([make_stacks([cool, hot]), make_stacks([hot])])
-    assert (first.file, first.line, first.thread) == ("data.py", 7, "source")
-    assert first.percent == pytest.approx(60)
-    assert second.percent == pytest.approx(5)
-
-
-def test_the_ten_hottest_lines_are_told() -> None:
-    lines = [StackLine("data.py", n, "f", "source", 50 - n) for n in range(12)]
-    assert [line.line for line in hot_lines([make_stacks(lines)])] == list(range(10))
 
 
 WINDOWS = [make_host_window("baseline", 200, 400), make_stacks_window(400, 500, 10)]
@@ -220,22 +161,6 @@ def test_one_row_for_each_span_between_readings() -> None:
     )
 
 
-def test_what_is_read_rarely_stands_in_the_row_that_read_it() -> None:
-    rows = host_samples(make_track(11), [], started_ns=0, cores_allowed=2.0)
-    assert [row.io_wait_percent for row in rows] == [None] * 4 + [5.0] + [None] * 4 + [5.0]
-    assert {row.gpu_percent for row in rows} == {None}
-
-
-def test_samples_a_thread_that_nobody_knows_is_among_the_others() -> None:
-    spent = {PID: 60 * MS, 999: 25 * MS}
-    track = make_track(readings=(make_reading(0), make_reading(1, thread_cpu_ns=spent)))
-    row = host_samples(track, [], 0, 2.0)[0]
-    # Of 120 ms in all, 35 were taken by threads that no reading met.
-    assert row.pools_percent == pytest.approx(
-        {"tf_data": 0, "eigen": 0, "python_main": 60, "python_other": 0, "others": 60}
-    )
-
-
 def test_threads_are_told_by_name_record_and_age() -> None:
     assert thread_pools(make_track(), {PID, SOURCE}) == {
         PID: "python_main",
@@ -257,14 +182,6 @@ def test_unnamed_threads_are_others_where_no_python_thread_is_known() -> None:
     assert pools[GET_NEXT] == "tf_data"
 
 
-def test_without_a_graph_runner_the_start_is_taken_to_last_a_tenth_of_a_second() -> None:
-    threads = {tid: thread for tid, thread in THREADS.items() if tid != RUNNER}
-    threads[200] = ThreadSeen(200, "tf_Compute", 503)
-    pools = thread_pools(make_track(threads=threads), {PID, SOURCE})
-    assert pools[200] == "eigen"
-    assert pools[MAP] == "tf_data"
-
-
 def test_a_graph_runner_that_came_before_the_pools_does_not_end_the_start() -> None:
     threads = {
         1: ThreadSeen(1, "python", 100),
@@ -275,20 +192,6 @@ def test_a_graph_runner_that_came_before_the_pools_does_not_end_the_start() -> N
     }
     pools = thread_pools(HostTrack(1, threads=threads), {1})
     assert (pools[3], pools[4], pools[5]) == ("eigen", "eigen", "tf_data")
-
-
-def test_a_host_that_was_not_sampled_gives_the_reason() -> None:
-    recording = make_recording()
-    track = HostTrack(pid=1, missing="psutil saw no such process.")
-    found = host_of_loop(track, recording, recording.loops[0], 2.0)
-    assert found == Missing("psutil saw no such process.")
-
-
-def test_without_a_baseline_there_is_no_host() -> None:
-    recording = make_recording(windows=[])
-    found = host_of_loop(HostTrack(pid=1), recording, recording.loops[0], 2.0)
-    assert isinstance(found, Missing)
-    assert "no baseline" in found.reason
 
 
 def test_a_baseline_too_short_for_the_sampler_is_taken_with_the_stacks_after_it() -> None:
@@ -305,24 +208,3 @@ def test_a_baseline_too_short_for_the_sampler_is_taken_with_the_stacks_after_it(
     assert found.cores_busy == 1.2
     for recording in (short, make_recording(windows=[baseline, other])):
         assert isinstance(host_of_loop(make_track(), recording, recording.loops[0], 2.0), Missing)
-
-
-def test_stacks_and_threads_of_the_loop_alone_are_told() -> None:
-    baseline = make_window(
-        "baseline",
-        make_block(20, 20.0, start_ms=500.0),
-        python_thread_cpu_ns={"Thread-1#105": 40_000_000},
-    )
-    beside = make_window(
-        "baseline",
-        make_block(20, 20.0, start_ms=500.0),
-        loop_id="loop2",
-        python_thread_cpu_ns={"Thread-2#106": 900_000_000},
-    )
-    stacks = [RecordedStacks("loop1", 10, 1), RecordedStacks("loop2", 10, 1)]
-    recording = make_recording(windows=[baseline, beside], stacks=stacks)
-
-    found = host_of_loop(make_track(), recording, recording.loops[0], 2.0)
-
-    assert isinstance(found, Host)
-    assert found.python_source_cpu_ms_per_step == 2.0

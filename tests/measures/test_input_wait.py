@@ -12,15 +12,12 @@ from pipediag.measures.input_wait import (
     contention_of,
     native_input_wait,
     settle_input_wait,
-    trace_input_wait,
     without_gap_times,
 )
 from pipediag.measures.steps import ConsumerAlone, measure_differential
-from pipediag.measures.verdict.doubts import confidence_of, doubts
 from pipediag.session.loops import Differential, InputWait, Perturbation
 from pipediag.trace.steps import StepSplit
-from pipediag.vocabulary import Contention
-from tests.factories import make_host, make_session
+from tests.factories import make_host
 from tests.measures.traces import make_split
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS
@@ -40,14 +37,6 @@ def test_native_is_step_minus_gap() -> None:
     assert native.draws == pytest.approx(70.0)
 
 
-def test_a_gap_longer_than_the_step_is_no_negative_wait() -> None:
-    recording = make_recording(windows=[make_window("baseline", make_block(10, 10.0, 10.2))])
-    native = native_input_wait(recording, recording.loops[0])
-    assert native is not None
-    assert native.percent == 0.0
-    assert (native.draws == 0.0).all()
-
-
 def test_the_last_of_the_fewest_steps_needs_no_gap() -> None:
     block = make_block(5, 10.0, 3.0, gaps_us=[3000] * 4, last_gap_unknown=True)
     recording = make_recording(windows=[make_window("baseline", block)])
@@ -65,12 +54,6 @@ def test_without_gaps_the_time_in_next_is_taken() -> None:
     native = native_input_wait(recording, recording.loops[0])
     assert native is not None
     assert native.percent == pytest.approx(40.0)
-
-
-def test_the_trace_share_is_of_the_profiled_step() -> None:
-    trace = trace_input_wait(make_split(input_wait=3.0, device_compute=9.0))
-    assert trace is not None
-    assert trace.percent == pytest.approx(25.0)
 
 
 def test_native_goes_first() -> None:
@@ -101,19 +84,6 @@ def test_what_pythons_cpu_time_can_explain_of_a_shorter_step_is_input(
     assert settled.chosen is not None
     assert settled.chosen.percent == pytest.approx(percent)
     assert "between 9 %" in (settled.summary.disagreement or "")
-
-
-def test_the_profilers_price_explains_a_different_trace_share() -> None:
-    slowed = Perturbation(baseline_step_ms=10.0, profiled_step_ms=18.0, ratio=1.8)
-    split = make_split(input_wait=2.0, python=8.0)
-    settled = settle_input_wait(share(70.0), split, None, None, slowed)
-    assert "1.80 times as long" in (settled.summary.disagreement or "")
-
-
-def test_only_a_trace_is_better_than_nothing() -> None:
-    settled = settle_input_wait(None, make_split(input_wait=2.0, python=8.0), None, None, None)
-    assert settled.summary.method == "trace"
-    assert settle_input_wait(None, None, None, None, None).summary.method == "none"
 
 
 def test_steps_per_execution_waits_are_per_batch() -> None:
@@ -149,12 +119,6 @@ def test_what_other_programs_take_is_not_what_the_pipeline_leaves() -> None:
     assert contention(26.0, others=1.0) == "cpu"
     assert contention(26.0, others=0.1) is None
     assert contention(24.0, others=2.0) is None
-
-
-def test_what_others_compute_where_cpus_are_idle_is_taken_from_nobody() -> None:
-    """As under a quota of a few of many CPUs."""
-    assert contention(26.0, others=20.0, idle=40.0) is None
-    assert contention(26.0, others=20.0, idle=0.1) == "cpu"
 
 
 def test_busy_threads_of_tf_data_are_not_those_of_a_pipeline_that_does_little() -> None:
@@ -200,25 +164,6 @@ def believed(
     return settle_input_wait(between(*native), split, consumer, contention_, QUIET).summary
 
 
-@pytest.mark.parametrize(
-    ("alone", "contests"),
-    [
-        # Wholly more than five points above 50 to 52 %, or beneath it.
-        ((57.1, 90.0), True),
-        ((56.9, 90.0), False),
-        ((10.0, 44.9), True),
-        ((10.0, 45.1), False),
-        ((10.0, 90.0), False),
-    ],
-)
-def test_two_measures_contradict_each_other_where_five_points_lie_between_them(
-    alone: tuple[float, float], contests: bool
-) -> None:
-    told = believed((50.0, 52.0), alone)
-    assert (told.contested_by_percent is not None) is contests
-    assert (told.disagreement is not None) is contests
-
-
 @pytest.mark.parametrize(("low", "method"), [(57.1, "differential"), (56.9, "native")])
 def test_the_repeated_batch_counts_where_five_points_lie_between_them(
     low: float, method: str
@@ -245,13 +190,6 @@ def test_what_is_compiled_anew_is_no_input_that_a_repeated_batch_is_without(
         "On a repeated batch the step is 70 % shorter, of which 9 points are the input wait: it is "
         "of one shape"
     )
-
-
-def test_where_steps_are_compiled_a_profile_tells_of_input_without_gap_times() -> None:
-    recording = make_recording()
-    alone = measure_differential(recording, recording.loops[0])
-    split = make_split(compile=8.0, input_wait=2.0)
-    assert settle_input_wait(None, split, alone, None, QUIET).summary.method == "trace"
 
 
 SLOWED = Perturbation(baseline_step_ms=0.48, profiled_step_ms=0.54, ratio=1.14)
@@ -283,28 +221,3 @@ def test_more_than_warm_rows_explain_is_inputs_but_doubtful() -> None:
     _, method, doubt = without_gap_times(share(45.0), share(7.0), None)
     assert method == "differential"
     assert doubt is not None
-
-
-def test_a_profile_with_more_wait_does_not_outweigh_a_step_that_needs_its_time_alone() -> None:
-    _, method, doubt = without_gap_times(share(3.0), share(30.0), None)
-    assert method == "differential"
-    assert doubt is not None
-
-
-def test_the_repeated_batch_stands_where_nothing_speaks_against_it() -> None:
-    for trace in (None, share(60.0), share(23.0)):
-        assert without_gap_times(share(24.0), trace, None)[1:] == ("differential", None)
-
-
-def test_what_is_fought_for_is_settled_by_the_consumer_alone() -> None:
-    fights: tuple[Contention, ...] = ("python", "cpu")
-    for contention in fights:
-        assert without_gap_times(share(24.0), share(7.0), contention)[1:] == ("differential", None)
-
-
-def test_what_nothing_settles_is_no_high_confidence() -> None:
-    settled = settle_input_wait(
-        None, make_split(input_wait=0.7, dispatch=9.3), alone(45.0), None, None
-    )
-    session = make_session(input_wait=settled.summary, perturbation=None, loops=[])
-    assert confidence_of(doubts(session, "input", [])) == "medium"

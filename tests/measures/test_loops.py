@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +15,6 @@ from pipediag.measures.loops import (
     chosen_loop,
     diagnosed_loop,
     loop_rows,
-    median_step_ms,
     projected_s,
     time_missing,
     time_of,
@@ -23,8 +22,6 @@ from pipediag.measures.loops import (
 from pipediag.session.loops import Evaluation, Loop, LoopTime
 from pipediag.session.messages import WantedLoop
 from pipediag.session.recorded_loops import (
-    Callback,
-    KerasUse,
     RecordedEvaluation,
     RecordedLoop,
     RecordedNestedCall,
@@ -108,25 +105,6 @@ def test_making_an_epochs_iterators_is_not_what_the_script_does_between_them() -
     assert time.total_s == pytest.approx(taken(fitted()).total_s)
 
 
-@pytest.mark.parametrize("making_ms", [[900], [900, 10], [10, 900, 10]])
-def test_a_pause_that_came_once_is_no_part_of_the_loops_time(making_ms: list[int]) -> None:
-    seams = [
-        RecordedSeam(at * MS, (at + 1000) * MS, (at + 1010) * MS, making_ns=ms * MS)
-        for at, ms in zip((2190, 3500, 4810), making_ms, strict=False)
-    ]
-    time = taken(fitted(epoch_seams=seams, last_ns=9000 * MS))
-    assert time.making_s == pytest.approx(11 * 0.01 if len(making_ms) > 1 else 0.0)
-    beside = (time.making_s, time.between_epochs_s, time.unexplained_s)
-    assert sum(beside) + time.steps_s + time.first_batches_s == pytest.approx(time.total_s)
-
-
-def test_a_training_that_resumes_has_only_the_ends_that_are_left() -> None:
-    # The last 6 of 12 epochs.
-    time = taken(fitted(planned_steps=120))
-    assert time.steps_s == pytest.approx(1.19)
-    assert time.first_batches_s == pytest.approx(5 * 0.5)
-
-
 def test_without_a_plan_it_is_what_was_seen() -> None:
     time = taken(fitted(planned_steps=None))
     assert (time.basis, time.total_s) == ("measured", pytest.approx(1.79))
@@ -142,19 +120,6 @@ def test_a_call_that_asks_for_its_batch_waits_in_its_first_step() -> None:
     assert time.steps_s == pytest.approx(0.39)
 
 
-def test_a_first_step_in_the_baseline_is_not_counted_twice() -> None:
-    loop = fitted(
-        epoch_seams=[RecordedSeam(2190 * MS, 4000 * MS, None, first_step_ns=510 * MS)],
-        planned_steps=None,
-    )
-    first, rest = make_block(1, 510.0, start_ms=4000.0), make_block(9, 10.0, start_ms=4510.0)
-    recording = make_recording(loops=[loop], windows=[make_window("baseline", first, rest)])
-    time = time_of(recording, loop)
-    assert time is not None
-    assert time.steps_s <= 59 * 0.010 + 1e-9
-    assert time.first_batch_ms == pytest.approx(500.0)
-
-
 def test_steps_under_the_profiler_are_left_out() -> None:
     loop = fitted(planned_steps=None, last_ns=4290 * MS, warm_steps=69)
     profiled = make_window("profile", make_block(10, 50.0, start_ms=3700.0))
@@ -162,11 +127,6 @@ def test_steps_under_the_profiler_are_left_out() -> None:
         loops=[loop], windows=[make_window("baseline", make_block(40)), profiled]
     )
     assert time_of(recording, loop) == taken(fitted(planned_steps=None))
-
-
-def test_faster_steps_outside_the_baseline_leave_nothing_negative() -> None:
-    time = taken(fitted(planned_steps=None, warm_steps=500))
-    assert time.unexplained_s == 0.0
 
 
 @pytest.mark.parametrize(
@@ -241,22 +201,6 @@ def test_of_others_that_is_not_said(there: dict[str, Any]) -> None:
     assert filled(**there) is None
 
 
-def test_its_time_is_not_carried_on_to_later_epochs() -> None:
-    """The loop plans 625 steps, of which 60 were seen."""
-    keras = make_recorded_loop().keras
-    assert keras is not None
-    keras = replace(keras, steps_per_epoch=125, epochs=5)
-    seen: dict[str, Any] = {"warm_ns": 3000 * MS, "last_ns": 4400 * MS, "asked_ns": 2000 * MS}
-    own = make_recorded_loop(root_op_id="batch", keras=keras, warm_steps=60, **seen)
-    cached = make_recording(operations=CACHED, loops=[own])
-    plain = make_recording(operations=chain("from_tensor_slices", "batch"), loops=[own])
-
-    basis = [time.basis for one in (cached, plain) if (time := time_of(one, own)) is not None]
-    assert basis == ["measured", "projected"]
-    assert projected_s(cached, own) is None
-    assert projected_s(plain, own) is not None
-
-
 def test_a_cache_that_was_full_is_not_filled() -> None:
     """As from an earlier run, in a file; while it fills, it has inputs."""
     full = [make_node(1, "Root", [2]), make_node(2, "MemoryCacheImpl", [])]
@@ -268,11 +212,6 @@ def test_a_cache_that_was_full_is_not_filled() -> None:
 
 def windows(loop_id: str, step_ms: float) -> list[object]:
     return [make_window("baseline", make_block(10, step_ms), loop_id=loop_id)]
-
-
-def test_the_cost_is_projected_from_the_planned_steps() -> None:
-    recording = make_recording()
-    assert projected_s(recording, recording.loops[0]) == 6.25
 
 
 def test_the_most_expensive_training_loop_is_diagnosed() -> None:
@@ -293,71 +232,6 @@ def test_a_measured_loop_goes_before_a_dear_one_that_was_not() -> None:
         windows=[*windows("loop1", 2.0), make_window("warmup", loop_id="loop2")],
     )
     assert diagnosed_loop(recording) is measured
-
-
-def test_a_row_holds_all_that_is_known_of_its_loop() -> None:
-    keras = make_recorded_loop().keras
-    assert keras is not None
-    logger = Callback("Logger", "train.py", 7, ["on_train_batch_end"])
-    told = Callback(name="Logger", file="train.py", line=7, batch_hooks=["on_train_batch_end"])
-    recorded = make_recorded_loop(
-        kind="eager",
-        role="validation",
-        role_reason="no variable changes",
-        file="val.py",
-        line=31,
-        function="check",
-        root_op_id=None,
-        iterators=3,
-        batch_size=16,
-        planned_steps=100,
-        updates_variables=False,
-        replicas=2,
-        step_functions=["val.py:8 step"],
-        element_spec="(16, 4) float32",
-        untried="It is no training.",
-        beside="loop9",
-        keras=replace(keras, callbacks=[logger], parameter_count=12),
-    )
-    recording = make_recording(loops=[recorded])
-
-    assert loop_rows(recording, None) == [
-        Loop(
-            id="loop1",
-            kind="eager",
-            role="validation",
-            role_reason="no variable changes",
-            diagnosed=False,
-            file="val.py",
-            line=31,
-            function="check",
-            steps=60,
-            elapsed_s=1.5,
-            median_step_ms=10.0,
-            projected_s=1.5,
-            time=None,
-            time_missing=None,
-            batch_size=16,
-            planned_steps=100,
-            updates_variables=False,
-            iterators=3,
-            replicas=2,
-            keras=KerasUse(**{**asdict(keras), "parameter_count": 12, "callbacks": [told]}),
-            step_functions=["val.py:8 step"],
-            element_spec="(16, 4) float32",
-            untried="It is no training.",
-            beside="loop9",
-        )
-    ]
-
-
-def test_a_step_is_told_by_the_baseline_before_the_warm_up_and_before_the_clock() -> None:
-    warm = make_window("warmup", make_block(10, 20.0))
-    loop = make_recorded_loop(steps=30, elapsed_ns=1500 * MS)
-    assert median_step_ms(make_recording(windows=[warm, *windows("loop1", 8.0)]), loop) == 8.0
-    assert median_step_ms(make_recording(windows=[warm]), loop) == 20.0
-    assert median_step_ms(make_recording(windows=[]), loop) == 50.0
-    assert median_step_ms(make_recording(windows=[]), make_recorded_loop(steps=0)) is None
 
 
 def test_a_loop_that_evaluates_has_its_pipeline_as_written_and_a_look_at_its_steps() -> None:
@@ -402,45 +276,15 @@ def chosen(wanted: WantedLoop | None, *loops: RecordedLoop) -> tuple[int | None,
     return (loop.line if loop is not None else None), " ".join(notes)
 
 
-def test_of_several_the_longest_is_taken_and_that_is_said() -> None:
-    line, said = chosen("longest", trained(10, 3), trained(20, 9))
-    assert line == 20
-    assert said.startswith("Of 2 training loops the one at train.py:20 is diagnosed")
-    assert "Others were seen at train.py:10; `--loop LINE` takes another." in said
-    assert chosen(None, trained(10, 3), trained(20, 9)) == (line, said)
-
-
 def test_the_line_decides_where_one_is_given() -> None:
     line, said = chosen(10, trained(10, 3), trained(20, 9))
     assert line == 10
     assert "is the one that --loop asks for. Others were seen at train.py:20." in said
 
 
-def test_a_line_without_a_training_says_which_have_one() -> None:
-    line, said = chosen(11, trained(10, 3), trained(20, 9))
-    assert line is None
-    assert "No training loop begins at line 11" in said
-    assert "train.py:10, train.py:20" in said
-
-
-def test_what_does_not_train_is_not_chosen() -> None:
-    validation = trained(30, 99, role="validation")
-    assert chosen(None, trained(10, 3), validation)[0] == 10
-    assert chosen(30, trained(10, 3), validation)[0] is None
-
-
 def stopped(wanted: WantedLoop | None, *loops: RecordedLoop, outcome: str = "stopped") -> str:
     recording = make_recording(loops=list(loops), windows=[], outcome=outcome)
     return " ".join(chosen_loop(recording, wanted)[1])
-
-
-def test_that_the_source_trains_again_behind_a_stopped_loop_is_said() -> None:
-    loop = trained(10, 3, followed_by=["/home/me/train.py:30", "/home/me/train.py:40"])
-    said = stopped(None, loop)
-    assert "trains again at train.py:30, train.py:40, behind the loop at train.py:10" in said
-    assert "`--loop longest` lets it go on" in said
-    assert stopped("longest", loop) == stopped(10, loop) == ""
-    assert stopped(None, loop, outcome="finished") == ""
 
 
 def test_a_loop_that_was_cut_off_is_as_long_as_its_data_tell() -> None:

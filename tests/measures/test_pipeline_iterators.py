@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from pipediag.measures.pipeline_iterators import (
-    NodeRate,
     RanIterator,
     join,
     may_be,
@@ -33,12 +32,6 @@ def test_the_model_has_the_numbers_and_the_profile_the_names() -> None:
     assert "Root" not in ran
 
 
-def test_without_a_model_the_profile_counts_per_batch() -> None:
-    activity = make_activity("Root::Map", "m", calls=320, self_ns=50_000_000, parallelism=2)
-    (iterator,) = ran_iterators([], make_trace(activity), {"m"}, set())
-    assert (iterator.elements, iterator.self_ms, iterator.parallelism) == (32.0, 5.0, 2)
-
-
 def test_two_branches_of_one_path_keep_their_own_numbers() -> None:
     trace = make_trace(
         make_activity(PATH, "a", self_ns=10_000_000), make_activity(PATH, "b", self_ns=30_000_000)
@@ -52,12 +45,6 @@ def test_another_pipeline_of_the_profile_is_left_out() -> None:
     assert ran_iterators([], trace, {"training"}, {"validation"}) == []
 
 
-def test_a_name_that_tensorflow_gave_is_none() -> None:
-    trace = make_trace(make_activity("Root::Prefetch", "inject/prefetch_BatchDatasetV2/_10"))
-    ran = {iterator.path: iterator for iterator in ran_iterators(RATES, trace, {"map"}, set())}
-    assert ran["Root::Prefetch"].names == ()
-
-
 def test_inside_the_function_of_a_flat_map_the_profile_counts() -> None:
     nodes = [
         make_node(1, "FlatMap", [2], num_elements=160, processing_time_ns=10_000_000),
@@ -69,7 +56,7 @@ def test_inside_the_function_of_a_flat_map_the_profile_counts() -> None:
     assert (inner.elements, inner.self_ms) == (16.0, 8.0)
 
 
-def of_a_generator(elements: int) -> list[NodeRate]:
+def of_a_generator(elements: int) -> list[RanIterator]:
     """Rates of 10 batches of 16 from a generator, of whose elements the model has counted some."""
     nodes = [
         make_node(1, "FlatMap", [2, 3], num_elements=160, processing_time_ns=10_000_000),
@@ -90,29 +77,6 @@ def test_where_inner_iterators_are_forgotten_the_profile_counts_at_the_native_pa
     trace = make_trace(make_activity("FlatMap::Generator", "g", calls=160, self_ns=900_000_000))
     _, _, inner = ran_iterators(of_a_generator(100), trace, {"g"}, set(), slowed=1.5)
     assert inner.self_ms == pytest.approx(60.0)
-
-
-def test_within_two_functions_both_must_have_been_counted() -> None:
-    nodes = [
-        make_node(1, "FlatMap", [2], num_elements=160, processing_time_ns=10_000_000),
-        make_node(2, "InterleaveV2", [3], num_elements=160, processing_time_ns=20_000_000),
-        make_node(3, "TFRecord", [], num_elements=20, processing_time_ns=30_000_000),
-    ]
-    rates = node_rates([make_snapshot(10, nodes=nodes)])
-    ran = ran_iterators(rates, None, set(), set())
-    assert [iterator.self_ms for iterator in ran] == [1.0, 2.0, None]
-
-
-def test_inside_a_function_that_no_profile_saw_costs_are_not_known() -> None:
-    """The model has counted the last of many iterators alone."""
-    nodes = [
-        make_node(1, "ParallelInterleaveV4", [2], num_elements=160, processing_time_ns=10_000_000),
-        make_node(2, "Map", [], num_elements=3, processing_time_ns=1_000_000, bytes_produced=30),
-    ]
-    outer, inner = ran_iterators(node_rates([make_snapshot(10, nodes=nodes)]), None, set(), set())
-    assert (outer.elements, outer.self_ms) == (16.0, 1.0)
-    assert (inner.elements, inner.self_ms, inner.bytes_per_element) == (None, None, None)
-    assert (inner.path, inner.kind, inner.names) == ("ParallelInterleaveV4::Map", "Map", None)
 
 
 def ran(path: str, *names: str, **overrides: Any) -> RanIterator:
@@ -244,20 +208,3 @@ def cached(iterator: int, *, fills: bool) -> ModelSnapshot:
 def test_what_fills_a_cache_is_no_rate_of_what_reads_it(read: int, operations: int) -> None:
     snapshots = [cached(1, fills=True), *(cached(2 + n, fills=False) for n in range(read))]
     assert len(node_rates(snapshots)) == operations
-
-
-def test_branches_of_one_path_are_summed() -> None:
-    nodes = [
-        make_node(1, "ParallelInterleaveV4", [2, 3]),
-        make_node(2, "TFRecord[0]", [], num_elements=30),
-        make_node(3, "TFRecord[1]", [], num_elements=10),
-    ]
-    rates = node_rates([make_snapshot(10, nodes=nodes)])
-    assert [(rate.path, rate.elements) for rate in rates[1:]] == [
-        ("ParallelInterleaveV4::TFRecord", 4.0)
-    ]
-
-
-def test_no_batches_no_rates() -> None:
-    assert node_rates([]) == []
-    assert node_rates([make_snapshot(0)]) == []

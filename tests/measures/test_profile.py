@@ -11,12 +11,8 @@ import pytest
 
 from pipediag.measures import profile as gaps_module
 from pipediag.measures.profile import (
-    MOST_GAPS,
-    GapColumns,
     all_gaps,
     describe_devices,
-    gap_columns,
-    step_lateness,
     trace_report,
     trace_steps,
 )
@@ -43,7 +39,6 @@ from pipediag.vocabulary import GAP_CAUSES, GapCause, StepBasis
 from tests.measures.traces import make_split, make_trace
 from tests.records import make_pipeline
 from tests.reporters.profiles import US, gpu_profile
-from tests.trace.builder import TraceBuilder
 
 MAP: IteratorKey = ("Root::Map", ("m",))
 PREFETCH: IteratorKey = ("Root::Prefetch", ("p",))
@@ -92,17 +87,6 @@ def test_a_gap_names_the_operation_behind_it() -> None:
     assert (described.start_ms, described.duration_ms) == (2.0, 9.0)
     assert (described.op_id, described.line, described.iterator) == ("map_0", 12, "Root::Map")
     assert described.doing == "train_step"
-
-
-def test_of_very_many_gaps_the_longest_are_kept_in_order_of_time() -> None:
-    gaps = [(10_000 * n, 10_000 * n + n + 1, {"sync": n + 1}) for n in range(MOST_GAPS + 5)]
-    traced = device(*gaps)
-    (found,) = describe_devices(make_trace(devices=(traced,), window_ns=(0, 1)), None, {})
-    assert len(found.gaps) == MOST_GAPS
-    assert (found.gap_count, len(found.gaps)) == (MOST_GAPS + 5, MOST_GAPS)
-    starts = [gap.start_ms for gap in found.gaps]
-    assert starts == sorted(starts)
-    assert starts[0] == 50_000
 
 
 def test_a_device_is_told_in_all_that_was_traced_of_it() -> None:
@@ -175,29 +159,6 @@ def copied(direction: str, **known: object) -> DeviceCopies:
     return DeviceCopies(**{"direction": direction, **known})
 
 
-def columns(traced: DeviceTrace, trace: TraceSummary | None = None) -> GapColumns:
-    return gap_columns(traced, trace or make_trace(), np.arange(len(traced.gaps)))
-
-
-def test_only_input_has_an_iterator() -> None:
-    traced = device(
-        (0, 10, {"input": 6, "sync": 4}),
-        (20, 30, {"input": 4, "sync": 6}),
-        (40, 50, {"input": 10}),
-        iterator_ids=np.array([1, 0, -1]),
-    )
-    found = columns(traced)
-    assert found.iterator == [PREFETCH, None, None]
-
-
-def test_the_step_is_that_in_which_the_gap_begins() -> None:
-    # Steps of 10 ms from 0 to 30.
-    trace = make_trace(steps=make_split(3, python=10.0))
-    traced = device(*[(start, start + 5, {"python": 5}) for start in (0, 9, 10, 29, 30)])  # type: ignore[list-item]
-    assert columns(traced, trace).step == [0, 0, 1, 2, None]
-    assert columns(traced, make_trace(steps=None)).step == [None] * 5
-
-
 @pytest.mark.parametrize("count", [1, 4, 5])
 def test_all_gaps_come_once_each_a_few_at_a_time(
     count: int, monkeypatch: pytest.MonkeyPatch
@@ -243,18 +204,6 @@ def test_hosts_whose_files_say_when_are_compared_step_by_step(tmp_path: Path) ->
     assert report.steps_late_missing is None
 
 
-def test_says_why_there_are_no_steps(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    builder.host().line("python").event("TFE_Py_Execute", 0, 10)
-
-    [host] = trace_report(
-        "x", ProfileReading([builder.save(tmp_path)]).summaries(), CREATED_AT
-    ).hosts
-
-    assert host.steps is None
-    assert host.steps_missing
-
-
 def test_a_host_is_told_with_its_steps_its_time_and_what_was_noted() -> None:
     summary = make_trace(window_ns=(5 * MS, 105 * MS), epoch_ns=2_000 * MS)
     host = HostSummary(Path("a.pb"), "vm", "xplane", 70, summary, warnings=("Events were lost.",))
@@ -290,33 +239,3 @@ def steps(starts_ms: list[int], first: int = 0, basis: StepBasis = "markers") ->
 def host(starts_ms: list[int], epoch_ns: int | None = EPOCH, first: int = 0) -> TraceSummary:
     window = starts_ms[0] * MS, (starts_ms[-1] + 10) * MS
     return make_trace(steps=steps(starts_ms, first), epoch_ns=epoch_ns, window_ns=window)
-
-
-def test_a_host_is_late_by_the_median_over_the_steps_that_all_have() -> None:
-    # Steps 1 to 3 are common; the second host's clock begins 5 ms later.
-    first = host([0, 10, 20, 30], first=0)
-    second = host([7, 19, 95, 105], EPOCH + 5 * MS, first=1)
-
-    late = step_lateness([("a", first), ("b", second)])
-
-    # By 2, 4 and 70 ms.
-    assert (late.ms, late.missing) == ([0.0, 4.0], None)
-
-
-@pytest.mark.parametrize(
-    ("other", "said"),
-    [
-        (host([0, 10], None), "the file of b holds no absolute time"),
-        (host([0, 10], EPOCH + 10**12), "recorded at different times"),
-        (host([0, 10], first=7), "share no numbered step"),
-        (make_trace(epoch_ns=EPOCH, steps=None, window_ns=(0, 10**8)), "share no numbered step"),
-        (
-            make_trace(epoch_ns=EPOCH, steps=steps([0, 10], basis="period")),
-            "share no numbered step",
-        ),
-    ],
-)
-def test_says_why_starts_cannot_be_compared(other: TraceSummary, said: str) -> None:
-    late = step_lateness([("a", host([0, 10])), ("b", other)])
-    assert late.ms == [None, None]
-    assert said in str(late.missing)

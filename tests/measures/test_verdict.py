@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pipediag.measures.verdict.decision import NOTHING_TRAINED, decide, decide_input_alone
-from pipediag.measures.verdict.sentences import NEEDS, no_loop_sentence
-from pipediag.reporters.terminal.summary import SPARING
-from pipediag.session.findings import Verdict
 from pipediag.session.loops import Ceiling, Differential, NestedCall, Perturbation, Share
-from pipediag.session.model import HotLine, OtherProcesses, Script, Session
+from pipediag.session.model import HotLine, Script, Session
 from pipediag.session.recording import OtherUse
-from pipediag.vocabulary import LoopRole
-from tests import factories, records
+from tests import factories
 from tests.factories import make_host, make_loop, make_loop_time, make_session
 from tests.records import (
     make_breakdown,
-    make_environment,
     make_input_wait,
     make_operation,
     make_pipeline,
@@ -39,10 +33,6 @@ def session(**overrides: Any) -> Session:
         "ceiling": Ceiling(speedup_if_input_free=3.333, next_bottleneck="device_compute"),
     }
     return make_session(**{**values, **overrides})
-
-
-def without_tensorflow(**overrides: Any) -> Session:
-    return session(environment=make_environment(tensorflow=None), **overrides)
 
 
 def with_interval(low: float, percent: float, high: float) -> dict[Any, Share]:
@@ -109,48 +99,6 @@ def test_no_training_loop_says_what_was_seen_and_what_is_needed() -> None:
     assert "Pipediag needs a training loop" in verdict.summary
 
 
-def test_a_script_that_failed_before_it_trained_says_how() -> None:
-    script = Script(path="t.py", args=[], outcome="raised", status=1, detail="ValueError: no rows")
-    verdict = decide(without_tensorflow(script=script, loops=[]))
-    assert "ended early: ValueError: no rows." in verdict.summary
-    assert "did not import TensorFlow" in verdict.summary
-
-
-@pytest.mark.parametrize(
-    ("tensorflow", "own"),
-    [
-        (None, "That process did not import TensorFlow."),
-        ("2.21.0", "That process imported TensorFlow and took no batch from a dataset."),
-    ],
-)
-def test_a_training_in_another_process_is_not_said_to_be_none(
-    tensorflow: str | None, own: str
-) -> None:
-    busy = OtherProcesses(count=2, cpu_s=34.0)
-    verdict = decide(
-        session(loops=[], environment=make_environment(tensorflow=tensorflow), other_processes=busy)
-    )
-    assert own in verdict.summary
-    assert "It started 2 other processes, with 34 s" in verdict.summary
-    assert len(verdict.summary) <= SPARING[0].leading_characters
-
-
-def test_a_training_beside_another_one_is_less_sure() -> None:
-    other = make_loop(id="loop9", line=44, diagnosed=False)
-    verdict = decide(session(loops=[make_loop(beside="loop9"), other]))
-    assert verdict.confidence == "medium"
-    assert any(
-        "Another thread trained at the same time at train.py:44" in r for r in verdict.reasons
-    )
-
-
-def test_a_missing_tensorflow_is_told_with_what_to_install() -> None:
-    why = "ModuleNotFoundError: No module named 'tensorflow'"
-    failed = Script(path="t.py", args=[], outcome="raised", status=1, detail=why)
-    verdict = decide(without_tensorflow(script=failed, loops=[]))
-    assert "pip install 'pipediag[tensorflow]'" in verdict.summary
-
-
 def test_a_profile_that_is_missing_leaves_the_consumer_open() -> None:
     missing = Perturbation(
         baseline_step_ms=10.0, profiled_step_ms=None, ratio=None, missing="No step was profiled."
@@ -173,33 +121,6 @@ def test_doubts_lower_the_confidence() -> None:
     assert decide(session(input_wait=lock, differential=MEASURED_ALONE)).confidence == "high"
 
 
-@pytest.mark.parametrize(
-    ("others", "idle", "confidence"),
-    [(0.5, 0.1, "medium"), (0.25, 0.1, "high"), (0.5, 0.3, "high"), (None, None, "high")],
-)
-def test_other_programs_on_its_cpus_are_a_doubt_where_these_are_hardly_idle(
-    others: float | None, idle: float | None, confidence: str
-) -> None:
-    host = make_host(cores_of_others=others, cores_idle=idle)
-    verdict = decide(session(host=host))
-    assert verdict.confidence == confidence
-    doubted = confidence != "high"
-    assert (
-        verdict.reasons[0].endswith(", beside other programs that took 0.5 of its 2 CPUs.")
-        is doubted
-    )
-    assert any(one.startswith("Alone on the machine") for one in verdict.reasons) is doubted
-
-
-def test_threads_that_compute_beside_the_loop_are_a_doubt_where_input_is_not_the_verdict() -> None:
-    shared = make_input_wait(contention="cpu")
-    assert decide(session(input_wait=shared)).confidence == "high"
-    shares = make_breakdown(input_wait=1.0, device_compute=90.0, python=9.0)
-    computing = session(input_wait=shared, breakdown=shares)
-    assert decide(computing).confidence == "medium"
-    assert any("repeated batch" in reason for reason in decide(computing).reasons)
-
-
 @pytest.mark.parametrize(("percent", "line"), [(86.0, 16), (30.0, None)])
 def test_a_prediction_that_is_most_of_each_step_is_named(percent: float, line: int | None) -> None:
     call = NestedCall(what="predict", file="train.py", line=16, percent=percent, ms=70.0)
@@ -209,24 +130,6 @@ def test_a_prediction_that_is_most_of_each_step_is_named(percent: float, line: i
     assert (verdict.bottleneck, verdict.line) == ("overhead", line)
     said = " `predict` at train.py:16 takes 86 % of each step."
     assert verdict.summary.endswith(said) is (line is not None)
-
-
-def test_an_interval_of_steps_inside_a_graph_counts_as_a_sample() -> None:
-    loops = [make_loop(kind="in_graph")]
-    wait = make_input_wait(native_percent=None, native_ci95_percent=None, method="trace")
-    verdict = decide(session(loops=loops, steps=make_steps(count=5), input_wait=wait))
-    assert (verdict.bottleneck, verdict.confidence) == ("input", "low")
-    assert verdict.reasons[0].startswith("5 mean steps over intervals without a profiler")
-    assert not any("Only 5" in reason for reason in verdict.reasons)
-    assert any("the input wait is the profile's" in reason for reason in verdict.reasons)
-
-
-def test_a_profile_that_did_not_slow_the_step_is_doubted_less() -> None:
-    wait = make_input_wait(method="trace")
-    little = Perturbation(baseline_step_ms=10.0, profiled_step_ms=10.4, ratio=1.04)
-    verdict = decide(session(input_wait=wait, perturbation=little))
-    assert verdict.confidence == "medium"
-    assert any("1.04 times as long" in reason for reason in verdict.reasons)
 
 
 def between_epochs(**time: Any) -> Session:
@@ -260,12 +163,6 @@ def test_an_interval_of_the_step_that_says_nothing_does_not_hide_them() -> None:
     for breakdown in (with_interval(0.0, 99.0, 100.0), None):
         unknown = waiting.model_copy(update={"breakdown": breakdown})
         assert decide(unknown).bottleneck == "input"
-
-
-def test_one_end_of_an_epoch_is_a_doubt() -> None:
-    verdict = decide(between_epochs(epoch_ends_seen=1))
-    assert verdict.confidence == "low"
-    assert any("1 end of an epoch was seen" in reason for reason in verdict.reasons)
 
 
 @pytest.mark.parametrize(
@@ -321,31 +218,10 @@ def test_what_was_measured_while_a_cache_filled_says_so() -> None:
 ON_MAIN = HotLine(file="train.py", line=40, function="on_batch", percent=60.0, thread="main")
 
 
-def verdict_of(**percents: float) -> Verdict:
-    return decide(session(breakdown=make_breakdown(**percents)))
-
-
-@pytest.mark.parametrize(("percent", "severity"), [(4.9, "ok"), (5.0, "moderate")])
-def test_input_is_mentioned_from_five_percent(percent: float, severity: str) -> None:
-    verdict = verdict_of(input_wait=percent, device_compute=80.0)
-    assert (verdict.bottleneck, verdict.severity) == ("compute", severity)
-    said = f" Moderately input-bound as well: input wait is {percent:.0f} % of the step."
-    assert verdict.summary.endswith(said) is (severity == "moderate")
-
-
 @pytest.mark.parametrize(("overhead", "bottleneck"), [(40.0, "compute"), (40.5, "balanced")])
 def test_five_points_apart_is_no_balance(overhead: float, bottleneck: str) -> None:
     shares = make_breakdown(device_compute=45.0, dispatch=overhead)
     assert decide(session(breakdown=shares, perturbation=None)).bottleneck == bottleneck
-
-
-@pytest.mark.parametrize(
-    ("overhead", "severity"),
-    [(15.0, "high"), (14.9, "moderate"), (3.0, "moderate"), (2.9, "ok")],
-)
-def test_a_balance_is_as_bad_as_its_overhead(overhead: float, severity: str) -> None:
-    verdict = verdict_of(device_compute=42.0, device_copy=40.0, dispatch=overhead)
-    assert (verdict.bottleneck, verdict.severity) == ("balanced", severity)
 
 
 def test_a_line_of_python_is_blamed_for_overhead_alone() -> None:
@@ -378,52 +254,6 @@ def test_input_is_the_bottleneck_from_a_fifth_of_the_step_on(
     assert decide(session(breakdown=shares)).bottleneck == bottleneck
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "straddles"),
-    [(19.0, 20.0, True), (20.0, 21.0, False), (4.9, 5.0, True), (5.0, 5.1, False)],
-)
-def test_a_limit_is_straddled_by_what_begins_beneath_it(
-    low: float, high: float, straddles: bool
-) -> None:
-    reasons = decide(session(breakdown=with_interval(low, high, high))).reasons
-    assert any("straddles the limit" in reason for reason in reasons) is straddles
-
-
-def slowed(ratio: float | None, missing: str | None = None) -> Perturbation:
-    profiled = None if ratio is None else 10.0 * ratio
-    return Perturbation(
-        baseline_step_ms=10.0, profiled_step_ms=profiled, ratio=ratio, missing=missing
-    )
-
-
-@pytest.mark.parametrize(
-    ("input_wait", "compute", "confidence"), [(70.0, 20.0, "high"), (1.0, 90.0, "medium")]
-)
-@pytest.mark.parametrize(
-    ("profile", "words"),
-    [
-        (slowed(1.5), "The profiler made steps 1.5 times as long; the consumer's classes are its "),
-        (slowed(None, "No step was profiled."), "No step was profiled. Consumer time is not attri"),
-    ],
-)
-def test_what_the_profile_did_to_the_consumer_is_a_doubt_only_where_that_is_the_verdict(
-    input_wait: float, compute: float, confidence: str, profile: Perturbation, words: str
-) -> None:
-    shares = make_breakdown(input_wait=input_wait, device_compute=compute)
-    verdict = decide(session(breakdown=shares, perturbation=profile))
-    assert verdict.confidence == confidence
-    assert any(reason.startswith(words) for reason in verdict.reasons)
-
-
-@pytest.mark.parametrize(("count", "confidence"), [(19, "medium"), (20, "high")])
-def test_twenty_steps_make_the_interval_reliable(count: int, confidence: str) -> None:
-    assert decide(session(steps=make_steps(count=count))).confidence == confidence
-
-
-def test_five_steps_are_enough_for_a_verdict() -> None:
-    assert decide(session(steps=make_steps(count=5))).bottleneck == "input"
-
-
 def test_more_unknown_than_any_cause_names_none() -> None:
     shares = make_breakdown(input_wait=2.0, device_compute=30.0, dispatch=19.0, python=15.0)
     assert shares["unattributed"].percent == 34.0
@@ -439,21 +269,6 @@ def test_more_unknown_than_any_cause_names_none() -> None:
     )
     assert "36 % of the step could not be attributed" in verdict.summary
     assert (verdict.file, verdict.line, verdict.op_id) == (None, None, None)
-
-
-def test_on_pytorch_what_is_known_is_said_and_why_no_more_is() -> None:
-    torch = make_environment(keras_backend="torch")
-    shares = make_breakdown(input_wait=1.0)
-    wait = shares["input_wait"].model_copy(update={"ci95_percent": (0.4, 2.0)})
-    verdict = decide(session(breakdown={**shares, "input_wait": wait}, environment=torch))
-    assert (verdict.bottleneck, verdict.confidence) == ("inconclusive", "low")
-    assert "1 % of each step (95 % interval 0 to 2 %)" in verdict.summary
-    more = decide(session(breakdown=make_breakdown(input_wait=12.0), environment=torch))
-    assert more.summary.startswith("The loop does not mainly wait for input, which takes 12 %")
-
-
-def decided(session: Session) -> dict[str, object]:
-    return decide(session).model_dump()
 
 
 def test_the_run_is_said_first_and_the_step_among_the_reasons() -> None:
@@ -491,36 +306,6 @@ def test_of_a_script_that_failed_before_its_steps_that_is_said_first(outcome: An
     )
     assert verdict.reasons[0] == "No verdict: Only 0 steps were seen."
     assert (verdict.where, verdict.bottleneck) == (None, "inconclusive")
-
-
-def test_where_steps_weigh_most_the_verdict_is_theirs() -> None:
-    run = factories.make_run(parts=[factories.make_part("steps", 20.0)])
-
-    looked, without = (decided(factories.make_session(run=known)) for known in (run, None))
-
-    assert looked["where"] == "steps"
-    assert without["where"] is None
-    for key in ("summary", "reasons", "severity", "bottleneck"):
-        assert looked[key] == without[key]
-
-
-def test_waits_for_first_batches_are_told_by_the_ledger_and_those_of_the_loop_beside_it() -> None:
-    loop = factories.make_loop(
-        time=factories.make_loop_time(
-            total_s=20.0, steps_s=4.0, first_batches_s=16.0, between_epochs_s=0.0, unexplained_s=0.0
-        )
-    )
-    parts = [
-        factories.make_part("before_training", 5.0),
-        factories.make_part("epoch_start", 12.0, line=20, loop_id=loop.id),
-        factories.make_part("steps", 3.0, line=20, loop_id=loop.id),
-    ]
-
-    verdict = decide(factories.make_session(loops=[loop], run=factories.make_run(parts=parts)))
-
-    assert (verdict.where, verdict.where_percent) == ("epoch_start", 60.0)
-    assert verdict.summary.startswith("Highly input-bound: 60 % of the run (12 s of 20 s) is spent")
-    assert verdict.reasons[0].startswith("Of the loop: Highly input-bound: 80 % of the loop's time")
 
 
 def test_a_fill_of_all_the_data_is_the_verdict_before_an_epoch_has_ended() -> None:
@@ -574,55 +359,3 @@ def test_it_says_what_the_pipeline_gives_and_what_costs_most() -> None:
     assert (decided.bottleneck, decided.severity) == ("input", "unknown")
     assert decided.reasons[-1] == NOTHING_TRAINED
     assert decided.where is None
-
-
-def test_where_too_little_was_measured_it_stays_undecided() -> None:
-    verdict = factories.make_verdict(bottleneck="inconclusive", summary="Too few steps.")
-    few = records.make_steps(count=4)
-    session = factories.make_session(verdict=verdict, steps=few)
-    assert decide_input_alone(session) == verdict
-    unmeasured = factories.make_session(steps=None)
-    assert decide_input_alone(unmeasured) == unmeasured.verdict
-
-
-@pytest.mark.parametrize(
-    ("role", "words"),
-    [
-        ("training", "training"),
-        ("validation", "validation"),
-        ("evaluate", "`evaluate`"),
-        ("predict", "`predict`"),
-        ("adapt", "`adapt`"),
-        ("preview", "a preview of some batches"),
-        ("preparation", "a pass over a dataset before training"),
-        ("other", "a loop over a dataset that does not train (no variable changes)"),
-    ],
-)
-def test_a_loop_that_does_not_train_is_named_for_what_it_does(role: LoopRole, words: str) -> None:
-    loop = make_loop(role=role, role_reason="no variable changes", steps=5, diagnosed=False)
-    said = no_loop_sentence(make_session(script=STOPPED, loops=[loop]))
-    assert said == (
-        f"No training loop was seen. What was seen: {words} at train.py:20 (5 batches). {NEEDS}"
-    )
-
-
-def test_a_tensorflow_that_is_too_old_is_the_reason() -> None:
-    session = make_session(script=STOPPED, loops=[])
-    old = replace(session.environment, **{"tensorflow": "2.13.1"})
-    assert no_loop_sentence(session.model_copy(update={"environment": old})) == (
-        "TensorFlow 2.13.1 is too old for pipediag, which measures 2.14 and newer. The script ran "
-        "without being measured."
-    )
-
-
-@pytest.mark.parametrize(
-    ("count", "cpu_s", "words"),
-    [(1, 1.0, "It started another process, with 1 s"), (3, 9.0, "It started 3 other processes, w")],
-)
-def test_processes_that_were_busy_for_a_second_may_have_trained(
-    count: int, cpu_s: float, words: str
-) -> None:
-    busy = OtherProcesses(count=count, cpu_s=cpu_s)
-    said = no_loop_sentence(make_session(script=STOPPED, loops=[], other_processes=busy))
-    assert words in said
-    assert NEEDS not in said

@@ -22,7 +22,7 @@ from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.record import Interval
 from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
 from pipediag.session.recording import Recording
-from pipediag.session.timeline import Span, Timeline
+from pipediag.session.timeline import Timeline
 from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import LoopRole, SpanKind
 
@@ -39,12 +39,12 @@ class SteadyStep:
 
 
 def steady_step(timeline: Timeline, recording: Recording, loop: RecordedLoop) -> SteadyStep | None:
-    """By the baseline's steps that build nothing, if there are any.
+    """Return the step by the baseline's steps that build nothing, if there are any.
 
-    Where each of them has a length of its own, and builds its function for it, a repeated batch
-    tells what the built function takes, and the baseline what it waits for its batch: what a first
-    call takes beside its tracing is no step, but optimising what was traced. Without that, as where
-    a repeated batch builds too, only the tracing is taken off.
+    Where each of them builds its function for a length of its own, a repeated batch tells what the
+    built function takes, and the baseline what it waits for its batch: what a first call takes
+    beside its tracing is no step, but optimising what was traced. Without that, as where a repeated
+    batch builds too, only the tracing is taken off.
     """
     steps = steady_steps_ns(recording, loop)
     if not steps:
@@ -58,23 +58,28 @@ def steady_step(timeline: Timeline, recording: Recording, loop: RecordedLoop) ->
     wait_ns = _wait_ns(recording, loop)
     if len(repeated) >= _FEWEST_STEPS and wait_ns is not None:
         return _of(np.array(repeated, dtype=float) + wait_ns)
-    mean = sum(steps.values()) / len(steps)
-    return SteadyStep(max(0.0, mean - _traced_ns(building.spans, steps)))
+    traced_ns = sum(
+        max(0, min(one.end_ns, start + ns) - max(one.start_ns, start))
+        for start, ns in steps.items()
+        for one in building.spans
+        if one.kind == "tracing" and one.end_ns is not None
+    )
+    return SteadyStep(max(0.0, (sum(steps.values()) - traced_ns) / len(steps)))
 
 
 def _of(samples_ns: Floats) -> SteadyStep:
-    mean = float(samples_ns.mean())
     few = len(samples_ns) < _FEWEST_STEPS
-    return SteadyStep(mean, None if few else interval(resampled_means(samples_ns)))
+    limits = None if few else interval(resampled_means(samples_ns))
+    return SteadyStep(float(samples_ns.mean()), limits)
 
 
 def _free(steps: dict[int, int], building: Building) -> list[int]:
-    """Durations of the steps that build nothing."""
+    """Return durations of the steps that build nothing."""
     return [ns for start, ns in steps.items() if not building.is_in(start, ns)]
 
 
 def _wait_ns(recording: Recording, loop: RecordedLoop) -> float | None:
-    """Mean wait of a call for its batches; None where nothing tells of it."""
+    """Return the mean wait of a call for its batches; None where nothing tells of it."""
     batches = loop.batches_per_call
     waits = [
         gap_waits_ms(block, batches) if asked is None else asked
@@ -83,21 +88,6 @@ def _wait_ns(recording: Recording, loop: RecordedLoop) -> float | None:
     ]
     known = list(chain.from_iterable(waits))
     return max(0.0, float(np.mean(known))) * batches * 1e6 if known else None
-
-
-def _traced_ns(built: list[Span], steps: dict[int, int]) -> float:
-    """Return the mean time of tracing in a step."""
-    traced = [
-        (one.start_ns, one.end_ns)
-        for one in built
-        if one.kind == "tracing" and one.end_ns is not None
-    ]
-    within = sum(
-        max(0, min(end, start + ns) - max(begun, start))
-        for start, ns in steps.items()
-        for begun, end in traced
-    )
-    return within / len(steps)
 
 
 _LONG: frozenset[SpanKind] = frozenset({"script", "fit"})
@@ -131,12 +121,9 @@ class Amounts:
 def amounts_of(
     spent: Sequence[Spent], recording: Recording, step_ns: Mapping[str, float]
 ) -> Amounts:
-    """Sums by place, with what hooks can't tell apart divided by the loops' steady steps.
-
-    `step_ns` has the steady step of each training loop, as far as it is known: a call in which a
-    function was traced made a step as well, a step that asks for its first batch itself waited for
-    it, and steps under the profiler are the script's own.
-    """
+    """Return sums by place, with what hooks can't tell apart divided by the loops' steady steps: a
+    traced call made a step as well, a step that asks for its first batch waited for it, and steps
+    under the profiler are the script's own."""
     amounts = Amounts({}, {})
     times: dict[Place, set[int | None]] = {}
     for one in spent:
@@ -237,12 +224,8 @@ def _settle_waits(
 
 
 def _first_wait_ns(recording: Recording, loop: RecordedLoop, waits: Sequence[int]) -> int:
-    """Of the call that built the step, what it waited for its batch.
-
-    What is left of that call without its tracing holds the optimising of the graph as well. Where
-    each epoch starts its pipeline anew, and none reads what the first one has kept, the first wait
-    is no longer than the later ones.
-    """
+    """Return what the call that built the step waited for its batch: no longer than later waits,
+    where each epoch starts its pipeline anew and none reads what the first one kept."""
     found = loop.fill_ns or 0
     anew = loop.iterators > len(loop.epoch_seams)
     kept = any(op.kind in CACHES for op in recording.upstream(loop.root_op_id))
@@ -256,16 +239,12 @@ def _wait(amounts: Amounts, ns: int, call: _FirstCall, starts: Place) -> None:
 
 
 def _built_in(spent: Iterable[Spent], loop: RecordedLoop) -> list[_FirstCall]:
-    """First calls within the loop's steps, each with the step that it made."""
+    """Return first calls within the loop's steps, each with the step that it made."""
     calls: dict[int, _FirstCall] = {}
     for one in spent:
-        if one.loop_id != loop.id or one.place.part != "compile" or one.span is None:
-            continue
-        if one.span.kind != "first_call":
-            continue
-        call = calls.setdefault(
-            one.span.id, _FirstCall(one.place, one.span.start_ns, one.end_ns, 0)
-        )
-        call.end_ns = one.end_ns
-        call.ns += one.ns
+        span, within = one.span, one.loop_id == loop.id and one.place.part == "compile"
+        if within and span is not None and span.kind == "first_call":
+            call = calls.setdefault(span.id, _FirstCall(one.place, span.start_ns, 0, 0))
+            call.end_ns = one.end_ns
+            call.ns += one.ns
     return list(calls.values())

@@ -73,10 +73,8 @@ def as_often(times_ns: Sequence[int], factor: float) -> Projected:
 
 
 def projected(times_ns: Sequence[int], count: int) -> Projected:
-    """Return `count` times the mean of the times seen, with the limits that their scatter gives.
-
-    Two times are their own limits; one is as much off as what comes once is from run to run.
-    """
+    """Return `count` times the mean of the times seen, with the limits that their scatter gives; of
+    fewer than three, as far off as what comes once is from run to run."""
     if not times_ns or count <= 0:
         return Projected(0.0, count)
     mean = sum(times_ns) / len(times_ns)
@@ -133,14 +131,14 @@ class Epochs:
         """Return True if steps were interrupted before an epoch was over, as where each step
         predicts.
 
-        `epoch_ns`: what the steps of an epoch take, which is too long where they were measured in a
-        slow first one. `epochs_counted`: what the batches come to that were counted, which is too
-        few where the script was killed long after that was written. So both have to tell.
+        Args:
+            epoch_ns: what the steps of an epoch take: too long where the first one was slow.
+            epochs_counted: what the counted batches come to: too few where the script was killed
+                long after that was written. So both have to tell.
         """
         stretches = self.steps_ns[:-1]
-        seen = self.before_count + len(self.steps_ns)
         shorter = bool(stretches) and 2 * sum(stretches) < len(stretches) * epoch_ns
-        return shorter and 2 * epochs_counted <= seen
+        return shorter and 2 * epochs_counted <= self.before_count + len(self.steps_ns)
 
 
 @dataclass(frozen=True)
@@ -154,7 +152,7 @@ class _Training:
 
 
 def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
-    """The epochs of the loop's last training that was seen."""
+    """Return the epochs of the loop's last training that was seen."""
     stretches = [one for one in spent if one.place.part == "steps" and one.place.loop_id == loop_id]
     if not stretches:
         return Epochs([], [], {})
@@ -167,131 +165,105 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
     for one in spent:
         if one.fit != fits[-1]:
             before[one.place] = before.get(one.place, 0) + one.ns
-    others = {one.span for one in stretches if one.fit != fits[-1]}
     return Epochs(
         last.steps_ns,
         last.starts_ns,
         last.ends_ns,
         before,
-        before_count=len(others),
+        before_count=len({one.span for one in stretches if one.fit != fits[-1]}),
         trainings=len(fits),
         first_count=len({one.span for one in stretches if one.fit == fits[0]}),
         whole_ns=last.whole_ns or [ns for one in earlier for ns in one.whole_ns],
         later_starts_ns=last.starts_ns[1:] or [ns for one in earlier for ns in one.starts_ns[1:]],
         usual_ends_ns=last.ends_ns if len(last.steps_ns) > 1 else _together(earlier),
-        built_again=_built_again(spent, loop_id, stretches[-1].fit),
+        built_again=_built_again(spent, loop_id, fits[-1]),
     )
 
 
-@dataclass
-class _Tracing:
-    """One that built a function, by its stretches, which follow one another."""
-
-    start_ns: int
-    end_ns: int
-    ns: int
-
-
 def _built_again(spent: Sequence[Spent], loop_id: str, fit: int | None) -> dict[Place, float]:
-    """What is built for each rate or length of a batch, other than once for an odd last batch."""
+    """Return shares of what is built for each rate or length of a batch.
+
+    Calls that build a function are stretches which follow one another. One for an odd last batch,
+    or at the beginning alone, does not come again.
+    """
     mine = [one for one in spent if one.loop_id == loop_id and one.fit == fit]
     if not mine:
         return {}
     half_ns = (mine[0].start_ns + mine[-1].end_ns) // 2
-    calls: dict[Place, list[_Tracing]] = {}
+    calls: dict[Place, list[list[Spent]]] = {}
     for one in mine:
-        if one.place.part != "compile":
-            continue
-        known = calls.setdefault(one.place, [])
-        if known and one.start_ns <= known[-1].end_ns:
-            known[-1].end_ns, known[-1].ns = one.end_ns, known[-1].ns + one.ns
-        else:
-            known.append(_Tracing(one.start_ns, one.end_ns, one.ns))
-    whole = {
-        place: sum(one.ns for one in spent if one.place == place)
+        if one.place.part == "compile":
+            known = calls.setdefault(one.place, [])
+            if known and one.start_ns <= known[-1][-1].end_ns:
+                known[-1].append(one)
+            else:
+                known.append([one])
+    return {
+        place: sum(one.ns for call in known[1:] for one in call)
+        / sum(one.ns for one in spent if one.place == place)
         for place, known in calls.items()
-        if len(known) > _FEWEST_AGAIN and known[-1].start_ns >= half_ns
+        if len(known) > _FEWEST_AGAIN and known[-1][0].start_ns >= half_ns
     }
-    return {place: sum(one.ns for one in calls[place][1:]) / ns for place, ns in whole.items()}
 
 
 def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> _Training:
-    """`over`: whether its last epoch has ended, too."""
-    steps: dict[int, int] = {}
+    """Return one training; `over`: its last epoch has ended, too."""
+    epochs: dict[int, list[Spent]] = {}
     starts: list[int] = []
-    begun: list[int] = []
-    ended: list[int] = []
     for one in mine:
-        if one.place.loop_id != loop_id or one.span is None:
-            continue
-        if one.place.part == "steps":
-            if one.span.id not in steps:
-                begun.append(one.start_ns)
-                ended.append(one.end_ns)
-            ended[-1] = one.end_ns
-            steps[one.span.id] = steps.get(one.span.id, 0) + one.ns
-        elif one.place.part == "epoch_start" and one.place.what is None:
-            starts.append(one.ns)
-    gaps = list(zip(ended, begun[1:], strict=False))
+        if one.place.loop_id == loop_id and one.span is not None:
+            if one.place.part == "steps":
+                epochs.setdefault(one.span.id, []).append(one)
+            elif one.place.part == "epoch_start" and one.place.what is None:
+                starts.append(one.ns)
+    steps = [sum(one.ns for one in epoch) for epoch in epochs.values()]
+    begun = [epoch[0].start_ns for epoch in epochs.values()]
+    ended = [epoch[-1].end_ns for epoch in epochs.values()]
     ours = [one for one in mine if one.place == PIPEDIAG]
-    whole = list(zip(steps.values(), begun, ended, strict=True))[1 : None if over else -1]
-    return _Training(
-        list(steps.values()),
-        starts,
-        _undisturbed(_ends(mine, loop_id, begun), ours, gaps),
-        [ns for ns, *stretch in whole if _ours_in(ours, *stretch) < _MOST_OURS],
-    )
+    whole = list(zip(steps, begun, ended, strict=True))[1 : None if over else -1]
+    ends = _ends(mine, loop_id, begun)
+    # What the profiler is on for takes longer, and what trials take the place of is not seen.
+    gaps = enumerate(zip(ended, begun[1:], strict=False))
+    kept = [number for number, gap in gaps if _ours_in(ours, *gap) < _MOST_OURS]
+    if kept:
+        ends = {place: [times[number] for number in kept] for place, times in ends.items()}
+    undisturbed = [ns for ns, *stretch in whole if _ours_in(ours, *stretch) < _MOST_OURS]
+    return _Training(steps, starts, ends, undisturbed)
 
 
 def _together(trainings: Sequence[_Training]) -> dict[Place, list[int]]:
-    """The ends of all of them; what a training had at none of its ends took nothing there."""
-    ends = [one.ends_ns for one in trainings]
-    counts = [max(map(len, one.values()), default=0) for one in ends]
+    """Return the ends of all of them; what one had at none of its ends took nothing there."""
+    counts = [max(map(len, one.ends_ns.values()), default=0) for one in trainings]
     return {
         place: [
             ns
-            for one, count in zip(ends, counts, strict=True)
-            for ns in one.get(place, [0] * count)
+            for one, count in zip(trainings, counts, strict=True)
+            for ns in one.ends_ns.get(place, [0] * count)
         ]
-        for place in dict.fromkeys(place for one in ends for place in one)
+        for place in dict.fromkeys(place for one in trainings for place in one.ends_ns)
     }
 
 
 def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Place, list[int]]:
-    """Times by the place and by the end of an epoch that they lie at, without the last epoch's."""
+    """Return times by the place and by the end of an epoch that they lie at, but the last one's.
+
+    A wait for a first batch is none of it: where a step asks for that, only the step tells.
+    """
     count = max(0, len(begun) - 1)
     ends: dict[Place, list[int]] = {}
     for one in mine:
-        between = one.place.loop_id == loop_id and _lies_between(one.place)
-        number = bisect_right(begun, one.start_ns) - 1
+        place, number = one.place, bisect_right(begun, one.start_ns) - 1
+        made = place.part == "epoch_start" and place.what is not None
+        between = place.loop_id == loop_id and (made or place.part in ("epoch_end", "evaluation"))
         if between and 0 <= number < count:
-            ends.setdefault(one.place, [0] * count)[number] += one.ns
+            ends.setdefault(place, [0] * count)[number] += one.ns
     return ends
 
 
-def _undisturbed(
-    ends: dict[Place, list[int]], ours: Sequence[Spent], gaps: Sequence[tuple[int, int]]
-) -> dict[Place, list[int]]:
-    """Drop the ends of epochs that pipediag's own windows reach into, if others are left.
-
-    What the profiler is on for takes longer, and what trials take the place of is not seen.
-    """
-    kept = [number for number, gap in enumerate(gaps) if _ours_in(ours, *gap) < _MOST_OURS]
-    if not kept:
-        return ends
-    return {place: [times[number] for number in kept] for place, times in ends.items()}
-
-
 def _ours_in(ours: Sequence[Spent], start_ns: int, end_ns: int) -> float:
-    """The part of that time which pipediag took."""
+    """Return the part of that time which pipediag took."""
     taken = sum(max(0, min(one.end_ns, end_ns) - max(one.start_ns, start_ns)) for one in ours)
     return taken / (end_ns - start_ns) if end_ns > start_ns else 0.0
-
-
-def _lies_between(place: Place) -> bool:
-    """A wait for a first batch is none of it: where a step asks for that, only the step tells."""
-    made = place.part == "epoch_start" and place.what is not None
-    return made or place.part in ("epoch_end", "evaluation")
 
 
 def first_iterator_ns(place: Place, epochs: Epochs, amounts: Amounts) -> int:

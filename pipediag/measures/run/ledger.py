@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -41,7 +41,7 @@ from pipediag.session.ledger import MAKING, PAUSE, Run, RunPart
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.recording import RecordedOperation, Recording
+from pipediag.session.recording import Recording
 from pipediag.session.timeline import Span, Timeline
 from pipediag.tensorflow_names import CACHES, READERS
 from pipediag.vocabulary import CUT_SHORT, RUN_PARTS, ScriptOutcome
@@ -76,16 +76,11 @@ class RunBounds:
 def measure_run(
     timeline: Timeline, recording: Recording | None, bounds: RunBounds
 ) -> Run | Missing:
-    """The run's ledger; whatever else is missing, it is there once the script had begun."""
+    """Return the run's ledger; whatever else is missing, it is there once the script had begun."""
     if recording is None or not timeline.spans:
         return Missing(NO_TIMELINE)
     stopped = bounds.outcome == "stopped"
-    end_ns = _end_of(timeline, recording, bounds) if stopped else bounds.ended_ns
-    if timeline.until_ns is not None:
-        end_ns = max(bounds.started_ns + 1, min(end_ns, timeline.until_ns))
-    spans = [*timeline.spans, *_windows_of_ours(recording), *_last_trials(bounds)]
-    spent = spent_on(segments_of(spans, bounds.started_ns, end_ns), recording.loops)
-    spent = rejoined(_started_up(spent, timeline), recording.loops)
+    spent = _spent_of_run(timeline, recording, bounds)
     trainings = [loop for loop in recording.loops if loop.role == "training"]
     steady = {
         loop.id: step
@@ -95,33 +90,88 @@ def measure_run(
     amounts = amounts_of(spent, recording, {key: step.ns for key, step in steady.items()})
     if all(place == PIPEDIAG for place in amounts.ns):
         return Missing(ONLY_OURS)
-    last = _last_training(spent, trainings)
+    trained = [one.place.loop_id for one in spent if one.place.part == "steps"]
+    last = next((loop for loop in trainings if trained and loop.id == trained[-1]), None)
+    step = steady.get(last.id) if last is not None else None
     epochs = epochs_of(spent, last.id) if last else Epochs([], [], {})
-    if last is not None and last.id in steady:
-        settle_cache_fill(amounts, recording, last, epochs, steady[last.id].ns)
+    if last is not None and step is not None:
+        settle_cache_fill(amounts, recording, last, epochs, step.ns)
     shares = line_shares(spent, timeline.seen, amounts.ns)
     if last is not None:
         epochs = without_pauses(amounts, last, epochs, at_line_of(last, shares))
     projection = None
-    cut_off = ended_from_outside(bounds.outcome, bounds.status)
-    if (stopped or cut_off) and last is not None and last.id in steady:
+    if last is not None and step is not None and _was_cut_off(bounds):
         rounds = rounds_of(spent, last)
         goes_on = before_its_next_round(rounds) or in_its_training(timeline, spent, epochs)
         if stopped or goes_on:
-            projection = project(recording, last, epochs, amounts, steady[last.id], rounds)
+            projection = project(recording, last, epochs, amounts, step, rounds)
     hottest = hottest_lines(spent, timeline.seen)
-    run = _run(amounts, projection, shares, hottest).model_copy(
-        update=_epoch_counts(projection, last, epochs, steady.get(last.id) if last else None)
+    seen = {place: ns for place, ns in amounts.ns.items() if place != PIPEDIAG and ns > 0}
+    whole = _whole(seen, amounts, projection)
+    only_these = projection is not None and projection.scope != "run"
+    if projection is not None:
+        missing = projection.missing
+    elif stopped:
+        missing = UNMEASURED
+    else:
+        missing = NOT_TO_ITS_END if bounds.outcome in CUT_SHORT else None
+    epochs_seen, epochs_planned = _epoch_counts(projection, last, epochs, step)
+    return Run(
+        scope=projection.scope if projection else "run",
+        total_s=sum(seen.values()) / 1e9,
+        projected_total_s=sum(one.ns for one in whole.values()) / 1e9 if projection else None,
+        projected_missing=missing,
+        pipediag_s=amounts.ns.get(PIPEDIAG, 0) / 1e9,
+        epochs_seen=epochs_seen,
+        epochs_planned=epochs_planned,
+        not_seen=[
+            *(projection.not_seen if projection else []),
+            *([UNWRITTEN] if timeline.until_ns is not None else []),
+        ],
+        parts=_rows(whole, shares, hottest),
+        seen=_rows(_whole(seen, amounts, None), shares, hottest) if only_these else [],
+        spans=run_spans(spent, recording.started_ns),
     )
-    missing = run.projected_missing if projection is not None else _missing(bounds)
-    unwritten = [UNWRITTEN] if timeline.until_ns is not None else []
-    return run.model_copy(
-        update={
-            "projected_missing": missing,
-            "not_seen": [*run.not_seen, *unwritten],
-            "spans": run_spans(spent, recording.started_ns),
-        }
-    )
+
+
+def _was_cut_off(bounds: RunBounds) -> bool:
+    return bounds.outcome == "stopped" or ended_from_outside(bounds.outcome, bounds.status)
+
+
+def _spent_of_run(timeline: Timeline, recording: Recording, bounds: RunBounds) -> list[Spent]:
+    """Return the stretches of the run in order, to where the script was stopped or ended.
+
+    Before the script's first line the interpreter starts, after its last one it ends.
+    """
+    script = next((span for span in timeline.spans if span.kind == "script"), None)
+    end_ns = bounds.ended_ns
+    if bounds.outcome == "stopped":
+        if script is not None and script.end_ns is not None:
+            end_ns = script.end_ns
+        else:
+            windows = [window.end_ns for window in recording.windows]
+            last_ns = max([*windows, timeline.last_ns or 0, bounds.started_ns + 1])
+            end_ns = min(end_ns, last_ns)
+    if timeline.until_ns is not None:
+        end_ns = max(bounds.started_ns + 1, min(end_ns, timeline.until_ns))
+    in_graph = {loop.id for loop in recording.loops if loop.kind == "in_graph"}
+    ours = [
+        Span(-1 - number, "aside", window.start_ns, window.end_ns)
+        for number, window in enumerate(recording.windows)
+        if window.kind in _OURS and window.loop_id not in in_graph
+    ]
+    if bounds.held_ns is not None:
+        # The child writes trials down when they are over.
+        ours.append(Span(0, "aside", bounds.held_ns, bounds.ended_ns))
+    segments = segments_of([*timeline.spans, *ours], bounds.started_ns, end_ns)
+    spent = spent_on(segments, recording.loops)
+    for index, one in enumerate(spent if script is not None else ()):
+        assert script is not None
+        if one.span is None and one.end_ns <= script.start_ns:
+            spent[index] = replace(one, place=Place("startup", "the interpreter"))
+        elif one.span is None and script.end_ns is not None and one.start_ns >= script.end_ns:
+            spent[index] = replace(one, place=EXIT)
+    return rejoined(spent, recording.loops)
 
 
 def with_first_waits(session: Session) -> Session:
@@ -131,13 +181,15 @@ def with_first_waits(session: Session) -> Session:
         return session
     words, op = found
     told = {"waits_for": words, "waits_for_file": op.file, "waits_for_line": op.line}
-    parts = [row.model_copy(update=told) if _is_a_wait(row, loop.id) else row for row in run.parts]
+    parts = [
+        row.model_copy(update=told)
+        if (row.part, row.loop_id) == ("epoch_start", loop.id)
+        and row.what not in (MAKING, PAUSE)
+        and row.line is not None
+        else row
+        for row in run.parts
+    ]
     return session.model_copy(update={"run": run.model_copy(update={"parts": parts})})
-
-
-def _is_a_wait(row: RunPart, loop_id: str) -> bool:
-    ours = (row.part, row.loop_id) == ("epoch_start", loop_id)
-    return ours and row.what not in (MAKING, PAUSE) and row.line is not None
 
 
 def _meanwhile(session: Session) -> tuple[str, Operation] | None:
@@ -152,8 +204,11 @@ def _meanwhile(session: Session) -> tuple[str, Operation] | None:
 
 
 def with_given_epochs(recording: Recording, epochs: int) -> Recording:
-    """The recording with that number of them for each training whose source tells none."""
-    loops = [_given(loop, epochs) if _lacks(loop) else loop for loop in recording.loops]
+    """Return the recording with so many of them for each training whose source tells none."""
+    loops = [
+        replace(loop, planned_rounds=math.ceil(epochs / _each(loop))) if _lacks(loop) else loop
+        for loop in recording.loops
+    ]
     return replace(recording, loops=loops)
 
 
@@ -163,7 +218,7 @@ def with_epochs_noted(run: Run, recording: Recording, epochs: int) -> tuple[Run,
     `recording` is the one before, that lacks them.
     """
     lacking = [loop for loop in recording.loops if _lacks(loop)]
-    planned = {(_given(loop, epochs).planned_rounds or 0) * _each(loop) for loop in lacking}
+    planned = {math.ceil(epochs / _each(loop)) * _each(loop) for loop in lacking}
     if lacking and run.scope != "run":
         why = (
             "no epoch was seen to its end that is like those to come, nothing tells how many steps "
@@ -181,65 +236,48 @@ def _lacks(loop: RecordedLoop) -> bool:
     return loop.role == "training" and loop.planned_rounds is None and not loop.from_python
 
 
-def _given(loop: RecordedLoop, epochs: int) -> RecordedLoop:
-    return replace(loop, planned_rounds=math.ceil(epochs / _each(loop)))
-
-
 def _each(loop: RecordedLoop) -> int:
-    """Epochs of a round: a `fit` may have several."""
+    """Return the epochs of a round: a `fit` may have several."""
     return (loop.keras.epochs if loop.keras is not None else None) or 1
 
-
-# Steps that are interrupted before an epoch is over, as in a loop that predicts in each of them.
-#
-# A hand-over that follows an evaluation tells of no step, so that the timeline has a stretch for
-# each of them, with the rest of the step between it and the next.
 
 _OFTEN = 0.5
 """Of a loop's steps, from which on interruptions are a part of them. Own choice: what comes every
 hundred steps is rather the end of a round."""
 
 
-def rejoined(spent: Sequence[Spent], loops: Iterable[RecordedLoop]) -> list[Spent]:
-    """Put the rest of interrupted steps among the steps, with their epoch as one stretch."""
-    joined = list(spent)
+def rejoined(spent: list[Spent], loops: Iterable[RecordedLoop]) -> list[Spent]:
+    """Put the rest of steps that are often interrupted, as by a `predict` in each, among the steps.
+
+    A hand-over that follows an evaluation tells of no step, so that the timeline has a stretch for
+    each of them, with the rest of the step between it and the next.
+    """
     for loop in loops:
         # Keras tells of its epochs, whose iterator may be one and the same.
         if loop.role == "training" and loop.kind != "keras":
-            joined = _rejoined(joined, loop)
-    return joined
+            spent = _rejoined(spent, loop)
+    return spent
 
 
 def _rejoined(spent: list[Spent], loop: RecordedLoop) -> list[Spent]:
-    epochs = _epochs_by_iterator(spent, loop)
-    interruptions = sum(len({spent[index].span for index in epoch}) - 1 for epoch in epochs)
-    if interruptions < _OFTEN * loop.steps / loop.batches_per_call:
-        return spent
-    joined = list(spent)
-    for epoch in epochs:
-        span = spent[epoch[0]].span
-        for index in range(epoch[0], epoch[-1] + 1):
-            if _is_of_a_step(spent[index], loop):
-                joined[index] = replace(
-                    spent[index], place=steps_of(loop), span=span, loop_id=loop.id
-                )
-    return joined
-
-
-def _epochs_by_iterator(spent: Sequence[Spent], loop: RecordedLoop) -> list[list[int]]:
+    steps = steps_of(loop)
     epochs: list[list[int]] = [[]]
     for index, one in enumerate(spent):
         if one.span is not None and (one.span.kind, one.span.name) == ("iterator", loop.id):
             epochs.append([])
-        elif one.place == steps_of(loop):
+        elif one.place == steps:
             epochs[-1].append(index)
-    return [epoch for epoch in epochs if epoch]
-
-
-def _is_of_a_step(one: Spent, loop: RecordedLoop) -> bool:
-    """Return True if it is a part of a step, or the wait for the next batch."""
-    rest = one.place.part == "epoch_end" and one.place.what is None
-    return (rest and one.place.loop_id == loop.id) or one.place in (steps_of(loop), starts_of(loop))
+    epochs = [epoch for epoch in epochs if epoch]
+    interruptions = sum(len({spent[index].span for index in epoch}) - 1 for epoch in epochs)
+    if interruptions < _OFTEN * loop.steps / loop.batches_per_call:
+        return spent
+    joined, rest = list(spent), Place("epoch_end", loop_id=loop.id)
+    for epoch in epochs:
+        span = spent[epoch[0]].span
+        for index in range(epoch[0], epoch[-1] + 1):
+            if spent[index].place in (steps, starts_of(loop), rest):
+                joined[index] = replace(spent[index], place=steps, span=span, loop_id=loop.id)
+    return joined
 
 
 WHAT = "filling the cache in the first epoch"
@@ -252,39 +290,24 @@ def settle_cache_fill(
     amounts: Amounts, recording: Recording, loop: RecordedLoop, epochs: Epochs, step_ns: float
 ) -> None:
     """Give it a place of its own: it comes once, and stands for no other epoch."""
-    cache = _cache_of(recording, loop)
-    usual_ns = _usual_ns(loop, epochs, step_ns)
-    if cache is None or usual_ns is None or epochs.steps_ns[0] < _LEAST_LONGER * usual_ns:
+    cache = next((op for op in recording.upstream(loop.root_op_id) if op.kind in CACHES), None)
+    if cache is None or len(epochs.steps_ns) < 2:
+        return
+    per_epoch = loop.keras.steps_per_epoch if loop.keras else None
+    # The last one may have been cut short.
+    whole = epochs.steps_ns[1:-1] or epochs.steps_ns[1:]
+    usual_ns = per_epoch * step_ns / loop.batches_per_call if per_epoch else float(median(whole))
+    if epochs.steps_ns[0] < _LEAST_LONGER * usual_ns:
         return
     place = Place("steps", WHAT, cache.file, cache.line, loop.id)
     amounts.move(round(epochs.steps_ns[0] - usual_ns), steps_of(loop), place)
     amounts.count[place] = 1
 
 
-def _usual_ns(loop: RecordedLoop, epochs: Epochs, step_ns: float) -> float | None:
-    """Steps of an epoch that reads the cache; None where none was seen."""
-    if len(epochs.steps_ns) < 2:
-        return None
-    per_epoch = loop.keras.steps_per_epoch if loop.keras else None
-    if per_epoch:
-        return per_epoch * step_ns / loop.batches_per_call
-    # The last one may have been cut short.
-    whole = epochs.steps_ns[1:-1] or epochs.steps_ns[1:]
-    return float(median(whole))
-
-
-def _cache_of(recording: Recording, loop: RecordedLoop) -> RecordedOperation | None:
-    return next((op for op in recording.upstream(loop.root_op_id) if op.kind in CACHES), None)
-
-
 def epochs_taken(epochs: Epochs, loop: RecordedLoop, step: SteadyStep | None) -> float | None:
-    """None where none was seen.
-
-    Where steps are interrupted within epochs, it is the time in them that tells, and their count:
-    each can be short of what it was, and neither is above it. A `fit` has never more epochs than it
-    was given. Only the first call's number is known: where that one has no more stretches of steps
-    than epochs, those of later calls are their epochs, too, however many they were given.
-    """
+    """Return the epochs that were made, or None. Where steps are interrupted within epochs, the
+    time in them and their count tell. Only the first call's given number is known, so that one may
+    have no more."""
     if not epochs.steps_ns:
         return None
     seen = epochs.before_count + len(epochs.steps_ns)
@@ -315,83 +338,6 @@ def without_the_smallest(whole: Mapping[Place, Projected]) -> dict[Place, Projec
         key = replace(place, what=None, file=None, line=None) if small else place
         joined[key] = joined[key].together(one) if key in joined else one
     return joined
-
-
-def _missing(bounds: RunBounds) -> str | None:
-    if bounds.outcome == "stopped":
-        return UNMEASURED
-    return NOT_TO_ITS_END if bounds.outcome in CUT_SHORT else None
-
-
-def _end_of(timeline: Timeline, recording: Recording, bounds: RunBounds) -> int:
-    """Return when pipediag stopped the script, or began to hold it."""
-    script = next((span for span in timeline.spans if span.kind == "script"), None)
-    if script is not None and script.end_ns is not None:
-        return script.end_ns
-    windows = [window.end_ns for window in recording.windows]
-    return min(bounds.ended_ns, max([*windows, timeline.last_ns or 0, bounds.started_ns + 1]))
-
-
-def _windows_of_ours(recording: Recording) -> list[Span]:
-    in_graph = {loop.id for loop in recording.loops if loop.kind == "in_graph"}
-    return [
-        Span(-1 - number, "aside", window.start_ns, window.end_ns)
-        for number, window in enumerate(recording.windows)
-        if window.kind in _OURS and window.loop_id not in in_graph
-    ]
-
-
-def _last_trials(bounds: RunBounds) -> list[Span]:
-    """The child writes them down when they are over."""
-    if bounds.held_ns is None:
-        return []
-    return [Span(0, "aside", bounds.held_ns, bounds.ended_ns)]
-
-
-def _started_up(spent: Sequence[Spent], timeline: Timeline) -> list[Spent]:
-    """Before the script's first line the interpreter starts, after its last one it ends."""
-    script = next((span for span in timeline.spans if span.kind == "script"), None)
-    if script is None:
-        return list(spent)
-    return [_at_the_edges(one, script) for one in spent]
-
-
-def _at_the_edges(one: Spent, script: Span) -> Spent:
-    if one.span is None and one.end_ns <= script.start_ns:
-        return replace(one, place=Place("startup", "the interpreter"))
-    if one.span is None and script.end_ns is not None and one.start_ns >= script.end_ns:
-        return replace(one, place=EXIT)
-    return one
-
-
-def _last_training(
-    spent: Sequence[Spent], trainings: Sequence[RecordedLoop]
-) -> RecordedLoop | None:
-    """The training loop that ran last."""
-    ids = [one.place.loop_id for one in spent if one.place.part == "steps"]
-    return next((loop for loop in trainings if ids and loop.id == ids[-1]), None)
-
-
-def _run(
-    amounts: Amounts,
-    projection: Projection | None,
-    shares: Shares,
-    hottest: Mapping[Place, int],
-) -> Run:
-    seen = {place: ns for place, ns in amounts.ns.items() if place != PIPEDIAG and ns > 0}
-    whole = _whole(seen, amounts, projection)
-    parts = _rows(whole, shares, hottest)
-    only_these = projection is not None and projection.scope != "run"
-    return Run(
-        scope=projection.scope if projection else "run",
-        total_s=sum(seen.values()) / 1e9,
-        projected_total_s=sum(one.ns for one in whole.values()) / 1e9 if projection else None,
-        projected_missing=projection.missing if projection else None,
-        pipediag_s=amounts.ns.get(PIPEDIAG, 0) / 1e9,
-        not_seen=projection.not_seen if projection else [],
-        parts=parts,
-        seen=_rows(_whole(seen, amounts, None), shares, hottest) if only_these else [],
-    )
 
 
 def _rows(
@@ -427,16 +373,16 @@ def _whole(
 
 def _part(place: Place, one: Projected, whole_ns: float) -> RunPart:
     assert place.part is not None
-    percent = 100.0 * one.ns / whole_ns
-    limits = None
-    if one.limits_ns is not None:
-        others = whole_ns - one.ns
-        low, high = (max(0.0, ns) for ns in one.limits_ns)
-        limits = (_percent(low, others), _percent(high, others))
+
+    def percent(ns: float) -> float:
+        total = whole_ns - one.ns + max(0.0, ns)
+        return 100.0 * max(0.0, ns) / total if total > 0 else 0.0
+
+    limits = (percent(one.limits_ns[0]), percent(one.limits_ns[1])) if one.limits_ns else None
     return RunPart(
         part=place.part,
         seconds=one.ns / 1e9,
-        percent=percent,
+        percent=100.0 * one.ns / whole_ns,
         basis="projected" if one.projected else "measured",
         ci95_percent=limits,
         count=one.count,
@@ -447,41 +393,29 @@ def _part(place: Place, one: Projected, whole_ns: float) -> RunPart:
     )
 
 
-def _percent(ns: float, others_ns: float) -> float:
-    return 100.0 * ns / (ns + others_ns) if ns + others_ns > 0 else 0.0
-
-
 def _epoch_counts(
     projection: Projection | None,
     last: RecordedLoop | None,
     epochs: Epochs,
     step: SteadyStep | None,
-) -> dict[str, float | int | None]:
-    if last is None:
-        return {}
-    if projection is not None:
-        seen, planned = _epochs_seen(epochs, projection), projection.epochs_planned
-    else:
-        seen = epochs_taken(epochs, last, step)
-        planned = _epochs_planned(last, epochs, seen)
-    return {"epochs_seen": seen, "epochs_planned": planned}
+) -> tuple[float | None, int | None]:
+    """Return the epochs that were seen, and those that were planned in all calls of a `fit`.
 
-
-def _epochs_seen(epochs: Epochs, projection: Projection) -> float | None:
-    if not epochs.steps_ns:
-        return None
-    if not projection.epoch_ns:
-        return float(epochs.ends_seen)
-    whole = projection.epochs_before + epochs.ends_seen
-    return whole + min(1.0, epochs.steps_ns[-1] / projection.epoch_ns)
-
-
-def _epochs_planned(loop: RecordedLoop, epochs: Epochs, seen: float | None) -> int | None:
-    """In all calls of its `fit`, of which a loop around it may plan more than were seen.
-
-    Only the first call's number is known; where more were seen, later ones were given more.
+    A loop around it may plan more calls than were seen. Only the first call's number is known;
+    where more were seen, later ones were given more.
     """
-    if loop.keras is None or loop.keras.epochs is None:
-        return None
-    alike = loop.keras.epochs * max(epochs.trainings, loop.planned_rounds or 1)
-    return max(alike, round(seen or 0))
+    if last is None:
+        return None, None
+    if projection is None:
+        seen = epochs_taken(epochs, last, step)
+        if last.keras is None or last.keras.epochs is None:
+            return seen, None
+        alike = last.keras.epochs * max(epochs.trainings, last.planned_rounds or 1)
+        return seen, max(alike, round(seen or 0))
+    planned = projection.epochs_planned
+    if not epochs.steps_ns:
+        return None, planned
+    if not projection.epoch_ns:
+        return float(epochs.ends_seen), planned
+    whole = projection.epochs_before + epochs.ends_seen
+    return whole + min(1.0, epochs.steps_ns[-1] / projection.epoch_ns), planned

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -46,32 +46,43 @@ class Segment:
     def ns(self) -> int:
         return self.end_ns - self.start_ns
 
+    @property
+    def fit(self) -> int | None:
+        """Return the id of the `fit` that it lies in."""
+        span = self.within("fit")
+        return span.id if span else None
+
     def within(self, kind: SpanKind) -> Span | None:
-        """The innermost span of that kind that was open, if any."""
+        """Return the innermost span of that kind that was open, if any."""
         return next((span for span in reversed(self.around) if span.kind == kind), None)
+
+    def is_of(self, *kinds: SpanKind) -> bool:
+        """Return True if it belongs to a span of one of these kinds."""
+        return self.span is not None and self.span.kind in kinds
 
 
 def segments_of(spans: Iterable[Span], start_ns: int, end_ns: int) -> list[Segment]:
-    """Every moment from start to end in exactly one segment, in order."""
-    clipped = [
-        (max(start_ns, span.start_ns), min(end_ns, last_ns), span)
-        for span, last_ns in _with_ends(spans, end_ns)
-    ]
-    lasting = [one for one in clipped if one[0] < one[1]]
-    bounds = sorted({start_ns, end_ns, *(t for one in lasting for t in one[:2])})
+    """Return every moment from start to end in exactly one segment, in order."""
     begin: dict[int, list[Span]] = {}
     end: dict[int, list[Span]] = {}
-    for first, last, span in lasting:
-        begin.setdefault(first, []).append(span)
-        end.setdefault(last, []).append(span)
+    for span, last_ns in _with_ends(spans, end_ns):
+        first, last = max(start_ns, span.start_ns), min(end_ns, last_ns)
+        if first < last:
+            begin.setdefault(first, []).append(span)
+            end.setdefault(last, []).append(span)
     segments: list[Segment] = []
     active: list[Span] = []
-    for first, last in pairwise(bounds):
+    for first, last in pairwise(sorted({start_ns, end_ns, *begin, *end})):
         for span in end.get(first, ()):
             active.remove(span)
         active.extend(begin.get(first, ()))
         active.sort(key=lambda span: (span.start_ns, span.id))
-        segments.append(Segment(first, last, _owner(active), tuple(active)))
+        owner = max(
+            active,
+            key=lambda span: (_RANK.get(span.kind, _INNERMOST), span.start_ns, span.id),
+            default=None,
+        )
+        segments.append(Segment(first, last, owner, tuple(active)))
     return segments
 
 
@@ -87,14 +98,6 @@ def _with_ends(spans: Iterable[Span], end_ns: int) -> Iterator[tuple[Span, int]]
         if span.kind in _CALLS:
             calls.append(last_ns)
         yield span, last_ns
-
-
-def _owner(active: Sequence[Span]) -> Span | None:
-    return max(
-        active,
-        key=lambda span: (_RANK.get(span.kind, _INNERMOST), span.start_ns, span.id),
-        default=None,
-    )
 
 
 _READING_ROLES: frozenset[LoopRole] = frozenset({"preview", "preparation", "reading", "adapt"})
@@ -150,9 +153,16 @@ def spent_on(segments: Sequence[Segment], loops: Iterable[RecordedLoop]) -> list
     trainings = _Trainings(segments, known)
     spent = [_spent(segment, known, trainings) for segment in segments]
     for index in range(1, len(segments) - 1):
-        if _starts_up(*segments[index - 1 : index + 2]):
+        made, segment, first = segments[index - 1 : index + 2]
+        # Keras has made an epoch's iterator and comes to its first step next; the last epoch's
+        # iterator goes meanwhile, and waits for its threads.
+        if (
+            segment.is_of("fit")
+            and made.is_of("iterator")
+            and first.is_of("first_batch", "steps", "first_call")
+        ):
             spent[index] = replace(spent[index], place=spent[index - 1].place)
-    return list(_merged(spent))
+    return _joined(spent, lambda one: (one.place, one.span, one.fit))
 
 
 def _as_a_step(segment: Segment, loops: dict[str, RecordedLoop]) -> Segment:
@@ -161,7 +171,7 @@ def _as_a_step(segment: Segment, loops: dict[str, RecordedLoop]) -> Segment:
     Such steps last on while it predicts; all others are interrupted by the first batch of that.
     """
     steps, call = segment.within("steps"), segment.within("evaluation")
-    if steps is None or call is None or _is_of(segment, ("aside",)):
+    if steps is None or call is None or segment.is_of("aside"):
         return segment
     goes_on = steps.start_ns <= call.start_ns and (
         steps.end_ns is None or (call.end_ns is not None and call.end_ns <= steps.end_ns)
@@ -169,23 +179,6 @@ def _as_a_step(segment: Segment, loops: dict[str, RecordedLoop]) -> Segment:
     loop = loops.get(steps.name)
     fed = loop is not None and loop.role == "training" and loop.from_python
     return replace(segment, span=steps) if goes_on and fed else segment
-
-
-def _starts_up(made: Segment, segment: Segment, first: Segment) -> bool:
-    """Return True if Keras has made an epoch's iterator and comes to its first step next.
-
-    The last epoch's iterator goes meanwhile, and waits for its threads.
-    """
-    return (
-        segment.span is not None
-        and segment.span.kind == "fit"
-        and _is_of(made, ("iterator",))
-        and _is_of(first, ("first_batch", "steps", "first_call"))
-    )
-
-
-def _is_of(segment: Segment, kinds: tuple[SpanKind, ...]) -> bool:
-    return segment.span is not None and segment.span.kind in kinds
 
 
 class _Trainings:
@@ -196,7 +189,7 @@ class _Trainings:
             segment
             for segment in segments
             if segment.span is not None
-            and segment.span.kind in ("steps", "first_batch")
+            and segment.is_of("steps", "first_batch")
             and _trains(segment.span, loops)
         ]
         self._starts = [one.start_ns for one in self.stretches]
@@ -210,6 +203,10 @@ class _Trainings:
         index = bisect_left(self._starts, segment.end_ns)
         return self.stretches[index] if index < len(self.stretches) else None
 
+    def loop_before(self, segment: Segment) -> str | None:
+        """Return the id of the loop that trained before, if any."""
+        return _loop_id(self.before(segment))
+
 
 def _trains(span: Span, loops: dict[str, RecordedLoop]) -> bool:
     loop = loops.get(span.name)
@@ -217,14 +214,13 @@ def _trains(span: Span, loops: dict[str, RecordedLoop]) -> bool:
 
 
 def _spent(segment: Segment, loops: dict[str, RecordedLoop], trainings: _Trainings) -> Spent:
-    span, fit = segment.span, segment.within("fit")
+    span, steps = segment.span, segment.within("steps")
     place = _place(segment, loops, trainings)
-    steps = segment.within("steps")
     return Spent(
         place,
         segment.start_ns,
         segment.end_ns,
-        fit=fit.id if fit else None,
+        fit=segment.fit,
         span=span,
         loop_id=steps.name if steps is not None and _trains(steps, loops) else None,
         time=_traced_in(segment)[0].id if place.part == "compile" else span.id if span else None,
@@ -233,20 +229,19 @@ def _spent(segment: Segment, loops: dict[str, RecordedLoop], trainings: _Trainin
 
 def _place(segment: Segment, loops: dict[str, RecordedLoop], trainings: _Trainings) -> Place:
     span = segment.span
-    if span is None:
-        return _outside(segment, trainings)
-    match span.kind:
+    match span.kind if span is not None else None:
         case "aside":
-            place = PIPEDIAG
+            return PIPEDIAG
         case "first_call" | "tracing":
-            place = _compiling(segment)
+            return _compiling(segment)
         case "evaluation" | "callback":
-            place = _called(segment, span, _loop_id(trainings.before(segment)))
+            assert span is not None
+            return _called(segment, span, trainings.loop_before(segment))
         case "iterator" | "first_batch" | "steps":
-            place = _in_a_loop(segment, span, loops, trainings)
+            assert span is not None
+            return _in_a_loop(segment, span, loops, trainings)
         case _:
-            place = _outside(segment, trainings)
-    return place
+            return _outside(segment, trainings)
 
 
 def _called(segment: Segment, span: Span, loop_id: str | None) -> Place:
@@ -272,7 +267,7 @@ def _in_a_loop(
     if loop.role in _READING_ROLES:
         outside = _outside(segment, trainings)
         return replace(outside, what=READING, file=loop.file, line=loop.line)
-    followed = _loop_id(trainings.before(segment))
+    followed = trainings.loop_before(segment)
     return Place("evaluation", EVALUATING_LOOP, loop.file, loop.line, followed)
 
 
@@ -296,43 +291,32 @@ def _traced_in(segment: Segment) -> list[Span]:
 
 def _outside(segment: Segment, trainings: _Trainings) -> Place:
     """Return the place of what the script or Keras does outside of all spans."""
-    before, after, fit = trainings.before(segment), trainings.after(segment), segment.within("fit")
+    before, after = trainings.before(segment), trainings.after(segment)
     if before is None:
         return Place("before_training")
-    same_fit = _fit_id(before) == (fit.id if fit else None)
-    if fit is not None:
-        return Place("epoch_end", loop_id=_loop_id(before)) if same_fit else Place("between_loops")
-    if after is None:
+    same_fit = before.fit == segment.fit
+    if segment.fit is None and after is None:
         return Place("after_training")
-    goes_on = same_fit and _fit_id(after) is None and _loop_id(before) == _loop_id(after)
+    goes_on = same_fit and (
+        segment.fit is not None
+        or (after is not None and after.fit is None and _loop_id(before) == _loop_id(after))
+    )
     return Place("epoch_end", loop_id=_loop_id(before)) if goes_on else Place("between_loops")
-
-
-def _fit_id(segment: Segment) -> int | None:
-    fit = segment.within("fit")
-    return fit.id if fit else None
 
 
 def _loop_id(segment: Segment | None) -> str | None:
     return segment.span.name if segment is not None and segment.span is not None else None
 
 
-def _merged(all_spent: Iterable[Spent]) -> Iterator[Spent]:
-    """Neighbours that belong to one span and place are one."""
-    last: Spent | None = None
-    for spent in all_spent:
-        if last is not None and (last.place, last.span, last.fit) == (
-            spent.place,
-            spent.span,
-            spent.fit,
-        ):
-            last = replace(last, end_ns=spent.end_ns)
-            continue
-        if last is not None:
-            yield last
-        last = spent
-    if last is not None:
-        yield last
+def _joined(spent: Iterable[Spent], key: Callable[[Spent], object]) -> list[Spent]:
+    """Return neighbours of one key as one."""
+    joined: list[Spent] = []
+    for one in spent:
+        if joined and joined[-1].end_ns == one.start_ns and key(joined[-1]) == key(one):
+            joined[-1] = replace(joined[-1], end_ns=one.end_ns)
+        else:
+            joined.append(one)
+    return joined
 
 
 MOST_SPANS = 500
@@ -352,22 +336,8 @@ def run_spans(spent: Iterable[Spent], started_ns: int) -> list[RunSpan]:
             duration_ms=one.ns / 1e6,
             what=one.place.what,
         )
-        for one in _joined(spent)
+        for one in _joined(spent, lambda one: one.place)
         if one.ns > 0
     ]
     kept = sorted(spans, key=lambda span: -span.duration_ms)[:MOST_SPANS]
     return sorted(kept, key=lambda span: span.start_ms)
-
-
-def _joined(spent: Iterable[Spent]) -> Iterator[Spent]:
-    """Neighbours that are the same to a reader are one."""
-    last: Spent | None = None
-    for one in spent:
-        if last is not None and last.end_ns == one.start_ns and last.place == one.place:
-            last = replace(last, end_ns=one.end_ns)
-            continue
-        if last is not None:
-            yield last
-        last = one
-    if last is not None:
-        yield last

@@ -77,12 +77,8 @@ class _Training:
     step: SteadyStep
 
     def plan(self, length: int | None) -> tuple[int, float, bool] | None:
-        """Return epochs, calls of a step in all, and True if the number of epochs is known.
-
-        A loop of the script's own has as many as the loops around it make rounds; where Python
-        feeds the steps, each round is one of them. Where the length of the data is not known, an
-        epoch is as long as those that were seen to their end.
-        """
+        """Return epochs, calls of a step in all, and True if the number of epochs is known. Where
+        the length of the data is not known, an epoch is as long as those seen to their end."""
         loop, epochs = self.loop, self.epochs
         if loop.from_python:
             rounds = loop.planned_rounds
@@ -205,12 +201,8 @@ class _Training:
             projection.places[place] = replace(whole, count=counted)
 
     def _times_as_often(self, seen: float, steps: float) -> float:
-        """Return how many times as often something is traced in all steps as in those seen.
-
-        Of batches that vary in length fewer and fewer have one that is new: as with words in a
-        text, the different ones grow about as the logarithm of the steps. Own measurement: 16
-        widths in 51 steps, where this says 24 for 375 and there were 26.
-        """
+        """Return how many times as often something is traced in all steps as in those seen. Batches
+        of a new length come about as the logarithm of the steps (16 in 51 steps, 26 in 375)."""
         if self.loop.shapes_vary or lengths_vary(self.loop.element_spec or ""):
             return math.log1p(steps) / math.log1p(seen)
         return steps / seen

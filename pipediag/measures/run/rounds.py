@@ -112,8 +112,8 @@ def _by_round(stretches: Sequence[Spent], begun: Sequence[int]) -> list[list[Spe
 
 
 def _fits(spent: Sequence[Spent], loop: RecordedLoop, *, with_steps: bool) -> list[int]:
-    """Calls of the loop's `fit` in order: those that trained, or all."""
-    at = (loop.file, loop.line)
+    """Return calls of the loop's `fit` in order: those that trained, or all."""
+    called = ("fit", loop.file, loop.line)
     fits = [
         one.fit
         for one in spent
@@ -123,7 +123,7 @@ def _fits(spent: Sequence[Spent], loop: RecordedLoop, *, with_steps: bool) -> li
             or (
                 not with_steps
                 and one.span is not None
-                and (one.span.kind, one.span.file, one.span.line) == ("fit", *at)
+                and (one.span.kind, one.span.file, one.span.line) == called
             )
         )
     ]
@@ -171,13 +171,14 @@ def in_its_training(timeline: Timeline, spent: Sequence[Spent], epochs: Epochs) 
     A `fit` that returned before was, however few of its epochs it made. A loop of the script's own
     was where what followed it took longer than anything between its epochs.
     """
-    number = _last_steps(spent)
-    if number is None:
+    numbers = [number for number, one in enumerate(spent) if one.place.part == "steps"]
+    if not numbers:
         return False
-    steps, behind = spent[number], spent[number + 1 :]
+    steps, behind = spent[numbers[-1]], spent[numbers[-1] + 1 :]
     if steps.fit is not None:
         return _is_open(timeline, steps.fit)
-    if any(_starts_epoch_of(one, steps) for one in behind):
+    start = ("epoch_start", steps.place.loop_id)
+    if any((one.place.part, one.place.loop_id) == start for one in behind):
         return True
     ends_ns = [sum(times) for times in zip(*epochs.ends_ns.values(), strict=True)]
     return _is_no_longer(own_ns(behind), ends_ns)
@@ -187,21 +188,12 @@ def before_its_next_round(rounds: Rounds) -> bool:
     """Return True if rounds are left of the loop around a `fit`, and nothing tells that it was
     left.
 
-    As own loops do, one that breaks off has something behind it that takes longer than what lies
-    between its rounds. Where only one was seen, its plan is all that tells.
+    One that breaks off has something behind it that takes longer than what lies between its rounds.
+    Where only one was seen, its plan is all that tells.
     """
     if rounds.left <= 0:
         return False
     return not rounds.between_ns or _is_no_longer(rounds.behind_ns, rounds.between_ns)
-
-
-def _last_steps(spent: Sequence[Spent]) -> int | None:
-    numbers = range(len(spent) - 1, -1, -1)
-    return next((number for number in numbers if spent[number].place.part == "steps"), None)
-
-
-def _starts_epoch_of(one: Spent, steps: Spent) -> bool:
-    return one.place.part == "epoch_start" and one.place.loop_id == steps.place.loop_id
 
 
 def _is_no_longer(behind_ns: int, between_ns: Sequence[int]) -> bool:

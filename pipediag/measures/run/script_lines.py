@@ -26,11 +26,8 @@ _Evaluating = Mapping[tuple[str | None, int | None], Place]
 def line_shares(
     spent: Sequence[Spent], seen: Sequence[SeenLines], ns_at: Mapping[Place, int]
 ) -> Shares:
-    """Return the shares of each place that its lines took, and imports as start-up.
-
-    No place loses more than it has: lines that were seen for longer are scaled down to it. A loop
-    that evaluates lets its iterator go at its line, once its last step is over.
-    """
+    """Return the shares of each place that its lines took, and imports as start-up. Lines that were
+    seen for longer than a place has are scaled down to it."""
     evaluating = {
         (one.place.file, one.place.line): one.place
         for one in spent
@@ -66,19 +63,14 @@ def hottest_lines(spent: Sequence[Spent], seen: Sequence[SeenLines]) -> dict[Pla
     """Return the line met longest of each callback of the script's own."""
     met: dict[Place, dict[int, int]] = {}
     for place, line in _placed(spent, seen):
-        if _is_of(place, line):
+        named = place.part == "epoch_end" and place.what is not None and place.line is not None
+        if named and place.file == line.file:
             lines = met.setdefault(place, {})
             lines[line.line] = lines.get(line.line, 0) + line.ns
+    hottest = {place: max(lines, key=lambda line: lines[line]) for place, lines in met.items()}
     return {
-        place: hottest
-        for place, lines in met.items()
-        if lines[hottest := max(lines, key=lambda line: lines[line])] >= _FEWEST_MS * 1_000_000
+        place: line for place, line in hottest.items() if met[place][line] >= _FEWEST_MS * 1_000_000
     }
-
-
-def _is_of(place: Place, line: SeenLine) -> bool:
-    named = place.part == "epoch_end" and place.what is not None and place.line is not None
-    return named and place.file == line.file
 
 
 def _placed(spent: Sequence[Spent], seen: Sequence[SeenLines]) -> Iterator[tuple[Place, SeenLine]]:

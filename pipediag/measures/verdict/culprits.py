@@ -40,11 +40,8 @@ class ShuffleFill:
 def input_culprit(
     pipeline: Pipeline | None, loop: Loop | None, host: Host | None
 ) -> Culprit | None:
-    """Return the source of the input wait; None where no operation's cost is known.
-
-    A source in Python is named by the line that runs most, where stacks were sampled: the call
-    that made the dataset says little. An operation of a framework is named by what was passed in.
-    """
+    """Return the source of the input wait; None where no operation's cost is known. A source in
+    Python is named by the line that runs most, one of a framework by what was passed in."""
     op = bottleneck(pipeline)
     hot = hot_line(host, "source")
     keras = loop.keras if loop else None

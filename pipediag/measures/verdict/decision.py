@@ -61,7 +61,6 @@ from pipediag.measures.verdict.sentences import (
     run_sentence,
 )
 from pipediag.session.findings import Verdict
-from pipediag.session.ledger import Run
 from pipediag.session.loops import Share
 from pipediag.session.model import Session
 from pipediag.vocabulary import Bottleneck, Group, StepClass, VerdictSeverity
@@ -74,17 +73,14 @@ FEWEST_EPOCH_ENDS = 2
 
 
 def decide(session: Session) -> Verdict:
-    """The verdict on a session, whatever verdict it holds by now: on its run, and on its steps.
-
-    The bottleneck is that of the steps, `inconclusive` without a training loop, with under five
-    steps, or in doubt. Where another part of the run weighs more than they do, that is said first.
-    """
+    """Return the verdict on a session's run and on its steps. It is `inconclusive` without a
+    training loop, with under five steps, or in doubt."""
     return _of_the_run(session, _of_the_loop(session))
 
 
 def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
-    found = where(session)
-    if found is None or session.run is None:
+    found, run = where(session), session.run
+    if found is None or run is None:
         return verdict
     if (failure := failed_by_itself(session)) is not None:
         reasons = [verdict.summary, *verdict.reasons]
@@ -93,61 +89,50 @@ def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
     if found.row is not None:
         of_run |= {"where_file": found.row.file, "where_line": found.row.line}
     if found.part == "epoch_start" and outweigh_the_steps(session):
-        of_run |= {
-            "summary": _first_batches_of_run(session, session.run),
-            "reasons": [f"Of the loop: {verdict.summary}", *verdict.reasons],
-        }
+        # By the ledger's seconds; in the first epoch the pipeline has to start anyway.
+        summary = first_batches_sentence(
+            run.seconds_of("epoch_start"),
+            run.whole_s,
+            whole_in_words(run),
+            behind_the_waits(session),
+            saved_s=later_starts_s(session) or 0.0,
+            saved="all but the first of these waits" if run.scope == "run" else "these waits",
+        )
+        reasons = [f"Of the loop: {verdict.summary}", *verdict.reasons]
+        of_run |= {"summary": summary, "reasons": reasons}
     elif found.about_as_much is not None:
-        other = run_sentence(session.run, found.about_as_much, verdict.bottleneck)
+        other = run_sentence(run, found.about_as_much, verdict.bottleneck)
         of_run |= {"reasons": [f"About as much as the steps: {other}", *verdict.reasons]}
     elif found.part != "steps":
         of_run |= {
-            "summary": run_sentence(session.run, found, verdict.bottleneck),
+            "summary": run_sentence(run, found, verdict.bottleneck),
             "severity": "high",
             "reasons": [f"Of a step: {verdict.summary}", *verdict.reasons],
         }
     return verdict.model_copy(update=of_run)
 
 
-def _first_batches_of_run(session: Session, run: Run) -> str:
-    """Say so by the ledger's seconds; in the first epoch the pipeline has to start anyway."""
-    return first_batches_sentence(
-        run.seconds_of("epoch_start"),
-        run.whole_s,
-        whole_in_words(run),
-        behind_the_waits(session),
-        saved_s=later_starts_s(session) or 0.0,
-        saved="all but the first of these waits" if run.scope == "run" else "these waits",
-    )
-
-
 def outweigh_the_steps(session: Session) -> bool:
     """Return True if waits for an epoch's first batch take more of the loop than any part of its
-    steps.
-
-    The limit is XProf's for the input wait of a step.
-    """
+    steps, and XProf's limit."""
     waiting, steps = first_batch_percent(session), steps_beside_percent(session)
     if steps is None or waiting < INPUT_BOUND_PERCENT:
         return False
     if session.breakdown is None:
         return waiting > steps
-    return waiting > steps * _largest_percent(session.breakdown) / 100.0
+    shares = session.breakdown
+    largest = max(
+        shares["input_wait"].percent,
+        shares["unattributed"].percent,
+        *group_percents(shares).values(),
+    )
+    return waiting > steps * largest / 100.0
 
 
 def behind_the_waits(session: Session) -> ShuffleFill | Culprit | None:
     """Return a shuffle that fills, or else what costs most of the input, where known."""
     return shuffle_fill(session) or input_culprit(
         session.pipeline, session.diagnosed_loop(), session.host
-    )
-
-
-def _largest_percent(breakdown: Mapping[StepClass, Share]) -> float:
-    """Return the percent of the step of its largest part, also of the unattributed one."""
-    return max(
-        breakdown["input_wait"].percent,
-        breakdown["unattributed"].percent,
-        *group_percents(breakdown).values(),
     )
 
 
@@ -321,11 +306,8 @@ NOTHING_TRAINED = (
 
 
 def decide_input_alone(session: Session) -> Verdict:
-    """The session's verdict in the words of a pipeline by itself.
-
-    It is `input` by construction, whatever its waits are, so its severity is `unknown`. Where too
-    little was measured, the verdict stays what it is.
-    """
+    """Return the verdict in the words of a pipeline by itself: `input` by construction, whatever
+    its waits are, unless too little was measured."""
     verdict, steps = session.verdict, session.steps
     if steps is None or steps.count < FEWEST_STEPS:
         return verdict

@@ -43,14 +43,19 @@ def confidence_of(doubts_found: list[Doubt]) -> Confidence:
 def doubts(
     session: Session, bottleneck: Bottleneck | None, straddled: Sequence[float]
 ) -> list[Doubt]:
-    """Everything that speaks against relying on the numbers; None: no verdict was reached."""
+    """Return all that speaks against relying on the numbers; None: no verdict was reached."""
+    limits = [
+        Doubt(f"The interval of the input wait straddles the limit of {limit:g} %.")
+        for limit in straddled
+    ]
+    machine = "Alone on the machine the script is faster, and its shares may be others."
     return [
         *_about_steps(session),
         *about_loop_time(session.diagnosed_loop()),
         *_about_a_cache(session),
         *_about_threads(session),
-        *_about_the_machine(session.host),
-        *_about_limits(straddled),
+        *([Doubt(machine)] if beside_others(session.host) is not None else []),
+        *limits,
         *_about_input(session, bottleneck),
         *_about_profile(session, bottleneck),
     ]
@@ -119,16 +124,6 @@ def beside_others(host: Host | None) -> str | None:
     return f"beside other programs that took {others:.1f} of its {host.cores_allowed:g} CPUs"
 
 
-def _about_the_machine(host: Host | None) -> Iterator[Doubt]:
-    if beside_others(host) is not None:
-        yield Doubt("Alone on the machine the script is faster, and its shares may be others.")
-
-
-def _about_limits(straddled: Sequence[float]) -> Iterator[Doubt]:
-    for limit in straddled:
-        yield Doubt(f"The interval of the input wait straddles the limit of {limit:g} %.")
-
-
 def _about_input(session: Session, bottleneck: Bottleneck | None) -> Iterator[Doubt]:
     wait = session.input_wait
     if wait is None:
@@ -147,12 +142,9 @@ def _about_input(session: Session, bottleneck: Bottleneck | None) -> Iterator[Do
 
 def _is_another_verdict(wait: InputWait) -> bool:
     """Return True if another method would put the input wait on another side of XProf's limits."""
-    if wait.unsettled:
-        return True
     believed, other = wait.native_percent, wait.contested_by_percent
-    if believed is None or other is None:
-        return False
-    return on_other_sides(believed, other)
+    apart = believed is not None and other is not None and on_other_sides(believed, other)
+    return wait.unsettled or apart
 
 
 def _about_trace(perturbation: Perturbation | None) -> Doubt:
@@ -164,14 +156,12 @@ def _about_trace(perturbation: Perturbation | None) -> Doubt:
 
 
 def _about_profile(session: Session, bottleneck: Bottleneck | None) -> Iterator[Doubt]:
-    perturbation = session.perturbation
+    perturbation, weight = session.perturbation, 0 if bottleneck == "input" else 1
     if perturbation is None:
         return
     if perturbation.missing is not None:
-        weight = 0 if bottleneck == "input" else 1
         yield Doubt(f"{perturbation.missing} Consumer time is not attributed.", weight)
     elif perturbation.ratio is not None and perturbation.ratio >= PERTURBED_RATIO:
-        weight = 0 if bottleneck == "input" else 1
         yield Doubt(
             f"The profiler made steps {perturbation.ratio:.1f} times as long; the consumer's "
             "classes are its proportions.",

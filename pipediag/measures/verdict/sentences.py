@@ -10,7 +10,7 @@ from pipediag.facts.run import Where, rows_to_have_back, whole_in_words
 from pipediag.facts.script import cut_short, ending
 from pipediag.facts.step import GROUPS
 from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
-from pipediag.session.ledger import Run, RunPart
+from pipediag.session.ledger import Run
 from pipediag.session.loops import Loop, LoopTime, Share
 from pipediag.session.model import OtherProcesses, Script, Session
 from pipediag.tensorflow_versions import is_too_old, too_old_sentence
@@ -52,30 +52,21 @@ _STEPS: dict[Bottleneck, str] = {
 
 def run_sentence(run: Run, where: Where, bottleneck: Bottleneck) -> str:
     """Return the share of the run, in what, at which line, and what limits the steps."""
-    seconds = sum(row.seconds for row in rows_to_have_back(run, where.part))
+    row, seconds = where.row, sum(one.seconds for one in rows_to_have_back(run, where.part))
     text = (
         f"{where.percent:.0f} % of {whole_in_words(run)} ({length(seconds)} of "
         f"{length(run.whole_s)}) {_SPENT[where.part]}"
     )
-    text += _most_of_it(where.row, seconds) + _meanwhile(where.row)
+    if row is not None and row.line is not None and seconds > 0:
+        what = row.what or ("a loop" if row.loop_id else "code")
+        often = f", {row.count:,} times" if row.count is not None and row.count > 1 else ""
+        share = 100.0 * row.seconds / seconds
+        most = "" if share > 99 else f"{share:.0f} % of it "
+        text += f": {most}{what}{place(row.file, row.line)}{often}"
+    if row is not None and row.waits_for is not None:
+        at = place(row.waits_for_file, row.waits_for_line).strip().removeprefix("at ")
+        text += f", while {row.waits_for}{f' ({at})' if at else ''}"
     return f"{text}. {_STEPS[bottleneck]}"
-
-
-def _meanwhile(row: RunPart | None) -> str:
-    if row is None or row.waits_for is None:
-        return ""
-    at = place(row.waits_for_file, row.waits_for_line).strip().removeprefix("at ")
-    return f", while {row.waits_for}{f' ({at})' if at else ''}"
-
-
-def _most_of_it(row: RunPart | None, seconds: float) -> str:
-    if row is None or row.line is None or seconds <= 0:
-        return ""
-    what = row.what or ("a loop" if row.loop_id else "code")
-    often = f", {row.count:,} times" if row.count is not None and row.count > 1 else ""
-    share = 100.0 * row.seconds / seconds
-    most = "" if share > 99 else f"{share:.0f} % of it "
-    return f": {most}{what}{place(row.file, row.line)}{often}"
 
 
 def costs_most(culprit: Culprit) -> str:
@@ -87,10 +78,7 @@ def costs_most(culprit: Culprit) -> str:
 
 
 def input_sentence(share: Share, culprit: Culprit | None, at_most: float | None) -> str:
-    """Return the sentence of an input-bound step: how much, behind which operation, at most what.
-
-    `at_most`: how many times as fast training is without any time for input.
-    """
+    """Return the sentence of an input-bound step; `at_most` is the bound on free input."""
     text = (
         f"Highly input-bound: {share.percent:.0f} % of each step ({exact_time(share.ms)}) is spent "
         "on input"
@@ -108,10 +96,7 @@ def other_sentence(
     breakdown: Mapping[StepClass, Share],
     at_most: float | None,
 ) -> str:
-    """Return the sentence of a compute-, transfer- or overhead-bound step, with its classes.
-
-    `at_most`: how many times as fast training is without any time for input.
-    """
+    """Return the sentence of another bottleneck, with its classes; `at_most` as above."""
     parts = sorted(GROUPS[group], key=lambda name: -breakdown[name].percent)
     named = [
         f"{_CLASS_WORDS[name]} {breakdown[name].percent:.0f} %"
@@ -174,28 +159,24 @@ def first_batches_sentence(
     saved_s: float | None = None,
     saved: str = "these waits",
 ) -> str:
-    """Return the sentence of a run that is input-bound between its epochs, and the upper bound.
-
-    `saved` is what could be saved of the waits, and `saved_s` how long that takes; None for all.
-    """
+    """Return the sentence of a run that is input-bound between its epochs, and the upper bound. Of
+    the waits `saved_s` could be saved, or all."""
     each = f", {length(each_ms / 1000)} each time" if each_ms else ""
     text = (
         f"Highly input-bound: {100.0 * waits_s / whole_s:.0f} % of {whole} ({length(waits_s)} of "
         f"{length(whole_s)}) is spent waiting for the first batch of each epoch{each}"
     )
-    text += behind_in_words(behind)
+    if isinstance(behind, ShuffleFill):
+        shuffle, maker = (
+            f"{one.what}{place(one.file, one.line)}" for one in (behind.shuffle, behind.maker)
+        )
+        text += f"; {shuffle} fills meanwhile with what {maker} makes"
+    elif behind is not None:
+        text += f"; {costs_most(behind)}"
     left_s = whole_s - (waits_s if saved_s is None else saved_s)
     if 0.001 * whole_s < left_s < 0.999 * whole_s:
         text += f". Without {saved} it would be at most {whole_s / left_s:.3g}x as fast"
     return text + "."
-
-
-def behind_in_words(behind: ShuffleFill | Culprit | None) -> str:
-    """Return what makes a first batch late, to be appended."""
-    if isinstance(behind, ShuffleFill):
-        maker = _named(behind.maker)
-        return f"; {_named(behind.shuffle)} fills meanwhile with what {maker} makes"
-    return "" if behind is None else f"; {costs_most(behind)}"
 
 
 def epoch_ends_sentence(time: LoopTime) -> str:
@@ -209,10 +190,6 @@ def epoch_ends_sentence(time: LoopTime) -> str:
     ends = "end of an epoch was" if time.epoch_ends_seen == 1 else "ends of epochs were"
     counted = "counted for every epoch planned" if time.basis == "projected" else "as seen"
     return f"{time.epoch_ends_seen} {ends} seen; their waits are {counted}."
-
-
-def _named(culprit: Culprit) -> str:
-    return f"{culprit.what}{place(culprit.file, culprit.line)}"
 
 
 NEEDS = (

@@ -9,13 +9,13 @@ import pytest
 
 from pipediag.measures.run.amounts import Amounts, amounts_of, starts_of, steady_step, steps_of
 from pipediag.measures.run.ledger import RunBounds, measure_run
-from pipediag.measures.run.places import PIPEDIAG, Place, Spent
+from pipediag.measures.run.places import Place, Spent
 from pipediag.session.ledger import Run
 from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
 from pipediag.session.recording import RecordedEnvironment, RecordedWindow
 from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import SpanKind
-from tests.measures.run.runs import own_loop, recording_of
+from tests.measures.run.runs import own_loop
 from tests.recordings import (
     make_block,
     make_recorded_loop,
@@ -53,30 +53,6 @@ def seam(first_step_ns: int | None) -> RecordedSeam:
     return RecordedSeam(0, 0, None, first_step_ns)
 
 
-@pytest.mark.parametrize(
-    ("asked", "left", "there"), [(3, 7, 4), (10, 0, 11), (50, 0, 11), (0, 10, 1), (-5, 10, 1)]
-)
-def test_no_more_is_moved_than_there_is(asked: int, left: int, there: int) -> None:
-    known = Amounts({HERE: 10, THERE: 1}, {})
-    known.move(asked, HERE, THERE)
-
-    assert known.ns == {HERE: left, THERE: there}
-
-
-def test_stretches_of_a_place_are_added_up_and_its_spans_counted() -> None:
-    stretches = Stretches()
-    evaluation = Place("evaluation", "`evaluate`")
-    stretches.add(HERE, 3, "script")
-    stretches.add(evaluation, 5, "evaluation", id=7)
-    stretches.add(HERE, 4, "fit")
-    stretches.add(evaluation, 6, "evaluation", id=7)
-    stretches.add(evaluation, 1, "evaluation", id=8)
-
-    known = amounts(stretches, own_loop(), None)
-    assert known.ns == {HERE: 7, evaluation: 12}
-    assert known.count == {evaluation: 2}
-
-
 def test_a_first_call_has_waited_traced_and_made_a_step() -> None:
     loop = own_loop(fill_ns=30)
     stretches = Stretches()
@@ -86,17 +62,6 @@ def test_a_first_call_has_waited_traced_and_made_a_step() -> None:
     known = amounts(stretches, loop)
     assert known.ns == {COMPILE: 870, steps_of(loop): 5100, starts_of(loop): 30}
     assert known.count[starts_of(loop)] == 1
-
-
-@pytest.mark.parametrize(
-    ("kind", "loop_id"), [("tracing", "loop1"), ("first_call", "loop2"), ("first_call", None)]
-)
-def test_tracing_alone_and_calls_elsewhere_give_no_step(kind: SpanKind, loop_id: str) -> None:
-    loop = own_loop(fill_ns=0)
-    stretches = Stretches()
-    stretches.add(COMPILE, 1000, kind, loop_id=loop_id)
-
-    assert amounts(stretches, loop).ns == {COMPILE: 1000}
 
 
 def test_waits_within_calls_are_what_the_first_step_took_longer() -> None:
@@ -131,19 +96,6 @@ def test_a_first_wait_holds_no_building_where_later_epochs_tell_how_long_it_is(
     known = amounts_of(stretches.spent, recording, {loop.id: STEP_NS})
     assert known.ns[starts_of(loop)] == 50 + 110 + waited
     assert known.ns[COMPILE] == 1000 - waited - STEP_NS
-
-
-@pytest.mark.parametrize(("kind", "steps"), [("eager", 1000), ("in_graph", 0)])
-def test_steps_under_the_profiler_are_the_scripts_own(kind: Any, steps: int) -> None:
-    loop = own_loop(kind=kind, fill_ns=0)
-    recording = recording_of(loop)
-    recording.windows = [make_window("profile", make_block(10, 1.0))]
-    stretches = Stretches()
-    stretches.add(PIPEDIAG, 7000, "aside")
-
-    known = amounts_of(stretches.spent, recording, {"loop1": STEP_NS})
-    assert known.ns[PIPEDIAG] == 7000 - steps
-    assert known.ns.get(steps_of(loop), 0) == steps
 
 
 @pytest.mark.parametrize(
@@ -214,26 +166,6 @@ def started() -> Spans:
     return spans
 
 
-def test_a_step_that_builds_at_an_epochs_begin_takes_nothing_from_the_other_steps() -> None:
-    spans, seams = started(), []
-    for fold in range(4):
-        begin = 1000 + 2000 * fold
-        spans.add("fit", begin, begin + 1600, "fit")
-        spans.add("steps", begin, begin + 1200, "loop1")
-        spans.add("tracing", begin + 1, begin + 500)
-        spans.add("first_call", begin, begin + 900, "train_function")
-        spans.add("steps", begin + 1250, begin + 1500, "loop1")
-        seams += [
-            RecordedSeam((begin - 400) * MS, (begin + 0) * MS, None, 900 * MS),
-            RecordedSeam((begin + 1200) * MS, (begin + 1250) * MS, None, 60 * MS),
-        ]
-    run = spans.ledger(make_recorded_loop(fill_ns=50 * MS, epoch_seams=seams[1:]))
-    # Eight waits of 50 ms, four of them within what was built.
-    assert run.seconds_of("epoch_start") == pytest.approx(8 * 0.05)
-    assert run.seconds_of("compile") == pytest.approx(4 * (0.9 - 0.05 - 0.01))
-    assert run.seconds_of("steps") == pytest.approx(4 * (0.3 + 0.2 + 0.01))
-
-
 @pytest.mark.parametrize(("fill_ms", "waited_ms"), [(400, 400), (None, 0), (5000, 600)])
 def test_what_an_evaluations_first_call_waited_is_not_its_building(
     fill_ms: int | None, waited_ms: int
@@ -297,13 +229,3 @@ def test_where_each_builds_a_repeated_batch_tells_and_the_waits_beside_it() -> N
     # Where the step asks for its batch itself, tf.data's own clock tells of the wait.
     gaps = [97_000, 117_000, 107_000, 97_000]
     assert steady_ms(spans, baseline(*durations, gaps_us=gaps), repeated) == pytest.approx(11.0)
-
-
-@pytest.mark.parametrize("repeats", [0, 4])
-def test_without_one_only_the_tracing_is_taken_off(repeats: int) -> None:
-    durations = [100, 100]
-    windows = [baseline(*durations)]
-    if repeats:
-        windows.append(make_window("repeat", make_block(repeats, 8.0, None, start_ms=9000.0)))
-    spans = built_in(0, 1, durations_ms=durations)
-    assert steady_ms(spans, *windows) == pytest.approx(100.0 - 45.0)

@@ -11,10 +11,10 @@ import pytest
 
 from pipediag.facts.run import where
 from pipediag.measures.loops import PAUSES
-from pipediag.measures.run.amounts import SteadyStep, steps_of
+from pipediag.measures.run.amounts import SteadyStep
 from pipediag.measures.run.epochs import Epochs, epochs_of
 from pipediag.measures.run.ledger import WHAT, RunBounds, epochs_taken, measure_run
-from pipediag.measures.run.places import PIPEDIAG, Place, Spent
+from pipediag.measures.run.places import Place, Spent
 from pipediag.session.ledger import PAUSE, Run
 from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
 from pipediag.session.recording import RecordedBlock, RecordedOperation
@@ -30,13 +30,11 @@ from tests.measures.run.runs import (
     ns,
     own_loop,
     recording_of,
-    row,
     rows,
 )
 from tests.recordings import (
     make_block,
     make_recorded_loop,
-    make_recorded_operation,
     make_recording,
     make_window,
 )
@@ -109,52 +107,6 @@ def test_only_the_last_training_has_epochs_and_the_others_are_before_it() -> Non
     assert (epochs.before_count, epochs.trainings, epochs.first_count) == (1, 2, 1)
 
 
-def test_a_loop_that_did_not_train_has_none() -> None:
-    passing = Passing()
-    passing.at("steps", 10, loop_id="loop2")
-
-    assert epochs_of(passing.spent, "loop1") == Epochs([], [], {})
-    assert epochs_of([], "loop1").ends_seen == 0
-
-
-def test_an_end_of_an_epoch_that_our_windows_reach_into_stands_for_no_other() -> None:
-    save = Place("epoch_end", "the callback Save", loop_id="loop1")
-    steps = Place("steps", loop_id="loop1")
-    script = Span(1, "fit", 0, None)
-    spent, now = [], 0
-    for number, profiled in enumerate([0, 60, 5, 0]):
-        span = Span(10 + number, "steps", now, None, "loop1")
-        spent.append(Spent(steps, now, now + 100, 1, span))
-        spent.append(Spent(PIPEDIAG, now + 100, now + 100 + profiled, 1, script))
-        spent.append(Spent(save, now + 100 + profiled, now + 200, 1, script))
-        now += 200
-
-    assert epochs_of(spent, "loop1").ends_ns == {save: [100, 95]}
-
-
-def three_epochs(fit: int, passing: Passing, steps: tuple[int, ...]) -> None:
-    passing.fit = fit
-    for took in steps:
-        passing.at("epoch_start", 3 * fit)
-        passing.at("steps", took)
-        passing.place(END, fit)
-
-
-def test_earlier_trainings_tell_what_one_that_was_stopped_at_once_does_not() -> None:
-    passing = Passing()
-    three_epochs(1, passing, (100, 80, 81))
-    three_epochs(2, passing, (101, 82, 83))
-    passing.fit = 3
-    passing.at("epoch_start", 9)
-    passing.at("steps", 70)
-
-    epochs = epochs_of(passing.spent, "loop1")
-    assert (epochs.steps_ns, epochs.starts_ns, epochs.ends_ns) == ([70], [9], {})
-    assert epochs.whole_ns == [80, 81, 82, 83]
-    assert epochs.later_starts_ns == [3, 3, 6, 6]
-    assert epochs.usual_ends_ns == {END: [1, 1, 2, 2]}
-
-
 BUILT = ("compile", "train_step")
 UNTRACED = make_block(40, 10.0, start_ms=4000.0)
 
@@ -189,23 +141,6 @@ def test_what_is_built_for_each_rate_comes_as_often_in_a_thousand_steps() -> Non
 @pytest.mark.parametrize("calls", [[0.0], [0.0, 5.0], [0.0, 0.6, 1.2, 1.8]])
 def test_what_is_built_at_first_or_for_one_odd_batch_comes_once(calls: list[float]) -> None:
     assert list(stopped(calls)) == [("steps", None)]
-
-
-def test_of_a_planned_training_the_rest_is_built_as_often() -> None:
-    found = stopped([0.0, 3.0, 6.0, 9.0], planned_steps=1608)
-
-    assert found[BUILT] == pytest.approx(0.49 + 2 * 3 * 0.49)
-    assert found["steps", None] == pytest.approx(16.08)
-
-
-def test_a_step_is_no_longer_by_what_is_traced_in_it() -> None:
-    """Each of the baseline's ten steps of 0.5 s traces for 0.3 s, and is called again at once."""
-    calls = [0.51 * number for number in range(19)]
-    found = stopped(calls, make_block(9, 510.0, start_ms=5100.0))
-
-    assert found["steps", None] == pytest.approx(210.0)
-    # The last 0.31 s are steps in which nothing is built.
-    assert found[BUILT] == pytest.approx(18 * 0.3 * 1000 / (19 + 0.31 / 0.21), rel=1e-4)
 
 
 def test_of_batches_that_vary_in_length_fewer_and_fewer_are_new() -> None:
@@ -259,14 +194,6 @@ def measured(
     run = measure_run(Timeline(spans), recording, RunBounds(0, end_ms * MS, outcome))
     assert isinstance(run, Run)
     return run
-
-
-def test_it_is_a_part_of_the_epochs_start() -> None:
-    run = two_epochs("finished")
-    assert run.seconds_of("epoch_start") == pytest.approx(0.6)
-    assert run.seconds_of("epoch_end") == 0
-    [part] = [part for part in run.parts if part.part == "epoch_start"]
-    assert (part.what, part.line, part.count) == ("making the iterator", 20, 2)
 
 
 @pytest.mark.parametrize(
@@ -349,18 +276,6 @@ def test_what_the_first_epoch_took_longer_is_no_step_of_the_others() -> None:
     assert run.seconds_of("steps") == pytest.approx(15.0, abs=0.1)
 
 
-@pytest.mark.parametrize(
-    ("lengths", "root"),
-    [([9.0], "cache"), ([2.9, 2.5, 2.5], "cache"), ([9.0, 2.0, 2.0], "source")],
-)
-def test_no_other_first_epoch_is_told_apart(lengths: list[float], root: str) -> None:
-    assert fill(epochs(lengths, root=root)) == []
-
-
-def test_a_snapshot_is_filled_once_as_well() -> None:
-    assert fill(epochs([9.0, 2.0, 3.0, 1.0], kind="snapshot")) == [(pytest.approx(6.5), 5)]
-
-
 def test_an_epoch_that_fills_a_cache_is_not_carried_on_to_all() -> None:
     """Five epochs of 300 steps, of which a part of the first was seen."""
     run = epochs([9.0], "stopped", planned_steps=1500, steps_per_epoch=300)
@@ -410,13 +325,6 @@ def test_folds_that_were_over_are_in_the_whole_beside_the_one_that_is_carried_on
     assert run.seconds_of("steps") == pytest.approx(1.2)
     assert run.epochs_planned == 2
     assert run.epochs_seen == pytest.approx(1.0)
-
-
-def test_so_are_the_waits_and_ends_of_their_epochs() -> None:
-    run = two_fits()
-    assert run.seconds_of("epoch_start") == pytest.approx(6 * 0.1)
-    # 50 ms after each epoch of the two folds, and so in the third, of which none was seen.
-    assert run.seconds_of("epoch_end") == pytest.approx(6 * 0.05)
 
 
 def predicting(every: int = 1) -> Written:
@@ -470,23 +378,6 @@ def test_the_rest_of_a_step_that_predicts_is_no_end_of_an_epoch() -> None:
     }
 
 
-def test_its_epochs_are_what_its_iterators_are() -> None:
-    root = make_recorded_operation("op3", "batch", cardinality=20)
-    recording = recording_of(own_loop(steps=40), operations=[root])
-    report = ledger(predicting(), recording, 60.0, "stopped")
-
-    assert (report.scope, report.epochs_seen) == ("epoch", 1.0)
-    assert row(report, "evaluation", "`predict`").seconds == pytest.approx(1.0)
-    assert row(report, "epoch_start").seconds == pytest.approx(0.01)
-
-
-def test_what_comes_every_ten_steps_is_the_end_of_a_round() -> None:
-    found = seconds(predicting(every=10), own_loop(steps=40))
-
-    assert found["epoch_end", None] > 0.2 + 0.04
-    assert found["epoch_start", None] > 0.02
-
-
 def fits(*taken: int) -> Written:
     """Calls of one `fit`, each with so many epochs of 2 s."""
     run, now = Written(), 1.0
@@ -520,17 +411,6 @@ def test_a_run_that_is_over_had_the_epochs_that_were_seen(
     assert found.epochs == count * taken
 
 
-@pytest.mark.parametrize("steps_per_epoch", [200, None])
-def test_calls_that_were_given_more_than_the_first_had_all_of_them(
-    steps_per_epoch: int | None,
-) -> None:
-    """As of `for rate, count in [(1e-3, 5), (1e-4, 9)]: model.fit(..., epochs=count)`."""
-    loop = fit_loop(epochs=5, steps_per_epoch=steps_per_epoch, planned_rounds=2)
-    found = ledger(fits(5, 9), recording_of(loop), 45.0)
-
-    assert (found.epochs_seen, found.epochs_planned) == (14.0, 14)
-
-
 def test_what_interrupts_steps_ends_no_epoch() -> None:
     """As a callback that predicts every so many batches; an epoch has 200 steps of 10 ms."""
     step = SteadyStep(ns(0.01))
@@ -543,29 +423,3 @@ def test_what_interrupts_steps_ends_no_epoch() -> None:
     assert epochs_taken(Epochs(each_half, [], {}, first_count=12), unknown, step) == 2.0
     thrice = Epochs(each_half, [], {}, trainings=3, first_count=4)
     assert epochs_taken(thrice, unknown, None) == 6.0
-
-
-@pytest.mark.parametrize("calls", [1, 2])
-def test_a_slow_first_epoch_is_no_measure_of_the_others(calls: int) -> None:
-    """As of files that are cold on disk: it takes 60 s, with the baseline in it, all others 5 s."""
-    step = SteadyStep(ns(0.3))
-    stretches = [ns(60.0), *[ns(5.0)] * 19]
-    loop = fit_loop(epochs=20 // calls, steps=20 * 200)
-    last = stretches[20 - 20 // calls :]
-    before_ns = {steps_of(loop): sum(stretches) - sum(last)}
-    epochs = Epochs(last, [], {}, before_ns, before_count=20 - len(last), trainings=calls)
-
-    assert epochs_taken(epochs, loop, step) == 20.0
-
-
-def test_with_steps_interrupted_they_are_counted_where_the_first_epoch_was_slow() -> None:
-    """Four stretches an epoch, and EarlyStopping far below the plan."""
-    stretches = [*[ns(15.0)] * 4, *[ns(1.25)] * 4 * 11]
-    loop = fit_loop(epochs=100, steps=12 * 200)
-
-    assert epochs_taken(Epochs(stretches, [], {}), loop, SteadyStep(ns(0.3))) == 12.0
-
-
-def test_a_loop_of_its_own_has_as_many_as_were_seen() -> None:
-    assert epochs_taken(Epochs([7] * 5, [], {}), own_loop(), None) == 5.0
-    assert epochs_taken(Epochs([], [], {}), own_loop(), None) is None

@@ -9,24 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.measures.recorded_windows import Missing
-from pipediag.measures.run.epochs import Projected
 from pipediag.measures.run.ledger import (
-    NO_TIMELINE,
     ONLY_OURS,
-    UNMEASURED,
-    UNWRITTEN,
     RunBounds,
     measure_run,
     with_epochs_noted,
     with_first_waits,
     with_given_epochs,
-    without_the_smallest,
 )
-from pipediag.measures.run.places import Place
 from pipediag.session.ledger import Run, RunPart
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.timeline import Timeline
 from pipediag.vocabulary import ScriptOutcome, SpanKind
 from tests.factories import make_loop
 from tests.ledgers import make_part, make_run
@@ -47,10 +40,9 @@ from tests.recordings import (
     make_block,
     make_recorded_loop,
     make_recorded_operation,
-    make_recording,
     make_window,
 )
-from tests.records import SCRIPT, make_operation
+from tests.records import make_operation
 from tests.rules.sessions import batch, session_of, source
 
 
@@ -101,35 +93,6 @@ def test_each_second_of_a_fit_is_in_one_place() -> None:
     assert run.percent_of("epoch_end") == pytest.approx(100 * 4.9 / 19.9)
 
 
-def test_rows_say_where_and_how_often() -> None:
-    run = ledger(three_epochs(), recording_of(fit_loop(epochs=3, steps=501)), 20.4)
-
-    callback = row(run, "epoch_end", "the callback Saves")
-    assert (callback.file, callback.line, callback.loop_id) == (SCRIPT, 7, "loop1")
-    assert callback.count == 3
-    steps = row(run, "steps")
-    assert (steps.file, steps.line, steps.loop_id, steps.count) == (SCRIPT, FIT_LINE, "loop1", 501)
-    assert row(run, "epoch_start").count == 3
-    assert row(run, "evaluation", "validation in `fit`").count == 3
-    assert row(run, "compile", "the step of `fit`").line == FIT_LINE
-    assert row(run, "epoch_end").count is None
-    assert row(run, "before_training").count is None
-
-
-def test_what_pipediag_took_in_the_middle_of_a_first_call_makes_it_no_two_steps() -> None:
-    run = Written()
-    run.span("script", 0.0, 10.0)
-    run.epoch(0.0, 1.0, 10.0)
-    run.span("first_call", 1.0, 2.0, "step", 40)
-    run.span("aside", 1.25, 1.5)
-
-    assert rows(ledger(run, recording_of(own_loop()), 10.0)) == {
-        ("compile", "step"): 0.74,
-        ("epoch_start", None): 1.0,
-        ("steps", None): 8.01,
-    }
-
-
 def test_what_is_between_two_epochs_of_a_loop_of_its_own_is_at_their_ends() -> None:
     run = Written()
     run.span("script", 0.0, 10.0)
@@ -171,48 +134,6 @@ def test_trials_and_windows_of_ours_are_no_part_of_the_run() -> None:
     assert report.pipediag_s == pytest.approx(3.3)
 
 
-def test_a_run_without_a_training_is_all_before_it() -> None:
-    run = Written()
-    run.span("script", 1.0, 9.0)
-    run.span("tracing", 2.0, 3.0)
-    report = ledger(run, recording_of(), 10.0)
-
-    assert rows(report) == {
-        ("startup", "the interpreter"): 1.0,
-        ("before_training", None): 7.0,
-        ("compile", "what `a function` builds"): 1.0,
-        ("after_training", "exit"): 1.0,
-    }
-    assert (report.epochs_seen, report.epochs_planned) == (None, None)
-
-
-def test_a_stopped_run_without_a_training_ends_where_it_was_stopped() -> None:
-    run = Written()
-    run.span("script", 1.0, 9.0)
-    report = ledger(run, recording_of(), 15.0, "stopped")
-
-    assert rows(report) == {("startup", "the interpreter"): 1.0, ("before_training", None): 8.0}
-    assert report.projected_missing == UNMEASURED
-
-
-def test_after_the_last_thing_that_was_written_nothing_is_guessed() -> None:
-    run = Written()
-    run.span("script", 0.0, None)
-    run.span("fit", 1.0, None, "fit", FIT_LINE)
-    run.epoch(1.0, 2.0, 4.0)
-    run.span("callback", 4.0, None, "Saves", 7)
-    run.timeline.until_ns = ns(5.0)
-    report = ledger(run, recording_of(fit_loop()), 1000.0)
-
-    assert rows(report) == {
-        ("before_training", None): 1.0,
-        ("epoch_start", None): 1.0,
-        ("steps", None): 2.0,
-        ("epoch_end", "the callback Saves"): 1.0,
-    }
-    assert report.not_seen == [UNWRITTEN]
-
-
 def test_lines_are_in_the_place_that_the_script_was_at_and_imports_are_start_up() -> None:
     run = Written()
     run.span("script", 0.0, 20.0)
@@ -240,15 +161,6 @@ def test_lines_are_in_the_place_that_the_script_was_at_and_imports_are_start_up(
         ("after_training", "the script's own line", 90, 1.0),
         ("after_training", "the script's own line", 91, 1.0),
     ]
-
-
-def test_nothing_is_said_where_nothing_was_written() -> None:
-    bounds = RunBounds(0, 10, "finished")
-
-    assert measure_run(Timeline(), make_recording(), bounds) == Missing(NO_TIMELINE)
-    run = Written()
-    run.span("script", 1.0, 2.0)
-    assert measure_run(run.timeline, None, bounds) == Missing(NO_TIMELINE)
 
 
 KINDS: tuple[SpanKind, ...] = (
@@ -292,32 +204,6 @@ def test_whatever_is_written_the_parts_add_up(
 
     if measure_run(run.timeline, recording, RunBounds(0, ns(45.0), outcome)) != Missing(ONLY_OURS):
         ledger(run, recording, 45.0, outcome)
-
-
-def test_a_run_of_which_only_our_own_time_was_seen_has_no_ledger() -> None:
-    run = Written()
-    run.span("script", 1.0, 2.0)
-    run.span("aside", 0.0, 45.0)
-
-    assert measure_run(run.timeline, recording_of(), RunBounds(0, ns(45.0), "finished")) == Missing(
-        ONLY_OURS
-    )
-
-
-END = Place("epoch_end", loop_id="loop1")
-SMALL = Place("epoch_end", "the callback History", "train.py", 7, "loop1")
-LARGE = Place("epoch_end", "the callback Saves", "train.py", 9, "loop1")
-STEPS = Place("steps", None, "train.py", 20, "loop1")
-
-
-def test_a_small_place_joins_its_part_at_the_same_loop() -> None:
-    whole = {SMALL: Projected(1.9, 3), STEPS: Projected(900.0, 5), LARGE: Projected(98.1, 2)}
-
-    assert without_the_smallest(whole) == {
-        END: Projected(1.9, 3),
-        STEPS: whole[STEPS],
-        LARGE: whole[LARGE],
-    }
 
 
 SHUFFLE = make_operation("shuffle", "shuffle", line=14)
@@ -390,18 +276,3 @@ def test_they_are_carried_on_to(cardinality: int | None) -> None:
     assert (run.scope, run.epochs_planned, run.epochs_given, note) == ("run", GIVEN, True, None)
     assert row(run, "steps").seconds == pytest.approx(2.0 * GIVEN)
     assert row(run, "before_training").seconds == pytest.approx(1.0)
-
-
-def test_what_the_script_tells_goes_before_it() -> None:
-    loop = own_loop(iterators=4, planned_rounds=10)
-    run, note = told_given_epochs(of_unknown_length(3), loop)
-
-    assert (run.epochs_planned, run.epochs_given) == (10, False)
-    assert note is not None
-
-
-def test_without_the_length_of_an_epoch_nothing_follows() -> None:
-    run, note = told_given_epochs(of_unknown_length(0), own_loop(), None)
-
-    assert (run.scope, run.epochs_given) == ("1000_steps", False)
-    assert note is not None

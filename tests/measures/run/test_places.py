@@ -49,40 +49,6 @@ def test_what_began_last_has_its_moments() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("outer", "inner"),
-    [
-        ("evaluation", "steps"),
-        ("evaluation", "callback"),
-        ("first_call", "evaluation"),
-        ("tracing", "evaluation"),
-        ("aside", "first_call"),
-        ("aside", "tracing"),
-        ("aside", "steps"),
-    ],
-)
-def test_some_go_before_what_began_in_them(outer: SpanKind, inner: SpanKind) -> None:
-    assert {owner for *_, owner in owners([Span(1, outer, 0, 9), Span(2, inner, 3, 6)], 0, 9)} == {
-        1
-    }
-
-
-def test_all_that_is_open_is_around_the_outermost_first() -> None:
-    spans = [Span(3, "callback", 4, 6), Span(1, "script", 0, 9), Span(2, "fit", 2, 8)]
-    middle = next(one for one in segments_of(spans, 0, 9) if one.start_ns == 4)
-
-    assert [span.id for span in middle.around] == [1, 2, 3]
-    assert middle.within("fit") == spans[2]
-    assert middle.within("steps") is None
-    assert middle.ns == 2
-
-
-def test_what_lies_outside_of_the_run_is_cut_off() -> None:
-    spans = [Span(1, "script", 0, 50), Span(2, "fit", 60, 70), Span(3, "fit", 0, 10)]
-
-    assert owners(spans, 10, 40) == [(10, 40, 1)]
-
-
 @pytest.mark.parametrize("call", ["script", "fit", "evaluation", "callback"])
 def test_what_never_ended_lasts_no_longer_than_the_call_that_it_lies_in(call: SpanKind) -> None:
     spans = [Span(1, call, 10, 50), Span(2, "callback", 20, None), Span(3, "steps", 30, None)]
@@ -131,19 +97,6 @@ def test_segments_cover_the_run_exactly_once(
         assert (one.span in one.around) == (one.span is not None)
 
 
-@given(nested(0, 300))
-def test_a_span_has_all_of_its_moments_that_nothing_else_takes(
-    listed: list[tuple[SpanKind, int, int]],
-) -> None:
-    plain = [span for span in as_spans(listed, set()) if span.kind in ("script", "fit", "steps")]
-    for one in segments_of(plain, 0, 300):
-        inside = [s for s in plain if s.start_ns <= one.start_ns and one.end_ns <= (s.end_ns or 0)]
-        shortest = min((s.end_ns or 0) - s.start_ns for s in inside) if inside else None
-        assert (one.span is None) == (not inside)
-        if one.span is not None:
-            assert (one.span.end_ns or 0) - one.span.start_ns == shortest
-
-
 TRAINING = make_recorded_loop()
 """At line 20."""
 
@@ -174,10 +127,6 @@ END = Place("epoch_end", loop_id="loop1")
 BEFORE, BETWEEN, AFTER = Place("before_training"), Place("between_loops"), Place("after_training")
 
 
-def test_what_follows_epochs_of_one_loop_outside_of_fit_is_at_their_end() -> None:
-    assert places(("steps", 0, 20, "loop1"), ("steps", 50, 100, "loop1")) == [STEPS, END, STEPS]
-
-
 def test_all_of_a_fit_after_its_first_batch_is_at_ends_of_epochs() -> None:
     assert places(
         ("fit", 10, 90, "fit"), ("steps", 20, 40, "loop1"), ("steps", 50, 70, "loop1")
@@ -202,12 +151,6 @@ def test_a_loop_of_its_own_after_a_fit_is_another_training() -> None:
     assert places(
         ("steps", 0, 20, "loop1"), ("fit", 30, 100, "fit"), ("steps", 50, 100, "loop1")
     ) == [STEPS, BETWEEN, BETWEEN, STEPS]
-
-
-def test_a_callback_is_at_the_end_of_the_epochs_of_the_loop_before_it() -> None:
-    assert places(
-        ("fit", 0, 100, "fit"), ("steps", 0, 20, "loop1"), ("callback", 20, 100, "Saves")
-    ) == [STEPS, Place("epoch_end", "the callback Saves", "train.py", 7, "loop1")]
 
 
 @pytest.mark.parametrize(
@@ -256,25 +199,6 @@ def test_the_outermost_function_with_a_name_is_what_was_compiled() -> None:
     ]
     assert places(("first_call", 0, 100, "outer"), ("first_call", 0, 100, "inner")) == [
         Place("compile", "outer", "train.py", 7)
-    ]
-
-
-def test_what_has_no_name_is_told_by_the_call_that_builds_it() -> None:
-    assert places(("tracing", 0, 100, "")) == [Place("compile", "what `a function` builds")]
-    assert places(("fit", 0, 100, "fit"), ("tracing", 0, 100, "")) == [
-        Place("compile", "what `fit` builds", "train.py", 20)
-    ]
-    assert places(
-        ("fit", 0, 100, "fit"), ("evaluation", 0, 100, "evaluate"), ("tracing", 0, 100, "")
-    ) == [Place("compile", "what `evaluate` builds", "train.py", 7)]
-
-
-def test_a_frameworks_function_is_the_step_of_the_call() -> None:
-    assert places(("evaluation", 0, 100, "evaluate"), ("first_call", 0, 100, "one_step")) == [
-        Place("compile", "the step of `evaluate`", "train.py", 7)
-    ]
-    assert places(("fit", 0, 100, "fit"), ("first_call", 0, 100, "metric")) == [
-        Place("compile", "metric", "train.py", 7)
     ]
 
 

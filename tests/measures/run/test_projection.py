@@ -6,11 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.measures.run.amounts import Amounts, steps_of
-from pipediag.measures.run.epochs import Epochs, as_often, projected
-from pipediag.measures.run.ledger import UNMEASURED
-from pipediag.measures.run.projection import SteadyStep, project
-from pipediag.measures.run.rounds import Rounds
+from pipediag.measures.run.epochs import as_often, projected
 from pipediag.session.ledger import COMES_ONCE
 from pipediag.session.recorded_loops import RecordedSeam
 from tests.measures.run.runs import (
@@ -28,26 +24,6 @@ from tests.measures.run.runs import (
 from tests.recordings import make_recorded_operation
 
 AFTER = "what the script does after this training"
-NO_END = "the end of an epoch, with its validation and callbacks"
-
-
-@pytest.mark.parametrize("collection_ms", [None, 200])
-def test_the_exit_takes_as_long_as_some_collections(collection_ms: int | None) -> None:
-    recording = recording_of(fit_loop(epochs=10))
-    before = ledger(epochs_of_a_fit(3), recording, 60.0, "stopped").projected_total_s
-    recording.collection_ns = None if collection_ms is None else collection_ms * 1_000_000
-    report = ledger(epochs_of_a_fit(3), recording, 60.0, "stopped")
-
-    exits = [part for part in report.parts if part.what == "exit"]
-    assert before is not None
-    assert [(one.part, one.basis) for one in exits] == (
-        [("after_training", "projected")] if collection_ms else []
-    )
-    assert report.projected_total_s == pytest.approx(before + (1.08 if collection_ms else 0.0))
-    for one in exits:
-        assert one.ci95_percent == pytest.approx(
-            (100 * 0.972 / (0.972 + before), 100 * 1.188 / (1.188 + before))
-        )
 
 
 def epochs_of_a_fit(ends: int) -> Written:
@@ -102,43 +78,6 @@ def test_three_ends_are_carried_on_with_their_scatter() -> None:
     assert row(report, "steps").count == 2000
     assert row(report, "evaluation", "validation in `fit`").count == 10
     assert report.seen == []
-
-
-def test_one_end_is_carried_on_with_a_tenth_in_doubt() -> None:
-    report = ledger(epochs_of_a_fit(1), recording_of(fit_loop(epochs=10)), 60.0, "stopped")
-
-    assert rows(report) == {
-        ("startup", "the interpreter"): 1.0,
-        ("before_training", None): 4.0,
-        ("epoch_start", None): 2.3,  # 0.5 s, and nine times 0.2 s
-        ("steps", None): 20.0,
-        ("evaluation", "validation in `fit`"): 5.0,
-        ("epoch_end", None): 19.0,
-        ("epoch_end", "the callback Saves"): 1.0,
-    }
-    others = report.whole_s - 5.0
-    assert row(report, "evaluation", "validation in `fit`").ci95_percent == pytest.approx(
-        (100 * 4.5 / (4.5 + others), 100 * 5.5 / (5.5 + others))
-    )
-    others = report.whole_s - 2.3
-    assert row(report, "epoch_start").ci95_percent == pytest.approx(
-        (100 * 2.12 / (2.12 + others), 100 * 2.48 / (2.48 + others))
-    )
-    assert report.epochs_seen == 1.5
-
-
-def test_an_end_that_was_never_seen_is_said_not_to_be_there() -> None:
-    report = ledger(epochs_of_a_fit(0), recording_of(fit_loop(epochs=10)), 60.0, "stopped")
-
-    assert rows(report) == {
-        ("startup", "the interpreter"): 1.0,
-        ("before_training", None): 4.0,
-        ("epoch_start", None): 5.0,  # the first wait, as no other is known
-        ("steps", None): 20.0,
-        ("epoch_end", None): 0.5,
-    }
-    assert report.not_seen == [NO_END, AFTER]
-    assert report.epochs_seen == 0.5
 
 
 def test_waits_within_calls_are_carried_on() -> None:
@@ -228,60 +167,6 @@ def test_without_a_known_end_it_is_an_epoch_where_its_length_is_known() -> None:
     assert "before_training" in {one.part for one in report.seen}
 
 
-@pytest.mark.parametrize("cardinality", [None, -1, 0])
-def test_without_any_length_it_is_a_thousand_steps(cardinality: int | None) -> None:
-    root = make_recorded_operation("op3", "batch", cardinality=cardinality)
-    recording = recording_of(own_loop(), operations=[root])
-    report = ledger(custom(3), recording, 60.0, "stopped")
-
-    # In 800 steps there were three more starts of a second each, and three ends.
-    assert rows(report) == {
-        ("epoch_start", None): 3.75,
-        ("steps", None): 10.0,
-        ("epoch_end", "the script's own line"): 3.0,
-        ("epoch_end", None): 0.75,
-    }
-    assert report.scope == "1000_steps"
-    assert report.projected_missing == (
-        "Nothing says how long the script would train, and it was stopped: these are 1,000 steps."
-    )
-    assert row(report, "steps").count == 1000
-    assert report.not_seen == [COMES_ONCE]
-
-
-def test_epochs_that_the_script_gives_are_said_where_their_length_is_not_known() -> None:
-    root = make_recorded_operation("op3", "batch", cardinality=-1)
-    recording = recording_of(own_loop(planned_rounds=5), operations=[root])
-    run = Written()
-    run.span("script", 0.0, 4.0)
-    run.epoch(0.0, 1.0, 4.0)
-    report = ledger(run, recording, 4.0, "stopped")
-
-    assert report.scope == "1000_steps"
-    assert "trains for 5 epochs" in (report.projected_missing or "")
-
-
-def test_a_length_without_epochs_is_taken_as_it_is() -> None:
-    run = Written()
-    run.span("script", 0.0, 4.0)
-    run.epoch(0.0, 1.0, 3.0)
-    report = ledger(run, recording_of(own_loop(planned_steps=500)), 4.0, "stopped")
-
-    assert rows(report) == {("epoch_start", None): 1.0, ("steps", None): 5.0} | {
-        ("after_training", None): 1.0
-    }
-    assert (report.epochs_planned, report.epochs_seen) == (None, 0.0)
-
-
-def test_a_loop_without_a_measured_step_is_not_carried_on() -> None:
-    recording = recording_of(fit_loop(elapsed_ns=0, steps=1))
-    recording.windows = []
-    report = ledger(epochs_of_a_fit(1), recording, 60.0, "stopped")
-
-    assert report.projected_total_s is None
-    assert report.projected_missing == UNMEASURED
-
-
 @given(
     st.lists(st.integers(0, 10**10), max_size=8),
     st.integers(0, 50),
@@ -304,19 +189,6 @@ def test_a_projected_value_lies_within_its_limits(
         low, high = found.limits_ns or (found.ns, found.ns)
         assert low <= found.ns * (1 + 1e-9)
         assert found.ns <= high * (1 + 1e-9)
-
-
-def test_epochs_without_a_known_length_are_as_long_as_those_that_were_seen() -> None:
-    loop = fit_loop(planned_steps=None)
-    assert loop.keras is not None
-    loop.keras.epochs, loop.keras.steps_per_epoch = 10, None
-    epochs = Epochs([900, 200, 300, 50], [7, 7, 7, 7], {})
-
-    found = project(recording_of(loop), loop, epochs, Amounts({}, {}), SteadyStep(10.0), Rounds())
-
-    assert (found.scope, found.epochs_planned, found.epoch_ns) == ("run", 10, 250.0)
-    assert found.places[steps_of(loop)].ns == pytest.approx(2500.0)
-    assert found.places[steps_of(loop)].count == 250
 
 
 def test_epochs_that_take_longer_than_their_steady_steps_are_carried_on_as_they_were() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from pipediag.measures.recorded_windows import Missing
 from pipediag.measures.run.ledger import NOT_TO_ITS_END, RunBounds, measure_run
-from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS, Run
+from pipediag.session.ledger import FURTHER_ROUNDS, Run
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.vocabulary import ScriptOutcome
 from tests.measures.run.runs import (
@@ -68,37 +68,6 @@ def test_what_the_first_round_alone_built_is_built_once(whole: int) -> None:
     assert rows(rounds(whole, planned_rounds=8))["compile", "the step of `fit`"] == 0.5
 
 
-@pytest.mark.parametrize("whole", [1, 2, 3])
-def test_what_each_round_builds_is_built_in_those_to_come(whole: int) -> None:
-    run = rounds(whole, anew=True, planned_rounds=8)
-
-    assert rows(run)["compile", "the step of `fit`"] == pytest.approx(8 * 0.5)
-    assert row(run, "compile", "the step of `fit`").count == 8
-
-
-def test_of_a_first_round_its_training_is_known() -> None:
-    run = rounds(0, planned_rounds=4)
-
-    assert rows(run)["steps", None] == pytest.approx(4 * 4.0)
-    assert ("evaluation", "`evaluate`") not in rows(run)
-    assert run.epochs_planned == 8
-    assert BETWEEN_ROUNDS in run.not_seen
-
-
-def test_an_evaluation_that_was_stopped_is_in_each_round_for_no_less() -> None:
-    run = Written()
-    run.span("script", 0.0, 8.0)
-    run.span("fit", 0.0, 3.0, "fit", FIT_LINE)
-    run.epoch(0.5, 1.0, 3.0)
-    run.span("evaluation", 3.0, 8.0, "evaluate", TESTED)
-    loop = fit_loop(epochs=1, planned_rounds=6)
-    found = ledger(run, recording_of(loop), 8.0, "stopped")
-
-    assert rows(found)["evaluation", "`evaluate`"] == pytest.approx(6 * 5.0)
-    assert row(found, "evaluation", "`evaluate`").count == 6
-    assert found.not_seen[-2:] == [BETWEEN_ROUNDS, AFTER]
-
-
 @pytest.mark.parametrize(("tested_s", "whole_s"), [(1.0, 9.0), (3.0, 9.0), (4.0, 10.0)])
 def test_what_a_round_has_begun_is_not_all_to_come(tested_s: float, whole_s: float) -> None:
     run = Written()
@@ -125,28 +94,6 @@ def test_rounds_that_the_source_does_not_tell_of_are_named_as_missing(planned: i
     assert rows(run)["evaluation", "`evaluate`"] == pytest.approx(6.0)
     assert run.epochs_planned == 2
     assert run.not_seen == [FURTHER_ROUNDS, AFTER]
-
-
-def custom(loop: RecordedLoop, epochs: int) -> Run:
-    """Epochs of 4 s: 1 s of waiting, 2 s of steps, 1 s behind them. Stopped in the last one."""
-    run = Written()
-    run.span("script", 0.0, 4.0 * epochs)
-    for epoch in range(epochs):
-        run.epoch(1.0 + 4.0 * epoch, 2.0 + 4.0 * epoch, 4.0 + 4.0 * epoch)
-    root = make_recorded_operation("op3", "batch", cardinality=200)
-    return ledger(run, recording_of(loop, operations=[root]), 4.0 * epochs, "stopped")
-
-
-def test_epochs_of_a_loop_of_the_scripts_own_are_the_rounds_around_it() -> None:
-    run = custom(own_loop(planned_rounds=10, iterators=3), 3)
-
-    assert (run.scope, run.epochs_planned) == ("run", 10)
-    assert rows(run) == {
-        ("before_training", None): 1.0,
-        ("epoch_start", None): 10.0,
-        ("steps", None): 20.0,
-        ("epoch_end", None): 10.0,
-    }
 
 
 def training(end_s: float | None, *, epochs: int = 2) -> Written:
@@ -208,12 +155,6 @@ def test_one_that_failed_took_what_it_took(outcome: ScriptOutcome, status: int) 
     assert found.epochs_seen == 2.0
 
 
-@pytest.mark.parametrize("outcome", ["finished", "exited", "hung-in-exit"])
-def test_one_that_ended_by_itself_lacks_nothing(outcome: ScriptOutcome) -> None:
-    found = outcome_of(training(6.5), fit_loop(epochs=100), 6.5, outcome, 0)
-    assert (found.projected_total_s, found.projected_missing) == (None, None)
-
-
 @pytest.mark.parametrize(("script_s", "carried_on"), [(8.0, True), (8.1, False), (None, False)])
 def test_a_fit_that_had_returned_is_not_carried_on(
     script_s: float | None, carried_on: bool
@@ -254,17 +195,6 @@ def test_a_loop_that_is_left_for_longer_than_between_its_epochs_is_over(
     found = ledger(run, recording, 7.0 + after_s, "timed-out")
 
     assert (found.projected_total_s is not None) == carried_on
-
-
-def test_a_loop_whose_next_epoch_waits_for_its_first_batch_goes_on() -> None:
-    run = Written()
-    run.span("script", 0.0, None)
-    run.epoch(0.0, 1.0, 3.0)
-    run.span("first_batch", 3.0, None, "loop1")
-    root = make_recorded_operation("op3", "batch", cardinality=200)
-    recording = recording_of(own_loop(planned_rounds=10, iterators=2), operations=[root])
-
-    assert ledger(run, recording, 60.0, "timed-out").epochs_planned == 10
 
 
 @pytest.mark.parametrize(("test_s", "carried_on"), [(2.0, True), (60.0, False)])

@@ -80,43 +80,6 @@ def test_a_line_that_was_met_by_chance_is_none_but_an_import_is_one(ms: float, t
     assert shares[IMPORTS] == 0.002
 
 
-def test_lines_that_were_seen_for_longer_than_there_is_are_scaled_down() -> None:
-    groups = [seen(0, 900, a_line(3, 1500), a_line(4, 500))]
-
-    assert line_shares(SPENT, groups, NS_AT) == {
-        BEFORE: {own(BEFORE, 3): 0.75, own(BEFORE, 4): 0.25}
-    }
-
-
-@pytest.mark.parametrize(
-    "place",
-    [
-        Place(None),
-        Place("steps", None, "train.py", 20, "loop1"),
-        Place("compile", None),
-        Place("epoch_end", "the callback Saves", "train.py", 7, "loop1"),
-        Place("startup", "the interpreter"),
-    ],
-)
-def test_what_has_a_place_of_its_own_is_not_divided(place: Place) -> None:
-    assert line_shares([Spent(place, 0, 9)], [seen(0, 0, a_line(3, 100))], {place: 9}) == {}
-
-
-def test_a_place_is_divided_measured_or_projected() -> None:
-    whole = {
-        BEFORE: Projected(1000.0, None, projected=False),
-        END: Projected(5000.0, 10, (4000.0, 8000.0)),
-    }
-    shares = {BEFORE: {IMPORTS: 0.3}, END: {own(END, 4): 0.75, IMPORTS: 0.0}}
-
-    assert divided_by_lines(whole, shares) == {
-        BEFORE: Projected(700.0, None, projected=False),
-        IMPORTS: Projected(300.0, None, projected=False),
-        END: Projected(1250.0, 10, (1000.0, 2000.0)),
-        own(END, 4): Projected(3750.0, 10, (3000.0, 6000.0)),
-    }
-
-
 SAVES = Place("epoch_end", "the callback Saves", "train.py", 7, "loop1")
 
 
