@@ -53,7 +53,27 @@ def wanted_loop(given: str | None) -> WantedLoop | None:
     )
 
 
+_GROUPS = {
+    "Common options": "output epochs budget rerun module verbose quiet",
+    "What is measured": "steps loop timeout run_to_end repeats device_memory",
+    "Reports and CI": "force json_mode fail_on",
+}
+
+
+class _Grouped(click.Command):
+    """Shows its options in groups, the common ones first."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        left = {one.name: one.get_help_record(ctx) for one in self.get_params(ctx)}
+        for title, names in _GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([shown for name in names.split() if (shown := left.pop(name))])
+        formatter.write_paragraph()
+        formatter.write_dl([shown for shown in left.values() if shown is not None])
+
+
 @click.command(
+    cls=_Grouped,
     context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]},
 )
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module, as with `python -m`.")
@@ -128,7 +148,10 @@ def wanted_loop(given: str | None) -> WantedLoop | None:
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Run SCRIPT with its ARGS as `python` would, and find out why its training is slow.
 
-    Options of pipediag come before SCRIPT; what follows belongs to the script.
+    Pipediag stops your script once it has seen enough; with --run-to-end it finishes. Options of
+    pipediag come before SCRIPT; what follows belongs to the script.
+
+    Example: `pipediag analyze --epochs 20 train.py --data /data`
     """
     if options["rerun"] and not options["budget"]:
         raise PipediagError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import accumulate
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -103,55 +104,24 @@ def _annotation(check: Check) -> str:
 
 
 def as_markdown(results: Sequence[GateResult]) -> str:
-    """Return a table for each result and a closing line; the worst checks if not all fit."""
-    room = LONGEST_MARKDOWN
-    shown: dict[int, list[str]] = {}
-    left_out = 0
-    for at, line in _markdown_worst_first(results):
-        needed = _length([line] if at in shown else [*_markdown_head(results[at]), line, ""])
-        if needed > room:
-            left_out += 1
-            continue
-        room -= needed
-        shown.setdefault(at, []).append(line)
+    """Return a table for each result and a closing line, cut where a comment can hold no more."""
     said = ["## pipediag", ""]
-    for at in sorted(shown):
-        said += [*_markdown_head(results[at]), *shown[at], ""]
-        for block in _markdown_below(results[at]):
-            if _length(block) <= room:
-                room -= _length(block)
-                said += block
-    if left_out:
-        said += [f"{left_out} more did not fit here; `--format text` has them all.", ""]
-    return "\n".join([*said, overall(results), ""])
-
-
-def _markdown_worst_first(results: Sequence[GateResult]) -> Iterator[tuple[int, str]]:
-    """Yield each row or sentence with the number of its result."""
-    for at, result in enumerate(results):
+    for result in results:
+        said += [markdown_heading(3, result.label, result.status_word), ""]
         if result.script_failure is not None:
-            yield at, markdown_text(result.script_failure)
-    for outcome in OUTCOMES_WORST_FIRST:
-        for at, result in enumerate(results):
-            checks = (check for check in result.checks if check.outcome == outcome)
-            yield from ((at, _markdown_row(check)) for check in checks)
-
-
-def _markdown_head(result: GateResult) -> list[str]:
-    heading = markdown_heading(3, result.label, result.status_word)
-    return [heading, "", *([] if result.script_failure is not None else _MARKDOWN_HEADER)]
-
-
-def _markdown_below(result: GateResult) -> Iterator[list[str]]:
-    """Yield notes and diffs, which are shown as far as they fit."""
-    yield from ([markdown_text(note), ""] for note in result.notes)
-    for check in result.checks:
-        if found := check.diff_lines:
-            yield [f"{markdown_text(check.name)}:", "", *markdown_code("diff", found), ""]
-
-
-def _length(block: Sequence[str]) -> int:
-    return sum(len(line) + 1 for line in block)
+            said += [markdown_text(result.script_failure), ""]
+            continue
+        said += [*_MARKDOWN_HEADER, *map(_markdown_row, result.worst_checks_first), ""]
+        for note in result.notes:
+            said += [markdown_text(note), ""]
+        for check in result.checks:
+            if found := check.diff_lines:
+                said += [f"{markdown_text(check.name)}:", "", *markdown_code("diff", found), ""]
+    lengths = accumulate(len(line) + 1 for line in said)
+    shown = [line for line, end in zip(said, lengths, strict=True) if end <= LONGEST_MARKDOWN]
+    if len(shown) < len(said):
+        shown += ["", "More did not fit here; `--format text` has it all.", ""]
+    return "\n".join([*shown, overall(results), ""])
 
 
 def _markdown_row(check: Check) -> str:

@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Literal, Protocol
 
 from pipediag.runner.progress import LooksFurther, NoLoopYet, NotWarmYet
-from pipediag.sensors.processes import child_pids, number_after, read_file, stat_fields
 from pipediag.session.messages import (
     FROM_CHILD,
     Answer,
@@ -112,8 +111,6 @@ LONGEST_S = 600.0
 
 BUSY_AFTER_S = 5.0
 _LOOK_EVERY_S = 0.5
-_CPU_FIELDS = slice(11, 15)
-"""utime, stime, cutime and cstime, counted behind the name in /proc/PID/stat."""
 
 Stage = Literal["running", "stopping", "leaving"]
 
@@ -174,30 +171,18 @@ class Patience:
             self._last, self._active_at = activity, now
 
 
-def activity_of(pid: int, proc: str = "/proc") -> dict[int, tuple[object, ...]]:
-    """Return CPU time, and bytes and calls written, of a process and of those it started."""
-    found: dict[int, tuple[object, ...]] = {}
-    pending = [pid]
-    while pending:
-        one = pending.pop()
-        if one in found:
-            continue
-        found[one] = (*_cpu_ticks(one, proc), *_written(one, proc))
-        pending += child_pids(one, proc)
+def activity_of(pid: int) -> dict[int, object]:
+    """Return CPU time, and calls and bytes written, of a process and of those it started."""
+    import psutil
+
+    found: dict[int, object] = {}
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        for one in (process, *process.children(recursive=True)):
+            with suppress(psutil.Error):
+                written = one.io_counters()
+                found[one.pid] = (*one.cpu_times()[:4], written.write_count, written.write_chars)
     return found
-
-
-def _cpu_ticks(pid: int, proc: str) -> tuple[object, ...]:
-    with suppress(OSError, ValueError):
-        return tuple(stat_fields(read_file(f"{proc}/{pid}/stat"))[_CPU_FIELDS])
-    return ()
-
-
-def _written(pid: int, proc: str) -> tuple[object, ...]:
-    with suppress(OSError, ValueError):
-        text = read_file(f"{proc}/{pid}/io")
-        return (number_after(text, b"wchar:"), number_after(text, b"syscw:"))
-    return ()
 
 
 AWAITED_AFTER_S = 30.0

@@ -60,10 +60,6 @@ def test_leaving_without_finalisation_loses_no_output(tmp_path: Path) -> None:
     assert (tmp_path / "raw.bin").read_bytes() == b"in a binary file"
 
 
-def test_leaving_by_a_signal(tmp_path: Path) -> None:
-    assert _leave(-signal.SIGINT, tmp_path).returncode == -signal.SIGINT
-
-
 def test_a_full_standard_output_is_told_by_the_status(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

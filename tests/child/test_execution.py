@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 import pytest
@@ -324,7 +323,3 @@ def test_a_module_in_the_working_directory_takes_no_ones_place(make_probe: MakeP
     seen = run([sys.executable, "-c", start, *options, *probe.arguments], probe.directory)
 
     assert seen == probe.natively()
-
-
-def test_interrupt_is_known_by_its_signal(make_probe: MakeProbe) -> None:
-    assert make_probe("raise KeyboardInterrupt").natively().status == -signal.SIGINT

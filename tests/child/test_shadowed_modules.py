@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import subprocess
 import sys
 from pathlib import Path
 
@@ -81,14 +80,6 @@ def test_a_module_called_pipediag_is_the_scripts(make_probe: MakeProbe) -> None:
     assert load_session(probe.directory / "../out").script.outcome == "raised"
 
 
-def test_a_file_in_the_working_directory_is_no_part_of_pipediag(make_probe: MakeProbe) -> None:
-    """`python -m pipediag` puts it first on the import path."""
-    mine = {f"{name}.py": "raise SystemExit('mine')" for name in ("json", "click", "pydantic")}
-    probe = make_probe({"elsewhere/probe.py": "print('ran')", **mine}, "elsewhere/probe.py")
-
-    assert probe.under_pipediag("--run-to-end") == probe.natively()
-
-
 def test_nothing_is_imported_later_that_the_script_may_own() -> None:
     """Within functions only what TensorFlow brings: there, an import finds the script's modules."""
     package = Path(pipediag.__file__).parent
@@ -115,20 +106,3 @@ def _top_level_names(node: ast.Import | ast.ImportFrom) -> set[str]:
         [node.module or ""] if isinstance(node, ast.ImportFrom) else [n.name for n in node.names]
     )
     return {name.partition(".")[0] for name in names}
-
-
-REGISTERS = """
-import atexit, threading
-from pipediag.capture import Capture
-from pipediag.child import ending, execution
-print(atexit._ncallbacks(), len(threading._threading_atexits))
-"""
-
-
-def test_nothing_that_is_imported_first_has_work_at_the_end() -> None:
-    """What registers with `atexit` before us runs after us, and so not where we end the process:
-    a logging module that the script then shares would not flush its handlers."""
-    done = subprocess.run(
-        [sys.executable, "-c", REGISTERS], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["0", "0"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -134,29 +133,6 @@ def test_a_script_that_fails_too_early(text: str, own_status: str, tmp_path: Pat
     assert (tmp_path / "reports/train/session.json").is_file()
 
 
-def test_names_and_errors_that_are_no_utf_8_are_spelled_out(tmp_path: Path) -> None:
-    script = os.fsdecode(b"tr\xffain.py")
-    (tmp_path / script).write_text('raise ValueError("\\udcfe \\x1b]0;title\\x07")')
-
-    seen = _analyze(tmp_path, "-o", "out", script, os.fsdecode(b"\xfd"))
-
-    assert seen.status == ExitStatus.SCRIPT_FAILED
-    assert r"ValueError: \udcfe \x1b]0;title\x07" in seen.stderr.splitlines()[-1]
-    recorded = _session(tmp_path / "out")["script"]
-    assert isinstance(recorded, dict)
-    assert (recorded["path"], recorded["args"]) == (r"tr\udcffain.py", [r"\udcfd"])
-    assert r"tr\udcffain.py" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
-
-
-def test_a_timeout_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import time; time.sleep(60)")
-
-    seen = _analyze(tmp_path, "--timeout", "2", "train.py")
-
-    assert seen.status == ExitStatus.SCRIPT_FAILED
-    assert "--timeout" in seen.stderr.splitlines()[-1]
-
-
 @pytest.mark.parametrize(("allowed", "status"), [("false", ExitStatus.INCONCLUSIVE), ("true", 0)])
 def test_a_gate_that_cannot_decide(allowed: str, status: int, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print('no training here')")
@@ -164,25 +140,6 @@ def test_a_gate_that_cannot_decide(allowed: str, status: int, tmp_path: Path) ->
     (tmp_path / "pyproject.toml").write_text(table)
 
     assert _analyze(tmp_path, "--fail-on", "warn", "train.py").status == status
-
-
-def test_a_note_where_an_option_may_be_misplaced(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import sys; print(sys.argv[1:])")
-
-    seen = _analyze(tmp_path, "train.py", "--steps", "60")
-
-    assert seen.stdout == "['--steps', '60']\n"
-    assert "pipediag: --steps comes after the script" in seen.stderr
-
-
-def test_a_script_without_a_training_loop_is_not_run_again(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("print('ran')")
-
-    seen = _analyze(tmp_path, "--rerun", "train.py")
-
-    assert seen.stdout == "ran\n"
-    assert "a second time" not in seen.stderr
-    assert _session(tmp_path / "reports/train")["script"]["second_run"] is None  # type: ignore[index]
 
 
 @pytest.mark.parametrize(("given", "wanted"), [(None, None), ("longest", "longest"), ("42", 42)])

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pipediag.cli.check import command
-from pipediag.cli.common import FORMATS
 from pipediag.errors import PipediagError
-from pipediag.gate import output
 from pipediag.session.model import Script, Session
 from tests.comparison.sides import run_of
 from tests.factories import (
@@ -78,13 +74,6 @@ def test_a_named_configuration_wins(here: Path) -> None:
     assert check(path, "--config", here / "loose.toml").exit_code == 0
 
 
-def test_allow_inconclusive(here: Path) -> None:
-    path = write_session(here / "run", make_inconclusive_session())
-    result = check(path, "--allow-inconclusive")
-    assert result.exit_code == 0
-    assert "inconclusive checks allowed" in result.stdout
-
-
 def named(session: Session, script: str) -> Session:
     return session.model_copy(update={"script": Script(path=script, args=[], outcome="stopped")})
 
@@ -130,13 +119,6 @@ def test_a_baseline_is_of_one_script(here: Path) -> None:
         check(one, two, "--baseline", one)
 
 
-def test_shares_alone_of_no_baseline_are_refused(here: Path) -> None:
-    folder = write_session(here / "head", make_session())
-    with pytest.raises(PipediagError, match="none is named") as caught:
-        check(folder, "--ratios-only")
-    assert caught.value.status.value == 2
-
-
 def test_the_output_file_gets_the_form_and_the_terminal_the_text(here: Path) -> None:
     path = write_session(here / "run", make_session())
     result = check(path, "--format", "markdown", "--output", here / "gate.md")
@@ -154,15 +136,6 @@ def test_an_output_that_is_a_link_stays_one(here: Path) -> None:
     assert (here / "real.md").read_text(encoding="utf-8").startswith("## pipediag")
 
 
-def test_an_output_that_is_a_pipe_is_written_to(here: Path) -> None:
-    os.mkfifo(here / "pipe")
-    path = write_session(here / "run", make_session())
-    with ThreadPoolExecutor(1) as pool:
-        read = pool.submit((here / "pipe").read_text, encoding="utf-8")
-        check(path, "--output", here / "pipe")
-        assert read.result(timeout=30).startswith("train.py: failed")
-
-
 @pytest.mark.parametrize("target", ["dangling", "/dev/full"])
 def test_an_output_that_cannot_be_written_is_one_sentence_behind_the_result(
     here: Path, target: str, capsys: pytest.CaptureFixture[str]
@@ -178,10 +151,6 @@ def test_an_output_that_cannot_be_written_is_one_sentence_behind_the_result(
     assert capsys.readouterr().out.startswith("train.py: failed")
 
 
-def test_every_format_can_be_named() -> None:
-    assert tuple(output._FORMATS) == FORMATS
-
-
 def test_it_works_without_tensorflow_and_pandas(here: Path) -> None:
     path = write_session(here / "run", make_compute_bound_session())
     blocked = "".join(
@@ -192,32 +161,3 @@ def test_it_works_without_tensorflow_and_pandas(here: Path) -> None:
         [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize(
-    "arguments", [["check", "\n::error::x\x1b[2J"], ["check", "--\n::error::x\x1b"]]
-)
-def test_what_is_said_of_an_argument_gives_no_commands(here: Path, arguments: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pipediag", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=here,
-    )
-    assert done.returncode == 2
-    assert r"\x1b" in done.stderr
-    assert "\x1b" not in done.stderr
-    assert not [line for line in done.stderr.splitlines() if line.lstrip().startswith("::")]
-
-
-def test_an_ascii_terminal_gets_what_it_can_be_given(here: Path) -> None:
-    path = write_session(here / "run", make_session(verdict=make_verdict(summary="café")))
-    done = subprocess.run(
-        [sys.executable, "-m", "pipediag", "check", str(path)],
-        capture_output=True,
-        check=False,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-    )
-    assert done.returncode == 1
-    assert "café" in done.stdout.decode()

@@ -7,7 +7,6 @@ import io
 import os
 import pty
 import struct
-import sys
 import termios
 from collections.abc import Iterator
 from typing import TextIO
@@ -17,7 +16,6 @@ from click.testing import CliRunner, Result
 
 from pipediag.cli import doctor, explain
 from pipediag.cli.common import NARROWEST, fitted, text_width
-from pipediag.cli.doctor import render
 from pipediag.doctor.machine import Check
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.rules.registry import RULES
@@ -32,10 +30,6 @@ def terminal(request: pytest.FixtureRequest) -> Iterator[tuple[TextIO, int]]:
     with os.fdopen(end, "w") as stream:
         yield stream, max(NARROWEST, request.param)
     os.close(controller)
-
-
-def _widest(text: str) -> int:
-    return max(map(len, text.splitlines()))
 
 
 def test_text_is_as_wide_as_the_terminal_but_no_wider_than_it_reads_well(
@@ -57,27 +51,6 @@ def test_a_line_is_wrapped_below_its_indent(terminal: tuple[TextIO, int]) -> Non
     assert max(map(len, lines)) <= width
     assert all(line.startswith("    ") for line in lines[3:-2])
     assert " ".join(" ".join(lines).split()) == f"first {' '.join(LONG.split())} last"
-
-
-def test_a_log_has_whole_lines() -> None:
-    assert fitted(LONG, io.StringIO()) == LONG
-
-
-def test_explanations_and_checks_fit(
-    terminal: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stream, width = terminal
-    monkeypatch.setattr(sys, "stdout", stream)
-    check = Check("Load", "warn", "Threads " * 20, "Steps get longer. " * 9, "Wait. " * 30)
-    texts = [explain._list(), explain._explanation("missing-cache"), explain._trials()]
-
-    shown = [_widest(text) for text in texts]
-    beside_colours = _widest(render(check).replace("\x1b[33m", "").replace("\x1b[0m", ""))
-
-    assert beside_colours <= width
-    if width >= 50:
-        # Names of rules and of options are not broken.
-        assert max(shown) <= min(88, width)
 
 
 def output(*args: str) -> str:
@@ -106,16 +79,6 @@ def test_an_unknown_rule_is_answered_with_those_there_are() -> None:
     assert caught.value.status == ExitStatus.USAGE
     assert "Did you mean missing-cache" in str(caught.value)
     assert "gpu-unused" in str(caught.value)
-
-
-def test_says_what_the_words_of_a_trial_mean() -> None:
-    text = output("trials")
-
-    for word in ("confirmed", "refuted", "inconclusive", "not tried", "pipeline alone"):
-        assert f"\n{word}\n" in text
-    assert "1.03x" in text
-    assert max(map(len, text.splitlines())) <= 88
-    assert "`pipediag explain trials`" in output()
 
 
 FINE = Check("Swap", "ok", "Nothing is swapped out.")
@@ -153,10 +116,3 @@ def test_problems_are_counted_and_end_with_status_0(monkeypatch: pytest.MonkeyPa
     assert result.exit_code == 0
     assert "Problems: 1. Warnings: 1." in result.stdout
     assert "To do: Install it." in result.stdout
-
-
-def test_a_check_says_what_follows_and_what_to_do_below_its_line() -> None:
-    lines = render(LOADED).splitlines()
-    assert lines[0].endswith("3 threads.")
-    assert [line.strip() for line in lines[1:]] == ["Steps get longer.", "To do: Wait."]
-    assert len(render(FINE).splitlines()) == 1

@@ -63,13 +63,6 @@ def test_another_machine_is_refused_but_for_shares(tmp_path: Path) -> None:
     assert compare(*both, "--ratios-only").exit_code == 0
 
 
-def test_the_floor_is_an_option(tmp_path: Path) -> None:
-    both = write(tmp_path / "a", run_of(10.0)), write(tmp_path / "b", run_of(14.0))
-    assert compare(*both).exit_code == 1
-    assert compare(*both, "--max-slowdown", "50").exit_code == 0
-    assert compare(*both, "--max-slowdown", "0").exit_code == 2
-
-
 def test_the_configuration_holds_unless_the_command_line_says_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,11 +188,6 @@ def test_who_ends_a_run_ends_all_and_what_was_measured_is_compared(
 
     assert "from 3 and 3 runs" in result.stdout
     assert (versions / "reports" / "compare" / "unfinished" / "session.json").exists()
-
-
-def test_an_interruption_before_there_is_a_session_is_one_too(measuring: Any) -> None:
-    measuring(lambda _name, _count: 130)
-    assert compare("old", "new", "--", "train.py").exit_code == 130
 
 
 @pytest.mark.parametrize(

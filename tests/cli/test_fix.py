@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pipediag.cli.fix import command
-from pipediag.cli.main import pipediag as group
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.runner.source_files import with_patches
 from pipediag.session.edits import Change, Edit, Insert, Remove, SkipCallback
@@ -96,15 +95,6 @@ def test_what_is_printed_is_what_patch_takes(script: Path, tmp_path: Path) -> No
     assert script.read_bytes() == REMOVED.encode()
 
 
-def test_only_a_terminal_gets_colours(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = saved(script)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    coloured = CliRunner().invoke(group, ["fix", str(path)], color=True)
-    monkeypatch.delenv("FORCE_COLOR")
-    assert "\x1b[31m-ds = ds.cache()\x1b[0m" in coloured.stdout
-    assert "\x1b[" not in CliRunner().invoke(group, ["fix", str(path)], color=True).stdout
-
-
 def test_applies_what_it_printed_and_keeps_mode_and_line_ends(script: Path) -> None:
     result = fix(saved(script), "--apply")
     assert result.exit_code == 0
@@ -130,26 +120,6 @@ def test_a_session_whose_patch_says_something_else_is_not_applied(script: Path) 
     result = fix(path, "--apply")
     assert "makes another change" in str(result.exception)
     assert script.read_bytes() == TEXT.encode()
-
-
-def test_an_older_session_is_refused_with_a_sentence(script: Path) -> None:
-    path = save_session(session(script, Remove("cache")), script.parent)
-    result = fix(path)
-    assert isinstance(result.exception, PipediagError)
-    assert result.exception.status == ExitStatus.USAGE
-    assert "Analyse the script again" in str(result.exception)
-
-
-def test_a_script_that_was_named_from_its_directory_is_no_second_file(script: Path) -> None:
-    made = session(script, Remove("cache"))
-    named = made.script.model_copy(update={"path": script.name})
-    patched = with_patches(made.model_copy(update={"script": named}), LATER)
-    assert patched.patch is not None
-    assert [file.path for file in patched.patch.files] == [str(script)]
-
-    result = fix(save_session(patched, script.parent), "--apply")
-    assert result.exit_code == 0
-    assert script.read_bytes() == REMOVED.encode()
 
 
 def costly(script: Path, change: Change | None = None, *, beside: bool = False) -> Path:
@@ -219,14 +189,6 @@ def test_what_helps_alone_and_not_with_the_others_is_said_as_that(script: Path) 
     assert "It adds nothing." in str(result.exception)
 
 
-def test_what_changes_results_is_said_beside_the_patch(script: Path) -> None:
-    made = session(script, Remove("cache"))
-    finding = made.findings[0].model_copy(update={"effect_on_results": "changes a hyper-parameter"})
-    made = with_patches(made.model_copy(update={"findings": [finding]}), LATER)
-    result = fix(save_session(made, script.parent))
-    assert "the cache left out: changes a hyper-parameter." in result.stderr
-
-
 @pytest.mark.parametrize("newest", ["new", "repeated/run-2"])
 def test_the_newest_report_is_taken_where_none_is_named(script: Path, newest: str) -> None:
     for name, age in (("old", 100), (newest, 1)):
@@ -237,10 +199,6 @@ def test_the_newest_report_is_taken_where_none_is_named(script: Path, newest: st
         os.utime(file, (2e9 - age, 2e9 - age))
     result = fix()
     assert "-ds = ds.cache()" in result.stdout
-
-
-def test_without_any_report_it_says_what_to_name(script: Path) -> None:
-    assert "Name a session.json" in str(fix().exception)
 
 
 def test_verifies_by_running_both(script: Path) -> None:

@@ -14,9 +14,8 @@ import pytest
 from click.shell_completion import BashComplete
 
 from pipediag.cli import main as cli_main
-from pipediag.cli.main import COMMANDS, color_wanted, main, pipediag
+from pipediag.cli.main import COMMANDS, main, pipediag
 from pipediag.errors import ExitStatus, PipediagError
-from pipediag.interrupts import INTERRUPTED, INTERRUPTS
 from pipediag.session.store import load_session
 from tests.probe import LIMIT_S, Behaviour, environment, run
 
@@ -126,33 +125,6 @@ def test_an_interrupt_is_said_by_the_usual_status(monkeypatch: pytest.MonkeyPatc
     assert _status(monkeypatch, "check") == 130
 
 
-def test_what_was_finished_first_is_an_interrupt_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    @click.command()
-    def command() -> None:
-        monkeypatch.setattr(INTERRUPTS, "_count", 1)
-        print("the report")
-
-    monkeypatch.setattr(cli_main, "import_module", lambda name: type("M", (), {"command": command}))
-
-    assert _status(monkeypatch, "check") == INTERRUPTED
-    assert capsys.readouterr().out == "the report\n"
-
-
-@pytest.mark.parametrize(
-    ("no_color", "force_color", "wanted"),
-    [("", "", None), ("1", "", False), ("", "1", True), ("1", "1", False)],
-)
-def test_color(
-    no_color: str, force_color: str, wanted: bool | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_COLOR", no_color)
-    monkeypatch.setenv("FORCE_COLOR", force_color)
-
-    assert color_wanted() is wanted
-
-
 OTHERS = ["json", "markdown", "perfetto"]
 
 
@@ -242,12 +214,6 @@ def test_a_document_that_cannot_be_written_is_reported(
     assert status == ExitStatus.USAGE
     assert err.splitlines()[-1].startswith("pipediag: standard output cannot be written: No space")
     assert "Traceback" not in err
-
-
-def test_words_for_people_may_be_lost(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("")
-
-    assert _shell([*ANALYZE, "train.py"], "2>/dev/full", tmp_path)[0] == ExitStatus.DONE
 
 
 def test_interrupts_in_a_row_leave_no_traceback(tmp_path: Path) -> None:

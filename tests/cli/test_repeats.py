@@ -88,12 +88,6 @@ time.sleep(300)
 """
 
 
-def test_a_script_that_is_interrupted_is_not_run_again(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(COUNTING + "raise KeyboardInterrupt\n")
-    analyze(tmp_path, "-q", "--repeats", "3", "--budget", "0", "-o", "out", "train.py")
-    assert len((tmp_path / "log").read_text().splitlines()) == 1
-
-
 def test_who_ends_the_repeats_ends_the_script(tmp_path: Path) -> None:
     """A CI that gives up on a job may signal only the process that it started."""
     (tmp_path / "train.py").write_text(WAITING)
@@ -161,11 +155,3 @@ def test_no_other_of_that_name_is_started_in_place_of_it(here: Path) -> None:
     assert "not pipediag" not in said
     assert "a run failed" in said
     assert (here / "log").read_text().splitlines() == ["True 0"]
-
-
-def test_repeats_are_runs_of_pipediag_by_the_interpreter_as_it_was_started(here: Path) -> None:
-    options = ("--repeats", "2", "-q", "--budget", "0", "-o", "out")
-    said = pipediag(here, "analyze", *options, "train.py", flags=("-O",))
-    assert said == ""
-    assert (here / "log").read_text().splitlines() == ["True 1"] * 2
-    assert len(list((here / "out").glob("run-*/session.json"))) == 2

@@ -44,14 +44,6 @@ def test_prints_what_analyze_prints(directory: Path, verbose: bool) -> None:
     assert "out/report.html" in result.stdout
 
 
-def test_takes_the_file_too_and_names_no_page_that_is_not_there(directory: Path) -> None:
-    result = CliRunner().invoke(command, [str(directory / "session.json")])
-
-    assert result.exit_code == 0
-    assert "Measured: 3.10x" in result.stdout
-    assert "report.html" not in result.stdout
-
-
 @pytest.fixture
 def session_directory(tmp_path: Path) -> Path:
     save_session(factories.make_session(), tmp_path)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -16,10 +14,7 @@ from click.testing import CliRunner, Result
 
 from pipediag.cli.trace import command, profile_files
 from pipediag.errors import PipediagError
-from pipediag.profiles import TraceResult, analyse_profiles
 from pipediag.session.devices import TraceReport
-from pipediag.trace import summary
-from pipediag.trace.summary import ProfileReading
 from tests.probe import environment
 from tests.reporters.profiles import gpu_profile
 
@@ -42,20 +37,6 @@ def test_the_summary_is_on_standard_output(profile: Path) -> None:
     assert result.stderr == ""
     assert "GPU:0 computes 40.0" in result.stdout
     assert "With -o DIR" in result.stdout
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="a thread has a priority of its own on Linux")
-def test_what_gives_way_to_other_processes_is_not_the_command_itself(
-    profile: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(summary, "APART_FROM_BYTES", 1)
-    lowered: list[int] = []
-    monkeypatch.setattr(os, "setpriority", lambda *given: lowered.append(given[1]))
-
-    assert "GPU:0 computes 40.0" in trace(profile).stdout
-
-    assert len(lowered) == 1
-    assert lowered[0] not in (0, threading.main_thread().native_id)
 
 
 def test_json_is_all_that_standard_output_holds(profile: Path) -> None:
@@ -86,12 +67,6 @@ def test_writes_report_tables_and_a_trace_for_perfetto(profile: Path, tmp_path: 
     with gzip.open(out / "trace.perfetto.json.gz") as stream:
         assert json.load(stream)["traceEvents"]
     assert "trace.perfetto.json.gz for ui.perfetto.dev" in result.stderr
-
-
-def test_without_a_trace_for_perfetto(profile: Path, tmp_path: Path) -> None:
-    trace(profile, "-o", tmp_path / "out", "--no-perfetto")
-
-    assert not (tmp_path / "out" / "trace.perfetto.json.gz").exists()
 
 
 def test_the_floor_says_which_gaps_get_a_cause(profile: Path) -> None:
@@ -146,17 +121,6 @@ def test_tensorflow_is_not_imported(profile: Path, tmp_path: Path) -> None:
     assert "GPU:0 computes" in done.stdout
 
 
-def analysed(*paths: Path) -> TraceResult:
-    with ProfileReading(paths) as reading:
-        return analyse_profiles(paths, reading)
-
-
-def test_the_rules_of_devices_are_asked(tmp_path: Path) -> None:
-    report = analysed(gpu_profile().save(tmp_path)).report
-
-    assert "device-idle" in {finding.rule for finding in report.findings}
-
-
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
     """Two runs; the newer one is of two hosts."""
@@ -186,17 +150,3 @@ def test_the_run_that_is_named(logs: Path, below: str) -> None:
 def test_a_run_that_is_not_there_lists_those_that_are(logs: Path) -> None:
     with pytest.raises(PipediagError, match=r"no run 'x' .*: 2026_01_01, 2026_01_02\."):
         profile_files([logs], "x")
-
-
-def test_a_file_is_read_once_however_often_it_is_named(logs: Path) -> None:
-    run = logs / "plugins" / "profile" / "2026_01_02"
-
-    assert names(profile_files([run / "b.xplane.pb", logs, run / "b.xplane.pb"], None)) == [
-        "2026_01_02/b.xplane.pb",
-        "2026_01_02/a.xplane.pb",
-    ]
-
-
-def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(PipediagError, match="There is no profile at"):
-        profile_files([tmp_path / "none"], None)

@@ -112,12 +112,6 @@ def test_a_file_of_configuration(here: Path, told: Told, content: str, said: str
     assert said in told("check", "good.json", "--config", "other.toml")
 
 
-def test_a_configuration_that_is_missing(told: Told) -> None:
-    assert "Cannot read the configuration absent.toml" in told(
-        "check", "good.json", "--config", "absent.toml"
-    )
-
-
 def newer(content: str) -> str:
     return json.dumps({**json.loads(content), "schema_version": "2.0"})
 
@@ -168,36 +162,3 @@ def test_a_session(
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
 def test_a_session_that_is_missing(told: Told, arguments: tuple[str, ...]) -> None:
     assert "cannot read the session bad.json: No such file or directory" in told(*arguments)
-
-
-@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
-def test_one_spoilt_run_of_several(here: Path, told: Told, arguments: tuple[str, ...]) -> None:
-    for number, content in enumerate((dump_session(run_of()), "{"), 1):
-        run = here / "bad.json" / f"run-{number}"
-        run.mkdir(parents=True)
-        (run / "session.json").write_text(content, encoding="utf-8")
-    assert "run-2/session.json is not JSON" in told(*arguments)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "choices"),
-    [
-        (("check", "good.json", "--format", "pdf"), ["text", "junit"]),
-        (("compare", "good.json", "good.json", "--format", "pdf"), ["text", "markdown", "json"]),
-        (("compare", "good.json", "good.json", "--max-slowdown", "10%"), ["10%", "float range"]),
-    ],
-)
-def test_an_option(
-    here: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    choices: list[str],
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["pipediag", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith("Error: Invalid value")
-    assert [choice for choice in choices if choice not in said] == []

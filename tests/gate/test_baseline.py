@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from pipediag.errors import ExitStatus
 from pipediag.gate.baseline import compare_with_baseline, medians, since
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
-from pipediag.gate.output import as_text, render
+from pipediag.gate.output import render
 from pipediag.gate.result import GateResult
-from pipediag.session.model import Script, Session
+from pipediag.session.model import Session
 from tests import factories, records
 from tests.comparison.sides import run_of, runs_of
 from tests.factories import make_finding
-from tests.records import make_operation, make_pipeline, make_steps
+from tests.records import make_operation, make_pipeline
 
 BASE = (10.0, 10.1, 9.9)
 
@@ -55,12 +53,6 @@ def test_the_operation_that_grew_is_named_once_and_new_findings_are_reported() -
     assert "  New finding: parallel-map at train.py:12: A stateful map runs one" in said
 
 
-def test_a_script_that_failed_is_reported() -> None:
-    script = Script(path="train.py", args=[], outcome="killed", status=-9, detail="Out of memory")
-    result = gate([run_of(script=script, steps=None)])
-    assert result.status is ExitStatus.SCRIPT_FAILED
-
-
 @pytest.mark.parametrize(
     ("own", "head", "ending"),
     [
@@ -94,12 +86,6 @@ def test_step_and_run_and_what_came_and_went() -> None:
     ]
 
 
-def test_two_scripts_are_not_before_and_after() -> None:
-    script = factories.make_session().script
-    other = script.model_copy(update={"args": ["--small"]})
-    assert since(run_of(20.0, script=script), run_of(10.0, script=other)) == []
-
-
 def test_nor_are_two_machines_or_a_run_that_failed() -> None:
     elsewhere = records.make_environment(fingerprint="another")
     assert since(run_of(20.0), run_of(10.0, environment=elsewhere)) == []
@@ -115,37 +101,3 @@ def test_each_quantity_is_a_median_with_all_its_values() -> None:
         "Input wait: 20 % of the step, the median of 20, 20 and 20",
         "Overhead: 5 % of the step, the median of 5, 5 and 5",
     ]
-
-
-def test_what_a_run_lacks_is_said_and_no_median_of_the_others_is_given() -> None:
-    short = run_of(steps=None, steps_missing="Only 4 steps were seen.")
-    assert next(medians([run_of(), short, run_of()])) == (
-        "Mean step: not known of 1 of 3 runs: Only 4 steps were seen."
-    )
-
-
-def test_what_explains_and_is_not_judged_is_a_note() -> None:
-    notes = gate(runs_of(13.0, 13.1, 12.9, input_wait=40.0)).notes
-    assert "Input wait, of the step: 20 to 40 %, +20.0 points." in notes
-    assert "Steps: 19 to 25 s, +31.6 %." in notes
-
-
-def test_mean_steps_are_shown_and_medians_of_stretches_are_compared() -> None:
-    bursts = make_steps(mean_ms=12.0, median_ms=10.0, samples_ms=[10.0, 10.1, 10.2, 17.0] * 10)
-    late = make_steps(mean_ms=12.0, median_ms=10.0, samples_ms=[10.0] * 32 + [20.0] * 8)
-    base, head = [run_of(steps=bursts)], [run_of(steps=late)]
-    step = compare_with_baseline(base, head, GateConfig(), ("base", "head")).checks[0]
-    assert step.sentence.startswith("Step: 12 to 12 ms, +0.0 % ")
-    assert "from 10 and 10 stretches of steps, whose medians differ by -15.4 %" in step.sentence
-
-
-def test_places_are_relative_to_the_repository(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / ".git").mkdir()
-    (tmp_path / "ci").mkdir()
-    monkeypatch.chdir(tmp_path / "ci")
-    found = make_finding(file=str(tmp_path / "input" / "train.py"))
-    text = as_text([gate(runs_of(13.0, findings=[found]))])
-    assert "at input/train.py:12" in text
-    assert str(tmp_path) not in text

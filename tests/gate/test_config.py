@@ -77,8 +77,3 @@ def test_the_command_line_wins() -> None:
     assert config.override(fail_on="warn").fail_on == "warn"
     assert config.override(allow_inconclusive=True).allow_inconclusive
     assert GateConfig(fail_on="warn").override() == GateConfig(fail_on="warn")
-
-
-def test_the_verdict_may_be_named_among_the_rules(tmp_path: Path) -> None:
-    config = load(tmp_path, '[tool.pipediag.rules]\nverdict = "off"\n')
-    assert config.rules == {"verdict": "off"}

@@ -18,8 +18,7 @@ from pipediag.gate.evaluation import (
     verdict_checks,
 )
 from pipediag.gate.limits import Measured, of_runs
-from pipediag.gate.result import GateResult, Level, worst_status
-from pipediag.session.ledger import RunGain
+from pipediag.gate.result import Level
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import Trial
 from tests.factories import make_compute_bound_session, make_finding, make_session, make_verdict
@@ -68,13 +67,6 @@ def test_an_inconclusive_warning_does_not_stop_an_error_gate() -> None:
     assert evaluate(session, config.override(fail_on="warn")).status is ExitStatus.INCONCLUSIVE
 
 
-def test_a_failure_outranks_what_is_inconclusive() -> None:
-    config = GateConfig(max_input_wait_percent=20, max_overhead_percent=9)
-    result = evaluate(make_session(findings=[]), config)
-    assert [check.outcome for check in result.checks] == ["fail", "inconclusive"]
-    assert result.status is ExitStatus.GATE_FAILED
-
-
 @pytest.mark.parametrize(
     "script",
     [
@@ -95,12 +87,6 @@ def test_a_script_that_failed_too_early_is_not_judged(script: Script) -> None:
     assert result.script_failure is not None
 
 
-@pytest.mark.parametrize("lacking", ["steps", "breakdown"])
-def test_steps_and_their_breakdown_are_both_needed_to_judge_a_failed_script(lacking: str) -> None:
-    session = make_session(script=make_script(outcome="exited", status=1), **{lacking: None})
-    assert evaluate(session, GateConfig()).status is ExitStatus.SCRIPT_FAILED
-
-
 def test_a_script_that_failed_after_enough_steps_is_judged() -> None:
     session = make_session(script=make_script(outcome="raised", status=1))
     assert evaluate(session, GateConfig()).status is ExitStatus.GATE_FAILED
@@ -112,17 +98,6 @@ def test_a_run_without_steps_that_did_not_fail_is_inconclusive(outcome: str) -> 
         script=make_script(outcome=outcome, status=0), steps=None, breakdown=None
     )
     assert evaluate(session, GateConfig()).status is ExitStatus.INCONCLUSIVE
-
-
-def test_the_worst_of_several_sessions_decides() -> None:
-    failed = evaluate(make_session(), GateConfig())
-    passed = evaluate(make_compute_bound_session(), GateConfig())
-    undecided = evaluate(make_inconclusive_session(), GateConfig())
-    broken = GateResult(label="x", checks=(), script_failure="It ended.")
-    assert worst_status([passed, passed]) is ExitStatus.DONE
-    assert worst_status([passed, undecided]) is ExitStatus.INCONCLUSIVE
-    assert worst_status([undecided, broken, passed]) is ExitStatus.SCRIPT_FAILED
-    assert worst_status([broken, undecided, failed]) is ExitStatus.GATE_FAILED
 
 
 @pytest.mark.parametrize(
@@ -197,11 +172,6 @@ def test_a_limit_on_the_part_leaves_the_verdict_on_the_steps() -> None:
     ]
     both = {"max_run_percent": limit, "max_input_wait_percent": 70.0}
     assert outcomes_of(between_epochs(input_wait=60.0), **both) == []
-
-
-def test_the_verdict_has_a_severity_in_the_configuration() -> None:
-    assert outcomes_of(between_epochs(), rules={"verdict": "warn"}) == [("warn", "warn")]
-    assert outcomes_of(between_epochs(), rules={"verdict": "off"}) == []
 
 
 RULE = "parallel-map"
@@ -282,14 +252,6 @@ def test_only_a_confirmed_speed_up_counts(state: str, subject: str, speedup: flo
     assert check.speedup == speedup
 
 
-def test_what_an_edit_buys_is_said_of_the_run_where_that_is_known() -> None:
-    trial = Trial(state="confirmed", reason=None, speedup=4.0, ci95=(3.9, 4.1), blocks=8)
-    gain = RunGain(speedup=1.1, before_s=20.0, after_s=18.2, basis="measured", scope="run")
-    finding = make_finding(trial=trial, for_run=gain)
-    (check,) = finding_checks(make_session(findings=[finding]), GateConfig())
-    assert check.speedup == 1.1
-
-
 LIMITED = GateConfig(max_input_wait_percent=20)
 
 
@@ -312,12 +274,6 @@ def test_the_median_and_the_spread_from_run_to_run() -> None:
     assert found.interval == pytest.approx((12.0 - reach, 12.0 + reach), rel=1e-4)
 
 
-def test_one_run_is_itself_and_one_that_lacks_it_leaves_all_without() -> None:
-    [alone] = measured(12.0)
-    assert of_runs([alone]) == alone
-    assert of_runs([alone, "The profiler was in use."]) == "The profiler was in use."
-
-
 @pytest.mark.parametrize(
     ("percents", "status"),
     [
@@ -329,11 +285,6 @@ def test_one_run_is_itself_and_one_that_lacks_it_leaves_all_without() -> None:
 )
 def test_one_odd_run_decides_nothing(percents: tuple[float, ...], status: ExitStatus) -> None:
     assert evaluate_runs([waiting(one) for one in percents], LIMITED).status is status
-
-
-def test_a_share_stays_one() -> None:
-    [check] = evaluate_runs([waiting(one) for one in (5.0, 95.0)], LIMITED).checks
-    assert check.interval == (0.0, 100.0)
 
 
 def test_a_run_that_failed_is_reported() -> None:

@@ -9,18 +9,16 @@ import pytest
 
 from pipediag.gate.config import GateConfig, OnMachine
 from pipediag.gate.limits import limit_checks
-from pipediag.gate.output import render
 from pipediag.gate.result import Check
 from pipediag.session.devices import DeviceActivity, DeviceGap
 from pipediag.session.edits import Edit
-from pipediag.session.findings import Finding, Patch
+from pipediag.session.findings import Finding
 from pipediag.session.loops import Perturbation
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined, Trial, TrialRun
 from tests.factories import make_device, make_finding, make_session
-from tests.gate.results import make_result
 from tests.ledgers import make_part, make_run
-from tests.records import make_breakdown, make_steps
+from tests.records import make_breakdown
 
 
 def only(config: GateConfig, *sessions: Session) -> Check:
@@ -43,10 +41,6 @@ def time_check(session: Session, most: float, fingerprint: str = "0123456789abcd
 
 def speedup_check(*sessions: Session) -> Check:
     return only(GateConfig(max_confirmed_speedup_left=1.2), *sessions)
-
-
-def test_without_limits_there_are_no_checks() -> None:
-    assert limit_checks([make_session()], GateConfig()) == []
 
 
 @pytest.mark.parametrize(
@@ -91,23 +85,6 @@ def test_a_class_that_was_not_measured_is_not_zero() -> None:
     assert "lacks dispatch, compile, device_wait" in overhead.sentence
 
 
-def test_ends_of_intervals_that_add_up_to_more_than_the_step_are_capped() -> None:
-    """A share over 100 % would call a limit of 100 % too close to call."""
-    shares = make_breakdown(dispatch=60.0, python=39.5)
-    check = step_check(make_session(breakdown=shares), GateConfig(max_overhead_percent=100))
-    assert check.interval == (97.5, 100.0)
-    assert check.outcome == "pass"
-
-
-def test_a_share_under_nothing_is_nothing() -> None:
-    shares = make_breakdown(input_wait=1.0, device_compute=99.0)
-    below = shares["input_wait"].model_copy(update={"ci95_percent": (-2.0, 3.0)})
-    session = make_session(breakdown={**shares, "input_wait": below})
-    check = step_check(session, GateConfig(max_input_wait_percent=0))
-    assert check.interval == (0.0, 3.0)
-    assert check.outcome == "inconclusive"
-
-
 def session_of_a_run() -> Session:
     """Forty percent of it waits for first batches, on two rows; a tenth compiles."""
     return make_session(
@@ -134,23 +111,6 @@ def test_a_part_is_judged_by_its_whole_interval(limit: float, outcome: str) -> N
     assert (check.value, check.interval, check.limit) == (40.0, (38.0, 43.0), limit)
 
 
-@pytest.mark.parametrize(("limit", "outcome"), [(9.9, "fail"), (10.0, "pass")])
-def test_what_was_timed_once_is_what_it_is(limit: float, outcome: str) -> None:
-    (check,) = limit_checks([session_of_a_run()], limits(compile=limit))
-
-    assert (check.outcome, check.interval) == (outcome, (10.0, 10.0))
-
-
-@pytest.mark.parametrize(
-    ("limit", "outcome"), [(8.9, "fail"), (9.1, "inconclusive"), (11.1, "pass")]
-)
-def test_a_projection_without_limits_is_a_tenth_in_doubt(limit: float, outcome: str) -> None:
-    row = make_part("compile", 10.0, basis="projected")
-    (check,) = limit_checks([make_session(run=make_run(row))], limits(compile=limit))
-
-    assert (check.outcome, check.interval) == (outcome, (9.0, 11.0))
-
-
 def test_a_broken_limit_points_to_the_costliest_line() -> None:
     (check,) = limit_checks([session_of_a_run()], limits(epoch_start=20))
 
@@ -159,14 +119,6 @@ def test_a_broken_limit_points_to_the_costliest_line() -> None:
         "Waiting for first batches: 40.0 % of the run "
         "(95 % interval 38.0 to 43.0 %), over the limit of 20 %."
     )
-
-
-def test_without_a_ledger_nothing_is_decided() -> None:
-    session = make_session(run=None, run_missing="Nothing was told of it.")
-    (check,) = limit_checks([session], limits(compile=5))
-
-    assert check.outcome == "inconclusive"
-    assert check.sentence == "Tracing and compiling was not measured: Nothing was told of it."
 
 
 def gap(ms: float, step: int | None, line: int | None = None) -> DeviceGap:
@@ -241,13 +193,6 @@ def test_runs_bring_their_own_spread() -> None:
     assert idle_check(*runs, most=39.5).outcome == "inconclusive"
 
 
-def test_the_idlest_device_counts_and_a_gpu_before_the_cpus() -> None:
-    busier = gpu(3.0, 3.0, 3.0, 3.0, busy=88.0, name="GPU:1")
-    check = idle_check(session_with(make_device(idle_percent=90.0), busier, STEADY), most=50.0)
-    assert check.sentence.startswith("Device idle (GPU:0): 40.0 %")
-    assert idle_check(session_with(make_device(gaps=[])), most=70.0).value == 80.0
-
-
 def test_it_points_to_what_delayed_the_device_longest() -> None:
     gaps = [gap(9.0, 0, 7), gap(10.0, 1, 12), gap(11.0, 2), gap(10.0, 3, 9)]
     check = idle_check(session_with(gpu(gaps=gaps)), most=5.0)
@@ -261,24 +206,6 @@ def test_on_its_machine_the_step_is_limited(most: float, outcome: str) -> None:
     check = time_check(make_session(), most)
     assert (check.outcome, check.value, check.interval) == (outcome, 10.0, (9.9, 10.1))
     assert "10 ms (95 % interval 9.9 to 10.1 ms)" in check.sentence
-
-
-def test_a_step_of_microseconds_is_not_rounded_away() -> None:
-    steps = make_steps(mean_ms=0.0234, median_ms=0.0234, ci95_ms=(0.0231, 0.0238))
-    check = time_check(make_session(steps=steps), 0.02)
-    assert "0.0234 ms (95 % interval 0.0231 to 0.0238 ms)" in check.sentence
-    assert "| 0.0234 ms | 0.0231 to 0.0238 ms | 0.02 ms |" in render(
-        "markdown", [make_result(check)]
-    )
-
-
-def test_on_another_machine_nothing_is_decided() -> None:
-    check = time_check(make_session(), 9.8, fingerprint="fedc")
-    assert check.outcome == "inconclusive"
-    assert check.sentence == (
-        "Step was not measured: the session is of the machine 0123456789abcdef, and the limit is "
-        "for fedc."
-    )
 
 
 AN_EDIT = Edit("missing-cache:map_0", "a cache", ())
@@ -307,16 +234,6 @@ def together(speedup: float, low: float, high: float) -> Session:
 def test_all_confirmed_edits_together_are_checked(low: float, high: float, outcome: str) -> None:
     check = speedup_check(together((low + high) / 2, low, high))
     assert (check.outcome, check.interval, check.limit) == (outcome, (low, high), 1.2)
-
-
-DIFF = "--- a/train.py\n+++ b/train.py\n@@ -1 +1,2 @@\n data = data.map(f)\n+data = data.cache()\n"
-
-
-def test_a_later_run_may_have_the_change() -> None:
-    first = together(1.5, 1.3, 1.7)
-    later = first.model_copy(update={"patch": Patch(diff=DIFF)})
-    check = speedup_check(first, later, later)
-    assert (check.outcome, check.diff) == ("fail", DIFF)
 
 
 def test_alone_the_largest_counts() -> None:

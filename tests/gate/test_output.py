@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
 from pipediag.gate.output import (
-    LONGEST_MARKDOWN,
     MAX_ANNOTATIONS,
     as_github,
     as_json,
@@ -42,16 +40,6 @@ def test_one_session() -> None:
     )
 
 
-def test_a_limit_fills_every_column() -> None:
-    config = GateConfig(max_input_wait_percent=20)
-    text = as_markdown([evaluate(make_session(findings=[]), config)])
-    assert "### train.py: failed" in text
-    assert (
-        "| fail | max-input-wait-percent | 70.0 % | 69.0 to 71.0 % | 20 % | train.py:12 | " in text
-    )
-    assert text.endswith("Gate: failed (exit status 1).\n")
-
-
 def test_text_can_neither_break_a_row_nor_add_markup() -> None:
     check = Check(
         name="missing-cache",
@@ -66,20 +54,6 @@ def test_text_can_neither_break_a_row_nor_add_markup() -> None:
         "| fail | missing-cache |  |  |  | train.py | a \\| b c \\<img src=x\\> \\`d\\` |"
     )
     assert "### a\\_b.py: failed" in text
-
-
-def test_a_comment_has_room_for_it_and_the_worst_are_in_it() -> None:
-    """GitHub refuses a comment of more than 65,536 characters, and says why to nobody."""
-    checks = [make_check("pass", sentence="x " * 2_000) for _ in range(40)]
-    results = [make_result(*checks, make_check(name=f"rule-{at}"), label="b" * 90) for at in "abc"]
-    text = as_markdown(results)
-
-    assert len(text) < LONGEST_MARKDOWN + 500
-    assert all(f"| fail | rule-{at} |" in text for at in "abc")
-    shown = text.count("\n| pass |")
-    assert 0 < shown < 40
-    assert f"{120 - shown} more did not fit here; `--format text` has them all.\n" in text
-    assert text.endswith("Gate: failed (exit status 1): 3 of 3 sessions.\n")
 
 
 def annotation_lines(*checks: Check) -> list[str]:
@@ -168,11 +142,6 @@ def test_a_script_that_failed_is_an_error() -> None:
     assert (error.tag, error.get("message")) == ("error", "The script ended: killed.")
 
 
-def test_what_xml_cannot_hold_is_spelled_out() -> None:
-    [[[failure]]] = suites(make_result(make_check(sentence="a\x00b\ud800c\ufffed <&\"'> ##[x]")))
-    assert failure.text == "train.py:12: a\\x00b\\ud800c\\ufffed <&\"'> ##[x]"
-
-
 @pytest.mark.parametrize("outcome", ["pass", "warn", "fail", "inconclusive"])
 @pytest.mark.parametrize("allowed", [True, False])
 def test_every_outcome_is_built_as_readers_check_it(outcome: CheckOutcome, allowed: bool) -> None:
@@ -195,12 +164,6 @@ def test_json_is_one_line_for_each_script_with_its_figures() -> None:
     assert failed["script_failure"] == "The script ended: killed."
 
 
-def test_a_number_that_json_does_not_know_is_none() -> None:
-    strange = make_check(value=math.inf, interval=(math.nan, 1.0))
-    [check] = json.loads(as_json([make_result(strange)]))["checks"]
-    assert (check["value"], check["interval"]) == (None, [None, 1.0])
-
-
 RESULT = make_result(make_check("fail", diff=DIFF))
 
 
@@ -209,26 +172,6 @@ def test_a_comment_has_it_as_a_block_of_code() -> None:
     assert f"\nmissing-cache:\n\n```diff\n{DIFF}```\n" in said
 
 
-def test_no_line_of_it_ends_the_block() -> None:
-    said = render("markdown", [make_result(make_check("fail", diff="+```\n+@all\n"))])
-    assert "````diff\n+```\n+@all\n````\n" in said
-
-
 def test_notes_leave_room_for_a_comment() -> None:
     said = render("markdown", [make_result(make_check(), notes=("y" * 3_000,) * 100)])
     assert 50_000 < len(said) < 61_000
-
-
-def test_a_failure_in_junit_has_it_below_the_sentence() -> None:
-    failure = ET.fromstring(render("junit", [RESULT])).find(".//failure")
-    assert failure is not None
-    assert failure.get("message") == "train.py:12: Read again each epoch."
-    assert failure.text == f"train.py:12: Read again each epoch.\n{DIFF}".rstrip()
-
-
-def test_of_a_long_one_the_beginning_is_shown() -> None:
-    long = make_check("fail", diff="".join(f"+line {number}\n" for number in range(500)))
-    said = render("text", [make_result(long)])
-    assert "+line 59\n" in said
-    assert "+line 60\n" not in said
-    assert "`pipediag fix` prints all of it." in said

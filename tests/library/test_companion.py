@@ -30,7 +30,6 @@ from pipediag.session.messages import (
     encode,
 )
 from tests import factories
-from tests.reporters import trial_sessions
 
 
 def _session_of(*messages: FromChild, pid: int) -> ChildResult:
@@ -78,13 +77,6 @@ def test_shares_of_a_step_and_gains_of_a_run_are_missing_with_the_reason() -> No
     assert told.pipeline is not None
 
 
-def test_no_finding_speaks_of_a_run() -> None:
-    told = of_input_alone(trial_sessions.everything_tried())
-    assert told.findings
-    assert all(finding.for_run is None for finding in told.findings)
-    assert told.combined is None or told.combined.for_run is None
-
-
 @pytest.fixture
 def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CompanionProcess:
     monkeypatch.setattr(companion_process, "_START", "import time; time.sleep(600)")
@@ -107,12 +99,6 @@ def test_a_session_that_does_not_come_is_given_up(
     assert time.monotonic() - began < 60
     assert not is_there(stuck.process.pid)
     assert len(os.listdir("/proc/self/fd")) < before  # noqa: PTH208
-
-
-def test_what_is_abandoned_is_gone(stuck: CompanionProcess) -> None:
-    assert is_there(stuck.process.pid)
-    stuck.kill()
-    assert not is_there(stuck.process.pid)
 
 
 @pytest.fixture

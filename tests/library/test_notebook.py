@@ -89,11 +89,6 @@ def test_what_runs_has_the_number_of_the_cell(shell: Shell) -> None:
     assert (shell.counted, shell.execution_count) == ([3], 4)
 
 
-def test_a_magic_of_the_cells_own_stays_the_first_line(shell: Shell) -> None:
-    shell.magic("", "%%time\nmodel.fit(x)\n")
-    assert shell.ran == ["%%time\nmodel.fit(x)\n"]
-
-
 def test_a_cell_that_raises_fails_and_shows_its_traceback_once(shell: Shell) -> None:
     shell.fails = ValueError("mine")
     with pytest.raises(ValueError, match="mine") as raised:
@@ -147,13 +142,6 @@ def test_cells_are_known_by_what_ipython_calls_them(tmp_path: Path) -> None:
     assert cells_of_notebook() == expected
     write_cells(tmp_path)
     assert read_cells(tmp_path) == expected
-
-
-def test_a_program_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "IPython", raising=False)
-    write_cells(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-    assert read_cells(tmp_path) == {}
 
 
 def test_what_waits_for_a_cells_end_is_called_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
 
 import pipediag
-from pipediag import _PLACES
 from pipediag.library.result import OwnDirectory, Result
 from pipediag.reporters import tables
 from pipediag.session.model import Session
 from pipediag.session.store import load_session, save_session
 from tests import factories
-from tests.encoding.poisoned import POISON, acting, commands, session_content
 
 
 @pytest.fixture
@@ -71,12 +67,6 @@ def test_the_profile_is_copied_along(stored: Path, tmp_path: Path) -> None:
     assert (target / "trace" / "deep" / "host.xplane.pb").read_bytes() == b"\x0a"
 
 
-def test_a_file_in_the_way_is_reported(session: Session, tmp_path: Path) -> None:
-    (tmp_path / "taken").write_text("")
-    with pytest.raises(pipediag.PipediagError, match="cannot write to"):
-        Result(session, None).save(tmp_path / "taken")
-
-
 def test_the_tables_have_names_of_their_own(session: Session) -> None:
     result = Result(session, None)
     assert list(result.findings["rule"]) == [finding.rule for finding in session.findings]
@@ -90,33 +80,12 @@ def test_the_tables_have_names_of_their_own(session: Session) -> None:
     )
 
 
-def test_the_text_of_a_stranger_does_not_act() -> None:
-    result = Result(Session.model_validate(session_content(POISON)), None)
-    assert not acting(repr(result))
-    assert commands(repr(result)) == []
-    cells = [cell for cell in result.findings.to_numpy().ravel() if isinstance(cell, str)]
-    assert cells
-    # Tabs and ends of lines act in no frame: pandas spells them out.
-    assert all(acting(cell) <= {"\t", "\n"} for cell in cells)
-
-
 def test_in_a_notebook_its_text_is_returned_and_not_shown(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outside = repr(Result(session, None))
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     assert repr(Result(session, None)) == outside
-
-
-def test_it_goes_with_the_last_who_holds_it_without_a_word() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        directory = OwnDirectory()
-        place = Path(directory.name)
-        (place / "file").write_text("x")
-        del directory
-        gc.collect()
-    assert not place.exists()
 
 
 def test_a_forked_child_leaves_it_to_whose_it_is() -> None:
@@ -145,9 +114,3 @@ def test_the_package_brings_nothing_along() -> None:
         [sys.executable, "-c", LOADED], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == []
-
-
-@pytest.mark.parametrize("name", _PLACES)
-def test_each_name_is_there_and_listed(name: str) -> None:
-    assert getattr(pipediag, name).__name__ == name
-    assert name in dir(pipediag)

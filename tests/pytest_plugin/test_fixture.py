@@ -64,15 +64,6 @@ def test_a_failure_says_what_to_act_on(pytester: pytest.Pytester, library: Libra
     ]
 
 
-def test_a_failure_shows_the_test_and_nothing_of_ours(
-    pytester: pytest.Pytester, library: Library
-) -> None:
-    said = output(pytester, NOT_INPUT_BOUND)
-    assert '>       pipediag.assert_not_input_bound("data", "model")' in said
-    assert "measurements.py" not in said
-    assert "test_it.py:2: Failed" in said
-
-
 @pytest.mark.parametrize(("percent", "outcome"), [(60, "failed"), (70, "skipped"), (71, "passed")])
 def test_the_interval_decides(
     pytester: pytest.Pytester, library: Library, percent: int, outcome: str
@@ -104,15 +95,6 @@ def test_beside_other_programs_nothing_is_decided(
     assert "1 skipped" in said
     assert "Other programs used 26 % of the CPUs; more than 25 % spoils a measurement." in said
     assert "Input wait: 70.0 % of the step" in said
-
-
-def test_the_marker_says_how_much(
-    pytester: pytest.Pytester, library: Library, quiet: Callable[[float | None], None]
-) -> None:
-    quiet(80.0)
-    marked = "import pytest\n@pytest.mark.pipediag_quiet(max_percent=90)" + NOT_INPUT_BOUND
-    pytester.makepyfile(test_it=marked)
-    pytester.runpytest_inprocess("--strict-markers").assert_outcomes(failed=1)
 
 
 def test_a_refusal_is_its_sentence(pytester: pytest.Pytester, library: Library) -> None:
@@ -166,15 +148,6 @@ def test_without_a_model_the_pipeline_is_measured_alone(
     assert library.calls == [("analyze_input", ("data",), {"budget": 3})]
 
 
-def test_arguments_are_those_of_the_library(pytester: pytest.Pytester, library: Library) -> None:
-    more = "'model', epochs=3, budget=9, steps=50, class_weight=None"
-    test = f"def test_it(pipediag):\n    pipediag.profile('data', {more})"
-    pytester.makepyfile(test_it=test)
-    pytester.runpytest_inprocess().assert_outcomes(passed=1)
-    given = {"epochs": 3, "budget": 9, "steps": 50, "class_weight": None}
-    assert library.calls == [("analyze", ("data", "model"), given)]
-
-
 def test_a_recorded_session_can_be_judged_where_it_is(pytester: pytest.Pytester) -> None:
     recorded = pytester.path / "kept"
     recorded.mkdir()
@@ -210,14 +183,6 @@ def test_speed(pipediag, name):
     found = list((pytester.path / "out").glob("**/report.html"))
     assert len(found) == 4
     assert sum(path.parent.name == "2" for path in found) == 2
-
-
-def test_what_a_session_says_gives_no_command(pytester: pytest.Pytester, library: Library) -> None:
-    verdict = make_verdict(summary="\x1b[2Jgone", next_steps=["x\n::error::all"])
-    library.session = make_session(verdict=verdict)
-    said = output(pytester, NOT_INPUT_BOUND)
-    assert "\x1b[2J" not in said
-    assert "\n::error" not in said.replace("E   ", "")
 
 
 def test_reports_are_where_the_project_is_not_where_pytest_was_called(

@@ -61,23 +61,6 @@ def test_who_does_not_ask_for_it_gets_one_module(tmp_path: Path) -> None:
     assert beside == {"pipediag", "pipediag.pytest_plugin"}
 
 
-def test_it_can_be_left_out(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("def test_it(pipediag):\n    pass\n")
-    result = pytester.runpytest_inprocess("-p", "no:pipediag")
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*fixture 'pipediag' not found*"])
-
-
-def test_it_is_listed(pytester: pytest.Pytester) -> None:
-    markers = pytester.runpytest_inprocess("--markers").stdout.str()
-    assert "@pytest.mark.pipediag_quiet(max_percent=25): skip the test where" in markers
-    fixtures = pytester.runpytest_inprocess("--fixtures").stdout.str()
-    assert "as `pipediag check` does" in fixtures
-    options = pytester.runpytest_inprocess("--help").stdout.str()
-    assert "pipediag_reports" in options
-    assert "pipediag_wait_s" in options
-
-
 @pytest.mark.parametrize(("percent", "outcome"), [(26.0, "skipped"), (25.0, "passed")])
 def test_a_marked_test_is_skipped_beside_other_programs(
     pytester: pytest.Pytester,
@@ -95,15 +78,6 @@ def test_a_marked_test_is_skipped_beside_other_programs(
         result.stdout.fnmatch_lines(
             ["SKIPPED*test_it.py:3: Other programs used 26 % of the CPUs;*Nothing was measured.*"]
         )
-
-
-def test_a_marker_has_one_argument(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        test_it="import pytest\n\n@pytest.mark.pipediag_quiet(most=3)\ndef test_it():\n    pass\n"
-    )
-    result = pytester.runpytest_inprocess()
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*unexpected keyword argument 'most'*"])
 
 
 pytest_plugins = ["pytester"]

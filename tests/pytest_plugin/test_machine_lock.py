@@ -24,36 +24,6 @@ with machine_lock(0, Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
-MEASURING = """
-import os, time
-import pytest
-import pipediag.library.analysis
-from pipediag.library.result import Result
-from tests.factories import make_compute_bound_session
-
-def analyze(*_, **__):
-    with open({journal!r}, "a") as journal:
-        journal.write("begin\\n")
-        journal.flush()
-        time.sleep(0.05)
-        journal.write("end\\n")
-    return Result(make_compute_bound_session(), None)
-
-@pytest.fixture(autouse=True)
-def measured(monkeypatch):
-    monkeypatch.setattr(pipediag.library.analysis, "analyze", analyze)
-    monkeypatch.setattr("pipediag.pytest_plugin.measurements.others_percent", lambda *_: 0.0)
-
-@pytest.mark.parametrize("number", range(6))
-def test_speed(pipediag, number):
-    pipediag.assert_not_input_bound("data", "model")
-"""
-
-
-def test_it_is_free_again_after_the_block(tmp_path: Path) -> None:
-    for _ in range(2):
-        with machine_lock(0.0, tmp_path / "lock"):
-            pass
 
 
 def test_who_waited_long_enough_goes_without(tmp_path: Path) -> None:
@@ -94,13 +64,6 @@ def test_a_child_that_was_forked_meanwhile_does_not_keep_it(tmp_path: Path) -> N
         os.close(copy)
 
 
-def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "lock").symlink_to(tmp_path / "victim")
-    with machine_lock(0.0, tmp_path / "lock"):
-        pass
-    assert not (tmp_path / "victim").exists()
-
-
 def test_a_test_that_waited_in_vain_is_skipped(
     pytester: pytest.Pytester, library: Library, tmp_path: Path
 ) -> None:
@@ -113,18 +76,3 @@ def test_a_test_that_waited_in_vain_is_skipped(
         ["SKIPPED*test_it.py:2: Other processes have measured on this machine for 0 s*"]
     )
     assert library.calls == []
-
-
-def test_workers_of_xdist_take_turns(
-    pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("xdist")
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
-    for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID"):
-        monkeypatch.delenv(name, raising=False)
-    journal = tmp_path / "journal"
-    pytester.makepyfile(test_it=MEASURING.format(journal=str(journal)))
-    result = pytester.runpytest_subprocess("-n", "2", "-p", "no:cacheprovider")
-    result.assert_outcomes(passed=6)
-    assert journal.read_text().split() == ["begin", "end"] * 6

@@ -3,7 +3,6 @@ from __future__ import annotations
 import errno
 import os
 import threading
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,6 @@ from pipediag.runner.analysis import (
 from pipediag.runner.output import prepare_output
 from pipediag.runner.second_run import FirstRun
 from pipediag.session import files
-from pipediag.tensorflow_versions import BUILDS, installed_builds
 from tests.factories import make_finding, make_session
 from tests.records import make_operation, make_pipeline
 from tests.trials.bench import make_edit
@@ -85,17 +83,6 @@ def test_a_module_that_is_not_there_leaves_the_earlier_report_in_place(script: s
 
     assert _names("out") == before
     assert _names(".") == ["out", "train.py"]
-
-
-@pytest.mark.parametrize("later", ["", "\nPath('reports').mkdir()"])
-def test_a_script_may_remove_the_directory_of_reports(script: str, later: str) -> None:
-    removes = "import shutil\nfrom pathlib import Path\nshutil.rmtree('reports')"
-    Path(script).write_text(removes + later, encoding="utf-8")
-
-    result = analyse(AnalysisRequest(script=script), _ignore)
-
-    assert result.session.script.outcome == "finished"
-    assert {"session.json", "report.html", "steps.csv"} <= set(_names("reports/train"))
 
 
 def test_a_directory_that_another_analysis_writes_to_is_refused_before_the_run(script: str) -> None:
@@ -224,17 +211,6 @@ def test_what_is_no_script_is_refused(path: str, words: str) -> None:
         check_script(path)
 
 
-def test_what_python_can_run_is_accepted() -> None:
-    Path("script").write_text("print('no suffix needed')")
-    Path("application").mkdir()
-    Path("application/__main__.py").write_text("")
-    with zipfile.ZipFile("archive.pyz", "w") as archive:
-        archive.writestr("__main__.py", "")
-
-    for path in ("script", "application", "archive.pyz"):
-        assert check_script(path) is None
-
-
 def install(monkeypatch: pytest.MonkeyPatch, **builds: str) -> None:
     monkeypatch.setattr(analysis, "installed_builds", lambda: builds)
 
@@ -318,23 +294,3 @@ def test_where_it_shows_only_as_it_is_imported_the_script_runs_as_natively() -> 
     assert session.verdict.bottleneck == "inconclusive"
     assert "TensorFlow 2.12.1 is too old for pipediag" in session.verdict.summary
     assert session.notes == []
-
-
-@pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory that alone is searched for modules."""
-    monkeypatch.setattr("sys.path", [str(tmp_path)])
-    return tmp_path
-
-
-def note(folder: Path, name: str, version: str) -> None:
-    """As an installer does."""
-    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-
-
-def test_each_build_that_is_there_is_found_with_its_version(installed: Path) -> None:
-    for name in (*BUILDS, "tensorflow-estimator", "keras"):
-        note(installed, name, "2.13.1")
-    assert installed_builds() == dict.fromkeys(BUILDS, "2.13.1")

@@ -99,11 +99,6 @@ def test_a_whole_run_becomes_a_session(tmp_path: Path) -> None:
     assert session.findings
 
 
-def test_the_session_survives_its_json(tmp_path: Path) -> None:
-    session = diagnosed(tmp_path, make_recording())
-    assert Session.model_validate_json(session.model_dump_json()) == session
-
-
 def test_a_child_that_died_before_it_recorded_anything(tmp_path: Path) -> None:
     session = diagnosed(
         tmp_path, None, outcome="killed", script_status=-9, detail="It was killed by SIGKILL."
@@ -292,31 +287,6 @@ def test_trials_of_an_evaluation_stand_beside_those_of_the_training() -> None:
     assert session.trials_of(cached.edit) == session.evaluation_trials[0]
     assert session.trials_of(session.findings[1].edit) == session.trials
     assert session.trials_of(None) == session.trials
-
-
-def test_an_evaluation_may_be_tried_where_its_training_was_not() -> None:
-    outcomes = of_evaluation(cache=trial("confirmed", 4.0))
-    session = with_trials(evaluating(), outcomes, "Not reached.")
-    trials = {finding.rule: finding.trial for finding in session.findings}
-
-    assert session.findings[0].rule == "cached"
-    assert (trials["cached"].state, trials["large"].reason) == ("confirmed", "Not reached.")
-    assert (session.trials, session.trials_missing) == (None, "Not reached.")
-
-
-@pytest.mark.parametrize(
-    ("loop", "reason"), [({}, "was gone, or no time"), ({"untried": "It writes."}, "It writes.")]
-)
-def test_why_an_evaluation_was_not_tried_is_its_own_reason(
-    loop: dict[str, Any], reason: str
-) -> None:
-    outcomes = tried(large=trial("refuted", 1.0))
-    session = with_remark(with_trials(evaluating(**loop), outcomes, "Not reached."), "Try again.")
-    trials = {finding.rule: finding.trial for finding in session.findings}
-
-    assert trials["cached"].state == "not_tried"
-    assert reason in str(trials["cached"].reason)
-    assert "Try again." not in str(trials["cached"].reason)
 
 
 SETTINGS = RunSettings("train.py", (), False, "capture")

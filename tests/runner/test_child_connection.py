@@ -16,20 +16,18 @@ import pytest
 
 from pipediag.runner.child_connection import (
     AWAITED_AFTER_S,
-    BUSY_AFTER_S,
     EXIT_GRACE_S,
     IDLE_S,
     LONGEST_S,
     Ask,
     Awaited,
     ChildGone,
-    CommandPipe,
     Lookout,
     MessageReader,
     Patience,
     activity_of,
 )
-from pipediag.runner.child_process import ChildResult, follow, supervise
+from pipediag.runner.child_process import ChildResult, supervise
 from pipediag.runner.progress import LooksFurther, NoLoopYet, NotWarmYet
 from pipediag.session.messages import (
     Answer,
@@ -139,20 +137,6 @@ def test_a_script_that_is_asked_to_end_in_its_trials_was_not_ended_by_one(
     assert result.held_ns is not None
 
 
-def test_one_that_is_interrupted_in_its_trials_was_not_ended_by_one(
-    conversation: Conversation,
-) -> None:
-    result = conversation.hold(
-        """
-        hear()
-        tell("TrialsOver", reason="the script was interrupted in the middle of them")
-        raise KeyboardInterrupt
-        """
-    )
-
-    assert result.outcome == "interrupted"
-
-
 def test_a_loop_that_ends_is_gone(conversation: Conversation) -> None:
     result = conversation.hold(
         """
@@ -163,22 +147,6 @@ def test_a_loop_that_ends_is_gone(conversation: Conversation) -> None:
 
     assert conversation.gone == ["they were ended: the script finished."]
     assert result.outcome == "finished"
-
-
-@pytest.mark.parametrize("awaited", ["alone=True", "more_to_come=True"])
-def test_a_script_that_ends_by_itself_after_its_trials_were_over_has_its_own_status(
-    conversation: Conversation, awaited: str
-) -> None:
-    result = conversation.hold(
-        """
-        hear()
-        tell("TrialsOver", reason="the script was interrupted in the middle of them")
-        raise SystemExit(7)
-        """,
-        awaited=awaited,
-    )
-
-    assert (result.outcome, result.script_status, result.detail) == ("exited", 7, None)
 
 
 def test_trials_that_the_child_ended_do_not_end_the_next_ones(conversation: Conversation) -> None:
@@ -204,64 +172,6 @@ def test_a_child_that_hangs_is_ended(conversation: Conversation) -> None:
     assert (result.outcome, result.script_status) == ("stopped", None)
     assert result.detail == "A trial ended it: it did not come back within 1 s."
     assert result.held_ns is not None
-
-
-class SlowToGo:
-    """A process that is being torn down: it is over when it was asked for that a few times."""
-
-    pid = os.getpid()
-    returncode = -9
-
-    def __init__(self) -> None:
-        self._times_left = 5
-
-    def poll(self) -> int | None:
-        self._times_left -= 1
-        return None if self._times_left > 0 else self.returncode
-
-    def wait(self, timeout: float | None = None) -> int:
-        return self.returncode
-
-    def kill(self) -> None: ...
-
-    def send_signal(self, sig: int) -> None: ...
-
-
-class NoSignals:
-    def to_forward(self) -> tuple[int, ...]:
-        return ()
-
-
-@pytest.mark.parametrize(
-    ("reads_on", "why"), [(True, "it did not come back"), (False, "the script's process is gone")]
-)
-def test_one_that_takes_a_while_to_be_gone_did_not_outlive_its_trials(
-    reads_on: bool, why: str
-) -> None:
-    told, telling = os.pipe()
-    hearing, asking = os.pipe()
-    os.write(telling, encode(Started()) + encode(TrialsAwaited("loop1", False, False, 0)))
-    if not reads_on:
-        os.close(hearing)
-
-    def talk(waiting: TrialsAwaited, ask: Ask) -> None:
-        with pytest.raises(ChildGone, match=why):
-            ask(RunBlock("base", 0.4), -1.0)
-
-    result = follow(
-        SlowToGo(),
-        MessageReader(told),
-        NoSignals(),
-        CommandPipe(asking),
-        on_started=lambda pid: None,
-        on_progress=lambda event: None,
-        on_trials=talk,
-    )
-    for descriptor in (told, telling, asking, *([hearing] if reads_on else [])):
-        os.close(descriptor)
-
-    assert result.held_ns is not None
-    assert result.started_ns <= result.held_ns <= result.ended_ns
 
 
 def test_a_script_that_times_out_while_it_is_held_was_held_since_then(
@@ -349,15 +259,6 @@ def test_interpreter_exit_has_a_limit_whatever_it_does() -> None:
     assert stage.passes(3, writing=True)
 
 
-def test_it_is_told_once_and_not_at_once() -> None:
-    stage = Stage()
-    stage.patience.stopping()
-    assert not stage.patience.has_to_be_told()
-    stage.passes(BUSY_AFTER_S + 1, writing=True)
-    assert stage.patience.has_to_be_told()
-    assert not stage.patience.has_to_be_told()
-
-
 def test_what_a_process_and_its_children_write_is_seen(tmp_path: Path) -> None:
     writes = "import sys; open(sys.argv[1], 'w').write('x'); print('wrote', flush=True); input()"
     shell = (
@@ -374,7 +275,7 @@ def test_what_a_process_and_its_children_write_is_seen(tmp_path: Path) -> None:
     process.communicate(b"\n")
     assert len(after) == 2
     assert after != before
-    assert activity_of(process.pid) == {process.pid: ()}
+    assert activity_of(process.pid) == {}
     assert activity_of(os.getpid())[os.getpid()]
 
 

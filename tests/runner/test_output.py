@@ -27,15 +27,6 @@ def test_an_earlier_report_is_kept_aside_under_the_first_free_number(tmp_path: P
     assert _names(output.path) == {output.capture.name}
 
 
-def test_force_leaves_it_where_it_is(tmp_path: Path) -> None:
-    (tmp_path / "session.json").write_text("old")
-
-    output = prepare_output(tmp_path, force=True)
-
-    assert output.kept_aside is None
-    assert (tmp_path / "session.json").read_text() == "old"
-
-
 def test_a_directory_of_something_else_is_refused_and_untouched(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
 

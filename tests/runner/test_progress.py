@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 import pytest
 
 from pipediag.runner.progress import (
     COLUMNS,
-    ERASE_LINE,
     ERASE_TO_END,
     Diagnosing,
     ProgressLine,
@@ -19,11 +17,10 @@ from pipediag.session.messages import (
     LoopFound,
     LoopMeasured,
     Started,
-    Stopping,
     TrialsAwaited,
     WindowBegun,
 )
-from pipediag.trials.executor import Decided, Trying
+from pipediag.trials.executor import Trying
 
 
 class Terminal(io.StringIO):
@@ -68,11 +65,6 @@ def test_a_repeated_batch_is_announced_wherever_one_reads(terminal: bool) -> Non
     assert "are not those of an undisturbed run." in said
 
 
-@pytest.mark.parametrize("message", [WindowBegun("warmup"), Stopping()])
-def test_silence_on_what_is_no_readers(message: Shown) -> None:
-    assert shown(message, message) == ""
-
-
 @pytest.mark.parametrize(
     ("message", "line"),
     [
@@ -93,26 +85,6 @@ def test_the_report_begins_on_a_line_of_its_own() -> None:
 
 WAITS = TrialsAwaited("loop1", alone=False, more_to_come=False, since_ns=0)
 TRIAL = Trying("16 parallel calls on the map in line 12", left_s=41.3)
-TRIES = f"{START}pipediag: trying 16 parallel calls on the map in line 12, 41 s left ..."
-CONFIRMED = Decided(
-    edit="serial-map:op2",
-    label=TRIAL.label,
-    state="confirmed",
-    speedup=1.94,
-    ci95=(1.88, 2.01),
-    basis="step",
-)
-STAYS = "pipediag: confirmed 1.94x [1.88, 2.01]: 16 parallel calls on the map in line 12\n"
-
-
-def test_a_line_to_take_away_is_no_longer_than_the_terminal() -> None:
-    text = shown(replace(TRIAL, label="x" * 200)).removeprefix(START)
-
-    assert len(text) == COLUMNS - 1
-
-
-def test_a_confirmed_change_stays_above_the_line() -> None:
-    assert shown(TRIAL, CONFIRMED) == TRIES + ERASE_LINE + START + STAYS
 
 
 def test_that_trials_begin_is_told_once_and_only_if_there_are_any() -> None:

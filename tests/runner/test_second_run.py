@@ -20,18 +20,8 @@ from pipediag.runner.second_run import (
     BehavedOtherwiseError,
     FirstRun,
     SecondRun,
-    asked_by_new_ids,
     same_operations,
     second_run,
-)
-from pipediag.session.edits import (
-    Change,
-    Insert,
-    Move,
-    MoveLayers,
-    SetModel,
-    SetParameters,
-    SkipCallback,
 )
 from pipediag.session.messages import (
     RECORDING_FILE,
@@ -39,8 +29,6 @@ from pipediag.session.messages import (
     ArmRefused,
     Command,
     Prepare,
-    Prepared,
-    Pull,
     RunSettings,
     TrialsAwaited,
 )
@@ -235,16 +223,6 @@ def test_ids_that_have_shifted_are_matched_by_kind_and_place() -> None:
     assert same_operations(PIPELINE, second, "loop1") == {"op3": "op4", "op2": "op3", "op1": "op2"}
 
 
-def test_what_a_function_makes_is_matched_too() -> None:
-    inner = op(3, "TFRecordDataset", inside_function_of="op2")
-    outer = op(2, "interleave", 1)
-    first = recorded(op(1, "range"), outer, inner, root="op2")
-
-    assert same_operations(first, first, "loop1") == {one: one for one in ("op1", "op2", "op3")}
-    with pytest.raises(BehavedOtherwiseError, match="another pipeline"):
-        same_operations(first, recorded(op(1, "range"), outer, root="op2"), "loop1")
-
-
 @pytest.mark.parametrize(
     ("second", "said"),
     [
@@ -261,27 +239,3 @@ def test_what_a_function_makes_is_matched_too() -> None:
 def test_a_script_that_behaves_otherwise_is_found_out(second: Recording, said: str) -> None:
     with pytest.raises(BehavedOtherwiseError, match=said):
         same_operations(PIPELINE, second, "loop1")
-
-
-def test_variants_are_asked_for_by_the_ids_of_the_second_run() -> None:
-    asked: list[Command] = []
-
-    def ask(command: Command, _limit_s: float) -> Answer:
-        asked.append(command)
-        return Prepared("arm")
-
-    def changes(one: str, other: str) -> tuple[Change, ...]:
-        return (
-            SetParameters(one, {"num_parallel_calls": -1}),
-            Insert(other, "cache"),
-            Move(one, other),
-            SetModel({"jit_compile": True}),
-            SkipCallback("Logger", "train.py", 30),
-            MoveLayers(("words",), other),
-        )
-
-    again = asked_by_new_ids(ask, {"op1": "op4", "op2": "op5"})
-    again(Prepare("arm", changes("op1", "op2"), "equal"), 1.0)
-    again(Pull("arm", 1.0), 1.0)
-
-    assert asked == [Prepare("arm", changes("op4", "op5"), "equal"), Pull("arm", 1.0)]

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from pipediag.facts.order import LINES_AROUND
-from pipediag.patching.refusal import NotPatchableError
 from pipediag.runner import source_files
 from pipediag.runner.source_files import (
-    as_measured,
     call_span,
     with_excerpt,
     with_patches,
@@ -52,13 +50,6 @@ def test_the_lines_around_with_the_call(tmp_path: Path) -> None:
     assert found.line - found.first_line == LINES_AROUND
     assert found.lines == ["# 6", "# 7", "# 8", "ds = ds.map(f).batch(2)", "fit(ds)", ""]
     assert found.call == CallSpan(line=9, column=8, end_line=9, end_column=14)
-
-
-def test_line_ends_and_encodings_of_others(tmp_path: Path) -> None:
-    text = "# coding: latin-1\n" + TEXT.replace("# 8", "# ü", 1).replace("# 1\n", "", 1)
-    found = excerpt(tmp_path, text.replace("\n", "\r\n").encode("latin-1"))
-    assert found.lines[2:4] == ["# ü", "ds = ds.map(f).batch(2)"]
-    assert found.call is not None
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"ds", b"# coding: nonsense\n"])
@@ -105,12 +96,6 @@ def test_the_call_over_several_lines_begins_at_its_name() -> None:
     assert call_span(text, "map", 2) == CallSpan(line=2, column=7, end_line=3, end_column=12)
 
 
-def test_which_of_two_can_not_be_told() -> None:
-    assert call_span("ds = a.map(f).map(g)\n", "map", 1) is None
-    assert call_span("ds = a.map(f\n", "map", 1) is None
-    assert call_span("ds = a.batch(2)\n", "map", 1) is None
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("old.txt", "new.txt", "backup/latest.h5", "report/session.json", ".git/index",
@@ -135,17 +120,6 @@ def test_what_is_new_is_found_but_for_reports_caches_and_hidden_folders(
     assert written_since(later, [folder], []) == []
     os.utime(folder / "new.txt", (later + 1, later + 1))
     assert written_since(later, [folder], []) == ["new.txt"]
-
-
-def test_what_our_own_output_goes_to_is_none_of_the_scripts(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with (folder / "report.txt").open("w") as out:
-        real = os.fstat
-        monkeypatch.setattr(
-            source_files.os, "fstat", lambda number: real(out.fileno() if number == 1 else number)
-        )
-        assert "report.txt" not in written_since(0.0, [folder], [])
 
 
 def test_the_search_is_short(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,39 +192,10 @@ def test_what_the_run_does_not_gain_by_is_left_out_with_what_it_comes_to(script:
     assert [one.patch.edits for one in found.findings if one.patch] == [["calls"], ["cache"]]
 
 
-@pytest.mark.parametrize(
-    ("ci95", "said"),
-    [
-        ((0.85, 1.2), "by it; whether the run gains is not sure: 0.99x [0.85, 1.20] for the run"),
-        ((0.97, 1.0), "by it, the run does not: 0.99x [0.97, 1.00] for the run"),
-    ],
-)
-def test_a_run_that_may_gain_is_not_said_not_to(
-    script: Path, ci95: tuple[float, float], said: str
-) -> None:
-    gain = RunGain(
-        speedup=0.99, ci95=ci95, before_s=10.0, after_s=10.1, basis="measured", scope="run"
-    )
-    finding = make_finding(edit=CALLS, trial=trial("confirmed"), for_run=gain)
-    found = with_patches(tried_session(script, findings=[finding]), LATER)
-    (left,) = found.patch.left_out
-    assert said in left.reason
-
-
 def test_a_file_that_was_changed_meanwhile_is_left_alone(script: Path) -> None:
     found = with_patches(tried_session(script, (CALLS, "confirmed")), script.stat().st_mtime - 1)
     assert found.patch.diff is None
     assert "was changed while it was measured" in found.patch.left_out[0].reason
-
-
-def test_what_can_not_be_read_is_said(tmp_path: Path) -> None:
-    with pytest.raises(NotPatchableError, match=r"gone\.py can't be read"):
-        as_measured(str(tmp_path / "gone.py"), LATER)
-    large = tmp_path / "large.py"
-    large.write_text("#" * (source_files.MOST_BYTES + 1), encoding="utf-8")
-    os.utime(large, (1, 1))
-    with pytest.raises(NotPatchableError, match="too large"):
-        as_measured(str(large), LATER)
 
 
 def test_a_fault_of_ours_is_said_in_place_of_the_patch(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipediag.runner.child_connection import ChildGone
-from pipediag.runner.trials_of_run import BLOCK_LIMIT_S, PREPARE_LIMIT_S, ChildExecutor, TrialsOfRun
+from pipediag.runner.trials_of_run import PREPARE_LIMIT_S, ChildExecutor, TrialsOfRun
 from pipediag.session.edits import Remove, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.messages import (
@@ -18,15 +18,12 @@ from pipediag.session.messages import (
     Prepare,
     Prepared,
     Pull,
-    RunBlock,
     TrialsAwaited,
 )
 from pipediag.session.model import Session
 from pipediag.trials.executor import (
-    Block,
     Preparation,
     Variant,
-    VariantRefusedError,
 )
 from tests.evaluations import validation
 from tests.factories import (
@@ -152,15 +149,6 @@ def test_the_pipeline_of_an_evaluation_is_tried_in_what_its_training_has_left() 
     assert tried.budget_s < 60.0
 
 
-def test_what_changes_an_evaluation_is_not_tried_in_the_training() -> None:
-    session = unsearched(findings=[of_evaluation()], loops=[make_loop(), validation()])
-    tried = trials_of(session)
-    tried(waiting(), nobody)
-
-    assert tried.fault is None
-    assert tried.outcomes["loop_0"].trials == {}
-
-
 @pytest.mark.parametrize(("waits", "budget_s"), [(False, 60.0), (True, 45.0)])
 def test_a_part_of_the_budget_is_kept_for_an_evaluation_that_is_to_be_tried(
     waits: bool, budget_s: float
@@ -231,33 +219,3 @@ def test_an_arm_is_prepared_with_what_all_arms_share() -> None:
     prepared = ChildExecutor(child, (shared,), ["Of a part."]).prepare(ARM)
     assert prepared == Preparation(["Of a part."], first_ns=7)
     assert child.asked == [(Prepare("without", (shared, Remove("op2")), "equal"), PREPARE_LIMIT_S)]
-
-
-def test_a_block_of_the_loop_and_one_of_the_pipeline_are_asked_for() -> None:
-    child = Child(BlockRun("without", 5, 160, 7))
-    executor = ChildExecutor(child)
-
-    assert executor.block(ARM, 0.4) == executor.pull(ARM, 0.3) == Block(160, 5, 7)
-    assert child.asked == [
-        (RunBlock("without", 0.4), BLOCK_LIMIT_S + 4),
-        (Pull("without", 0.3), BLOCK_LIMIT_S + 3),
-    ]
-
-
-@pytest.mark.parametrize(("epoch", "through"), [(640.0, True), (None, False)])
-def test_a_pipeline_through_all_epochs_is_one_where_epochs_count(
-    epoch: float | None, through: bool
-) -> None:
-    child = Child(BlockRun("through", 5, 160, 7))
-    ChildExecutor(child).block(Variant("through", runs_through=True), 0.4, epoch)
-    ((asked, _),) = child.asked
-    assert asked == RunBlock("through", 0.4, epoch, runs_through=through)
-
-
-def test_what_the_child_refuses_is_refused_with_its_reason() -> None:
-    refusing = ChildExecutor(Child(ArmRefused("without", "It can't be cached.")))
-
-    with pytest.raises(VariantRefusedError, match="can't be cached"):
-        refusing.prepare(ARM)
-    with pytest.raises(VariantRefusedError, match="can't be cached"):
-        refusing.block(ARM, 0.4)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 import pytest
 
@@ -11,7 +10,6 @@ from pipediag.session.edits import Insert, SetParameters
 from pipediag.session.trials import Combined
 from pipediag.trials.candidates import RETUNE, candidates, together
 from pipediag.trials.contest import FINAL_ROUNDS
-from pipediag.trials.executor import Preparation, Variant
 from pipediag.trials.schedule import TrialOutcome
 from pipediag.trials.statistics import FEWEST_ROUNDS, LOOKS
 from pipediag.vocabulary import BASE
@@ -44,15 +42,6 @@ def test_an_edit_that_adds_nothing_is_dropped_with_its_ratio() -> None:
     assert found.findings == ["a"]
     assert found.speedup == pytest.approx(2.0, rel=0.05)
     assert dropped(found)["b"].startswith("Adds nothing once try a is in: 1.0")
-
-
-def test_an_edit_that_might_add_something_is_dropped_as_well() -> None:
-    executor = FakeExecutor({"a": 2.0, "b": 1.5}, together={"a + b": 2.06}, noise=0.08)
-    found = combined(executor, budget_s=300.0)
-    assert found.findings == ["a"]
-    assert dropped(found)["b"].startswith(
-        "Whether it adds anything once try a is in stayed open after 15 rounds: 1.0"
-    )
 
 
 def test_edits_that_cannot_be_built_together_are_dropped_with_that_reason() -> None:
@@ -176,45 +165,6 @@ def test_later_looks_leave_the_time_for_these(budget_s: float) -> None:
     outcome = unclear(budget_s)
     assert rounds_of(outcome, BASE, FIRST_TWO, ALL_THREE) > LOOKS[0]
     assert rounds_of(outcome, BASE, FIRST_TWO) == outcome.combined.blocks == FEWEST_ROUNDS
-
-
-def test_what_time_ended_early_is_decided_by_the_rounds_there_were() -> None:
-    executor = FakeExecutor({"a": 3.0, "b": 2.0})
-    outcome = try_edits(executor, "ab", 15.0)
-    rounds = rounds_of(outcome, BASE, "a", FIRST_TWO)
-    assert FEWEST_ROUNDS <= rounds < LOOKS[0]
-    assert outcome.combined.findings == ["a", "b"]
-    assert outcome.combined.blocks == rounds
-    assert outcome.run.used_s <= 15.0
-
-
-def test_where_no_three_rounds_fit_nothing_is_built() -> None:
-    executor = FakeExecutor({"a": 3.0, "b": 2.0})
-    outcome = try_edits(executor, "ab", 11.0)
-    assert [one.edit for one in outcome.combined.dropped] == ["b"]
-    assert executor.count("prepare", FIRST_TWO) == 0
-
-
-def test_where_building_took_the_time_nothing_is_decided() -> None:
-    @dataclass
-    class SlowTogether(FakeExecutor):
-        def prepare(self, variant: Variant) -> Preparation:
-            self.clock.now += 100.0 if variant.name == FIRST_TWO else 0.0
-            return super().prepare(variant)
-
-    executor = SlowTogether({"a": 3.0, "b": 2.0})
-    outcome = try_edits(executor, "ab", 60.0)
-    assert executor.count("prepare", FIRST_TWO) == 1
-    assert executor.count("block", FIRST_TWO) == 0
-    assert [one.edit for one in outcome.combined.dropped] == ["b"]
-
-
-def test_what_fails_in_rounds_of_its_own_keeps_those_there_were() -> None:
-    begun = LOOKS[0] + FEWEST_ROUNDS + 1
-    executor = FakeExecutor({"a": 3.0, "b": 2.0}, refuse_block={FIRST_TWO: (begun, "Broken.")})
-    found = combined(executor)
-    assert (found.findings, found.blocks) == (["a", "b"], FEWEST_ROUNDS)
-    assert found.speedup == pytest.approx(6.0, rel=0.05)
 
 
 def ids(*findings: object) -> list[str]:

@@ -12,7 +12,6 @@ from pipediag.session.model import Session
 from pipediag.trials.bench import TakenBy
 from pipediag.trials.candidates import (
     epoch_to_try,
-    epoch_worth_trying,
     shorter_shuffles,
 )
 from pipediag.trials.executor import Block, Variant
@@ -58,12 +57,6 @@ def test_waits_that_are_most_of_an_epoch_may_take_most_of_the_budget(
     assert (epoch_to_try(waiting(wait_ms), 60.0) is not None) is tried
 
 
-def test_waits_tell_the_budget_that_they_need() -> None:
-    epoch = epoch_worth_trying(waiting(8_500.0))
-    assert (epoch.examples, epoch.budget_s) == (640.0, pytest.approx(100.0))
-    assert epoch_worth_trying(waiting(10.0)) is None
-
-
 def test_to_make_its_iterator_is_a_part_of_an_epochs_start() -> None:
     """6 ms of waiting alone are too little of 200."""
     made = make_part("epoch_start", 1.2, loop_id="loop_0", count=24, what="making the iterator")
@@ -78,11 +71,6 @@ def test_where_no_end_of_an_epoch_was_seen_its_start_tells() -> None:
     unseen = make_loop(keras=make_keras(epochs=12, steps_per_epoch=20), time=None)
     session = waiting().model_copy(update={"loops": [unseen]})
     assert epoch_to_try(session, 60.0) == 640.0
-
-
-def test_the_length_follows_from_what_was_seen() -> None:
-    """60 steps in two and a half epochs."""
-    assert epoch_to_try(waiting(keras=None, planned_steps=None), 60.0) == 24 * 32
 
 
 @pytest.mark.parametrize(
@@ -188,13 +176,6 @@ def test_the_end_of_an_epoch_stands_for_its_start_where_a_pipeline_runs_through(
     assert TakenBy("epoch", 640.0).examples_per_s(block) == pytest.approx(320.0)
 
 
-def test_an_edit_that_runs_through_is_asked_for_as_such() -> None:
-    edit = make_edit("through", whole_epoch=True, runs_through=True)
-    executor = SlowStart(step_ms=10.0)
-    try_edits(executor, [edit], epoch_examples=10 * BATCH)
-    assert {variant.name for variant in executor.prepared if variant.runs_through} == {"through"}
-
-
 def session(size: object, elements: float | None = 32.0, step_ms: float = 10.0) -> Session:
     """A shuffle with a buffer of that size, before a map that has one of the same name."""
     ops = [
@@ -221,13 +202,6 @@ def test_a_buffer_holds_what_comes_in_a_quarter_of_a_second() -> None:
     # 32 elements in 10 ms are 3,200 in a second.
     assert wanted(session(100_000)) == 800
     assert wanted(session(801)) == 800
-
-
-@pytest.mark.parametrize(
-    ("size", "elements"), [(None, 32.0), ("dataset.cardinality()", 32.0), (9999, None), (9999, 0.0)]
-)
-def test_what_is_not_known_is_not_changed(size: object, elements: float | None) -> None:
-    assert wanted(session(size, elements)) is None
 
 
 def test_each_shuffle_is_changed_by_what_passes_through_it() -> None:

@@ -86,11 +86,6 @@ def executor(**overrides: Any) -> FakeExecutor:
     return FakeExecutor(**{**values, **overrides})
 
 
-def test_a_trial_and_what_heads_the_report_have_it() -> None:
-    outcome = tried(executor())
-    assert outcome.trials["a"].once_s == outcome.combined.once_s == pytest.approx(1.0)
-
-
 def test_the_step_as_written_is_made_anew_once_for_all_edits() -> None:
     faster = executor(speeds={"a": 2.0, "b": 3.0})
     edits = [make_edit(name, changes=(SetModel({name: True}),)) for name in "ab"]
@@ -99,22 +94,9 @@ def test_the_step_as_written_is_made_anew_once_for_all_edits() -> None:
     assert faster.count("block", RETRACED.name) == 0
 
 
-@pytest.mark.parametrize("changes", [(PREFETCHED,), (GRAPH,)])
-def test_it_is_left_as_it_is_where_nothing_is_held_against_it(changes: tuple[Change, ...]) -> None:
-    found = executor()
-    tried(found, changes)
-    assert found.count("prepare", RETRACED.name) == 0
-
-
 def test_it_is_left_as_it_is_where_that_would_take_the_time_of_rounds() -> None:
     slow = executor(prepare_s=6.0)
     outcome = tried(slow)
     assert slow.count("prepare", RETRACED.name) == 0
-    assert outcome.trials["a"].state == "confirmed"
-    assert outcome.trials["a"].once_s is None
-
-
-def test_where_it_is_refused_the_trial_goes_on_without() -> None:
-    outcome = tried(executor(refuse_prepare={RETRACED.name: "It can't."}))
     assert outcome.trials["a"].state == "confirmed"
     assert outcome.trials["a"].once_s is None

@@ -12,11 +12,6 @@ from pipediag.session.trials import Trial
 from pipediag.trials.contest import MOST_AT_ONCE
 from pipediag.trials.executor import (
     Block,
-    Decided,
-    ExecutorLostError,
-    Preparation,
-    TrialEvent,
-    Trying,
     Variant,
     VariantRefusedError,
 )
@@ -105,14 +100,6 @@ def test_a_lost_process_keeps_what_was_measured() -> None:
     assert outcome.combined.findings == ["a"]
 
 
-def test_two_confirmed_before_the_process_is_lost_are_not_combined_but_kept() -> None:
-    executor = FakeExecutor({"a": 3.0, "b": 2.0, "c": 1.03}, lose_block={"c": 6})
-    outcome = try_edits(executor, "abc")
-    said = "The trials ended while trying try c: It was killed by the kernel."
-    assert outcome.combined.findings == ["a"]
-    assert [(one.edit, one.reason) for one in outcome.combined.dropped] == [("b", said)]
-
-
 def test_the_budget_holds() -> None:
     for budget_s in (4.0, 10.0, 25.0, 60.0):
         names = "abcdefgh"
@@ -122,14 +109,6 @@ def test_the_budget_holds() -> None:
         # The last prepare is not foreseen.
         assert outcome.run.used_s <= budget_s + executor.prepare_s
         assert sorted(outcome.trials) == list(names)
-
-
-def test_the_budget_counts_from_when_the_loop_began_to_wait() -> None:
-    executor = FakeExecutor({"a": 2.0, "b": 1.5})
-    waiting_s = executor.clock.now - 6.0
-    outcome = try_edits(executor, "ab", 10.0, began_s=waiting_s)
-    assert 6.0 < outcome.run.used_s <= 10.0 + executor.prepare_s
-    assert outcome.run.budget_s == 10.0
 
 
 def test_what_stays_open_gets_longer_blocks_in_the_time_that_is_left() -> None:
@@ -177,27 +156,6 @@ def test_findings_with_the_same_changes_share_a_trial() -> None:
     outcome = try_edits(executor, [make_finding(first, 3.0), make_finding(twin)])
     assert outcome.trials["twin"] == outcome.trials["first"]
     assert outcome.trials["twin"].state == "confirmed"
-
-
-def test_events_name_what_runs_and_tell_each_decision_when_it_falls() -> None:
-    told: list[TrialEvent] = []
-    executor = FakeExecutor({"a": 2.0, "b": 1.01})
-    outcome = try_edits(executor, "ab", on_event=told.append)
-    decided = [event for event in told if isinstance(event, Decided)]
-    assert [event.edit for event in decided] == ["a", "b"]
-    assert decided[0].state == "confirmed"
-    assert decided[0].label == "try a"
-    assert decided[0].speedup == outcome.trials["a"].speedup
-    assert decided[0].ci95 == outcome.trials["a"].ci95
-    trials = [event for event in told if isinstance(event, Trying)]
-    assert {event.label for event in trials} == {"the pipeline as written", "try a", "try b"}
-    left = [event.left_s for event in trials]
-    assert left == sorted(left, reverse=True)
-    assert left[0] == 60.0
-    # The first decision is told while the other edit still runs.
-    assert told.index(decided[0]) < max(
-        number for number, event in enumerate(told) if event.label == "try b"
-    )
 
 
 def test_the_pipeline_is_pulled_alone_after_the_first_decision() -> None:
@@ -262,17 +220,6 @@ def test_the_time_to_build_an_arm_counts_before_it_is_built() -> None:
     assert try_edits(quick, "a", budget_s=30.0).trials["a"].state == "confirmed"
 
 
-def test_each_block_says_when_its_steps_began() -> None:
-    outcome = try_edits(FakeExecutor({"a": 2.0}), "a")
-
-    blocks = outcome.run.blocks
-    begun = [block.since_began_ms for block in blocks]
-    assert None not in begun
-    ends = [start + block.duration_ms for start, block in zip(begun, blocks, strict=True) if start]
-    assert all(end <= start for end, start in zip(ends, begun[1:], strict=False) if start)
-    assert ends[-1] <= outcome.run.used_s * 1e3 + 0.01
-
-
 def test_where_nothing_is_confirmed_further_edits_have_the_time_that_is_left() -> None:
     executor = FakeExecutor({"b": 2.0})
     outcome = try_edits(executor, "a", further="bc")
@@ -281,13 +228,6 @@ def test_where_nothing_is_confirmed_further_edits_have_the_time_that_is_left() -
     assert states == {"a": "refuted", "b": "confirmed", "c": "refuted"}
     assert [one.rule for one in outcome.further] == ["b", "c"]
     assert outcome.combined.findings == ["b"]
-
-
-def test_where_one_is_confirmed_nothing_further_is_tried() -> None:
-    outcome = try_edits(FakeExecutor({"a": 2.0}), "a", further="b")
-
-    assert list(outcome.trials) == ["a"]
-    assert outcome.further == ()
 
 
 def test_an_edit_that_stays_open_leaves_time_to_the_further_ones() -> None:
@@ -344,16 +284,6 @@ def test_a_pull_that_fails_says_why_and_is_not_tried_again() -> None:
     assert outcome.trials["a"].state == "confirmed"
 
 
-def test_a_process_that_is_lost_in_a_pull_keeps_what_was_decided() -> None:
-    executor = FailingPull({"a": 2.0}, failure=ExecutorLostError("It hangs."))
-    outcome = try_edits(executor, "a")
-    said = "The trials ended while trying the pipeline as written: It hangs."
-    assert (outcome.pipeline_alone, outcome.pipeline_alone_missing) == (None, said)
-    assert outcome.run.notes == [said]
-    assert outcome.trials["a"].state == "confirmed"
-    assert outcome.combined is not None
-
-
 # Building and a first block of the base 1 s, the edit 0.5 s and five rounds of 1 s; a pull counts
 # as a block of the base, 0.5 s.
 @pytest.mark.parametrize(("budget_s", "pulls"), [(7.7, 0), (8.2, 3), (8.7, 4), (12.0, 5)])
@@ -388,20 +318,6 @@ def tried(executor: FakeExecutor, budget_s: float = 60.0) -> Trial:
     return try_edits(executor, [edit], budget_s).trials["a"]
 
 
-def test_before_its_first_round_it_was_not_tried() -> None:
-    """Building it took the time."""
-
-    @dataclass
-    class SlowToBuild(FakeExecutor):
-        def prepare(self, variant: Variant) -> Preparation:
-            self.clock.now += 0.0 if variant.name == BASE else 100.0
-            return super().prepare(variant)
-
-    found = tried(SlowToBuild({"a": 2.0}))
-    assert (found.state, found.blocks) == ("not_tried", None)
-    assert found.reason.startswith("No time left: the budget of 60 s has 0 s to spare;")
-
-
 @pytest.mark.parametrize(("number", "rounds"), [(1, "1 round"), (2, "2 rounds")])
 def test_after_too_few_rounds_it_stays_open_and_says_how_many(number: int, rounds: str) -> None:
     found = tried(Stalling({"a": 2.0}, stalled=("a", number)))
@@ -420,16 +336,6 @@ def test_of_several_the_slowest_goes_first() -> None:
         "c": "confirmed",
     }
     assert outcome.trials["b"].blocks == 2
-
-
-def test_a_process_that_is_lost_leaves_open_what_was_open() -> None:
-    """The reason is that no further round can come."""
-    executor = FakeExecutor({"a": 1.15}, noise=0.1, lose_block={BASE: 6})
-    found = tried(executor)
-    assert (found.state, found.blocks) == ("inconclusive", 4)
-    assert found.reason == (
-        "The trials ended while trying the pipeline as written: It was killed by the kernel."
-    )
 
 
 def test_edits_to_retune_have_the_time_that_others_leave() -> None:

@@ -64,12 +64,6 @@ def test_what_slows_a_whole_round_cancels() -> None:
     assert estimate(drifting).low == pytest.approx(steady.low)
 
 
-@pytest.mark.parametrize("wrong", [[], [1.0], [1.0, 0.0], [1.0, -2.0], [1.0, math.nan]])
-def test_what_is_no_ratio_is_refused(wrong: list[float]) -> None:
-    with pytest.raises(ValueError, match="two positive numbers"):
-        estimate(wrong)
-
-
 @pytest.mark.parametrize(
     ("low", "high", "state"),
     [
@@ -84,23 +78,10 @@ def test_judgement(low: float, high: float, state: str) -> None:
     assert judge(low, high) == state
 
 
-def test_between_the_looks_nothing_is_judged() -> None:
-    clear = [2.0, 2.1, 1.9, 2.0, 2.05, 1.95]
-    assert look(clear[:4]) is None
-    assert look(clear) is None
-    decision = look(clear[:5])
-    assert decision.state == "confirmed"
-
-
 def test_the_end_of_time_is_a_look() -> None:
     assert look([2.0, 2.1], last=True) is None
     decision = look([2.0, 2.1, 1.9], last=True)
     assert (decision.state, decision.estimate.rounds) == ("confirmed", 3)
-
-
-def test_after_the_last_round_what_is_open_stays_open() -> None:
-    decision = look([0.9, 1.2] * 7 + [1.03])
-    assert decision.state == "inconclusive"
 
 
 AA_TRIALS = 40
@@ -113,8 +94,3 @@ def test_an_edit_that_does_nothing_is_never_confirmed(noise: str) -> None:
     assert not any(trial.state == "confirmed" for trial in trials)
     # 5 % of 40 are 2; three standard deviations of that count are 4.
     assert percent_inside(trials, 1.0) >= 100.0 * (1.0 - 6.0 / AA_TRIALS)
-
-
-def test_an_edit_that_does_something_is_found_under_heavy_noise() -> None:
-    trials = simulated("spiky", 0.1, 1.5, trials=20, edits=2, budget_s=60.0)
-    assert sum(trial.state == "confirmed" for trial in trials) >= 0.9 * len(trials)
