@@ -33,9 +33,8 @@ from pipediag.facts.run import (
     time_of_epochs,
 )
 from pipediag.facts.step import class_ms
-from pipediag.rules.bounds import less_input
 from pipediag.rules.epoch_start import foretold, run_without_first_batches, without_first_batches
-from pipediag.rules.relevance import Weight, weigh
+from pipediag.rules.relevance import Weight, less_input, weigh
 from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import Change, Edit, Insert, Move
 from pipediag.session.findings import Finding
@@ -79,10 +78,7 @@ def _condition(session: Session, op: Operation) -> str | None:
 
 
 def elements_to_cache(session: Session, op: Operation) -> int | None:
-    """Return what two seconds make at the rate of this run; at least eight batches, at most all.
-
-    All where none pass in a step, as they do where a shuffle has taken them before.
-    """
+    """Return what two seconds make at the rate of this run; at least eight batches, at most all."""
     number = elements_of_a_pass(session, op)
     if session.steps is None or not op.elements:
         return number if fills_a_shuffle(session, op) else None
@@ -291,8 +287,6 @@ class _Cache:
     """What only the user can decide before it is used."""
     side_effect: str | None
     """What Python on the way visibly changes, so that it is no function of its element."""
-    above: Operation | None
-    """The nearest cache above the operation."""
     moved: list[Operation]
     """What it would freeze or never end on, in the order of the data."""
     can_move: bool
@@ -338,8 +332,6 @@ class _Cache:
         if self.moved:
             names = " and ".join(call_name(other) for other in self.moved)
             advice = f"Put `.cache()` behind {call_name(self.op)}, and move {names} behind it."
-        if self.above is not None:
-            advice += f" The {call_name(self.above)} before it keeps none of its results."
         if self.condition is not None and not self.side_effect:
             advice += f" Do so only {self.condition}."
         return advice
@@ -368,7 +360,6 @@ def _cache_of(session: Session, op: Operation) -> _Cache:
         passes_over_data(session),
         _condition(session, op),
         side_effect=next((each.side_effect for each in functions if each.side_effect), None),
-        above=cache,
         moved=moved,
         can_move=all(path is not None and keeps_elements(path) for path in paths),
     )

@@ -26,14 +26,13 @@ from pipediag.facts.devices import (
 from pipediag.facts.limits import INPUT_FINE_PERCENT, INPUT_GAPS, PERTURBED, Threshold
 from pipediag.facts.names import exact_time
 from pipediag.facts.pipeline import last_operation
-from pipediag.rules.bounds import ceiling
 from pipediag.rules.model_edits import (
     NO_MODEL_EDIT,
     PROFILE_ALONE,
     compiled_by_xla,
     several_steps_a_call,
 )
-from pipediag.rules.relevance import weigh_input
+from pipediag.rules.relevance import ceiling, weigh_input
 from pipediag.rules.rule import Rule
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit, Insert
@@ -127,10 +126,6 @@ def _of_cause(
 
     The profiler lengthens what the host does and hardly what a kernel takes, so it makes gaps:
     where it slowed the steps much, a failure is in doubt. Its edit is tried all the same.
-
-    Args:
-        informs: why it only informs, where that is so.
-        little: what to say in place of a pass where it is idle for less.
     """
     perturbed = session.perturbation if session is not None else None
     ratio = (perturbed.ratio if perturbed is not None else None) or 1.0
@@ -168,16 +163,12 @@ INPUT_GAP = _idle_rule(
 _TUNED = "num_parallel_calls=tf.data.AUTOTUNE"
 _READ_AT_ONCE = f"Read several files at once: `files.interleave(read, {_TUNED})`."
 _BY_PREFIX = {
-    "ParallelMap": "The map runs in parallel: make it cheaper, map whole batches, or cache them.",
-    # TensorFlow fuses map and batch, also where the map runs a single call at a time.
-    "MapAndBatch": "Give the map more parallel calls, map whole batches, or cache its results.",
-    "Map": f"Give the map `{_TUNED}`, or cache its results where they never change.",
-    "ParallelInterleave": "Files are read in parallel: use fewer, larger records, or cache.",
+    "ParallelMap": "Make the map cheaper, map whole batches, or cache its results.",
+    "Map": f"Give the map `{_TUNED}`, map whole batches, or cache its results.",
+    "ParallelInterleave": "Read fewer, larger records, or cache them.",
     "Interleave": f"Give the interleave `{_TUNED}`.",
     "FlatMap": f"Replace the flat_map by an interleave with `{_TUNED}`.",
-    "TFRecord": _READ_AT_ONCE,
-    "TextLine": _READ_AT_ONCE,
-    "FixedLengthRecord": _READ_AT_ONCE,
+    **dict.fromkeys(("TFRecord", "TextLine", "FixedLengthRecord"), _READ_AT_ONCE),
     "Generator": "Yield whole batches from the generator, or read files that TensorFlow reads.",
     "Shuffle": "Shuffle before the costly maps, so that the buffer fills with cheap elements.",
     "Batch": f"Give the batch `{_TUNED}`, or start from slices that are batches already.",

@@ -10,7 +10,6 @@ from pipediag.facts.embeddings import LARGE, hidden, large, part_ms, parts_ms, p
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
 from pipediag.facts.names import exact_time
 from pipediag.facts.step import class_ms, class_percent, keras_3
-from pipediag.rules.bounds import at_most_without
 from pipediag.rules.model_edits import (
     NO_MEMORY,
     NO_MODEL_EDIT,
@@ -27,7 +26,7 @@ from pipediag.rules.model_edits import (
     updates_whole_tables,
     without_table_terms,
 )
-from pipediag.rules.relevance import input_first
+from pipediag.rules.relevance import at_most_without, input_first
 from pipediag.rules.rule import Rule
 from pipediag.session.edits import Edit, SetModel
 from pipediag.session.embeddings import Embedding
@@ -60,13 +59,10 @@ def judged_by_compute(
 ) -> Finding:
     """Return a finding that informs where the passes take little, or input comes first.
 
-    Its edit is tried in either case.
-
     Args:
         least: percent of the step that has to be compute, where no more is known.
         took_ms: time of a step in what the advice takes away; None where the profile has none.
-        gone_ms: time of a step that may go with it, where that is more: the most that the advice
-            can buy.
+        gone_ms: time of a step that may go with it, where that is more.
         place: what to change; the loop, where that is not known.
     """
     took, compute = percent_of_step(session, took_ms), class_percent(session, ["device_compute"])
@@ -321,15 +317,13 @@ def _terms_advice(session: Session, tables: Sequence[Embedding]) -> str:
     return " ".join(said)
 
 
-CPU_RATE = Threshold("copies on the host", 10.0, "MB/ms", "measured: 256 MB took 24 ms")
-GPU_RATE = Threshold("copies on a GPU", 2000.0, "MB/ms", "own choice: half of an H200's rate")
 TABLE_COPIED_ON_LOOKUP = _tables_rule(
     title="Look rows up without a copy of the whole embedding table",
     why="Once rows of a variable have been written in place, TensorFlow copies all of it wherever "
     "it is read as a tensor, as Keras' `Embedding` does before it gathers.",
     fix="A lookup in the variable itself, `tf.nn.embedding_lookup(self.embeddings.value, ids)`, or "
     "`jit_compile=True`, which rounds otherwise.",
-    thresholds=(LARGE, CPU_RATE, GPU_RATE, OPERATION_SHARE),
+    thresholds=(LARGE, OPERATION_SHARE),
     effect="same up to order or rounding",
 )
 
@@ -358,61 +352,44 @@ def _cast_bytes(table: Embedding) -> int:
 
 
 def _of_copies(session: Session, tables: Sequence[Embedding]) -> Finding:
-    measured = percent_of_step(session, parts_ms(session, tables, ("copy",)))
-    percent = _estimated_percent(session, tables) if measured is None else measured
-    moved = sum(map(_moved_bytes, tables))
-    edit = compiled_by_xla(session, f"{TABLE_COPIED_ON_LOOKUP.id}:copy")
-    if edit is not None:
-        rest = "XLA compiles the rest of the step, too."
-        edit = replace(edit, caveat=f"{edit.caveat} {rest}")
-    about = "about " if measured is None else ""
+    percent = percent_of_step(session, parts_ms(session, tables, ("copy",)))
+    moved, loop = sum(map(_moved_bytes, tables)), session.diagnosed_loop()
     advice = (
         f"{_lookup_advice(session, tables)} Each step copies or casts {moved / 1e6:.0f} MB, all of "
-        f"{_names_of(tables)}, which takes {about}{percent:.1f} % of it."
+        f"{_names_of(tables)}."
     )
-    loop, waits = session.diagnosed_loop(), input_first(session)
-    if percent < OPERATION_SHARE.value:
-        waits = advice
+    informs = input_first(session)
+    if percent is not None:
+        advice += f" That takes {percent:.1f} % of it."
+    if percent is None or percent < OPERATION_SHARE.value:
+        informs = advice
     elif all(table.update == "dense" for table in tables):
-        waits = f"{advice} The update passes over the same tables more often: see to that first."
+        informs = f"{advice} The update passes over the same tables more often: do that first."
     return TABLE_COPIED_ON_LOOKUP.finding(
-        "fail" if waits is None else "informative",
-        waits or advice,
+        "fail" if informs is None else "informative",
+        informs or advice,
         evidence=_evidence_of(tables, copied_bytes_per_step=moved, copy_percent_of_step=percent),
-        edit=edit,
-        place=(loop.file, loop.line) if loop and waits is None else None,
-        speedup_at_most=None if measured is None else at_most_without(session, measured),
+        edit=compiled_by_xla(session, f"{TABLE_COPIED_ON_LOOKUP.id}:copy"),
+        place=(loop.file, loop.line) if loop and informs is None else None,
+        speedup_at_most=None if percent is None else at_most_without(session, percent),
         untried=NO_MODEL_EDIT,
     )
 
 
-def _estimated_percent(session: Session, tables: Sequence[Embedding]) -> float:
-    """Return the share of the step at rates that a copy hardly surpasses."""
-    took = 0.0
-    for table in tables:
-        rate = GPU_RATE if "GPU" in (table.device or "") else CPU_RATE
-        took += _moved_bytes(table) / 1e6 / rate.value
-    step = session.steps.mean_ms if session.steps else 0.0
-    return min(100.0, 100.0 * took / step) if step else 0.0
-
-
 def _lookup_advice(session: Session, tables: Sequence[Embedding]) -> str:
-    said = []
+    cast = [table for table in tables if _cast_bytes(table)]
     if any(table.copied_bytes_per_step for table in tables):
-        how = (
-            "Make an Embedding of your own whose `call` is "
-            "`tf.nn.embedding_lookup(self.embeddings.value, ids)`, with the same results; "
-            "`jit_compile=True` takes the copy away too, up to rounding."
-        )
         if keras_of(session) is None:
-            how = "Give `tf.nn.embedding_lookup` the variable itself, not a tensor made of it."
-        said.append(how)
-    if cast := [table for table in tables if _cast_bytes(table)]:
-        said.append(
-            f"Look rows of {_names_of(cast)} up first and cast these: where a mixed policy casts "
-            "the table, make the weight with `autocast=False`."
+            return "Give `tf.nn.embedding_lookup` the variable itself, not a tensor made of it."
+        return (
+            "Make an Embedding of your own whose `call` is "
+            "`tf.nn.embedding_lookup(self.embeddings.value, ids)`, with the same results, or "
+            "compile with `jit_compile=True`."
         )
-    return " ".join(said)
+    return (
+        f"Look rows of {_names_of(cast)} up first and cast these: where a mixed policy casts the "
+        "table, make the weight with `autocast=False`."
+    )
 
 
 # A softmax over all classes of a large vocabulary

@@ -50,18 +50,12 @@ from pipediag.vocabulary import RunPartName
 
 def foretold(time: LoopTime | None) -> str:
     """Return what the advice rests on, where no later epoch was seen to wait."""
-    if time is None or time.epoch_ends_seen:
-        return ""
-    return (
-        " No end of an epoch was seen: that later epochs wait as long as the first is inferred "
-        "from their shuffle, which fills anew in each."
-    )
+    seen = time is None or time.epoch_ends_seen
+    return "" if seen else " No later epoch was seen: that it waits as long is inferred."
 
 
 def without_first_batches(session: Session, time: LoopTime, instead_s: float = 0.0) -> float | None:
-    """Return the loop over the loop without those waits, its start included where that is known.
-
-    Waits that no end of an epoch showed are not in what the loop is said to take.
+    """Return the bound on the loop without those waits, its start included where that is known.
 
     Args:
         instead_s: what the steps take longer then.
@@ -76,8 +70,7 @@ def run_without_first_batches(
 ) -> RunGain | None:
     """Return the most that the run gains without them, by its ledger; None if not known.
 
-    The ledger may be of one epoch where the loop's time is of all that were seen, so what the steps
-    take longer counts as a part of the waits.
+    What the steps take longer counts as a part of the waits, as the ledger may be of one epoch.
     """
     waits_s = later_starts_s(session)
     if waits_s is None or time.first_batches_s <= 0.0:
@@ -411,11 +404,8 @@ def _cure(session: Session) -> _Cure | None:
 
 
 def run_through(session: Session, rule: str) -> Edit | None:
-    """Return a `repeat` at the end, before a prefetch; None where an epoch is long or repeats.
-
-    None too where nothing says how many steps an epoch has: with a few too many, the pipeline as
-    written would come to an end within its block as well.
-    """
+    """Return a `repeat` at the end, before a prefetch; None where an epoch is long or repeats, or
+    nothing says how many steps it has."""
     loop, run, last = session.diagnosed_loop(), session.run, last_before_prefetch(session)
     if loop is None or run is None or last is None or operations(session, "repeat"):
         return None

@@ -8,7 +8,7 @@ from functools import partial
 from statistics import fmean, median
 
 from pipediag.facts.devices import accelerators, full_name, percent_of_span, worst
-from pipediag.facts.limits import INPUT_GAPS, Threshold
+from pipediag.facts.limits import INPUT_GAPS, Threshold, bound
 from pipediag.facts.names import exact_time
 from pipediag.rules.device_idle import UNTRIED, input_first_on, prefetched_to, without_idle
 from pipediag.rules.model_edits import OWN_LOOP, PROFILE_ALONE, in_sixteen_bits
@@ -34,10 +34,8 @@ _GENERATIONS = (
 
 
 def sixteen_bit_policy(model: str | None) -> Policy | None:
-    """Return the Keras policy for the tensor cores; `none` without any, None if not known.
-
-    Tensor cores from compute capability 7.0 on, as Keras' own check has it; bfloat16 from 8.0 on.
-    """
+    """Return the Keras policy for the tensor cores (from compute capability 7.0 on; bfloat16 from
+    8.0 on), `none` without any, None if not known."""
     major = _major(model)
     if major is None:
         return None
@@ -274,8 +272,7 @@ def _plain_ms(device: DeviceActivity) -> float:
 
 
 WAITING = Threshold("time in which the others wait", 10.0, "% of the span", "XProf, of barriers")
-Z_SCORE = Threshold("modified z-score of its own time", 3.5, "times", "XProf, of barriers")
-RATIO = Threshold("its own time over the others' median", 1.2, "times", "own choice, for two")
+RATIO = Threshold("its own time over the others' median", 1.2, "times", "own choice")
 DEVICE_STRAGGLER = Rule(
     id="device-straggler",
     title="Give the devices equal work, as all wait for the slowest",
@@ -283,18 +280,11 @@ DEVICE_STRAGGLER = Rule(
     fix="Even out what the devices get (shards, lengths of sequences, placement of tables), or "
     "repair what slows the one. Other shards mean another order of the data.",
     needs=("devices",),
-    thresholds=(WAITING, Z_SCORE, RATIO),
+    thresholds=(WAITING, RATIO),
     effect="same up to order or rounding",
     frees=("collective",),
     untried="A trial in this process can't change what each device gets.",
 )
-_REMEDIES = {
-    "compute": "It computes longer: give each replica equal batches and lengths, and look for a "
-    "throttled or shared GPU (`nvidia-smi -q -d PERFORMANCE`).",
-    "input": "It waits longer for its own input: give every worker as many examples and CPUs.",
-    "copy": "Its copies take longer: look at its PCIe link (`nvidia-smi topo -m`).",
-}
-_HOST_REMEDY = "Its host keeps it waiting: compare CPU load, CPU affinity and callbacks of workers."
 
 
 @DEVICE_STRAGGLER.found_on_devices_by
@@ -306,77 +296,37 @@ def check_device_straggler(
     if len(gpus) < 2:
         return
     slow = min(gpus, key=_waiting_percent)
-    others = [device for device in gpus if device is not slow]
-    waiting = fmean(_waiting_percent(device) for device in others)
+    others = [_waiting_percent(device) for device in gpus if device is not slow]
+    waiting, own = fmean(others), 100.0 - _waiting_percent(slow)
     if waiting < WAITING.value:
         return
-    excess = median(_own_percent(slow) - _own_percent(device) for device in others)
-    score, name = _modified_z(slow, gpus), full_name(slow)
+    usual, name = 100.0 - median(others), full_name(slow)
     finding = partial(
         DEVICE_STRAGGLER.finding,
         evidence={
             "device": name,
             "devices": len(gpus),
             "others_wait_percent_of_span": waiting,
-            "modified_z_score": score,
-            "works_longer_percent_of_span": excess,
-            **(
-                {}
-                if slow.host_late_ms is None
-                else {"host_begins_steps_late_ms": slow.host_late_ms}
-            ),
+            "works_longer_percent_of_span": own - usual,
+            "host_begins_steps_late_ms": slow.host_late_ms,
         },
     )
     if not any(device.collective_ms for device in gpus):
         turns = f"Devices take turns with {name}, and no collective ran: not all of them train."
         yield finding("informative", turns)
-        return
-    usual = median(_own_percent(device) for device in others)
-    by_ratio = _own_percent(slow) >= RATIO.value * usual
-    if not (by_ratio if score is None else score > Z_SCORE.value):
+    elif own < RATIO.value * usual:
         advice = "They wait for each other alike: it is communication, and no single device."
         yield finding("informative", advice)
-        return
-    yield finding(
-        "fail",
-        f"{_remedy(slow, others)} The others wait {waiting:.0f} % of the time for {name}.",
-        speedup_at_most=round(100.0 / (100.0 - excess), 3) if excess < 100.0 else None,
-    )
+    else:
+        yield finding(
+            "fail",
+            f"Compare the batches, the input and the copies of {name} with those of the others, "
+            f"which wait {waiting:.0f} % of the time for it; look for a throttled or shared GPU "
+            "(`nvidia-smi -q -d PERFORMANCE`, `nvidia-smi topo -m`).",
+            speedup_at_most=bound(100.0, own - usual),
+        )
 
 
 def _waiting_percent(device: DeviceActivity) -> float:
     gaps = device.causes_ms.get("collective", 0.0)
     return percent_of_span(device, gaps + (device.exposed_collective_ms or 0.0))
-
-
-def _own_percent(device: DeviceActivity) -> float:
-    return 100.0 - _waiting_percent(device)
-
-
-def _modified_z(slow: DeviceActivity, gpus: Sequence[DeviceActivity]) -> float | None:
-    """Return the score; None with two devices, or where more than half are exactly alike."""
-    own = [_own_percent(device) for device in gpus]
-    middle = median(own)
-    spread = median(abs(each - middle) for each in own)
-    if len(gpus) < 3 or spread == 0:
-        return None
-    return 0.6745 * (_own_percent(slow) - middle) / spread
-
-
-def _parts(device: DeviceActivity) -> dict[str, float]:
-    """Return the percent of the span by what the device did while it did not wait for others."""
-    parts = {cause: percent_of_span(device, ms) for cause, ms in device.causes_ms.items()}
-    parts.pop("collective", None)
-    copies = percent_of_span(device, device.exposed_copy_ms)
-    parts["copy"] = parts.get("copy", 0.0) + copies
-    waiting = percent_of_span(device, device.exposed_collective_ms)
-    return {**parts, "compute": device.busy_percent - waiting - copies}
-
-
-def _remedy(slow: DeviceActivity, others: Sequence[DeviceActivity]) -> str:
-    usual = [_parts(device) for device in others]
-    longer = {
-        part: percent - median(each.get(part, 0.0) for each in usual)
-        for part, percent in _parts(slow).items()
-    }
-    return _REMEDIES.get(max(longer, key=lambda part: longer[part]), _HOST_REMEDY)

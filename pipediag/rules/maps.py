@@ -29,8 +29,7 @@ from pipediag.facts.python_callables import (
     python_evidence,
     waits_first,
 )
-from pipediag.rules.bounds import less_input, parallel, uncounted_wait_ms
-from pipediag.rules.relevance import weigh
+from pipediag.rules.relevance import less_input, parallel, uncounted_wait_ms, weigh
 from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import AUTOTUNE, Change, Edit, Move, SetOptions, SetParameters
 from pipediag.session.findings import Finding
@@ -341,13 +340,8 @@ def _tuned_advice(op: Operation, outer: Operation | None) -> str:
 
 
 def _many_advice(session: Session, op: Operation) -> str:
-    calls = f"Give {call_name(op)} `num_parallel_calls={WAITING_CALLS}`"
-    if not _lacks_threads(session, op):
-        return f"{calls}.{_measured(op)}"
-    return (
-        f"{calls} and the dataset as many threads: {ON_THREADS}. TensorFlow's own pool has "
-        f"{pool_size(session, op)}.{_measured(op)}"
-    )
+    threads = f", with {ON_THREADS}" if _lacks_threads(session, op) else ""
+    return f"Give {call_name(op)} `num_parallel_calls={WAITING_CALLS}`{threads}.{_measured(op)}"
 
 
 def _measured(op: Operation) -> str:
@@ -412,7 +406,7 @@ def _one_advice(
     no_overlap = PARALLEL_MAP.finding(
         "fail",
         f"More calls of {call_name(op)} at once did not help (for Python code that computes, the "
-        f"GIL is the usual reason).{_measured(op)} {_pool(op, max(2, int(cpus(session))))} Or "
+        f"GIL is the usual reason).{_measured(op)} {_pool(max(2, int(cpus(session))))} Or "
         "rewrite it in TensorFlow operations, or run it once beforehand."
         f"{hottest_line_sentence(session)}",
         op=op,
@@ -445,16 +439,12 @@ def _helps_anyway(op_id: str, findings: Sequence[Finding]) -> bool:
     )
 
 
-def _pool(op: Operation, count: int) -> str:
-    """Return code to paste: a pool, and the function called in it."""
-    names = op.function.python_function_names if op.function else []
-    last = names[0].rpartition(" ")[2].rpartition(".")[2] if names else ""
-    # A function without a name of its own is given one.
-    name = last if last.isidentifier() else "f"
+def _pool(count: int) -> str:
+    """Return code to paste: a pool, and a function called in it."""
     return (
         f"Call it in processes: `pool = concurrent.futures.ProcessPoolExecutor({count}, "
         'mp_context=multiprocessing.get_context("spawn"))`, and in the map '
-        f"`tf.numpy_function(lambda *x: pool.submit({name}, *x).result(), ...)` with "
-        f"`num_parallel_calls={count}`. `{name}` must be at the top level of a module; what makes "
-        "the pool and trains stands below `if __name__ == '__main__':`."
+        "`tf.numpy_function(lambda *x: pool.submit(f, *x).result(), ...)` with "
+        f"`num_parallel_calls={count}`. `f` must be at the top level of a module; what makes the "
+        "pool and trains stands below `if __name__ == '__main__':`."
     )

@@ -32,7 +32,7 @@ def keras_of(session: Session) -> KerasUse | None:
 
 
 def several_steps_a_call(session: Session, rule: str) -> Edit | None:
-    """Return many steps in one call; None where the loop is not Keras' or does so already."""
+    """Return many steps per call; None where the loop is not Keras' or does so already."""
     keras = keras_of(session)
     if keras is None or keras.steps_per_execution > 1 or on_torch(session):
         return None
@@ -51,10 +51,7 @@ def shared_calls_effect(session: Session) -> EffectOnResults:
 
 
 def compiled_by_xla(session: Session, rule: str) -> Edit | None:
-    """Return the model compiled by XLA; None where it is so, runs eagerly, or is not TensorFlow's.
-
-    XLA rounds otherwise, so that batches are the same and weights differ in their last digits.
-    """
+    """Return the model compiled by XLA, which rounds otherwise; None where it is or can't be."""
     keras = keras_of(session)
     if keras is None or keras.jit_compile or keras.run_eagerly or on_torch(session):
         return None
@@ -121,18 +118,15 @@ def to_add(keras: KerasUse) -> str:
 
 def to_drop(keras: KerasUse) -> str | None:
     """Return what to write in place of the arguments, where they alone make the passes."""
-    names = passing_arguments(keras)
-    if keras.optimizer not in _ROW_WISE or not names:
-        return None
+    names = passing_arguments(keras) if keras.optimizer in _ROW_WISE else []
     parts = "; ".join(_INSTEAD[name] for name in names)
-    return f"{parts[:1].upper()}{parts[1:]}: {keras.optimizer} then updates only rows of the batch."
+    then = f": {keras.optimizer} then updates only rows of the batch."
+    return f"{parts[:1].upper()}{parts[1:]}{then}" if parts else None
 
 
 def row_wise_update(session: Session, rule: str) -> Edit | None:
-    """Return the same optimizer row by row, or plain SGD for the tables where there is none.
-
-    None where the loop is not Keras 3's, or there is no memory for the slots of either.
-    """
+    """Return the same optimizer row by row, or plain SGD for the tables where there is none; None
+    where neither can be tried."""
     keras = keras_3(session)
     if keras is None:
         return None
@@ -144,16 +138,13 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
         id=rule,
         label=f"{row_wise} in place of {keras.optimizer}{without}",
         changes=(SetModel({"optimizer": "row_wise"}),),
-        caveat="Averages of rows that a batch does not hold stay as they are; how well the model "
-        "then learns is not measured.",
+        caveat="How well the model learns where rows stay as they are between batches is not "
+        "measured.",
     )
 
 
 def has_row_wise(session: Session, keras: KerasUse) -> bool:
-    """Return True if a row-wise optimizer can be tried in place of the model's own.
-
-    None scales the loss for a trial or accumulates gradients, and each needs slots of its own.
-    """
+    """Return True if there is a row-wise form of the optimizer, and memory for its slots."""
     return (
         keras.optimizer in ROW_WISE_OPTIMIZERS
         and "gradient_accumulation_steps" not in keras.optimizer_settings
@@ -162,22 +153,16 @@ def has_row_wise(session: Session, keras: KerasUse) -> bool:
 
 
 def sgd_for_tables(session: Session, rule: str) -> Edit | None:
-    """Return plain SGD for the embeddings, and the model's own optimizer for all else.
-
-    None where the loop is not Keras 3's, or there is no memory for another set of slots for all
-    else.
-    """
+    """Return plain SGD for the embeddings, and the model's own optimizer for all else, or None."""
     keras = keras_3(session)
-    if keras is None:
-        return None
-    if not _fits(session, _optimizer_bytes(session, keras) - _table_slots(session)):
+    slots = 0 if keras is None else _optimizer_bytes(session, keras) - _table_slots(session)
+    if keras is None or not _fits(session, slots):
         return None
     return Edit(
         id=rule,
         label="plain SGD for the embeddings, the model's own optimizer for all else",
         changes=(SetModel({"optimizer": "sgd_for_tables"}),),
-        caveat="How well the model learns from plain steps of its embeddings is not measured: they "
-        "have no part in averages, decay, accumulation, a global norm or a scaled loss.",
+        caveat="How well the model learns from plain steps of its embeddings is not measured.",
     )
 
 
@@ -205,11 +190,7 @@ def _fits(session: Session, needed: int) -> bool:
 
 
 def without_table_terms(session: Session, rule: str) -> Edit | None:
-    """Return no regulariser and no constraint on a table, and rows alone updated.
-
-    None where the loop is not Keras 3's, or where the optimizer passes over the table, too, and
-    `row_wise_update` is none.
-    """
+    """Return no regulariser and no constraint on a table, and rows alone updated, or None."""
     keras = keras_3(session)
     if keras is None:
         return None
@@ -227,21 +208,12 @@ def without_table_terms(session: Session, rule: str) -> Edit | None:
         id=rule,
         label=label,
         changes=(SetModel(settings),),
-        caveat="What takes the place of the regulariser or the constraint is left out; how well "
-        "the model then learns is not measured.",
+        caveat="How well the model learns without them is not measured.",
     )
 
 
 def drawn_classes(session: Session, rule: str, classes: int, weight_bytes: int) -> Edit | None:
-    """Return a softmax of a few drawn classes in training.
-
-    None where the loop is not Keras 3's, or there is no memory for a second set of weights and
-    slots.
-
-    Args:
-        classes: to draw, for all examples of a batch.
-        weight_bytes: the size of the weights of all classes.
-    """
+    """Return a softmax of so many drawn classes in training, or None."""
     keras = keras_3(session)
     if keras is None or not _fits(session, weight_bytes + (keras.optimizer_bytes or 0)):
         return None
@@ -255,7 +227,6 @@ def drawn_classes(session: Session, rule: str, classes: int, weight_bytes: int) 
         id=rule,
         label=label,
         changes=(SetModel(settings),),
-        caveat="It trains for another loss, an estimate: how well the model then learns is not "
-        "measured. Metrics of training such as accuracy are left out; `evaluate` and `predict` "
-        "stay with the full softmax. The optimizer is the model's own, begun anew.",
+        caveat="It trains for another loss, an estimate, without metrics such as accuracy: how "
+        "well the model then learns is not measured.",
     )

@@ -21,7 +21,6 @@ from pipediag.facts.pipeline import (
     upstream,
 )
 from pipediag.facts.step import class_percent, lengths_vary
-from pipediag.rules.bounds import at_most_without
 from pipediag.rules.caching import (
     MEMORY,
     against,
@@ -30,7 +29,7 @@ from pipediag.rules.caching import (
     elements_to_cache,
     fits_in_memory,
 )
-from pipediag.rules.relevance import input_first
+from pipediag.rules.relevance import at_most_without, input_first
 from pipediag.rules.rule import Place, Rule
 from pipediag.session.edits import Edit, MoveLayers, Replace
 from pipediag.session.findings import Finding
@@ -175,32 +174,22 @@ def _at_most(session: Session) -> float | None:
 
 def _why_untried(keras: KerasUse, after: Operation | None) -> str | None:
     if keras.unsplit is not None:
-        return (
-            f"{keras.unsplit} So no trial was made: take the calls of these layers out of its "
-            "code, and let it begin with what they give."
-        )
+        return f"{keras.unsplit} Take the calls of these layers out of its code by hand."
     if not any(layer.behind_input for layer in keras.input_layers):
-        return (
-            "They do not stand directly behind the model's inputs, so no trial was made: move what "
-            "stands before them, too, if it is not trained."
-        )
-    if after is None:
-        return "The operations that hand the batches to `fit` were not recorded: nothing was tried."
-    return None
+        return "Move what stands before them in the model, too, if it is not trained."
+    return "What hands the batches to `fit` was not recorded." if after is None else None
 
 
 @dataclass(frozen=True)
 class _KeptInputs:
-    """A place where prepared inputs can be kept for later passes."""
+    """A place where prepared inputs can be kept for later passes, behind `after`."""
 
     after: Operation
-    """The operation that gives the data as it is in every pass."""
     rows: int | None
     """Examples of a batch that are prepared at once, where `after` gives single ones."""
     elements: int
     """Elements of the cache of a trial."""
     bytes: float
-    """The size of all that is prepared in one pass."""
 
     def edit(self, layers: list[InputLayer]) -> Edit:
         """Return the layers there, and a cache behind them."""
@@ -217,12 +206,7 @@ class _KeptInputs:
 def _kept_inputs(
     session: Session, layers: list[InputLayer], last: Operation | None
 ) -> _KeptInputs | None:
-    """Return where what these layers give would fit in memory and serve more than one pass.
-
-    Args:
-        layers: those that can be moved.
-        last: the last operation before the steps, but for a prefetch.
-    """
+    """Return where what these layers give would fit in memory and serve more than one pass."""
     found = _repeated_place(session, last)
     size = session.steps.batch_size if session.steps is not None else None
     each = [layer.row_bytes for layer in layers if layer.handed_on]

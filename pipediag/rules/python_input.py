@@ -31,10 +31,9 @@ from pipediag.facts.python_callables import (
     running_line,
     waits_first,
 )
-from pipediag.rules.bounds import less_input
 from pipediag.rules.maps import ON_THREADS, WAITING_CALLS
 from pipediag.rules.reading import opened_at_once, opens_in_turn
-from pipediag.rules.relevance import weigh, weigh_input
+from pipediag.rules.relevance import less_input, weigh, weigh_input
 from pipediag.rules.rule import Rule
 from pipediag.session.edits import Change, Edit, Remove, Replace, RewriteCall, SetOptions
 from pipediag.session.findings import Finding
@@ -274,13 +273,8 @@ def _several_at_once(session: Session, op: Operation, outer: Operation | None) -
             "tf.data.Dataset.from_generator(..., args=(part,)), cycle_length=n, "
             f"num_parallel_calls=n)`, with {ON_THREADS}."
         )
-    count = _how_many(session, outer)
-    if outer.kind == "interleave":
-        return f"Give {call_name(outer)} `num_parallel_calls={count}`, with {ON_THREADS}."
-    return (
-        f"Replace {call_name(outer)} by `interleave(..., cycle_length={count}, "
-        f"num_parallel_calls={count})`, with {ON_THREADS}."
-    )
+    _, label = opened_at_once(outer, *2 * (_how_many(session, outer),), "generators")
+    return f"Read several generators at once ({label}), with {ON_THREADS}."
 
 
 def _side_by_side(op: Operation) -> Edit:

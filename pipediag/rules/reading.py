@@ -17,9 +17,8 @@ from pipediag.facts.pipeline import (
     uses,
 )
 from pipediag.facts.python_callables import python_calls, python_evidence
-from pipediag.rules.bounds import less_input, parallel, uncounted_wait_ms
 from pipediag.rules.maps import ON_THREADS, WAITING_CALLS
-from pipediag.rules.relevance import weigh
+from pipediag.rules.relevance import less_input, parallel, uncounted_wait_ms, weigh
 from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import AUTOTUNE, Change, Edit, Replace, SetOptions, SetParameters
 from pipediag.session.findings import Finding

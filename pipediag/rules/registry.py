@@ -25,7 +25,7 @@ from pipediag.rules import (
     step_overhead,
     tracing,
 )
-from pipediag.rules.bounds import limited
+from pipediag.rules.relevance import limited
 from pipediag.rules.rule import Rule
 from pipediag.rules.search import SEARCH, search
 from pipediag.session.devices import DeviceActivity
@@ -151,10 +151,7 @@ def _completed(session: Session, rule: Rule, finding: Finding) -> Finding:
 
 
 def _with_silent(found: Sequence[_Found]) -> list[Finding]:
-    """Return the findings, with one alone for each id of which nothing is to be said.
-
-    It says that the rule passes, or where none of the id's rules could apply, why not.
-    """
+    """Return the findings, with one for each silent id: that it passes, or does not apply."""
     said = [one for _, each in found for one in each if one.status != "not-applicable"]
     speaking = {one.rule for one in said}
     silent: dict[str, Finding] = {}
@@ -199,8 +196,7 @@ def yields_to(rule: Rule, other: Rule) -> bool:
 def yielding(found: Sequence[_Found]) -> list[_Found]:
     """Return the findings; those only inform whose rule yields to one that failed.
 
-    They keep their advice and their edit, which is tried as well: only a trial tells which of two
-    rules is right on a cause.
+    They keep their edit, as only a trial tells which of two rules is right on a cause.
     """
     failed = [(rule, one) for rule, each in found for one in each if one.status == "fail"]
 

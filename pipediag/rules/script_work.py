@@ -158,19 +158,13 @@ def _of_blocks(
 
 
 def _keep_it(session: Session, block: Block) -> str:
-    if block.what != READING:
-        keep = 'an array (`np.save`, then `np.load(path, mmap_mode="r")`)'
-        return f"{block.work} before the training: keep what is the same in every run as {keep}."
-    roles = [loop.role for loop in session.loops if (loop.file, loop.line) == block.place]
-    if roles[:1] == ["adapt"]:
-        return (
-            f"`adapt` takes {block.seconds:.1f} s: keep what it learns from run to run "
-            "(`get_vocabulary()`, or its statistics), or let it see a part of the data."
-        )
-    return (
-        f"{block.work} before the training: keep what is made of it (`np.save`, or "
-        "`dataset.save(path)`), or read it only once."
-    )
+    keep = 'keep what is the same in every run (`np.save`, `np.load(path, mmap_mode="r")`)'
+    if block.what == READING:
+        keep = "keep what is made of it (`np.save`, `dataset.save(path)`), or read it only once"
+        roles = [loop.role for loop in session.loops if (loop.file, loop.line) == block.place]
+        if roles[:1] == ["adapt"]:
+            keep = "keep what `adapt` learns (`get_vocabulary()`), or show it a part of the data"
+    return f"{block.work} before the training: {keep}."
 
 
 WORK_BETWEEN_TRAININGS = _script_rule(
@@ -242,11 +236,15 @@ SLOW_EPOCH_END = _script_rule(
     untried="Only you know what may be left out, and a trial compares steps.",
 )
 _OF_KERAS = {
-    "ModelCheckpoint": "`save_best_only=True` or `save_weights_only=True` saves less, and a "
+    callback_words(
+        "ModelCheckpoint"
+    ): "`save_best_only=True` or `save_weights_only=True` saves less, and a "
     "`save_freq` of several epochs' batches saves less often",
-    "BackupAndRestore": "a `save_freq` of several epochs' batches saves less often",
-    "TensorBoard": "`histogram_freq=0` and `write_images=False` leave out what takes longest",
-    "EarlyStopping": "`restore_best_weights=False` copies no weights",
+    callback_words("BackupAndRestore"): "a `save_freq` of several epochs' batches saves less often",
+    callback_words(
+        "TensorBoard"
+    ): "`histogram_freq=0` and `write_images=False` leave out what takes longest",
+    callback_words("EarlyStopping"): "`restore_best_weights=False` copies no weights",
 }
 
 
@@ -276,23 +274,21 @@ def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
         # A ledger of one epoch does not say how many there are.
         epochs = round(run.epochs) if run.epochs else None
         count = block.count if block.count is not None else epochs
-    of_keras = (
-        how
-        for name, how in _OF_KERAS.items()
-        if block.hottest.file is None and block.what == callback_words(name)
-    )
-    how = next(of_keras, None)
-    weight = weigh_rows(run, block.rows, block.seconds)
-    if weight.status == "fail" and count is not None and count < OFTEN.value:
-        times = "once" if count == 1 else f"{count} times"
-        sentence = f"It comes {times} in the run, so it can't be done less often."
-        weight = replace(weight, status="informative", sentence=sentence)
-    # The first and every fifth behind it stay; all may go of what is not done every few epochs.
-    left = 1.0 / EVERY if count is None else -(-count // EVERY) / max(1, count)
-    if how is not None or block.what == READING or left == 1.0:
-        left = 0.0
+    how = _OF_KERAS.get(block.what) if block.hottest.file is None else None
     if block.what == READING:
         how = "`cardinality()` counts its batches, and what else is made of it can be kept"
+    # The first and every fifth behind it stay; all may go of what is not done every few epochs.
+    left = 1.0 / EVERY if count is None else -(-count // EVERY) / max(1, count)
+    if how is not None or left == 1.0:
+        left = 0.0
+    weight = replace(
+        weigh_rows(run, block.rows, block.seconds),
+        for_run=gain_at_most(run, block.seconds * (1.0 - left)),
+        speedup_at_most=bound(1.0, 1.0 - left),
+    )
+    if weight.status == "fail" and count is not None and count < OFTEN.value:
+        seldom = "It comes too seldom in the run to be done less often."
+        weight = replace(weight, status="informative", sentence=seldom)
     less = (
         f"do it every few epochs (`if (epoch + 1) % {EVERY} == 0`), save uncompressed, only the "
         "weights, or only what is better than before; write or draw in a thread"
@@ -301,11 +297,9 @@ def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
         weight.status,
         weight.before(f"{block.work} in all: {how or less}."),
         place=_place(session, block),
-        weight=replace(weight, speedup_at_most=None, for_run=None),
+        weight=weight,
         evidence={"times": count},
-        speedup_at_most=bound(1.0, 1.0 - left),
         part="epoch_end",
-        for_run=gain_at_most(run, block.seconds * (1.0 - left)),
     )
 
 

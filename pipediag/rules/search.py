@@ -82,14 +82,10 @@ def search(session: Session, findings: Sequence[Finding]) -> list[Finding]:
 
 
 def beyond(session: Session, findings: Sequence[Finding]) -> list[Finding]:
-    """Return what is to be tried where nothing helps that these findings call for.
-
-    Nothing where they are such a search's own already.
-    """
+    """Return what is to be tried where nothing helps that these findings, of rules, call for."""
     loop = session.diagnosed_loop()
-    if loop is None or session.verdict.severity not in ("moderate", "high"):
-        return []
-    if any(finding.rule == SEARCH.id for finding in findings):
+    slow = session.verdict.severity in ("moderate", "high")
+    if loop is None or not slow or any(finding.rule == SEARCH.id for finding in findings):
         return []
     known = [finding.edit.changes for finding in findings if finding.edit is not None]
     fitting = [one for one in _fitting(session) if one.edit.changes not in known]

@@ -209,29 +209,27 @@ def _loop_on_many_shapes(session: Session, row: RunPart) -> Loop | None:
 
 
 def _run_advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -> str:
-    others = {(row.file, row.line) for row in repeated if row.line is not None}
-    others -= {(worst.file, worst.line)}
-    more = "another place" if len(others) == 1 else f"{len(others)} other places"
-    also = f" So is what is called in {more}." if others else ""
-    place = (worst.file, worst.line)
-    fits = (loop for loop in session.loops if (loop.file, loop.line) == place)
+    places = {(row.file, row.line) for row in repeated if row.line is not None}
+    others = len(places - {(worst.file, worst.line)})
+    also = f" So is what is called in {others} other places." if others else ""
+    fits = (loop for loop in session.loops if (loop.file, loop.line) == (worst.file, worst.line))
     fit = next((loop for loop in fits if loop.kind == "keras"), None)
     return (_of_a_function(session, worst) if fit is None else _of_a_model(worst, fit)) + also
 
 
 def _of_a_function(session: Session, row: RunPart) -> str:
-    name, loop = _sentence(row.what or "a function"), _loop_on_many_shapes(session, row)
+    loop, traced = _loop_on_many_shapes(session, row), f"traced {row.count} times"
+    name = _sentence(row.what or "a function")
     if loop is None:
         return (
-            f"{name} was traced {row.count} times: make it once, outside of any loop, and call it "
-            "with tensors of few shapes in place of Python numbers (`reduce_retracing=True`)."
+            f"{name} was {traced}: make it once, outside of any loop, and call it with tensors of "
+            "few shapes in place of Python numbers (`reduce_retracing=True`)."
         )
-    where = f"at line {row.line}" if row.line is not None else "above it"
     padded = _padding(session, loop) if loop.diagnosed else None
     under_xla = f" Under XLA, which compiles for each shape, {padded}." if padded else ""
     return (
-        f"{name} was traced {row.count} times, as its batches vary in length: write "
-        f"`@tf.function(reduce_retracing=True)` {where}, and {TRACES_LEFT} traces do for all "
+        f"{name} was {traced}, as its batches vary in length: write "
+        f"`@tf.function(reduce_retracing=True)` above it, and {TRACES_LEFT} traces do for all "
         f"lengths.{under_xla}"
     )
 

@@ -1,17 +1,16 @@
-"""Sessions around one pipeline, tables of cases, and limits: what the tests of rules start from.
+"""Sessions around one pipeline, and tables of cases: what the tests of rules start from.
 
 The step is 10 ms, of which 7 ms are input wait, as in the factories.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from pipediag.facts.limits import Threshold
 from pipediag.rules.rule import Rule
 from pipediag.session.edits import Change
 from pipediag.session.embeddings import EmbeddingIds
@@ -22,8 +21,6 @@ from pipediag.session.pipeline import Operation
 from pipediag.vocabulary import FindingStatus
 from tests.factories import make_keras, make_loop, make_session
 from tests.records import make_breakdown, make_operation, make_pipeline
-
-SHORT_OF_IT = 0.999
 
 
 def chain(*ops: Operation) -> list[Operation]:
@@ -137,29 +134,3 @@ def saved_s(finding: Finding) -> float | None:
     """Seconds that its advice takes off the run at most."""
     gain = finding.for_run
     return None if gain is None else gain.before_s - gain.after_s
-
-
-class Limit(NamedTuple):
-    """A limit of a rule, from which on it holds."""
-
-    rule: Rule
-    limit: Threshold
-    finding: Callable[[float], Finding]
-    """By what is measured, in the limit's unit."""
-    at: FindingStatus
-    """At the limit itself."""
-    below: FindingStatus
-
-
-def limits(every: Sequence[Limit]) -> pytest.MarkDecorator:
-    """The limits as parameters."""
-    return pytest.mark.parametrize(
-        "limit", every, ids=[f"{limit.rule.id}: {limit.limit.name}" for limit in every]
-    )
-
-
-def stands(limit: Limit) -> None:
-    """The rule tells its users of this limit, and keeps to it."""
-    assert limit.limit in limit.rule.thresholds
-    assert limit.finding(limit.limit.value).status == limit.at
-    assert limit.finding(SHORT_OF_IT * limit.limit.value).status == limit.below

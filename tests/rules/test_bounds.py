@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.bounds import (
+from pipediag.rules.relevance import (
     at_most_without,
     less_input,
     limited,

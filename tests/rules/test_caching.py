@@ -20,7 +20,6 @@ from tests.records import (
     make_input_wait,
     make_operation,
     make_pipeline,
-    make_steps,
 )
 from tests.rules.sessions import (
     batch,
@@ -82,13 +81,6 @@ def test_a_generator_is_tried_on_the_condition_that_the_data_stays_the_same() ->
     assert finding.effect_on_results == "not known"
     known = only(MISSING_CACHE, generated(generator(cardinality=1_000_000)))
     assert known.evidence["cache_bytes"] == 12e6
-
-
-def test_where_their_number_is_not_known_the_condition_names_how_many_fit() -> None:
-    host = make_host(available_bytes=24_000)
-    finding = only(MISSING_CACHE, generated(generator(), host=host))
-    assert finding.edit is not None
-    assert "at most 1,000 elements of 12 bytes" in (finding.condition or "")
 
 
 CUT = make_loop(keras=make_keras(epochs=3, steps_per_epoch=100))
@@ -185,12 +177,6 @@ def test_a_map_and_its_cache(session: Session, expected: tuple[str, bool]) -> No
     assert tried(only(MISSING_CACHE, session)) == expected
 
 
-def test_a_cache_of_files_grows_as_their_elements_do() -> None:
-    grown = only(MISSING_CACHE, from_files(file_bytes=2_000_000))
-    # Ten times as large as the files, as an element of 100 bytes becomes one of 1000.
-    assert grown.evidence["cache_bytes"] == pytest.approx(2e7)
-
-
 @pytest.mark.parametrize(("side_effect", "effect"), [(None, "not known"), (SEEN, "not safe here")])
 def test_python_may_not_be_deterministic_or_change_something(
     side_effect: str | None, effect: str
@@ -200,18 +186,6 @@ def test_python_may_not_be_deterministic_or_change_something(
     assert finding.effect_on_results == effect
     assert finding.condition is not None
     assert (finding.edit is None) == (side_effect is not None)
-
-
-@pytest.mark.parametrize(
-    ("step_ms", "count", "elements"), [(1.0, 10_000, 10_000), (1000.0, 10_000, 256)]
-)
-def test_the_cache_holds_eight_batches_at_least_and_all_at_most(
-    step_ms: float, count: int, elements: int
-) -> None:
-    one = costly(cardinality=count, self_ms_per_step=0.8 * step_ms)
-    steps, breakdown = make_steps(mean_ms=step_ms), make_breakdown(step_ms)
-    finding = only(MISSING_CACHE, mapped(one, steps=steps, breakdown=breakdown))
-    assert changes(finding) == (Insert("map", "cache", {"elements": elements}),)
 
 
 CACHED = Insert("map", "cache", {"elements": 6400})
@@ -274,15 +248,6 @@ def test_a_cache_on_another_branch_is_none_on_the_way_to_the_loop(
     ops.append(replace(batch(), parent_ids=["zip"]))
     pipeline = make_pipeline(ops=ops, bottleneck_op_id=None)
     assert only(MISSING_CACHE, make_session(pipeline=pipeline, **epochs(10))).status == status
-
-
-def test_a_cache_of_another_loop_s_pipeline_is_none_of_this_one() -> None:
-    """Validation reads the same map: its cache stands on no way to the training loop."""
-    session = mapped(costly())
-    assert session.pipeline is not None
-    ops = [*session.pipeline.ops[:2], op("cache", parent_ids=["map"]), *session.pipeline.ops[2:]]
-    pipeline = session.pipeline.model_copy(update={"ops": ops})
-    assert only(MISSING_CACHE, session.model_copy(update={"pipeline": pipeline})).status == "fail"
 
 
 # Where caches stand
@@ -362,21 +327,3 @@ OF_THE_FRAMEWORK = [
 )
 def test_where_a_cache_stands(session: Session, expected: object) -> None:
     assert decided(MISPLACED_CACHE, session) == expected
-
-
-@pytest.mark.parametrize(
-    ("session", "subject", "severity", "line"),
-    [
-        (placed(random_map(), cache()), "correctness", "error", 5),
-        (placed(op("shuffle"), cache()), "correctness", "warn", 5),
-        (placed(ENDLESS, cache()), "speed", "error", 5),
-        (placed(FULL, take(9)), "speed", "warn", 5),
-    ],
-)
-def test_what_never_completes_is_about_speed_and_what_freezes_about_results(
-    session: Session, subject: str, severity: str, line: int
-) -> None:
-    finding = only(MISPLACED_CACHE, session)
-    assert (finding.subject, finding.severity, finding.line) == (subject, severity, line)
-    mends = subject == "correctness"
-    assert finding.effect_on_results == ("mends results" if mends else "same results")

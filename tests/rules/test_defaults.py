@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipediag.rules.defaults import DEBUG_MODE, DISABLED_DEFAULTS, MISSING_PREFETCH
-from pipediag.session.edits import Edit, Insert, SetOptions
+from pipediag.session.edits import Insert, SetOptions
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_session
@@ -82,15 +82,6 @@ INJECT = "optimization.inject_prefetch"
 )
 def test_options_that_are_switched_off(session: Session, expected: object) -> None:
     assert decided(DISABLED_DEFAULTS, session) == expected
-
-
-def test_options_are_named_at_their_line() -> None:
-    finding = only(DISABLED_DEFAULTS, of(batch(), OPTIONS, pipeline=OFF))
-    assert finding.line == 10
-    assert str(finding.evidence["switched_off"]).endswith(f"{DEFAULTS.split('.')[1]} = False")
-    assert finding.edit == Edit(
-        "tf-data-defaults", f"{DEFAULTS} = True", (SetOptions({DEFAULTS: True}),)
-    )
 
 
 @cases(

@@ -11,9 +11,7 @@ from pipediag.rules.device_idle import (
     LAUNCH_BOUND,
     PYTHON_GAP,
     SYNC_POINT,
-    prefetched_to,
 )
-from pipediag.rules.gpu import EXPOSED_HOST_COPY, MIXED_PRECISION
 from pipediag.rules.registry import run_rules
 from pipediag.rules.rule import Rule
 from pipediag.session.devices import DeviceActivity
@@ -29,7 +27,7 @@ from tests.factories import (
     make_session,
 )
 from tests.records import make_breakdown
-from tests.rules.devices import copies, cpu, gap, gpu, launches, on_devices, session_on, under_floor
+from tests.rules.devices import cpu, gap, gpu, launches, on_devices, session_on, under_floor
 from tests.rules.sessions import cases, changes, only, straddles
 
 SLOWED = {"perturbation": Perturbation(baseline_step_ms=10.0, profiled_step_ms=20.0, ratio=2.0)}
@@ -103,31 +101,6 @@ MIXED = gap("input", 20.0, iterator="Root::Map", causes_ms={"input": 6.0, "pytho
 
 
 @pytest.mark.parametrize(
-    ("device", "iterator"),
-    [
-        (
-            gpu(
-                {"input": 50.0},
-                gaps=[
-                    gap("input", 20.0, iterator="Root::Prefetch::Map", file="train.py", line=12),
-                    gap("input", 15.0, iterator="Root::Prefetch::Map", file="train.py", line=12),
-                    gap("input", 15.0, iterator="Root::Shuffle", file="train.py", line=11),
-                ],
-            ),
-            "Root::Prefetch::Map",
-        ),
-        # Each gap counts by its part for input.
-        (
-            gpu({"input": 13.0}, gaps=[MIXED, gap("input", 7.0, iterator="Root::Shuffle")]),
-            "Root::Shuffle",
-        ),
-    ],
-)
-def test_names_what_worked_longest_in_the_gaps(device: DeviceActivity, iterator: str) -> None:
-    assert on_devices(INPUT_GAP, device).evidence["iterator"] == iterator
-
-
-@pytest.mark.parametrize(
     ("rule", "device", "at_most"),
     [
         (INPUT_GAP, gpu({"input": 50.0}), 2.0),
@@ -145,28 +118,6 @@ def test_the_bound_is_the_span_without_that_idle_time(
 
 
 # In a session
-
-
-@pytest.mark.parametrize(("name", "target"), [("GPU:1", "/gpu:1"), ("GPU", "/gpu:0")])
-def test_batches_go_to_the_device_behind_everything_that_was_written(
-    name: str, target: str
-) -> None:
-    edit = prefetched_to(make_session(), gpu(name=name), "rule")
-    assert edit is not None
-    assert edit.changes == (Insert("batch_0", "prefetch_to_device", {"device": target}),)
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        {"pipeline": None},
-        {"loops": []},
-        {"loops": [make_loop(kind="distributed")]},
-        {"loops": [make_loop(replicas=2)]},
-    ],
-)
-def test_not_without_a_pipeline_or_under_a_strategy(overrides: dict[str, Any]) -> None:
-    assert prefetched_to(make_session(**overrides), gpu(), "rule") is None
 
 
 WAITS = gpu({"input": 30.0}, gaps=[gap("input", 30.0, op_id="map_0")])
@@ -265,30 +216,3 @@ def test_a_rule_that_knows_what_takes_the_time_comes_first(
     finding = next(one for one in run_rules(session) if one.title == rule.title)
     assert (finding.status, finding.needs_first) == ("informative", first)
     assert finding.speedup_at_most is None
-
-
-def slowed(name: str, by: float) -> DeviceActivity:
-    """A GPU that each of the rules has the more to say of, the larger this is."""
-    return gpu(
-        {"input": by, "launch": by, "sync": by, "python": by},
-        name=name,
-        gaps=[],
-        host="worker",
-        copies=[copies(exposed_ms=by)],
-        launches=launches(shorter_than_launch_percent=60.0 + by),
-        busy_ms=60.0,
-        matmul_ms=30.0 + by,
-        tensor_core_ms=0.0,
-    )
-
-
-@pytest.mark.parametrize(
-    "rule",
-    [
-        *(EXPOSED_HOST_COPY, INPUT_GAP, LAUNCH_BOUND, MIXED_PRECISION, PYTHON_GAP),
-        SYNC_POINT,
-    ],
-)
-def test_it_is_the_worst_that_is_named(rule: Rule) -> None:
-    devices = [slowed("GPU:0", 16.0), slowed("GPU:1", 18.0), slowed("GPU:2", 17.0)]
-    assert on_devices(rule, *devices).evidence["device"] == "worker GPU:1"

@@ -2,49 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from pipediag.facts.embeddings import LARGE
-from pipediag.facts.limits import OPERATION_SHARE
 from pipediag.rules.embeddings import (
-    CLASSES,
     DENSE_EMBEDDING_UPDATE,
     FULL_SOFTMAX,
     REGULARIZED_TABLE,
     TABLE_COPIED_ON_LOOKUP,
-    UPDATE_COMPUTE,
 )
 from pipediag.rules.model_edits import (
     SLOTS_TWICE,
     compiled_by_xla,
     in_sixteen_bits,
-    no_optimizer_edit,
     row_wise_update,
     several_steps_a_call,
     sgd_for_tables,
-    without_table_terms,
 )
-from pipediag.session.edits import Edit, SetModel
-from pipediag.session.embeddings import EmbeddingCost, FusedParts, PartName
+from pipediag.session.edits import SetModel
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.recorded_loops import Callback, KerasUse, Softmax
-from pipediag.vocabulary import TablePart
+from pipediag.session.recorded_loops import KerasUse, Softmax
 from tests.factories import make_embedding, make_embedding_cost, make_keras, make_loop, make_session
-from tests.records import make_breakdown, make_environment, make_steps
+from tests.records import make_breakdown, make_environment
 from tests.rules.sessions import (
-    Limit,
     cases,
     changes,
     decided,
     keeps_up,
-    limits,
-    only,
     run,
-    stands,
-    tried,
     waits,
 )
 
@@ -136,15 +123,6 @@ def test_sgd_for_the_table_is_tried_behind_the_row_wise_one() -> None:
     assert changes(sgd) == SGD
 
 
-@pytest.mark.parametrize(
-    "argument",
-    ["momentum", "weight_decay", "use_ema", "global_clipnorm", "gradient_accumulation_steps"],
-)
-def test_an_argument_that_alone_makes_sgd_pass_over_the_table_is_named(argument: str) -> None:
-    finding = first(updated(**fit("SGD", optimizer_settings={argument: 2})))
-    assert finding.evidence["optimizer_arguments"] == argument
-
-
 def test_the_measured_share_says_the_most_that_it_can_buy() -> None:
     """Of a step of 10 ms; on a CPU its dispatch goes along with the compute."""
     shares = make_breakdown(off=0.0, device_compute=90.0, dispatch=5.0)
@@ -197,31 +175,6 @@ def test_a_term_over_a_whole_table(session: Session, expected: object) -> None:
     assert decided(REGULARIZED_TABLE, session) == expected
 
 
-def test_one_finding_names_all_tables_and_stands_where_a_layer_was_made() -> None:
-    session = termed({}, {"layer": "item", "rows": 60_000, "file": "model.py", "line": 12})
-    finding = only(REGULARIZED_TABLE, session)
-    assert (finding.file, finding.line) == ("model.py", 12)
-    assert finding.evidence["layer"] == "embedding, item"
-    assert finding.evidence["rows"] == 560_000
-    loop = session.loops[0]
-    assert only(REGULARIZED_TABLE, termed()).line == loop.line
-
-
-def test_a_regulariser_takes_gradient_and_update_along_and_a_constraint_does_not() -> None:
-    told = cost(("regularizer", 2.0), ("gradient", 1.0), ("update", 4.0))
-    found = [only(REGULARIZED_TABLE, termed(t, embedding_cost=told)) for t in ({}, CONSTRAINED)]
-    assert [one.evidence["took_ms_per_step"] for one in found] == [7.0, 2.0]
-
-
-def term_of(percent: float) -> Session:
-    told = cost(("regularizer", percent / 10), ("rest", 5.0))
-    return termed(CONSTRAINED, embedding_cost=told)
-
-
-def computing(percent: float) -> Session:
-    return termed(breakdown=make_breakdown(off=0.0, input_wait=1.0, device_compute=percent))
-
-
 # Copies
 
 COPIED = {
@@ -237,11 +190,8 @@ NOT_COPIED = {"copied_bytes_per_step": 0}
 
 def copied(table: dict[str, Any] | None = None, **overrides: Any) -> Session:
     made = [make_embedding(**{**COPIED, **(table or {})})]
-    return make_session(embeddings=made, **{**keeps_up(), **fit("SGD"), **overrides})
-
-
-def megabytes(size: float) -> dict[str, int]:
-    return {"table_bytes": int(size * 1e6), "copied_bytes_per_step": int(size * 1e6)}
+    timed = {"embedding_cost": cost(("copy", 5.0), ("rest", 4.0))}
+    return make_session(embeddings=made, **{**keeps_up(), **fit("SGD"), **timed, **overrides})
 
 
 XLA = setting(jit_compile=True)
@@ -254,11 +204,7 @@ CAST = {**NOT_COPIED, "whole_table_operations": {"Cast": 2}}
         "cast": (copied(CAST), ("fail", XLA)),
         # As under XLA, under Adam, which writes the table in full, or where it is frozen.
         "read but not copied": (copied(NOT_COPIED), ("pass", None)),
-        # By rates that are taken for granted, so that a trial tells.
-        "on a GPU": (
-            copied({"device": "/job:localhost/replica:0/task:0/device:GPU:0"}),
-            ("informative", XLA),
-        ),
+        "not timed": (copied(embedding_cost=None), ("informative", XLA)),
         "dense update": (copied({"update": "dense"}), ("informative", XLA)),
         "input first": (copied(**waits()), ("informative", XLA)),
         "timed as little": (
@@ -272,16 +218,6 @@ CAST = {**NOT_COPIED, "whole_table_operations": {"Cast": 2}}
 )
 def test_a_table_that_is_copied_for_a_lookup(session: Session, expected: object) -> None:
     assert decided(TABLE_COPIED_ON_LOOKUP, session) == expected
-
-
-def test_a_copy_that_the_profile_timed_goes_before_the_estimated_one() -> None:
-    """By its rate, 128 MB would take more than the step of 10 ms."""
-    told = cost(("copy", 5.0), ("rest", 4.0))
-    finding = only(TABLE_COPIED_ON_LOOKUP, copied(embedding_cost=told))
-    assert finding.evidence["copy_percent_of_step"] == 50.0
-    assert finding.speedup_at_most is not None
-    assert finding.speedup_at_most >= 2.0
-    assert only(TABLE_COPIED_ON_LOOKUP, copied()).speedup_at_most is None
 
 
 # A softmax over a whole vocabulary
@@ -330,144 +266,11 @@ def test_a_softmax_over_a_vocabulary(session: Session, expected: object) -> None
     assert decided(FULL_SOFTMAX, session) == expected
 
 
-def test_each_loss_has_its_own_finding_and_none_of_several_is_tried() -> None:
-    findings = run(FULL_SOFTMAX, softmax({}, {"weights": "other"}))
-    assert [tried(one) for one in findings] == [("informative", False)] * 2
-
-
-def of_weights(told: EmbeddingCost, variable: str) -> EmbeddingCost:
-    parts = [one.model_copy(update={"variable": one.layer and variable}) for one in told.parts]
-    return told.model_copy(update={"parts": parts})
-
-
-def fused_update() -> EmbeddingCost:
-    """What is told of the update is not all of it: XLA fused more with other parts."""
-    own = [
-        PartName(part=part, layer="dense/kernel", variable="dense/kernel")
-        for part in get_args(TablePart)
-    ]
-    told = cost(("vocabulary", 6.0), ("update", 1.0), layer="dense/kernel")
-    fused = FusedParts(parts=[*own, PartName(part="rest")], ms=2.0, percent=20.0)
-    return of_weights(told, "dense/kernel").model_copy(update={"fused": [fused]})
-
-
-def known_update(layer: str, variable: str) -> EmbeddingCost:
-    told = [("vocabulary", 6.0), ("rest", 1.0), ("update", 1.0), ("gradient", 0.5)]
-    own = of_weights(cost(*told, layer=layer), variable)  # type: ignore[arg-type]
-    parts = [*own.parts, *cost(("update", 0.5), layer="other").parts]
-    return own.model_copy(update={"parts": parts})
-
-
-@pytest.mark.parametrize(
-    ("told", "compute", "left"),
-    [
-        (known_update("dense/kernel", "dense/kernel"), 90.0, 25),
-        # Weights that are tied to a table.
-        (known_update("embedding", "dense/kernel:0"), 90.0, 25),
-        # Where the update was not told, all compute bounds it.
-        (cost(("vocabulary", 6.0), ("rest", 2.0)), 80.0, 20),
-        (fused_update(), 80.0, 20),
-    ],
-)
-def test_the_most_that_it_can_buy_has_the_update_of_the_weights_in_it(
-    told: EmbeddingCost, compute: float, left: float
-) -> None:
-    tied = make_embedding(rows=50_000, dim=128, variable="dense/kernel:0")
-    session = softmax(
-        {},
-        embedding_cost=told,
-        embeddings=[tied, make_embedding(layer="other")],
-        breakdown=make_breakdown(off=0.0, device_compute=compute),
-    )
-    at_most = only(FULL_SOFTMAX, session).speedup_at_most
-    assert at_most == pytest.approx(100 / left, abs=0.001)
-
-
-def of_share(percent: float) -> Finding:
-    told = cost(("vocabulary", percent / 10.0), ("rest", 9.0 - percent / 10.0))
-    return only(FULL_SOFTMAX, softmax({}, embedding_cost=told))
-
-
-@limits(
-    [
-        Limit(
-            REGULARIZED_TABLE,
-            OPERATION_SHARE,
-            lambda percent: only(REGULARIZED_TABLE, term_of(percent)),
-            "fail",
-            "informative",
-        ),
-        Limit(
-            REGULARIZED_TABLE,
-            LARGE,
-            lambda mb: only(REGULARIZED_TABLE, termed({"table_bytes": int(mb * 1e6)})),
-            "fail",
-            "pass",
-        ),
-        Limit(
-            REGULARIZED_TABLE,
-            UPDATE_COMPUTE,
-            lambda percent: only(REGULARIZED_TABLE, computing(percent)),
-            "fail",
-            "informative",
-        ),
-        Limit(
-            TABLE_COPIED_ON_LOOKUP,
-            LARGE,
-            lambda mb: only(TABLE_COPIED_ON_LOOKUP, copied(megabytes(mb))),
-            "fail",
-            "pass",
-        ),
-        Limit(
-            TABLE_COPIED_ON_LOOKUP,
-            OPERATION_SHARE,
-            lambda percent: only(
-                TABLE_COPIED_ON_LOOKUP, copied(steps=make_steps(mean_ms=1280 / percent))
-            ),
-            "fail",
-            "informative",
-        ),
-        Limit(FULL_SOFTMAX, OPERATION_SHARE, of_share, "fail", "informative"),
-        Limit(
-            FULL_SOFTMAX,
-            CLASSES,
-            lambda count: only(FULL_SOFTMAX, softmax({"classes": int(count)})),
-            "fail",
-            "informative",
-        ),
-    ]
-)
-def test_a_limit(limit: Limit) -> None:
-    stands(limit)
-
-
 # Edits of the model
-
-LOGGER = Callback(name="Logger", file="train.py", line=30, batch_hooks=["on_train_batch_end"])
 
 
 def using(keras: KerasUse | None) -> Session:
     return make_session(loops=[make_loop(keras=keras)])
-
-
-def test_edits_of_how_a_model_is_compiled() -> None:
-    assert several_steps_a_call(using(make_keras(callbacks=[LOGGER])), "rule") == Edit(
-        id="rule",
-        label="steps_per_execution=16 in compile",
-        changes=setting(steps_per_execution=16),
-        caveat="Logger: called once in 16 steps.",
-    )
-    assert compiled_by_xla(using(make_keras()), "rule") == Edit(
-        id="rule",
-        label="jit_compile=True in compile",
-        changes=XLA,
-        caveat="Compiling itself, once for each shape, is no part of the step's figure.",
-    )
-    for policy in ("mixed_bfloat16", "mixed_float16"):
-        edit = in_sixteen_bits(using(make_keras()), "rule", policy)
-        assert edit is not None
-        assert edit.changes == setting(dtype_policy=policy)
-        assert ("scaling of the loss" in str(edit.caveat)) == (policy == "mixed_float16")
 
 
 @pytest.mark.parametrize(
@@ -527,25 +330,3 @@ def test_all_that_a_second_optimizer_keeps_has_to_fit(
         (sgd_for_tables(session, "rule"), sgd),
     ):
         assert (edit and edit.changes) == expected
-
-
-def test_terms_are_left_out_without_a_second_optimizer_where_none_is_needed() -> None:
-    assert without_table_terms(with_slots(1, MOST + 1), "rule") is None
-    by_rows = without_table_terms(with_slots(0, MOST + 1, "SGD"), "rule")
-    assert by_rows is not None
-    assert by_rows.changes == LEFT_OUT
-
-
-@pytest.mark.parametrize(("legacy", "edited"), [(True, False), (False, True)])
-def test_a_model_is_of_keras_3_beside_a_library_that_imports_tf_keras(
-    legacy: bool, edited: bool
-) -> None:
-    session = with_slots(1, 1, legacy=legacy)
-    assert (row_wise_update(session, "rule") is not None) is edited
-
-
-def test_why_no_optimizer_is_tried() -> None:
-    full = with_slots(1, MOST + 1)
-    legacy = full.model_copy(update=LEGACY)
-    reasons = {no_optimizer_edit(session) for session in (using(None), legacy, full)}
-    assert len(reasons) == 3

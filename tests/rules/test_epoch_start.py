@@ -128,45 +128,6 @@ def test_what_only_moves_beside_the_steps_is_hidden_by_them(session: Session, sa
     assert saved_s(finding) == pytest.approx(saved)
 
 
-@pytest.mark.parametrize(
-    ("session", "effect", "through"),
-    [
-        (waits(40.0, source(), buffer(5000), **LONG), "changes a hyper-parameter", False),
-        (
-            waits(20.0, source(), buffer(5000), first_ms=1000.0),
-            SLOW_EPOCH_START.effect,
-            True,
-        ),
-        (waits(40.0), SLOW_EPOCH_START.effect, False),
-    ],
-)
-def test_edits_are_tried_in_whole_epochs(session: Session, effect: str, through: bool) -> None:
-    finding = only(SLOW_EPOCH_START, session)
-    assert finding.effect_on_results == effect
-    assert finding.edit is not None
-    assert finding.edit.whole_epoch
-    assert (finding.edit == THROUGH) is finding.edit.runs_through is through
-
-
-@pytest.mark.parametrize(
-    ("steps_s", "scope", "epochs", "tried"),
-    [
-        (80.0, "run", 20, True),
-        (80.2, "run", 20, False),
-        (4.0, "epoch", None, True),
-        (4.1, "epoch", None, False),
-        (4.0, "1000_steps", None, False),
-        (4.0, "run", None, False),
-    ],
-)
-def test_how_short_an_epoch_has_to_be(
-    steps_s: float, scope: str, epochs: int | None, tried: bool
-) -> None:
-    run = make_run(whole_s=steps_s, scope=scope, epochs_planned=epochs, epochs_seen=None)
-    session = session_of(source(), batch(), run=run, loops=[make_loop()])
-    assert (run_through(session, "rule") is not None) is tried
-
-
 STATED = make_loop(planned_steps=None, keras=make_keras(steps_per_epoch=40))
 ENDLESS = make_operation("repeat", "repeat", line=8)
 

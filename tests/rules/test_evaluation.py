@@ -18,7 +18,7 @@ from pipediag.session.pipeline import Operation
 from pipediag.session.recording import Prediction
 from pipediag.trials.candidates import candidates, with_prediction_trial
 from tests.evaluations import decoding, ending, validation, written
-from tests.factories import make_host, make_keras, make_loop, make_session
+from tests.factories import make_keras, make_loop, make_session
 from tests.ledgers import make_part, make_run
 from tests.records import make_function
 from tests.rules.sessions import cases, changes, only, run, saved_s
@@ -170,25 +170,6 @@ def test_a_cache_is_for_the_evaluation_alone_and_filled_by_the_first() -> None:
     assert data.edit is not None
     assert (data.edit.id, data.edit.loop_id) == ("costly-evaluation:v3", "loop_1")
     assert data_of(count=1) == []
-
-
-@pytest.mark.parametrize(("consumer_ms", "statuses"), [(8.0, ["informative"]), (9.0, [])])
-def test_a_cache_that_saves_little_of_the_run_only_informs(
-    consumer_ms: float, statuses: list[str]
-) -> None:
-    found = data_of(evaluation=Evaluation(steps=32, step_ms=10.0, consumer_ms=consumer_ms))
-    assert [one.status for one in found] == statuses
-
-
-@pytest.mark.parametrize(("gigabytes", "advised"), [(8, 0), (10, 1)])
-def test_a_cache_larger_than_half_of_the_memory_is_not_advised(
-    gigabytes: int, advised: int
-) -> None:
-    loop = validation(ending(before=changed(2, element_bytes=2**29)))
-    session = session_with(evaluated(40.0), loops=[make_loop(), loop])
-    host = make_host(available_bytes=gigabytes * 2**30)
-    found = run(COSTLY_EVALUATION, session.model_copy(update={"host": host}))
-    assert len(found) == 1 + advised
 
 
 @pytest.mark.parametrize(

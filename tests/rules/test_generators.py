@@ -69,16 +69,6 @@ def test_what_is_not_known_or_costs_little_passes(
     assert found(code, **overrides).status != "fail"
 
 
-def test_a_second_line_is_known_where_the_hottest_is_not() -> None:
-    op = make_operation("rows", "from_generator", elements=1.0, self_ms_per_step=6.0)
-    plain = HotLine(
-        file="data.py", line=3, function="rows", percent=50.0, thread="source", code="x = 3"
-    )
-    draws = plain.model_copy(update={"line": 7, "percent": 20.0, "code": DRAWS})
-    finding = only(SLOW_CALL, session_of(op, host=make_host(hot_python=[plain, draws])))
-    assert (finding.status, finding.line) == ("fail", 7)
-
-
 def test_a_line_that_may_belong_to_other_python_is_left_alone() -> None:
     op = make_operation("rows", "from_generator", elements=1.0, self_ms_per_step=6.0)
     numpy = make_function(graph_ops={"PyFunc": 1}, stateful=True)

@@ -208,7 +208,7 @@ SPINNING = [member(i, 0.0, collective_ms=30.0, exposed_collective_ms=30.0 + i) f
         "others alike": (members(40.0, 40.0, 0.0), "fail", "GPU:2"),
         "communication": (members(30.0, 20.0, 25.0, 18.0), "informative", "GPU:3"),
         # It takes 1.4 times what the others do, and each of them another time.
-        "all differ": (members(50.0, 30.0, 10.0, 0.0), "informative", "GPU:3"),
+        "all differ": (members(50.0, 30.0, 10.0, 0.0), "fail", "GPU:3"),
         "taking turns": (members(60.0, 0.0, collective_ms=None), "informative", "GPU:1"),
         "one device": ([gpu()], "pass", None),
         "CPUs": ([cpu({"collective": 50.0}), cpu({})], "pass", None),
@@ -221,28 +221,3 @@ def test_a_device_that_others_wait_for(
     finding = on_devices(DEVICE_STRAGGLER, *devices)
     assert (finding.status, finding.evidence.get("device")) == (status, named)
     assert only(DEVICE_STRAGGLER, session_on(*members(30.0, 5.0))).status == "fail"
-
-
-def test_it_is_told_apart_by_its_score_and_bounded_by_the_others() -> None:
-    finding = on_devices(DEVICE_STRAGGLER, *members(30.0, 31.0, 29.0, 0.0))
-    # Own times 70, 69, 71, 100: median 70.5, deviations 0.5, 1.5, 0.5, 29.5 with median 1.
-    assert finding.evidence["modified_z_score"] == pytest.approx(0.6745 * 29.5, abs=0.01)
-    # 100 ms over the others' median of 70 ms.
-    assert finding.speedup_at_most == 1.429
-    assert on_devices(DEVICE_STRAGGLER, *members(100.0, 0.0)).speedup_at_most is None
-
-
-@pytest.mark.parametrize(
-    ("own", "words"),
-    [
-        ({"input": 40.0}, "its own input"),
-        ({"copy": 40.0}, "PCIe link"),
-        ({"python": 40.0}, "Its host keeps it waiting"),
-    ],
-)
-def test_says_what_the_slow_one_does_longer(own: dict[GapCause, float], words: str) -> None:
-    slow = member(0, 0.0, own=own, host="b", host_late_ms=3.5)
-    finding = on_devices(DEVICE_STRAGGLER, member(0, 40.0, host="a"), slow)
-    assert words in finding.advice
-    assert finding.evidence["device"] == "b GPU:0"
-    assert finding.evidence["host_begins_steps_late_ms"] == 3.5

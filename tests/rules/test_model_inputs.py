@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.model_inputs import CAVEAT, PADDING, PREPROCESSING_IN_MODEL
-from pipediag.session.edits import Edit, MoveLayers, Replace
+from pipediag.rules.model_inputs import PADDING, PREPROCESSING_IN_MODEL
+from pipediag.session.edits import MoveLayers, Replace
 from pipediag.session.embeddings import TextWork
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -22,7 +22,6 @@ from tests.rules.sessions import (
     decided,
     keeps_up,
     make_ids,
-    only,
     run,
     session_of,
     source,
@@ -88,21 +87,6 @@ def test_layers_that_prepare_inputs(session: Session, expected: object) -> None:
     assert decided(PREPROCESSING_IN_MODEL, session) == expected
 
 
-def test_the_layer_is_named_with_what_it_takes() -> None:
-    finding = only(PREPROCESSING_IN_MODEL, prepared(WORDS, text_work=SPLITS))
-    assert (finding.line, finding.effect_on_results) == (20, "same results")
-    assert finding.evidence["layers"] == "to_ids (TextVectorization)"
-    assert finding.evidence["text_work_percent_of_step"] == 40.0
-    # On a CPU dispatch goes along.
-    assert finding.speedup_at_most == pytest.approx(1.695)
-    assert finding.edit == Edit(
-        id="preprocessing-in-model",
-        label="`to_ids` in a map behind the batch in line 22, and not in the model",
-        changes=(MoveLayers(("to_ids",), "op2"),),
-        caveat=CAVEAT,
-    )
-
-
 def op(id: str, kind: str | None = None, **overrides: Any) -> Operation:
     return make_operation(id, kind or id, line=22, **overrides)
 
@@ -135,13 +119,6 @@ def test_what_several_passes_prepare_alike_is_kept_above_the_shuffle() -> None:
     assert 256 < change.kept <= 2560
     assert kept.evidence["cache_bytes"] == pytest.approx(2560 * 512, rel=0.01)
     assert kept.evidence["passes_over_data"] == 200
-
-
-def test_batches_that_no_shuffle_mixes_are_kept_as_they_are() -> None:
-    batches = replace(BATCH, cardinality=10)
-    kept, _ = run(PREPROCESSING_IN_MODEL, of_passes(TEXTS, batches, AHEAD, epochs=4))
-    assert changes(kept) == (MoveLayers(("to_ids",), "batch", None, 10),)
-    assert kept.evidence["cache_bytes"] == pytest.approx(10 * 32 * 512, rel=0.01)
 
 
 @cases(

@@ -9,7 +9,6 @@ import pytest
 
 from pipediag.rules.registry import run_rules
 from pipediag.rules.step_overhead import BATCH_CALLBACK, OWN_PYTHON, PREDICT_IN_STEP
-from pipediag.session.edits import SkipCallback
 from pipediag.session.loops import NestedCall
 from pipediag.session.model import HotLine, Session
 from pipediag.session.recorded_loops import Callback
@@ -21,7 +20,7 @@ from tests.factories import (
     make_session,
 )
 from tests.records import make_breakdown, make_steps
-from tests.rules.sessions import cases, changes, only, tried
+from tests.rules.sessions import cases, only, tried
 
 SLOW = Callback(name="Logger", file="train.py", line=30, batch_hooks=["on_train_batch_end"])
 EPOCHS = Callback(name="Saver", file="train.py", line=40, batch_hooks=[])
@@ -58,15 +57,6 @@ CLOCKED = replace(SLOW, step_percent=27.0)
 )
 def test_a_callback_of_each_batch(session: Session, expected: object) -> None:
     assert tried(only(BATCH_CALLBACK, session)) == expected
-
-
-def test_the_steps_are_tried_without_its_batch_hooks() -> None:
-    finding = only(BATCH_CALLBACK, hooked(line(2.9), callback=CLOCKED))
-    assert (finding.file, finding.line) == ("train.py", 30)
-    assert finding.evidence["callback_percent_of_step"] == 27.0
-    # All but the input may get shorter on the same CPUs.
-    assert finding.speedup_at_most == 100.0
-    assert changes(finding) == (SkipCallback("Logger", "train.py", 30),)
 
 
 LEAN = [line(40.0, file="/work/train.py", line=30, function="<module>")]

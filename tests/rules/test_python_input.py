@@ -102,13 +102,6 @@ def test_what_is_given_to_fit(session: Session, expected: object) -> None:
     assert decided(PYTHON_INPUT, session) == expected
 
 
-def test_the_line_that_runs_is_named_with_what_was_measured() -> None:
-    for session in (generated(generator(**SLEEPS)), given_to_fit(SLEEPS)):
-        finding = only(PYTHON_INPUT, session)
-        assert (finding.file, finding.line) == ("data.py", 7)
-        assert finding.evidence["python_off_cpu_percent"] == 95.0
-
-
 def traced(names: list[str], graph_ops: dict[str, int] | None = None, **op: Any) -> Session:
     function = make_function(python_calls=names, graph_ops=graph_ops or {"Mul": 1})
     mapped = make_operation("map", "map", **{"function": function, **op})

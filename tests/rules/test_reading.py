@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.reading import SEQUENTIAL_FILES, SERIAL_FLAT_MAP, opened_at_once
+from pipediag.rules.reading import SEQUENTIAL_FILES, SERIAL_FLAT_MAP
 from pipediag.session.edits import AUTOTUNE, Replace, SetOptions, SetParameters
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -97,22 +97,6 @@ NO_WAIT = session_of(reader(), batch(), host=COLD, **keeps_up())
 )
 def test_files_read_in_turn(session: Session, expected: object) -> None:
     assert decided(SEQUENTIAL_FILES, session) == expected
-
-
-def test_only_unpacking_is_predicted_and_wait_that_nothing_explains_is_the_readers() -> None:
-    assert only(SEQUENTIAL_FILES, read()).speedup_at_most is None
-    packed = only(SEQUENTIAL_FILES, read(**WARM, parameters=PACKED))
-    assert packed.speedup_at_most == pytest.approx(10 / 6, abs=0.001)
-    little = only(SEQUENTIAL_FILES, read(**WARM, parameters=PACKED, self_ms_per_step=0.3))
-    # 7 ms of wait, 0.4 ms of it explained by reader and batch.
-    assert little.evidence["delay_ms_per_step"] == pytest.approx(6.9)
-
-
-def test_an_interleave_of_one_opens_more_files_too() -> None:
-    """More calls alone would all wait for the one file that is open."""
-    opens = make_operation("outer", "interleave", parameters={"cycle_length": 1})
-    change, _ = opened_at_once(opens, 4, AUTOTUNE, "files")
-    assert change == SetParameters("outer", {"num_parallel_calls": AUTOTUNE, "cycle_length": 4})
 
 
 # Work in the function of a flat_map

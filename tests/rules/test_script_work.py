@@ -27,7 +27,7 @@ from pipediag.session.model import Session
 from pipediag.vocabulary import RunPartName
 from tests.factories import make_loop, make_session
 from tests.ledgers import make_part, make_run
-from tests.rules.sessions import cases, only, run, saved_s
+from tests.rules.sessions import cases, only, saved_s
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,6 @@ def test_neighbours_are_one_loop_of_a_file_and_data_sets_are_read_each_by_itself
     rows: list[RunPart], lines: list[list[int | None]]
 ) -> None:
     assert [[row.line for row in block.rows] for block in blocks_of(rows)] == lines
-
-
-def test_how_often_is_what_a_row_says() -> None:
-    (block,) = blocks_of([end(1.0, "in `draw`"), end(1.0, "in `draw`", line=5, count=7)])
-    assert (block.count, block.seconds, block.hottest.line) == (7, 2.0, 4)
 
 
 # Between epochs
@@ -182,22 +177,6 @@ def test_the_first_and_every_fifth_behind_it_are_left(
     assert saved_s(finding) == pytest.approx(saved)
 
 
-@pytest.mark.parametrize(
-    ("parts", "found"),
-    [
-        (
-            [callback(7.0, "Plots", line=60), callback(20.0), callback(1.0, "Log", line=70)],
-            [("fail", 30), ("informative", 60)],
-        ),
-        ([line(6.0, 41), line(5.0, 90)], [("informative", 41), ("informative", 90)]),
-    ],
-)
-def test_each_that_takes_a_notable_part_is_told_the_costliest_first(
-    parts: list[RunPart], found: list[tuple[str, int]]
-) -> None:
-    assert [(one.status, one.line) for one in run(SLOW_EPOCH_END, ended(*parts))] == found
-
-
 # Before the training, between trainings and after them
 
 
@@ -278,19 +257,6 @@ def test_how_much_work_matters(
     row = work(_PARTS[rule], seconds)
     session = make_session(run=make_run(row, **run_of), loops=[make_loop()])
     assert only(rule, session).status == status
-
-
-def test_functions_are_told_apart() -> None:
-    rows = [work("between_loops", 30.0), work("between_loops", 15.0, 40, what="in `mix`")]
-    findings = run(BETWEEN, make_session(run=make_run(*rows), loops=[make_loop()]))
-    assert [one.line for one in findings] == [9, 40]
-
-
-@pytest.mark.parametrize("role", ["adapt", "preparation"])
-def test_a_data_set_that_is_read_first(role: Any) -> None:
-    loop = make_loop(id="loop_1", role=role, diagnosed=False, line=14)
-    row = work("before_training", 30.0, 14, what=READING)
-    assert only(BEFORE, make_session(run=make_run(row), loops=[make_loop(), loop])).status == "fail"
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.registry import run_rules
-from pipediag.rules.search import MOST, SEARCH, beyond, search, told
+from pipediag.rules.search import SEARCH, beyond, search, told
 from pipediag.session.edits import Edit, Insert, Replace, SetModel, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -66,24 +65,6 @@ def test_what_fits_the_pipeline_is_tried(session: Session, id: str, change: obje
     if finding is not None and finding.edit is not None:
         assert finding.edit.changes == (change,)
         assert (finding.condition is not None) == (id == "deterministic")
-
-
-@pytest.mark.parametrize(
-    ("graph_ops", "effect"),
-    [
-        (None, "same results"),
-        ({"LookupTableFindV2": 1}, "same results"),
-        ({"PyFunc": 1}, "same up to order or rounding"),
-        ({"RandomUniform": 1}, "same up to order or rounding"),
-    ],
-)
-def test_parallel_calls_of_a_stateful_map_are_not_promised_the_same_results(
-    graph_ops: dict[str, int] | None, effect: str
-) -> None:
-    function = make_function(stateful=graph_ops is not None, graph_ops=graph_ops or {})
-    parallel = found(slow(source(), a_map(function=function), batch()), "parallel:map")
-    assert parallel is not None
-    assert parallel.effect_on_results == effect
 
 
 def test_a_cache_behind_python_is_tried_on_its_condition() -> None:
@@ -150,16 +131,6 @@ def test_beyond_what_the_rules_tried_stands_what_they_did_not_and_only_once() ->
     assert further
     assert SAME.changes not in [one.edit.changes for one in further if one.edit]
     assert beyond(session, search(session, [])) == []
-
-
-def test_no_more_are_tried_than_a_minute_decides() -> None:
-    maps = [make_operation(f"map{number}", "map", parallelism=1) for number in range(2 * MOST)]
-    assert len(search(slow(source(), *maps, batch()), [])) == MOST
-
-
-def test_the_registry_asks_where_its_rules_have_nothing() -> None:
-    session = slow(source(), make_operation("parts", "zip", line=6), batch())
-    assert SEARCH.id in {finding.rule for finding in run_rules(session)}
 
 
 def after(name: str, state: TrialState) -> Finding:

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.run_gain import gain_for_run
 from pipediag.rules.caching import MISSING_CACHE
 from pipediag.rules.epoch_start import SLOW_SHUFFLE_FILL
 from pipediag.rules.shuffling import SMALL_SHUFFLE, smaller_buffer, smaller_size
-from pipediag.session.edits import Edit, Insert, Move, SetParameters
+from pipediag.session.edits import Insert, Move, SetParameters
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import make_host, make_keras, make_loop, make_loop_time, make_session
+from tests.factories import make_keras, make_loop, make_loop_time
 from tests.ledgers import make_part, make_run
 from tests.records import (
     make_breakdown,
@@ -25,7 +24,6 @@ from tests.records import (
 from tests.rules.sessions import (
     batch,
     cases,
-    changes,
     decided,
     only,
     saved_s,
@@ -85,17 +83,6 @@ UNKNOWN = "pass"
 )
 def test_a_buffer_has_to_mix_the_elements(session: Session, expected: object) -> None:
     assert only(SMALL_SHUFFLE, session).status == expected
-
-
-def test_a_small_buffer_behind_a_large_one_passes() -> None:
-    session = session_of(source(), buffer(10_000, "first"), buffer(16), batch(32))
-    assert only(SMALL_SHUFFLE, session).status == "pass"
-
-
-@pytest.mark.parametrize("rule", [SMALL_SHUFFLE, SLOW_SHUFFLE_FILL])
-def test_without_a_shuffle_or_a_pipeline(rule: Any) -> None:
-    assert only(rule, session_of(source(), batch())).status == "pass"
-    assert only(rule, make_session(pipeline=None)).status == "inconclusive"
 
 
 # How slowly they fill
@@ -219,20 +206,6 @@ def test_a_fill_is_bounded_over_the_whole_loop(
     assert finding.edit.whole_epoch
 
 
-def test_a_smaller_buffer_mixes_less() -> None:
-    finding = only(SLOW_SHUFFLE_FILL, filling(COSTS, shuffle(4000), fill_ms=1000.0))
-    assert finding.edit == Edit(
-        id="epoch-start:buffer:shuffle",
-        label="a buffer of 400 for the shuffle in line 8",
-        changes=TENTH,
-        check="shape",
-        caveat="It counts time; how well the model learns from data that is mixed less is not "
-        "measured.",
-        whole_epoch=True,
-    )
-    assert finding.effect_on_results == "changes a hyper-parameter"
-
-
 @pytest.mark.parametrize(
     ("size", "data", "of_batch", "edited"),
     [
@@ -256,13 +229,6 @@ def test_how_much_smaller(size: int, data: int, of_batch: int | None, edited: in
     assert op is not None
     assert smaller_size(session, op) == edited
     assert (smaller_buffer(session, op, "rule") is None) == (edited is None)
-
-
-def test_of_several_shuffles_the_longest_fill_is_meant() -> None:
-    short = make_operation("short", "shuffle", line=7, parameters={"buffer_size": 10})
-    behind = make_operation("behind", "shuffle", line=8, parameters={"buffer_size": 20})
-    session = filling(FREE, slow_map(), short, shuffle(), behind)
-    assert only(SLOW_SHUFFLE_FILL, session).op_id == "shuffle"
 
 
 # Waits that come with each epoch
@@ -350,35 +316,6 @@ def test_a_cache_saves_the_waits_of_every_epoch_but_the_first() -> None:
     assert most == 100.0
 
 
-def in_a_run(session: Session) -> Session:
-    """A run of 40 s, 20 s of which are waits for first batches, the first of them of 2.4 s."""
-    starts = make_part("epoch_start", 20.0, loop_id="loop_0", count=12)
-    return session.model_copy(update={"run": make_run(starts, whole_s=40.0)})
-
-
-def test_both_speak_of_the_waits_and_say_what_they_take_off_the_run() -> None:
-    session = in_a_run(waiting())
-    cache, moved = only(MISSING_CACHE, session), only(SLOW_SHUFFLE_FILL, session)
-    assert (cache.part, moved.part) == ("epoch_start", "epoch_start")
-    # Eleven waits of 1.6 s; 13 of 16 s of their work would stay beside the steps.
-    assert saved_s(cache) == pytest.approx(17.6)
-    assert saved_s(moved) == pytest.approx(17.6 * 3 / 16)
-    gain = gain_for_run(session, cache)
-    assert gain is not None
-    assert (gain.basis, gain.after_s) == ("at most", pytest.approx(22.4))
-
-
-def test_a_cache_for_the_steps_and_a_fill_that_was_timed_once() -> None:
-    costs = {"elements": 32.0, "self_ms_per_step": 8.0}
-    busy = in_a_run(waiting(EMPTY, ran_out(**costs), HOLDS_ALL))
-    busy = busy.model_copy(update={"breakdown": make_breakdown(input_wait=70.0)})
-    cache = only(MISSING_CACHE, busy)
-    assert (cache.status, cache.part, saved_s(cache)) == ("fail", "steps", None)
-    slow = ran_out(**{**costs, "self_ms_per_step": 90.0})
-    once = only(SLOW_SHUFFLE_FILL, in_a_run(waiting(EMPTY, slow, HOLDS_ALL, epoch_ends_seen=0)))
-    assert (once.status, once.part, saved_s(once)) == ("fail", "epoch_start", 20.0)
-
-
 def in_the_first_epoch(*ops: Operation) -> Session:
     """Twelve epochs, of which a part of the first was seen; each waits for two seconds."""
     starts = make_part("epoch_start", 24.0, loop_id="loop_0", count=12)
@@ -396,16 +333,4 @@ def test_a_fill_of_all_the_data_speaks_before_an_epoch_has_ended() -> None:
     assert tried(moved) == ("fail", True)
     for finding in (cache, moved):
         assert finding.part == "epoch_start"
-        assert "No end of an epoch was seen" in finding.advice
-
-
-def test_the_map_that_fills_is_cached_and_not_the_one_that_runs_on() -> None:
-    cheap = make_operation("cheap", "map", line=15, function=make_function(), elements=32.0)
-    finding = only(MISSING_CACHE, in_the_first_epoch(EMPTY, ran_out(), HOLDS_ALL, cheap))
-    assert (finding.status, changes(finding)) == ("fail", ALL)
-
-
-def test_what_memory_can_not_hold_between_epochs_is_said() -> None:
-    large = {"host": make_host(available_bytes=1_000_000)}
-    finding = only(MISSING_CACHE, in_a_run(waiting()).model_copy(update=large))
-    assert (finding.status, finding.edit) == ("informative", None)
+        assert "No later epoch was seen" in finding.advice

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from pipediag.rules.step_overhead import EAGER_EXECUTION, HOST_OVERHEAD, SMALL_BATCH
 from pipediag.session.edits import SetModel, SetParameters
 from pipediag.session.model import HotLine, Session
@@ -114,21 +112,6 @@ def test_a_batch_that_shares_the_cost_among_few_examples(
     session: Session, expected: object
 ) -> None:
     assert decided(SMALL_BATCH, session) == expected
-
-
-@pytest.mark.parametrize(
-    ("session", "line", "op_id"),
-    [
-        (batched(32, 40.0, 20.0), 9, "batch"),
-        (started(40.0, 20.0, pipeline=None), 20, None),
-    ],
-)
-def test_it_fails_at_the_batch_and_says_that_it_changes_training(
-    session: Session, line: int, op_id: str | None
-) -> None:
-    finding = only(SMALL_BATCH, session)
-    assert (finding.line, finding.op_id, finding.speedup_at_most) == (line, op_id, 4.0)
-    assert finding.effect_on_results == "changes a hyper-parameter"
 
 
 def custom(**overrides: Any) -> Session:
