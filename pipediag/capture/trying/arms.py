@@ -25,14 +25,9 @@ from pipediag.vocabulary import BASE
 
 
 class AsItIs:
-    """Trains as the script has it."""
+    """The only variant of a model that can't be compiled otherwise."""
 
     def check(self, settings: Settings) -> None:
-        """Refuse any settings.
-
-        Raises:
-            NotReplayableError: there are some.
-        """
         if settings:
             raise NotReplayableError(
                 "Only a model in a Keras `fit` on TensorFlow can be compiled otherwise."
@@ -42,10 +37,9 @@ class AsItIs:
         """Go on as before."""
 
     def on_elements(self, settings: Settings) -> None:
-        """Nothing is left to the pipeline."""
+        """Leave nothing to the pipeline."""
 
     def batches_per_step(self, settings: Settings, own: int) -> int:  # noqa: ARG002
-        """The loop's own."""
         return own
 
 
@@ -66,11 +60,11 @@ class Arm:
 
     @property
     def moved(self) -> tuple[str, ...]:
-        """Layers that its pipeline has in the model's place: no other model takes its batches."""
+        """Return the layers that its pipeline has in the model's place."""
         return tuple(self.settings.get(MOVED_LAYERS, ()))
 
     def iterator(self) -> Any:
-        """A fresh one, which the hooks take for none of the script's."""
+        """Return a fresh iterator, which the hooks take for none of the script's."""
         self.enter()
         return self.runtime.unobserved(self.dataset)
 
@@ -103,11 +97,8 @@ class Arms:
     ) -> int | None:
         """Make it ready to hand out batches, and compare its elements where `check` asks for that.
 
-        Returns:
-            How many elements were the same in two passes, where that is checked; else None.
-
-        Raises:
-            NotReplayableError: it can't be made, or not without changing what the script does.
+        Returns how many elements were the same in two passes, where that is checked. Raises
+        NotReplayableError where it can't be made, or not without changing what the script does.
         """
         self._run(None)
         rewritten = Rewritten(changes, files or {})
@@ -131,7 +122,11 @@ class Arms:
         runtime = self._loop.runtime
         first = runtime.pull(runtime.unobserved(dataset))
         rows = runtime.rows(first) or self._loop.record.batch_size or 1
-        self._check_rows(rows)
+        base = self.base
+        if base is not None and rows != base.rows and self._loop.record.kind != "keras":
+            raise NotReplayableError(
+                "The loop is the script's own code, which may rely on the size of its batches."
+            )
         own = self._loop.record.batches_per_call
         batches_per_step = self._model.batches_per_step(settings, own)
         enter = partial(self._run, rewritten)
@@ -140,7 +135,7 @@ class Arms:
         return same
 
     def _run(self, rewritten: Rewritten | None) -> None:
-        """Let the script's functions run that code, and where there is none, their own."""
+        """Let the script's functions run that code, and all others their own."""
         for other in self._rewritten:
             other.use(patched=False)
         if rewritten:
@@ -163,10 +158,3 @@ class Arms:
         if callbacks is None:
             raise NotReplayableError("The `fit` whose callbacks were recorded is over.")
         return loop.trainer.callbacks_named(callbacks, named)
-
-    def _check_rows(self, rows: int) -> None:
-        base = self.base
-        if base is not None and rows != base.rows and self._loop.record.kind != "keras":
-            raise NotReplayableError(
-                "The loop is the script's own code, which may rely on the size of its batches."
-            )

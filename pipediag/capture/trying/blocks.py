@@ -1,4 +1,4 @@
-"""A stretch of steps with one arm alive: its warm-up, then what is measured. Counts and times."""
+"""Blocks of steps with one arm alive: a warm-up, then what is measured. Counts and times alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Warmup:
     steps: int = 0
 
     def step(self, now_ns: int) -> bool:
-        """A step ended; returns whether the warm-up is over."""
+        """Count a step that ended; return True if the warm-up is over."""
         self.steps += 1
         elapsed = now_ns - self.began_ns
         return (self.steps >= _WARM_STEPS and elapsed >= _WARM_NS) or elapsed >= _LONG_WARM_NS
@@ -38,22 +38,19 @@ class MeasuredSteps:
     elapsed_ns: int = 0
 
     def step(self, now_ns: int, continuous: bool) -> bool:
-        """A step ended; returns whether there are enough of them."""
+        """Count a step that ended; return True if there are enough of them."""
         if continuous:
             self.steps += 1
             self.elapsed_ns += now_ns - self.last_ns
         self.last_ns = now_ns
-        return self._enough()
+        return (self.steps >= _FEWEST_STEPS and self.elapsed_ns >= self.wanted_ns) or (
+            self.steps >= _FEWEST_LONG_STEPS and self.elapsed_ns >= max(_LONG_NS, self.wanted_ns)
+        )
 
     def settle(self, settled_ns: int) -> None:
         """Count the time in which an accelerator caught up with the last step."""
         self.elapsed_ns += settled_ns - self.last_ns
         self.last_ns = settled_ns
-
-    def _enough(self) -> bool:
-        return (self.steps >= _FEWEST_STEPS and self.elapsed_ns >= self.wanted_ns) or (
-            self.steps >= _FEWEST_LONG_STEPS and self.elapsed_ns >= max(_LONG_NS, self.wanted_ns)
-        )
 
 
 @dataclass
@@ -75,7 +72,7 @@ class EpochWithin:
     _since_ns: int | None = None
 
     def step(self, now_ns: int, continuous: bool) -> bool:  # noqa: ARG002
-        """A step ended; returns whether the block is over."""
+        """Count a step that ended; return True if the block is over."""
         if self._since_ns is None:
             self._since_ns = self.settled_ns(now_ns)
             return False
@@ -119,7 +116,7 @@ class TimedBlock:
         return self._measured is None
 
     def step(self, now_ns: int, continuous: bool) -> bool:
-        """A step ended; returns whether the block is over."""
+        """Count a step that ended; return True if the block is over."""
         if self.first_ns is None:
             self._since_ns = self.settled_ns(now_ns)
             self.first_ns = self._since_ns - self.began_ns

@@ -340,7 +340,7 @@ class Diagnosing:
 
     def _begin(self, loop: Loop, consumer: Consumer, now_ns: int) -> None:
         loop.diagnosis = self.active = Diagnosis(loop, self._with)
-        if self._held.may_try:
+        if self._held.makes_trials:
             loop.dataset = consumer.dataset
         self._begun += 1
         note = self._with.recorder.note

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pipediag.capture.loops.loop import Consumer
-from pipediag.capture.trying import answering as module
-from pipediag.capture.trying.answering import Answering
+from pipediag.capture.trying import protocol as module
+from pipediag.capture.trying.protocol import Trials
 from pipediag.session.messages import (
     Command,
     FromChild,
@@ -108,16 +108,16 @@ class Stage:
     def events(self) -> list[type]:
         return [type(message) for message in self.told]
 
-    def trials(self) -> Answering:
+    def trials(self) -> Trials:
         commands: Any = self.parent
-        return Answering(self.loop, commands, self.tell)
+        return Trials(self.loop, commands, self.tell)
 
-    def begun(self) -> Answering:
+    def begun(self) -> Trials:
         trials = self.trials()
         trials.begin(self.consumer)
         return trials
 
-    def prepared(self) -> Answering:
+    def prepared(self) -> Trials:
         """With an arm that has taken its first steps; what the parent asks next has begun."""
         self.parent.asks.insert(0, Prepare("base", (), None))
         trials = self.begun()
@@ -128,7 +128,7 @@ class Stage:
 
     def step(
         self,
-        trials: Answering,
+        trials: Trials,
         consumer: Consumer | None = None,
         *,
         times: int = 1,

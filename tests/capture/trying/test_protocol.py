@@ -388,7 +388,7 @@ def test_a_loop_that_ends_is_told_once(stage: Stage) -> None:
 def test_without_a_consumer_the_pipeline_is_pulled(stage: Stage) -> None:
     stage.parent.prepare("base")
     stage.parent.pull("base", seconds=1)
-    stage.trials().without_consumer()
+    stage.trials().begin(None)
 
     assert stage.told == [
         Prepared("base"),
@@ -399,7 +399,7 @@ def test_without_a_consumer_the_pipeline_is_pulled(stage: Stage) -> None:
 def test_without_a_consumer_there_is_no_block_of_the_loop(stage: Stage) -> None:
     stage.parent.prepare("base")
     stage.parent.block("base")
-    stage.trials().without_consumer()
+    stage.trials().begin(None)
 
     reason = "The loop is over, so nothing consumes its batches."
     assert stage.told[1:] == [ArmRefused("base", reason)]

@@ -1,0 +1,306 @@
+"""The trial protocol in a held loop: what the parent asks for is done between and in its steps.
+
+The training loop itself is the consumer: an arm's iterator takes the place of the script's own. The
+protocol is a generator that reads from top to bottom; it is resumed at each step's end, and a step
+that failed is thrown into it. Only one arm is alive at a time, and each block starts with a fresh
+iterator. Of a loop that is over, or that Python does not drive, the pipeline alone is tried.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pipediag.capture.link import CommandPipe, SilentParentError, UnknownCommandError
+from pipediag.capture.loops.loop import Consumer, Loop, is_end_of_data
+from pipediag.capture.replay import NotReplayableError
+from pipediag.capture.runtime import Variants
+from pipediag.capture.signals import is_of_a_signal_handler, let_pass
+from pipediag.capture.trying.arms import Arm, Arms, AsItIs
+from pipediag.capture.trying.blocks import EpochWithin, MeasuredSteps, TimedBlock, Warmup
+from pipediag.session.messages import (
+    Answer,
+    ArmCommand,
+    ArmRefused,
+    BlockRun,
+    EndTrials,
+    FromChild,
+    Prepare,
+    Prepared,
+    Pull,
+    RunBlock,
+    TrialsOver,
+)
+
+# When such a step is reported, it has its batch, and the next one is called with the next model: no
+# batch is in time for both.
+_TAKES_ITS_BATCH_ITSELF = (
+    "The model runs eagerly, so a step has its batch before another model can be put in its place. "
+    "Let it run as a graph, and analyse again."
+)
+_INTERRUPTED = "the script was interrupted in the middle of them"
+_MOST_RESTARTS = 3
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A step that ended; `continuous` if nothing else came between its begin and its end."""
+
+    now_ns: int
+    continuous: bool
+
+
+_Steps = Generator[None, _Step | None, Any]
+"""Resumed with each step of the loop, and with None where a step traced a function."""
+
+
+class Trials:
+    """Trials in one loop, on its training thread."""
+
+    def __init__(
+        self, loop: Loop, commands: CommandPipe, tell: Callable[[FromChild], None]
+    ) -> None:
+        self.loop = loop
+        self.skipped: Sequence[Any] = ()
+        """Callbacks of the script that are not called for the steps of the arm that runs."""
+        self.over = False
+        self.unheard = False
+        """True if the parent may still ask for what nobody waits for any more."""
+        self._commands = commands
+        self._tell = tell
+        self._model: Variants = (
+            AsItIs()
+            if loop.trainer is None
+            else loop.trainer.variants(loop.model() if loop.model else None, self._step_failed)
+        )
+        self._clock = loop.runtime.clock()
+        self._arms = Arms(loop, self._model)
+        self._running: Arm | None = None
+        """The arm whose model makes the step that is called now; None for the script's own."""
+        self._iterator: Any = None
+        self._consumer: Consumer | None = None
+        self._failure: str | None = None
+        """Why the step that runs failed with the arm."""
+        self._undo = ExitStack()
+        self._undo.callback(self._arms.clear)
+        self._undo.callback(self._model.use, {})
+        self._undo.callback(self._hand_out, None)
+        self._protocol = self._answer_all()
+
+    # What the training thread reports.
+
+    def begin(self, consumer: Consumer | None) -> None:
+        """Let the parent ask until it needs steps of the loop; without a consumer, to the end."""
+        if consumer is not None:
+            self._adopt(consumer)
+        self._resume(partial(next, self._protocol))
+
+    def boundary(self, consumer: Consumer, now_ns: int, continuous: bool) -> None:
+        """Note that a step ended and the next one begins."""
+        self._adopt(consumer)
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            self._resume(partial(self._protocol.throw, NotReplayableError(failure)))
+        else:
+            self._resume(partial(self._protocol.send, _Step(now_ns, continuous)))
+
+    def traced(self) -> None:
+        """Note that a function was traced in this step."""
+        waits = inspect.getgeneratorstate(self._protocol) == inspect.GEN_SUSPENDED
+        if waits and not self.over:
+            self._protocol.send(None)
+
+    def failed(self, error: BaseException) -> bool:
+        """Note that the arm's iterator, or the step on its batch, raised; return True if an arm is
+        to blame, so that the step is made with the pipeline as it is written.
+
+        What a signal handler of the script's raises is the script's, and ends the trials.
+        """
+        if is_of_a_signal_handler(error):
+            self.stop(_INTERRUPTED)
+            return False
+        if self._iterator is None or self._failure is not None:
+            return False
+        base, running = self._arms.base, self._running
+        self._step_failed(error)
+        self._hand_out(base.iterator() if base is not None else None)
+        # A model that leaves layers to its pipeline takes no batch of the base: the error goes on
+        # to where the script's own takes its place.
+        return running is None or not running.moved
+
+    def stop(self, reason: str) -> None:
+        """End the trials, as the loop is over by itself or by an error."""
+        if not self.over:
+            self._end()
+            self._tell(TrialsOver(reason))
+
+    # The protocol.
+
+    def _answer_all(self) -> _Steps:
+        while True:
+            self._hand_out(None)  # nothing of an arm runs on while the parent decides
+            command = self._commands.next()
+            if command is None or isinstance(command, EndTrials):
+                return
+            answer: Answer
+            try:
+                answer = yield from self._answer(command)
+            except NotReplayableError as refusal:
+                answer = ArmRefused(command.arm, str(refusal))
+            except Exception as error:
+                let_pass(error)
+                answer = ArmRefused(command.arm, _sentence(error))
+            self._tell(answer)
+
+    def _answer(self, command: ArmCommand) -> _Steps:
+        match command:
+            case Prepare():
+                return (yield from self._prepare(command))
+            case Pull(arm, seconds):
+                return self._pull_alone(arm, int(seconds * 1e9))
+            case RunBlock():
+                return (yield from self._run_block(command))
+
+    def _prepare(self, command: Prepare) -> _Steps:
+        """Build an arm, and make its first two steps."""
+        same = self._arms.build(command.arm, command.changes, command.check, command.files)
+        if self._consumer is None:
+            return Prepared(command.arm, same_elements=same)
+        arm = self._arms[command.arm]
+        if arm.moved and self._consumer.hand_over == "next":
+            raise NotReplayableError(_TAKES_ITS_BATCH_ITSELF)
+        began_ns = yield from self._start(arm)
+        first = yield from _next_step()
+        first_ns = self._clock.settled_ns(first.now_ns) - began_ns
+        yield from _next_step()
+        return Prepared(command.arm, first_ns, same)
+
+    def _run_block(self, command: RunBlock) -> _Steps:
+        if self._consumer is None:
+            raise NotReplayableError("The loop is over, so nothing consumes its batches.")
+        arm, restarts = self._arms[command.arm], 0
+        block = self._block(command, arm, (yield from self._start(arm)))
+        while True:
+            step = yield
+            if step is not None:
+                if block.step(step.now_ns, step.continuous):
+                    break
+            elif block.warms_up and restarts < _MOST_RESTARTS:
+                # Meanwhile the pipeline filled its buffers, and the trace may outlast the warm-up.
+                restarts += 1
+                block = self._block(command, arm, self._give_iterator(arm))
+        batches = block.steps * arm.batches_per_step
+        return BlockRun(
+            command.arm,
+            batches,
+            batches * arm.rows,
+            block.elapsed_ns,
+            block.first_ns,
+            arm.batches_per_step,
+        )
+
+    def _block(self, command: RunBlock, arm: Arm, began_ns: int) -> EpochWithin | TimedBlock:
+        settled_ns, wanted_ns = self._clock.settled_ns, int(command.seconds * 1e9)
+        if command.epoch_examples is None:
+            return TimedBlock(began_ns, wanted_ns, settled_ns)
+        batches = math.ceil(command.epoch_examples / arm.rows)
+        steps = max(1, batches // arm.batches_per_step)
+        if command.runs_through:
+            return EpochWithin(steps, settled_ns)
+        return TimedBlock(began_ns, wanted_ns, settled_ns, max(1, steps - 1))
+
+    def _start(self, arm: Arm) -> _Steps:
+        """Let the next steps be the arm's; return when it was given its iterator."""
+        former, self._running = self._running, arm
+        self._model.use(arm.settings)
+        self.skipped = arm.skipped
+        if arm.settings != (former.settings if former is not None else {}):
+            # The step that is called already is another model's: it takes batches of that one's
+            # kind, and as many of them.
+            if former is not None:
+                self._hand_out(former.iterator())
+            yield from _next_step()
+        return self._give_iterator(arm)
+
+    def _give_iterator(self, arm: Arm) -> int:
+        began_ns = time.monotonic_ns()
+        self._hand_out(None)
+        self._hand_out(arm.iterator())
+        return began_ns
+
+    def _pull_alone(self, name: str, wanted_ns: int) -> BlockRun:
+        arm, pull = self._arms[name], self.loop.runtime.pull
+        iterator = arm.iterator()
+        warmup = Warmup(time.monotonic_ns())
+        pull(iterator)
+        while not warmup.step(time.monotonic_ns()):
+            pull(iterator)
+        measured = MeasuredSteps(wanted_ns, time.monotonic_ns())
+        pull(iterator)
+        while not measured.step(time.monotonic_ns(), continuous=True):
+            pull(iterator)
+        return BlockRun(name, measured.steps, measured.steps * arm.rows, measured.elapsed_ns)
+
+    # What it rests on.
+
+    def _resume(self, resume: Callable[[], None]) -> None:
+        try:
+            resume()
+        except StopIteration:
+            self._end()
+        except (UnknownCommandError, SilentParentError) as error:
+            self.unheard = isinstance(error, SilentParentError)
+            self.stop(str(error))
+        except BaseException as error:
+            if is_of_a_signal_handler(error) or not isinstance(error, Exception):
+                self.stop(_INTERRUPTED)
+            raise
+
+    def _adopt(self, consumer: Consumer) -> None:
+        """Let the arm go on in the place of a new epoch's iterator."""
+        if consumer is not self._consumer:
+            iterator = self._iterator
+            self._hand_out(None)
+            self._consumer = consumer
+            self._hand_out(iterator)
+
+    def _hand_out(self, iterator: Any) -> None:
+        """Let an arm's iterator hand out batches; None for the script's own."""
+        self._iterator = iterator
+        if self._consumer is None:
+            return
+        if iterator is None:
+            self._consumer.stand_in.give_back()
+        else:
+            self._consumer.stand_in.lend(iterator)
+
+    def _step_failed(self, error: BaseException) -> None:
+        # The first one says why: a model without some of its layers fails on the base's batch too.
+        self._failure = self._failure or _sentence(error)
+        self._running = None
+
+    def _end(self) -> None:
+        self.over = True
+        self.skipped = ()
+        self._undo.close()
+
+
+def _next_step() -> Generator[None, _Step | None, _Step]:
+    while (step := (yield)) is None:
+        pass
+    return step
+
+
+def _sentence(error: BaseException) -> str:
+    """Return the first line of an error, for the report."""
+    # A StopIteration that leaves a generator, such as the protocol's, is a RuntimeError.
+    if is_end_of_data(error) or isinstance(error.__cause__, StopIteration):
+        return "The data came to its end: its source can't be read a second time."
+    first = next((line for line in str(error).splitlines() if line.strip()), "")
+    return f"It failed with {type(error).__name__}: {first[:300]}"
