@@ -11,6 +11,7 @@ from enum import Enum
 from statistics import median
 
 from pipediag.capture.loops.loop import Consumer, Loop, Stage, StandIn
+from pipediag.capture.measuring.embeddings import Embeddings
 from pipediag.capture.measuring.pace import CacheFill
 from pipediag.capture.measuring.sampling import (
     CALLBACK_CLOCK,
@@ -18,7 +19,6 @@ from pipediag.capture.measuring.sampling import (
     StackSampler,
     ThreadCpu,
 )
-from pipediag.capture.measuring.table_watch import Looking
 from pipediag.capture.measuring.windows import Blocks, Instruments, OpenWindow
 from pipediag.capture.process import train_along
 from pipediag.session.messages import LoopMeasured, WindowBegun
@@ -58,7 +58,7 @@ class Diagnosis:
         self._fills = False
         self._stacks: StackSampler | None = None
         self._thread_cpu = ThreadCpu()
-        self.looking = Looking(loop, instruments)
+        self.embeddings = Embeddings(loop, instruments)
         self._taken: StandIn | None = None
         """Where a repeated batch is handed out, or the one that is to be."""
         self.phase = Phase.WARMUP
@@ -121,7 +121,7 @@ class Diagnosis:
             if self.phase is Phase.REPEAT and consumer.stand_in.stage is not Stage.REPEATED:
                 self._hand_out_again(consumer)
             elif self.phase is Phase.LOOK:
-                self.looking.at_next(consumer)
+                self.embeddings.read_next(consumer)
             self._steps_go_on()
             self._mark()
             return
@@ -175,7 +175,7 @@ class Diagnosis:
             self._end_stacks()
         if phase is not Phase.LOOK:
             self._window.close(complete=complete, reason=None if complete else reason)
-        self.looking.end()
+        self.embeddings.end()
         self._with.recorder.save()
 
     def _steps_go_on(self) -> None:
@@ -340,14 +340,14 @@ class Diagnosis:
             return False
         self._end_stacks()
         self._window.close(complete=True)
-        if self.looking.begin(consumer):
+        if self.embeddings.begin(consumer):
             self.phase = Phase.LOOK
         else:
             self._begin_profile(consumer)
         return True
 
     def _during_look(self, consumer: Consumer, now_ns: int) -> bool:
-        if self.looking.goes_on(consumer, now_ns, self.loop.steps_left):
+        if self.embeddings.goes_on(consumer, now_ns, self.loop.steps_left):
             return False
         self._begin_profile(consumer)
         return True

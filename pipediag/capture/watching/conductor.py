@@ -123,7 +123,7 @@ class Conductor:
         """Note that a tf.function is called without an iterator, maybe with a batch."""
         active, last = self.diagnosing.active, self._threads.here.last
         if active is not None and last is not None and last.loop is active.loop:
-            active.looking.function_called(function, args, kwargs)
+            active.embeddings.function_called(function, args, kwargs)
 
     def fed_step(self, runtime: Runtime, function: Any = None) -> None:
         """Begin a training step without an iterator, of a function or of eager code."""
@@ -469,6 +469,6 @@ def look_at_next(consumer: Consumer, iterator: Any, note: Callable[[str], None])
             return iterator  # the call finds that out itself
     once = runtime.handed_once(batches, consumer.element_spec)
     if consumer.loop.diagnosis is not None:
-        looking = consumer.loop.diagnosis.looking
-        attempt(note, "looking at batches", looking.batches_drawn, batches)
+        embeddings = consumer.loop.diagnosis.embeddings
+        attempt(note, "reading the ids of batches", embeddings.batches_drawn, batches)
     return once

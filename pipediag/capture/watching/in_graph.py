@@ -16,7 +16,7 @@ from typing import Any
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.loops.registry import LoopRegistry
-from pipediag.capture.measuring.table_watch import TableWatch
+from pipediag.capture.measuring.embeddings import Embeddings
 from pipediag.capture.measuring.windows import Instruments, OpenWindow
 from pipediag.capture.pipelines.calls import user_site
 from pipediag.capture.process import EachThread
@@ -137,9 +137,7 @@ class InGraphMeasure:
     def _read_tables(self) -> None:
         """Write down what the traced step tells of its embedding tables."""
         if self.loop.trains:
-            tables = TableWatch(self.loop, self._with.recorder)
-            tables.begin(None, _NOT_LOOKED_AT)
-            tables.end()
+            Embeddings(self.loop, self._with).end(_NOT_LOOKED_AT)
 
 
 @dataclass(eq=False)

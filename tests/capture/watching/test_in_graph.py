@@ -18,7 +18,7 @@ from pipediag.capture.watching.in_graph import InGraphLoops, InGraphMeasure
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import LoopFound, LoopMeasured, WindowBegun
 from tests.capture.instruments import FakeInstruments, training_loop
-from tests.capture.measuring.test_table_watch import ToyTables
+from tests.capture.measuring.test_embeddings import ToyTables
 from tests.capture.runtimes import ToyCancellation, ToyRuntime
 
 

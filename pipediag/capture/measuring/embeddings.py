@@ -1,0 +1,227 @@
+"""The embedding tables of a loop, and a few of its batches that tell by which ids they are used.
+
+These are batches that the script's step is given anyway; none is drawn for this. They are read
+between two windows, so that no step is timed meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pipediag.capture.loops.loop import Consumer, Loop, StandIn
+from pipediag.capture.measuring.ids import IdTally
+from pipediag.capture.measuring.windows import Instruments
+from pipediag.capture.runtime import KnownTable, StepTable, StepTables, UnreadableStepError
+from pipediag.capture.signals import let_pass
+from pipediag.session.recorded_loops import RecordedVariable
+
+_MOST_BATCHES = 32
+_MOST_LOOKUPS = 4_000_000
+"""Own choice: ids of all tables together, which take 32 MB until they are counted."""
+
+_NO_BATCH = "No batch was seen whose ids could be read, before the loop ended or gave no more."
+_SEVERAL_DRAWS = (
+    "A call of the step draws several batches, or from several iterators, so none was looked at."
+)
+_SPREAD = "Each replica has a part of its batches, of which none is looked at."
+
+
+@dataclass
+class _Counted:
+    """A table of the step, and the ids that are counted of it."""
+
+    table: StepTable
+    record: RecordedVariable
+    tally: IdTally | None = None
+    """None where the ids can't be told."""
+    zero_is_a_token: bool | None = None
+
+
+class Embeddings:
+    """Reads the tables of one loop from its step, and counts the ids of batches that it draws."""
+
+    def __init__(self, loop: Loop, instruments: Instruments) -> None:
+        self._loop = loop
+        self._with = instruments
+        self._recording = instruments.recorder.recording
+        self._step: StepTables | None = None
+        self._read = False
+        """True once the tables were read, or could not be."""
+        self._tables: list[_Counted] = []
+        self._batches = 0
+        self._began_ns = 0
+        self._taken: StandIn | None = None
+        """Where the next batch is the one to be read."""
+
+    def begin(self, consumer: Consumer) -> bool:
+        """Read the tables, and begin to read batches; return False if none would tell anything."""
+        self._read_tables(lambda: self._lack(consumer))
+        if not self._wants_batches:
+            self.end()
+            return False
+        self._began_ns = time.monotonic_ns()
+        self.read_next(consumer)
+        return True
+
+    def read_next(self, consumer: Consumer) -> None:
+        """Have the next batch read on its way to the step."""
+        self._give_back()
+        self._taken = consumer.stand_in
+        self._taken.look()
+
+    def goes_on(self, consumer: Consumer, now_ns: int, remaining: int | None) -> bool:
+        """Note the end of a step; return True if another batch is to be read."""
+        elapsed = now_ns - self._began_ns
+        enough = self._with.pace.looked_enough(self._batches, elapsed, remaining)
+        if enough or not self._wants_batches:
+            self.end()
+            return False
+        self.read_next(consumer)
+        return True
+
+    def batches_drawn(self, batches: Sequence[Any]) -> None:
+        """Count the ids of batches that the step, or the steps of one call, are about to draw."""
+        record = self._loop.record
+        for number, batch in enumerate(batches, record.steps - record.batches_per_call + 1):
+            self._count(number, lambda step, batch=batch: step.of_batch(batch))
+
+    def function_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Count the ids of a call in a step, which may be the step with its batch."""
+        self._count(self._loop.record.steps, lambda step: step.of_call(function, args, kwargs))
+
+    def end(self, lack: str = _NO_BATCH) -> None:
+        """Record what was counted, or by `lack` why nothing was, and let the ids go."""
+        self._give_back()
+        self._read_tables(lambda: lack)
+        for one in self._tables:
+            record, tally = one.record, one.tally
+            if tally is not None and tally.lookups:
+                record.ids = tally.recorded()
+                record.ids.incomplete = one.table.ids_incomplete
+                record.ids.zero_is_a_token = one.zero_is_a_token
+            elif record.ids_missing is None:
+                record.ids_missing = lack
+        self._tables.clear()
+        self._step = None
+
+    @property
+    def _wants_batches(self) -> bool:
+        """Return True if another batch would tell more."""
+        tallies = [one.tally for one in self._tables if one.tally is not None]
+        lookups = sum(tally.lookups for tally in tallies)
+        return bool(tallies) and self._batches < _MOST_BATCHES and lookups < _MOST_LOOKUPS
+
+    def _read_tables(self, lack_of: Callable[[], str | None]) -> None:
+        """Read the tables from the step as it was traced, once."""
+        if self._read:
+            return
+        self._read = True
+        record, known = self._loop.record, self._ask_trainer("known_tables")
+        functions = [one for ref in self._loop.step_functions if (one := ref()) is not None]
+        try:
+            self._step = step = self._loop.runtime.step_tables(functions)
+        except Exception as error:
+            let_pass(error)
+            reason = str(error)
+            if not isinstance(error, UnreadableStepError):
+                reason = f"The step could not be read: {type(error).__name__}: {error}."
+            record.tables_missing = reason
+            for one in known:
+                missing = self._recording.table(one.record)
+                missing.use_missing = missing.ids_missing = reason
+            return
+        record.vocabulary_operations = list(step.vocabulary_operations)
+        record.softmaxes = list(step.softmaxes)
+        record.constant_bytes = step.constant_bytes
+        lack, vocabularies = lack_of(), self._ask_trainer("vocabularies")
+        for table in step.tables:
+            counted = _Counted(table, self._record_of(table, known))
+            self._tables.append(counted)
+            if table.passage is None or lack is not None:
+                counted.record.ids_missing = table.ids_missing or lack
+                continue
+            handles = {id(handle) for handle in table.passage.vocabularies}
+            tokens = [one for one in vocabularies if id(one.handle) in handles]
+            unknown: tuple[int, ...] | None = None
+            if tokens:
+                counted.zero_is_a_token = any(one.zero_is_a_token for one in tokens)
+                unknown = tuple({id for one in tokens for id in one.out_of_vocabulary})
+            counted.tally = IdTally(counted.record.rows, table.passage, unknown)
+
+    def _record_of(self, table: StepTable, known: list[KnownTable]) -> RecordedVariable:
+        """Return the trainer's record of the same variable, or else one of the step's own."""
+        like = next((one.record for one in known if one.variable is table.variable), table.record)
+        record = self._recording.table(like)
+        number = 1
+        # Variables without a name of their own, as in a list, are told apart by their order.
+        while any(record is other.record for other in self._tables):
+            number += 1
+            record = self._recording.table(replace(like, layer=f"{like.layer} #{number}"))
+        record.tell_anew(like)
+        record.use = table.use
+        if table.softmax is not None and record.path is not None:
+            table.softmax.weights = record.path
+        record.loop_id = self._loop.record.id
+        return record
+
+    def _lack(self, consumer: Consumer) -> str | None:
+        """Return why no batch can be read, if so."""
+        if consumer.distributed:
+            return _SPREAD
+        if consumer.hand_over != "call":
+            return None
+        batches = self._loop.record.batches_per_call
+        if self._step is None or not self._step.draws_as_counted(batches):
+            return _SEVERAL_DRAWS
+        return self._loop.runtime.not_handed_once(
+            consumer.iterator(), consumer.element_spec, batches
+        )
+
+    def _ask_trainer(self, method: str) -> list[Any]:
+        """Ask the trainer of the model; return nothing where the script's own layers fail."""
+        model = self._loop.model() if self._loop.model is not None else None
+        if self._loop.trainer is None or model is None:
+            return []
+        try:
+            return list(getattr(self._loop.trainer, method)(model))
+        except Exception as error:
+            let_pass(error)
+            self._with.recorder.note(
+                f"The layers of a model could not be asked for their tables: "
+                f"{type(error).__name__}: {error}"
+            )
+            return []
+
+    def _count(self, number: int, given_by: Callable[..., Any]) -> None:
+        """Count ids in the middle of a step, and take the time out of the script's."""
+        counted = [one for one in self._tables if one.tally is not None]
+        if self._step is None or not counted:
+            return
+        began_ns = time.monotonic_ns()
+        try:
+            given = given_by(self._step)
+            found = [
+                (one.tally, one.table.looked_up(given))
+                for one in counted
+                if given is not None and one.table.answers(given)
+            ]
+            for tally, looked_up in found:
+                assert tally is not None
+                tally.add(number, looked_up)
+            self._batches += given is not None
+        except Exception as error:
+            let_pass(error)
+            known = isinstance(error, UnreadableStepError)
+            what = f"The ids of a batch could not be computed: {type(error).__name__}."
+            self.end(str(error) if known else what)
+        ended_ns = time.monotonic_ns()
+        self._loop.clock.set_aside(ended_ns - began_ns)
+        self._with.timeline.passed("aside", began_ns, ended_ns)
+
+    def _give_back(self) -> None:
+        taken, self._taken = self._taken, None
+        if taken is not None:
+            taken.give_back()
