@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable, Container, Iterable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+from pipediag.capture.guard import attempt
 from pipediag.session.messages import JOURNAL_RECORD
 from pipediag.session.recording import (
     RECORDING_FORMAT,
@@ -121,6 +123,10 @@ class Recorder:
         """Keep a sentence for the report, once."""
         if sentence not in self.recording.notes:
             self.recording.notes.append(sentence)
+
+    def attempt(self, what: str, ours: Callable[..., Any], *args: Any) -> None:
+        """Call a part of ours that the rest can do without; its error is noted."""
+        attempt(self.note, what, ours, *args)
 
     def end(self, outcome: RecordedOutcome, exit_status: int | None, error: str | None) -> None:
         """Close the recording; the first ending counts.

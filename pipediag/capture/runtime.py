@@ -56,8 +56,7 @@ class Cancellation(Protocol):
     started: bool
     context: AbstractContextManager[Any]
 
-    def start(self) -> None:
-        """Cancel the call."""
+    def start(self) -> None: ...
 
 
 class Clock(Protocol):
@@ -77,14 +76,12 @@ class Counter(Protocol):
 class Runtime(Protocol):
     """One framework's way to run steps. What is asked on every step is cheap."""
 
-    def rows(self, batch: Any) -> int | None:
-        """Return the rows of a batch, or None where it does not say."""
+    def rows(self, batch: Any) -> int | None: ...
 
     def pull(self, iterator: Any) -> Any:
         """Return the next batch of an iterator, of which no hook is told.
 
-        Raises:
-            Exception: the data are at their end; see `is_end_of_data`.
+        Raises an error for which `is_end_of_data` is true at the end of the data.
         """
 
     def repeated(self, batch: Any, element_spec: Any) -> Any:
@@ -97,20 +94,15 @@ class Runtime(Protocol):
         """Return a sentence if so many batches of it can't be handed out by another iterator."""
 
     def step_tables(self, functions: Sequence[Any]) -> StepTables:
-        """Return the embedding tables of steps that run these functions.
-
-        Raises:
-            UnreadableStepError: they tell nothing of them.
-        """
+        """Return the embedding tables of steps that run these functions, or raise
+        UnreadableStepError."""
 
     def unobserved(self, dataset: Any) -> Any:
         """Return an iterator over the dataset that hooks do not take for the script's."""
 
-    def describe_dataset(self, dataset: Any) -> DatasetFacts:
-        """Describe a dataset."""
+    def describe_dataset(self, dataset: Any) -> DatasetFacts: ...
 
-    def model_of(self, iterator: Any) -> IteratorModel | None:
-        """Return the model of a running pipeline, where it has one."""
+    def model_of(self, iterator: Any) -> IteratorModel | None: ...
 
     @property
     def no_models(self) -> str | None:
@@ -119,11 +111,9 @@ class Runtime(Protocol):
     def other_processes(self) -> str | None:
         """Return what shows that other processes take part in each step, if so."""
 
-    def cancellation(self) -> Cancellation:
-        """Return a cancellation for the next call of a function."""
+    def cancellation(self) -> Cancellation: ...
 
-    def clock(self) -> Clock:
-        """Return a clock of the devices that it has now."""
+    def clock(self) -> Clock: ...
 
 
 Settings = dict[str, Any]
@@ -143,11 +133,7 @@ class Variants(Protocol):
     """One model, compiled otherwise in the middle of its training, and back again."""
 
     def check(self, settings: Settings) -> None:
-        """See whether it can be compiled so.
-
-        Raises:
-            NotReplayableError: it can't.
-        """
+        """Raise NotReplayableError if it can't be compiled so."""
 
     def use(self, settings: Settings) -> None:
         """Train with these settings from the next step on; none are the user's own."""
@@ -160,11 +146,10 @@ class Variants(Protocol):
 
 
 class Trainer(Protocol):
-    """One framework's way to train for the script."""
+    """One framework's way to train for the script; a frame is that of a running `fit`."""
 
     @property
-    def name(self) -> str:
-        """Return the name that the user knows it by."""
+    def name(self) -> str: ...
 
     def phase_of(self, frames: Iterable[FrameType]) -> TrainersPhase | None:
         """Return the method of the trainer that the frames run in; None outside of it."""
@@ -176,38 +161,27 @@ class Trainer(Protocol):
         """Return the model that the frames train on a batch of the script's, if they do."""
 
     def data_walker(self, frame: FrameType) -> Any:
-        """Return what walks over the data of a running `fit`, and of no other call."""
+        """Return what walks over the data of this `fit`, and of no other call."""
 
-    def planned_steps(self, frame: FrameType) -> int | None:
-        """Return the steps that a running `fit` was asked for, where known."""
+    def planned_steps(self, frame: FrameType) -> int | None: ...
 
-    def batches_per_call(self, frame: FrameType) -> int:
-        """Return the batches that each step of a running `fit` takes."""
+    def batches_per_call(self, frame: FrameType) -> int: ...
 
-    def model_of(self, frame: FrameType) -> Any:
-        """Return the model that a running `fit` trains."""
+    def model_of(self, frame: FrameType) -> Any: ...
 
-    def callbacks_of(self, frame: FrameType) -> Any:
-        """Return the callbacks of a running `fit`, where known."""
+    def callbacks_of(self, frame: FrameType) -> Any: ...
 
     def callbacks_named(self, callbacks: Any, skipped: Sequence[SkipCallback]) -> list[Any]:
-        """Return the callbacks that the changes name, and that steps can be made without.
+        """Return the callbacks that the changes name; raise NotReplayableError if steps can't be
+        made without them."""
 
-        Raises:
-            NotReplayableError: there is none such, or it is not called where it could be left out.
-        """
+    def describe(self, frame: FrameType) -> KerasUse: ...
 
-    def describe(self, frame: FrameType) -> KerasUse:
-        """Describe a running `fit`, once a first step has built its model."""
+    def known_tables(self, model: Any) -> list[KnownTable]: ...
 
-    def known_tables(self, model: Any) -> list[KnownTable]:
-        """Return the embedding tables of a model that was built."""
+    def vocabularies(self, model: Any) -> list[Vocabulary]: ...
 
-    def vocabularies(self, model: Any) -> list[Vocabulary]:
-        """Return the tables of tokens in a model's layers."""
-
-    def batch_size(self, frame: FrameType) -> int | None:
-        """Return the rows of a batch, where a running `fit` knows them."""
+    def batch_size(self, frame: FrameType) -> int | None: ...
 
     def variants(self, model: Any, failed: Callable[[BaseException], None]) -> Variants:
         """Return a model's variants; `failed` is told of an error in a step compiled otherwise."""
@@ -281,11 +255,10 @@ class StepTable(Protocol):
 
 
 class StepTables(Protocol):
-    """All tables of a step."""
+    """All tables of a step, each once, and the constants and losses in its graphs."""
 
     @property
-    def tables(self) -> Sequence[StepTable]:
-        """Return each table once."""
+    def tables(self) -> Sequence[StepTable]: ...
 
     @property
     def vocabulary_operations(self) -> Sequence[str]:
@@ -296,18 +269,15 @@ class StepTables(Protocol):
         """Return the losses that are taken over all rows of a weight."""
 
     @property
-    def constant_bytes(self) -> int:
-        """Return the bytes of the constants in its graphs."""
+    def constant_bytes(self) -> int: ...
 
     def draws_as_counted(self, batches_per_call: int) -> bool:
-        """Return True if a call draws so many batches from the iterator that it is given, and from
-        no other one."""
+        """Return True if a call draws so many batches, all from the iterator that it is given."""
 
     def of_batch(self, batch: Any) -> Any:
         """Return what to compute ids from, where the step draws its batch itself.
 
-        Raises:
-            UnreadableStepError: the batch is none that the step was traced for.
+        Raises UnreadableStepError if the step was not traced for such a batch.
         """
 
     def of_call(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 from pipediag.capture.capture import Capture
 from pipediag.capture.guard import Entry, Guard
 from pipediag.capture.link import Teller
-from pipediag.capture.watching import diagnosing
+from pipediag.capture.watching import loop_choice
 from pipediag.session.messages import RunSettings
 
 
@@ -257,7 +257,7 @@ class Trial:
     def __init__(self, directory: str) -> None:
         settings = RunSettings("script.py", (), False, directory, run_to_end=True)
         # The same loops come again and again, and are measured by then.
-        diagnosing._SPARE_ONCE_MEASURED = 0
+        loop_choice._SPARE_ONCE_MEASURED = 0
         self.capture = Capture(settings, Teller(None))
         self.guard: Guard = self.capture._guard
         self.capture.install()

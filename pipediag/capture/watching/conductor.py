@@ -1,4 +1,4 @@
-"""Hears of every hand-over of a batch: what is a step of which loop, and which of them train."""
+"""Every hand-over of a batch: what is a step of which loop, and which of them train."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 from pipediag.capture.callsites import call_site, source_location
-from pipediag.capture.guard import attempt
 from pipediag.capture.loops.loop import Consumer, Loop, Stage, is_end_of_data
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.process import EachThread, runs_tf_data
+from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.signals import let_pass
 from pipediag.capture.trying.held_loops import HeldLoops
-from pipediag.capture.watching.diagnosing import Diagnosing, Stopping
-from pipediag.capture.watching.steps import Joining, ThreadState
+from pipediag.capture.watching.loop_choice import LoopChoice, Stopping
+from pipediag.capture.watching.step_parts import Joining, ThreadState
 from pipediag.capture.watching.streak import Streak
 from pipediag.capture.watching.updates import (
     UpdateWatch,
@@ -51,7 +51,7 @@ class Conductor:
         self._holding = False
         self._joining = Joining(loops, instruments)
         self._threads = EachThread(ThreadState)
-        self.diagnosing = Diagnosing(
+        self.diagnosing = LoopChoice(
             updates, instruments, settings, held, self.stopping, self._threads
         )
         self.in_a_loop = False
@@ -100,7 +100,7 @@ class Conductor:
             if record.batches_per_call == 1:
                 self._begin_streak(consumer)
         if consumer.stand_in.stage is Stage.CATCHING:
-            _repeat(consumer, batch, self._with.recorder.note)
+            self._repeat(consumer, batch)
         return batch
 
     def call_begins(self, consumer: Consumer, iterator: Any, function: Any = None) -> Any:
@@ -113,10 +113,10 @@ class Conductor:
         self._begin_streak(consumer)
         consumer.batches += consumer.loop.record.batches_per_call
         if consumer.stand_in.stage is Stage.CATCHING:
-            _repeat_next(consumer, iterator, self._with.recorder.note)
+            self._repeat_next(consumer, iterator)
         elif consumer.stand_in.stage is Stage.LOOKING and consumer.loop.has_step(function):
             # What others draw from it nobody has read.
-            return look_at_next(consumer, iterator, self._with.recorder.note)
+            return look_at_next(consumer, iterator, self._with.recorder)
         return consumer.stand_in.asked(iterator)
 
     def function_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -180,11 +180,7 @@ class Conductor:
                 thread.joined.ended(last)
 
     def epoch_over(self) -> None:
-        """End an epoch of Keras's `fit`, and trials that are in the middle of it.
-
-        Raises:
-            StopScript: it ended in the middle of trials, after which the script is to be stopped.
-        """
+        """End an epoch of Keras's `fit`, and trials in the middle of it; may stop the script."""
         held = self._held_here
         if held is not None:
             self._leave(held)
@@ -229,8 +225,7 @@ class Conductor:
         """End all that is measured: the script's code has ended, or is being stopped."""
         self.streak.settle()
         self._over = True
-        note = self._with.recorder.note
-        attempt(note, "counting the last steps of another thread", self._count_left)
+        self._with.recorder.attempt("counting a thread's last steps", self._count_left)
         for thread in self._threads.all():
             self._interrupt(thread, exhausted=False)
         self.diagnosing.script_over(reason)
@@ -240,8 +235,7 @@ class Conductor:
     def given_up(self) -> None:
         """End all that is measured after an error of ours, and keep it.
 
-        Raises:
-            StopScript: a repeated batch has trained the model wrongly, so the script can't go on.
+        The script is stopped if a repeated batch has trained its model wrongly.
         """
         self.streak.let_go()
         self.diagnosing.given_up()
@@ -356,14 +350,9 @@ class Conductor:
         loop, record = consumer.loop, consumer.loop.record
         record.elapsed_ns += duration_ns
         if record.steps <= 2 * record.batches_per_call:
-            attempt(
-                self._with.recorder.note,
+            self._with.recorder.attempt(
                 "describing how the loop starts up",
-                describe_start,
-                self._loops,
-                self._updates,
-                consumer,
-                duration_ns,
+                lambda: describe_start(self._loops, self._updates, consumer, duration_ns),
             )
         active = self.diagnosing.active
         if active is not None and active.loop.thread is not loop.thread:
@@ -385,6 +374,31 @@ class Conductor:
             record = thread.last.loop.record
             if not record.updates_variables:
                 learn_role(record)
+
+    def _repeat_next(self, consumer: Consumer, iterator: Any) -> None:
+        """Take the batch that a call would have taken, and hand it out from now on."""
+        try:
+            batch = consumer.loop.runtime.pull(iterator)
+        except Exception as error:
+            if is_end_of_data(error):
+                return  # the call finds that out itself
+            raise
+        if consumer.loop.record.batch_size is None:
+            consumer.loop.record.batch_size = consumer.loop.runtime.rows(batch)
+        self._repeat(consumer, batch)
+
+    def _repeat(self, consumer: Consumer, batch: Any) -> None:
+        """Hand out this batch from now on."""
+        try:
+            repeated = consumer.loop.runtime.repeated(batch, consumer.element_spec)
+        except Exception as error:
+            let_pass(error)
+            repeated = None
+            self._with.recorder.note(
+                "The consumer could not be measured on a repeated batch: "
+                f"{type(error).__name__}: {error}"
+            )
+        consumer.stand_in.caught(repeated)
 
     def try_pipelines_alone(self) -> None:
         """Try the pipelines of loops that could not be held, once the script is over."""
@@ -410,33 +424,6 @@ def _runs(loop: Loop, function: Any) -> None:
             loop.record.step_functions.append(name)
 
 
-def _repeat(consumer: Consumer, batch: Any, note: Callable[[str], None]) -> None:
-    """Hand out this batch from now on."""
-    try:
-        runtime = consumer.loop.runtime
-        consumer.stand_in.caught(runtime.repeated(batch, consumer.element_spec))
-    except Exception as error:
-        let_pass(error)
-        consumer.stand_in.caught(None)
-        note(
-            "The consumer could not be measured on a repeated batch: "
-            f"{type(error).__name__}: {error}"
-        )
-
-
-def _repeat_next(consumer: Consumer, iterator: Any, note: Callable[[str], None]) -> None:
-    """Take the batch that a call would have taken, and hand it out from now on."""
-    try:
-        batch = consumer.loop.runtime.pull(iterator)
-    except Exception as error:
-        if is_end_of_data(error):
-            return  # the call finds that out itself
-        raise
-    if consumer.loop.record.batch_size is None:
-        consumer.loop.record.batch_size = consumer.loop.runtime.rows(batch)
-    _repeat(consumer, batch, note)
-
-
 class ScriptsOwnError(Exception):
     """The script's data failed, which its call has to hear."""
 
@@ -445,16 +432,11 @@ class ScriptsOwnError(Exception):
         self.error = error
 
 
-def look_at_next(consumer: Consumer, iterator: Any, note: Callable[[str], None]) -> Any:
+def look_at_next(consumer: Consumer, iterator: Any, recorder: Recorder) -> Any:
     """Return the iterator to call the step with, of the batches that it would have drawn.
 
-    Args:
-        consumer: whose step it is.
-        iterator: the script's.
-        note: told of an error of ours, which must not cost the step what was drawn for it.
-
-    Raises:
-        ScriptsOwnError: the step would have failed to draw it.
+    Raises ScriptsOwnError where the step would have failed to draw them. An error of ours costs the
+    step no batch.
     """
     consumer.stand_in.give_back()
     runtime = consumer.loop.runtime
@@ -470,5 +452,5 @@ def look_at_next(consumer: Consumer, iterator: Any, note: Callable[[str], None])
     once = runtime.handed_once(batches, consumer.element_spec)
     if consumer.loop.diagnosis is not None:
         embeddings = consumer.loop.diagnosis.embeddings
-        attempt(note, "reading the ids of batches", embeddings.batches_drawn, batches)
+        recorder.attempt("reading the ids of batches", embeddings.batches_drawn, batches)
     return once

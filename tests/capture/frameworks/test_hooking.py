@@ -16,7 +16,7 @@ from pipediag.capture.frameworks import Hook
 from pipediag.capture.frameworks.hooking import Framework, Replaced, install_hooks
 from pipediag.capture.guard import Guard, StopScript
 from pipediag.capture.loops.registry import LoopRegistry
-from pipediag.capture.measuring import diagnosis
+from pipediag.capture.measuring import schedule
 from pipediag.capture.recorder import describe_environment
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
@@ -88,7 +88,7 @@ def instruments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fak
     (tmp_path / "toy" / "core.py").write_text(TOY)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
-    monkeypatch.setattr(diagnosis, "StackSampler", FakeSampler)
+    monkeypatch.setattr(schedule, "StackSampler", FakeSampler)
     played, updates = FakeInstruments(tmp_path), UpdateWatch()
     plan: Any = SimpleNamespace()
     held = HeldLoops(None, played.all)

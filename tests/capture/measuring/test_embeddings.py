@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from pipediag.capture.loops.loop import Stage
-from pipediag.capture.measuring import diagnosis as module
-from pipediag.capture.measuring.diagnosis import Phase
+from pipediag.capture.measuring import schedule as module
+from pipediag.capture.measuring.schedule import Phase
 from pipediag.capture.runtime import LookedUp, Passage, UnreadableStepError
 from pipediag.capture.watching.conductor import ScriptsOwnError, look_at_next
 from pipediag.session.recorded_loops import RecordedTableUse, RecordedVariable, Softmax
 from tests.capture.instruments import FakeSampler
-from tests.capture.measuring.test_diagnosis import Measured
+from tests.capture.measuring.test_schedule import Measured
 
 TOY_SOFTMAX = Softmax("words", 10, 4, "sparse")
 
@@ -81,14 +81,14 @@ def step(measured: Measured, data: Iterator[Any]) -> Any:
     measured.step()
     iterator = data
     if measured.consumer.stand_in.stage is Stage.LOOKING:
-        iterator = look_at_next(measured.consumer, data, print)
+        iterator = look_at_next(measured.consumer, data, measured.instruments.recorder)
     return next(iterator)
 
 
 def test_the_step_draws_the_batches_that_it_would_have_drawn(measured: Measured) -> None:
     measured.until(Phase.LOOK)
     data = iter([[1, 2], [3, 3], [4, 5], [6, 7]])
-    drawn = [next(look_at_next(measured.consumer, data, print))]
+    drawn = [next(look_at_next(measured.consumer, data, measured.instruments.recorder))]
     drawn += [step(measured, data) for _ in range(3)]
 
     assert drawn == [[1, 2], [3, 3], [4, 5], [6, 7]]
@@ -111,23 +111,26 @@ def test_an_error_of_ours_costs_the_step_no_batch(
         raise RuntimeError("strange")
 
     monkeypatch.setattr(measured.diagnosis.embeddings, "batches_drawn", fails)
-    data, notes = iter([[1, 2], [3, 3]]), []
-    drawn = [next(look_at_next(measured.consumer, data, notes.append)) for _ in range(2)]
+    data = iter([[1, 2], [3, 3]])
+    drawn = [
+        next(look_at_next(measured.consumer, data, measured.instruments.recorder)) for _ in range(2)
+    ]
 
     assert drawn == [[1, 2], [3, 3]]
-    assert "RuntimeError: strange" in notes[0]
+    assert "RuntimeError: strange" in measured.recording.notes[-1]
 
 
 def test_ids_that_can_not_be_counted_end_the_look_and_cost_no_batch(measured: Measured) -> None:
     measured.until(Phase.LOOK)
     data = iter([[1, 2], [object()], [3, 3]])
-    notes: list[str] = []
     measured.runtime.tables.tables[0].looked_up = lambda given: [
         LookedUp(np.array(given) if given[0] == 1 else None)
     ]
-    drawn = [next(look_at_next(measured.consumer, data, notes.append)) for _ in range(3)]
+    drawn = [
+        next(look_at_next(measured.consumer, data, measured.instruments.recorder)) for _ in range(3)
+    ]
 
-    assert (len(drawn), drawn[2], notes) == (3, [3, 3], [])
+    assert (len(drawn), drawn[2]) == (3, [3, 3])
     (table,) = measured.recording.variables
     assert table.ids is not None
     assert (table.ids.lookups, len(table.ids.batches)) == (2, 1)
@@ -138,11 +141,11 @@ def test_all_batches_of_a_call_are_looked_at_and_handed_on(measured: Measured) -
     measured.until(Phase.LOOK)
     record.batches_per_call, record.steps = 3, 90
     data = iter([[1, 1], [2, 3], [4, 4], [5, 5]])
-    first = list(look_at_next(measured.consumer, data, print))
+    first = list(look_at_next(measured.consumer, data, measured.instruments.recorder))
     record.steps = 93
     measured.diagnosis.embeddings.read_next(measured.consumer)
     # The data end within the second call.
-    second = list(look_at_next(measured.consumer, data, print))
+    second = list(look_at_next(measured.consumer, data, measured.instruments.recorder))
     measured.diagnosis.finish("the script ended")
 
     assert (first, second) == ([[1, 1], [2, 3], [4, 4]], [[5, 5]])
@@ -166,7 +169,7 @@ def test_the_end_of_the_data_is_the_steps_to_find(measured: Measured) -> None:
     measured.until(Phase.LOOK)
     data: Iterator[Any] = iter([])
 
-    assert look_at_next(measured.consumer, data, print) is data
+    assert look_at_next(measured.consumer, data, measured.instruments.recorder) is data
 
 
 def test_an_error_of_the_data_is_the_scripts(measured: Measured) -> None:
@@ -177,13 +180,16 @@ def test_an_error_of_the_data_is_the_scripts(measured: Measured) -> None:
     measured.until(Phase.LOOK)
 
     with pytest.raises(ScriptsOwnError) as raised:
-        look_at_next(measured.consumer, broken(), print)
+        look_at_next(measured.consumer, broken(), measured.instruments.recorder)
     assert str(raised.value.error) == "the disk is gone"
 
 
 def test_a_batch_that_cannot_be_read_is_handed_over_all_the_same(measured: Measured) -> None:
     measured.until(Phase.LOOK)
-    assert next(look_at_next(measured.consumer, iter(["strange"]), print)) == "strange"
+    assert (
+        next(look_at_next(measured.consumer, iter(["strange"]), measured.instruments.recorder))
+        == "strange"
+    )
     measured.step()
 
     (table,) = measured.recording.variables
@@ -242,7 +248,7 @@ def test_layers_that_can_not_be_asked_leave_the_steps_own_tables(measured: Measu
     measured.loop.trainer = trainer  # type: ignore[assignment]
     measured.loop.model = lambda: "model"  # type: ignore[assignment]
     measured.until(Phase.LOOK)
-    next(look_at_next(measured.consumer, iter([[1, 1]]), print))
+    next(look_at_next(measured.consumer, iter([[1, 1]]), measured.instruments.recorder))
     measured.diagnosis.finish("the script ended")
 
     (table,) = measured.recording.variables

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.measuring import diagnosis as module
-from pipediag.capture.measuring.diagnosis import Diagnosis, Phase
+from pipediag.capture.measuring import schedule as module
 from pipediag.capture.measuring.pace import CacheFill, Pace
+from pipediag.capture.measuring.schedule import Diagnosis, Phase
 from pipediag.capture.recorder import Recorder
 from pipediag.session.messages import RunSettings, WantedLoop
 from pipediag.session.recording import RecordedOperation

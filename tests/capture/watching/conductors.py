@@ -9,9 +9,9 @@ from typing import Any
 
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer, Loop
-from pipediag.capture.measuring.diagnosis import Phase
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
+from pipediag.capture.measuring.schedule import Phase
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor

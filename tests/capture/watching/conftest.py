@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.capture.watching import diagnosing as module
+from pipediag.capture.watching import loop_choice as module
 from tests.capture.watching.conductors import FakeDiagnosis, Stage
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from pipediag.capture.guard import StopScript
 from pipediag.capture.loops.loop import Loop
-from pipediag.capture.watching import diagnosing as module
+from pipediag.capture.watching import loop_choice as module
 from tests.capture.preempted import PreemptedError, handles_signals, signal_arrives
 from tests.capture.runtimes import ToyRuntime
 from tests.capture.watching.conductors import SECOND, FakeDiagnosis, Stage

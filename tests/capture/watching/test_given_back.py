@@ -13,7 +13,7 @@ import pytest
 
 from pipediag.capture.guard import StopScript
 from pipediag.capture.loops.loop import Consumer, Loop
-from pipediag.capture.measuring import diagnosis
+from pipediag.capture.measuring import schedule
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
@@ -101,7 +101,7 @@ class Repeated(Script):
 
 @pytest.fixture
 def repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repeated:
-    monkeypatch.setattr(diagnosis, "StackSampler", FakeSampler)
+    monkeypatch.setattr(schedule, "StackSampler", FakeSampler)
     return Repeated(tmp_path)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.loops.loop import Consumer, Loop
-from pipediag.capture.watching import conductor, diagnosing
+from pipediag.capture.watching import conductor, loop_choice
 from pipediag.capture.watching.streak import Streak
 from tests.capture.watching.conductors import FakeDiagnosis, Stage
 
@@ -41,7 +41,7 @@ def _training(
     *,
     run_to_end: bool = False,
 ) -> tuple[Stage, Consumer]:
-    monkeypatch.setattr(diagnosing, "Diagnosis", diagnosis)
+    monkeypatch.setattr(loop_choice, "Diagnosis", diagnosis)
     monkeypatch.setattr(EveryFourth, "spares", spares)
     path.mkdir()
     stage = Stage(path, run_to_end=run_to_end)
@@ -104,7 +104,7 @@ def test_once_measured_steps_are_noted_and_counted_all_the_same(
 ) -> None:
     found = []
     for steps in (0, spare):
-        monkeypatch.setattr(diagnosing, "_SPARE_ONCE_MEASURED", steps)
+        monkeypatch.setattr(loop_choice, "_SPARE_ONCE_MEASURED", steps)
         stage, consumer = _training(
             tmp_path / str(steps), monkeypatch, False, OverAtTheThird, run_to_end=True
         )

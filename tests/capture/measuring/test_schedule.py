@@ -9,9 +9,9 @@ import pytest
 
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer, HandOver, Stage
-from pipediag.capture.measuring import diagnosis as module
-from pipediag.capture.measuring.diagnosis import Diagnosis, Phase
+from pipediag.capture.measuring import schedule as module
 from pipediag.capture.measuring.sampling import PythonClock
+from pipediag.capture.measuring.schedule import Diagnosis, Phase
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.session.recording import RecordedOperation
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop

@@ -1,4 +1,4 @@
-"""Chooses the loop to measure, and what follows: trials, a later loop, or the script's end."""
+"""The choice of the loop to measure, and of what follows: trials, a later loop, or the end."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipediag.capture.callsites import frames
-from pipediag.capture.guard import StopScript, attempt, nothing
+from pipediag.capture.guard import StopScript, nothing
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.source import trains_behind
-from pipediag.capture.measuring.diagnosis import Diagnosis
+from pipediag.capture.measuring.schedule import Diagnosis
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.process import EachThread
 from pipediag.capture.recorder import describe_environment
 from pipediag.capture.signals import let_pass
 from pipediag.capture.trying.held_loops import HeldLoops
-from pipediag.capture.watching.steps import ThreadState
+from pipediag.capture.watching.step_parts import ThreadState
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session import messages
 from pipediag.session.messages import LoopFound, RunSettings
@@ -68,8 +68,7 @@ class Evaluations:
         if look.calls == _WARM_CALLS + look.wanted:
             self._seen.add(record.id)
             del self._looks[record.id]
-            note = self._with.recorder.note
-            attempt(note, "looking at an evaluation", self._read, consumer, look, now_ns)
+            self._with.recorder.attempt("timing an evaluation", self._read, consumer, look, now_ns)
 
     def _read(self, consumer: Consumer, look: _Look, now_ns: int) -> None:
         """Record what it took until now; reading the model is no step's time."""
@@ -120,11 +119,7 @@ class Stopping:
         return not ends and not self._was_disturbed()
 
     def go_on_or_stop(self, loop: Loop) -> None:
-        """Go on to see later loops, where that is cheap, or stop the script.
-
-        Raises:
-            StopScript: it is stopped.
-        """
+        """Go on to see later loops, where that is cheap, or stop the script."""
         if self._settings.run_to_end:
             return
         if not self.goes_on_after(loop):
@@ -133,20 +128,12 @@ class Stopping:
             self.deadline_ns = time.monotonic_ns() + int(self._settings.look_ahead_s * 1e9)
 
     def stop_the_disturbed(self) -> None:
-        """Stop a script that can't go on, as a repeated batch has trained its model wrongly.
-
-        Raises:
-            StopScript: it is one.
-        """
+        """Stop a script that can't go on, as a repeated batch has trained its model wrongly."""
         if self._was_disturbed() and not self._settings.run_to_end:
             self.stop()
 
     def stop(self) -> None:
-        """End the script here; one that swallows the exception is left by force the next time.
-
-        Raises:
-            StopScript: always, unless the process ends.
-        """
+        """End the script by StopScript; one that swallows that is left by force the next time."""
         if self._raised and self._leave is not None:
             self._leave()
         self.time_a_collection()
@@ -166,7 +153,7 @@ class Stopping:
         """
         recorder = self._with.recorder
         if self._leave is not None and not recorder.recording.collection_ns and gc.isenabled():
-            attempt(recorder.note, "timing a collection", self._collect)
+            recorder.attempt("timing a collection", self._collect)
 
     def _collect(self) -> None:
         recorder = self._with.recorder
@@ -194,8 +181,8 @@ _SPARE_ONCE_MEASURED = 64
 _ABANDONED_NS = 3_000_000_000
 
 
-class Diagnosing:
-    """One loop at a time, each in its turn; told of every step that is the script's own."""
+class LoopChoice:
+    """Measures one loop at a time, each in its turn; called at every step of the script's own."""
 
     def __init__(
         self,
@@ -246,8 +233,7 @@ class Diagnosing:
     def step(self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool) -> None:
         """Measure the loop, or begin to if it trains and none is being measured.
 
-        Raises:
-            StopScript: enough was measured.
+        Stops the script where enough was measured.
         """
         loop = consumer.loop
         if self._holds_only:
@@ -268,11 +254,7 @@ class Diagnosing:
             self._stopping.stop()
 
     def released(self, loop: Loop) -> None:
-        """End the trials in a loop, and go on or stop.
-
-        Raises:
-            StopScript: enough was measured.
-        """
+        """End the trials in a loop, and go on or stop."""
         self._trials_over(loop)
         self._stopping.go_on_or_stop(loop)
 
@@ -290,13 +272,13 @@ class Diagnosing:
 
     def given_up(self) -> None:
         """Close what is measured after an error of ours, and keep it."""
-        note = self._with.recorder.note
+        attempt = self._with.recorder.attempt
         reason = "pipediag stopped after an error of its own"
         active, self.active = self.active, None
         if active is not None:
-            attempt(note, "closing a window", active.finish, reason)
-        attempt(note, "ending trials", self._held.stop, reason)
-        attempt(note, "putting the training back", self._with.state.give_back)
+            attempt("closing a window", active.finish, reason)
+        attempt("ending trials", self._held.stop, reason)
+        attempt("restoring the training", self._with.state.give_back)
 
     def _trials_over(self, loop: Loop) -> None:
         # What the trials took is no step, and neither is the one that they ended in.
@@ -321,9 +303,9 @@ class Diagnosing:
         except Exception as error:
             let_pass(error)
             # A fault of ours must not become the script's.
-            note = self._with.recorder.note
-            note(f"Measuring failed, and was given up: {type(error).__name__}: {error}")
-            attempt(note, "closing a window", diagnosis.finish, "measuring failed")
+            recorder = self._with.recorder
+            recorder.note(f"Measuring failed, and was given up: {type(error).__name__}: {error}")
+            recorder.attempt("closing a window", diagnosis.finish, "measuring failed")
 
     def _give_up_the_abandoned(self, loop: Loop, now_ns: int) -> None:
         """Close the diagnosis of a loop that ended early, so that a later one is measured."""
@@ -343,12 +325,12 @@ class Diagnosing:
         if self._held.makes_trials:
             loop.dataset = consumer.dataset
         self._begun += 1
-        note = self._with.recorder.note
-        attempt(note, "reading what trains later", _read_what_follows, loop)
+        recorder = self._with.recorder
+        recorder.attempt("reading what trains later", _read_what_follows, loop)
         self.before_training()
         self._with.tell(LoopFound(loop.record.line))
-        describe_environment(self._with.recorder.recording.environment, self._with.descriptions)
-        self._with.recorder.save()
+        describe_environment(recorder.recording.environment, self._with.descriptions)
+        recorder.save()
         loop.diagnosis.boundary(consumer, now_ns, None, continuous=False)
 
     def _hold_as_soon_as_it_runs(self, consumer: Consumer, continuous: bool) -> None:

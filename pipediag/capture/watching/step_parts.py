@@ -13,7 +13,6 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
 from pipediag.capture.callsites import CallSite
-from pipediag.capture.guard import attempt
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.windows import Instruments
@@ -50,14 +49,8 @@ class FedSteps:
     ) -> Consumer | None:
         """Return the consumer of the step that the call begins; None within another step.
 
-        The first call alone tells of no loop: a model is built so, too.
-
-        Args:
-            loops: registers a loop that is new.
-            find_site: finds where the script calls; not asked in vain, as that takes a while.
-            last: the iterator of this thread that handed over a batch last.
-            runtime: of the call.
-            eager: True if no function runs the step.
+        The first call alone tells of no loop: a model is built so, too. `last` handed over a batch
+        last on this thread, and `find_site` takes a while.
         """
         if self._is_read(last) or (site := find_site()) is None:
             return None
@@ -307,8 +300,9 @@ class Joining:
             record.steps -= (consumer.batches - 1) * record.batches_per_call
         else:
             join_role(loop, consumer.loop)
-        note = self._with.recorder.note
-        attempt(note, "describing a second pipeline", self._loops.describe_joined, consumer)
+        self._with.recorder.attempt(
+            "describing a second pipeline", self._loops.describe_joined, consumer
+        )
 
     def _begins_later(
         self, joined: JoinedIterators, lead: Consumer, now_ns: int, wait_ns: int | None

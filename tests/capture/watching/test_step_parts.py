@@ -12,7 +12,7 @@ import pytest
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.watching import conductor
-from pipediag.capture.watching.steps import FedSteps
+from pipediag.capture.watching.step_parts import FedSteps
 from pipediag.session.timeline import Span
 from tests.capture.runtimes import ToyRuntime
 from tests.capture.watching.conductors import Stage
