@@ -27,21 +27,16 @@ _MOST_PATIENCE_NS = 60 * _SECOND
 
 @dataclass(frozen=True)
 class Pace:
-    """Decides by counts and times alone, so that a fake clock can test it.
-
-    `remaining` is the number of steps that the script still has in it, where it says so: a short
-    training gets short windows.
-    """
+    """Decides by counts and times alone; a script that has few steps `remaining` gets short
+    windows."""
 
     settings: RunSettings
 
     def warmed_up(
         self, durations: list[int], since_trace: int, elapsed_ns: int, remaining: int | None
     ) -> tuple[bool, bool]:
-        """Return True if warm-up is over, and whether the step time had settled.
-
-        `durations` are the steps since a function was last traced, `since_trace` their number.
-        """
+        """Return True if warm-up is over, and True if the step time had settled, by the durations
+        of the steps since a function was last traced."""
         if self.settings.warmup is not None:
             return since_trace >= self.settings.warmup, self._settled(durations)
         if remaining is not None and remaining < 60 and since_trace >= 3:
@@ -148,9 +143,7 @@ class Pace:
     def ends_here(self, seconds_left: float | None, *, followed: bool) -> bool:
         """Return True if a measured loop is stopped, and does not run on to what comes after it.
 
-        Args:
-            seconds_left: of the loop; None where nothing says so.
-            followed: whether another one may come.
+        `followed` says that another loop may come.
         """
         if self.settings.run_to_end:
             return False
@@ -195,18 +188,13 @@ class CacheFill:
 
     def awaited(self, elapsed_ns: int) -> bool:
         """Return True in a first epoch that others follow, which will read a cache."""
-        first = not self._loop.record.seams and self._epochs > 1
-        return first and elapsed_ns < _WAITS_NS and self._reads_a_cache
-
-    @property
-    def _epochs(self) -> int:
-        """Return the planned epochs; 1 where nothing says so."""
         record = self._loop.record
         each = record.keras.epochs if record.keras is not None else None
-        return (each or 1) * (record.planned_rounds or 1)
+        epochs = (each or 1) * (record.planned_rounds or 1)
+        first = not record.seams and epochs > 1
+        return first and elapsed_ns < _WAITS_NS and self._reads_a_cache
 
     @cached_property
     def _reads_a_cache(self) -> bool:
-        """Return True if the pipeline has a cache."""
         above = self._recorder.recording.upstream(self._loop.record.root_op_id)
         return any(op.kind in CACHES for op in above)

@@ -67,7 +67,7 @@ _PARKED_FILES = (
 
 
 class _SwitchInterval:
-    """Python's switch interval, which is the script's: changed for a while, and put back."""
+    """Python's switch interval, which is the script's: changed for a while, and restored."""
 
     def __init__(self) -> None:
         self._usual_s: float | None = None
@@ -77,7 +77,7 @@ class _SwitchInterval:
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
 
     def restore(self) -> None:
-        """Give the script back the one that it had; a child forked meanwhile has to, too."""
+        """Restore the script's own, also in a child that is forked meanwhile."""
         if self._usual_s is not None:
             sys.setswitchinterval(self._usual_s)
             self._usual_s = None
@@ -106,13 +106,7 @@ class StackSampler:
         self._thread.start()
 
     def stop(self, loop_id: str, steps_ns: Iterable[tuple[int, int]]) -> RecordedStacks:
-        """End sampling and return what was seen in that loop's steps.
-
-        Args:
-            loop_id: the loop.
-            steps_ns: begin and end of each run of steps: what lies between two of them, such as an
-                epoch's end, is no part of a step.
-        """
+        """End sampling and return what was seen in that loop's runs of steps, by begin and end."""
         self._ended.set()
         self._thread.join(timeout=1)
         spans = list(steps_ns)
@@ -152,17 +146,14 @@ class StackSampler:
             if ident == own or _is_parked(frame):
                 continue
             users = _running_user_frame(frame)
-            thread = self._kind_of(ident, users)
+            thread = "source" if users is not None else "other"
+            if ident == self._training_thread:
+                thread = "main"
             sample.threads.append(thread)
             if users is not None:
                 code = users.f_code
                 sample.lines.append((code.co_filename, line_of(users), name_of(code), thread))
         self._samples.append(sample)
-
-    def _kind_of(self, ident: int, users: FrameType | None) -> str:
-        if ident == self._training_thread:
-            return "main"
-        return "source" if users is not None else "other"
 
 
 class ThreadCpu:

@@ -47,7 +47,7 @@ class Diagnosis:
     def __init__(self, loop: Loop, instruments: Instruments) -> None:
         self.loop = loop
         self._with = instruments
-        self._start_ns: int | None = None
+        self._start_ns = 0
         self._skip = 0
         self._decide_every = 1
         self._decided_at = 0
@@ -71,7 +71,7 @@ class Diagnosis:
 
     @property
     def looks(self) -> bool:
-        """Return True if batches are looked at on their way to its steps."""
+        """Return True if batches are read on their way to its steps."""
         return self.phase is Phase.LOOK
 
     @property
@@ -112,7 +112,7 @@ class Diagnosis:
         if self.phase is Phase.DONE:
             self._start_ns = now_ns
             return
-        if not continuous or self._start_ns is None:
+        if not continuous:
             self._start_ns = now_ns
             if consumer.hand_over == "call" and self._steps_in_epoch >= _LONG_EPOCH:
                 # The call asks for the first batch itself, and so waits for the pipeline's start.
@@ -147,9 +147,6 @@ class Diagnosis:
     def interrupted(self, consumer: Consumer, exhausted: bool) -> None:
         """Interrupt the steps: an epoch ended, or something else consumes batches."""
         self._with.profiler.end_mark()
-        if self._start_ns is None:
-            return
-        self._start_ns = None
         PYTHON_CLOCK.run(self.loop.record.id, running=False)
         if self._stacks is not None:
             self._thread_cpu.pause()
@@ -180,8 +177,8 @@ class Diagnosis:
 
     def _steps_go_on(self) -> None:
         """Let what samples the script beside its steps run in steps that count, and not between."""
-        counts = self._skip == 0
-        PYTHON_CLOCK.run(self.loop.record.id, running=counts and self.phase is Phase.BASELINE)
+        counts = self._skip == 0 and self.phase is Phase.BASELINE
+        PYTHON_CLOCK.run(self.loop.record.id, running=counts)
         if self._stacks is not None:
             self._thread_cpu.start()
 

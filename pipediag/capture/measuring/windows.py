@@ -76,8 +76,7 @@ class OpenWindow:
     ) -> None:
         """End the block with the gap times that belong to its steps.
 
-        `unfinished`: gaps at the end of tf.data's list whose step was not recorded.
-        `last_gap_unknown`: whether the last step has gaps to come.
+        So many gaps at the end of tf.data's list are `unfinished`, as their step was not recorded.
         """
         block, self.block = self.block, RecordedBlock()
         if not block.durations_ns:
@@ -93,7 +92,7 @@ class OpenWindow:
         return [d for block in (*self.record.blocks, self.block) for d in block.durations_ns]
 
     def spans_ns(self) -> list[tuple[int, int]]:
-        """Begin and end of each block so far, the open one among them."""
+        """Return begin and end of each block so far, the open one among them."""
         blocks = [block for block in (*self.record.blocks, self.block) if block.starts_ns]
         return [
             (block.starts_ns[0], block.starts_ns[-1] + block.durations_ns[-1]) for block in blocks
@@ -136,45 +135,33 @@ class Stock:
 
         A pipeline whose stock goes on to shrink is taken as it is, after three such windows.
         """
-        if self._drains == _MOST_DRAINS or not self._shrank(model, batches):
+        before, used = self._before, batches - self._batches_before
+        if self._drains == _MOST_DRAINS or model is None or before is None or used <= 0:
+            return False
+        shrunk = _stocked(before.nodes) - _stocked(model.nodes)
+        if shrunk <= _DRAINED_SHARE * used and not _drained(before.nodes, model.nodes):
             return False
         self._drains += 1
         self.begin(model, batches)
         return True
 
-    def _shrank(self, model: IteratorModel | None, batches: int) -> bool:
-        if model is None or self._before is None:
-            return False
-        used = batches - self._batches_before
-        before, after = _stocked(self._before.nodes), _stocked(model.nodes)
-        if used <= 0:
-            return False
-        return before - after > _DRAINED_SHARE * used or _drained(self._before.nodes, model.nodes)
-
-
-def _drained(before: list[ModelNode], after: list[ModelNode]) -> bool:
-    """Return True if a buffer further up has shrunk by a part of what it handed out.
-
-    As one of many batches does behind which a cheap map follows, with a small buffer of its own.
-    """
-    was = {(node.id, node.name): node for node in before}
-    for node in after:
-        known = was.get((node.id, node.name))
-        if known is None or not node.name.startswith(_BUFFERS):
-            continue
-        handed_out = node.num_elements - known.num_elements
-        shrunk = known.buffered_elements - node.buffered_elements
-        if handed_out > 0 and shrunk > _DRAINED_SHARE * handed_out:
-            return True
-    return False
-
 
 def _stocked(nodes: list[ModelNode]) -> int:
     """Return the batches that wait in the last buffer before the consumer."""
-    for node in sorted(nodes, key=lambda node: node.id):
-        if node.name.startswith(_BUFFERS):
-            return node.buffered_elements
-    return 0
+    buffers = [node for node in nodes if node.name.startswith(_BUFFERS)]
+    return min(buffers, key=lambda node: node.id).buffered_elements if buffers else 0
+
+
+def _drained(before: list[ModelNode], after: list[ModelNode]) -> bool:
+    """Return True if a buffer has shrunk by a part of what it handed out, even one further up."""
+    was = {(node.id, node.name): node for node in before if node.name.startswith(_BUFFERS)}
+    for node in after:
+        known = was.get((node.id, node.name))
+        if known is not None and node.num_elements > known.num_elements:
+            shrunk = known.buffered_elements - node.buffered_elements
+            if shrunk > _DRAINED_SHARE * (node.num_elements - known.num_elements):
+                return True
+    return False
 
 
 class Blocks:
@@ -196,7 +183,7 @@ class Blocks:
         """End a block that is long enough; return the model, and the batches handed out so far."""
         model, batches = self._snapshot(consumer)
         # A step that begins by a call has not asked for its batch yet.
-        self._close(window, model, last_gap_unknown=consumer.hand_over == "call")
+        self._close(window, model, 0, last_gap_unknown=consumer.hand_over == "call")
         return model, batches
 
     def end_last(self, window: OpenWindow, consumer: Consumer) -> bool:
@@ -205,12 +192,9 @@ class Blocks:
 
     def interrupted(self, window: OpenWindow, consumer: Consumer, exhausted: bool) -> None:
         """End a block that something else than a step follows, maybe the end of the data."""
-        self._close(
-            window,
-            self._loop.runtime.model_of(consumer.iterator()),
-            unfinished=1 if exhausted else 0,
-            last_gap_unknown=exhausted and consumer.hand_over == "call",
-        )
+        model = self._loop.runtime.model_of(consumer.iterator())
+        unknown = exhausted and consumer.hand_over == "call"
+        self._close(window, model, int(exhausted), last_gap_unknown=unknown)
 
     def _snapshot(self, consumer: Consumer) -> tuple[IteratorModel | None, int]:
         """Record the pipeline's model, if it has one; return it, and the batches handed out so far.
@@ -239,14 +223,11 @@ class Blocks:
         self,
         window: OpenWindow,
         model: IteratorModel | None,
+        unfinished: int,
         *,
-        unfinished: int = 0,
         last_gap_unknown: bool,
     ) -> None:
-        """Close the block with tf.data's gap times, unless they hold waits for another iterator."""
-        window.close_block(
-            None if self._loop.joined else model,
-            unfinished,
-            self._loop.record.batches_per_call,
-            last_gap_unknown=last_gap_unknown,
-        )
+        # Gap times of a loop with several iterators hold waits for the others.
+        model = None if self._loop.joined else model
+        batches = self._loop.record.batches_per_call
+        window.close_block(model, unfinished, batches, last_gap_unknown=last_gap_unknown)

@@ -43,6 +43,7 @@ class Measured:
         self.loop.record.steps += 1
         # A reading or a window's begin moves the start of the step to the real clock.
         start_ns = self.diagnosis._start_ns or self.now
+        continuous = continuous and self.diagnosis._start_ns > 0
         self.now = start_ns + 10
         self.diagnosis.boundary(consumer, self.now, 1, continuous)
         if self.diagnosis.phase is Phase.REPEAT and consumer.stand_in.stage is Stage.CATCHING:
