@@ -157,12 +157,12 @@ def _plain(value: Any) -> Scalar:
 
 
 def _length(filenames: Any) -> int | None:
-    if isinstance(filenames, str | bytes):
+    if isinstance(filenames, str | bytes) or getattr(filenames, "shape", None) == ():
         return 1
     try:
         return len(filenames)
     except TypeError:
-        return 1 if getattr(filenames, "shape", None) == () else None
+        return None
 
 
 def cardinality_of(dataset: Any) -> int | None:

@@ -28,7 +28,7 @@ from pipediag.capture.callsites import (
     name_of,
     package_of,
 )
-from pipediag.capture.guard import GUARD_FILE, Guard, attempt
+from pipediag.capture.guard import GUARD_FILE, Guard
 from pipediag.capture.pipelines.calls import (
     MARK,
     InnerCalls,
@@ -79,8 +79,11 @@ def helper_called(frame: FrameType | None) -> str | None:
     `frame` is what makes the call of tf.data.
     """
     name = None
-    while frame is not None and not _is_the_scripts(frame.f_code.co_filename):
-        if is_helpers(frame.f_code.co_filename):
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if is_users(file) or AUTOGRAPH_FILE in file:
+            break
+        if is_helpers(file):
             name = _called_as(frame.f_code) or name
         frame = frame.f_back
     return None if name is None else _VERSION.sub("", name)
@@ -96,10 +99,6 @@ def _called_as(code: CodeType) -> str | None:
         return None
     is_method = code.co_varnames[:1] == ("self",)
     return code.co_name if is_method else f"tfds.{code.co_name}"
-
-
-def _is_the_scripts(filename: str) -> bool:
-    return is_users(filename) or AUTOGRAPH_FILE in filename
 
 
 MANY = 2_000
@@ -218,13 +217,11 @@ class PlanRecorder:
 
     def enter_source(self, dataset: Any, kind: str) -> None:
         """Record a source that was made before us, and that nothing can make again."""
-        number = next(self._numbers)
-        op_id = f"op{number}"
-        operation = RecordedOperation(op_id, kind, f"{NAME_BEGINS}{number}", None, None)
+        operation = self._new_operation(kind, None)
+        operation.name = f"{NAME_BEGINS}{operation.id.removeprefix('op')}"
         operation.cardinality = cardinality_of(dataset)
         operation.element_bytes = element_bytes_of(dataset)
-        operation.parent_ids = self._mark(dataset, op_id)
-        self._operations.append(operation)
+        operation.parent_ids = self._mark(dataset, operation.id)
 
     def enter_call(
         self,
@@ -239,19 +236,19 @@ class PlanRecorder:
 
         `args` and `kwargs` are those of the method, the dataset that it was called on first.
         """
-        operation = RecordedOperation(
-            id=f"op{next(self._numbers)}",
-            kind=kind,
-            name=getattr(dataset, "_name", None) or "",
-            file=site.file if site else None,
-            line=site.line if site else None,
-            made_by_framework=made_by_framework,
-        )
-        self._operations.append(operation)
+        operation = self._new_operation(kind, site)
+        operation.name = getattr(dataset, "_name", None) or ""
+        operation.made_by_framework = made_by_framework
         hooked = getattr(self._dataset_class, kind)
         original = getattr(hooked, "__wrapped__", hooked)
         self._describe(operation, original, args, kwargs, dataset)
         remember(dataset, operation, original, args, kwargs, ())
+
+    def _new_operation(self, kind: str, site: CallSite | None) -> RecordedOperation:
+        file, line = (site.file, site.line) if site else (None, None)
+        operation = RecordedOperation(f"op{next(self._numbers)}", kind, "", file, line)
+        self._operations.append(operation)
+        return operation
 
     def enter_unmarked(self, given: Iterable[Any]) -> None:
         """Record what made those among them that are datasets from before us."""
@@ -259,7 +256,7 @@ class PlanRecorder:
             return
         for thing in given:
             if isinstance(thing, self._dataset_class) and MARK not in thing.__dict__:
-                attempt(self._recorder.note, "reading a dataset", self.met_earlier, thing)
+                self._recorder.attempt("reading a dataset", self.met_earlier, thing)
 
     def forget_all(self) -> None:
         """Leave no mark on datasets of a program that goes on, and may be recorded once more."""
@@ -320,27 +317,20 @@ class PlanRecorder:
         helper = helper_called(caller) if again is None else None
         in_place = given_in_place(original, args)
         named = takes_name(original) and not in_place
-        own_name = next(iter(in_place), kwargs.get("name"))
         self._drop_unneeded()
-        number = next(self._numbers)
-        op_id = f"op{number}"
         outer = self._calls.here.open
-        operation = RecordedOperation(
-            id=op_id,
-            kind=kind,
-            name=own_name or (f"{NAME_BEGINS}{number}" if named else ""),
-            file=site.file if site else None,
-            line=site.line if site else None,
-            made_by_framework=again is None
-            and (site is None or site.by_framework or helper is not None),
-            helper=helper,
-            inside_function_of=outer[-1].operation.id if outer else None,
-        )
+        operation = self._new_operation(kind, site)
+        own_name = next(iter(in_place), kwargs.get("name"))
+        new_name = f"{NAME_BEGINS}{operation.id.removeprefix('op')}" if named else ""
+        operation.name = own_name or new_name
+        by_framework = site is None or site.by_framework or helper is not None
+        operation.made_by_framework = again is None and by_framework
+        operation.helper = helper
+        operation.inside_function_of = outer[-1].operation.id if outer else None
         if named:
             kwargs = {**kwargs, "name": operation.name}
         for call in outer:
             call.inside.append(operation)
-        self._operations.append(operation)
         outer.append(_Call(operation, kwargs))
         return outer[-1]
 
@@ -354,7 +344,10 @@ class PlanRecorder:
             return
         with self._lock:
             operations = recording.operations[:]  # other threads add theirs meanwhile
-            wanted = self._marks_of_the_living()
+            seen = len(self._marked)
+            living = [(ref, one) for ref in self._marked[:seen] if (one := ref()) is not None]
+            self._marked[:seen] = [ref for ref, _ in living]
+            wanted = {one.__dict__[MARK] for _, one in living if MARK in one.__dict__}
             wanted.update(loop.root_op_id for loop in recording.loops if loop.root_op_id)
             wanted.update(operation.id for operation in operations[-_RECENT:])
             for calls in self._calls.all():
@@ -362,13 +355,6 @@ class PlanRecorder:
             kept = needed(operations, wanted)
             self._recorder.drop_operations({one.id for one in operations} - kept)
             self._drop_at = max(MANY, 2 * len(recording.operations))
-
-    def _marks_of_the_living(self) -> set[str]:
-        """Return the ids that living datasets bear, and forget the references to dead ones."""
-        seen = len(self._marked)  # other threads add theirs meanwhile
-        living = [(ref, one) for ref in self._marked[:seen] if (one := ref()) is not None]
-        self._marked[:seen] = [ref for ref, _ in living]
-        return {one.__dict__[MARK] for _, one in living if MARK in one.__dict__}
 
     def _failed(self, call: _Call) -> None:
         """Forget a call that raised, and with it what its function had made."""
