@@ -65,13 +65,6 @@ class Stage:
             raise OursError("unlucky")
 
 
-def test_a_hook_returns_what_the_original_returns() -> None:
-    stage = Stage()
-    assert stage.hooked(4) == 8
-    assert stage.calls == ["begins", "original", "ended"]
-    assert (stage.hooked.__name__, stage.hooked.__doc__) == ("double", "Twice the number.")
-
-
 def test_an_error_of_ours_is_noted_once_and_its_entry_steps_aside() -> None:
     stage = Stage()
     stage.fails = OursError("a\n number")
@@ -157,21 +150,6 @@ def test_what_must_not_run_while_the_process_is_copied_stands_back() -> None:
     assert [note.split(" after ")[0] for note in stage.notes] == [
         "Pipediag stopped standing back from a fork"
     ]
-
-
-def test_a_guard_that_stands_aside_lets_forks_alone() -> None:
-    stage = Stage()
-    told: list[str] = []
-    stage.guard.when("before fork", lambda: told.append("before"))
-    stage.guard.when("after fork", lambda: told.append("after"))
-    stage.guard.watch_forks()
-    stage.guard.step_aside()
-    child = os.fork()
-    if child == 0:
-        os._exit(0)
-    os.waitpid(child, 0)
-
-    assert told == []
 
 
 def test_what_is_dismissed_is_its_original_and_holds_on_to_nothing() -> None:

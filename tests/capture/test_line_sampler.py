@@ -187,28 +187,6 @@ def test_it_looks_at_the_thread_that_it_is_told_and_at_the_main_one_after_that(
     assert set(told.lines) == {seen(7, 20, "worker.py", at_ms=10), seen(30, 20, at_ms=30)}
 
 
-def test_only_the_lines_that_ran_longest_are_told(night: Night) -> None:
-    night.sampler.go_on(MAIN)
-    moments = [lambda line=line: night.runs("train.py", line) for line in (*range(25), 24)]
-    night.passes(*moments)
-
-    (told,) = night.told
-    assert len(told.lines) == 20
-    assert told.lines[0] == seen(24, 40, at_ms=500)
-
-
-def test_a_process_that_may_have_no_more_threads_has_none_of_ours(night: Night) -> None:
-    night.no_more_threads = True
-    night.sampler.go_on(MAIN)
-    night.sampler.rest()
-    night.sampler.stop()
-    assert night.started == []
-
-    night.no_more_threads = False
-    night.sampler.go_on(MAIN)
-    assert len(night.started) == 1
-
-
 def test_an_error_of_ours_ends_only_the_thread(night: Night) -> None:
     night.sampler.go_on(MAIN)
     night.frames = None  # type: ignore[assignment]
@@ -255,16 +233,6 @@ def test_the_script_counts_its_own_threads_alone(awake: LineSampler) -> None:
     assert awake._ended is None
     assert not task.exists()
     assert told
-
-
-def test_it_is_woken_to_go(awake: LineSampler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_INTERVAL_NS", 60_000_000_000)
-    monkeypatch.setattr(module, "_JOIN_S", FEW_S)
-    for _ in range(3):
-        awake.go_on(threading.get_ident())
-        assert awake._ended is not None
-        awake.stop()
-        assert awake._ended is None
 
 
 def test_a_signal_handler_may_come_back_while_the_lock_is_held(awake: LineSampler) -> None:

@@ -90,21 +90,6 @@ def test_a_program_that_dies_of_broken_pipes_does_not_die_of_ours() -> None:
     assert (done.stdout, done.returncode) == ("goes on\n", -signal.SIGPIPE), done.stderr
 
 
-def test_a_handler_of_the_programs_does_not_hear_of_our_pipe() -> None:
-    heard: list[int] = []
-    usual = signal.signal(signal.SIGPIPE, lambda number, _: heard.append(number))
-    reading, writing = os.pipe()
-    try:
-        os.close(reading)
-        Teller(writing).tell(Ended("finished", 0))
-        assert heard == []
-        signal.raise_signal(signal.SIGPIPE)
-        assert heard == [signal.SIGPIPE]
-    finally:
-        os.close(writing)
-        signal.signal(signal.SIGPIPE, usual)
-
-
 def test_what_only_shows_the_progress_does_not_wait_for_room(pipe: Pipe) -> None:
     pipe.fill()
     pipe.teller.tell(LoopFound(12))
@@ -123,11 +108,6 @@ def test_an_answer_is_given_up_where_nobody_reads(
     pipe.fill()
     pipe.teller.tell(Prepared("base"))
     assert pipe.told() == []
-
-
-def test_an_error_that_is_longer_than_the_pipe_arrives_whole(pipe: Pipe) -> None:
-    ended = Ended("raised", 1, LONG)
-    assert pipe.told_while_telling(ended) == [ended]
 
 
 def test_a_line_that_was_cut_does_not_spoil_the_next(

@@ -98,13 +98,6 @@ def test_two_threads_at_one_line_are_two_loops(tmp_path: Path) -> None:
     assert loop_at_one_line(loops) is mine
 
 
-def test_a_thread_for_each_epoch_is_one_loop(tmp_path: Path) -> None:
-    loops, first = registry(tmp_path), Other()
-    epoch = first.does(lambda: loop_at_one_line(loops))
-    first.ends()
-    assert Other().does(lambda: loop_at_one_line(loops)) is epoch
-
-
 class Dataset:
     """A tf.data dataset, as far as the plan looks."""
 
@@ -181,10 +174,6 @@ def test_the_tighter_limit_counts(tmp_path: Path, limit: str, free: int) -> None
     assert free_memory_bytes(*write(tmp_path, limit)) == free
 
 
-def test_unknown_where_nothing_tells(tmp_path: Path) -> None:
-    assert free_memory_bytes(tmp_path / "none", tmp_path / "none") is None
-
-
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HOROVOD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"):
@@ -244,12 +233,4 @@ def test_a_group_of_torchs_counts_once_it_is_joined(
         is_initialized=lambda: joined,
         get_world_size=lambda: size,
     )
-    assert (train_along(ToyRuntime()) is None) is alone
-
-
-@pytest.mark.parametrize(("size", "alone"), [(None, True), (1, True), (2, False)])
-def test_so_does_one_of_jaxs(
-    monkeypatch: pytest.MonkeyPatch, size: int | None, alone: bool
-) -> None:
-    imported(monkeypatch, "jax._src.distributed", global_state=SimpleNamespace(num_processes=size))
     assert (train_along(ToyRuntime()) is None) is alone

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -26,18 +25,6 @@ def test_a_saved_recording_can_be_read(tmp_path: Path) -> None:
     read = read_recording(tmp_path / "recording.json")
     assert read == recorder.recording
     assert read.outcome == "running"
-
-
-def test_a_directory_that_the_script_removed_is_made_again(tmp_path: Path) -> None:
-    path = tmp_path / "reports/.capture/recording.json"
-    path.parent.mkdir(parents=True)
-    recorder = Recorder(path)
-    recorder.save()
-    shutil.rmtree(tmp_path / "reports")
-
-    recorder.end("finished", 0, None)
-
-    assert read_recording(path) == recorder.recording
 
 
 def full(*_: object, **__: object) -> int:
@@ -82,18 +69,6 @@ def test_a_forked_child_writes_nothing(tmp_path: Path) -> None:
 
     assert not path.exists()
     assert recorder.recording.outcome == "running"
-
-
-def test_the_first_ending_counts(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path / "recording.json")
-    recorder.end("raised", 1, "ValueError: no")
-    recorder.end("finished", 0, None)
-
-    read = read_recording(tmp_path / "recording.json")
-    assert read is not None
-    assert (read.outcome, read.exit_status, read.error) == ("raised", 1, "ValueError: no")
-    assert read.ended_ns is not None
-    assert read.ended_ns >= read.started_ns
 
 
 KILLED = """
@@ -174,15 +149,6 @@ def test_devices_and_build(
     assert not environment.tf_data_debug_mode
     assert environment.devices[2] == Device("/GPU:2", "GPU")
     assert environment.cuda_visible_devices == "1"
-
-
-def test_an_uninitialised_runtime_is_left_so(
-    environment: RecordedEnvironment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pretend_tensorflow(monkeypatch, initialised=False, cuda=False)
-    describe_environment(environment, DESCRIPTIONS)
-
-    assert (environment.devices, environment.cuda_build) == ([], False)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import threading
@@ -15,7 +14,7 @@ import pytest
 
 from pipediag.capture import timeline as module
 from pipediag.capture.callsites import CallSite
-from pipediag.capture.timeline import DELETED, FULL, Timeline, TimelineFile
+from pipediag.capture.timeline import DELETED, FULL, Timeline
 from pipediag.session.reading import read_timeline
 from pipediag.session.timeline import SeenLine, SeenLines, Span
 
@@ -118,17 +117,6 @@ def test_calls_lie_within_the_script(stage: TimelineStage) -> None:
     ]
 
 
-def test_what_lasts_is_written_as_it_begins(stage: TimelineStage) -> None:
-    stage.at(10).begins("script")
-    stage.at(20).steps_begin("loop1", 20, 5)
-
-    assert stage.written == [
-        ("script", "", 10, None),
-        ("first_batch", "loop1", 15, 20),
-        ("steps", "loop1", 20, None),
-    ]
-
-
 def test_what_did_not_end_ends_with_what_it_is_in(stage: TimelineStage) -> None:
     stage.at(10).begins("script")
     fit = stage.at(20).begins("fit", "fit")
@@ -143,16 +131,6 @@ def test_what_did_not_end_ends_with_what_it_is_in(stage: TimelineStage) -> None:
         ("callback", "Left", 30, 50),
         ("steps", "loop1", 35, 50),
     ]
-
-
-def test_steps_that_were_there_before_a_call_outlast_it(stage: TimelineStage) -> None:
-    stage.at(10).begins("script")
-    stage.at(20).steps_begin("loop1", 20, None)
-    call = stage.at(30).begins("evaluation", "predict")
-    stage.at(40).ended(call)
-    stage.at(50).steps_ended(50)
-
-    assert stage.written[1:] == [("steps", "loop1", 20, 50), ("evaluation", "predict", 30, 40)]
 
 
 def test_nothing_begins_after_the_end_but_what_pipediag_takes(stage: TimelineStage) -> None:
@@ -193,25 +171,6 @@ def test_lines_are_looked_at_outside_of_steps_and_evaluations(stage: TimelineSta
     stage.at(70).ended(fit)
     stage.at(80).closed()
     assert not stage.looks
-
-
-@pytest.mark.parametrize(
-    ("kind", "call", "callback"),
-    [
-        ("fit", True, False),
-        ("evaluation", True, False),
-        ("callback", False, True),
-        ("script", False, False),
-    ],
-)
-def test_it_knows_what_keras_is_at(
-    stage: TimelineStage, kind: str, call: bool, callback: bool
-) -> None:
-    span = stage.timeline.begins(kind)  # type: ignore[arg-type]
-
-    assert (stage.timeline.in_a_call, stage.timeline.in_a_callback) == (call, callback)
-    stage.timeline.ended(span)
-    assert (stage.timeline.in_a_call, stage.timeline.in_a_callback) == (False, False)
 
 
 def test_a_thread_that_trains_while_the_main_one_waits_is_followed(stage: TimelineStage) -> None:
@@ -280,29 +239,6 @@ def test_training_on_another_thread_goes_before_a_call_that_does_not_train(
     ]
 
 
-def test_all_calls_of_a_thread_end_where_another_one_is_followed(stage: TimelineStage) -> None:
-    stage.at(10).begins("script")
-    stage.at(20).begins("callback", "Scores")
-    stage.at(25).begins("evaluation", "predict")
-    on_another_thread(lambda: stage.at(30).begins("fit", "fit"))
-
-    assert stage.written == [
-        ("script", "", 10, None),
-        ("callback", "Scores", 20, 30),
-        ("evaluation", "predict", 25, 30),
-        ("fit", "fit", 30, None),
-    ]
-
-
-def test_a_fit_is_not_left_for_another_threads_training(stage: TimelineStage) -> None:
-    fit = stage.at(20).begins("fit", "fit")
-    on_another_thread(lambda: stage.at(30).begins("fit", "other"))
-    on_another_thread(lambda: stage.at(35).steps_begin("loop2", 35, None))
-    stage.at(40).ended(fit)
-
-    assert stage.written == [("fit", "fit", 20, 40)]
-
-
 def test_steps_are_not_ended_by_another_thread(stage: TimelineStage) -> None:
     stage.at(20).steps_begin("loop1", 20, None)
     on_another_thread(lambda: stage.at(30).steps_ended(30))
@@ -311,14 +247,6 @@ def test_steps_are_not_ended_by_another_thread(stage: TimelineStage) -> None:
     stage.at(40).steps_ended(40)
 
     assert stage.written == [("steps", "loop1", 20, 40)]
-
-
-def test_the_end_of_the_script_closes_what_another_thread_has_begun(stage: TimelineStage) -> None:
-    stage.at(10).begins("script")
-    on_another_thread(lambda: stage.at(20).steps_begin("loop1", 20, None))
-    stage.at(30).closed()
-
-    assert stage.written == [("script", "", 10, 30), ("steps", "loop1", 20, 30)]
 
 
 def test_what_follows_an_error_of_ours_is_not_known(stage: TimelineStage) -> None:
@@ -353,47 +281,6 @@ def test_a_forked_child_writes_nothing(stage: TimelineStage) -> None:
     assert stage.written == [("script", "", 10, None), ("fit", "", 20, None)]
     assert read_timeline(stage.path).seen == []
     assert read_timeline(stage.path).until_ns is None
-
-
-def test_a_forked_child_writes_nothing_even_where_it_was_not_told(stage: TimelineStage) -> None:
-    child = os.fork()
-    if child == 0:
-        try:
-            stage.at(30).begins("callback")
-            stage.at(30).passed("aside", 20, 30)
-            stage.at(30).steps_begin("loop1", 30, 3)
-        finally:
-            os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-
-    assert not stage.path.exists()
-
-
-def test_nobody_looks_while_the_process_is_copied(stage: TimelineStage) -> None:
-    stage.at(10).begins("script")
-    stage.timeline.before_fork()
-    assert (stage.looks, stage.sampler.stopped) == (False, 1)
-    stage.timeline.after_fork()
-    assert stage.looks
-
-
-def test_two_threads_that_call_all_the_time_leave_whole_spans(stage: TimelineStage) -> None:
-    stage.at(1).begins("script")
-    stage.now = 2
-
-    def call(name: str) -> None:
-        for _ in range(300):
-            stage.timeline.ended(stage.timeline.begins("fit", name))
-
-    threads = [threading.Thread(target=call, args=(name,)) for name in ("one", "two")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(FEW_S)
-    stage.at(3).closed()
-
-    assert {span.end_ns for span in stage.spans} <= {2, 3}
-    assert stage.spans[0].kind == "script"
 
 
 def test_a_full_file_says_until_when_all_is_known(
@@ -439,24 +326,3 @@ def test_what_lasts_is_written_again_where_the_script_has_deleted_the_directory(
         ("steps", "loop1", 30, 40),
     ]
     assert stage.notes == [DELETED]
-
-
-def test_a_moment_without_descriptors_costs_its_line_and_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    notes: list[str] = []
-    file = TimelineFile(tmp_path / "timeline.jsonl", notes.append)
-    file.append(b"1\n", ())
-    opened = Path.open
-
-    def fails(*_: Any, **__: Any) -> None:
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    monkeypatch.setattr(Path, "open", fails)
-    file.append(b"2\n", ())
-    monkeypatch.setattr(Path, "open", opened)
-    file.append(b"3\n", ())
-
-    assert (tmp_path / "timeline.jsonl").read_bytes() == b"1\n3\n"
-    (note,) = notes
-    assert note.endswith("without it: Too many open files.")

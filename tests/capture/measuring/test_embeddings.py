@@ -155,16 +155,6 @@ def test_all_batches_of_a_call_are_looked_at_and_handed_on(measured: Measured) -
     assert table.ids.lookups == 8
 
 
-def test_of_a_loop_that_ends_before_the_step_tells_what_it_does(measured: Measured) -> None:
-    measured.until(Phase.BASELINE)
-    measured.diagnosis.finish("the script ended")
-
-    (table,) = measured.recording.variables
-    assert table.use is not None
-    assert table.ids is None
-    assert table.ids_missing is not None
-
-
 def test_the_end_of_the_data_is_the_steps_to_find(measured: Measured) -> None:
     measured.until(Phase.LOOK)
     data: Iterator[Any] = iter([])
@@ -194,15 +184,6 @@ def test_a_batch_that_cannot_be_read_is_handed_over_all_the_same(measured: Measu
 
     (table,) = measured.recording.variables
     assert (table.ids, table.ids_missing) == (None, "A batch is strange.")
-
-
-def test_calls_of_other_functions_are_no_steps(measured: Measured) -> None:
-    measured.until(Phase.LOOK)
-    measured.diagnosis.embeddings.function_called("metrics", ([9],), {})
-    measured.diagnosis.embeddings.function_called("step", ([1, 2],), {})
-    measured.diagnosis.embeddings.end()
-
-    assert measured.recording.variables[0].ids.lookups == 2
 
 
 @pytest.mark.parametrize("lack", ["device", "graph", "draws", "replicas"])

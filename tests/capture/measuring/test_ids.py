@@ -69,10 +69,6 @@ def test_ids_that_a_float_type_changes() -> None:
     assert record.changed_examples == [(257, 256), (642, 640)]
 
 
-def test_one_batch_says_nothing_of_those_to_come() -> None:
-    assert tally_of([1, 2]).top_lookups_ahead is None
-
-
 def test_batches_without_ids_are_not_counted() -> None:
     with pytest.raises(ValueError, match="No id"):
         tally_of([])

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +54,6 @@ def test_warm_up(
     durations = [ms * MS for ms in durations_ms]
     elapsed_ns = int(elapsed_s * SECOND)
     assert pace().warmed_up(durations, since_trace, elapsed_ns, remaining) == (over, settled)
-
-
-def test_the_users_warm_up_counts() -> None:
-    chosen = pace(warmup=3)
-
-    assert chosen.warmed_up([MS] * 2, 2, 60 * SECOND, None) == (False, False)
-    assert chosen.warmed_up([MS] * 3, 3, 3 * MS, None) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -120,13 +112,6 @@ def test_a_block_ends_before_gap_times_are_lost(
     assert pace().block_done(count, elapsed_ns, batches_per_call) is done
 
 
-def test_short_steps_skip_more_and_decide_seldom() -> None:
-    assert (pace().steps_to_skip(49 * MS), pace().steps_to_skip(50 * MS)) == (2, 1)
-    assert pace().steps_between_decisions(4_999_999) == 8
-    assert pace().steps_between_decisions(5_000_000) == 1
-    assert pace(steps=20).steps_between_decisions(1_000_000) == 1
-
-
 @pytest.mark.parametrize(
     ("count", "elapsed_s", "remaining", "done"),
     [
@@ -162,11 +147,6 @@ def test_profile(
 ) -> None:
     chosen = pace(profile_steps=profile_steps)
     assert chosen.profile_done(count, elapsed_s * SECOND, at_last_batch) is done
-
-
-def test_no_profile_is_taken_where_none_is_asked_for() -> None:
-    assert pace(profile_steps=0).no_profile == "none was asked for"
-    assert pace().no_profile is pace(profile_steps=1).no_profile is None
 
 
 @pytest.mark.parametrize(
@@ -244,12 +224,6 @@ def test_steps_wait_while_the_first_of_several_epochs_fills_a_cache(tmp_path: Pa
 )
 def test_they_wait_for_nothing_else(there: dict[str, Any], tmp_path: Path) -> None:
     assert not fill(tmp_path, **there).awaited(0)
-
-
-def test_a_snapshot_is_a_cache_too(tmp_path: Path) -> None:
-    filling = fill(tmp_path)
-    filling._recorder.recording.operations[1] = replace(OPERATIONS[1], kind="snapshot")
-    assert filling.awaited(0)
 
 
 def test_a_long_epoch_is_measured_although_it_is_the_first(tmp_path: Path) -> None:

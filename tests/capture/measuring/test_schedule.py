@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.loops.loop import Consumer, HandOver, Stage
+from pipediag.capture.loops.loop import Consumer, Stage
 from pipediag.capture.measuring import schedule as module
 from pipediag.capture.measuring.sampling import PythonClock
 from pipediag.capture.measuring.schedule import Diagnosis, Phase
@@ -64,12 +64,6 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
     return Measured(tmp_path)
 
 
-def test_a_runtime_without_models_is_noted(measured: Measured) -> None:
-    measured.until(Phase.BASELINE)
-
-    assert measured.recording.notes == [measured.runtime.no_models]
-
-
 def test_each_window_follows_the_one_before(measured: Measured) -> None:
     measured.until(Phase.DONE)
 
@@ -123,32 +117,6 @@ def test_what_a_new_models_first_call_takes_is_no_step(
     _next_fit(measured, again=again)
 
     assert measured.diagnosis._window.count == before + steps
-
-
-def test_a_function_that_is_traced_anew_within_an_epoch_belongs_to_its_steps(
-    measured: Measured,
-) -> None:
-    measured.pace.baseline = 20
-    measured.until(Phase.BASELINE)
-    measured.step()
-    before = measured.diagnosis._window.count
-    for _ in range(3):
-        measured.diagnosis.traced(again=False)
-        measured.step()
-
-    assert measured.diagnosis._window.count == before + 3
-
-
-def test_a_profile_marks_what_a_new_models_first_call_takes(measured: Measured) -> None:
-    measured.pace.profile = 20
-    measured.until(Phase.PROFILE)
-    for _ in range(3):
-        measured.step()
-    _next_fit(measured, again=False)
-
-    profiler = measured.instruments.profiler
-    first = profiler.started_up[0]
-    assert profiler.marked[-5:] == [first, first, first + 1, first + 2, first + 3]
 
 
 def test_a_baseline_whose_epochs_are_shorter_than_its_decisions_ends(measured: Measured) -> None:
@@ -248,22 +216,6 @@ def test_a_profile_that_the_script_takes_over_is_incomplete(measured: Measured) 
     assert measured.diagnosis.phase is Phase.REPEAT
 
 
-def test_a_profile_that_was_not_written_is_noted(measured: Measured) -> None:
-    measured.runtime.no_models = None
-    measured.instruments.profiler.fails = "no space left"
-    measured.until(Phase.DONE)
-
-    assert measured.recording.windows[3].trace_directory is None
-    assert measured.recording.notes == ["There is no trace: no space left."]
-
-
-def test_only_whole_steps_are_marked_in_the_profile(measured: Measured) -> None:
-    measured.pace.profile = 3
-    measured.until(Phase.REPEAT)
-
-    assert measured.instruments.profiler.marked == [0, 1, 2]
-
-
 def test_a_training_that_can_not_be_kept_is_given_no_repeated_batch(measured: Measured) -> None:
     measured.runtime.no_models = None
     measured.instruments.state.lack = "it does not fit in memory twice"
@@ -273,15 +225,6 @@ def test_a_training_that_can_not_be_kept_is_given_no_repeated_batch(measured: Me
     assert measured.recording.notes == [
         "The consumer was not measured on a repeated batch: it does not fit in memory twice."
     ]
-
-
-def test_no_batch_is_repeated_for_which_other_processes_would_wait(measured: Measured) -> None:
-    measured.runtime.no_models = None
-    measured.runtime.others = "TF_CONFIG names 2 tasks"
-    measured.until(Phase.DONE)
-
-    assert measured.instruments.windows[-1] == ("profile", True)
-    assert "TF_CONFIG names 2 tasks" in measured.recording.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -322,16 +265,6 @@ def test_a_new_epoch_repeats_a_batch_of_its_own(measured: Measured) -> None:
 
     assert measured.consumer.stand_in.stage is Stage.OWN
     assert next_epoch.stand_in.stage is Stage.REPEATED
-
-
-def test_an_epoch_that_goes_on_keeps_its_repeated_batch(measured: Measured) -> None:
-    measured.pace.repeat = 9
-    measured.until(Phase.REPEAT)
-    measured.consumer.stand_in.caught("the same one")
-    measured.diagnosis.interrupted(measured.consumer, exhausted=False)
-    measured.step(continuous=False)
-
-    assert measured.consumer.stand_in.iterator == "the same one"
 
 
 def test_the_first_call_of_an_epoch_is_left_out_where_the_epochs_are_long(
@@ -387,43 +320,6 @@ def test_windows_that_would_not_get_their_steps_are_skipped_at_the_last_batch(
     assert measured.instruments.windows[-1] == window
     assert measured.instruments.events[-1] is LoopMeasured
     assert (FakeSampler.running, measured.instruments.profiler.running) == (0, False)
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_a_loop_is_tried_at_its_last_batch_if_its_step_time_is_known(
-    measured: Measured, monkeypatch: pytest.MonkeyPatch, known: bool
-) -> None:
-    def enough_where_none_is_left(_count: int, _elapsed_ns: int, remaining: int | None) -> bool:
-        return known and remaining == 0
-
-    monkeypatch.setattr(measured.pace, "baseline_done", enough_where_none_is_left)
-    measured.pace.decide_every = 8
-    measured.until(Phase.BASELINE)
-    measured.loop.record.planned_steps = measured.loop.record.steps + 1
-    measured.step()
-
-    assert measured.diagnosis.measuring is not known
-    assert measured.instruments.windows[-1] == ("baseline", known)
-
-
-def test_a_step_on_the_last_batch_is_never_spare(measured: Measured) -> None:
-    measured.pace.baseline, measured.pace.decide_every = 100, 8
-    measured.until(Phase.BASELINE)
-    assert measured.diagnosis.spare_steps == 7
-    measured.loop.record.planned_steps = measured.loop.record.steps + 3
-    assert measured.diagnosis.spare_steps == 2
-
-
-@pytest.mark.parametrize(("hand_over", "unknown"), [("call", True), ("next", False)])
-def test_a_step_that_asks_for_its_batch_itself_has_not_asked_when_a_window_ends(
-    measured: Measured, hand_over: HandOver, unknown: bool
-) -> None:
-    measured.runtime.models = [model(0), model(0), model(0)]
-    measured.consumer.hand_over = hand_over
-    measured.until(Phase.STACKS)
-
-    (baseline,) = (one for one in measured.recording.windows if one.kind == "baseline")
-    assert [block.last_gap_unknown for block in baseline.blocks] == [unknown]
 
 
 def test_python_functions_are_measured_in_steps_of_the_baseline_alone(

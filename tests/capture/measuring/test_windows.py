@@ -10,7 +10,6 @@ import pytest
 from pipediag.capture.measuring.windows import OpenWindow, Stock
 from pipediag.capture.recorder import Recorder, open_journal
 from pipediag.capture.runtime import IteratorModel
-from pipediag.session.reading import read_journal
 from pipediag.session.recording import ModelNode
 
 
@@ -36,24 +35,6 @@ def steps(window: OpenWindow, count: int) -> None:
         window.add(100 + 10 * step, 10, 4, 1)
 
 
-def test_an_open_window_is_in_the_recording_as_incomplete(
-    window: OpenWindow, recorder: Recorder
-) -> None:
-    steps(window, 2)
-
-    (record,) = recorder.recording.windows
-    assert (record.kind, record.loop_id, record.complete) == ("baseline", "loop1", False)
-    assert record.end_ns == 120
-    assert window.count == 2
-
-
-def test_each_step_goes_to_the_journal_at_once(window: OpenWindow, tmp_path: Path) -> None:
-    steps(window, 2)
-
-    journal = read_journal(tmp_path / "steps.journal")
-    assert journal.tolist() == [[0, 0, 100, 10, 4, 1], [0, 0, 110, 10, 4, 1]]
-
-
 def test_a_block_takes_the_latest_gap_of_each_step(window: OpenWindow) -> None:
     steps(window, 3)
     window.close_block(gaps(9, 9, 1, 2, 3), unfinished=0, batches_per_call=1)
@@ -62,26 +43,6 @@ def test_a_block_takes_the_latest_gap_of_each_step(window: OpenWindow) -> None:
     assert block.gaps_us == [1, 2, 3]
     assert block.starts_ns == [100, 110, 120]
     assert block.waits_ns == [4, 4, 4]
-
-
-def test_closing_keeps_the_open_block_without_gaps(window: OpenWindow) -> None:
-    steps(window, 2)
-    window.close_block(gaps(1, 2), unfinished=0, batches_per_call=1)
-    steps(window, 1)
-    window.close(complete=False, reason="the script raised")
-
-    assert [block.gaps_us for block in window.record.blocks] == [[1, 2], []]
-    assert window.record.reason == "the script raised"
-    assert window.durations() == [10, 10, 10]
-
-
-def test_a_block_says_that_its_last_gap_is_to_come(window: OpenWindow) -> None:
-    steps(window, 2)
-    window.close_block(gaps(9, 1, 2), unfinished=0, batches_per_call=1, last_gap_unknown=True)
-    steps(window, 1)
-    window.close(complete=True)
-
-    assert [block.last_gap_unknown for block in window.record.blocks] == [True, False]
 
 
 def test_what_lies_between_two_blocks_is_no_part_of_its_spans(window: OpenWindow) -> None:
@@ -135,23 +96,6 @@ def test_a_window_that_lived_on_ready_batches_is_told(
     left: int, batches: int, used_up: bool
 ) -> None:
     assert stock_of(10).used_up(model(left), batches) is used_up
-
-
-def test_what_waits_behind_the_last_buffer_is_no_stock() -> None:
-    stock = Stock()
-    stock.begin(IteratorModel([], [node(1, "Prefetch", 2), node(2, "Prefetch", 90)], 1), 100)
-
-    assert not stock.used_up(
-        IteratorModel([], [node(2, "Prefetch", 0), node(1, "Prefetch", 2)], 1), 110
-    )
-
-
-def test_without_a_model_nothing_is_known() -> None:
-    stock = Stock()
-    assert not stock.used_up(model(0), 110)
-    stock.begin(None, batches=100)
-    assert not stock.used_up(model(0), 110)
-    assert not stock_of(10).used_up(None, 110)
 
 
 def test_the_window_that_follows_is_compared_with_where_that_one_ended() -> None:

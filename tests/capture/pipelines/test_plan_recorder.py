@@ -68,14 +68,6 @@ def test_tensorflow_datasets_is_named_by_the_function_that_the_script_called(
     assert helper_called(frame) == helper
 
 
-def test_a_users_function_that_tensorflow_datasets_calls_is_the_users() -> None:
-    def examples() -> FrameType | None:
-        return here()
-
-    load = defined(LOADING, f"{TFDS}/load.py")["load"]
-    assert helper_called(load(examples)) is None
-
-
 @pytest.mark.parametrize(
     ("file", "helper"),
     [

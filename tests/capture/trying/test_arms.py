@@ -44,13 +44,6 @@ def test_an_arm_knows_its_batches() -> None:
     assert arms["compiled"].dataset.changes == (COMPILED,)
 
 
-def test_each_iterator_of_an_arm_is_a_fresh_one() -> None:
-    arms = arms_of()
-    arms.build("base", (), None)
-
-    assert arms["base"].iterator() != arms["base"].iterator()
-
-
 def test_batches_without_rows_have_those_that_the_loop_was_seen_to_have(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -84,44 +77,6 @@ def test_a_loop_of_the_scripts_own_gets_no_batches_of_another_size(
     monkeypatch.setattr(Pipeline, "rows", 8)
     with pytest.raises(NotReplayableError, match="size of its batches"):
         arms.build("larger", (), None)
-
-
-def test_a_fit_takes_batches_of_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    arms = arms_of(kind="keras")
-    arms.build("base", (), None)
-    monkeypatch.setattr(Pipeline, "rows", 8)
-    arms.build("larger", (), None)
-
-    assert arms["larger"].rows == 8
-
-
-def test_elements_are_compared_only_where_that_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    compared: list[Any] = []
-    monkeypatch.setattr(module, "verify", lambda *asked: compared.append(asked[2]))
-    arms = arms_of()
-    arms.build("base", (), None)
-    arms.build("other", (), "same elements")
-
-    assert compared == ["same elements"]
-
-
-def test_a_model_that_can_not_be_compiled_so_is_refused_before_anything_is_built() -> None:
-    arms = arms_of()
-    arms._model.refuses = True  # type: ignore[attr-defined]
-    with pytest.raises(NotReplayableError, match="compiled so"):
-        arms.build("compiled", (COMPILED,), None)
-
-    assert Pipeline.made == 0
-
-
-def test_cleared_none_is_left() -> None:
-    arms = arms_of()
-    arms.build("base", (), None)
-    arms.clear()
-
-    assert arms.base is None
 
 
 WITHOUT = SkipCallback("Logger", "train.py", 30)

@@ -82,13 +82,6 @@ def test_no_step_is_made_that_other_processes_would_wait_for(stage: Stage) -> No
     assert "TF_CONFIG names 2 tasks" in stage.recorder.recording.notes[0]
 
 
-def test_a_loop_of_the_scripts_own_needs_no_epoch_of_keras(stage: Stage) -> None:
-    stage.loop.record.kind = "eager"
-    stage.hold()
-
-    assert [type(message) for message in stage.told] == [TrialsAwaited]
-
-
 def test_a_command_that_is_not_understood_ends_the_trials_and_not_the_script(
     tmp_path: Path,
 ) -> None:
@@ -116,15 +109,6 @@ def test_after_a_parent_that_said_nothing_no_other_loop_is_held(tmp_path: Path) 
         assert not stage.hold()
     assert len(stage.told) == 2
     assert "without a word for too long" in stage.loop.record.untried
-
-
-def test_nor_is_another_pipeline_tried_alone(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, StuckParent())
-    first, second = (loop_named(stage, name, trains=True) for name in ("loop1", "loop2"))
-    first.dataset = second.dataset = object()
-    stage.held.try_pipelines_alone([first, second])
-    assert stage.told[1:] == [TrialsOver("it said nothing for 120 s")]
-    assert "without a word for too long" in second.record.untried
 
 
 @pytest.mark.parametrize(("only", "asked"), [(None, 1), ("loop1", 1), ("loop2", 0)])

@@ -23,10 +23,7 @@ from pipediag.session.messages import (
 )
 from tests.capture.instruments import consumer_of
 from tests.capture.preempted import (
-    PreemptedError,
-    handles_signals,
     raised_by_the_handler,
-    signal_arrives,
 )
 from tests.capture.trying.conversation import (
     SECOND,
@@ -56,19 +53,6 @@ def test_an_arm_is_prepared_when_it_has_taken_two_steps(stage: Stage) -> None:
     assert stage.told == [Prepared("base")]
 
 
-def test_what_its_first_step_takes_is_told_with_what_an_accelerator_is_behind(
-    stage: Stage,
-) -> None:
-    stage.parent.prepare("base")
-    trials = stage.begun()
-    stage.clock.behind_ns = 7
-    stage.step(trials)
-    stage.clock.behind_ns = 0
-    stage.step(trials, times=1)
-
-    assert stage.told[0].first_ns == SECOND // 10 + 7
-
-
 def test_a_block_counts_what_follows_the_warm_up(stage: Stage) -> None:
     stage.parent.block("base", seconds=1)
     trials = stage.prepared()
@@ -77,28 +61,6 @@ def test_a_block_counts_what_follows_the_warm_up(stage: Stage) -> None:
     stage.step(trials)
 
     assert stage.told == [BlockRun("base", 20, 80, SECOND, first_ns=SECOND // 10, first_batches=2)]
-
-
-def test_a_block_ends_when_the_accelerator_has_caught_up(stage: Stage) -> None:
-    stage.parent.block("base")
-    trials = stage.prepared()
-    stage.step(trials, times=WARM_STEPS + 1)
-    stage.clock.behind_ns = 7
-    stage.step(trials, times=9)
-
-    assert stage.told[0].elapsed_ns == SECOND + 7
-
-
-def test_a_step_that_something_came_between_is_not_counted(stage: Stage) -> None:
-    stage.parent.block("base")
-    trials = stage.prepared()
-    stage.step(trials, times=WARM_STEPS + 5)
-    stage.step(trials, continuous=False)
-    stage.step(trials, times=4)
-    assert stage.told == []
-    stage.step(trials)
-
-    assert stage.told[0].batches == 20
 
 
 def test_each_block_has_a_fresh_iterator_and_none_runs_between_two(stage: Stage) -> None:
@@ -141,15 +103,6 @@ def test_of_a_pipeline_through_all_epochs_a_block_is_as_many_steps_as_one_has(
 # A function that is traced.
 
 
-def test_a_trace_in_the_warm_up_gives_the_arm_a_fresh_iterator(stage: Stage) -> None:
-    stage.parent.block("base")
-    trials = stage.prepared()
-    before = stage.handed_out
-    trials.traced()
-
-    assert stage.handed_out not in (before, None)
-
-
 def test_a_trace_begins_the_warm_up_anew_however_long_it_took(stage: Stage) -> None:
     stage.parent.block("base")
     trials = stage.prepared()
@@ -173,43 +126,6 @@ def test_what_is_traced_at_every_step_does_not_restart_its_arm_for_ever(stage: S
     stage.parent.block("base")
 
     assert stage.events == [BlockRun]
-
-
-def test_the_next_block_may_be_restarted_again(stage: Stage) -> None:
-    stage.parent.block("base")
-    stage.parent.block("base")
-    trials = stage.prepared()
-    for _ in range(3):
-        trials.traced()
-    stage.step(trials, times=WARM_STEPS + 10)
-    before = stage.handed_out
-    trials.traced()
-
-    assert stage.handed_out != before
-
-
-def test_a_trace_in_measured_steps_leaves_the_arm_as_it_is(stage: Stage) -> None:
-    stage.parent.block("base")
-    trials = stage.prepared()
-    stage.step(trials, times=WARM_STEPS + 1)
-    before = stage.handed_out
-    trials.traced()
-
-    assert stage.handed_out == before
-
-
-def test_an_arm_that_is_prepared_after_a_failed_block_has_no_warm_up_to_restart(
-    stage: Stage,
-) -> None:
-    stage.parent.block("base")
-    stage.parent.prepare("next")
-    trials = stage.prepared()
-    trials.failed(ValueError("bad record"))
-    stage.step(trials)
-    before = stage.handed_out
-    trials.traced()
-
-    assert stage.handed_out == before
 
 
 # Epochs.
@@ -302,17 +218,6 @@ def test_what_a_signal_handler_raises_in_a_step_is_the_scripts_and_ends_the_tria
     assert stage.told == [TrialsOver("the script was interrupted in the middle of them")]
 
 
-def test_what_a_signal_handler_raises_while_an_arm_is_made_ends_the_trials(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(arms, "rebuild", signal_arrives)
-    stage.parent.prepare("first")
-    with handles_signals(), pytest.raises(PreemptedError):
-        stage.begun()
-
-    assert stage.told == [TrialsOver("the script was interrupted in the middle of them")]
-
-
 def test_ctrl_c_while_the_parent_decides_ends_the_trials(stage: Stage) -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
@@ -372,16 +277,6 @@ def test_trials_end_where_the_parent_is_not_understood(stage: Stage, error: Exce
     assert stage.told[-1] == TrialsOver(str(error))
 
 
-def test_a_loop_that_ends_is_told_once(stage: Stage) -> None:
-    stage.parent.block("base")
-    trials = stage.prepared()
-    trials.stop("the loop ended")
-    trials.stop("the script finished")
-
-    assert stage.told == [TrialsOver("the loop ended")]
-    assert stage.handed_out is None
-
-
 # The pipeline alone.
 
 
@@ -432,18 +327,6 @@ def test_callbacks_are_left_out_for_the_steps_of_their_arm_alone(stage: Stage) -
     assert trials.skipped == ()
 
 
-def test_the_end_of_the_trials_leaves_no_callback_out(stage: Stage) -> None:
-    stage.loop.callbacks = SimpleNamespace  # type: ignore[assignment]
-    stage.trainer.callbacks_named = lambda *_: ["logger"]
-    without: Any = SkipCallback("Logger", "train.py", 30)
-    stage.parent.asks.append(Prepare("without", (without,), None))
-    trials = stage.prepared()
-    assert trials.skipped == ["logger"]
-    trials.stop("the script is over")
-
-    assert trials.skipped == ()
-
-
 # A model that leaves layers to its pipeline.
 
 
@@ -491,17 +374,6 @@ def test_where_steps_take_their_batches_themselves_no_shorter_model_is_tried(sta
     assert stage.model.used[-1] == {}
     stage.step(trials)
     assert stage.consumer.stand_in.iterator is None
-
-
-def test_a_block_of_the_shorter_model_begins_when_it_is_in_place(stage: Stage) -> None:
-    trials = with_a_shorter_model(stage)
-    stage.step(trials, times=3 + WARM_STEPS + 10)
-    stage.told.clear()
-    stage.step(trials, times=1 + WARM_STEPS + 9)
-    assert stage.told == []
-    stage.step(trials)
-
-    assert stage.told == [BlockRun("base", 20, 80, SECOND, first_ns=SECOND // 10, first_batches=2)]
 
 
 def test_a_block_of_a_model_with_longer_calls_begins_with_such_a_call(stage: Stage) -> None:

@@ -14,7 +14,6 @@ import pytest
 from pipediag.capture.guard import StopScript
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.watching import loop_choice as module
-from tests.capture.preempted import PreemptedError, handles_signals, signal_arrives
 from tests.capture.runtimes import ToyRuntime
 from tests.capture.watching.conductors import SECOND, FakeDiagnosis, Stage
 
@@ -70,17 +69,6 @@ def test_a_loop_does_not_train_by_the_weights_that_are_put_back_before_it(
     assert not validation.loop.record.updates_variables
 
 
-def test_weights_loaded_after_a_loop_do_not_make_it_a_training(stage: Stage) -> None:
-    preview, training = stage.consumer(), stage.consumer()
-    stage.step(preview)
-    stage.conductor.exhausted(preview)
-    stage.updates.note()
-    stage.step(training, trains=True)
-    stage.conductor.script_over("the script finished")
-
-    assert preview.loop.record.role == "preview"
-
-
 def test_what_is_read_before_training_prepares_it_and_what_is_read_later_validates(
     stage: Stage,
 ) -> None:
@@ -117,34 +105,6 @@ def test_several_batches_asked_for_one_by_one_are_one_step(stage: Stage) -> None
     assert consumer.batches == 9
     assert consumer.loop.record.steps == 12
     assert consumer.loop.diagnosis.waits == [None, 12, 12]
-
-
-def test_only_what_was_traced_in_the_first_step_is_told_as_its_tracing(stage: Stage) -> None:
-    consumer = stage.consumer()
-    stage.updates.tracing_ns = 900  # while the script got ready
-    stage.step(consumer)
-    stage.updates.tracing_ns += 40
-    stage.step(consumer)
-    stage.updates.tracing_ns += 70
-    stage.step(consumer)
-
-    assert consumer.loop.traced_in_first_step_ns == 40
-    assert consumer.loop.record.first_step_ns == 10
-
-
-def test_the_clock_is_told_of_a_step_that_traces(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    consumer = stage.consumer("training")
-    stage.step(consumer)
-    told: list[bool] = []
-    monkeypatch.setattr(consumer.loop.clock, "traced", lambda: told.append(True))
-    for trains in (False, True):
-        monkeypatch.setattr(stage.updates, "trains", lambda function, trains=trains: trains)
-        stage.conductor.function_traced(
-            test_a_step_that_writes_makes_its_loop_a_training, again=False
-        )
-    assert told == [True]
 
 
 def test_a_loop_that_waits_for_later_ones_is_stopped_when_they_do_not_come(
@@ -227,18 +187,6 @@ def test_a_fault_of_ours_does_not_become_the_scripts(
     assert stage.recorder.recording.notes == [
         "Measuring failed, and was given up: ZeroDivisionError: of ours"
     ]
-
-
-def test_an_error_of_a_signal_handler_is_the_scripts_wherever_it_comes(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    consumer = stage.consumer("training")
-    stage.step(consumer)
-    monkeypatch.setattr(consumer.loop.diagnosis, "boundary", signal_arrives)
-    with handles_signals(), pytest.raises(PreemptedError):
-        stage.step(consumer)
-
-    assert stage.recorder.recording.notes == []
 
 
 def test_generators_that_tf_data_runs_are_not_watched(stage: Stage) -> None:
@@ -341,17 +289,6 @@ def test_the_timeline_is_told_of_runs_of_steps_and_of_no_single_one(stage: Stage
     stage.step(consumer)
 
     assert stage.timeline.told == [("handed", "loop0"), ("ended", ""), ("handed", "loop0")]
-
-
-def test_the_timeline_is_told_when_another_loop_has_its_turn(stage: Stage) -> None:
-    one, other = stage.consumer("training"), stage.consumer("validation")
-    stage.step(one)
-    stage.step(other)
-    stage.step(one)
-    stage.conductor.script_over("the script finished")
-
-    turns = [("handed", "loop0"), ("ended", ""), ("handed", "loop1"), ("ended", "")]
-    assert stage.timeline.told == [*turns, ("handed", "loop0"), ("ended", "")]
 
 
 class FakeHeld:

@@ -293,15 +293,6 @@ def test_an_epoch_that_ends_in_trials_stops_the_script_that_was_to_be_stopped(
     assert not held.instruments.state.kept
 
 
-def test_what_a_callback_does_with_other_loops_leaves_such_a_hold(held: Held) -> None:
-    fit = held.held_fit()
-    held.conductor.epoch_ended()
-    held.step(held.fit())
-    held.conductor.fit_over()
-
-    assert held.held.loop is fit.loop
-
-
 def test_a_second_loop_is_not_held_beside_the_first(held: Held) -> None:
     fit, second = held.held_fit(), held.fit()
 

@@ -185,29 +185,6 @@ def test_a_loop_over_a_dataset_is_counted_and_gives_what_it_gives(tracing: Traci
     assert tracing.in_graph.runs(tracing.function)
 
 
-@pytest.mark.parametrize("name", ["_tf_iterator_for_stmt", "_tf_distributed_iterable_for_stmt"])
-def test_a_loop_over_an_iterator_is_counted(tracing: Tracing, name: str) -> None:
-    tracing.updates.enter(tracing.function)
-    iterator = SimpleNamespace(_dataset=Dataset())
-
-    assert getattr(tracing.control_flow, name)(iterator, None, double, name="x") == [0, 2, 4]
-    assert tracing.measures[0].counter.count == 3
-    assert tracing.found == [iterator._dataset]
-
-
-def test_outside_of_a_function_a_loop_stays_as_it_is(tracing: Tracing) -> None:
-    assert tracing.for_dataset(Dataset(), None, double) == [0, 2, 4]
-    assert tracing.measures == []
-
-
-def test_a_function_that_is_traced_again_keeps_its_counter(tracing: Tracing) -> None:
-    tracing.updates.enter(tracing.function)
-    for _ in range(2):
-        tracing.for_dataset(Dataset(), None, double)
-
-    assert [measure.counter.count for measure in tracing.measures] == [6]
-
-
 def test_the_dataset_is_the_one_that_the_function_was_given(tracing: Tracing) -> None:
     given = Dataset()
     call = tracing.in_graph.call_begins(tracing.function, given, ToyCancellation())
@@ -330,53 +307,6 @@ def test_each_window_follows_the_one_before(call: Call) -> None:
     assert call.recording.windows[2].trace_directory == "trace"
     assert call.instruments.events == [WindowBegun, WindowBegun, LoopMeasured]
     assert "inside a tf.function" in call.recording.notes[0]
-
-
-def test_a_baseline_has_five_intervals_however_many_steps_each_has(call: Call) -> None:
-    call.until_profile()
-
-    assert len(call.durations(1)) == 5
-
-
-def test_an_interval_in_which_a_window_began_is_of_neither(call: Call) -> None:
-    call.interval(1)
-    call.interval(4)
-    assert call.instruments.windows[-1][0] == "baseline"
-    call.interval(4)
-    assert call.durations(1) == []
-    call.interval(4)
-
-    assert call.durations(1) == [[50 * MS]]
-
-
-def test_a_profiler_that_does_not_start_ends_the_measuring(call: Call) -> None:
-    call.instruments.profiler.refuses = "the script profiles itself"
-    for _ in range(20):
-        call.interval(4)
-
-    assert call.measure.done
-    assert call.instruments.windows[-1] == ("profile", False)
-    assert call.recording.windows[-1].reason == "the script profiles itself"
-
-
-def test_a_loop_that_was_measured_still_counts(call: Call) -> None:
-    for _ in range(20):
-        call.interval(4)
-    windows = call.instruments.windows
-    call.interval(4)
-
-    assert call.loop.record.steps == 84
-    assert call.instruments.windows == windows
-
-
-def test_a_loop_that_does_not_train_is_counted_and_not_timed(call: Call) -> None:
-    call.loop.record.role = "other"
-    call.measure.call_begins()
-    call.runs(10)
-    call.measure.call_ended()
-
-    assert call.loop.record.steps == 10
-    assert call.durations(0) == []
 
 
 def test_a_script_that_ends_in_the_profile_leaves_no_profiler_running(call: Call) -> None:

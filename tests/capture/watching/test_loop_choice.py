@@ -75,15 +75,6 @@ def test_of_short_evaluations_the_second_tells_as_much_as_it_has(stage: Stage) -
     assert evaluation_of(stage.loop) == (6, 6 * STEP_NS, [3_000] * 6)
 
 
-def test_the_look_itself_is_no_time_of_the_scripts(stage: Stage) -> None:
-    stage.reading_ns = 2 * MS
-    consumer = stage.steps(33)
-    stage.steps(1, consumer)
-
-    assert stage.loop.last_ns == 33 * STEP_NS + 2 * MS
-    assert stage.instruments.timeline.told == [("aside", "")]
-
-
 def test_steps_of_two_evaluations_are_not_put_together(stage: Stage) -> None:
     stage.steps(20)
     stage.steps(19)
@@ -91,41 +82,6 @@ def test_steps_of_two_evaluations_are_not_put_together(stage: Stage) -> None:
     assert stage.loop.record.evaluation is None
     stage.steps(20)
     assert evaluation_of(stage.loop) == (17, 17 * STEP_NS, [])
-
-
-def test_a_call_that_takes_several_batches_is_a_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stage = Stage(tmp_path, monkeypatch, batches_per_call=4)
-    stage.runtime.models = [IteratorModel(list(range(100)), [], 0)]
-    stage.steps(40)
-
-    assert evaluation_of(stage.loop) == (128, 32 * STEP_NS, list(range(100)))
-
-
-@pytest.mark.parametrize("role", ["adapt", "preview", "preparation"])
-def test_loops_that_prepare_are_no_evaluation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str
-) -> None:
-    stage = Stage(tmp_path, monkeypatch, role=role)
-    stage.steps(40)
-
-    assert stage.loop.record.evaluation is None
-
-
-def test_an_error_of_ours_is_noted_once_and_no_more_is_looked_at(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(_: Any) -> None:
-        raise ValueError("no model")
-
-    monkeypatch.setattr(stage.runtime, "model_of", fails)
-    stage.steps(40)
-    stage.steps(40)
-
-    assert stage.loop.record.evaluation is None
-    notes = stage.instruments.recorder.recording.notes
-    assert len(notes) == 1
 
 
 class Ends:
@@ -177,17 +133,6 @@ def test_what_its_exit_would_take_is_told_by_a_collection_of_garbage(ends: Ends)
     assert took_ns is not None
     assert took_ns > 0
     assert recording.collection_ns == took_ns
-
-
-def test_a_program_that_goes_on_has_no_exit(tmp_path: Path) -> None:
-    instruments = FakeInstruments(tmp_path)
-    settings = RunSettings("train.py", (), False, str(tmp_path))
-    stopping = Stopping(instruments.all, settings, None, lambda: None)
-    for _ in range(2):
-        with pytest.raises(StopScript):
-            stopping.stop()
-
-    assert instruments.recorder.recording.collection_ns is None
 
 
 def test_a_script_that_swallows_its_stop_is_left_by_force(ends: Ends) -> None:

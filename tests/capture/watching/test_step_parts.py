@@ -164,17 +164,6 @@ def test_the_wait_is_not_told_where_a_function_asks_by_itself(stage: Stage) -> N
     assert one.loop.diagnosis.waits[-1] is None
 
 
-def test_an_iterator_that_is_gone_does_not_lead(stage: Stage) -> None:
-    one, other = stage.consumer(), stage.consumer()
-    zipped(stage, [one, other], 4, [3, 4])
-    one.iterator = weakref.ref(type("Gone", (), {})())
-    later = another(one)
-    later.iterator = other.iterator
-    zipped(stage, [later, other], 4, [3, 4])
-
-    assert one.loop.record.steps == 8
-
-
 def test_an_iterator_that_was_made_again_elsewhere_takes_the_place_of_the_former(
     stage: Stage,
 ) -> None:
@@ -239,16 +228,6 @@ def test_an_evaluation_after_each_epoch_is_in_none_of_its_steps(stage: Stage) ->
     assert {one.what for one in record.nested} == {"predict"}
 
 
-def test_a_loop_that_only_validates_is_interrupted_by_its_predictions(stage: Stage) -> None:
-    validation, predict = stage.consumer(), stage.consumer("predict", "keras")
-    for _ in range(5):
-        stage.step(validation)
-        call(stage, predict)
-
-    assert validation.loop.record.elapsed_ns == 0
-    assert validation.loop.record.nested == []
-
-
 def fed(stage: Stage) -> Consumer:
     """A loop that Python feeds."""
     consumer = stage.consumer()
@@ -293,13 +272,6 @@ def test_what_other_lines_train_within_a_step_is_a_part_of_it() -> None:
     assert script.loops == [3]
 
 
-def test_a_line_that_calls_again_and_again_in_between_takes_over() -> None:
-    """A call before the loop, to build the model, begins none of its steps."""
-    script = Script()
-    assert script.calls(1, 7, 7, 7, 7) == [None, None, None, 7, 7]
-    assert script.loops == [7]
-
-
 def test_a_loop_that_is_come_back_to_is_the_same_one() -> None:
     script = Script()
     script.calls(3, 3, 3, 8, 8, 8)
@@ -330,15 +302,6 @@ def test_calls_on_batches_of_an_iterator_are_its_loops(last: Any, is_loop: bool)
     script = Script()
     script.calls(3, 3, 3, last=last)
     assert bool(script.loops) == is_loop
-
-
-def test_an_iterator_that_was_only_looked_at_is_forgotten_at_last() -> None:
-    script = Script()
-    script.calls(*[3] * 300, last=reads())
-    assert script.loops == [3]
-    trained = Script()
-    trained.calls(*[3] * 300, last=reads(trains=True))
-    assert trained.loops == []
 
 
 # As the conductor counts them.

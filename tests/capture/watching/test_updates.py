@@ -144,23 +144,6 @@ def test_only_tracing_below_a_function_is_timed(
     assert watch.tracing_ns == 10
 
 
-def test_a_function_that_is_gone_does_not_lend_its_id_to_another(watch: UpdateWatch) -> None:
-    """Whether CPython reuses an id at once is its own affair, so many are let go of."""
-    reused: set[int] = set()
-    others = []
-    for _ in range(1000):
-        function = Function()
-        watch.enter(function)
-        watch.note()
-        watch.leave()
-        reused.add(id(function))
-        del function
-        others.append(Function())
-
-    assert any(id(other) in reused for other in others)
-    assert not any(watch.trains(other) for other in others)
-
-
 def test_tracing_is_told_to_the_timeline_in_functions_and_in_calls_of_keras(
     watch: UpdateWatch,
 ) -> None:
@@ -231,13 +214,3 @@ def test_the_first_step_tells_what_it_took_and_what_of_it_was_tracing() -> None:
 
 def test_a_first_batch_that_is_asked_for_in_a_call_took_what_the_rest_did_not() -> None:
     assert first_fill_ns([100_000, 9_000_000]) == 600 * MS
-
-
-@pytest.mark.parametrize("gaps_us", [None, []])
-def test_without_gap_times_the_fill_is_not_known(gaps_us: list[int] | None) -> None:
-    assert first_fill_ns(gaps_us) is None
-
-
-def test_a_first_batch_that_python_asked_for_was_timed_there() -> None:
-    assert first_fill_ns([100_000], known_ns=7) == 7
-    assert first_fill_ns([100_000], hand_over="next") is None
