@@ -17,7 +17,7 @@ from pipediag.capture.runtime import Runtime
 from pipediag.capture.signals import let_pass
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.loop_choice import LoopChoice, Stopping
-from pipediag.capture.watching.step_parts import Joining, ThreadState
+from pipediag.capture.watching.step_parts import ThreadState
 from pipediag.capture.watching.streak import Streak
 from pipediag.capture.watching.updates import (
     UpdateWatch,
@@ -49,8 +49,7 @@ class Conductor:
         self._held = held
         self.streak = Streak(self._noted)
         self._holding = False
-        self._joining = Joining(loops, instruments)
-        self._threads = EachThread(ThreadState)
+        self._threads = EachThread(lambda: ThreadState(loops, instruments))
         self.diagnosing = LoopChoice(
             updates, instruments, settings, held, self.stopping, self._threads
         )
@@ -300,7 +299,7 @@ class Conductor:
         if record.first_step_ns is None:
             self._updates.tracing_ns = 0  # the step that begins may be the first to be complete
         if loop.joined:
-            wait_ns = self._joining.waited_for_all(thread.joined, consumer, wait_ns, continuous)
+            wait_ns = thread.joined.waited_for_all(consumer, wait_ns, continuous)
         self.diagnosing.step(consumer, now_ns, wait_ns, continuous)
 
     def _is_part_of_step(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> bool:
@@ -313,9 +312,7 @@ class Conductor:
         if loop.only_evaluates:
             part = thread.nested.belongs_to_step(consumer)
         else:
-            part = consumer.hand_over != "fed" and self._joining.joins(
-                thread.joined, consumer, now_ns, wait_ns
-            )
+            part = consumer.hand_over != "fed" and thread.joined.joins(consumer, now_ns, wait_ns)
             called = not part and thread.nested.step_begins(loop)
             # Keras' `predict` writes nothing: the step went on that had called it.
             if called and thread.last is not consumer and self._updates.take_updated():

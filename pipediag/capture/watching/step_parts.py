@@ -146,24 +146,57 @@ _MOST_JOINED = 8
 """Own choice: in a step that draws from more iterators, none is told from the steps of another."""
 
 
+_JOINED = (
+    "Each step draws from several iterators, and trials would use up the others' batches, so "
+    "nothing was tried in the running loop."
+)
+
+
 class JoinedIterators:
     """Iterators of one thread's steps, known once they have handed over twice in turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, loops: LoopRegistry, instruments: Instruments) -> None:
+        self._loops = loops
+        self._with = instruments
         self.lead: Consumer | None = None
-        """Whose hand-over begins a step."""
+        """The iterator whose hand-over begins a step."""
         self._led_ns = 0
         self._since: list[Consumer] = []
         """What has handed over since then, in order."""
         self._before: list[Consumer] = []
-        """The same in the step before, or in the last one of the epoch before."""
+        """What had in the step before, or in the last one of the epoch before."""
         self._known: dict[str, list[Consumer]] = {}
         """What is joined, by the id of the loop that leads."""
         self._waited_ns: int | None = 0
 
     def joins(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> bool:
         """Return True if its batch is for the step that `lead` has begun."""
-        lead, loop = self.lead, consumer.loop
+        lead = self.lead
+        if not self._is_for_step_of(lead, consumer, now_ns):
+            return False
+        assert lead is not None
+        known_wait = wait_ns is not None and self._waited_ns is not None
+        self._waited_ns = (self._waited_ns or 0) + (wait_ns or 0) if known_wait else None
+        if lead.loop.joins(consumer):
+            self._join(lead.loop, consumer)
+        if consumer.batches == lead.batches == 1:
+            self._begins_later(lead, now_ns, wait_ns)
+        else:
+            consumer.waited_in_all_ns += wait_ns or 0
+        return True
+
+    def waited_for_all(self, lead: Consumer, wait_ns: int | None, continuous: bool) -> int | None:
+        """Return what the last step has waited for batches of all its iterators; None where that
+        is not known, as a function asked for one."""
+        joined_ns, self._waited_ns = self._waited_ns, 0
+        if wait_ns is None or joined_ns is None:
+            return None
+        if continuous:
+            lead.waited_in_all_ns += wait_ns
+        return wait_ns + joined_ns
+
+    def _is_for_step_of(self, lead: Consumer | None, consumer: Consumer, now_ns: int) -> bool:
+        loop = consumer.loop
         if consumer is lead:
             if self._since or self._before:
                 known = self._known.get(loop.record.id, [])
@@ -184,11 +217,30 @@ class JoinedIterators:
         known = self._known.get(lead.loop.record.id, [])
         if position >= len(known) or known[position].loop is not loop:
             self._known[lead.loop.record.id] = self._before[: position + 1]
-        if wait_ns is None or self._waited_ns is None:
-            self._waited_ns = None
-        else:
-            self._waited_ns += wait_ns
         return True
+
+    def _join(self, loop: Loop, consumer: Consumer) -> None:
+        """Join an iterator to the loop's steps."""
+        record = loop.record
+        record.untried = _JOINED
+        if consumer.loop is loop:
+            record.steps -= (consumer.batches - 1) * record.batches_per_call
+        else:
+            join_role(loop, consumer.loop)
+        self._with.recorder.attempt(
+            "describing a second pipeline", self._loops.describe_joined, consumer
+        )
+
+    def _begins_later(self, lead: Consumer, now_ns: int, wait_ns: int | None) -> None:
+        """Begin an epoch's steps with the first batch that the last of its iterators hands over."""
+        loop, asked_ns = lead.loop, now_ns - (wait_ns or 0)
+        self._waited_ns = 0
+        self._with.timeline.steps_ended(asked_ns)
+        self._with.timeline.steps_begin(loop.record.id, now_ns, wait_ns)
+        loop.clock.began_later(now_ns)
+        loop.last_ns = now_ns
+        if loop.diagnosis is not None:
+            loop.diagnosis.boundary(lead, now_ns, wait_ns, continuous=False)
 
     def part_of_step(self, consumer: Consumer) -> bool:
         """Return True if it is joined to the loop that leads."""
@@ -196,11 +248,6 @@ class JoinedIterators:
             return False
         known = self._known.get(self.lead.loop.record.id, [])
         return any(one.loop is consumer.loop for one in known)
-
-    def take_waited(self) -> int | None:
-        """Return the step's wait for joined batches in ns; None if a function asked for one."""
-        waited, self._waited_ns = self._waited_ns, 0
-        return waited
 
     def ended(self, consumer: Consumer) -> None:
         """Note that the iterator has no more batches."""
@@ -236,83 +283,16 @@ class JoinedIterators:
         )
 
 
-@dataclass(eq=False)
 class ThreadState:
     """The iterator that one thread consumes, and the step that it is in."""
 
-    last: Consumer | None = None
-    """The iterator that handed over a batch last."""
-    interrupted: bool = False
-    """True if the step that it began has been interrupted."""
-    epoch_ns: int | None = None
-    """Time at which Keras last turned to the batches of an epoch."""
-    nested: NestedCalls = field(default_factory=NestedCalls)
-    fed: FedSteps = field(default_factory=FedSteps)
-    joined: JoinedIterators = field(default_factory=JoinedIterators)
-
-
-_JOINED = (
-    "Each step draws from several iterators, and trials would use up the others' batches, so "
-    "nothing was tried in the running loop."
-)
-
-
-class Joining:
-    """Joins iterators to loops; `JoinedIterators` knows which ones a step draws from."""
-
     def __init__(self, loops: LoopRegistry, instruments: Instruments) -> None:
-        self._loops = loops
-        self._with = instruments
-
-    def joins(
-        self, joined: JoinedIterators, consumer: Consumer, now_ns: int, wait_ns: int | None
-    ) -> bool:
-        """Return True if the step that is running takes a batch of this iterator, too."""
-        if not joined.joins(consumer, now_ns, wait_ns):
-            return False
-        lead = joined.lead
-        assert lead is not None
-        if lead.loop.joins(consumer):
-            self._join(lead.loop, consumer)
-        if consumer.batches == lead.batches == 1:
-            self._begins_later(joined, lead, now_ns, wait_ns)
-        else:
-            consumer.waited_in_all_ns += wait_ns or 0
-        return True
-
-    def waited_for_all(
-        self, joined: JoinedIterators, lead: Consumer, wait_ns: int | None, continuous: bool
-    ) -> int | None:
-        """Return what the last step has waited for batches of all its iterators; None where that
-        is not known."""
-        joined_ns = joined.take_waited()
-        if wait_ns is None or joined_ns is None:
-            return None
-        if continuous:
-            lead.waited_in_all_ns += wait_ns
-        return wait_ns + joined_ns
-
-    def _join(self, loop: Loop, consumer: Consumer) -> None:
-        """Join an iterator to the loop's steps."""
-        record = loop.record
-        record.untried = _JOINED
-        if consumer.loop is loop:
-            record.steps -= (consumer.batches - 1) * record.batches_per_call
-        else:
-            join_role(loop, consumer.loop)
-        self._with.recorder.attempt(
-            "describing a second pipeline", self._loops.describe_joined, consumer
-        )
-
-    def _begins_later(
-        self, joined: JoinedIterators, lead: Consumer, now_ns: int, wait_ns: int | None
-    ) -> None:
-        """Begin an epoch's steps with the first batch that the last of its iterators hands over."""
-        loop, asked_ns = lead.loop, now_ns - (wait_ns or 0)
-        joined.take_waited()
-        self._with.timeline.steps_ended(asked_ns)
-        self._with.timeline.steps_begin(loop.record.id, now_ns, wait_ns)
-        loop.clock.began_later(now_ns)
-        loop.last_ns = now_ns
-        if loop.diagnosis is not None:
-            loop.diagnosis.boundary(lead, now_ns, wait_ns, continuous=False)
+        self.last: Consumer | None = None
+        """The iterator that handed over a batch last."""
+        self.interrupted = False
+        """True if the step that it began has been interrupted: the one place that knows."""
+        self.epoch_ns: int | None = None
+        """Time at which Keras last turned to the batches of an epoch."""
+        self.nested = NestedCalls()
+        self.fed = FedSteps()
+        self.joined = JoinedIterators(loops, instruments)
