@@ -141,7 +141,7 @@ class Capture:
         self._guard.step_aside()
 
     def leave_alone(self, *, stopped: bool = True) -> None:
-        """Put everything back where it was before `install_in`, and keep nothing of the program.
+        """Take back what `install_in` did, and keep nothing of the program.
 
         `stopped` tells that its loop was ended before its time.
         """
@@ -169,11 +169,7 @@ class Capture:
         record.role, record.role_reason = "training", reason
 
     def recorded(self, dataset: Any) -> Any:
-        """Make a dataset from before us again, where that can be done, so that it is recorded.
-
-        Raises:
-            NotReplayableError: it can't be made again.
-        """
+        """Make a dataset from before us again, so that it is recorded; else NotReplayableError."""
         return made_again(dataset, self._plan)
 
     def note(self, sentence: str) -> None:

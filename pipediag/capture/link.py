@@ -62,7 +62,7 @@ class Teller:
 
 
 def _found_room(descriptor: int, line: bytes, limit_s: float) -> bool:
-    """Write a line; returns whether that could be done within the time."""
+    """Write a line; return False if that could not be done within the time."""
     give_up_at = time.monotonic() + limit_s
     while line:
         try:
@@ -96,9 +96,8 @@ class CommandPipe:
     def next(self) -> Command | None:
         """Return the next command, or None once the parent asks nothing more.
 
-        Raises:
-            UnknownCommandError: a line that is no command.
-            SilentParentError: none has come within the time for it.
+        Raises UnknownCommandError for a line that is no command, and SilentParentError if none has
+        come within the time for it.
         """
         give_up_at = time.monotonic() + ASKING_LIMIT_S
         while b"\n" not in self._partial:

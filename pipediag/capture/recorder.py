@@ -129,11 +129,7 @@ class Recorder:
         attempt(self.note, what, ours, *args)
 
     def end(self, outcome: RecordedOutcome, exit_status: int | None, error: str | None) -> None:
-        """Close the recording; the first ending counts.
-
-        Raises:
-            OSError: the last recording could not be written.
-        """
+        """Close the recording; the first ending counts. Raises OSError if it can't be written."""
         if self.recording.outcome != "running":
             return
         self.recording.outcome = outcome

@@ -77,8 +77,7 @@ class HeldInterrupts:
     def unblock(self) -> None:
         """Let those through that whoever started this process had blocked until the script begins.
 
-        Raises:
-            KeyboardInterrupt: one had come; it is shown as one before the script's first line.
+        One that had come is shown as a KeyboardInterrupt before the script's first line.
         """
         try:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.line_sampler import LineSampler
-from pipediag.session.timeline import SeenLines, Span, seen_line, span_line, until_line
+from pipediag.session.timeline import Span, seen_line, span_line, until_line
 from pipediag.vocabulary import SpanKind
 
 _MOST_LINES = 200_000
@@ -31,7 +31,7 @@ DELETED = (
 
 
 class TimelineFile:
-    """Nothing that goes wrong with it is raised: it is noted, once."""
+    """File of the timeline; what goes wrong with it is noted, not raised."""
 
     def __init__(self, path: Path, note: Callable[[str], None]) -> None:
         self._path = path
@@ -62,28 +62,21 @@ class TimelineFile:
 
     def _write(self, line: bytes, lasting: Iterable[Span]) -> None:
         try:
-            self._append(line, lasting)
+            # The script may clean up where our directory is.
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            # Opened each time: a script may close what it has not opened, and reuse the number.
+            with self._path.open("ab", buffering=0) as file:
+                if self._begun and file.tell() == 0:
+                    self._note(DELETED)
+                    line = b"".join(map(span_line, lasting)) + line
+                self._begun = True
+                file.write(line)
         except OSError as error:
             # What is lost of the next lines is no worse; a disk or descriptors may be free again.
             self._note(
                 "What the script did could not be written down at some moments, so the ledger of "
                 f"the run may be without it: {error.strerror}."
             )
-
-    def _append(self, line: bytes, lasting: Iterable[Span]) -> None:
-        # Opened each time: a script may close what it has not opened, and reuse the number.
-        try:
-            file = self._path.open("ab", buffering=0)
-        except FileNotFoundError:
-            # The script may clean up where our directory is.
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            file = self._path.open("ab", buffering=0)
-        with file:
-            if self._begun and file.tell() == 0:
-                self._note(DELETED)
-                line = b"".join(map(span_line, lasting)) + line
-            self._begun = True
-            file.write(line)
 
 
 # Within these a line of the script's own code says more than the span.
@@ -101,7 +94,9 @@ class Timeline:
         self._over = False
         self._open: list[Span] = []
         self._steps: Span | None = None
-        self._sampler = LineSampler(self._saw)
+        self._sampler = LineSampler(
+            lambda seen: self._file.append(seen_line(seen), self._lasting())
+        )
 
     def begins(self, kind: SpanKind, name: str = "", site: CallSite | None = None) -> Span | None:
         """Begin a span; return None where another thread is followed."""
@@ -197,14 +192,15 @@ class Timeline:
         if not self._file.takes_more or os.getpid() != self._pid:
             return False
         here = threading.get_ident()
-        if here != self._owner:
-            calls = [span for span in self._open if span.kind != "script"]
-            first_come = not calls if not trains else all(span.kind != "fit" for span in calls)
-            if self._steps is not None or not first_come:
-                return False
-            if calls:
-                self.ended(calls[0])
-            self._owner = here
+        if here == self._owner:
+            return True
+        calls = [span for span in self._open if span.kind != "script"]
+        occupied = any(span.kind == "fit" for span in calls) if trains else bool(calls)
+        if self._steps is not None or occupied:
+            return False
+        if calls:
+            self.ended(calls[0])
+        self._owner = here
         return True
 
     def _end_steps(self, now_ns: int) -> None:
@@ -218,9 +214,6 @@ class Timeline:
             self._sampler.go_on(self._owner)
         else:
             self._sampler.rest()
-
-    def _saw(self, seen: SeenLines) -> None:
-        self._file.append(seen_line(seen), self._lasting())
 
     def _write(self, span: Span) -> None:
         self._file.append(span_line(span), self._lasting())

@@ -48,15 +48,9 @@ class IdTally:
                 self._after.append(one.ids.ravel())
 
     def recorded(self) -> RecordedIds:
-        """Return all that was counted.
-
-        Raises:
-            ValueError: nothing was.
-        """
+        """Return all that was counted, of one id at least."""
         np = self._np
         ids = np.concatenate(self._ids)
-        if not len(ids):
-            raise ValueError("No id was looked up.")
         values, counts = np.unique(ids, return_counts=True)
         ahead, ahead_of = self._ahead()
         top = math.ceil(_TOP_SHARE * self._rows)
