@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.loops.registry import LoopRegistry
-from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.process import EachThread, free_memory_bytes, runs_tf_data, train_along
 from pipediag.capture.recorder import Recorder
 from tests.capture.runtimes import ToyRuntime
@@ -96,56 +94,6 @@ def test_two_threads_at_one_line_are_two_loops(tmp_path: Path) -> None:
     assert others is not mine
     assert {loop.record.id for loop in (mine, others)} == {"loop1", "loop2"}
     assert loop_at_one_line(loops) is mine
-
-
-class Dataset:
-    """A tf.data dataset, as far as the plan looks."""
-
-    element_spec = None
-
-    def __init__(self) -> None:
-        self.between: Callable[[], Any] = lambda: None
-
-    def map(self, fails: bool = False, name: str | None = None) -> Dataset:
-        self.between()
-        if fails:
-            raise ValueError("of the script")
-        return Dataset()
-
-    def _inputs(self) -> list[Dataset]:
-        return []
-
-    def _functions(self) -> list[Any]:
-        return []
-
-
-@pytest.fixture
-def _tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """TensorFlow, as far as the plan asks it about a dataset."""
-    graph = SimpleNamespace(executing_eagerly=lambda: False)
-    flat = SimpleNamespace(
-        get_flat_tensor_shapes=lambda spec: [], get_flat_tensor_types=lambda spec: []
-    )
-    eager, util = SimpleNamespace(context=graph), SimpleNamespace(structure=flat)
-    monkeypatch.setitem(sys.modules, "tensorflow.python.eager", eager)
-    monkeypatch.setitem(sys.modules, "tensorflow.python.data.util", util)
-
-
-@pytest.mark.usefixtures("_tensorflow")
-def test_datasets_that_two_threads_build_at_once_do_not_mix(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Dataset, "map", Dataset.map)
-    recorder, other = Recorder(tmp_path / "recording.json"), Other()
-    PlanRecorder(recorder).install(Dataset, Guard(recorder.note))
-    failing = Dataset()
-    failing.between = lambda: other.does(lambda: Dataset().map())
-
-    with pytest.raises(ValueError, match="of the script"):
-        failing.map(fails=True)
-    operations = recorder.recording.operations
-    assert [(one.id, one.inside_function_of) for one in operations] == [("op2", None)]
-    assert recorder.recording.notes == []
 
 
 MEMINFO = "MemTotal:       8000 kB\nMemFree:        100 kB\nMemAvailable:   3000 kB\n"

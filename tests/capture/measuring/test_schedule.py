@@ -198,14 +198,6 @@ def test_an_iterator_is_given_back_though_closing_the_window_fails(
     assert not measured.diagnosis.measuring
 
 
-def test_a_profiler_that_does_not_start_leaves_the_rest(measured: Measured) -> None:
-    measured.instruments.profiler.refuses = "the script profiles itself"
-    measured.until(Phase.DONE)
-
-    assert measured.instruments.windows[-2:] == [("profile", False), ("repeat", True)]
-    assert measured.recording.windows[3].reason == "the script profiles itself"
-
-
 def test_a_profile_that_the_script_takes_over_is_incomplete(measured: Measured) -> None:
     measured.pace.profile = 5
     measured.until(Phase.PROFILE)

@@ -83,13 +83,6 @@ def test_a_generator_is_not_read_by_workers() -> None:
         read_by_workers(Node([], call=call(lambda: iter(()))), {"workers": 2}, [])
 
 
-def test_all_batches_come_in_either_order() -> None:
-    assert list(_indices(adapter(Rows()))) == [0, 1, 2, 3, 4]
-    shuffled = list(_indices(adapter(Rows(), shuffle=True)))
-    assert sorted(shuffled) == [0, 1, 2, 3, 4]
-    assert shuffled != [0, 1, 2, 3, 4]
-
-
 def test_an_endless_one_has_no_last_index() -> None:
     source = Rows()
     source.num_batches = None  # type: ignore[assignment]
@@ -142,18 +135,6 @@ def test_it_is_closed_once_what_runs_is_done(monkeypatch: pytest.MonkeyPatch) ->
     closing.join(10)
     assert not closing.is_alive()
     assert len(asked) < 6
-
-
-def test_an_error_of_the_scripts_is_that_of_the_batch() -> None:
-    def make(index: int) -> int:
-        if index == 2:
-            raise ValueError("no such row")
-        return index
-
-    made = _made_ahead(make, range(4), workers=2, queued=1)
-    assert [next(made), next(made)] == [0, 1]
-    with pytest.raises(ValueError, match="no such row"):
-        next(made)
 
 
 @given(

@@ -47,10 +47,6 @@ def test_functions_that_the_patched_file_adds_are_defined(tmp_path: Path) -> Non
     assert list(rows(2)) == [1, 2]
 
 
-def test_a_change_of_another_kind_rewrites_nothing() -> None:
-    assert not Rewritten([], {})
-
-
 @pytest.mark.parametrize(
     ("line", "function", "text"),
     [

@@ -43,17 +43,6 @@ def test_steps_on_a_repeated_batch_are_none_of_the_scripts(stage: Stage) -> None
     assert consumer.loop.record.steps == 4
 
 
-def test_the_last_step_of_a_training_is_not_credited_to_the_next_loop(stage: Stage) -> None:
-    training, validation = stage.consumer(), stage.consumer()
-    for _ in range(3):
-        stage.step(training, trains=True)
-    for _ in range(3):
-        stage.step(validation)
-
-    assert validation.loop.record.role == "other"
-    assert not validation.loop.record.updates_variables
-
-
 def test_a_loop_does_not_train_by_the_weights_that_are_put_back_before_it(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

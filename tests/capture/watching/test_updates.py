@@ -56,14 +56,6 @@ def test_writing_a_trainable_variable_is_an_update(watch: UpdateWatch) -> None:
     assert watch.updated
 
 
-def test_writing_a_counter_or_reading_is_none(watch: UpdateWatch) -> None:
-    Variable(trainable=False).assign(3)
-    Variable(trainable=True, floating=False).assign(4)
-    Variable(trainable=True).read()
-
-    assert not watch.updated
-
-
 def test_a_function_that_was_traced_with_an_update_always_updates(watch: UpdateWatch) -> None:
     outer, inner, other = Function(), Function(), Function()
     watch.enter(outer)
