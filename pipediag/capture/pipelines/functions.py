@@ -20,6 +20,7 @@ from pipediag.tensorflow_names import PYTHON_OPERATIONS
 _NAMES = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _BETWEEN = frozenset({"EXTENDED_ARG", "PUSH_NULL"})
+_UNKNOWN: Any = object()
 
 
 def module_functions(function: Callable[..., Any]) -> list[str]:
@@ -33,8 +34,7 @@ def module_functions(function: Callable[..., Any]) -> list[str]:
     if code is None:
         return []
     known = {**vars(builtins), **getattr(function, "__globals__", {}), **closure_of(function)}
-    found = (_full_name(path, known) for path in _paths(code, frozenset(known)))
-    return sorted({name for name in found if name is not None})
+    return sorted(set(_functions_named_in(code, known)))
 
 
 def closure_of(function: Any) -> dict[str, Any]:
@@ -49,42 +49,26 @@ def closure_of(function: Any) -> dict[str, Any]:
     return bound
 
 
-def _paths(code: CodeType, known: frozenset[str]) -> Iterator[list[str]]:
-    """Iterate over names with the attributes that are taken of them: `np.random.uniform`."""
-    known -= {*code.co_varnames, *code.co_cellvars}
-    path: list[str] = []
+def _functions_named_in(code: CodeType, known: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the functions that names and attributes of modules lead to; nothing is called."""
+    known = {name: known[name] for name in known.keys() - {*code.co_varnames, *code.co_cellvars}}
+    module, value = None, _UNKNOWN
     for instruction in dis.get_instructions(code):
         if instruction.opname in _BETWEEN:
             continue
-        if path and instruction.opname in _ATTRIBUTES:
-            path.append(instruction.argval)
+        if instruction.opname in _ATTRIBUTES and isinstance(value, ModuleType):
+            module, value = value.__name__, vars(value).get(instruction.argval, _UNKNOWN)
             continue
-        if path:
-            yield path
-        named = instruction.opname in _NAMES and instruction.argval in known
-        path = [instruction.argval] if named else []
+        if callable(value) and not isinstance(value, type):
+            name = getattr(value, "__name__", "")
+            owner = type(getattr(value, "__self__", None)).__module__
+            place = module or getattr(value, "__module__", None) or owner
+            yield name if getattr(builtins, name, None) is value else f"{place}.{name}"
+        named = instruction.opname in _NAMES
+        module, value = None, known.get(instruction.argval, _UNKNOWN) if named else _UNKNOWN
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _paths(constant, known)
-
-
-def _full_name(path: list[str], known: Mapping[str, Any]) -> str | None:
-    """Return what the path leads to where that is a module's function; nothing is called."""
-    owner: Any = None
-    value = known[path[0]]
-    for name in path[1:]:
-        if not isinstance(value, ModuleType) or name not in vars(value):
-            return None
-        owner, value = value, vars(value)[name]
-    if not callable(value) or isinstance(value, type):
-        return None
-    name = getattr(value, "__name__", path[-1])
-    if getattr(builtins, name, None) is value:
-        return str(name)
-    if owner is not None:
-        return f"{owner.__name__}.{path[-1]}"
-    module = getattr(value, "__module__", None) or type(getattr(value, "__self__", None)).__module__
-    return f"{module}.{name}"
+            yield from _functions_named_in(constant, known)
 
 
 _CONTAINERS = (list, dict, set, bytearray, deque)
@@ -97,7 +81,6 @@ _FILES = frozenset(
     "write_text".split()
 )
 _WRITE_MODES = frozenset("wax+")
-_UNKNOWN = object()
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
