@@ -1,34 +1,24 @@
 """Classes of the step's time: which events belong to which.
 
-The choices, and why:
-
-- Device compute with an accelerator is every kernel on any of its streams. Without one, the
-  executor threads' operation events (`scope/op:Type`) take its place, and XLA's thunks (events with
-  the statistic `hlo_op`). An operation that only calls a function (`StatefulPartitionedCall`,
-  an `__inference_*` cluster) wraps other events, compilation among them, and is not compute itself.
-- An eager operation has no operation event: its kernel runs in `KernelAndDeviceFunc::Run` inside
-  `EagerExecute`. On a CPU that event is compute, and the 10 to 40 us around it are dispatch. Where
-  `EagerExecute` says `is_func`, it is the wait for a whole graph, so the executor's events count.
-- tf.data's own functions run operations too, and so do graph functions that Python in them calls.
-  They are not the training step's compute, whatever thread they are on; but the body of a loop
-  inside a graph is, though tf.data runs it.
-- Input wait is the time in `IteratorGetNextOp::DoCompute`, which is where the consumer blocks; in
-  PyTorch, the time in which the training thread takes a batch from its DataLoader. The
-  scheduling of that operation is dispatch. In a profile without any such event, as older TensorFlow
-  writes it, the operation's own event (`IteratorGetNext:IteratorGetNext`) is the wait. A
-  multi-device iterator's GetNext is called by a background prefetcher and blocks nobody. A loop
-  over a dataset inside a graph waits in the iterator below its scan.
-- A call with `tf_function_call` = `traced-*` is compilation from end to end: the graph's building,
-  its optimisation and XLA's compiler. Other compilation is known by the compilers' event names, on
-  the training thread and on those that execute its graph.
+- Device compute is every kernel on any stream of an accelerator. Without one, the executor threads'
+  operation events (`scope/op:Type`) take its place, XLA's thunks (events with the statistic
+  `hlo_op`), and an eager operation's `KernelAndDeviceFunc::Run` inside `EagerExecute`. An operation
+  that only calls a function wraps other events and is not compute. Nor are operations of tf.data's
+  own functions, whatever thread they are on; the body of a loop inside a graph is, though tf.data
+  runs it.
+- Input wait is the time in `IteratorGetNextOp::DoCompute`, where the consumer blocks; in older
+  profiles, which have no such event, in the operation's own (`IteratorGetNext:IteratorGetNext`); in
+  PyTorch, the time in which the training thread takes a batch from its DataLoader. A multi-device
+  iterator's GetNext is called by a background prefetcher and blocks nobody.
+- A call with `tf_function_call` = `traced-*` is compilation from end to end. Other compilation is
+  known by the compilers' event names.
 - Dispatch is any call into TensorFlow, JAX or XLA on the training thread, and on an accelerator
   also what the executor threads do, which is launching. On a CPU it includes the time in which a
-  graph function runs but no operation does: executor overhead, or threads that wait for a core.
-  Inside a graph that loops by itself there is no training thread, and all the rest is dispatch.
+  graph function runs but no operation does. Inside a graph that loops by itself there is no
+  training thread, and all the rest is dispatch.
 - Waiting for the device: the runtime's synchronisation calls, and on an accelerator the time in
   which the training thread is blocked in a graph function that neither launches nor compiles.
-- Python is the rest of the training thread's time: callbacks, metrics, logging, sleep, NumPy, and
-  waiting for the GIL, between which a profile does not distinguish.
+- Python is the rest of the training thread's time, waiting for the GIL included.
 - Unattributed is what lies outside the training thread's record, or everything where there is none.
 """
 

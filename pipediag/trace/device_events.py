@@ -1,11 +1,8 @@
 """Events of a device's streams, and the host's calls that launched them.
 
-Each event by itself is a kernel, a copy or a collective, whatever its line's name. Lines that the
-profiler derives from others are left out.
-
-CUPTI, ROCTracer and Kineto give an activity and its launch the same correlation id. The call may
-lie on another thread than the training loop's, and ids may come again in a long profile: then the
-latest call that began before the activity ended is the one.
+CUPTI, ROCTracer and Kineto give an activity and its launch the same correlation id. Ids may come
+again in a long profile: then the latest call that began before the activity ended is the one. Lines
+that the profiler derives from others are left out.
 """
 
 from __future__ import annotations

@@ -4,14 +4,10 @@ Busy is the union of every kernel, copy and set on every stream of the device; a
 which no stream has any. On a machine without an accelerator the executor threads' operations take
 the device's place, under the name `CPU`.
 
-A copy's direction comes from CUPTI's or Kineto's name, or else from the kinds of memory in CUPTI's
-`memcpy_details`. AMD's copy kernels say none. Sizes come from `memcpy_details` (`size:4096` since
-2020, `num_bytes:4096` before) or Kineto's `bytes`.
-
-Names tell which kernels are matrix products, and which of those use tensor cores, as NVIDIA's
-libraries, CUTLASS and AMD's Tensile form them: `volta_sgemm_128x64_nn` uses none, `volta_h884gemm`,
-`ampere_s16816gemm`, `sm80_xmma_gemm_..._tensor16x8x16`, `hopper_hgmma` and `Cijk_..._MI16x16x4x1`
-do.
+Directions and sizes of copies come from CUPTI's or Kineto's names and details; AMD's copy kernels
+have none. Names tell which kernels are matrix products, and which of those use tensor cores:
+`volta_sgemm_128x64_nn` does not, `volta_h884gemm`, `ampere_s16816gemm`, `sm80_xmma_gemm_...`,
+`hopper_hgmma` and AMD's `Cijk_..._MI16x16x4x1` do.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ LARGEST_UNPACKED_BYTES = 1 << 30
 """Traces of some minutes unpack to a few hundred megabytes; a bomb unpacks to anything."""
 
 MAPPED_FROM_BYTES = 1 << 24
-"""Smaller files are read into memory at once, and so is text, all of which is needed. Reading a
-mapped file that was truncated raises SIGBUS."""
+"""Smaller files, and text, are read into memory. Reading a mapped file that was truncated raises
+SIGBUS."""
 
 _SUFFIXES = re.compile(r"(\.xplane\.pb|\.pt\.trace\.json|\.json)?(\.gz)?$")
 _PATTERNS = ("*.xplane.pb", "*.pt.trace.json", "*.pt.trace.json.gz")
@@ -44,11 +44,8 @@ _PEEKED_BYTES = 64
 _JSON = re.compile(rb'\s*(\{\s*"|\[\s*\{)')
 
 Release = Callable[[], None]
-"""Gives back the memory of all mapped pages that were read; they can be read again.
-
-Raises PipediagError where the file has become shorter. It is called every few megabytes: a file
-that is truncated in between is noticed too late.
-"""
+"""Gives back the memory of all mapped pages that were read; they can be read again. Raises
+PipediagError where the file has become shorter."""
 
 
 class MalformedError(PipediagError):

@@ -2,11 +2,8 @@
 
 Without an accelerator these are the operations of the training graph on the host's threads, with
 one the kernels of its devices by the operation that launched them. Where several run at once, each
-gets an equal part of that time: so they add up to the time in which any ran, which is the step's
-compute, and not to the longer sum over the threads.
-
-XLA runs instructions of a program that it compiled; the profile keeps the program, which says of
-which operations each was made.
+gets an equal part of that time, so that they add up to the step's compute. The program that the
+profile keeps says of which operations each of XLA's instructions was made.
 """
 
 from __future__ import annotations
@@ -167,9 +164,8 @@ class TextTimes:
 def text_times(activity: Activity, windows: NDArray[np.int64]) -> TextTimes:
     """Measure work on text in the graph of the steps, whose windows are given.
 
-    Such operations split, hash and look up strings, or decode bytes. They run on the host and wait
-    for no device, so that the input pipeline could do the same, beside the step before. The type of
-    an operation tells: its name is the script's.
+    Such operations split, hash and look up strings, or decode bytes. They run on the host, so that
+    the input pipeline could do the same beside the step before.
     """
     if not any(map(_types, activity.graph.lines)):
         return TextTimes(0, {})

@@ -2,22 +2,18 @@
 
 An `Iterator::Root::A::B` event is one GetNext call of B, made by A on A's thread.
 
-- A sequential operation works inside its call, on the caller's thread. Its work is the call less
-  the calls that it makes; a sequential map's function runs within that, whatever thread TensorFlow
-  runs it on.
+- A sequential operation works inside its call, less the calls that it makes; a sequential map's
+  function runs within that, whatever thread TensorFlow runs it on.
 - An asynchronous one (prefetch, parallel map, map-and-batch, parallel interleave) works on threads
   of its own, and its call only waits for a result. Its work is the `*Produce` events less the calls
   nested in them, and each call of its function: an `InstantiatedCapturedFunction::RunAsync` inside
-  a `*Produce` and the executor's events with the same step id. Overlapping events of one function
-  call count once, parallel calls count each. A `*Produce` event belongs to the parent that its
-  nested call names.
+  a `*Produce` and the executor's events with the same step id. A `*Produce` event belongs to the
+  parent that its nested call names.
 
 A loop over a dataset inside a graph has iterators of its own above the input pipeline's, called
 `ReduceIterator::Root::Prefetch::Scan` or alike. They are left out: the scan takes Root's place.
 
-What a profile cannot say: CPU time (a function that sleeps or waits for the GIL counts as
-working), the time of operations inside a function that wait without a thread, and the work of
-functions that began before the profile did.
+A profile has no CPU time: a function that sleeps or waits for the GIL counts as working.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
 """The steps of a profile, and the nanoseconds that each class takes of each step.
 
 Where nothing says which event begins a step, steps come from what repeats. A kind of event may
-begin a step if the same happens from each of its occurrences to the next: the same kinds, as often
-as each time before, in whatever order. Steps fill the sequence; something that is repeated within
-one step, as a layer is, leaves much of it before or after.
+begin a step if the same kinds happen, as often, from each of its occurrences to the next. Steps
+fill the sequence; something that is repeated within one step, as a layer is, leaves much of it.
 
-Calls of a training function come first. PyTorch has no such function: its optimizer is called once
-a step, and where a loop has none, the DataLoader is asked for a batch once a step. The cost of a
-call is the device time of what was launched between its start and the next call's: JAX may launch
-after the call has returned, TensorFlow on another thread. Without an accelerator it is the call's
-own duration.
+The cost of a call is the device time of what was launched between its start and the next call's, as
+JAX may launch after the call has returned, and TensorFlow on another thread. Without an accelerator
+it is the call's own duration.
 """
 
 from __future__ import annotations
@@ -44,19 +41,18 @@ FEWEST_REPEATS = 3
 """Between two events of a kind lies one stretch, which cannot be seen to repeat."""
 
 SAME_SHARE = 0.75
-"""How many of the stretches, and how much of their cost, must hold the same: logging, a checkpoint
-or another kind of batch may come now and then."""
+"""How many of the stretches, and how much of their cost, must hold the same: a checkpoint may come
+now and then."""
 
 LONGEST_REST = 2
-"""How many usual stretches may lie before the first event, and as many from the last one on: a step
-that the profile saw in part, and time outside the training."""
+"""How many usual stretches may lie before the first event, and as many from the last one on."""
 
 DOMINANT_SHARE = 0.9
 """A function with this much of the cost is the step, whatever is called between its calls."""
 
 LARGEST_DEVIATION = 0.25
 """How far from the median the number of launches may be where a name does not say which function is
-called: a copy or a metric more or less. Different functions lie further apart."""
+called. Different functions lie further apart."""
 
 _FUNCTION_CALL = "tf_function_call"
 # They say which function they call; PyTorch's optimizers are called once a step.
@@ -131,12 +127,9 @@ def split_steps(activity: Activity, steps: StepWindows) -> StepSplit:
 def find_steps(events: TraceEvents, activity: Activity) -> StepWindows | None:
     """Return the steps by the first means that shows any; None if none does.
 
-    pipediag's markers say exactly what a step is; the annotations of a framework or a script say
-    what its author takes for one. A loop inside a graph function has neither. Over a dataset, its
-    scan shows where each batch was asked for. Over an iterator, GetNext events show where each
-    batch was handed over: a step is then the time between the ends of two of them. Where no batch
-    shows either, a step is the time from one call of the training function to the next, or at last
-    the time in which the kernels on a device repeat.
+    pipediag's markers, annotations of a framework or a script, the scan of a loop inside a graph
+    over a dataset, the ends of GetNext calls, calls of the training function, and at last kernels
+    on a device that repeat.
     """
     return (
         _marked_steps(activity)
@@ -369,9 +362,9 @@ def _of_training(line: Line, indices: Indices, pipeline_ids: Set[int]) -> Indice
 def periodic_windows(events: TraceEvents) -> NDArray[np.int64] | None:
     """Return windows from one start of a kernel to the next; None without a period.
 
-    Only the stream that computed longest counts: the order of kernels on different streams differs
-    from step to step. Copies are left out, since input arrives when it will. The kernel is one that
-    runs once a step; of several, the one for which the stream waited longest.
+    Only the stream that computed longest counts, without copies, since their order differs from
+    step to step. Of several kernels that run once a step, it is the one for which the stream waited
+    longest.
     """
     kernels = []
     for line in (line for plane in events.accelerators for line in stream_lines(plane)):

@@ -1,21 +1,16 @@
 """Threads of the host, how the events of one nest, and the graph functions that they run.
 
-tf.data names its threads `tf_data_*`. Its functions may also run on TensorFlow's shared pool; they
-differ from the training graph by the step id that the executor's events share with the
-`InstantiatedCapturedFunction::*` event that started them.
-
-A Python function of the pipeline may call a tf.function, which runs under a step id of its own, and
-nothing in its events names the caller. But the thread that starts it is still at work for the
-caller, so the `FunctionRun` event that has the new id lies within that work. Python that hands the
-call to a thread of its own leaves no such trace.
+tf.data names its threads `tf_data_*`. Its functions may also run on TensorFlow's shared pool: the
+executor's events then share a step id with the `InstantiatedCapturedFunction::*` event that started
+them. A Python function of the pipeline may call a tf.function, which runs under a step id of its
+own. The thread that starts it is at work for the caller, so the `FunctionRun` event that has the
+new id lies within that work.
 
 The body of a loop inside a graph is one of tf.data's functions, and counts as the training step. So
-does a reduction over a dataset within the step, such as a metric over all candidates: tf.data runs
-it, and the step waits for nothing else. AutoGraph lowers `for batch in dataset` to
-reduce(take_while(scan(dataset))). A step of that loop is one GetNext call of the scan's iterator,
-which takes a batch from the input pipeline below it and then runs the loop's body as its function.
-The call is made on the thread of a prefetch that TensorFlow puts around the scan, or else on the
-reduction's own.
+does a reduction over a dataset within the step, such as a metric over all candidates. AutoGraph
+lowers `for batch in dataset` to reduce(take_while(scan(dataset))). A step of that loop is one
+GetNext call of the scan's iterator, which takes a batch from the input pipeline below it and then
+runs the loop's body as its function.
 """
 
 from __future__ import annotations
@@ -83,9 +78,7 @@ def training_line(events: TraceEvents) -> Line | None:
     It is the one with step markers, pipediag's or else Kineto's. A PyTorch profile without any has
     the calls of the optimizer there, or at least those of the DataLoader, unless that thread only
     fetches batches for another one that launches. Otherwise it is the thread that spends most time
-    in calls of graph functions; None where no such call begins and ends in the profile. Single
-    operations prove nothing: pipediag itself reads the counter of a loop inside a graph from
-    another thread.
+    in calls of graph functions, of which single operations are none; None without any.
     """
     lines = events.host_lines
     for marker in _MARKERS:
@@ -197,8 +190,8 @@ def parents_of(starts: Times, ends: Times) -> Indices:
     lasting = np.append(ends, np.iinfo(np.int64).max)
     over = np.flatnonzero(lasting[parents] <= starts)
     while len(over):
-        # All events between an event and its candidate had ended before it began: those between
-        # the candidate and the candidate's own candidate had, too.
+        # Events between an event and its candidate had ended before it began, and so had those
+        # between the candidate and its own candidate.
         parents[over] = parents[parents[over]]
         over = over[lasting[parents[over]] <= starts[over]]
     return parents
@@ -312,13 +305,10 @@ class _Pass:
 
 
 def find_graph_loop(events: TraceEvents) -> GraphLoop | None:
-    """Return the loop, or None where too few batches were taken by one.
-
-    Loops within its body or within a function of its input pipeline are part of its steps.
-    """
+    """Return the loop, or None where too few batches were taken by one."""
     found = [one for line in events.host_lines for one in _passes(line)]
     passes: list[_Pass] = []
-    # The longest of those that overlap counts.
+    # Loops within its body or within a function of its input pipeline are part of its steps.
     for one in sorted(found, key=lambda one: one.extent[0] - one.extent[1]):
         start, end = one.extent
         if all(end <= other.extent[0] or other.extent[1] <= start for other in passes):

@@ -1,14 +1,11 @@
-"""A whole XPlane file as columns of events.
+"""A whole XPlane file as columns of events, equal to what the protobuf library parses.
 
-Events, which are most of it, are decoded into columns; everything else of a line, a plane and the
-file is small and goes through the protobuf library. The result equals what that library parses.
-
-The file has picoseconds since the start of the profile; both ends of an event are rounded down to
+Events, which are most of it, are decoded into columns; everything else goes through that library.
+Both ends of an event, in picoseconds since the start of the profile, are rounded down to
 nanoseconds, which keeps nested events nested and disjoint events disjoint.
 
-A profile may keep the programs that XLA compiled. XLA fuses operations of a graph into instructions
-with names of their own. Each instruction, and each that was fused into one, says for which
-operation it was made, by the name that the graph has.
+A profile may keep the programs that XLA compiled. Each instruction, and each that was fused into
+one, says for which operation of the graph it was made.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """Columns of a line's events, decoded from the wire many at a time.
 
-A line holds its events one after the other, each behind the tag 0x22 and its length. Finding where
-each begins means following a chain of lengths, which numpy cannot do. So every place that looks
-like the beginning of an event is taken for one, and the chain is then checked: where each guess
-ends at the next guess, all of them were right. Python follows the chain by itself only across the
-few places where that fails.
+A line holds its events one after the other, each behind the tag 0x22 and its length. numpy cannot
+follow a chain of lengths. So every place that looks like the beginning of an event is taken for
+one, and where each guess ends at the next guess, all of them were right. Python follows the chain
+by itself only where that fails.
 
-An event is decoded here when its fields stand in the order of their numbers, as every protobuf
-writer puts them. The protobuf library decodes the others, one by one.
+An event whose fields do not stand in the order of their numbers, as every protobuf writer puts
+them, is decoded by the protobuf library.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Protobuf's wire format: fields, columns of integers, and small messages by its own library.
 
-The message classes are made at run time, so that TensorFlow need not be installed. Field numbers
-follow `tsl/profiler/protobuf/xplane.proto` and `xla/service/hlo.proto`, as far as they are read.
-Text fields are declared as bytes: on the wire the two are the same, and a kernel name that is not
-valid UTF-8 then costs a replacement character instead of the whole profile. The classes live in a
-descriptor pool of their own, apart from TensorFlow's registration of the same file.
+The message classes are made at run time in a descriptor pool of their own, so that TensorFlow need
+not be installed and may be. Field numbers follow `tsl/profiler/protobuf/xplane.proto` and
+`xla/service/hlo.proto`. Text fields are declared as bytes: a kernel name that is not valid UTF-8
+then costs a replacement character instead of the whole profile.
 """
 
 from __future__ import annotations
