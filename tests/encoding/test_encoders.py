@@ -5,9 +5,7 @@ import csv
 import io
 import json
 import sys
-import tracemalloc
 import unicodedata
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -53,23 +51,6 @@ def test_escapes_are_those_of_python_and_what_is_seen_stays(given: str, shown: s
     assert visible(given) == shown
 
 
-def test_only_surrogates_are_what_utf_8_lacks() -> None:
-    assert text.without_surrogates("\x1b\udcff") == "\x1b\\udcff"
-
-
-@pytest.mark.parametrize("character", ["x", "é", "\x1b", "\u202e", "\U000e0041"])
-@pytest.mark.parametrize("count", [1, 9, 10, 11, 50])
-def test_the_start_of_a_text_is_that_of_the_whole(character: str, count: int) -> None:
-    whole = visible(character * count)
-    start = text.visible_start(character * count, 10)
-    assert start == (whole if len(whole) <= 10 else f"{whole[:9]}…")
-
-
-@pytest.mark.parametrize("given", ["a  b\n\tc", " a ", "word " * 3, "word " * 30, "x" * 200])
-def test_a_line_has_one_blank_for_several(given: str) -> None:
-    assert text.visible_line(given, 40) == text.clipped(" ".join(given.split()), 40)
-
-
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
@@ -90,16 +71,6 @@ def test_a_github_command_is_one_line_with_its_properties_and_no_others() -> Non
     given = {"file": "a,line=1::b%.py", "line": "3"}
     assert text.github_command("error", given, "x\r\n50 %\x1b") == (
         "::error file=a%2Cline=1%3A%3Ab%25.py,line=3::x%0D%0A50 %25\\x1b"
-    )
-
-
-def test_lines_of_a_terminal() -> None:
-    assert text.one_line("  a \r\n\t b\x0bc  d") == "  a b c  d"
-    assert text.one_line("\n::error::x") == r" \x3a:error::x"
-    assert text.one_line("a\u2028b\x85c") == r"a\u2028b\x85c"
-    assert text.lines(["one", "two\nGate: passed"]) == "one\ntwo Gate: passed\n"
-    assert text.printable("one\n  two\x1b]0;t\x07\n ::error::x") == (
-        "one\n  two\\x1b]0;t\\x07\n \\x3a:error::x"
     )
 
 
@@ -153,12 +124,6 @@ def test_what_github_would_link_is_divided(mark: str) -> None:
     assert markup.NOTHING in markup.markdown_text(f"see {mark}")
 
 
-def test_a_row_and_a_heading_of_markdown() -> None:
-    table = "\n".join(["| a | b |", "|---|---|", markup.markdown_row(["x | y\n| z", "`|`"])])
-    assert MARKDOWN.render(table).count("<td>") == 2
-    assert markup.markdown_heading(3, "a\n# b", "failed") == "### a \\# b: failed"
-
-
 def test_texts_come_back_from_xml() -> None:
     root = ET.Element("a", name=markup.xml_text("<b> & \"c\" 'd'\r\n ]]> &lt;"))
     ET.SubElement(root, "e").text = markup.xml_text("##[error]x -->\ud800\ufffe\uffff")
@@ -184,69 +149,13 @@ def test_a_text_that_a_spreadsheet_would_compute_comes_behind_an_apostrophe(give
     assert cell(given).endswith(given[-1])
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [(-1, "-1"), (1e-7, "1e-07"), (None, ""), (True, "true"), (False, "false"), ("a\rb", r"a\x0db")]
-    + [(given, given) for given in ("map(parse)", 'say "a, b"\nand c', "a=1; b=-2", "", "café")],
-)
-def test_other_cells(value: Any, shown: str) -> None:
-    assert cell(value) == shown
-
-
 LONG = "é\u202e" * 1_000_000
-ENCODERS: dict[str, tuple[Callable[[str], str], int]] = {
-    "csv": (markup.csv_cell, markup.LONGEST_CELL),
-    "github": (lambda given: text.github_command("error", {}, given), text.LONGEST_LINE + 20),
-    "html": (markup.html_value, markup.LONGEST_HTML),
-    "markdown": (markup.markdown_text, 2 * markup.LONGEST_TEXT),
-    "terminal": (text.one_line, text.LONGEST_LINE),
-    "xml": (markup.xml_text, markup.LONGEST_TEXT),
-}
-
-
-@pytest.mark.parametrize(("encode", "longest"), ENCODERS.values(), ids=ENCODERS)
-def test_no_more_of_a_text_is_looked_at_than_is_shown(
-    encode: Callable[[str], str], longest: int
-) -> None:
-    """A session may name its script with megabytes, and have thousands of findings in it."""
-    encode(LONG[:100])
-    tracemalloc.start()
-    try:
-        length = len(encode(LONG))
-        peak_bytes = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert length <= 6 * longest
-    assert peak_bytes < 2_000_000
 
 
 ROOT = Path(pipediag.__file__).parent
-IN_THE_USERS_PROCESS = ("capture", "child", "doctor/framework.py")
-"""Parts that run there, or have a program in a text that does."""
-ONLY_IN = {
-    "click.echo": {"cli/common.py"},
-    "csv.writer": set[str](),
-    "cells.to_csv": {"encoding/markup.py"},
-    "csv.DictWriter": set[str](),
-    "ET.tostring": {"encoding/markup.py"},
-    "console.print": {"reporters/terminal/__init__.py"},
-    ".model_dump_json": {"session/record.py"},
-    "print": set[str](),
-}
-"""Calls by which text leaves, and the modules that may make them with encoded texts."""
 
 
 def calls(path: Path) -> set[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     return called | {f".{name.rpartition('.')[2]}" for name in called}
-
-
-def test_each_medium_has_one_module_so_that_nothing_forgets_its_encoder() -> None:
-    found = {call: set[str]() for call in ONLY_IN}
-    for path in ROOT.rglob("*.py"):
-        name = path.relative_to(ROOT).as_posix()
-        if not name.startswith(IN_THE_USERS_PROCESS):
-            for call in calls(path) & ONLY_IN.keys():
-                found[call].add(name)
-    assert found == ONLY_IN

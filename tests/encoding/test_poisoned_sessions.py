@@ -6,31 +6,21 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from xml.etree import ElementTree as ET
 
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich.console import Console
 
-from pipediag.cli.common import FORMATS
-from pipediag.gate.baseline import compare_with_baseline
 from pipediag.gate.config import GateConfig
-from pipediag.gate.evaluation import evaluate
-from pipediag.gate.output import render
-from pipediag.gate.result import GateResult
-from pipediag.profiles import dump_trace_report
 from pipediag.reporters import html, markdown, session_file, tables
-from pipediag.reporters.perfetto import TraceWriter
 from pipediag.reporters.terminal import summary as terminal
 from pipediag.reporters.terminal import trace as trace_terminal
-from pipediag.runner.progress import ProgressLine
 from pipediag.session.model import Session
 from pipediag.session.store import load_session
-from pipediag.trials.executor import Decided, Trying
 from tests.encoding.poisoned import (
     CLEAN,
     POISON,
@@ -43,7 +33,6 @@ from tests.reporters.pages import Element, Page
 
 VARIANTS = [*({"choice": choice} for choice in range(9)), {"sections": False, "choice": 3}]
 every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
-STYLE = re.compile(r"\x1b\[[0-9;]*m")
 FORMULA = re.compile(r"[\s\"]*[=+\-@]")
 
 
@@ -69,7 +58,6 @@ def pair(folder: Path, variant: dict[str, Any]) -> Pair:
     return Pair(stored(CLEAN), stored(POISON))
 
 
-FAIL_ON_WARN = GateConfig(fail_on="warn")
 LIMITED = GateConfig(max_input_wait_percent=1, max_overhead_percent=1, fail_on="warn")
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 
@@ -102,46 +90,6 @@ def json_shape(value: Any) -> Any:
     return value
 
 
-def properties_of_annotations(text: str) -> list[list[str]]:
-    return [
-        re.findall(r"(?:\A::\w+ |,)(\w+)=", line.split("::", 2)[0] or line.rsplit("::", 1)[0])
-        for line in commands(text)
-    ]
-
-
-SHAPES: dict[str, Callable[[str], Any]] = {
-    "github": properties_of_annotations,
-    "json": lambda text: json_shape(json.loads(text.encode())),
-    "junit": lambda text: [(e.tag, sorted(e.attrib)) for e in ET.fromstring(text.encode()).iter()],
-    "markdown": markdown_shape,
-}
-
-
-def gate_results(session: Session, text: str) -> list[GateResult]:
-    results = [evaluate(session, config) for config in (FAIL_ON_WARN, LIMITED)]
-    for ratios_only in (False, True):
-        runs, labels = [session], (text, text)
-        results.append(
-            compare_with_baseline(runs, runs, GateConfig(), labels, ratios_only=ratios_only)
-        )
-    return results
-
-
-@every_variant
-@pytest.mark.parametrize("name", FORMATS)
-def test_the_gates_result_has_the_shape_that_harmless_texts_give(pair: Pair, name: str) -> None:
-    results = gate_results(pair.clean, CLEAN), gate_results(pair.poisoned, POISON)
-    for of_clean, of_poisoned in zip(*results, strict=True):
-        clean, poisoned = render(name, [of_clean]), render(name, [of_poisoned])
-
-        assert not acting(poisoned)
-        assert "##[" not in poisoned
-        assert len(commands(poisoned)) == len(commands(clean))
-        assert poisoned.count("\n") == clean.count("\n")
-        if shape := SHAPES.get(name):
-            assert shape(poisoned) == shape(clean)
-
-
 def assert_harmless(text: str) -> None:
     assert commands(text) == []
     assert not acting(text)
@@ -170,14 +118,6 @@ def test_the_summary_gives_no_commands(pair: Pair, width: int, verbose: bool) ->
     assert max(map(len, text.splitlines())) <= width
 
 
-@every_variant
-def test_the_summary_has_no_styles_but_its_own(pair: Pair) -> None:
-    clean, poisoned = (printed(one, width=120, verbose=True, style=True) for one in pair)
-
-    assert not acting(STYLE.sub("", poisoned))
-    assert set(STYLE.findall(poisoned)) <= set(STYLE.findall(clean))
-
-
 def test_a_profile_gives_no_commands() -> None:
     stream = io.StringIO()
     report = trace_report(POISON)
@@ -187,21 +127,6 @@ def test_a_profile_gives_no_commands() -> None:
             trace_terminal.render(report, console, written=[POISON], verbose=verbose)
 
     assert_harmless(stream.getvalue())
-
-
-def test_progress_gives_no_commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Wide enough for each to be one line, as line ends of ours would hide those of a stranger.
-    monkeypatch.setattr("pipediag.runner.progress.columns", lambda _: 1_000_000)
-    monkeypatch.setattr("pipediag.runner.progress.fresh_line", lambda _: "")
-    stream = io.StringIO()
-    stream.isatty = lambda: True  # type: ignore[method-assign]
-    show = ProgressLine(stream)
-    show(Trying(POISON, left_s=1))
-    show(Decided("edit", POISON, "confirmed", speedup=2, ci95=(1, 3), basis="step"))
-
-    text = stream.getvalue().replace("\r\x1b[2K", "")
-    assert_harmless(text)
-    assert text.count("\n") == 1
 
 
 def kinds(element: Element) -> set[tuple[str, tuple[str, ...]]]:
@@ -249,21 +174,3 @@ def test_json_comes_back_as_it_was(pair: Pair, folder: Path) -> None:
     assert_harmless(text)
     (folder / "again.json").write_bytes(text.encode())
     assert load_session(folder / "again.json") == pair.poisoned
-
-
-def test_the_json_of_a_profile_is_utf_8() -> None:
-    text = dump_trace_report(trace_report(POISON))
-
-    assert_harmless(text)
-    assert json.loads(text.encode())["hosts"]
-
-
-def test_a_trace_for_perfetto_is_utf_8() -> None:
-    stream = io.StringIO()
-    writer = TraceWriter(stream)
-    pid = writer.process(POISON)
-    writer.instant(writer.track(pid, POISON), 1, POISON, {POISON: POISON})
-    writer.finish({POISON: POISON})
-
-    assert_harmless(stream.getvalue())
-    assert json.loads(stream.getvalue().encode())["otherData"] == {POISON: POISON}

@@ -108,14 +108,6 @@ def test_what_the_device_lacks_is_said() -> None:
     assert "too little" not in memory_needed(plan(ADAM))
 
 
-def test_on_a_cpu_without_a_size_there_is_nothing_to_hold_it_against() -> None:
-    large = make_embedding(table_bytes=256_000_000)
-    found = plan_memory(make_session(embeddings=[large]))
-    assert found is not None
-    assert found.device_bytes is None
-    assert not found.given
-
-
 def test_small_tables_have_a_plan_only_where_a_device_is_given() -> None:
     session = make_session(embeddings=[make_embedding()])
     assert plan_memory(session) is None
@@ -135,12 +127,3 @@ def test_small_tables_have_a_plan_only_where_a_device_is_given() -> None:
 def test_each_change_alone_leaves_so_much_on_the_device(what: str, left: int) -> None:
     [found] = [one for one in plan(ADAM).alternatives if one.what == what]
     assert (found.device_bytes, found.saved_bytes) == (left, 5 * TABLE - left)
-
-
-def test_a_frozen_table_has_no_other_update() -> None:
-    frozen = {**ADAM, "trainable": False, "slot_bytes": 0}
-    assert {one.what for one in plan(frozen).alternatives} == {
-        "16-bit table",
-        "hashing",
-        "host memory",
-    }

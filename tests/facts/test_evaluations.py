@@ -7,14 +7,11 @@ import pytest
 from pipediag.facts.evaluations import (
     cache_place,
     elements_of_a_batch,
-    held_bytes,
     repeated_work,
-    wait_percent,
 )
 from pipediag.facts.pipeline import condition_of_cache
-from pipediag.session.loops import Evaluation
-from pipediag.session.pipeline import Operation, Pipeline
-from tests.evaluations import decoding, ending, validation, written
+from pipediag.session.pipeline import Pipeline
+from tests.evaluations import decoding, ending, written
 from tests.records import make_function
 
 RANDOM = make_function(graph_ops={"RandomUniform": 1})
@@ -32,36 +29,15 @@ def worked(pipeline: Pipeline) -> str | None:
     return work.id if work is not None else None
 
 
-def test_the_wait_is_what_is_left_of_the_step_beside_its_consumer() -> None:
-    assert wait_percent(validation()) == pytest.approx(80.0)
-    assert wait_percent(validation(evaluation=None)) is None
-    untold = Evaluation(steps=32, step_ms=10.0, consumer_ms=None)
-    assert wait_percent(validation(evaluation=untold)) is None
-    nothing = Evaluation(steps=32, step_ms=0.0, consumer_ms=0.0)
-    assert wait_percent(validation(evaluation=nothing)) is None
-
-
 def test_the_last_function_on_the_way_is_what_is_done_anew() -> None:
     assert worked(ending()) == "v2"
     again = written("v4", "map", 33, "v3", function=make_function())
     assert worked(ending(again)) == "v4"
 
 
-def test_files_are_read_anew_where_no_function_is() -> None:
-    files = [written("v1", "TFRecordDataset", 30), written("v2", "batch", 31, "v1")]
-    assert worked(ending(before=files)) == "v1"
-
-
 @pytest.mark.parametrize("kind", ["cache", "snapshot"])
 def test_what_a_cache_keeps_is_not_done_anew(kind: str) -> None:
     assert worked(ending(written("v4", kind, 33, "v3"))) is None
-
-
-def test_slices_and_batches_of_what_is_in_memory_are_no_work() -> None:
-    source, _, batch = decoding()
-    batch = replace(batch, parent_ids=["v1"])
-    assert worked(ending(before=[source, batch])) is None
-    assert worked(ending(before=[])) is None
 
 
 def test_a_cache_stands_as_late_as_it_may() -> None:
@@ -76,13 +52,6 @@ def test_a_cache_stands_as_late_as_it_may() -> None:
 def test_a_cache_stands_before_what_it_would_freeze_or_never_end_on(kind: str) -> None:
     assert placed(ending(written("v4", kind, 33, "v3"))) == "v3"
     assert placed(ending(written("v4", kind, 33, "v3"), written("v5", "batch", 34, "v4"))) == "v3"
-
-
-def test_behind_an_endless_source_there_is_no_place_for_one() -> None:
-    source, decode, batch = decoding()
-    decode = replace(decode, parent_ids=["v0"])
-    repeat = written("v0", "repeat", 30, "v1")
-    assert placed(ending(before=[source, repeat, decode, batch])) is None
 
 
 def test_what_is_drawn_at_random_is_not_frozen() -> None:
@@ -113,16 +82,3 @@ def test_how_many_elements_a_batch_takes_is_told_by_the_batches_behind() -> None
     unsaid = ending(before=[source, decode, replace(batch, parameters={})])
     assert elements_of_a_batch(unsaid, unsaid.ops[1]) is None
     assert elements_of_a_batch(pipeline, written("elsewhere", "map", 1)) is None
-
-
-def test_a_cache_holds_all_elements_where_their_number_and_size_are_known() -> None:
-    batch: Operation = ending().ops[2]
-    assert held_bytes(batch) == 80 * 1024
-    for unknown in ({"cardinality": None}, {"cardinality": -1}, {"element_bytes": None}):
-        assert held_bytes(replace(batch, **unknown)) is None
-
-
-def test_where_several_datasets_meet_their_work_is_not_told_apart() -> None:
-    ops = [*decoding(), written("w1", "from_tensor_slices", 40)]
-    zipped = replace(written("v9", "zip", 41), parent_ids=["v3", "w1"])
-    assert worked(ending(before=[*ops, zipped])) is None

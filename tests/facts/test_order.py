@@ -15,7 +15,6 @@ from pipediag.facts.order import (
     culprit_place,
     in_order,
     to_act_on,
-    what_remains,
     worth_doing,
 )
 from pipediag.facts.run_gain import gain_at_most
@@ -23,7 +22,7 @@ from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import finding_checks
 from pipediag.reporters.words.advice import group
 from pipediag.session.findings import Finding
-from pipediag.session.model import HotLine, Script, Session
+from pipediag.session.model import Script, Session
 from pipediag.session.trials import Trial
 from pipediag.trials.candidates import candidates
 from pipediag.vocabulary import (
@@ -216,18 +215,6 @@ def test_gains_that_cannot_be_told_apart_are_ordered_alike_in_every_run() -> Non
     assert rules_of(ordered) == ["small-batch", "parallel-map", "missing-cache", "host-overhead"]
 
 
-def test_what_is_predicted_to_buy_nothing_stands_behind_what_cannot_be_predicted() -> None:
-    findings = [
-        made("cache", severity="error", speedup_at_most=1.01),
-        made("prefetch", speedup_at_most=1.02),
-        made("layers", severity="info"),
-        made("eager", severity="info", speedup_at_most=1.1),
-        made("open", trial=tried("inconclusive", 1.1)),
-    ]
-    assert rules_of(findings) == ["eager", "layers", "cache", "prefetch", "open"]
-    assert steps_of(findings) == ["eager", "layers"]
-
-
 def test_a_small_gain_that_no_trial_confirmed_is_nothing_to_do_first() -> None:
     """Twice as fast in a tenth of the run is 1.05x for all of it."""
     run = make_run(make_part("compile", 10.0, file="train.py", line=20))
@@ -240,19 +227,9 @@ def test_a_small_gain_that_no_trial_confirmed_is_nothing_to_do_first() -> None:
     assert concluded(mild(run=run), [seen]).verdict.next_steps == ["small"]
 
 
-def test_what_must_be_done_first_stands_alone() -> None:
-    findings = [made("batch", needs_first="gpu-unused"), made("gpu-unused")]
-    assert rules_of(findings) == ["gpu-unused", "batch"]
-    assert steps_of(findings) == ["gpu-unused"]
-
-
 def test_what_was_confirmed_by_itself_waits_for_nothing() -> None:
     proved = made("proved", needs_first="first", trial=tried("confirmed", 1.5))
     assert rules_of([made("first"), proved]) == ["proved", "first"]
-
-
-def test_the_same_advice_is_given_once() -> None:
-    assert steps_of([made("a", advice="Do."), made("b", advice="Do."), made("c")]) == ["Do.", "c"]
 
 
 def _by_the_ledger(where: RunPartName, evaluation_s: float, of: RunPartName = "steps") -> list[str]:
@@ -378,16 +355,3 @@ def test_a_script_that_failed_is_to_run_first() -> None:
     session = severe({}, script=script, steps=None, breakdown=None)
     [step] = concluded(session, []).verdict.next_steps
     assert "ValueError: no rows" in step
-
-
-def test_the_operation_its_time_and_the_bound_are_named() -> None:
-    hot = HotLine(file="/src/data.py", line=5, function="read", percent=80.0, thread="source")
-    first, second = what_remains(severe({}, host=factories.make_host(hot_python=[hot])))
-    assert "`map` at train.py:12" in first
-    assert "7 ms of a step of 10 ms, so at most 3.33x" in first
-    assert "data.py:5" in second
-
-
-@pytest.mark.parametrize("severity", ["ok", "unknown"])
-def test_nothing_remains_of_what_is_not_severe(severity: str) -> None:
-    assert what_remains(severe({"severity": severity})) == []

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pipediag.facts.pipeline import (
-    between,
     by_hand,
-    calls_python,
-    costlier,
     delay_ms,
-    differs_by_pass,
-    downstream,
-    draws_random,
     following_batch,
-    last_operation,
     only_looks_up,
     operations,
-    option,
     passes_over_data,
     prefetch_switched_off,
     reaches_the_loop,
-    reads_as_run,
-    upstream,
 )
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -37,16 +26,6 @@ from tests.rules.sessions import batch, chain, session_of, source
 
 def repeat(count: int | None) -> Operation:
     return make_operation("repeat", "repeat", parameters={"count": count})
-
-
-def test_upstream_is_nearest_first_and_downstream_in_order() -> None:
-    session = session_of(
-        source(), make_operation("map"), make_operation("shuffle", "shuffle"), batch()
-    )
-    assert session.pipeline is not None
-    first, second, third, last = session.pipeline.ops
-    assert upstream(session, last) == [third, second, first]
-    assert downstream(session, first) == [second, third, last]
 
 
 @pytest.mark.parametrize(
@@ -64,35 +43,6 @@ def test_upstream_is_nearest_first_and_downstream_in_order() -> None:
 )
 def test_passes_over_data(session: Session, passes: float | None) -> None:
     assert passes_over_data(session) == passes
-
-
-def test_between_follows_one_chain_only() -> None:
-    ops = [source(), make_operation("a", "map"), make_operation("b", "shuffle"), batch()]
-    session = session_of(*ops)
-    first, *_, last = session.pipeline.ops if session.pipeline else []
-    found = between(session, first, last)
-    assert [op.id for op in found or []] == ["a", "b"]
-    assert between(session, last, first) is None
-    zipped = replace(last, parent_ids=["b", "a"])
-    assert between(session, first, zipped) is None
-
-
-def test_the_last_operation_is_one_that_was_written() -> None:
-    injected = make_operation("injected", "prefetch", inserted_by_tensorflow=True)
-    inner = make_operation("inner", "map", inside_function_of="source")
-    last = last_operation(session_of(source(), batch(), inner, injected))
-    assert last is not None
-    assert last.id == "batch"
-
-
-def test_operations_are_those_that_were_written_and_that_run() -> None:
-    left_out = ("made_by_framework", "inserted_by_tensorflow", "removed_by_tensorflow")
-    others = [make_operation(flag, "map", **{flag: True}) for flag in left_out]
-    session = session_of(source(), make_operation("map"), *others, batch())
-
-    assert [op.id for op in operations(session)] == ["source", "map", "batch"]
-    assert [op.id for op in operations(session, "batch", "map")] == ["map", "batch"]
-    assert operations(make_session(pipeline=None)) == []
 
 
 def forked() -> Session:
@@ -163,51 +113,6 @@ def test_a_cost_is_read_where_the_operation_was_fused_into() -> None:
     assert delay_ms(session, zero) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("inner_ms", "outer_ms", "read_at"),
-    [
-        (3.0, 2.0, "inner"),
-        (2.0, 3.0, "outer"),
-        (2.0, 2.0, "outer"),
-        (None, None, "outer"),
-        (0.5, None, "inner"),
-        (None, 0.5, "outer"),
-    ],
-)
-def test_a_cost_within_a_function_is_read_where_it_is_greater(
-    inner_ms: float | None, outer_ms: float | None, read_at: str
-) -> None:
-    inner = make_operation("inner", self_ms_per_step=inner_ms)
-    outer = make_operation("outer", "interleave", self_ms_per_step=outer_ms)
-    session = session_of(source(), outer)
-
-    assert costlier(session, inner, outer).id == read_at
-    assert costlier(session, inner, None) is inner
-
-
-def test_an_option_is_found_in_whatever_holds_it() -> None:
-    pipeline = make_pipeline(
-        options={
-            "deterministic": False,
-            "optimization.map_fusion": True,
-            "threading.max_intra_op_parallelism": 1,
-        }
-    )
-    session = make_session(pipeline=pipeline)
-
-    assert option(session.pipeline, "deterministic") == ("options.deterministic", False)
-    assert option(session.pipeline, "map_fusion") == (
-        "options.experimental_optimization.map_fusion",
-        True,
-    )
-    assert option(session.pipeline, "max_intra_op_parallelism") == (
-        "options.threading.max_intra_op_parallelism",
-        1,
-    )
-    assert option(session.pipeline, "fusion") is None
-    assert option(None, "deterministic") is None
-
-
 def without_prefetch(**overrides: Any) -> Session:
     return make_session(pipeline=make_pipeline(**overrides))
 
@@ -240,37 +145,8 @@ def test_what_keeps_a_prefetch_away_is_named_as_it_is_written(
     assert prefetch_switched_off(session, session.pipeline) == words
 
 
-def test_what_tensorflow_put_in_stands_between_what_was_written() -> None:
-    ops = [
-        make_operation("a"),
-        make_operation("tf1", parent_ids=["a"], inserted_by_tensorflow=True),
-        make_operation("tf2", parent_ids=["tf1"], inserted_by_tensorflow=True),
-        make_operation("b", parent_ids=["a"]),
-    ]
-
-    assert reads_as_run(ops) == {"a": [], "tf1": ["a"], "tf2": ["tf1"], "b": ["tf2"]}
-
-
-FLIP = make_function(graph_ops={"RandomUniform": 1, "Mul": 2})
 SCALE = make_function(graph_ops={"Mul": 2})
 PYTHON = make_function(graph_ops={"EagerPyFunc": 1})
-
-
-def test_passes_differ_where_the_operation_or_its_function_draws() -> None:
-    assert draws_random(FLIP)
-    assert not draws_random(SCALE)
-    assert draws_random(None) is False
-
-    assert differs_by_pass(make_operation("map", function=FLIP))
-    assert not differs_by_pass(make_operation("map", function=SCALE))
-    assert differs_by_pass(make_operation("mixed", "sample_from_datasets"))
-    assert not differs_by_pass(make_operation("batch", "batch"))
-
-
-def test_python_that_only_traces_is_not_passed_by_elements() -> None:
-    assert calls_python(make_operation("map", function=PYTHON))
-    assert not calls_python(make_operation("map", function=SCALE))
-    assert not calls_python(make_operation("batch", "batch"))
 
 
 @pytest.mark.parametrize(

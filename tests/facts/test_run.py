@@ -8,12 +8,9 @@ import pytest
 
 from pipediag.facts import run as facts
 from pipediag.facts.run import (
-    fills_a_shuffle,
     first_batch_percent,
-    holds_all,
     later_starts_s,
     long_percent,
-    seen_time,
     steps_beside_percent,
     time_of_epochs,
 )
@@ -63,28 +60,6 @@ def test_start_up_and_exit_are_no_place_to_look() -> None:
     assert found.part == "steps"
 
 
-def test_nothing_is_said_without_a_ledger_or_a_training() -> None:
-    assert facts.where(session(run=None)) is None
-    assert facts.where(session(loops=[])) is None
-
-
-def test_a_fifth_of_the_run_is_enough_and_the_steps_have_their_own_share() -> None:
-    computing = records.make_breakdown(device_compute=100.0)
-
-    def found(evaluation_s: float) -> tuple[str, float]:
-        parts = [
-            factories.make_part("steps", 20.0 - evaluation_s),
-            factories.make_part("evaluation", evaluation_s),
-        ]
-        run = factories.make_run(parts=parts)
-        told = facts.where(session(run=run, breakdown=computing))
-        assert told is not None
-        return told.part, round(told.percent, 6)
-
-    assert found(4.0) == ("evaluation", 20.0)
-    assert found(3.9) == ("steps", 80.5)
-
-
 @pytest.mark.parametrize(("least", "part"), [(19.0, "steps"), (33.0, "epoch_start")])
 def test_a_part_is_where_only_if_clear_of_the_steps(least: float, part: str) -> None:
     """Of 100 s, the steps take 28 to 32 %."""
@@ -103,32 +78,6 @@ def test_a_part_is_where_only_if_clear_of_the_steps(least: float, part: str) -> 
     assert (found.about_as_much is not None) == (part == "steps")
 
 
-def test_an_interval_that_holds_the_limit_leaves_the_steps_their_verdict() -> None:
-    starts = factories.make_part("epoch_start", 24.0)
-    parts = [
-        starts.model_copy(update={"ci95_percent": (17.5, 28.7)}),
-        factories.make_part("steps", 16.0),
-        factories.make_part("startup", 60.0),
-    ]
-
-    found = facts.where(session(run=factories.make_run(parts=parts), breakdown=None))
-
-    assert found is not None
-    assert found.part == "steps"
-    assert found.about_as_much is not None
-    assert found.about_as_much.part == "epoch_start"
-
-
-def test_a_loops_time_is_seen_from_the_first_end_of_an_epoch_on() -> None:
-    time = make_loop_time(epoch_ends_seen=1)
-
-    assert seen_time(make_session(loops=[make_loop(time=time)])) == time
-    unseen = make_loop_time(epoch_ends_seen=0)
-    assert seen_time(make_session(loops=[make_loop(time=unseen)])) is None
-    assert seen_time(make_session(loops=[make_loop(time=None)])) is None
-    assert seen_time(make_session(loops=[])) is None
-
-
 def shuffled(**above: float | None) -> Session:
     return session_of(
         source(self_ms_per_step=above.get("source", 1.0)),
@@ -136,36 +85,6 @@ def shuffled(**above: float | None) -> Session:
         make_operation("shuffle", "shuffle", self_ms_per_step=above.get("shuffle", 1.0)),
         batch(),
     )
-
-
-def test_what_stands_above_a_shuffle_fills_it() -> None:
-    session = shuffled()
-    assert session.pipeline is not None
-    first, mapped, shuffle, last = session.pipeline.ops
-
-    assert fills_a_shuffle(session, first)
-    assert fills_a_shuffle(session, mapped)
-    assert not fills_a_shuffle(session, shuffle)
-    assert not fills_a_shuffle(session, last)
-
-
-@pytest.mark.parametrize(
-    ("times", "holds"),
-    [
-        ({"source": None, "map": None}, True),
-        ({"source": None}, False),
-        ({}, False),
-        ({"source": None, "map": None, "shuffle": None}, False),
-    ],
-    ids=["only the shuffle ran", "the map ran too", "all ran", "nothing was seen"],
-)
-def test_a_shuffle_holds_all_where_nothing_above_it_runs_any_more(
-    times: dict[str, float | None], holds: bool
-) -> None:
-    session = shuffled(**times)
-    assert session.pipeline is not None
-
-    assert holds_all(session, session.pipeline.ops[2]) is holds
 
 
 RUN_OUT: dict[str, Any] = {"self_ms_per_step": None, "elements": None}
@@ -242,15 +161,6 @@ def test_of_other_first_waits_nothing_follows(session: Session) -> None:
     assert first_batch_percent(session) == 0.0
     assert steps_beside_percent(session) is None
     assert later_starts_s(session) is None
-
-
-def test_an_end_that_was_seen_tells_more() -> None:
-    time = make_loop_time(total_s=20.0, first_batches_s=5.0, steps_s=8.0)
-    session = in_the_first_epoch().model_copy(update={"loops": [make_loop(time=time)]})
-
-    assert time_of_epochs(session) == time
-    assert first_batch_percent(session) == 25.0
-    assert steps_beside_percent(session) == 40.0
 
 
 @pytest.mark.parametrize(("first_batches_s", "percent"), [(5.0, 5.0), (4.9, None)])

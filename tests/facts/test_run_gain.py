@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts import run_gain as facts
 from pipediag.facts.run import later_starts_s, making_ms
 from pipediag.facts.run_gain import (
     gain_at_most,
@@ -40,11 +39,6 @@ def test_what_can_go_entirely_has_a_speed_up_of_the_run_alone() -> None:
     gain = gain_for_run(session_with(), compiled(for_run=gain_at_most(session_with().run, 50.0)))
     assert gain is not None
     assert (gain.speedup, gain.after_s, gain.basis) == (2.0, 50.0, "at most")
-
-
-@pytest.mark.parametrize("saved_s", [0.0, -1.0, 100.0, 1e9, float("nan")])
-def test_what_can_not_be_saved_is_no_gain(saved_s: float) -> None:
-    assert gain_for_run(session_with(), compiled(saved_s=saved_s)) is None
 
 
 @pytest.mark.parametrize(("line", "after_s"), [(20, 70.0), (30, 90.0), (40, 60.0), (None, 60.0)])
@@ -145,13 +139,6 @@ def test_other_changes_shorten_the_epoch_that_fills_it_by_what_they_gain_alone(
     assert gain.ci95[0] <= gain.speedup <= gain.ci95[1]
 
 
-def test_the_first_wait_is_the_pipelines_start() -> None:
-    assert later_starts_s(waiting()) == 6.0
-    assert later_starts_s(waiting(scope="epoch")) == 10.0
-    assert later_starts_s(waiting(ends=0)) is None
-    assert later_starts_s(make_session()) is None
-
-
 def test_an_edit_of_an_evaluation_shortens_what_its_loop_takes() -> None:
     """The finding stands at a line of the pipeline; 20 of 100 s are at another evaluation."""
     rows = [
@@ -208,21 +195,11 @@ def test_what_is_traced_once_more_is_no_gain() -> None:
     assert gain.ci95 == pytest.approx((100.0 / 70.0, 100.0 / 40.0))
 
 
-def test_a_run_may_be_too_short_for_what_is_traced_once() -> None:
-    assert traced(70.0, (70.0, 70.0)).speedup < 1.0
-
-
 def test_of_rounds_that_nobody_counts_few_are_not_said_to_be_too_few() -> None:
     """As in `while not converged: model.fit(..., epochs=1)`."""
     further: dict[str, Any] = {"not_seen": [FURTHER_ROUNDS]}
     assert traced(70.0, (70.0, 70.0), **further) is None
     assert traced(10.0, (10.0, 10.0), **further).speedup == 2.0
-
-
-def test_what_was_not_measured_leaves_the_gain_as_it_is() -> None:
-    gain = traced(None, None)
-    assert (gain.after_s, gain.once_s) == (40.0, None)
-    assert gain.ci95 == pytest.approx((2.5, 2.5))
 
 
 @pytest.mark.parametrize("scope", ["epoch", "1000_steps"])
@@ -264,12 +241,6 @@ def test_what_comes_once_takes_what_it_took(scope: RunScope) -> None:
     assert whole.ci95 == pytest.approx((3.0, 4.8))
 
 
-def test_a_gain_of_the_run_is_as_it_is() -> None:
-    of_run = gain("run")
-
-    assert gain_of_whole(of_run, ledger("run"), 24.0) is of_run
-
-
 def test_a_script_shorter_than_what_comes_once_is_promised_nothing() -> None:
     assert gain_of_whole(gain(), ledger(), 3.9) is None
 
@@ -293,19 +264,3 @@ def session(**overrides: Any) -> Session:
 def finding(**overrides: Any) -> Finding:
     values = {"status": "fail", "speedup_at_most": None}
     return factories.make_finding(**{**values, **overrides})
-
-
-def test_what_makes_the_steps_faster_leaves_the_rest_as_it_is() -> None:
-    trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(1.0, 5.0))
-
-    parts = [
-        factories.make_part("startup", 15.0, ci95=(75.0, 75.0)),
-        factories.make_part("steps", 5.0, loop_id="loop_0", ci95=(25.0, 25.0)),
-    ]
-
-    gain = facts.gain_for_run(session(run=factories.make_run(parts=parts)), finding(trial=trial))
-
-    assert gain is not None
-    assert (gain.before_s, gain.after_s, gain.basis) == (20.0, 17.5, "measured")
-    assert gain.speedup == pytest.approx(20.0 / 17.5)
-    assert gain.ci95 == pytest.approx((1.0, 20.0 / 16.0))

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from pipediag.facts.script import (
-    cut_short,
     edits_for_second_run,
     ended_from_outside,
     failed_by_itself,
@@ -25,11 +24,6 @@ from tests.trials.bench import make_edit
 
 def script(outcome: ScriptOutcome, status: int | None, detail: str | None = None) -> Script:
     return Script(path="t.py", args=[], outcome=outcome, status=status, detail=detail)
-
-
-@pytest.mark.parametrize("outcome", ["raised", "killed", "interrupted", "timed-out"])
-def test_what_ended_before_its_end_was_cut_short(outcome: ScriptOutcome) -> None:
-    assert cut_short(script(outcome, None))
 
 
 @pytest.mark.parametrize(
@@ -121,10 +115,3 @@ def test_only_a_script_that_ended_well_and_once_is_run_again(script: Script) -> 
 )
 def test_where_it_would_show_nothing_it_is_not_made(changed: dict[str, Any]) -> None:
     assert not edits_for_second_run(over(**changed))
-
-
-def test_the_same_change_counts_once() -> None:
-    twin = make_edit("twin", changes=make_edit("map").changes)
-    findings = [make_finding(edit=make_edit("map")), make_finding("other", edit=twin)]
-
-    assert [edit.id for edit in edits_for_second_run(over(findings=findings))] == ["map"]

@@ -6,18 +6,12 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.limits import limits_within
 from pipediag.facts.step import (
-    CALL_CLASSES,
-    class_ms,
-    class_percent,
     consumer_ms,
-    group_percents,
     lengths_vary,
     most_of_free_input,
     on_a_repeated_batch,
     only_input_is_told,
-    uneven,
 )
 from pipediag.session.edits import Change, Edit, Remove, SetModel
 from pipediag.session.loops import Ceiling, Differential
@@ -25,19 +19,7 @@ from pipediag.session.model import Session
 from pipediag.session.trials import Trial
 from pipediag.vocabulary import TrialState
 from tests.factories import make_finding, make_loop, make_loop_time, make_session
-from tests.records import make_breakdown, make_environment, make_input_wait, make_steps
-
-
-def test_groups_come_with_the_largest_first() -> None:
-    breakdown = make_breakdown(input_wait=10.0, device_compute=20.0, dispatch=25.0, python=30.0)
-    assert group_percents(breakdown) == {"overhead": 55.0, "compute": 20.0, "transfer": 0.0}
-    assert next(iter(group_percents(breakdown))) == "overhead"
-
-
-def test_classes_add_up() -> None:
-    session = make_session(breakdown=make_breakdown(10.0, dispatch=25.0, python=30.0))
-    assert class_percent(session, CALL_CLASSES) == pytest.approx(55.0)
-    assert class_ms(session, CALL_CLASSES) == pytest.approx(5.5)
+from tests.records import make_breakdown, make_environment, make_input_wait
 
 
 def test_the_consumer_takes_what_a_free_input_would_leave_of_the_step() -> None:
@@ -51,23 +33,6 @@ def test_beside_a_pipeline_on_its_cpus_it_takes_what_it_does_not_wait() -> None:
     wait = make_input_wait(native_percent=20.0, method="differential", contention="cpu")
     session = make_session(input_wait=wait, breakdown=make_breakdown(10.0, input_wait=60.0))
     assert consumer_ms(session) == pytest.approx(8.0)
-
-
-@pytest.mark.parametrize(
-    ("mean_ms", "words"),
-    [
-        (12.1, "Few long steps"),
-        (12.0, None),
-        (10.0, None),
-        (8.4, None),
-        (8.3, "much shorter"),
-    ],
-)
-def test_a_mean_far_from_the_median_speaks_of_other_steps(
-    mean_ms: float, words: str | None
-) -> None:
-    said = uneven(make_steps(mean_ms=mean_ms, median_ms=10.0))
-    assert said is None if words is None else words in str(said)
 
 
 PAIR = (
@@ -106,21 +71,9 @@ def test_what_pytorch_computes_on_the_cpu_is_not_divided() -> None:
     assert not only_input_is_told(on("torch").model_copy(update={"breakdown": None}))
 
 
-def test_what_it_computes_on_a_gpu_is_seen() -> None:
-    assert not only_input_is_told(on("torch", computed=60.0))
-
-
 def test_more_steps_tell_more_where_the_input_wait_may_be_anything() -> None:
     assert only_input_is_told(on("torch", interval=(3.0, 9.0)))
     assert not only_input_is_told(on("torch", interval=(3.0, 30.0)))
-
-
-@pytest.mark.parametrize(
-    ("interval", "limits"),
-    [((1.0, 4.0), []), ((4.0, 5.0), [5.0]), ((5.0, 20.0), [20.0]), ((4.0, 25.0), [5.0, 20.0])],
-)
-def test_limits_of_the_input_wait(interval: tuple[float, float], limits: list[float]) -> None:
-    assert limits_within(interval) == limits
 
 
 def alone(share: float) -> Differential:
@@ -167,12 +120,6 @@ def test_what_slows_the_consumer_goes_with_the_input(contention: str) -> None:
 )
 def test_without_two_measures_that_may_differ_there_is_one(overrides: dict[str, Any]) -> None:
     assert on_a_repeated_batch(session_with(**overrides)) is None
-
-
-@pytest.mark.parametrize(("share", "told"), [(50.0, False), (64.0, False), (65.0, True)])
-def test_it_is_told_from_beyond_the_interval_on(share: float, told: bool) -> None:
-    """The interval of the waits ends at 2.8, which is a share of 64.3 %."""
-    assert (on_a_repeated_batch(session_with(differential=alone(share))) is not None) is told
 
 
 def test_the_bound_is_the_largest_gain_of_all_measures_and_of_the_whole_loop() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -91,29 +90,6 @@ def test_tables_change_by_the_published_rule_and_dense_variables_as_by_keras(
         never = np.setdiff1d(np.arange(shape[0]), np.concatenate([ids for ids, _ in its_batches]))
         assert len(never) >= shape[0] // 2
         np.testing.assert_array_equal(table[never], start(shape)[never])
-
-
-@each_compiler
-def test_a_step_without_ids_changes_nothing(xla: bool) -> None:
-    import keras
-
-    table = keras.Variable(start((10, 3)))
-    nothing = (np.empty(0, np.int64), np.empty((0, 3)))
-    (after,) = apply_all(ADAM.lazy(), [table], [[slices(nothing, 10)]], xla=xla)
-    np.testing.assert_array_equal(after, start((10, 3)))
-
-
-@each_compiler
-def test_a_table_of_any_rank_and_narrow_ids_will_do(xla: bool) -> None:
-    import keras
-    import tensorflow as tf
-
-    table = keras.Variable(start((10, 3, 2)))
-    ids = np.array([4, 9, 4], np.int32)
-    gradient = tf.IndexedSlices(tf.ones((3, 3, 2)), tf.constant(ids), tf.constant([10, 3, 2]))
-    (after,) = apply_all(ADAM.lazy(), [table], [[gradient]], xla=xla)
-    changed = np.flatnonzero((after != start((10, 3, 2))).any(axis=(1, 2)))
-    assert changed.tolist() == [4, 9]
 
 
 @pytest.mark.parametrize(
@@ -246,18 +222,6 @@ def test_fit_learns_and_leaves_rows_alone_that_no_batch_has(policy: str, xla: bo
     np.testing.assert_array_equal(table_of(model)[ROWS // 2 :], before[ROWS // 2 :])
 
 
-def test_a_step_whose_scaled_loss_overflows_changes_nothing() -> None:
-    import keras
-    import tensorflow as tf
-
-    optimizer = keras.optimizers.LossScaleOptimizer(ADAM.lazy())
-    table = keras.Variable(start((10, 3)))
-    too_large = tf.IndexedSlices(tf.fill((2, 3), np.inf), tf.constant([1, 2]), tf.constant([10, 3]))
-    (after,) = apply_all(optimizer, [table], [[too_large]])
-    np.testing.assert_array_equal(after, start((10, 3)))
-    assert optimizer.dynamic_scale.numpy() == 2.0**14
-
-
 @each_case
 def test_its_config_makes_it_anew(case: Case) -> None:
     import keras
@@ -289,18 +253,6 @@ def test_a_saved_model_goes_on_as_if_it_had_not_been_saved(tmp_path: Path) -> No
     np.testing.assert_allclose(fit(loaded), expected, rtol=1e-6)
     np.testing.assert_allclose(fit(weighted), expected, rtol=1e-6)
     np.testing.assert_allclose(table_of(loaded), table_of(model), rtol=1e-6)
-
-
-def test_it_takes_over_the_moments_of_keras_own_optimizer() -> None:
-    begun = model_with(ADAM.keras())
-    fit(begun)
-    model = model_with(ADAM.lazy())
-    model.optimizer.build(model.trainable_variables)
-    state: dict[str, np.ndarray] = {}
-    begun.optimizer.save_own_variables(state)
-    model.optimizer.load_own_variables(state)
-    for ours, theirs in zip(model.optimizer.variables, begun.optimizer.variables, strict=True):
-        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
 
 
 SCRIPT = """
@@ -394,61 +346,3 @@ def test_an_import_that_cannot_work_says_what_to_do(
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(ImportError, match=words):
         importlib.import_module("pipediag.optimizers")
-
-
-def examples_of(page: str) -> list[str]:
-    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
-    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-
-
-def test_the_examples_of_the_page_train_and_look_up_without_reading_the_table() -> None:
-    import keras
-    import tensorflow as tf
-
-    names: dict[str, Any] = {}
-    for example in examples_of("optimizers.md"):
-        exec(example, names)
-    assert len(names["model"].history.history["loss"]) == 2
-
-    def read_as_a_whole(model: Any) -> bool:
-        graph = tf.function(model.__call__).get_concrete_function(tf.constant(ids)).graph
-        return "ReadVariableOp" in [operation.type for operation in graph.get_operations()]
-
-    ids = np.array([[1, 5], [5, 0]])
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    ours, of_keras = (
-        keras.Sequential([keras.Input((2,), dtype="int32"), kind(1009, 3)])
-        for kind in (names["RowLookup"], keras.layers.Embedding)
-    )
-    ours.set_weights(of_keras.get_weights())
-    assert ours(ids).dtype == of_keras(ids).dtype
-    np.testing.assert_array_equal(tf.cast(ours(ids), "float32"), tf.cast(of_keras(ids), "float32"))
-    assert read_as_a_whole(of_keras)
-    assert not read_as_a_whole(ours)
-
-
-def test_the_sampled_softmax_of_the_page_learns_and_is_evaluated_with_all_classes() -> None:
-    import tensorflow as tf
-
-    names: dict[str, Any] = {}
-    for example in examples_of("embeddings.md"):
-        exec(example, names)
-    model = names["model"]
-    ids = np.random.default_rng(3).integers(0, 3_000, (512, 4)).astype("int32")
-    ids[:, 1:] = ids[:, :1]
-    labels = ids[:, 0]
-    before = model.evaluate(ids, labels, verbose=0)
-    model.fit(ids, labels, batch_size=64, epochs=40, verbose=0)
-    after = model.evaluate(ids, labels, verbose=0)
-
-    assert before == pytest.approx(np.log(3_000), abs=0.1)
-    assert after < before - 1
-    all_classes = tf.nn.sparse_softmax_cross_entropy_with_logits(
-        labels, model.predict(ids, verbose=0)
-    )
-    assert after == pytest.approx(float(tf.reduce_mean(all_classes)), rel=1e-4)
-
-    with tf.GradientTape() as tape:
-        loss = model.compute_loss(ids, labels, model(ids, training=True), training=True)
-    rows, _ = tape.gradient(loss, [model.rows.value, model.biases.value])
-    assert isinstance(rows, tf.IndexedSlices)

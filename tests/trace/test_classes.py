@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
-from pipediag.trace.classes import STEP_CLASSES, classify, sweep
-from pipediag.trace.device_events import device_class, stream_lines
+from pipediag.trace.classes import classify, sweep
+from pipediag.trace.device_events import device_class
 from pipediag.vocabulary import StepClass
 from tests.trace.builder import (
     Event,
@@ -196,10 +195,6 @@ CASES: dict[str, tuple[Threads, Spans]] = {
 }
 
 
-def test_every_class_has_a_priority() -> None:
-    assert set(STEP_CLASSES) == set(get_args(StepClass))
-
-
 @pytest.mark.parametrize(("threads", "expected"), CASES.values(), ids=CASES)
 def test_when_a_class_holds(threads: Threads, expected: Spans, tmp_path: Path) -> None:
     activity = classify(host_profile(threads).events(tmp_path))
@@ -225,18 +220,6 @@ def test_older_tensorflow_waits_in_the_operations_own_event(tmp_path: Path, name
     assert swept["dispatch"].tolist() == [[0, 100], [900, 1000]]
 
 
-def test_in_older_tensorflow_one_replicas_operation_tells_of_the_hand_overs(tmp_path: Path) -> None:
-    threads: Threads = {
-        f"tf_Compute/{replica}": [
-            (f"{name}:IteratorGetNext", start, start + 100 + replica) for start in (0, 300, 600)
-        ]
-        for replica, name in enumerate(("IteratorGetNext", "IteratorGetNext_1"))
-    }
-    activity = classify(host_profile({"python": CALL, **threads}).events(tmp_path))
-    assert activity.handed_over_ns.tolist() == [100, 400, 700]
-    assert activity.get_next.tolist() == [[0, 101], [300, 401], [600, 701]]
-
-
 def test_an_accelerators_streams_and_its_host(tmp_path: Path) -> None:
     builder = TraceBuilder()
     host = builder.host()
@@ -260,15 +243,6 @@ def test_an_accelerators_streams_and_its_host(tmp_path: Path) -> None:
     assert swept["device_wait"].tolist() == [[0, 50], [700, 900]]
     assert swept["dispatch"].tolist() == [[50, 150]]
     assert swept["python"].tolist() == [[900, 1000]]
-
-
-def test_derived_lines_of_2020_have_negative_ids(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    gpu = builder.plane("/device:GPU:0")
-    gpu.line("Steps of a new name", -559038737).event("0", 0, 9)
-    gpu.line("Stream #2", 2).event("kernel", 0, 1)
-    plane = builder.events(tmp_path).planes[0]
-    assert [line.name for line in stream_lines(plane)] == ["Stream #2"]
 
 
 @pytest.mark.parametrize(

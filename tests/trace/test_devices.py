@@ -70,15 +70,6 @@ def test_an_input_gap_names_the_iterator_that_worked_longest(tmp_path: Path) -> 
     assert device.gaps.iterators[device.gaps.iterator_ids[0]] == ("Root::Map", ("m",))
 
 
-def test_the_executor_stands_for_the_device_without_one(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("tf_Compute/1")
-    line.event("a:AddV2", 0, 10 * US).event("b:MatMul", 30 * US, 40 * US)
-    [device] = devices(builder, tmp_path, None)
-    assert (device.name, device.kind) == ("CPU", "cpu")
-    assert (device.busy_ns, device.idle_ns) == (20 * US, 20 * US)
-
-
 @pytest.mark.parametrize(
     ("said", "model"),
     [
@@ -204,42 +195,3 @@ def test_the_direction_and_the_size_of_a_copy(
     [copies] = device.copies
     assert (copies.direction, copies.count, copies.bytes) == (direction, 1, size)
     assert copies.running_ns == copies.exposed_ns == 50
-
-
-def test_bytes_are_known_only_where_each_copy_says_its_own(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    stream = builder.plane("/device:GPU:0").line("Stream #14", 14)
-    stream.event("MemcpyH2D", 0, 10, memcpy_details="size:64")
-    stream.event("MemcpyH2D", 20, 30, memcpy_details="dest:0 async:1")
-    stream.event("MemcpyD2H", 40, 80, memcpy_details="size:8")
-    stream.event("MemcpyD2H", 90, 95, memcpy_details="size:0")
-    [device] = summarise(builder.save(tmp_path)).devices
-    # The direction that took longest comes first; a part of the bytes would give a false rate.
-    assert [(copies.direction, copies.count, copies.bytes) for copies in device.copies] == [
-        ("device_to_host", 2, 8),
-        ("host_to_device", 2, None),
-    ]
-
-
-def test_copies_at_once_count_each_and_run_once(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    plane = builder.plane("/device:GPU:0")
-    plane.line("Stream #14", 14).event("MemcpyH2D", 0, 30, memcpy_details="size:1")
-    plane.line("Stream #15", 15).event("MemcpyH2D", 10, 40, memcpy_details="num_bytes:2")
-    [device] = summarise(builder.save(tmp_path)).devices
-    [copies] = device.copies
-    assert (copies.summed_ns, copies.running_ns, copies.bytes) == (60, 40, 3)
-
-
-def test_a_number_of_bytes_goes_before_what_details_say(tmp_path: Path) -> None:
-    """Kineto's, in which the details are other words."""
-    builder = TraceBuilder()
-    stream = builder.plane("/device:GPU:0").line("Stream #14", 14)
-    stream.event("Memcpy HtoD (Pageable -> Device)", 0, 10, bytes=512, memcpy_details="size:7")
-    stream.event("Memcpy HtoD (Pageable -> Device)", 20, 30, bytes="unknown")
-    [device] = summarise(builder.save(tmp_path)).devices
-    [copies] = device.copies
-    assert copies.bytes is None
-    stream.event("MemcpyD2H", 40, 50, bytes=512, memcpy_details="size:7")
-    [device] = summarise(builder.save(tmp_path)).devices
-    assert {one.direction: one.bytes for one in device.copies}["device_to_host"] == 512

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.trace.files import read
 from pipediag.trace.intervals import (
     Intervals,
     clip,
@@ -16,9 +15,7 @@ from pipediag.trace.intervals import (
     intersect,
     normalise,
     subtract,
-    total,
     union,
-    without_earlier,
 )
 from tests.trace.builder import KinetoBuilder, TraceBuilder
 
@@ -74,19 +71,6 @@ def test_when_the_first_event_was_is_what_the_trace_says(
     assert (events.first_ns, events.epoch_ns) == (0, epoch_ns)
 
 
-@pytest.mark.parametrize("late", [1, 4_095, 4_096, 40_000])
-def test_every_name_has_its_first_event(late: int, tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    for start in range(late):
-        line.event("usual", start, start + 1)
-    for start in range(late, late + 2):
-        line.event("late", start, start + 1)
-    [read_line] = read(builder.save(tmp_path)).host_lines
-    found = {read_line.plane.names[key]: index for key, index in read_line.first_events.items()}
-    assert found == {"usual": 0, "late": late}
-
-
 END = 40
 pairs = st.lists(st.tuples(st.integers(0, END), st.integers(0, END)), max_size=12)
 times = st.integers(0, END)
@@ -111,14 +95,6 @@ def assert_is_normal(intervals: Intervals) -> None:
     assert (intervals[1:, 0] > intervals[:-1, 1]).all()
 
 
-@given(pairs)
-def test_normalise_keeps_what_is_covered(rows: list[tuple[int, int]]) -> None:
-    built = build(rows)
-    assert_is_normal(built)
-    assert ticks(built) == as_set(rows)
-    assert total(built) == len(as_set(rows))
-
-
 @given(pairs, pairs)
 def test_set_operations(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> None:
     for operation, expected in (
@@ -129,15 +105,6 @@ def test_set_operations(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> N
         result = operation(build(a), build(b))
         assert_is_normal(result)
         assert ticks(result) == expected
-
-
-@given(st.lists(pairs, max_size=4))
-def test_where_several_sets_hold_the_first_takes_it(several: list[list[tuple[int, int]]]) -> None:
-    taken: set[int] = set()
-    for rows, own in zip(several, without_earlier(map(build, several)), strict=True):
-        assert_is_normal(own)
-        assert ticks(own) == as_set(rows) - taken
-        taken |= as_set(rows)
 
 
 @given(pairs, times, times)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.trace import files, xplane
-from pipediag.trace.files import file_bytes, find_profiles, host_of, read, read_profile
+from pipediag.trace.files import find_profiles, read, read_profile
 from pipediag.trace.xplane import columns
 from pipediag.trace.xplane.columns import EventColumns, Places, event_columns
-from tests.trace.builder import KinetoBuilder, TraceBuilder
+from tests.trace.builder import TraceBuilder
 
 NEW, OLD = "2026_01_02_00_00_00", "2026_01_01_00_00_00"
 BOTH = [f"{NEW}/a.xplane.pb", f"{NEW}/b.xplane.pb"]
@@ -64,38 +64,11 @@ def test_the_newest_window_of_each_worker(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_no_file_is_no_profile(tmp_path: Path) -> None:
-    (tmp_path / "directory.xplane.pb").mkdir()
-    (tmp_path / "loop.xplane.pb").symlink_to("loop.xplane.pb")
-    (tmp_path / "nowhere.xplane.pb").symlink_to("missing")
-    (tmp_path / "itself").symlink_to(tmp_path)
-    with pytest.raises(PipediagError, match=r"no \*\.xplane\.pb"):
-        find_profiles(tmp_path)
-    (tmp_path / "a.xplane.pb").touch()
-    assert [file.name for file in find_profiles(tmp_path)] == ["a.xplane.pb"]
-
-
 @pytest.mark.parametrize("name", ["missing", "loop", "x" * 5_000])
 def test_nothing_there(tmp_path: Path, name: str) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(PipediagError, match=r"There is no profile at|Cannot look for profiles at"):
         find_profiles(tmp_path / name)
-
-
-@pytest.mark.parametrize(
-    ("name", "host"),
-    [
-        ("vm-1.example.org.xplane.pb", "vm-1.example.org"),
-        ("34.83.195.180_6003.xplane.pb", "34.83.195.180_6003"),
-        ("vm.xplane.pb.gz", "vm"),
-        ("gpu7_4242.1712195495519.pt.trace.json.gz", "gpu7_4242"),
-        ("rank0.pt.trace.json", "rank0"),
-        ("rank-3.json.gz", "rank-3"),
-        ("trace", "trace"),
-    ],
-)
-def test_the_host_is_in_the_name(name: str, host: str) -> None:
-    assert host_of(Path("runs") / name) == host
 
 
 def test_a_packed_profile_is_the_profile_whatever_its_name(tmp_path: Path) -> None:
@@ -106,18 +79,6 @@ def test_a_packed_profile_is_the_profile_whatever_its_name(tmp_path: Path) -> No
     profile = read_profile(path)
     assert (profile.format, profile.event_count) == ("xplane", 1)
     assert read(path).event_count == 1
-
-
-def test_json_is_a_kineto_trace_whatever_its_name(tmp_path: Path) -> None:
-    path = KinetoBuilder().kernel("k", 1, 2).save(tmp_path, "trace.xplane.pb")
-    assert read_profile(path).format == "kineto"
-
-
-def test_members_of_gzip_follow_one_another_and_zeros_may_follow_them(tmp_path: Path) -> None:
-    packed = gzip.compress(b"one ") + gzip.compress(b"") + gzip.compress(NOISE) + bytes(20_000)
-    path = tmp_path / "packed"
-    path.write_bytes(packed)
-    assert bytes(file_bytes(path)[0]) == b"one " + NOISE
 
 
 # Without the time of day, which would be in the names of the tests.
@@ -201,17 +162,6 @@ def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path: Path) -
         read_profile(tmp_path)
 
 
-def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = TraceBuilder().save(tmp_path)
-
-    def refuse(*_: object) -> int:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(PipediagError, match="Permission denied"):
-        read(path)
-
-
 def test_a_mapped_file_is_read_like_a_small_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,19 +178,6 @@ def test_a_mapped_file_is_read_like_a_small_one(
     (tmp_path / "new").write_bytes(b"new")
     (tmp_path / "new").replace(path)
     assert mapped.integers("id", np.arange(3_000)).tolist() == list(range(3_000))
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_text_survives_that_its_file_is_cut_short(
-    packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "MAPPED_FROM_BYTES", 1)
-    text = KinetoBuilder().kernel("k", 1, 2).text().encode()
-    path = tmp_path / "a.json"
-    path.write_bytes(gzip.compress(text) if packed else text)
-    data, _ = file_bytes(path)
-    path.write_bytes(b"")
-    assert bytes(data) == text
 
 
 def test_a_mapped_file_that_is_cut_short_while_it_is_read(

@@ -11,7 +11,6 @@ from pipediag.trace.device_events import NOT_FOUND, LaunchCalls, device_events, 
 from pipediag.trace.events import Line, TraceEvents
 from pipediag.trace.gaps import DeviceGaps, HostCauses, divide_gaps, explain_gaps, host_causes
 from pipediag.trace.intervals import EMPTY, Intervals, normalise
-from pipediag.trace.summary import summarise
 from pipediag.trace.xplane import parse
 from pipediag.vocabulary import GAP_CAUSES, StepClass
 from tests.trace.builder import US, CudaProfile, TraceBuilder, add_graph_call, causes_us
@@ -31,16 +30,6 @@ def test_a_device_that_waits_for_input(tmp_path: Path) -> None:
     assert device.gaps.spans[1].tolist() == [95 * US, 175 * US]
 
 
-def test_input_that_arrives_while_the_device_computes_is_no_cause(tmp_path: Path) -> None:
-    profile = CudaProfile()
-    profile.steps(0, 200)
-    profile.kernel((10, 100), launch=(0, 5))
-    profile.did("IteratorGetNextOp::DoCompute", 20, 90, id=7)
-    profile.kernel((120, 190), launch=(110, 115))
-    [device] = profile.devices(tmp_path, (10, 190))
-    assert causes_us(device) == {"python": 10, "launch": 10}
-
-
 def test_a_device_that_starves_behind_its_launches(tmp_path: Path) -> None:
     profile = CudaProfile()
     profile.steps(0, 100)
@@ -54,23 +43,6 @@ def test_a_device_that_starves_behind_its_launches(tmp_path: Path) -> None:
     assert causes_us(device) == {"launch": 65}
     assert device.launches is not None
     assert (device.launches.matched, device.launches.median_delay_ns) == (5, 1 * US)
-
-
-def test_one_call_may_launch_a_graph_of_kernels(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    host = builder.host().line("python")
-    stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
-    for step in range(3):
-        start = step * 1000
-        host.event("cuGraphLaunch", start * US, (start + 60) * US, correlation_id=step + 1)
-        for kernel in range(40):
-            begin = (start + 65 + 20 * kernel) * US
-            stream.event("k", begin, begin + 19 * US, correlation_id=step + 1)
-    [device] = summarise(builder.save(tmp_path)).devices
-    assert device.launches is not None
-    # 40 kernels of 19 us outlast a call of 60 us; the first begins 5 us after it.
-    assert device.launches.shorter_than_launch_percent == 0
-    assert (device.launches.matched, device.launches.median_delay_ns) == (120, 5 * US)
 
 
 def test_a_device_that_idles_through_all_steps_is_not_left_out(tmp_path: Path) -> None:
@@ -137,41 +109,6 @@ def test_a_device_that_waits_for_another(tmp_path: Path) -> None:
     assert causes_us(second) == {}
     assert first.overlap is not None
     assert first.overlap.collective_ns == 20 * US
-
-
-def test_a_host_that_waits_for_the_slower_device(tmp_path: Path) -> None:
-    profile = CudaProfile()
-    profile.steps(0, 300)
-    profile.kernel((0, 50), launch=(0, 0), device=0)
-    profile.kernel((0, 200), launch=(0, 0), device=1)
-    profile.did("cuCtxSynchronize", 10, 210)
-    profile.kernel((240, 250), launch=(230, 232), device=0)
-    profile.kernel((240, 250), launch=(233, 234), device=1)
-    first, second = profile.devices(tmp_path)
-    assert causes_us(first) == {"collective": 150, "sync": 10, "python": 20, "launch": 10}
-    assert causes_us(second) == {"sync": 10, "python": 23, "launch": 7}
-
-
-def test_a_copy_under_another_name_is_known_by_its_details(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    stream = builder.plane("/device:GPU:0").line("Stream #13", 13)
-    stream.event("MemcpyOther", 0, 10 * US, memcpy_details="kind_src:pinned kind_dst:device size:7")
-    stream.event("transfer", 20, 30 * US, memcpy_details="kind_src:device kind_dst:pinned size:9")
-    [device] = summarise(builder.save(tmp_path)).devices
-    assert {copies.direction: copies.bytes for copies in device.copies} == {
-        "host_to_device": 7,
-        "device_to_host": 9,
-    }
-
-
-def test_backward_and_overlapping_events(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
-    stream.event("a", 10 * US, 4 * US).event("b", 20 * US, 50 * US).event("c", 30 * US, 40 * US)
-    stream.event("d", 70 * US, 80 * US)
-    [device] = summarise(builder.save(tmp_path)).devices
-    # An event that ends before it starts takes no time.
-    assert (device.busy_ns, device.idle_ns) == (40 * US, 20 * US)
 
 
 def test_a_host_clock_that_is_ahead_is_set_back(tmp_path: Path) -> None:
@@ -278,12 +215,6 @@ def test_each_cause_yields_to_those_before_it() -> None:
         "launch": 10,
         "unknown": 10,
     }
-
-
-def test_waiting_for_a_device_that_is_busy_is_waiting_for_the_other() -> None:
-    found = causes(busy_host(), until(100), normalise([35], [90]))
-    assert (found["sync"], found["collective"]) == (5, 5 + 20)
-    assert (found["python"], found["launch"], found["unknown"]) == (20, 10, 10)
 
 
 Spans = list[tuple[int, int]]

@@ -1,20 +1,13 @@
 from __future__ import annotations
 
-import faulthandler
 import os
-import pickle
-import platform
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from pipediag.trace import summary
-from pipediag.trace.files import MAPPED_FROM_BYTES, file_bytes
 from pipediag.trace.summary import HostSummary, ProfileReading, framework_of
 from tests.trace.builder import TraceBuilder, add_steps
 
@@ -41,16 +34,6 @@ def profile(directory: Path, host: str, busy_us: int) -> Path:
 def busy_us(host: HostSummary) -> int:
     assert host.summary is not None
     return host.summary.devices[0].busy_ns // US
-
-
-def test_each_host_has_its_summary_in_the_order_given(tmp_path: Path) -> None:
-    paths = [profile(tmp_path, host, busy) for host, busy in (("b", 20), ("a", 30))]
-    found = summarise_hosts(paths)
-    assert [(host.host, host.format, host.events, busy_us(host)) for host in found] == [
-        ("b", "xplane", 4, 30),
-        ("a", "xplane", 4, 40),
-    ]
-    assert [host.path for host in found] == paths
 
 
 def test_files_of_one_name_bear_their_directories(tmp_path: Path) -> None:
@@ -98,50 +81,6 @@ def test_a_killed_process_is_reported(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "was killed" in str(found[1].reason)
 
 
-def _cut_while_mapped(path: Path, gap_floor_ns: int) -> HostSummary:
-    """Somebody else truncates the file between two looks at it."""
-    # Its report of the bus error that is to come would be taken for a fault of the tests.
-    faulthandler.disable()
-    data, _ = file_bytes(path)
-    if len(data) >= MAPPED_FROM_BYTES:
-        os.truncate(path, 1_000)
-        bytes(data[-8:])
-    return _summary(path, gap_floor_ns)
-
-
-def test_a_large_file_that_is_cut_short_while_it_is_mapped_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = profile(tmp_path, "a", 20)
-    os.truncate(path, MAPPED_FROM_BYTES)
-    monkeypatch.setattr(summary, "_summary", _cut_while_mapped)
-    [found] = summarise_hosts([path])
-    assert path.stat().st_size == 1_000
-    assert "was killed" in str(found.reason)
-
-
-@pytest.mark.parametrize(
-    ("apart_from", "files", "processes"), [(1 << 24, 2, None), (100, 2, 2), (100, 1, 1)]
-)
-def test_small_files_start_no_process(
-    apart_from: int, files: int, processes: int | None,
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    started: list[int] = []
-
-    class Pool(ThreadPoolExecutor):
-        def __init__(self, processes: int) -> None:
-            super().__init__(processes)
-            started.append(processes)
-
-    monkeypatch.setattr(summary, "_process_pool", Pool)
-    monkeypatch.setattr(summary, "APART_FROM_BYTES", apart_from)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
-    with ProfileReading([profile(tmp_path, str(number), 20) for number in range(files)]) as reading:
-        assert reading.apart == (processes is not None)
-    assert started == ([] if processes is None else [processes])
-
-
 def test_out_of_memory_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fill(_: Path) -> None:
         raise MemoryError
@@ -149,19 +88,6 @@ def test_out_of_memory_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(summary, "read_profile", fill)
     [found] = summarise_hosts([tmp_path / "a.xplane.pb"])
     assert "more memory than there is" in str(found.reason)
-
-
-def test_a_summary_leaves_the_profile_behind(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    add_steps(line, 0, 100 * US, 200 * US)
-    for start in range(20_000):
-        line.event("TFE_Py_Execute", start, start + 1, note="x")
-    builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13).event("gemm", 0, 20 * US)
-    path = builder.save(tmp_path)
-    [found] = summarise_hosts([path])
-    assert path.stat().st_size > 200_000
-    assert len(pickle.dumps(found)) < 20_000
 
 
 @pytest.mark.parametrize(
@@ -199,13 +125,3 @@ kept = resident_mb() - before
 give_back_freed_memory()
 print(kept, resident_mb() - before)
 """
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told so")
-def test_freed_memory_is_kept_until_it_is_given_back() -> None:
-    said = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
-    )
-    kept, left = map(int, said.stdout.split())
-    assert kept >= 15
-    assert left <= 8

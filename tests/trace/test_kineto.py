@@ -63,20 +63,6 @@ def test_a_list_of_events_alone(tmp_path: Path) -> None:
     assert parse(memoryview(path.read_bytes()), path).event_count == 1
 
 
-def test_categories_of_older_traces_begin_with_a_capital(tmp_path: Path) -> None:
-    builder = KinetoBuilder()
-    for category in ("Kernel", "Memcpy", "Memset"):
-        builder.kernel(category, 1, 2, category=category)
-    builder.raw(
-        '{"ph": "X", "cat": "Kernel", "name": "k", "ts": 5, "dur": 1, "pid": 0, "tid": "stream 7", '
-        '"args": {"external id": 9}}'
-    )
-    line, by_thread = accelerator(builder.events(tmp_path)).lines
-    assert len(line) == 3
-    assert (by_thread.id, by_thread.name) == (7, "Stream #7")
-    assert by_thread.stats(0) == {"category": "kernel", "external_id": 9}
-
-
 def test_what_is_no_activity_is_left_out(tmp_path: Path) -> None:
     builder = KinetoBuilder().kernel("k", 10, 2)
     builder.kernel("ProfilerStep#1", 0, 100, category="gpu_user_annotation")
@@ -94,15 +80,6 @@ def test_events_without_a_start_are_left_out_and_without_a_length_take_no_time()
     line = accelerator(parse_text(builder.text())).lines[0]
     assert line.start_ns.tolist() == [0, 10_000, 20_000]
     assert line.end_ns.tolist() == line.start_ns.tolist()
-
-
-@pytest.mark.parametrize("args", ["", ', "args": {}', ', "args": null'])
-def test_without_arguments_process_and_thread_are_device_and_stream(args: str) -> None:
-    builder = KinetoBuilder().raw(
-        f'{{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2, "pid": 3, "tid": 9{args}}}'
-    )
-    plane = accelerator(parse_text(builder.text()))
-    assert (plane.name, plane.lines[0].id) == ("/device:GPU:3", 9)
 
 
 def test_processes_may_be_text_and_threads_of_two_processes_are_two() -> None:

@@ -132,41 +132,6 @@ def test_kernels_of_xla_are_told_in_the_same_way(tmp_path: Path) -> None:
     assert (found.by_operation, found.compiled_ns) == ({"f/adam/Mul:Mul": 10_000.0}, 5_000.0)
 
 
-def test_what_xla_compiled_to_a_program_that_is_not_kept_has_no_name(
-    builder: TraceBuilder, host: PlaneBuilder, tmp_path: Path
-) -> None:
-    line = host.line("tf_Compute/1")
-    line.event("__inference_train_step_499:__inference_train_step_499", 0, 900)
-    line.event("wrapped_add", 200, 300, hlo_op="wrapped_add", hlo_module="cluster")
-    line.event("gather:Gather", 300, 400)
-    found = times(builder.events(tmp_path))
-    assert (found.compiled_ns, found.by_operation) == (100.0, {"gather:Gather": 100.0})
-
-
-def test_eager_operations_are_one(
-    builder: TraceBuilder, host: PlaneBuilder, tmp_path: Path
-) -> None:
-    training = host.line("python2")
-    add_steps(training, 0, 1000, 2000, 3000)
-    training.event("EagerLocalExecute: Mul", 100, 200)
-    training.event("KernelAndDeviceFunc::Run", 110, 190)
-    assert times(builder.events(tmp_path)).by_operation == {"eager:": 80.0}
-
-
-def test_kernels_count_by_the_operation_that_launched_them(tmp_path: Path) -> None:
-    profile = CudaProfile()
-    profile.steps(0, 100, 200)
-    for start in (10, 110):
-        profile.kernel((start, start + 20), tf_op="f/adam/Mul:Mul")
-        profile.kernel((start + 10, start + 20), stream=14, tf_op="f/dense/MatMul:MatMul")
-        profile.kernel((start + 30, start + 40), hlo_module="cluster_1")
-        profile.kernel((start + 40, start + 45))
-    found = times(read(profile.save(tmp_path)))
-    assert found.by_operation == {"f/adam/Mul:Mul": 30_000.0, "f/dense/MatMul:MatMul": 10_000.0}
-    assert (found.compiled_ns, found.unnamed_ns) == (20_000.0, 10_000.0)
-    assert found.total_ns == 70_000
-
-
 def test_operations_of_a_real_fit_add_up_to_its_compute(tmp_path: Path) -> None:
     path = tmp_path / "fit.xplane.pb"
     path.write_bytes(gzip.decompress(RECORDED.read_bytes()))
@@ -210,12 +175,6 @@ def test_shares_add_up_to_the_time_in_which_any_ran(
     assert summed == sum(total(intersect(normalise([a], [b]), inside)) for a, b in ran.tolist())
 
 
-def test_without_steps_there_is_none(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    builder.host().line("python").event("anything", 0, 10)
-    assert summarise_events(builder.events(tmp_path), by_operation=True).compute is None
-
-
 def text_times(path: Path, *operations: tuple[str, str, int, int]) -> TextTimes | None:
     """Of two steps of a microsecond; each operation is a thread, `scope/name:Type`, and a span."""
     builder = TraceBuilder()
@@ -241,20 +200,6 @@ def test_operations_on_text_are_told_from_the_rest_by_type(tmp_path: Path) -> No
     assert found == TextTimes(300, {"StringSplitV2": 200, "LookupTableFindV2": 100})
 
 
-def test_what_runs_at_once_counts_once_in_the_total(tmp_path: Path) -> None:
-    found = text_times(
-        tmp_path,
-        ("tf_Compute/1", "f/Split:StringSplitV2", 100, 300),
-        ("tf_Compute/2", "f/Find:LookupTableFindV2", 200, 400),
-        ("tf_Compute/2", "g/Find:LookupTableFindV2", 1900, 2500),
-    )
-    assert found == TextTimes(400, {"StringSplitV2": 200, "LookupTableFindV2": 300})
-
-
-def test_without_any_the_total_is_nothing(tmp_path: Path) -> None:
-    assert text_times(tmp_path, ("tf_Compute/1", "f/MatMul:MatMul", 100, 300)) == TextTimes(0, {})
-
-
 Kept = Callable[[ProgramBuilder], Program]
 
 
@@ -276,13 +221,6 @@ def work(*ends_in: str, holds: tuple[str, ...] = ()) -> CompiledWork:
     return CompiledWork(frozenset(ends_in), frozenset((*ends_in, *holds)))
 
 
-def test_an_instruction_is_of_the_operation_that_it_was_made_for(kept: Kept) -> None:
-    program = ProgramBuilder()
-    program.computation().add("dot.3", "dot", "dense/MatMul:MatMul")
-    assert kept(program).work("dot.3") == work("dense/MatMul:MatMul")
-    assert kept(program).work("dot.4") is None
-
-
 def test_what_is_fused_has_its_last_operation_and_holds_all_that_compute(kept: Kept) -> None:
     program = ProgramBuilder()
     fused = program.computation()
@@ -294,16 +232,6 @@ def test_what_is_fused_has_its_last_operation_and_holds_all_that_compute(kept: K
     assert kept(program).work("sqrt_add_fusion") == work(
         "adam/Add_1:AddV2", holds=("adam/Sqrt_1:Sqrt",)
     )
-
-
-def test_what_gives_several_results_ends_in_several_operations(kept: Kept) -> None:
-    program = ProgramBuilder()
-    fused = program.computation()
-    first = fused.add("Mul.0", "multiply", "adam/Mul:Mul")
-    second = fused.add("Sum.0", "reduce", "loss/Sum:Sum")
-    fused.add("tuple.1", "tuple", operands=[first, second])
-    program.computation().add("fusion.1", "fusion", calls=fused)
-    assert kept(program).work("fusion.1") == work("adam/Mul:Mul", "loss/Sum:Sum")
 
 
 def test_a_copy_that_xla_puts_in_between_is_of_what_makes_and_uses_it(kept: Kept) -> None:
@@ -332,26 +260,8 @@ def test_a_reduction_without_a_name_is_of_what_it_reduces(kept: Kept) -> None:
     assert kept(program).work("wrapped_reduce-window") == work("words/Square:Square")
 
 
-def test_what_nothing_tells_of_is_not_known(kept: Kept) -> None:
-    program = ProgramBuilder()
-    entry = program.computation()
-    given = entry.add("arg0.1", "parameter", "XLA_Args:")
-    copied = entry.add("copy.1", "copy", operands=[given])
-    entry.add("tuple.1", "tuple", operands=[copied])
-    assert kept(program).work("copy.1") is None
-
-
 def test_a_damaged_program_tells_nothing(tmp_path: Path) -> None:
     builder = TraceBuilder()
     add_programs(builder, {1: b"\x0a\xff", 2: b""})
     found = builder.events(tmp_path).programs
     assert [found[number].work("dot.3") for number in (1, 2)] == [None, None]
-
-
-def test_ids_that_go_round_or_nowhere_end_nothing(kept: Kept) -> None:
-    program = ProgramBuilder()
-    inner = program.computation()
-    inner.add("call.1", "call", calls=inner, operands=[77])
-    inner.add("copy.1", "copy", operands=[2, 99])
-    assert kept(program).work("call.1") is None
-    assert kept(program).work("copy.1") is None

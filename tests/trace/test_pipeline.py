@@ -2,15 +2,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from pipediag.trace.pipeline import (
     IteratorActivity,
     Spans,
     Window,
     iterator_activity,
     pipeline_records,
-    user_names,
 )
 from tests.trace.builder import TraceBuilder
 
@@ -131,26 +128,6 @@ def test_a_worker_that_called_nothing_goes_to_the_only_iterator_of_its_kind(
     assert rows(records["Root::Prefetch", ("pf",)].work) == [[20, 25]]
 
 
-def test_a_worker_of_two_iterators_of_a_kind_goes_to_neither(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    host = builder.host()
-    line = host.line("python")
-    line.event("Iterator::Root::Prefetch", 0, 10, id=1, parent_id=2, name="pf")
-    line.event("Iterator::Root::Prefetch::Map::Prefetch", 2, 8, id=3, parent_id=4, name="qf")
-    host.line("tf_data_iterator_resource/1").event("PrefetchProduce", 20, 25)
-    records = pipeline_records(builder.events(tmp_path))
-    assert [len(record.work) for record in records.values()] == [0, 0]
-
-
-def test_a_function_started_in_a_call_is_part_of_the_call(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    line.event("Iterator::Root::Map", 0, 100, id=1, parent_id=2, name="m")
-    line.event("InstantiatedCapturedFunction::RunAsync", 20, 60, id=-9)
-    records = pipeline_records(builder.events(tmp_path))
-    assert rows(records["Root::Map", ("m",)].work) == [[0, 20], [20, 60], [60, 100]]
-
-
 def test_instances_of_one_interleave_are_one_iterator(tmp_path: Path) -> None:
     builder = TraceBuilder()
     host = builder.host()
@@ -176,23 +153,6 @@ def test_instances_of_one_interleave_are_one_iterator(tmp_path: Path) -> None:
         [900, 910],
         [930, 950],
     ]
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("m1", ("m1",)),
-        ("fused(m2,b)", ("m2", "b")),
-        ("fused(fused(a,b),c)", ("a", "b", "c")),
-        ("my (odd, name)", ("my (odd, name)",)),
-        ("fused(f(x,y),b)", ("f(x,y)", "b")),
-        ("RepeatDataset:25", ()),
-        ("fused(MapDataset:3,b)", ("b",)),
-        ("", ()),
-    ],
-)
-def test_user_names(name: str, expected: tuple[str, ...]) -> None:
-    assert user_names(name) == expected
 
 
 def activity(builder: TraceBuilder, directory: Path, window: Window) -> dict[str, IteratorActivity]:
@@ -221,40 +181,7 @@ def test_an_asynchronous_iterator(tmp_path: Path) -> None:
     )
 
 
-def test_the_root_says_how_large_a_batch_is(tmp_path: Path) -> None:
-    root = activity(map_and_batch(), tmp_path, (0, 1000))["Root"]
-    assert root.element_bytes == 1344.0
-    assert (root.total_ns, root.self_ns, root.wait_ns) == (480, 10, None)
-
-
-def test_a_sequential_iterator_over_two_calls(tmp_path: Path) -> None:
-    found = activity(sequential_map(), tmp_path, (0, 2000))
-    assert (found["Root::Map"].calls, found["Root::Map"].self_ns) == (2, 620)
-    shuffle = found["Root::Map::Shuffle"]
-    assert (shuffle.buffer_size, shuffle.buffered_elements) == (100, 98.5)
-
-
 def test_the_window_cuts_time_and_counts_calls_that_begin_in_it(tmp_path: Path) -> None:
     mapped = activity(sequential_map(), tmp_path, (200, 1100))["Root::Map"]
     # The first call's 200-380 and the second's 1020-1100, of which 1030-1080 is the shuffle's.
     assert (mapped.calls, mapped.total_ns, mapped.self_ns) == (1, 180 + 80, 180 + 30)
-
-
-def test_an_iterator_that_did_nothing_in_the_window_is_left_out(tmp_path: Path) -> None:
-    assert activity(sequential_map(), tmp_path, (500, 900)) == {}
-
-
-def test_a_setting_that_autotune_changed_is_the_last_one(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    for start, parallelism in ((0, 1), (10, 4)):
-        line.event(
-            "Iterator::Root::ParallelMapV2",
-            start,
-            start + 5,
-            id=1,
-            parallelism=parallelism,
-            autotune="false",
-        )
-    found = activity(builder, tmp_path, (0, 100))["Root::ParallelMapV2"]
-    assert (found.parallelism, found.autotune) == (4, False)

@@ -17,7 +17,6 @@ from pipediag.trace.steps import (
     StepWindows,
     annotated_steps,
     find_steps,
-    outermost,
     periodic_windows,
     repeats,
     root_windows,
@@ -73,28 +72,6 @@ def fit_profile() -> TraceBuilder:
     return builder
 
 
-def test_every_nanosecond_of_a_step_has_one_class(tmp_path: Path) -> None:
-    result = split(fit_profile(), tmp_path)
-    # Step 0: 0-50 Python, call 50-750, of it operations 80-120 and 450-700, GetNext 100-400.
-    assert row(result, 0) == {
-        "device_compute": 40 + 250,
-        "input_wait": 280,
-        "dispatch": 30 + 50 + 50,
-        "python": 50 + 250,
-    }
-    # Step 1 is 2000 long: call 1050-2750, GetNext 1100-2400, operations 1080-1120 and 2450-2700.
-    assert row(result, 1) == {
-        "device_compute": 40 + 250,
-        "input_wait": 1280,
-        "dispatch": 30 + 50 + 50,
-        "python": 50 + 250,
-    }
-    assert result.get_next_ns.tolist() == [300, 1300]
-    assert result.durations_ns.tolist() == [1000, 2000]
-    assert result.steps.numbers == (0, 1)
-    assert result.steps.basis == "markers"
-
-
 def test_markers_that_overlap_are_cut_at_the_next_start(tmp_path: Path) -> None:
     builder = TraceBuilder()
     line = builder.host().line("python")
@@ -113,14 +90,6 @@ def test_a_step_that_paid_for_a_new_functions_first_call_is_left_out(tmp_path: P
     result = split(builder, tmp_path)
     assert result.steps.windows.tolist() == [[0, 100], [900, 1000]]
     assert result.steps.numbers == (4, 5)
-
-
-def test_two_batches_are_no_loop(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("tf_data_iterator_get_next/1")
-    line.event("IteratorGetNextOp::DoCompute", 0, 10)
-    line.event("IteratorGetNextOp::DoCompute", 20, 30)
-    assert found_in(builder, tmp_path) is None
 
 
 def every_sign(markers: bool, annotations: bool, batches: bool, calls: bool) -> TraceBuilder:
@@ -167,14 +136,6 @@ def test_the_best_sign_of_a_step_decides(
     assert steps.basis == basis
     assert steps.windows[:, 0].tolist() == first_starts
     assert steps.numbers == numbers
-
-
-def test_without_any_sign_there_are_no_steps(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    builder.host().line("python").event("$train.py:3 main", 0, 1000)
-    stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
-    stream.event("volta_sgemm", 0, 10).event("add", 20, 30).event("relu", 40, 50)
-    assert found_in(builder, tmp_path) is None
 
 
 SHARED = Path(__file__).parents[3] / "shared" / "traces"
@@ -255,22 +216,6 @@ def test_rows_add_up_and_priority_decides(
         ]
         expected = [winners.count(name) for name in STEP_CLASSES]
         assert result.ns[index].tolist() == expected
-
-
-def annotated(builder: TraceBuilder, directory: Path) -> StepWindows:
-    steps = annotated_steps(builder.events(directory))
-    assert steps is not None
-    return steps
-
-
-@pytest.mark.parametrize("name", ["Profiled batch", "train", "TraceContext", "my step"])
-def test_whatever_has_a_step_number_is_a_step(name: str, tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    line.event(name, 100, 250, step_num=12).event(name, 300, 390, step_num=13)
-    steps = annotated(builder, tmp_path)
-    assert steps.windows.tolist() == [[100, 250], [300, 390]]
-    assert steps.numbers == (12, 13)
 
 
 @pytest.mark.parametrize(("name", "count"), [("train", 2), ("test_step", 2), ("predict", 0)])
@@ -356,60 +301,11 @@ def test_kinetos_steps_are_numbered_by_name(tmp_path: Path) -> None:
     assert steps.numbers == (9, 10)
 
 
-@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=8))
-def test_an_event_within_an_earlier_one_is_left_out(pairs: list[tuple[int, int]]) -> None:
-    spans = sorted(((min(pair), max(pair)) for pair in pairs), key=lambda span: (span[0], -span[1]))
-    expected = [
-        not any(end <= other_end for _, other_end in spans[:place])
-        for place, (_, end) in enumerate(spans)
-    ]
-    assert outermost(np.array([end for _, end in spans], np.int64)).tolist() == expected
-
-
 def repeated(sequence: str, costs: list[int] | None = None) -> dict[str, float]:
     """Which letters may begin a step, with the share that is the same each time."""
     kinds = np.array([ord(letter) for letter in sequence], np.int64)
     lengths = np.array(costs or [10] * len(sequence), np.int64)
     return {chr(repeat.kind): repeat.same_share for repeat in repeats(kinds, lengths)}
-
-
-@pytest.mark.parametrize(
-    ("sequence", "expected"),
-    [
-        ("", {}),
-        ("ababab", {"a": 1.0, "b": 1.0}),
-        # `b` comes twice a step.
-        ("abcbabcbabcb", {"a": 1.0, "c": 1.0}),
-        # The order within a step may change; each kind has two stretches of 30.
-        ("abcacbabc", {"a": 1.0}),
-        # Twice is no repetition.
-        ("abcabc", {}),
-        # Two steps' worth may lie before the first, and from the last one on.
-        ("xyzwababab", {"a": 1.0}),
-        ("xyzwvababab", {}),
-        ("abababxyz", {"b": 1.0}),
-        # Of `a` 100 of 130 are the same; of `b`, which comes once less, 80 of 110.
-        ("abxabababababa", {"a": 100 / 130}),
-        # One of four: 60 of 90.
-        ("abxabababa", {}),
-    ],
-)
-def test_what_may_begin_a_step(sequence: str, expected: dict[str, float]) -> None:
-    assert repeated(sequence) == pytest.approx(expected)
-
-
-def test_what_differs_weighs_by_its_cost() -> None:
-    # Stretches of `a`: 20, 20, 20 and once with an `x` of 100: three of four, but 60 of 180.
-    assert repeated("abababaxba", [10] * 7 + [100, 10, 10]) == {}
-
-
-def test_events_without_cost_are_no_steps() -> None:
-    assert repeated("ababab", [0] * 6) == {}
-
-
-@given(st.permutations("abcde"), st.integers(3, 6))
-def test_whatever_comes_once_a_step_may_begin_it(step: list[str], steps: int) -> None:
-    assert repeated("".join(step) * steps) == dict.fromkeys(step, 1.0)
 
 
 def call_windows(builder: TraceBuilder, directory: Path) -> list[list[int]] | None:
@@ -544,17 +440,6 @@ def test_runs_without_a_name_are_steps_if_they_launch_as_much(
     assert call_windows(runs(launches), tmp_path) == expected
 
 
-def test_functions_of_the_input_pipeline_are_no_steps(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    host = builder.host()
-    pipeline, pool = host.line("tf_data_iterator_resource/1"), host.line("tf_Compute/2")
-    for start in (0, 100, 200):
-        pipeline.event("FunctionRun", start, start + 10, id=start + 1)
-        pool.event("InstantiatedCapturedFunction::Run", start + 20, start + 40, id=start + 7)
-        pool.event("FunctionRun", start + 25, start + 35, id=start + 7)
-    assert call_windows(builder, tmp_path) is None
-
-
 def test_what_python_in_the_input_pipeline_calls_is_no_step(tmp_path: Path) -> None:
     builder = TraceBuilder()
     pool = builder.host().line("tf_Compute/2")
@@ -564,16 +449,6 @@ def test_what_python_in_the_input_pipeline_calls_is_no_step(tmp_path: Path) -> N
         add_graph_call(pool, start + 20, start + 80)
         pool.event("FunctionRun", start + 30, start + 40, id=start + 8)
     assert call_windows(builder, tmp_path) is None
-
-
-def test_without_a_training_thread_the_most_costly_thread_counts(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    host = builder.host()
-    short, long = host.line("tf_Compute/1"), host.line("tf_Compute/2")
-    for start in (0, 100, 200):
-        short.event("FunctionRun", start, start + 10, id=start + 1)
-        long.event("FunctionRun", start + 20, start + 90, id=start + 2)
-    assert call_windows(builder, tmp_path) == [[20, 120], [120, 220]]
 
 
 def stream(builder: TraceBuilder, number: int = 13) -> LineBuilder:
@@ -619,24 +494,6 @@ def test_the_kernel_that_comes_once_a_step(
     builder = TraceBuilder()
     add_kernels(stream(builder), kernels.split())
     assert kernel_windows(builder, tmp_path) == expected
-
-
-def test_layers_of_different_operations_are_no_steps(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = stream(builder)
-    for layer in range(4):
-        line.event("volta_sgemm", 30 * layer, 30 * layer + 10, tf_op=f"layer_{layer}/MatMul:MatMul")
-        line.event("relu", 30 * layer + 15, 30 * layer + 25, tf_op=f"layer_{layer}/Relu:Relu")
-    assert kernel_windows(builder, tmp_path) is None
-
-
-def test_the_same_operation_each_time_is_a_step(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = stream(builder)
-    for step in range(3):
-        line.event("volta_sgemm", 30 * step, 30 * step + 10, tf_op="dense/MatMul:MatMul")
-        line.event("relu", 30 * step + 15, 30 * step + 25, tf_op="dense/Relu:Relu")
-    assert kernel_windows(builder, tmp_path) == [[0, 30], [30, 60]]
 
 
 def test_the_stream_that_computes_longest_is_looked_at(tmp_path: Path) -> None:

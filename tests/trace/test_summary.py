@@ -6,10 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipediag.trace.files import read
 from pipediag.trace.summary import TraceSummary, summarise
 from tests.trace.builder import TraceBuilder, add_graph_call
-from tests.trace.test_steps import fit_profile
 
 RECORDED = Path(__file__).parent / "data" / "fit.xplane.pb.gz"
 
@@ -45,21 +43,6 @@ def test_a_real_fit_has_every_class_that_a_cpu_can_have(summary: TraceSummary) -
     assert max(totals, key=lambda name: totals[name]) == "input_wait"
 
 
-def test_get_next_of_a_real_fit_is_the_sum_of_its_events(
-    recorded: Path, summary: TraceSummary
-) -> None:
-    start, end = summary.window_ns
-    waited = sum(
-        int(min(line.end_ns[index], end) - line.start_ns[index])
-        for line in read(recorded).host_lines
-        for index in line.starting("IteratorGetNextOp::DoCompute")
-        if start <= line.start_ns[index] < end
-    )
-    assert summary.steps is not None
-    assert int(summary.steps.get_next_ns.sum()) == waited
-    assert summary.get_next_calls == 10
-
-
 def test_the_pipeline_of_a_real_fit(summary: TraceSummary) -> None:
     found = {iterator.path: iterator for iterator in summary.iterators}
     assert {path: iterator.names for path, iterator in found.items()} == {
@@ -88,14 +71,6 @@ def test_the_input_gaps_of_a_real_fit_are_the_slow_maps(summary: TraceSummary) -
     assert {device.gaps.iterators[device.gaps.iterator_ids[gap]] for gap in longest} == {
         ("Root::MapAndBatch::Map", ("decode",))
     }
-
-
-def test_the_window_is_the_steps(tmp_path: Path) -> None:
-    summary = summarise(fit_profile().save(tmp_path))
-    assert summary.window_ns == (0, 3000)
-    assert summary.steps is not None
-    assert np.sum(summary.steps.ns) == 3000
-    assert summary.missing == {"iterators": "The profile holds no tf.data iterator event."}
 
 
 def test_what_a_profile_lacks_is_said(tmp_path: Path) -> None:

@@ -15,8 +15,6 @@ from pipediag.trace.threads import (
     GraphLoop,
     captured_function_ids,
     find_graph_loop,
-    function_time,
-    is_pipeline_thread,
     nested_events,
     training_line,
 )
@@ -81,27 +79,6 @@ def test_which_thread_trains(
     assert (line and line.name) == training
 
 
-def test_tf_datas_functions_on_a_shared_thread(tmp_path: Path) -> None:
-    events = host_profile(
-        {
-            "tf_data_iterator_resource/1": [
-                (f"{RUN}Async", 0, 1, {"id": -3}),
-                (RUN, 5, 9, {"id": -4}),
-            ],
-            "tf_Compute/1": [
-                (PROCESS, 0, 10, {"id": -3}),
-                ("ExecutorDoneCallback", 10, 15, {"id": -3}),
-                (PROCESS, 30, 40, {"id": 8}),
-            ],
-        }
-    ).events(tmp_path)
-    functions = captured_function_ids(events)
-    assert functions == {-3, -4}
-    assert [is_pipeline_thread(line) for line in events.host_lines] == [True, False]
-    assert function_time(events.host_lines[1], functions).tolist() == [[0, 15]]
-    assert function_time(events.host_lines[1], set()).tolist() == []
-
-
 def test_functions_that_the_pipelines_functions_call_are_the_pipelines(tmp_path: Path) -> None:
     assert captured_function_ids(host_profile(CALLS_A_GRAPH).events(tmp_path)) == {-3, 11, 12}
     # What follows in the callback of a finished function is not.
@@ -114,28 +91,6 @@ def test_functions_that_the_pipelines_functions_call_are_the_pipelines(tmp_path:
         "python": [("FunctionRun", 0, 10, {"id": 12})],
     }
     assert captured_function_ids(host_profile(done).events(tmp_path)) == {-3}
-
-
-def test_each_event_knows_what_is_around_it_and_what_time_is_its_own(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    line.event("a", 0, 100).event("b", 10, 50).event("c", 20, 30).event("noise", 40, 45)
-    line.event("b", 50, 60).event("a", 100, 110).event("c", 100, 105)
-    read_line = builder.events(tmp_path).host_lines[0]
-    chosen = [key for key, name in read_line.used_names.items() if name != "noise"]
-    nesting = nested_events(read_line, chosen)
-    assert [read_line.event_name(index) for index in nesting.indices] == list("abcbac")
-    assert nesting.parents.tolist() == [TOP, 0, 1, 0, TOP, 4]
-    owners, spans = nesting.alone()
-    pieces = {place: sorted(spans[owners == place].tolist()) for place in range(6)}
-    assert pieces == {
-        0: [[0, 10], [60, 100]],
-        1: [[10, 20], [30, 50]],
-        2: [[20, 30]],
-        3: [[50, 60]],
-        4: [[105, 110]],
-        5: [[100, 105]],
-    }
 
 
 @settings(max_examples=100, deadline=None)
@@ -219,22 +174,6 @@ def add_input(producer: LineBuilder, start: int, function: int) -> None:
     producer.event("InstantiatedCapturedFunction::RunAsync", start + 8, start + 12, id=function)
 
 
-def prefetching_loop() -> TraceBuilder:
-    """Three steps over a pipeline that ends in a prefetch, like the loop itself."""
-    builder = TraceBuilder()
-    host = builder.host()
-    loop, producer = host.line("tf_data_prefetch/1"), host.line("tf_data_prefetch/2")
-    for start in STEP_STARTS:
-        loop.event("PrefetchProduce", start - 2, start + 462, element_id=1)
-        loop.event(SCAN, start, start + 460, id=SCANNED, parent_id=PREFETCH)
-        loop.event(f"{SCAN}::Prefetch", start, start + 300, id=INPUT, parent_id=SCANNED)
-        loop.event("InstantiatedCapturedFunction::Run", start + 310, start + 450, id=-start)
-        producer.event("PrefetchProduce", start + 20, start + 70, element_id=2)
-        name = f"{SCAN}::Prefetch::Range"
-        producer.event(name, start + 30, start + 60, id=SOURCE, parent_id=INPUT)
-    return builder
-
-
 RECORDED = Path(__file__).parent / "data" / "graph_loop.xplane.pb.gz"
 
 
@@ -254,30 +193,12 @@ def steps_of(summary: TraceSummary) -> StepSplit:
     return summary.steps
 
 
-def test_a_step_lasts_from_one_scan_to_the_next(summary: TraceSummary) -> None:
-    steps = steps_of(summary).steps
-    assert steps.basis == "scan"
-    assert steps.windows.tolist() == [[100, 600], [600, 1200]]
-    assert summary.window_ns == (100, 1200)
-
-
 def test_every_nanosecond_of_a_step_inside_a_graph_has_one_class(summary: TraceSummary) -> None:
     # The first step is 500 long, the second 600: 300 of wait, 60 + 30 of operations, the rest.
     result = steps_of(summary)
     assert row(result, 0) == {"device_compute": 90, "input_wait": 300, "dispatch": 110}
     assert row(result, 1) == {"device_compute": 90, "input_wait": 300, "dispatch": 210}
     assert result.get_next_ns.tolist() == [300, 300]
-
-
-def test_input_that_is_asked_for_while_the_body_computes_is_no_wait(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    host = builder.host()
-    add_passes(host, SCANNED, (100, 600, 1200))
-    # An operation of the first body that runs on while the second batch is waited for.
-    late = host.line("tf_Compute/1")
-    late.event("ExecutorState::Process", 600, 700, id=-1 - 10 * SCANNED)
-    late.event("AssignSubVariableOp:AssignSubVariableOp", 620, 700)
-    assert row(split(builder, tmp_path), 1)["input_wait"] == 300 - 80
 
 
 def test_the_pipeline_begins_below_the_scan(summary: TraceSummary) -> None:
@@ -291,15 +212,6 @@ def test_the_pipeline_begins_below_the_scan(summary: TraceSummary) -> None:
     assert summary.get_next_calls == 2
 
 
-def test_the_loops_own_prefetch_is_not_the_pipelines(tmp_path: Path) -> None:
-    builder = prefetching_loop()
-    found = {entry.path: entry for entry in summarise(builder.save(tmp_path)).iterators}
-    # Its thread works from 20 to 70 of each step, of which 30 to 60 is the iterator below.
-    assert found["Root::Prefetch"].self_ns == 2 * 20
-    assert found["Root::Prefetch"].wait_ns == 2 * 300
-    assert found["Root::Prefetch::Range"].self_ns == 2 * 30
-
-
 def test_a_seam_between_two_passes_is_no_step(tmp_path: Path) -> None:
     builder = TraceBuilder()
     host = builder.host()
@@ -309,14 +221,6 @@ def test_a_seam_between_two_passes_is_no_step(tmp_path: Path) -> None:
     assert loop.steps.tolist() == [[100, 600], [5000, 5500]]
     assert loop.running.tolist() == [[100, 1060], [5000, 5960]]
     assert len(loop.body_ids) == 4
-
-
-def test_a_loop_inside_the_loop_is_part_of_its_steps(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    host = builder.host()
-    add_passes(host, SCANNED, (0, 5000, 10000))
-    add_passes(host, SCANNED + 1, (1000, 1500, 2000, 2500))
-    assert found(builder, tmp_path).steps.tolist() == [[0, 5000], [5000, 10000]]
 
 
 def test_a_loop_that_may_end_early_has_a_take_while_above_its_scan(tmp_path: Path) -> None:
@@ -335,20 +239,6 @@ def test_a_loop_that_may_end_early_has_a_take_while_above_its_scan(tmp_path: Pat
     assert loop.input.tolist() == [[3, 13], [103, 113], [203, 213]]
     assert loop.body_ids == {-7, -107, -207}
     assert loop.scan_names == {"ReduceIterator::Root::TakeWhile::Scan"}
-
-
-def test_a_scan_of_the_users_below_a_reduction_is_no_loop(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("tf_data_reduce_dataset/1")
-    for start in (0, 100, 200):
-        line.event("ReduceIterator::Root::Batch::Scan", start, start + 90, id=SCANNED)
-    assert find_graph_loop(builder.events(tmp_path)) is None
-
-
-def test_two_batches_are_no_loop(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    add_passes(builder.host(), SCANNED, (100, 600))
-    assert find_graph_loop(builder.events(tmp_path)) is None
 
 
 def test_a_loop_over_an_iterator_spends_the_rest_on_dispatch(tmp_path: Path) -> None:
@@ -398,14 +288,3 @@ def test_a_real_loop_inside_a_graph_waits_for_its_input(recorded: TraceSummary) 
         "dispatch",
     }
     assert max(totals, key=lambda name: totals[name]) == "input_wait"
-
-
-def test_the_pipeline_of_a_real_loop_inside_a_graph(recorded: TraceSummary) -> None:
-    assert {iterator.path: iterator.names for iterator in recorded.iterators} == {
-        "Root::Prefetch": ("ahead",),
-        "Root::Prefetch::MapAndBatch": ("shape", "batch"),
-        "Root::Prefetch::MapAndBatch::Map": ("decode",),
-        "Root::Prefetch::MapAndBatch::Map::TensorSlice": ("rows",),
-    }
-    slowest = max(recorded.iterators, key=lambda iterator: iterator.self_ns)
-    assert slowest.names == ("decode",)

@@ -9,14 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from google.protobuf import descriptor_pool
 from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipediag.trace.files import MalformedError
 from pipediag.trace.xplane import columns, parse
-from pipediag.trace.xplane.protobuf import PACKAGE, message_class
 from tests.trace.xplane_reference import (
     ReferenceLimitError,
     assert_columns_agree,
@@ -116,32 +114,6 @@ def test_events_longer_than_a_chunk() -> None:
         _with_chunks_of(size, data)
 
 
-def test_an_event_with_more_statistics_than_are_looked_at_together() -> None:
-    names = message(5, integer(1, 1) + message(2, message(2, b"id")))
-    many = b"".join(message(4, integer(1, 1) + integer(4, value)) for value in range(200))
-    line = message(3, message(4, integer(1, 3) + integer(2, 5_000) + many) * 2)
-    data = message(1, names + line)
-    _with_chunks_of(1 << 22, data)
-    [line_read] = parse(memoryview(data), Path("x.xplane.pb")).lines()
-    assert line_read.integers("id", np.arange(2)).tolist() == [199, 199]
-
-
-def test_an_unsigned_duration_below_zero_takes_no_time() -> None:
-    event = message(4, integer(1, 3) + integer(2, 2**63 - 1) + integer(3, -5))
-    longest = message(4, integer(1, 3) + integer(2, 2**63 - 1) + integer(3, 2**63 - 1))
-    data = message(1, message(3, integer(3, 1) + event + longest))
-    [line] = parse(memoryview(data), Path("x.xplane.pb")).lines()
-    start = 1 + 9_223_372_036_854_775
-    assert line.start_ns.tolist() == [start, start]
-    assert line.end_ns.tolist() == [1 + 18_446_744_073_709_551, start]
-
-
-def test_a_line_that_begins_after_2116_is_damage() -> None:
-    data = message(1, message(3, integer(3, 2**62)))
-    with pytest.raises(MalformedError, match="claims to begin"):
-        parse(memoryview(data), Path("x.xplane.pb"))
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -166,18 +138,6 @@ def test_a_line_that_begins_after_2116_is_damage() -> None:
 def test_what_claims_too_much_is_damaged(data: bytes) -> None:
     with pytest.raises(MalformedError):
         parse(memoryview(data), Path("x.xplane.pb"))
-
-
-def test_damaged_statistics_show_when_they_are_asked_for() -> None:
-    names = message(5, integer(1, 1) + message(2, message(2, b"id")))
-    damaged = message(4, b"\x08\x01\x20\xff")
-    data = message(1, names + message(3, message(4, integer(1, 3) + integer(2, 9) + damaged)))
-    [line] = parse(memoryview(data), Path("x.xplane.pb")).lines()
-    assert len(line) == 1
-    with pytest.raises(MalformedError):
-        line.stats(0)
-    with pytest.raises(MalformedError):
-        line.integers("id", np.arange(1))
 
 
 @settings(max_examples=100, deadline=None)
@@ -209,15 +169,3 @@ def test_integers_of_every_length(parts: list[tuple[bytes, int, int, bytes]]) ->
         return
     assert planes_by_reader(data) == expected
     assert_columns_agree(data)
-
-
-def test_the_default_pool_stays_free_for_tensorflow() -> None:
-    message_class("XSpace")
-    names = [f"{PACKAGE}.XSpace", "tensorflow.profiler.XSpace"]
-    known = []
-    for name in names:
-        try:
-            known.append(descriptor_pool.Default().FindMessageTypeByName(name))
-        except KeyError:
-            continue
-    assert known == []
