@@ -14,8 +14,7 @@ LONGEST_LINE = 4_000
 """Characters of a line of a log or of an annotation; what a person reads is far shorter."""
 
 LOOKED_AT = 4
-"""Where blanks are taken out first, this many times as much of a text is looked at as is shown:
-a text of megabytes may stand beside each of thousands of findings."""
+"""Where blanks are taken out first, this many times as much of a text is read as is shown."""
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls but for tab and newline; a C1 one can start a command
@@ -124,7 +123,7 @@ def harmless_json(text: str) -> str:
 
 
 def _may_hide(text: str) -> bool:
-    # Most texts are ASCII, some are megabytes: those are looked through twenty times as fast.
+    # Twenty times as fast for ASCII, which most texts are.
     return not text.isascii() or bool(text.encode().translate(None, _SEEN_ASCII))
 
 

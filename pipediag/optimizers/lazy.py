@@ -22,25 +22,14 @@ class LazyAdam(RowWise, keras.optimizers.Adam):
         v = beta_2 * v + (1 - beta_2) * g ** 2
         w = w - learning_rate * sqrt(1 - beta_2 ** t) / (1 - beta_1 ** t) * m / (sqrt(v) + epsilon)
 
-    That is the rule of LazyAdam in TensorFlow Addons, of LazyAdamOptimizer in TensorFlow 1's
-    contrib, and of PyTorch's SparseAdam, on Adam by Kingma and Ba (ICLR 2015). With `amsgrad` the
-    largest `v` of a row so far stands in its place, as in Keras.
+    That is the rule of LazyAdam in TensorFlow Addons and of PyTorch's SparseAdam. With `amsgrad`
+    the largest `v` of a row so far stands in its place, as in Keras.
 
-    How results differ from Keras' own Adam, where a table has rows that are not in every batch:
-
-    - Moments of a row do not decay while it is away. A row that comes back after long has the
-      moments of its last time.
-    - A row does not move while it is away. Keras' Adam goes on moving it by its momentum: with the
-      default betas, a row that is seen once moves about ten times as far in the end.
-    - Bias correction goes by the steps of the whole training. For a row that comes first when that
-      is long over, nothing corrects its moments that start from zero; Keras' Adam does the same.
-    - `weight_decay` reaches the rows of the batch alone; a row that is in one of ten batches decays
-      a tenth as fast.
-    - Values of the same row are added before they are squared for `v`, as with the dense gradient;
-      Keras' Adam, given a sparse one, squares them one by one.
-
-    The loss often comes out the same, after more steps at the same rate, but need not;
-    docs/optimizers.md has more.
+    Results differ from Keras' own Adam where a table has rows that are not in every batch. While a
+    row is away its moments do not decay and it does not move; Keras' Adam goes on moving it by its
+    momentum, with the default betas about ten times as far in the end. Bias correction goes by the
+    steps of the whole training, as in Keras. Values of the same row are added before they are
+    squared for `v`; Keras' Adam, given a sparse gradient, squares them one by one.
     """
 
     def row_step(self, rows: Rows, gradient: Tensor, slot: int, learning_rate: Tensor) -> Tensor:
@@ -67,9 +56,8 @@ class LazyAdamW(LazyAdam, keras.optimizers.AdamW):
     """`LazyAdam` with decoupled weight decay, which is 0.004 by default as in Keras' AdamW.
 
     Before the update of a step, `w = w - learning_rate * weight_decay * w` for the rows of the
-    batch, as DecoupledWeightDecayExtension of TensorFlow Addons has it for sparse gradients, and
-    for all of each variable whose gradient is dense. Rows that are away do not decay: one that is
-    never looked up keeps its initial values, where Keras' AdamW takes it to zero.
+    batch, and for all of each variable whose gradient is dense. A row that is never looked up keeps
+    its initial values, where Keras' AdamW takes it to zero.
     """
 
 
@@ -81,7 +69,6 @@ class LazyAdamax(RowWise, keras.optimizers.Adamax):
         u = max(beta_2 * u, abs(g))
         w = w - learning_rate / (1 - beta_1 ** t) * m / (u + epsilon)
 
-    That is the rule of the legacy Adamax of Keras 2, on Adamax by Kingma and Ba (ICLR 2015).
     Results differ from Keras' own as those of `LazyAdam` do: neither `m` nor `u` of a row decays
     while it is away, and it does not move meanwhile.
     """
@@ -105,8 +92,7 @@ class LazyAdagrad(RowWise, keras.optimizers.Adagrad):
         accumulator = accumulator + g ** 2
         w = w - learning_rate * g / sqrt(accumulator + epsilon)
 
-    (Duchi, Hazan and Singer, JMLR 12, 2011). A row without a gradient stays as it is in both, so
-    results are those of Keras' own Adagrad with the gradient made dense. Keras' own writes rows,
+    Results are those of Keras' own Adagrad with the gradient made dense. Keras' own writes rows,
     too, but looks through the whole accumulator for zeros; and where a row is named twice in a
     gradient it adds the squares of the parts, not the square of their sum.
     """
@@ -126,10 +112,8 @@ class LazyRMSprop(RowWise, keras.optimizers.RMSprop):
         w = w - s
 
     That is the rule of TensorFlow's ResourceSparseApplyRMSProp, with epsilon as in Keras. Results
-    differ from Keras' own: `v`, `a` and `s` of a row do not decay while it is away, so that a row
-    which comes back meets the size of its own last gradients, where with Keras' RMSprop its first
-    step would be up to `1 / sqrt(1 - rho)` times the learning rate, 3.2 by default. With
-    `momentum` a row does not move while it is away.
+    differ from Keras' own: `v`, `a` and `s` of a row do not decay while it is away, and it does not
+    move. The first step of a row that comes back is not up to `1 / sqrt(1 - rho)` times as long.
     """
 
     def row_step(self, rows: Rows, gradient: Tensor, slot: int, learning_rate: Tensor) -> Tensor:
@@ -158,10 +142,9 @@ class LazySGD(RowWise, keras.optimizers.SGD):
         w = w + m                                 or, with `nesterov`,
         w = w + momentum * m - learning_rate * g
 
-    That is the rule of TensorFlow's ResourceSparseApplyKerasMomentum. Without momentum Keras' own
-    SGD touches no other rows either, and results are the same. With momentum they differ: Keras'
-    own goes on moving a row that is away, `1 / (1 - momentum)` times as far in the end, and this
-    one keeps its momentum for the next time.
+    That is the rule of TensorFlow's ResourceSparseApplyKerasMomentum. Without momentum results are
+    those of Keras' own SGD. With momentum Keras' own goes on moving a row that is away, in the end
+    `1 / (1 - momentum)` times as far, and this one keeps its momentum for the next time.
     """
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:

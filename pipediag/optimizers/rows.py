@@ -47,15 +47,15 @@ SparseGradient = Any
 
 
 def is_sparse(gradient: Any) -> bool:
-    """Return whether the gradient names the rows that it has values for."""
+    """Return True if the gradient names the rows that it has values for."""
     return isinstance(gradient, tf.IndexedSlices)
 
 
 def sum_duplicates(gradient: SparseGradient) -> SparseGradient:
     """Return the gradient with each row named once: values of the same row are added.
 
-    Under XLA, where shapes are fixed, it stays as long as it was: rows past the last one of the
-    table fill it up, with zeros for values. XLA passes over writes to such rows.
+    Under XLA, where shapes are fixed, rows past the last one of the table fill it up. XLA passes
+    over writes to such rows.
     """
     if _compiled_by_xla():
         rows, positions, values = _distinct_at_fixed_size(gradient.indices, gradient.values)
@@ -67,10 +67,8 @@ def sum_duplicates(gradient: SparseGradient) -> SparseGradient:
 
 
 def _distinct_at_fixed_size(indices: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return distinct indices, filled up, each value's position in them, and the ordered values.
-
-    `tf.unique` compiles too, to a loop with a turn for each index.
-    """
+    """Return distinct indices, filled up, each value's position in them, and the ordered values."""
+    # `tf.unique` compiles to a loop over the indices.
     order = tf.argsort(indices, stable=True)
     ordered = tf.gather(indices, order)
     is_first = tf.concat([tf.ones_like(ordered[:1], tf.bool), ordered[1:] != ordered[:-1]], axis=0)

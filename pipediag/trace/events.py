@@ -142,10 +142,7 @@ class Line:
         return [key for key, name in self.used_names.items() if pattern.match(name)]
 
     def names_with(self, stat: str) -> list[int]:
-        """Return places of the names whose first event has the statistic.
-
-        Events of one name are written by one place in the code, with the same statistics.
-        """
+        """Return places of the names whose first event has the statistic, as then all do."""
         return [key for key, first in self.first_events.items() if stat in self.stats(first)]
 
     def having(self, keep: Collection[int]) -> Indices:
@@ -200,12 +197,9 @@ class TraceEvents:
     """Time 0 in nanoseconds since 1970 by the host's clock; None where the file does not say."""
 
     @property
-    def host(self) -> Plane | None:
-        return next((plane for plane in self.planes if plane.name == HOST_PLANE), None)
-
-    @property
     def host_lines(self) -> list[Line]:
-        return [] if self.host is None else self.host.lines
+        host = next((plane for plane in self.planes if plane.name == HOST_PLANE), None)
+        return [] if host is None else host.lines
 
     @property
     def accelerators(self) -> list[Plane]:

@@ -38,10 +38,10 @@ _DEVICE_ACTIVITY = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "m
 """Categories in lower case: older traces write them with a capital."""
 _NO_ACTIVITY = frozenset({"gpu_user_annotation", "cuda_sync", "trace"})
 _COMPLETE, _METADATA = "X", "M"
-_ARGUMENTS = ("correlation_id", "bytes", "external_id")
-_VALUES = 4 + len(_ARGUMENTS)
+_STATISTICS = ("correlation_id", "bytes")
+_VALUES = 3 + len(_STATISTICS)
 _ABSENT = -(1 << 63)
-"""Stands for an argument that an event does not have."""
+"""Stands for a statistic that an event does not have."""
 
 _Key = tuple[str, str]
 """A process and a thread; or a device and a stream. They may be numbers or text in the file."""
@@ -56,8 +56,6 @@ class Arguments(msgspec.Struct):
     stream: Any = None
     correlation: Any = None
     bytes: Any = None
-    external_id: Any = msgspec.field(name="External id", default=None)
-    old_external_id: Any = msgspec.field(name="external id", default=None)
 
 
 class Event(msgspec.Struct):
@@ -82,21 +80,8 @@ class Document(msgspec.Struct):
 _NO_ARGUMENTS = Arguments()
 
 
-def start_and_end(ts: Decimal, dur: Decimal | None) -> tuple[int, int]:
-    """Return both ends in nanoseconds, rounded towards zero; a negative duration counts as none.
-
-    Raises:
-        MalformedError: a time is too large for a clock.
-    """
-    if dur is None or not dur.is_finite() or dur <= 0:
-        start = nanoseconds(ts)
-        return start, start
-    nanoseconds(dur)
-    return nanoseconds(ts), nanoseconds(ts + dur)
-
-
 def nanoseconds(microseconds: Decimal) -> int:
-    """Convert a time. Raises MalformedError."""
+    """Convert a time, rounding towards zero. Raises MalformedError if too large for a clock."""
     # Before it is multiplied out: "1e999999999" is a number too.
     within = microseconds.is_finite() and microseconds.adjusted() < _DIGITS
     found = int(microseconds * 1000) if within else LARGEST_NS
@@ -107,19 +92,13 @@ def nanoseconds(microseconds: Decimal) -> int:
 
 @dataclass(frozen=True)
 class ArgumentStatistics:
-    """Category of each event, and those of its arguments that are integers, as columns."""
+    """Arguments of a line's events that are integers: values, and which events have one."""
 
-    category_ids: NDArray[np.intp] = field(repr=False)
-    categories: list[str] = field(repr=False)
     columns: dict[str, tuple[NDArray[np.int64], NDArray[np.bool_]]] = field(repr=False)
-    """Values, and which events have one."""
 
     def of(self, index: int) -> dict[str, StatValue]:
-        found: dict[str, StatValue] = {"category": self.categories[self.category_ids[index]]}
-        for name, (values, present) in self.columns.items():
-            if present[index]:
-                found[name] = int(values[index])
-        return found
+        columns = self.columns.items()
+        return {name: int(values[index]) for name, (values, present) in columns if present[index]}
 
     def integers(self, name: str, indices: Indices) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         if name not in self.columns:
@@ -127,11 +106,9 @@ class ArgumentStatistics:
         values, present = self.columns[name]
         return values[indices], present[indices]
 
-    def texts(self, name: str, indices: Indices) -> tuple[list[str], Indices]:
-        """Return the category of many events; arguments that are texts are not kept."""
-        if name != "category":
-            return [""], np.zeros(len(indices), np.intp)
-        return self.categories, self.category_ids[indices]
+    def texts(self, _: str, indices: Indices) -> tuple[list[str], Indices]:
+        """Return empty texts: arguments that are texts are not kept."""
+        return [""], np.zeros(len(indices), np.intp)
 
 
 class Thread:
@@ -140,7 +117,7 @@ class Thread:
     def __init__(self) -> None:
         self.name = ""
         self._values = array("q")
-        """Seven of each event: start, end, name, category, and the integers of `_ARGUMENTS`."""
+        """Five of each event: start, end, name, and the integers of `_STATISTICS`."""
 
     def __len__(self) -> int:
         return len(self._values) // _VALUES
@@ -150,22 +127,18 @@ class Thread:
         """The earliest start."""
         return min(self._values[::_VALUES])
 
-    def add(
-        self, times: tuple[int, int], name: int, category: int, arguments: Arguments | None
-    ) -> None:
-        """Take an event: nanoseconds, and the places of its name and its category."""
-        found = arguments or _NO_ARGUMENTS
-        external_id = found.old_external_id if found.external_id is None else found.external_id
-        integers = map(_integer, (found.correlation, found.bytes, external_id))
-        self._values.extend((*times, name, category, *integers))
+    def add(self, start_ns: int, end_ns: int, name: int, arguments: Arguments) -> None:
+        """Take an event; `name` is the place of its name."""
+        integers = map(_integer, (arguments.correlation, arguments.bytes))
+        self._values.extend((start_ns, end_ns, name, *integers))
 
-    def line(self, plane: Plane, number: int, name: str, first_ns: int, kinds: list[str]) -> Line:
+    def line(self, plane: Plane, number: int, name: str, first_ns: int) -> Line:
         """Return the thread as a line of the plane, times from `first_ns` on."""
         values = np.array(self._values, np.int64).reshape(-1, _VALUES)
         values = values[np.lexsort((-values[:, 1], values[:, 0]))]
-        start_ns, end_ns, names, categories, *integers = values.T
+        start_ns, end_ns, names, *integers = values.T
         columns = {}
-        for stat, column in zip(_ARGUMENTS, integers, strict=True):
+        for stat, column in zip(_STATISTICS, integers, strict=True):
             present = column != _ABSENT
             if present.any():
                 columns[stat] = np.where(present, column, 0), present
@@ -175,7 +148,7 @@ class Thread:
             start_ns=start_ns - first_ns,
             end_ns=end_ns - first_ns,
             name_ids=names.astype(np.int32),
-            statistics=ArgumentStatistics(categories.astype(np.intp), kinds, columns),
+            statistics=ArgumentStatistics(columns),
             plane=plane,
         )
 
@@ -192,7 +165,6 @@ class _Gatherer:
     def __init__(self) -> None:
         self._threads: dict[str, dict[_Key, Thread]] = {}
         self._names: dict[str, dict[str, int]] = {}
-        self._categories: dict[str, int] = {}
 
     def planes(self, properties: Any) -> tuple[list[Plane], int]:
         """Return the planes, host first, times from the earliest event on; and when that was."""
@@ -201,13 +173,12 @@ class _Gatherer:
             for plane, threads in self._threads.items()
         }
         first_ns = min((t.first_ns for of in filled.values() for t in of.values()), default=0)
-        kinds = list(self._categories)
         planes = []
         for name in sorted(filter(filled.get, filled), key=lambda name: (name != HOST_PLANE, name)):
             plane = Plane(name, list(self._names[name]), _device_stats(name, properties))
             for count, (key, thread) in enumerate(filled[name].items()):
                 number, title = _identity(name, key, thread, count)
-                plane.lines.append(thread.line(plane, number, title, first_ns, kinds))
+                plane.lines.append(thread.line(plane, number, title, first_ns))
             planes.append(plane)
         return planes, first_ns
 
@@ -215,18 +186,20 @@ class _Gatherer:
         category = (event.cat or "").lower()
         if event.ts is None or not event.ts.is_finite() or category in _NO_ACTIVITY:
             return
+        arguments = event.args or _NO_ARGUMENTS
+        plane, key = HOST_PLANE, (str(event.pid), str(event.tid))
         if category in _DEVICE_ACTIVITY:
-            plane, key = _place_on_device(event)
-        else:
-            plane, key = HOST_PLANE, (str(event.pid), str(event.tid))
-        thread = self._thread(plane, key)
+            device = arguments.device if isinstance(arguments.device, int | str) else event.pid
+            stream = arguments.stream if isinstance(arguments.stream, int | str) else event.tid
+            plane, key = f"{ACCELERATOR_PREFIX}{device}", (str(device), str(stream))
+        start_ns = end_ns = nanoseconds(event.ts)
+        # A negative duration counts as none.
+        if event.dur is not None and event.dur.is_finite() and event.dur > 0:
+            nanoseconds(event.dur)
+            end_ns = nanoseconds(event.ts + event.dur)
         names = self._names.setdefault(plane, {})
-        thread.add(
-            start_and_end(event.ts, event.dur),
-            names.setdefault(event.name, len(names)),
-            self._categories.setdefault(category, len(self._categories)),
-            event.args,
-        )
+        name = names.setdefault(event.name, len(names))
+        self._thread(plane, key).add(start_ns, end_ns, name, arguments)
 
     def add_metadata(self, event: Event) -> None:
         name = event.args.name if event.args else None
@@ -241,7 +214,10 @@ class _Gatherer:
             )
 
     def _thread(self, plane: str, key: _Key) -> Thread:
-        return self._threads.setdefault(plane, {}).setdefault(key, Thread())
+        threads = self._threads.setdefault(plane, {})
+        if key not in threads:
+            threads[key] = Thread()
+        return threads[key]
 
 
 def parse(data: memoryview, path: Path) -> TraceEvents:
@@ -267,19 +243,15 @@ def parse(data: memoryview, path: Path) -> TraceEvents:
     if not planes:
         raise MalformedError("it holds no events")
     warnings = [f"{strange} events are not as Kineto writes them and were left out."]
+    base_ns = found.baseTimeNanoseconds
+    since_ns = first_ns + (base_ns if isinstance(base_ns, int) else 0)
     return TraceEvents(
         path=path,
         format="kineto",
         planes=planes,
         warnings=warnings if strange else [],
-        epoch_ns=_epoch_ns(found.baseTimeNanoseconds, first_ns),
+        epoch_ns=since_ns if SINCE_1970_NS <= since_ns < LARGEST_NS else None,
     )
-
-
-def _epoch_ns(base_ns: Any, first_ns: int) -> int | None:
-    """Return the first event's time since 1970, where the file says it."""
-    since = first_ns + (base_ns if isinstance(base_ns, int) else 0)
-    return since if SINCE_1970_NS <= since < LARGEST_NS else None
 
 
 def _document(data: memoryview) -> Document:
@@ -295,13 +267,6 @@ def _event(decoder: msgspec.json.Decoder[Event], raw: msgspec.Raw) -> Event:
     except UnicodeDecodeError:
         # Bytes that are not UTF-8 cost a replacement character, not the event.
         return decoder.decode(bytes(raw).decode("utf-8", errors="replace"))
-
-
-def _place_on_device(event: Event) -> tuple[str, _Key]:
-    found = event.args or _NO_ARGUMENTS
-    device = found.device if isinstance(found.device, int | str) else event.pid
-    stream = found.stream if isinstance(found.stream, int | str) else event.tid
-    return f"{ACCELERATOR_PREFIX}{device}", (str(device), str(stream))
 
 
 def _identity(plane: str, key: _Key, thread: Thread, count: int) -> tuple[int, str]:

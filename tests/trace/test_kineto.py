@@ -45,7 +45,7 @@ def test_streams_lie_on_their_device_and_threads_on_the_host(tmp_path: Path) -> 
     ]
     assert first.start_ns.tolist() == [12_000, 62_000]
     assert first.end_ns.tolist() == [42_000, 64_000]
-    assert first.stats(1) == {"category": "gpu_memcpy", "correlation_id": 1, "bytes": 4096}
+    assert first.stats(1) == {"correlation_id": 1, "bytes": 4096}
     assert first.integers("bytes", np.arange(2)).tolist() == [0, 4096]
 
 
@@ -102,7 +102,7 @@ def test_strange_events_are_counted_and_left_out() -> None:
 def test_arguments_of_another_type_are_not_there() -> None:
     builder = KinetoBuilder().kernel("k", 1, 2, bytes="4096", correlation=2**70)
     line = accelerator(parse_text(builder.text())).lines[0]
-    assert line.stats(0) == {"category": "kernel"}
+    assert line.stats(0) == {}
     assert line.integers("correlation_id", np.arange(1)).tolist() == [0]
 
 

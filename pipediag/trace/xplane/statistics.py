@@ -29,8 +29,7 @@ from pipediag.trace.xplane.protobuf import (
 )
 
 _BLOCK = 1 << 16
-"""Events that are read together: few enough for their columns to stay in a cache, and enough for
-threads not to spend their time on switching."""
+"""Events that are read together, whose columns stay in a cache."""
 _MOST_ROUNDS = 64
 """Statistics of an event that are read for all events at once; the rest go one by one."""
 
@@ -96,10 +95,7 @@ class StatNames:
 
 
 class EventNames:
-    """Names of a plane's events by places from 0 on, and statistics that all events of one share.
-
-    Shared statistics stay in the file until they are asked for: a compiled program is one of them.
-    """
+    """Names of a plane's events by places from 0 on, and statistics that events of one share."""
 
     def __init__(self, data: memoryview, entries: list[Field], stat_names: StatNames) -> None:
         self.names: list[str] = []
@@ -136,14 +132,12 @@ class EventNames:
 
     def shared(self, place: int) -> dict[str, StatValue]:
         """Return the statistics that all events of that name share. Raises MalformedError."""
-        if place not in self._described:
-            return {}
-        if place not in self._decoded:
+        if place not in self._decoded and place in self._described:
             self._decoded[place] = self.described(place)
-        return self._decoded[place]
+        return self._decoded.get(place, {})
 
     def described(self, place: int) -> dict[str, StatValue]:
-        """Return the same without keeping it, where it is large and needed once."""
+        """Return them without keeping them, as a compiled program is large and needed once."""
         if place not in self._described:
             return {}
         entry = parsed("EventMetadataEntry", self._data, [self._described[place]])
