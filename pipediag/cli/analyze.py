@@ -64,7 +64,8 @@ class _Grouped(click.Command):
     """Shows its options in groups, the common ones first."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        left = {one.name: one.get_help_record(ctx) for one in self.get_params(ctx)}
+        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+        left = {one.name: one.get_help_record(ctx) for one in options}
         for title, names in _GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([shown for name in names.split() if (shown := left.pop(name))])
