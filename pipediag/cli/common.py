@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -49,28 +48,6 @@ def text_width(stream: TextIO, most: int) -> int:
     return max(NARROWEST, min(most, columns(stream))) if stream.isatty() else most
 
 
-def fitted(text: str, stream: TextIO) -> str:
-    """Wrap each line to the terminal, below its own indent; elsewhere lines stay as they are."""
-    if not stream.isatty():
-        return text
-    from pipediag.runner.progress import columns
-
-    width = max(NARROWEST, columns(stream))
-    return "\n".join(_wrapped(line, width) for line in text.split("\n"))
-
-
-def _wrapped(line: str, width: int) -> str:
-    return textwrap.fill(
-        line,
-        width,
-        subsequent_indent=" " * (len(line) - len(line.lstrip()) + 2),
-        drop_whitespace=True,
-        replace_whitespace=False,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
 def format_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option `--format` for results of the gate."""
     return click.option(
@@ -109,10 +86,7 @@ def load_sessions(paths: Iterable[Path]) -> list[tuple[Path, Session]]:
 def show_results(
     results: Sequence[GateResult], format_name: str = "text", *, err: bool = False
 ) -> None:
-    """Print results of the gate; text is wrapped to the terminal."""
+    """Print results of the gate."""
     from pipediag.gate.output import render
 
-    text = render(format_name, results)
-    deliver(
-        fitted(text, sys.stderr if err else sys.stdout) if format_name == "text" else text, err=err
-    )
+    deliver(render(format_name, results), err=err)

@@ -128,11 +128,6 @@ def analyze_afresh(
     """Call `pipediag analyze` in a process; return its status as a shell would.
 
     The interpreter gets the options that this one has, such as `-O`: they are the script's.
-
-    Args:
-        arguments: its options, the script and the script's arguments.
-        directory: its working directory; None for this one.
-        stdout: the descriptor of its standard output; None for ours.
     """
     from pipediag.runner.child_process import same_interpreter
 

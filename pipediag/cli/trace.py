@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
-from threading import Thread, get_native_id
 from typing import TYPE_CHECKING
 
 import click
@@ -19,10 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipediag.profiles import TraceResult, WrittenTrace
-
-
-_GIVE_WAY = 10
-"""The default of `nice`."""
 
 
 @click.command(name="trace")
@@ -76,10 +70,7 @@ def command(
     from pipediag.trace.summary import ProfileReading
 
     with ProfileReading(profile_files(paths, run), gap_floor_ns=gap_floor_us * 1000) as reading:
-        # In a thread of its own, as a lowered priority cannot be raised again.
-        preparing = Thread(target=_prepare, kwargs={"give_way": reading.apart})
-        preparing.start()
-        preparing.join()
+        _prepare()
         from pipediag.profiles import analyse_profiles, dump_trace_report, write_trace
 
         result = analyse_profiles(paths, reading)
@@ -94,11 +85,8 @@ def command(
         say(f"wrote {line}")
 
 
-def _prepare(*, give_way: bool) -> None:
+def _prepare() -> None:
     """Import and build what the report needs; processes may read profiles meanwhile."""
-    if give_way and sys.platform == "linux":
-        # Of this thread alone. They come first where there are not cores for all.
-        os.setpriority(os.PRIO_PROCESS, get_native_id(), _GIVE_WAY)
     # With the first median numpy would import its masked arrays.
     import numpy.ma  # noqa: F401
 
@@ -133,10 +121,6 @@ def _show(result: TraceResult, written: list[str], verbose: bool) -> None:
 
 def profile_files(paths: Sequence[Path], run: str | None) -> list[Path]:
     """Return every file that the paths mean, each once, in the order given.
-
-    Args:
-        paths: files, and directories that hold profiles or TensorBoard's logs.
-        run: the run to take in each directory; without it the newest.
 
     Raises:
         PipediagError: a path does not exist, holds no profile, or has no run of that name.

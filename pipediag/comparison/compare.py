@@ -35,14 +35,6 @@ def compare(
 ) -> Comparison:
     """Compare head with base, each given by one session or more.
 
-    Args:
-        base: sessions of the version before, one for each run.
-        head: sessions of the version after.
-        labels: names of the two.
-        ratios_only: compare only shares of the step and of the run, on whatever machines.
-        floor_percent: the smallest slow-down that counts; None for the built-in one. Between single
-            runs, one below the built-in one is ignored.
-
     Raises:
         PipediagError: the sessions are of different machines, and more than shares is compared.
     """

@@ -143,11 +143,6 @@ def config_of(limits: Mapping[str, object]) -> GateConfig:
 def reject_unknown_rules(config: GateConfig, known: Collection[str], where: str) -> None:
     """Refuse unknown rule ids: a misspelt one would silently gate nothing.
 
-    Args:
-        config: may name rules.
-        known: the ids of all rules.
-        where: the place that names them, as the beginning of a sentence.
-
     Raises:
         PipediagError: lists the valid ids.
     """

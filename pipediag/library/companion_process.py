@@ -117,15 +117,7 @@ class CompanionProcess:
         kept: bool = False,
         printed: bool = False,
     ) -> None:
-        """Start it.
-
-        Args:
-            settings: the settings of the run.
-            directory: the directory of the session, and of the reports if it is to be kept.
-            budget_s: seconds for trials.
-            kept: True if the directory is the user's.
-            printed: True if progress is printed on standard error, too.
-        """
+        """Start it."""
         capture = Path(settings.capture_directory)
         messages_in, messages_out = os.pipe()
         commands_in, commands_out = os.pipe() if budget_s > 0 else (None, None)

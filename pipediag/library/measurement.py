@@ -43,9 +43,7 @@ _at_exit: dict[object, Callable[[], None]] = {}
 def acquire(end_if_over: Callable[[], None] | None = None) -> None:
     """Begin to measure; `release` has to follow.
 
-    Args:
-        end_if_over: called when another measurement wants to begin: ends this one if it is over
-            and was not told so.
+    `end_if_over` is called when another measurement wants to begin.
 
     Raises:
         PipediagError: the command or another call is measuring.
@@ -100,13 +98,6 @@ class Measurement:
         end_if_over: Callable[[], None] | None = None,
     ) -> None:
         """Begin.
-
-        Args:
-            out: directory of the report; None keeps only the result.
-            steps: measured steps; None adapts to their length.
-            call: the function that was called.
-            site: the place of that call.
-            end_if_over: called when another measurement wants to begin.
 
         Raises:
             PipediagError: nothing can be measured here.

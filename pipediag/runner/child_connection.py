@@ -45,28 +45,30 @@ OnTrials = Callable[[TrialsAwaited, Ask], None]
 
 
 class CommandPipe:
-    """The pipe to the child, whose end the child inherits."""
+    """Our end of the pipe to the child; `childs_end` is open until the child has it."""
 
-    def __init__(self, writing: int | None = None) -> None:
-        """Make a pipe; `writing` is our end of one that others have made."""
-        self._childs_end_open = writing is None
-        if writing is not None:
-            self._writing = writing
-            return
-        self.childs_end, self._writing = os.pipe()
-        os.set_inheritable(self.childs_end, True)
+    def __init__(self, writing: int, childs_end: int | None = None) -> None:
+        self._writing = writing
+        self.childs_end = childs_end
+
+    @classmethod
+    def new(cls) -> CommandPipe:
+        """Make a pipe whose end the child inherits."""
+        childs_end, writing = os.pipe()
+        os.set_inheritable(childs_end, True)
+        return cls(writing, childs_end)
 
     def close_childs_end(self) -> None:
-        os.close(self.childs_end)
-        self._childs_end_open = False
+        if self.childs_end is not None:
+            os.close(self.childs_end)
+            self.childs_end = None
 
     def write(self, command: Command) -> None:
         os.write(self._writing, encode(command))
 
     def close(self) -> None:
         os.close(self._writing)
-        if self._childs_end_open:
-            self.close_childs_end()
+        self.close_childs_end()
 
 
 class MessageReader:

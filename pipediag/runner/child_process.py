@@ -177,7 +177,7 @@ def supervise(
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
     settings_path = Path(settings.capture_directory) / SETTINGS_FILE
-    commands = CommandPipe() if on_trials is not None else None
+    commands = CommandPipe.new() if on_trials is not None else None
     command_fd = None if commands is None else commands.childs_end
     replace(
         settings,

@@ -65,13 +65,6 @@ def obtained(
 ) -> Obtained:
     """Return the speed-up from the first program to the second, run in random order.
 
-    Args:
-        runs: the script, and its edited copy.
-        rounds: two at least.
-        env: the whole environment; None is ours.
-        timeout_s: for one run.
-        tell: is given each run's name and wall time, in seconds.
-
     Raises:
         TooLongError: one of them does not end in time.
         PipediagError: one of them ends with an error; like the other with the exit status 3.
@@ -134,12 +127,7 @@ def promised(session: Session) -> RunGain | None:
 
 
 def promised_of_whole(session: Session, script_s: float) -> RunGain | None:
-    """Return that gain for all that the script takes; of some it is not known how long they train.
-
-    Args:
-        session: of the script.
-        script_s: what it takes without pipediag, from start to exit, in seconds.
-    """
+    """Return that gain for all that the script takes without pipediag, from start to exit."""
     return gain_of_whole(promised(session), session.run, script_s)
 
 

@@ -30,12 +30,7 @@ LONGEST_LINE = 200
 
 
 def with_excerpt(session: Session, began_s: float) -> Session:
-    """Return the session with the lines around what its verdict names.
-
-    Args:
-        session: as concluded.
-        began_s: time of day at which the script was started; a file changed since is left alone.
-    """
+    """Return the session with the lines around what its verdict names."""
 
     def text_of(file: str) -> str | None:
         try:
@@ -50,12 +45,7 @@ def with_excerpt(session: Session, began_s: float) -> Session:
 def excerpts(
     session: Session, text_of: Callable[[str], str | None]
 ) -> dict[str, SourceExcerpt | None]:
-    """Return the lines around what each field of the verdict names, and the Python behind it.
-
-    Args:
-        session: as concluded.
-        text_of: what a file held when it was measured; None where that is not known.
-    """
+    """Return the lines around what each field of the verdict names, and the Python behind it."""
     place, hot = culprit_place(session), python_behind(session)
     behind = SourcePlace(hot.file, hot.line) if hot is not None else None
     return {
@@ -227,12 +217,7 @@ MOST_BYTES = 2_000_000
 
 
 def with_patches(session: Session, began_s: float) -> Session:
-    """Return the session with a patch for each edit not refuted, and one for the confirmed.
-
-    Args:
-        session: as concluded.
-        began_s: time of day at which the script was started; files changed since are left alone.
-    """
+    """Return the session with a patch for each edit not refuted, and one for the confirmed."""
     findings = [
         finding
         if finding.edit is None or finding.dropped

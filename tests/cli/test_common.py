@@ -15,12 +15,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pipediag.cli import doctor, explain
-from pipediag.cli.common import NARROWEST, fitted, text_width
+from pipediag.cli.common import NARROWEST, text_width
 from pipediag.doctor.machine import Check
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.rules.registry import RULES
-
-LONG = "  FAILED        a limit [train.py:3]: " + "words that go on and on " * 8
 
 
 @pytest.fixture(params=[120, 80, 50, 10])
@@ -39,18 +37,6 @@ def test_text_is_as_wide_as_the_terminal_but_no_wider_than_it_reads_well(
 
     assert text_width(stream, 88) == min(88, width)
     assert text_width(io.StringIO(), 88) == 88
-
-
-def test_a_line_is_wrapped_below_its_indent(terminal: tuple[TextIO, int]) -> None:
-    stream, width = terminal
-
-    lines = fitted(f"first\n\n{LONG}\nlast\n", stream).split("\n")
-
-    assert lines[:2] == ["first", ""]
-    assert lines[-2:] == ["last", ""]
-    assert max(map(len, lines)) <= width
-    assert all(line.startswith("    ") for line in lines[3:-2])
-    assert " ".join(" ".join(lines).split()) == f"first {' '.join(LONG.split())} last"
 
 
 def output(*args: str) -> str:
