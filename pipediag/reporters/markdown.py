@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pipediag.encoding.markup import markdown_heading, markdown_row, markdown_text
-from pipediag.encoding.text import clipped
+from pipediag.encoding.markup import markdown_code, markdown_heading, markdown_row, markdown_text
+from pipediag.encoding.text import applicable, clipped
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.order import culprit_place
 from pipediag.reporters.words import advice, embeddings, labels, run, step, trials
@@ -15,6 +15,7 @@ from pipediag.session.model import Session
 REPORT_FILE = "report.md"
 MOST_FINDINGS = 10
 """An issue is read by people; findings.csv has all."""
+_MOST_LINES = 60
 _LONGEST_CELL = 300
 _LONGEST_TEXT = 1_500
 """Characters: an issue on GitHub holds 65,536 in all."""
@@ -37,25 +38,34 @@ def _verdict(session: Session) -> list[str]:
     title = f"{advice.verdict_label(session)}, {severity.text}"
     summary = " ".join(filter(None, (verdict.summary, embeddings.largest_part(session))))
     lines = [markdown_heading(2, "pipediag", title), "", _text(summary)]
-    tried = trials.headline(session)
-    if tried is not None:
-        lines += ["", f"**{_text(str(tried))}**"]
     if verdict.reasons:
         lines += ["", *(f"- {_text(reason)}" for reason in verdict.reasons)]
     return lines
 
 
 def _first(session: Session) -> list[str]:
-    first = advice.first_advice(session)
-    title = markdown_heading(3, "What to do first")
-    if first is None:
+    found = advice.answer(session)
+    title = markdown_heading(3, "What to change first")
+    if found is None:
         nothing = advice.nothing_worth_doing(session)
-        return [] if nothing is None else [title, "", _text(nothing)]
-    gains = [
-        f"- For {markdown_text(gain.of_what)}: {markdown_text(gain.text)}" for gain in first.gains
-    ]
-    advised = [title, "", _text(first.finding.advice)]
-    return [*advised, *(["", *gains] if gains else []), "", _text(first.proof)]
+        tried = f"{trials.counted_outcomes(session)}." if session.trials is not None else None
+        said = [text for text in (nothing, tried) if text is not None]
+        return [title, "", *map(_text, said)] if said else []
+    lines = [title, "", _text(found.finding.advice)]
+    if found.changes:
+        lines += [
+            "",
+            *(f"- {_text(clipped(one, _LONGEST_CELL))}" for one in found.changes[:MOST_FINDINGS]),
+        ]
+    if found.gain is not None:
+        condition = f", {found.condition}" if found.condition else ""
+        lines += ["", f"**{_text(str(found.gain))}**{_text(condition)}"]
+    lines += ["", _text(found.why)]
+    diff = found.patch.diff if found.patch is not None else None
+    if not diff:
+        return lines
+    shown = [clipped(one, _LONGEST_CELL) for one in applicable(diff).split("\n")]
+    return [*lines, "", *markdown_code("diff", shown[:_MOST_LINES])]
 
 
 def _run(session: Session) -> list[str]:
@@ -66,7 +76,7 @@ def _run(session: Session) -> list[str]:
         for part in run.parts_of(session.run.parts)
     ]
     head = ("| Part | Time | Share | Known by |", "|---|--:|--:|---|")
-    return _table("Where the run's time goes", f"{run.whole(session.run)}.", head, rows)
+    return _table("Where the run's time goes", f"{run.title(session.run)}.", head, rows)
 
 
 def _step(session: Session) -> list[str]:

@@ -47,7 +47,7 @@ def test_it_prints_as_the_summary_without_colours(session: Session) -> None:
     text = repr(Result(session, None))
     assert str(Result(session, None)) == text
     assert session.verdict.summary.split()[0] in text
-    assert "Findings" in text
+    assert "Change" in text
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) <= 100
 

@@ -158,7 +158,7 @@ def test_no_sentence_claims_a_gain_of_nothing_or_holds_no_number(recording: Reco
     console = Console(width=100, record=True, file=io.StringIO())
     terminal.render(session, console, output_directory=None, verbose=True)
     shown = console.export_text()
-    assert "Mean step" in shown
+    assert "Step" in shown
     page = re.sub(r"<[^>]+>", " ", html.render(session))
     for text in (session.verdict.model_dump_json(), shown, page):
         assert not re.search(r"\b1(\.0[0-4]?)?x at most", text)

@@ -18,7 +18,8 @@ from pipediag.reporters.terminal.summary import render as render_summary
 from pipediag.reporters.words import advice
 from pipediag.reporters.words.advice import (
     NextCommand,
-    first_advice,
+    answer,
+    gain,
     lead,
     next_command,
     shown_severity,
@@ -55,11 +56,10 @@ def session(finding: Finding, **overrides: Any) -> Session:
     return factories.make_session(findings=[finding], **overrides)
 
 
-def parts(made: Session) -> tuple[list[tuple[str, str, bool]], str]:
-    found = first_advice(made)
+def parts(made: Session) -> tuple[str, str]:
+    found = answer(made)
     assert found is not None
-    gains = [(g.of_what, g.text.replace("\xa0", " "), g.measured) for g in found.gains]
-    return gains, found.proof.replace("\xa0", " ")
+    return str(found.gain).replace("\xa0", " "), found.why.replace("\xa0", " ")
 
 
 def block(arm: str, number: int, rate: float, first_step_ms: float | None = None) -> TrialBlock:
@@ -78,51 +78,71 @@ def tried(trial: Trial, *blocks: TrialBlock) -> Session:
     return session(finding, trials=trial_sessions.make_run(blocks=list(blocks)))
 
 
-def test_what_a_trial_measured_for_the_step_and_the_run() -> None:
+def test_a_gain_is_of_the_run_and_its_reason_is_the_comparison() -> None:
     edit = trial_sessions.PARALLEL.id
     blocks = [block(BASE, 0, 100.0), block(edit, 0, 200.0)]
     blocks += [block(BASE, 1, 400.0), block(edit, 1, 800.0), block(BASE, 2, 9000.0)]
-    gains, proof = parts(tried(trial_sessions.CONFIRMED, *blocks))
-    assert gains == [
-        ("a step", "1.94x [1.88, 2.01]", True),
-        ("the run", "1.50x [1.40, 1.60] (30.0 s to 20.0 s)", True),
-    ]
+    number, why = parts(tried(trial_sessions.CONFIRMED, *blocks))
+    assert number == "1.5x [1.40, 1.60] for the run (30.0 s to 20.0 s), measured"
     # The ratio of geometric means is the speed-up, and a round without the edit is none.
-    assert proof == (
-        "Base and change alternated in the running training loop, 8 pairs of blocks: 200 against "
-        "400 examples per second."
-    )
+    assert "8 pairs of blocks: 200 against 400 examples per second." in why
 
 
-def test_of_an_epoch_the_wait_is_told_which_makes_the_ratio() -> None:
+def test_without_a_ledger_a_gain_is_of_a_step() -> None:
+    finding = factories.make_finding(edit=trial_sessions.PARALLEL, trial=trial_sessions.CONFIRMED)
+    assert str(gain(finding)).replace("\xa0", " ") == "1.9x [1.9, 2.0] in a step, measured"
+    bounded = factories.make_finding(speedup_at_most=3.0)
+    assert str(gain(bounded)) == "at most 3.0x in a step"
+    assert gain(factories.make_finding(speedup_at_most=None)) is None
+
+
+def test_of_an_epoch_the_wait_is_said_which_makes_the_ratio() -> None:
     edit = trial_sessions.PARALLEL.id
     epochs = trial_sessions.CONFIRMED.model_copy(update={"basis": "epoch"})
     blocks = [block(BASE, 0, 100.0, 500.0), block(edit, 0, 110.0, 20.0)]
-    gains, proof = parts(tried(epochs, *blocks))
-    assert gains[0][0] == "an epoch"
-    assert "500 ms against 20.0 ms until an epoch's first step is done, then 100 against" in proof
+    _, why = parts(tried(epochs, *blocks))
+    assert "500 ms against 20.0 ms until an epoch's first step is done, then 100 against" in why
     _, untold = parts(tried(epochs, block(BASE, 0, 100.0), block(edit, 0, 110.0)))
     assert untold.endswith("8 pairs of blocks.")
 
 
-def test_of_another_part_of_the_run_only_the_run_is_told() -> None:
-    gain = GAIN.model_copy(update={"basis": "at most", "ci95": None, "scope": "epoch"})
-    finding = factories.make_finding(part="epoch_end", for_run=gain)
-    gains, _ = parts(session(finding))
-    assert gains == [("an epoch", "1.50x at most (30.0 s to 20.0 s)", False)]
+def test_a_bound_is_of_the_run_that_the_ledger_speaks_of() -> None:
+    bound = GAIN.model_copy(update={"basis": "at most", "ci95": None, "scope": "epoch"})
+    number, why = parts(session(factories.make_finding(part="epoch_end", for_run=bound)))
+    assert number == "at most 1.5x for an epoch (30.0 s to 20.0 s)"
+    assert "No trial was made" in why
+
+
+def test_changes_that_were_measured_together_are_one_answer_with_their_patch() -> None:
+    made = trial_sessions.patched()
+    found = answer(made)
+    assert found is not None
+    assert made.combined is not None
+    assert len(found.changes) == len(made.combined.findings) == 2
+    assert found.patch == made.patch
+    assert found.gain is not None
+    assert found.gain.number == "3.1x"
+
+
+def test_a_condition_is_said_once() -> None:
+    finding = factories.make_finding(condition="if the data stay the same")
+    said = factories.make_finding(
+        condition="if the data stay the same", advice="Cache it, if the data stay the same."
+    )
+    conditions = [found.condition for one in (finding, said) if (found := answer(session(one)))]
+    assert conditions == ["if the data stay the same", None]
 
 
 def test_right_results_have_no_gain() -> None:
     wrong = factories.make_finding(
         subject="correctness", trial=trial_sessions.REFUTED, for_run=GAIN
     )
-    gains, _ = parts(session(wrong))
-    assert gains == []
+    assert parts(session(wrong))[0] == "None"
 
 
 @pytest.mark.parametrize("trial", [trial_sessions.REFUTED, trial_sessions.UNDECIDED])
 def test_what_its_trial_left_open_or_refuted_is_not_advised(trial: Trial) -> None:
-    assert first_advice(session(factories.make_finding(trial=trial))) is None
+    assert answer(session(factories.make_finding(trial=trial))) is None
 
 
 def test_grouped_by_what_a_reader_does_with_them_in_the_order_of_the_session() -> None:
@@ -204,10 +224,10 @@ def test_any_other_severity_is_the_verdicts(severity: str) -> None:
 
 def test_a_long_first_sentence_is_cut_where_it_says_the_same_by_itself() -> None:
     found = lead(f"{'A long wait ' * 11}each time; `map` at t.py:2 makes it; and so on. Then more.")
-    assert found.heading.endswith("each time.")
-    assert found.rest == "`map` at t.py:2 makes it; and so on. Then more."
+    assert found[0].endswith("each time.")
+    assert found[1] == "`map` at t.py:2 makes it; and so on. Then more."
     endless = "word " * 100
-    assert lead(endless).heading == endless
+    assert lead(endless)[0] == endless
 
 
 @pytest.mark.parametrize(
@@ -405,12 +425,12 @@ def not_to_act_on(session: Session) -> list[Finding]:
 @given(any_session())
 def test_a_severe_verdict_is_never_a_dead_end(session: Session) -> None:
     if session.verdict.severity in ("high", "moderate"):
-        assert first_advice(session) is not None or what_else(session)
+        assert answer(session) is not None or what_else(session)
 
 
 @given(any_session())
 def test_only_what_may_help_is_to_be_acted_on(session: Session) -> None:
-    first = first_advice(session)
+    first = answer(session)
     left = not_to_act_on(session)
     assert not any(map(to_act_on, left))
     assert first is None or first.finding not in left

@@ -74,41 +74,27 @@ def test_hostile_text_runs_nothing(driver: Any, tmp_path: Path) -> None:
     assert heading == visible(sessions.HOSTILE)
 
 
-def test_the_rounds_of_a_trial_stay_in_their_drawing_on_a_phone(
-    driver: Any, tmp_path: Path
+@pytest.mark.parametrize(
+    "make",
+    [
+        trial_sessions.patched,
+        trial_sessions.pipeline_only,
+        trial_sessions.everything_tried,
+        factories.make_session,
+        factories.make_compute_bound_session,
+    ],
+)
+def test_the_first_screen_holds_the_answer_and_the_page_is_three(
+    driver: Any, tmp_path: Path, make: Callable[[], Session]
 ) -> None:
-    browser.show(driver, write(trial_sessions.everything_tried(), tmp_path), width=360)
-    browser.unfold(driver)
-    outside, labels_apart, drawings = driver.execute_script(
-        """
-        const drawings = [...document.querySelectorAll("svg.rounds")];
-        const box = item => item.getBoundingClientRect();
-        const outside = drawings.flatMap(drawing =>
-            [...drawing.querySelectorAll("circle, text, line, rect, path")].filter(part =>
-                box(part).left < box(drawing).left - 0.5 ||
-                box(part).right > box(drawing).right + 0.5 ||
-                box(part).bottom > box(drawing).bottom + 0.5)).length;
-        const apart = drawings.every(drawing => {
-            const labels = [...drawing.querySelectorAll("text")].map(box)
-                .sort((one, other) => one.left - other.left);
-            return labels.every((label, i) => i === 0 || labels[i - 1].right < label.left);
-        });
-        return [outside, apart, drawings.length];
-        """
+    session = make().model_copy(update={"run": factories.make_run()})
+    browser.show(driver, write(session, tmp_path), width=1280, height=800)
+    bottom, height = driver.execute_script(
+        "return [document.querySelector('.verdict').getBoundingClientRect().bottom, "
+        "document.documentElement.scrollHeight]"
     )
-    assert drawings == 6
-    assert outside == 0
-    assert labels_apart
-
-
-def test_the_first_screen_holds_the_answer(driver: Any, tmp_path: Path) -> None:
-    page = write(trial_sessions.patched(), tmp_path)
-    for width, height, last in ((1280, 800, ".answer .diff"), (390, 844, ".proof")):
-        browser.show(driver, page, width=width, height=height)
-        bottom = driver.execute_script(
-            "return document.querySelector(arguments[0]).getBoundingClientRect().bottom", last
-        )
-        assert bottom <= height
+    assert bottom <= 800
+    assert height <= 3 * 800
 
 
 _TEXT_UNDER_FIGURES = """
@@ -134,20 +120,25 @@ return covers;
 """
 
 
-def test_the_charts_are_printed_and_the_navigation_is_not(driver: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [1280, 390, 320])
+def test_no_figure_covers_a_text(driver: Any, tmp_path: Path, width: int) -> None:
+    session = trial_sessions.everything_tried().model_copy(update={"run": passed().run})
+    browser.show(driver, write(session, tmp_path), width=width)
+    browser.unfold(driver)
+    assert driver.execute_script(_TEXT_UNDER_FIGURES) == []
+
+
+def test_the_charts_are_printed_with_all_that_is_folded(driver: Any, tmp_path: Path) -> None:
     session = trial_sessions.everything_tried().model_copy(update={"run": factories.make_run()})
     browser.show(driver, write(session, tmp_path), width=1280)
-    browser.unfold(driver)
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    count, unseen, navigation = driver.execute_script(
+    count, unseen = driver.execute_script(
         """
         const seen = item => item.checkVisibility() && item.getBoundingClientRect().height > 10;
-        const figures = [...document.querySelectorAll("figure:not(#timeline figure) svg")];
-        return [figures.length, figures.filter(item => !seen(item)).length,
-                seen(document.querySelector("nav"))];
+        const figures = [...document.querySelectorAll("figure svg, figure .bar")];
+        return [figures.length, figures.filter(item => !seen(item)).length];
         """
     )
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    assert count >= 4
+    assert count >= 8
     assert unseen == 0
-    assert not navigation

@@ -37,8 +37,8 @@ def summary_of(device: DeviceActivity) -> str:
 def test_copies_and_collectives_without_kernels_are_no_computing() -> None:
     device = devices.make_gpu(exposed_collective_ms=3.0, causes_ms={"python": 59.0})
     assert summary_of(device) == (
-        "GPU:0 computes 35.0 % of 100 ms: 5.0 % only copying, 3.0 % only collectives, "
-        "60.0 % idle, mostly Python"
+        "GPU:0 computes 35 % of 100 ms: 5.0 % only copying, 3.0 % only collectives, "
+        "60 % idle, mostly Python"
     )
 
 
@@ -139,10 +139,10 @@ def test_gradient_and_update() -> None:
 
 
 def test_padding_is_only_what_model_or_pipeline_call_so() -> None:
-    ids = make_ids(zero_percent=62.0)
-    for_no_token = make_ids(zero_percent=62.0, zero_is_a_token=False)
-    assert embeddings.padding(make_embedding(ids=ids, mask_zero=True)) == f"62.0{NO_BREAK}%"
-    assert embeddings.padding(make_embedding(ids=for_no_token)) == f"62.0{NO_BREAK}%"
+    ids = make_ids(zero_percent=62)
+    for_no_token = make_ids(zero_percent=62, zero_is_a_token=False)
+    assert embeddings.padding(make_embedding(ids=ids, mask_zero=True)) == f"62{NO_BREAK}%"
+    assert embeddings.padding(make_embedding(ids=for_no_token)) == f"62{NO_BREAK}%"
     assert embeddings.padding(make_embedding(ids=ids)) == NOTHING
     assert embeddings.padding(make_embedding(mask_zero=True)) == NOTHING
 

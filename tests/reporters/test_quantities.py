@@ -46,6 +46,20 @@ def test_bytes(value: float, shown: str) -> None:
     assert quantities.byte_count(value).replace("\xa0", " ") == shown
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1.144, "1.14x"), (2.449, "2.4x"), (9.96, "10x"), (23.45, "23x"), (0.88, "0.88x")],
+)
+def test_a_speed_up_has_the_digits_that_mean_something(value: float, shown: str) -> None:
+    assert quantities.speedup(value) == shown
+
+
+def test_both_ends_of_an_interval_have_the_same_digits() -> None:
+    assert quantities.speedup_interval((1.05, 2.5)).replace("\xa0", " ") == "[1.05, 2.50]"
+    assert quantities.speedup_interval((15.2, 36.0)).replace("\xa0", " ") == "[15, 36]"
+    assert quantities.percent_interval((9.4, 12.6)).replace("\xa0", " ") == "9.4 to 13 %"
+
+
 def test_units_stay_with_their_numbers() -> None:
     assert quantities.bind_units("20 % in 3 ms of 4 GiB, 5 apples") == (
         "20\xa0% in 3\xa0ms of 4\xa0GiB, 5 apples"
@@ -56,7 +70,7 @@ def test_units_stay_with_their_numbers() -> None:
     ("key", "value", "words", "shown"),
     [
         ("launch_idle_percent_of_span", 5.0, "idle for launches", "5.0 % of the device's time"),
-        ("input_wait_percent", 76.31, "waiting for input", "76.3 % of the step"),
+        ("input_wait_percent", 76.31, "waiting for input", "76 % of the step"),
         ("cache_bytes", 2**20, "cache", "1 MiB"),
         ("retraces", 3, "traced again while measured", "3 times"),
         ("us_per_element", 41.2, "a call takes", "41.2 µs"),
@@ -66,7 +80,7 @@ def test_units_stay_with_their_numbers() -> None:
         ("parallelism", None, "parallelism", NOTHING),
         # Of a newer version.
         ("self_ms_per_step", 7.934, "self", "7.93 ms per step"),
-        ("wait_percent", 76.31, "wait", "76.3 %"),
+        ("wait_percent", 76.31, "wait", "76 %"),
         ("op_kind", "map", "op kind", "map"),
         ("_ms", 3.0, " ms", "3"),
     ],

@@ -79,13 +79,13 @@ def test_it_says_what_an_issue_would_be_asked_for() -> None:
     text = written(session.model_copy(update={"run": factories.make_run()}))
     assert headings(text)[0].startswith("pipediag: Input-bound")
     assert headings(text)[1:] == [
-        "What to do first",
+        "What to change first",
         "Where the run's time goes",
         "Where a step's time goes",
         "Findings",
         "Where it ran",
     ]
-    assert "3.10x" in text
+    assert "3.1x" in text
     assert "pairs of blocks" in text
     assert "| Waiting for input |" in text
     assert session.pipediag_version in text

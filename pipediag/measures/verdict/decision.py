@@ -98,7 +98,7 @@ def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
             saved_s=later_starts_s(session) or 0.0,
             saved="all but the first of these waits" if run.scope == "run" else "these waits",
         )
-        reasons = [f"Of the loop: {verdict.summary}", *verdict.reasons]
+        reasons = [verdict.summary, *verdict.reasons]
         of_run |= {"summary": summary, "reasons": reasons}
     elif found.about_as_much is not None:
         other = run_sentence(run, found.about_as_much, verdict.bottleneck)
@@ -107,7 +107,7 @@ def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
         of_run |= {
             "summary": run_sentence(run, found, verdict.bottleneck),
             "severity": "high",
-            "reasons": [f"Of a step: {verdict.summary}", *verdict.reasons],
+            "reasons": [verdict.summary, *verdict.reasons],
         }
     return verdict.model_copy(update=of_run)
 

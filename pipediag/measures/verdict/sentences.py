@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipediag.facts.limits import INPUT_FINE_PERCENT
-from pipediag.facts.names import exact_time, length, place
+from pipediag.facts.limits import INPUT_FINE_PERCENT, WORTH_DOING
+from pipediag.facts.names import length, place
 from pipediag.facts.run import Where, rows_to_have_back, whole_in_words
 from pipediag.facts.script import cut_short, ending
 from pipediag.facts.step import GROUPS
@@ -53,10 +53,7 @@ _STEPS: dict[Bottleneck, str] = {
 def run_sentence(run: Run, where: Where, bottleneck: Bottleneck) -> str:
     """Return the share of the run, in what, at which line, and what limits the steps."""
     row, seconds = where.row, sum(one.seconds for one in rows_to_have_back(run, where.part))
-    text = (
-        f"{where.percent:.0f} % of {whole_in_words(run)} ({length(seconds)} of "
-        f"{length(run.whole_s)}) {_SPENT[where.part]}"
-    )
+    text = f"{where.percent:.0f} % of {whole_in_words(run)} {_SPENT[where.part]}"
     if row is not None and row.line is not None and seconds > 0:
         what = row.what or ("a loop" if row.loop_id else "code")
         often = f", {row.count:,} times" if row.count is not None and row.count > 1 else ""
@@ -79,10 +76,7 @@ def costs_most(culprit: Culprit) -> str:
 
 def input_sentence(share: Share, culprit: Culprit | None, at_most: float | None) -> str:
     """Return the sentence of an input-bound step; `at_most` is the bound on free input."""
-    text = (
-        f"Highly input-bound: {share.percent:.0f} % of each step ({exact_time(share.ms)}) is spent "
-        "on input"
-    )
+    text = f"{share.percent:.0f} % of each step is spent on input"
     if culprit is not None:
         text += f"; {costs_most(culprit)}"
     if at_most is None:
@@ -104,20 +98,20 @@ def other_sentence(
         if breakdown[name].percent >= 1.0
     ]
     if group == "compute":
-        text = f"Compute-bound: {percent:.0f} % of each step is device compute"
+        text = f"{percent:.0f} % of each step is device compute"
     else:
-        text = f"{group.capitalize()}-bound: {percent:.0f} % of each step is {group}"
+        text = f"{percent:.0f} % of each step is {group}"
         text += f" ({', '.join(named)})" if named else ""
-    if at_most is None:
-        return text + "."
-    return f"{text}; free input would make training at most {at_most:.3g}x as fast."
+    if at_most is None or at_most < WORTH_DOING:
+        return f"{text}."
+    return f"{text}. Free input would make training at most {at_most:.3g}x as fast."
 
 
 def balanced_sentence(first: Group, most: float, second: Group, next_most: float) -> str:
     """Return the sentence of two groups of about the same size, named in one order always."""
     shares = {first: most, second: next_most}
     named = [f"{group} {shares[group]:.0f} %" for group in GROUPS if group in shares]
-    return f"Balanced: {named[0]} and {named[1]} of each step, neither of which limits it alone."
+    return f"{named[0].capitalize()} and {named[1]} of each step: neither limits it alone."
 
 
 def beside_tensorflow_sentence(wait: Share) -> str:
@@ -163,8 +157,8 @@ def first_batches_sentence(
     the waits `saved_s` could be saved, or all."""
     each = f", {length(each_ms / 1000)} each time" if each_ms else ""
     text = (
-        f"Highly input-bound: {100.0 * waits_s / whole_s:.0f} % of {whole} ({length(waits_s)} of "
-        f"{length(whole_s)}) is spent waiting for the first batch of each epoch{each}"
+        f"{100.0 * waits_s / whole_s:.0f} % of {whole} is spent waiting for the first batch of "
+        f"each epoch{each}"
     )
     if isinstance(behind, ShuffleFill):
         shuffle, maker = (

@@ -22,9 +22,8 @@ from pipediag.encoding.markup import html_value
 from pipediag.encoding.text import clipped
 from pipediag.facts.embeddings import plan_memory
 from pipediag.facts.names import RUN_PART
-from pipediag.facts.order import culprit_place, to_act_on
-from pipediag.facts.python_callables import python_behind
-from pipediag.facts.step import most_of_free_input, uneven
+from pipediag.facts.order import culprit_place, to_act_on, worth_doing
+from pipediag.facts.step import uneven
 from pipediag.reporters.html import drawings, source_lines
 from pipediag.reporters.words import (
     advice,
@@ -40,7 +39,6 @@ from pipediag.reporters.words import (
 from pipediag.reporters.words.evidence import evidence
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.trials import WORTHWHILE
 
 MAX_FRAGMENT_BYTES = 40_000
 """Own choice: a notebook keeps its outputs, and one may show many sessions."""
@@ -49,20 +47,6 @@ _LONGEST_TEXT = 600
 _LONGEST_NAME = 60
 _CODE = re.compile(r"`([^`\n]+)`")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
-_HEADING = re.compile(r'<h2 id="([a-z-]+-title)">([^<]+)</h2>')
-"""A section's heading as our templates write it; within a session's text no `<` is left."""
-_SHORT = {
-    "ledger-title": "Run",
-    "breakdown-title": "Step",
-    "pipeline-title": "Pipeline",
-    "trials-title": "Tried",
-    "steps-title": "Steps",
-    "checks-title": "Checks",
-    "devices-title": "Devices",
-    "host-title": "Host",
-    "run-title": "Loops and machine",
-}
-"""Headings in the contents, which have one line for all of them."""
 _BLANKS = re.compile(r"(?<=[:;,{}])\s+|\s+(?=[{}])")
 """Blanks that say nothing in a style sheet: not those before a colon, which in a selector stand for
 any child; none of them is in a text."""
@@ -75,17 +59,10 @@ def files(session: Session) -> Iterator[tuple[str, str]]:
 
 def render(session: Session) -> str:
     """Return the whole page. A session in which nothing was measured gives a page of reasons."""
-    templates = environment()
-    context = _context(session)
-    body = templates.get_template("body.html.j2").render(context)
-    return templates.get_template("report.html.j2").render(
-        context,
-        policy=policy(),
-        script=script(),
-        style=style(),
-        verdict=templates.get_template("verdict.html.j2").render(context),
-        contents=[(name, _SHORT.get(name, title)) for name, title in _HEADING.findall(body)],
-        body=body,
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(_context(session), policy=policy(), script=script(), style=style())
     )
 
 
@@ -104,7 +81,7 @@ def _verdict(session: Session) -> dict[str, Any]:
         "session": session,
         "command": labels.command_line(session.script),
         "severity": advice.shown_severity(session),
-        "headline": trials.headline(session),
+        "answer": advice.answer(session),
         "step_bar": drawings.step_bar(session.breakdown or {}),
         "run_parts": parts,
         "run_bar": drawings.run_bar(parts),
@@ -115,29 +92,24 @@ def _context(session: Session) -> dict[str, Any]:
     places = labels.SourceNames(session)
     found = session.pipeline
     step_ms = session.steps.mean_ms if session.steps else None
-    first = advice.first_advice(session)
     rows = pipeline.pipeline_rows(found, places, step_ms) if found else []
-    culprit = source_lines.of_the_change(culprit_place(session), first, session.verdict.source)
+    groups = advice.group(session)
+    leading = [finding for finding in groups.to_do if worth_doing(finding)]
     return {
         **_verdict(session),
         "memory_plan": plan_memory(session),
-        "sections": list(Session.model_fields),
-        "tables_first": embeddings.come_first(session.embeddings),
         "places": places,
         "strip": drawings.step_strip(session),
         "passed": drawings.run_timeline(session.run),
         "rows": pipeline.dearest(rows, pipeline.MAX_ROWS),
         "row_count": len(rows),
         "bottleneck": session.operation(found.bottleneck_op_id) if found else None,
-        "groups": advice.group(session),
+        "groups": groups,
+        "leading": leading,
+        "behind_them": [finding for finding in groups.to_do if finding not in leading],
         "anchors": Anchors(session),
-        "lead": advice.lead(session.verdict.summary),
-        "culprit": culprit,
-        "behind": python_behind(session),
-        "first": first,
+        "blocks": source_lines.annotated(session, culprit_place(session)),
         "nothing_worth_doing": advice.nothing_worth_doing(session),
-        "elsewhere": first is not None and source_lines.is_elsewhere(first.finding, culprit),
-        "in_patch": first is not None and source_lines.is_in_patch(first.finding, culprit),
         "what_else": advice.what_else(session),
         "of_compute": embeddings.largest_part(session),
         "self_checks": step.self_checks(session),
@@ -170,11 +142,9 @@ def environment() -> Environment:
     for module in (advice, devices, drawings, embeddings, labels, pipeline, run, step, trials):
         templates.globals[module.__name__.rpartition(".")[2]] = module
     templates.globals |= {
-        "confirmed_above": WORTHWHILE,
         "counted": quantities.counted,
         "evidence": evidence,
         "interval": quantities.interval,
-        "most_of_free_input": most_of_free_input,
         "run_labels": RUN_PART,
         "source": source_lines,
         "to_act_on": to_act_on,

@@ -1,4 +1,4 @@
-"""Geometry of the page's drawings. The templates turn it into SVG."""
+"""Geometry of the page's drawings. The templates turn it into HTML and SVG."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from pipediag.reporters.words.run import Part
 from pipediag.session.ledger import Run
 from pipediag.session.loops import Share
 from pipediag.session.model import Session
-from pipediag.session.record import Interval
-from pipediag.session.trials import WORTHWHILE, Combined, Trial, TrialRun
+from pipediag.session.trials import Combined, Trial, TrialRun
 from pipediag.vocabulary import BASE, RunPartName, StepClass
 
 MAX_BUCKETS = 500
@@ -33,28 +32,19 @@ CLIP_FACTOR = 3.0
 otherwise press a thousand 10 ms steps into a line."""
 _NARROWEST = 0.1
 """Percent of the timeline's width that is about a pixel."""
-_CHARACTER_WIDE = 0.85
-_CHARACTER_NARROW = 2.4
-"""Percent of the bar that one character of a label takes, at about 950 and 340 pixels."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A piece of a bar, with its place in percent of the bar's width."""
+    """A piece of a bar."""
 
     kind: str
     """The class of the style sheet that colours it."""
     name: str
-    percent: float
+    width: float
+    """In percent of the bar."""
     amount: str
     """`4.81 ms`."""
-    start: float
-    width: float
-
-    def fits(self, text: str, narrow: bool) -> bool:
-        """Return True if a label of that text stays over its own segment."""
-        character = _CHARACTER_NARROW if narrow else _CHARACTER_WIDE
-        return self.width >= (len(text) + 1) * character
 
 
 def step_bar(breakdown: Mapping[StepClass, Share]) -> list[Segment]:
@@ -76,13 +66,10 @@ def run_bar(parts: Iterable[Part]) -> list[Segment]:
 def _bar(pieces: Iterable[tuple[str, str, float, str]]) -> list[Segment]:
     shown = [piece for piece in pieces if piece[2] > 0]
     total = sum(percent for _, _, percent, _ in shown)
-    segments: list[Segment] = []
-    start = 0.0
-    for kind, name, percent, amount in shown:
-        width = 100.0 * percent / total
-        segments.append(Segment(kind, name, percent, amount, start, width))
-        start += width
-    return segments
+    return [
+        Segment(kind, name, 100.0 * percent / total, amount)
+        for kind, name, percent, amount in shown
+    ]
 
 
 @dataclass(frozen=True)
@@ -172,83 +159,19 @@ def _height(value: float, scale: float) -> float:
     return max(0.0, 100.0 * (1.0 - value / scale))
 
 
-_JOINT = " + "
 _MARGIN = 0.08
 """Part of the scale that is left free on both sides, so that no dot is cut."""
-_APART = 20.0
-"""Percent of the width from which the labels of two lines do not run into each other on a phone."""
-_EDGE = 6.0
-"""Pixels above the first and below the last round."""
 
 
 @dataclass(frozen=True)
 class TrialChart:
-    """The ratio of each round of a trial, and the interval that they give.
+    """The ratio of each round of a trial with the interval of all, in percent of the width."""
 
-    Where the pipeline ran alone, both are its own, and the estimate for a step stands beside them.
-    Horizontal positions are percent of the drawing's width.
-    """
-
-    ratios: list[float]
-    bounds: Interval | None
-    measured: float | None
-    estimated: float | None
-    """The estimated gain of a step; None where steps were measured."""
-    height: int = 48
-
-    def x(self, ratio: float) -> float:
-        """Return the position of a ratio."""
-        known = [one for one in (self.measured, self.estimated) if one is not None]
-        shown: list[float] = [*self.ratios, 1.0, WORTHWHILE, *(self.bounds or ()), *known]
-        low, high = min(shown), max(shown)
-        margin = _MARGIN * (high - low)
-        return 100.0 * (ratio - low + margin) / (high - low + 2 * margin)
-
-    def path(self) -> Markup:
-        """Return a stroke without length, so a dot, for each round, the first on top.
-
-        Its view box is 100 by `height`.
-        """
-        apart = (self.height - 2 * _EDGE) / len(self.ratios)
-        heights = (_EDGE + apart * (place + 0.5) for place in range(len(self.ratios)))
-        dots = zip(map(self.x, self.ratios), heights, strict=True)
-        # Of numbers alone, and as long as it has to be.
-        return Markup("".join(f"M{x:.2f} {y:.1f}h0" for x, y in dots))
-
-    def labels(self) -> list[tuple[float, str, str]]:
-        """Return place, text and class of the labels that have room."""
-        found = [(self.x(1.0), speedup(1.0), "")]
-        for ratio, before, kind in (
-            (WORTHWHILE, "", ""),
-            (self.measured, "", "value"),
-            (self.estimated, "step ", "value"),
-        ):
-            if ratio is not None and all(abs(self.x(ratio) - x) >= _APART for x, *_ in found):
-                found.append((self.x(ratio), before + speedup(ratio), kind))
-        return found
-
-    def words(self) -> str:
-        """Return the same for those who do not see it."""
-        listed = ", ".join(map(speedup, self.ratios))
-        interval = f"; 95 % interval {speedup_interval(self.bounds)}" if self.bounds else ""
-        alone = "" if self.estimated is None else " of the pipeline alone"
-        step = f"; a step is estimated at {speedup(self.estimated)}" if alone else ""
-        rounds = counted(len(self.ratios), "round")
-        return f"Speed-up{alone} in each of {rounds}: {listed}{interval}{step}"
-
-
-def round_ratios(run: TrialRun, edits: Collection[str]) -> list[float]:
-    """Return throughput with these edits divided by the base's, for each round with both."""
-    rounds: dict[int, dict[bool, list[float]]] = defaultdict(lambda: {True: [], False: []})
-    for block in run.blocks:
-        is_base = block.arm == BASE
-        if is_base or set(block.arm.split(_JOINT)) == set(edits):
-            rounds[block.round][is_base].append(block.examples_per_s)
-    return [
-        fmean(rates[False]) / fmean(rates[True])
-        for _, rates in sorted(rounds.items())
-        if rates[False] and rates[True] and fmean(rates[True]) > 0
-    ]
+    rounds: list[float]
+    nothing_gained: float
+    interval: tuple[float, float] | None
+    words: str
+    """The same for those who do not see it."""
 
 
 def trial_chart(
@@ -258,7 +181,35 @@ def trial_chart(
     ratios = round_ratios(run, edits) if run is not None and edits else []
     if not ratios:
         return None
-    if trials.is_estimate(figures):
-        alone = figures.pipeline_speedup, figures.speedup
-        return TrialChart(ratios, figures.pipeline_ci95, *alone)
-    return TrialChart(ratios, figures.ci95, figures.speedup, None)
+    alone = trials.is_estimate(figures)
+    bounds = figures.pipeline_ci95 if alone else figures.ci95
+    shown: list[float] = [*ratios, 1.0, *(bounds or ())]
+    low, high = min(shown), max(shown)
+    margin = _MARGIN * (high - low) or 1.0
+
+    def x(ratio: float) -> float:
+        return 100.0 * (ratio - low + margin) / (high - low + 2 * margin)
+
+    rounds = f"{' of the pipeline alone' if alone else ''} in {counted(len(ratios), 'round')}"
+    listed = ", ".join(map(speedup, ratios))
+    interval = f"; 95 % interval {speedup_interval(bounds)}" if bounds else ""
+    return TrialChart(
+        rounds=list(map(x, ratios)),
+        nothing_gained=x(1.0),
+        interval=(x(bounds[0]), x(bounds[1])) if bounds else None,
+        words=f"Speed-up{rounds}: {listed}{interval}",
+    )
+
+
+def round_ratios(run: TrialRun, edits: Collection[str]) -> list[float]:
+    """Return throughput with these edits divided by the base's, for each round with both."""
+    rounds: dict[int, dict[bool, list[float]]] = defaultdict(lambda: {True: [], False: []})
+    for block in run.blocks:
+        is_base = block.arm == BASE
+        if is_base or trials.edits_of(block) == set(edits):
+            rounds[block.round][is_base].append(block.examples_per_s)
+    return [
+        fmean(rates[False]) / fmean(rates[True])
+        for _, rates in sorted(rounds.items())
+        if rates[False] and rates[True] and fmean(rates[True]) > 0
+    ]

@@ -1,38 +1,41 @@
-"""The user's source on the page: a patch line by line, and the call that is meant in a line."""
+"""The user's source on the page: a patch line by line, and the code with its time in the margin."""
 
 from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from markupsafe import Markup, escape
 
 from pipediag.encoding.text import applicable
 from pipediag.facts.order import SourcePlace
-from pipediag.reporters.words.advice import FirstAdvice
-from pipediag.session.findings import CallSpan, Finding, SourceExcerpt
+from pipediag.facts.python_callables import python_behind
+from pipediag.reporters.words.quantities import percent, seconds
+from pipediag.session.findings import CallSpan, SourceExcerpt
+from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 
 MOST_LINES = 40
 """Lines of one patch; the file that is offered has all of them."""
 MOST_LINKED_BYTES = 6_000
 """Bytes of a patch that the page offers as a file, which is in the page once more for that."""
+MOST_SHOWN = 9
+"""Lines of the user's source on the first screen."""
 _LONGEST_LINE = 200
-_BRIEF = 1
-"""Lines above and below a change."""
 _CALL = re.compile(r"\b[A-Za-z_]\w*\(")
 _NO_CODE = re.compile(r"'[^']*'|\"[^\"]*\"|#.*")
 """Texts and comments, whose brackets close nothing."""
-_HUNK = re.compile(r"@@ -(\d+)")
 
 
 @dataclass(frozen=True)
 class PatchLine:
     kind: Literal["added", "removed", "same", "gap"]
     text: str
+
+
+_GAP = PatchLine("gap", "…")
 
 
 def patch_lines(diff: str) -> list[PatchLine]:
@@ -42,7 +45,7 @@ def patch_lines(diff: str) -> list[PatchLine]:
         text = line.removesuffix("\r").expandtabs(4)[:_LONGEST_LINE]
         if text.startswith("@@"):
             if lines:
-                lines.append(PatchLine("gap", "…"))
+                lines.append(_GAP)
         elif text.startswith("+") and not text.startswith("+++ "):
             lines.append(PatchLine("added", text))
         elif text.startswith("-") and not text.startswith("--- "):
@@ -53,24 +56,18 @@ def patch_lines(diff: str) -> list[PatchLine]:
 
 
 def brief_lines(diff: str) -> list[PatchLine]:
-    """Return a diff with no more around a change than what it is recognised by."""
+    """Return a diff with one line above and below a change, where that says anything."""
     lines = patch_lines(diff)
-    changed = [n for n, line in enumerate(lines) if line.kind in ("added", "removed")]
-    near = [
-        line
-        if any(-_BRIEF <= n - at <= _BRIEF for at in changed)
+    changed = {n for n, line in enumerate(lines) if line.kind in ("added", "removed")}
+    found: list[PatchLine] = []
+    for n, line in enumerate(lines):
+        near = bool(changed & {n - 1, n, n + 1})
         # Brackets alone tell nobody where a change stands.
-        and (line.kind != "same" or any(map(str.isalnum, line.text)))
-        else PatchLine("gap", "…")
-        for n, line in enumerate(lines)
-    ]
-    once = [
-        line
-        for before, line in zip([None, *near], near, strict=False)
-        if line.kind != "gap" or before is None or before.kind != "gap"
-    ]
-    inner = [n for n, line in enumerate(once) if line.kind != "gap"]
-    return _without_blank_ends(once[inner[0] : inner[-1] + 1]) if inner else []
+        if near and (line.kind != "same" or any(map(str.isalnum, line.text))):
+            found.append(line)
+        elif found and found[-1] is not _GAP:
+            found.append(_GAP)
+    return _without_blank_ends(found[:-1] if found and found[-1] is _GAP else found)
 
 
 def _without_blank_ends(lines: list[PatchLine]) -> list[PatchLine]:
@@ -78,36 +75,139 @@ def _without_blank_ends(lines: list[PatchLine]) -> list[PatchLine]:
     return lines[shown[0] : shown[-1] + 1] if shown else []
 
 
+def patch_link(diff: str) -> str | None:
+    """Return the patch as an address that contains it; None where it is too long for the page."""
+    content = applicable(diff).encode("utf-8", "backslashreplace")
+    if len(content) > MOST_LINKED_BYTES:
+        return None
+    return f"data:text/x-diff;charset=utf-8;base64,{base64.b64encode(content).decode()}"
+
+
 @dataclass(frozen=True)
-class ExcerptLine:
+class SourceLine:
     number: int
     text: Markup
     """The call that is meant is marked."""
+    cost: str
+    cost_is: str
+    """`in each step`, `in all of the run` or `of the stack samples`; empty where none is known."""
     meant: bool
-    far: bool
-    """True for a line that a narrow page leaves out."""
+    after_gap: bool
+    """True where lines between it and the one before are left out."""
 
 
-def excerpt_lines(excerpt: SourceExcerpt, meant: int | None = None) -> list[ExcerptLine]:
-    """Return the lines without their shared indent, and without blank ones at the ends.
+@dataclass(frozen=True)
+class SourceBlock:
+    """Lines of one file, with what they cost."""
 
-    `meant` is the line to mark where that is another one than the excerpt's own.
+    file: str
+    line: int
+    lines: list[SourceLine]
+
+
+def annotated(session: Session, culprit: SourcePlace | None) -> list[SourceBlock]:
+    """Return the lines around the culprit, and around the Python behind it, with what each costs.
+
+    The culprit's file shows the lines of the pipeline's other operations, too.
     """
-    there = range(excerpt.first_line, excerpt.first_line + len(excerpt.lines))
-    line_meant = meant if meant is not None and meant in there else excerpt.line
-    known = [line.removesuffix("\r")[:_LONGEST_LINE] for line in excerpt.lines]
-    shown = [n for n, line in enumerate(known) if line.strip()]
-    shared = min((len(known[n]) - len(known[n].lstrip(" \t")) for n in shown), default=0)
-    numbered = [(excerpt.first_line + n, known[n]) for n in range(len(known))]
-    return [
-        ExcerptLine(
+    found: list[SourceBlock] = []
+    if culprit is not None and culprit.line is not None:
+        known = _known_lines(session, culprit.file, session.verdict.source)
+        found += _block(session, culprit.file, culprit.line, known, session.verdict.source)
+    behind = python_behind(session)
+    if behind is not None:
+        excerpt = session.verdict.python_source
+        near = {
+            number: text
+            for number, text in _excerpt(excerpt).items()
+            if abs(number - behind.line) <= 1
+        }
+        found += _block(session, behind.file, behind.line, near, excerpt)
+    return found
+
+
+def _known_lines(session: Session, file: str, excerpt: SourceExcerpt | None) -> dict[int, str]:
+    ops = session.pipeline.ops if session.pipeline is not None else []
+    known = {
+        op.line: (op.code or "").strip()
+        for op in ops
+        if op.file == file and op.line is not None and op.code
+    }
+    if excerpt is not None and excerpt.file == file:
+        known |= _excerpt(excerpt)
+    return known
+
+
+def _excerpt(excerpt: SourceExcerpt | None) -> dict[int, str]:
+    if excerpt is None:
+        return {}
+    lines = [line.removesuffix("\r")[:_LONGEST_LINE] for line in excerpt.lines]
+    return {excerpt.first_line + n: line for n, line in enumerate(lines)}
+
+
+def _block(
+    session: Session, file: str, meant: int, known: dict[int, str], excerpt: SourceExcerpt | None
+) -> list[SourceBlock]:
+    costs = _costs(session, file)
+    nearest = sorted(
+        # Brackets alone tell nobody where a line stands.
+        (number for number in known if any(map(str.isalnum, known[number]))),
+        key=lambda number: (number != meant, number not in costs, abs(number - meant)),
+    )
+    shown = sorted(nearest[:MOST_SHOWN])
+    if meant not in shown:
+        return []
+    texts = [known[number] for number in shown if number in _excerpt(excerpt)]
+    shared = min((len(text) - len(text.lstrip(" \t")) for text in texts), default=0)
+    call = excerpt.call if excerpt is not None and excerpt.file == file else None
+    lines = [
+        SourceLine(
             number,
-            _marked_from(line, shared, number, excerpt.call),
-            meant=number == line_meant,
-            far=abs(number - line_meant) > 1,
+            _marked_from(known[number], shared if known[number][:1].isspace() else 0, number, call),
+            *costs.get(number, ("", "")),
+            meant=number == meant,
+            after_gap=n > 0 and number > shown[n - 1] + 1,
         )
-        for number, line in (numbered[shown[0] : shown[-1] + 1] if shown else [])
+        for n, number in enumerate(shown)
     ]
+    return [SourceBlock(file, meant, lines)]
+
+
+def margin_note(blocks: list[SourceBlock]) -> str:
+    """Return what the margin says: `Beside a line: its time in each step (ms).`"""
+    known = dict.fromkeys(line.cost_is for block in blocks for line in block.lines if line.cost_is)
+    return f"Beside a line: what it takes {', or '.join(known)}." if known else ""
+
+
+def _costs(session: Session, file: str) -> dict[int, tuple[str, str]]:
+    """Return what each line of a file is known to cost: pipeline, else run, else stack samples."""
+    found: dict[int, tuple[str, str]] = {}
+    for hot in reversed(session.host.hot_python if session.host is not None else []):
+        if hot.file == file:
+            found[hot.line] = percent(hot.percent), "of the stack samples"
+    in_the_run: dict[int, float] = {}
+    for row in session.run.parts if session.run is not None else []:
+        if row.file == file and row.line is not None and row.part != "steps":
+            in_the_run[row.line] = in_the_run.get(row.line, 0.0) + row.seconds
+    whole_s = session.run.whole_s if session.run is not None else 0.0
+    found |= {
+        line: (seconds(spent), "in all of the run")
+        for line, spent in in_the_run.items()
+        if spent > _WORTH * whole_s
+    }
+    in_a_step: dict[int, float] = {}
+    for op in session.pipeline.ops if session.pipeline is not None else []:
+        if op.file == file and op.line is not None and op.self_ms_per_step is not None:
+            in_a_step[op.line] = in_a_step.get(op.line, 0.0) + op.self_ms_per_step
+    steps = {
+        line: (f"{spent:.{0 if spent >= 10 else 1 if spent >= 1 else 2}f} ms", "in each step")
+        for line, spent in in_a_step.items()
+    }
+    return found | steps
+
+
+_WORTH = 0.01
+"""Part of the run from which on a line's seconds are shown."""
 
 
 def _marked_from(line: str, start: int, number: int, call: CallSpan | None) -> Markup:
@@ -125,65 +225,10 @@ def _marked_from(line: str, start: int, number: int, call: CallSpan | None) -> M
     )
 
 
-def of_the_change(
-    place: SourcePlace | None, first: FirstAdvice | None, excerpt: SourceExcerpt | None
-) -> SourcePlace | None:
-    """Return the line that the first advice changes, where the excerpt shows it.
-
-    An optimizer is chosen in `compile`, and the finding about it stands at `fit`, which it slows.
-    """
-    if place is None or place.op_id is not None or first is None or excerpt is None:
-        return place
-    finding = first.finding
-    if (finding.file, finding.line) != (place.file, place.line) or finding.patch is None:
-        return place
-    shown = range(excerpt.first_line, excerpt.first_line + len(excerpt.lines))
-    removed = [line for line in _removed_lines(finding.patch.diff or "") if line in shown]
-    if not removed or place.line in removed:
-        return place
-    return replace(place, line=removed[0])
-
-
-def is_in_patch(finding: Finding, place: SourcePlace | None) -> bool:
-    """Return True if the patch of an advice has the line that is shown, as it is."""
-    if place is None or finding.patch is None or finding.file != place.file:
-        return False
-    return place.line in [*_removed_lines(finding.patch.diff or "")]
-
-
-def is_elsewhere(finding: Finding, place: SourcePlace | None) -> bool:
-    """Return True if an advice is about another line than the one that is shown."""
-    if place is None or finding.file is None or finding.line is None:
-        return False
-    changed = [*_removed_lines(finding.patch.diff or "")] if finding.patch is not None else []
-    return (finding.file, finding.line) != (place.file, place.line) and place.line not in changed
-
-
-def _removed_lines(diff: str) -> Iterator[int]:
-    """Yield the numbers of the lines that a patch takes away, in the file as it was."""
-    number = 0
-    for line in diff.split("\n"):
-        if hunk := _HUNK.match(line):
-            number = int(hunk[1])
-        elif line.startswith("-") and not line.startswith("--- "):
-            yield number
-            number += 1
-        elif line.startswith(" "):
-            number += 1
-
-
-def patch_link(diff: str) -> str | None:
-    """Return the patch as an address that contains it; None where it is too long for the page."""
-    content = applicable(diff).encode("utf-8", "backslashreplace")
-    if len(content) > MOST_LINKED_BYTES:
-        return None
-    return f"data:text/x-diff;charset=utf-8;base64,{base64.b64encode(content).decode()}"
-
-
 def marked(op: Operation) -> Markup:
     """Return the first line of an operation's call, marked where the line has other calls, too.
 
-    Which of several calls of the same name is meant can't be told from the line: then none is.
+    Which of several calls of the same name is meant can't be known from the line: then none is.
     """
     code = (op.code or "").strip()[:_LONGEST_LINE]
     starts = [found.start() for found in re.finditer(rf"\b{re.escape(op.kind)}\(", code)]
@@ -196,7 +241,7 @@ def marked(op: Operation) -> Markup:
 
 
 def _end_of_call(code: str, start: int) -> int:
-    """Return the place behind the closing bracket, or the end of the line."""
+    """Return the place after the closing bracket, or the end of the line."""
     depth = 0
     plain = _NO_CODE.sub(lambda found: " " * len(found[0]), code).rstrip()
     for at in range(start, len(plain)):

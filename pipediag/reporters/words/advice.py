@@ -1,4 +1,4 @@
-"""The verdict's first line, what to change first, and what to do where nothing is to be changed."""
+"""The answer that heads every report: what is slow, what to change first, and why to believe it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from pipediag.reporters.words.quantities import (
     counted,
     measured,
     milliseconds,
+    percent,
     speedup,
     speedup_interval,
 )
 from pipediag.session.devices import TraceReport
-from pipediag.session.findings import Finding
+from pipediag.session.findings import Finding, Patch
 from pipediag.session.model import Session
-from pipediag.session.trials import NO_BUDGET, NOT_TRIED, TrialBlock
+from pipediag.session.trials import NO_BUDGET, NOT_TRIED, Combined, Trial, TrialBlock
 from pipediag.vocabulary import BASE, VerdictSeverity
 
 LONGEST_HEADING = 150
@@ -40,17 +41,29 @@ _MORE_TIME = 3.0
 _BY_TORCH = (
     "PyTorch's own profiler divides the rest of the step: put `with torch.profiler.profile() as "
     "profile:` around a `fit` of a few steps, and "
-    '`print(profile.key_averages().table(sort_by="self_cpu_time_total"))` behind it.'
+    '`print(profile.key_averages().table(sort_by="self_cpu_time_total"))` after it.'
 )
 
 
 def verdict_label(session: Session) -> str:
     """Return what is slow, in a word or two: a part of the run, or else what limits its steps."""
+    if healthy(session):
+        return "Healthy"
     verdict = session.verdict
     where = verdict.where
     if where in (None, "steps") or (where == "epoch_start" and verdict.bottleneck == "input"):
         return labels.BOTTLENECK[verdict.bottleneck]
     return RUN_PART[where]
+
+
+def healthy(session: Session) -> bool:
+    """Return True if nothing is slow, nothing is advised and no trial left anything open."""
+    return (
+        session.verdict.severity == "ok"
+        and session.breakdown is not None
+        and not any(map(worth_doing, session.findings))
+        and not what_else(session)
+    )
 
 
 @dataclass(frozen=True)
@@ -85,22 +98,27 @@ def shown_severity(session: Session) -> Severity:
     return Severity(severity, labels.SEVERITY[severity])
 
 
-@dataclass(frozen=True)
-class Lead:
-    """A text as two lines of heading and what follows them."""
+def heading(session: Session) -> str:
+    """Return the one sentence on top: what is slow and where, or that nothing is."""
+    if healthy(session):
+        share = (session.breakdown or {}).get("input_wait")
+        if share is None:
+            return "No change was found that makes it faster."
+        return (
+            f"Steps wait for input {percent(share.percent)} of their time, and no change was found "
+            "that makes them faster."
+        )
+    return lead(session.verdict.summary)[0]
 
-    heading: str
-    rest: str
 
-
-def lead(text: str) -> Lead:
-    """Return the first sentence; of a long one, as much as says the same by itself."""
+def lead(text: str) -> tuple[str, str]:
+    """Return the first sentence and the rest; of a long one, as much as says the same by itself."""
     first, *others = _SENTENCE.split(text, maxsplit=1)
     rest = " ".join(others)
     if len(first) > LONGEST_HEADING and "; " in first:
-        heading, _, behind = first.partition("; ")
-        return Lead(f"{heading}.", f"{behind[:1].upper()}{behind[1:]} {rest}".strip())
-    return Lead(first, rest)
+        short, _, behind = first.partition("; ")
+        return f"{short}.", f"{behind[:1].upper()}{behind[1:]} {rest}".strip()
+    return first, rest
 
 
 @dataclass(frozen=True)
@@ -134,40 +152,110 @@ def group(session: Session | TraceReport) -> Groups:
 
 @dataclass(frozen=True)
 class Gain:
-    """One figure of what a change gains."""
+    """What a change buys: one number, with what it is of."""
 
-    of_what: str
-    """`a step`, `an epoch`, `the run`."""
     number: str
-    """`5.65x`."""
-    rest: str
-    """The text behind it: the interval, from how long to how long, `at most` for a bound."""
-    measured: bool
-    """True if it was seen in the training loop; otherwise it is an estimate or a bound."""
+    """`2.4x`."""
+    bounds: str
+    """`[2.0, 2.9]`; empty where there is no interval."""
+    of_what: str
+    """`for the run: 33.9 s to 13.9 s`, `in a step`."""
+    known_by: str
+    """`measured`, `estimated` or `at most`."""
+    left_percent: float | None = None
+    """The length of the run with the change, in percent; None where it is of something else."""
 
-    @property
-    def text(self) -> str:
-        """`5.65x [2.28, 13.99]`."""
-        return " ".join(filter(None, (self.number, self.rest)))
+    def __str__(self) -> str:
+        bound = "at most " if self.known_by == "at most" else ""
+        known = "" if bound else f", {self.known_by}"
+        return f"{bound}{' '.join(filter(None, (self.number, self.bounds)))} {self.of_what}{known}"
+
+
+def gain(finding: Finding) -> Gain | None:
+    """Return what a finding's change buys in all of the run, or else in the part it is about."""
+    if finding.about_results:
+        return None
+    found, trial = finding.for_run, finding.trial
+    if found is not None and (found.basis == "measured" or trial.speedup is None):
+        known_by = "at most" if found.basis == "at most" else trials.known_by(trial)
+        bounds = speedup_interval(found.ci95) if found.ci95 is not None else ""
+        of_run = found.scope == "run" and found.before_s > 0
+        left = 100.0 * found.after_s / found.before_s if of_run else None
+        of_what = f"for {run.SCOPES[found.scope]} ({run.from_to(found)})"
+        return Gain(speedup(found.speedup), bounds, of_what, known_by, left)
+    if trial.speedup is not None:
+        return _of_steps(trial, "an epoch" if trial.basis == "epoch" else "a step")
+    if finding.speedup_at_most is None:
+        return None
+    part = "a step" if finding.part == "steps" else RUN_PART[finding.part].lower()
+    return Gain(speedup(finding.speedup_at_most), "", f"in {part}", "at most")
+
+
+def _of_steps(figures: Trial | Combined, what: str) -> Gain:
+    bounds = trials.interval(figures) or ""
+    return Gain(speedup(figures.speedup), bounds, f"in {what}", trials.known_by(figures))
 
 
 @dataclass(frozen=True)
-class FirstAdvice:
-    """The change to make first."""
+class Answer:
+    """What to change first, what that buys, and why to believe it."""
 
     finding: Finding
-    gains: tuple[Gain, ...]
-    proof: str
+    changes: tuple[str, ...]
+    """The changes that the gain is of, where it is of several."""
+    patch: Patch | None
+    gain: Gain | None
+    why: str
     """One sentence: what was compared with what, or why nothing was."""
+    edits: frozenset[str] = frozenset()
+    """Ids of the edits that the gain is of, where it is of several."""
+
+    def holds(self, finding: Finding) -> bool:
+        """Return True if it is the finding's answer, too."""
+        if finding is self.finding:
+            return True
+        return finding.edit is not None and finding.edit.id in self.edits
+
+    @property
+    def condition(self) -> str | None:
+        """`if the generator yields the same data`; None for none, or where the advice says it."""
+        condition = self.finding.condition
+        if condition is None or condition.removeprefix("if ") in self.finding.advice:
+            return None
+        return condition
 
 
-def first_advice(session: Session) -> FirstAdvice | None:
-    """Return None where nothing is worth doing; never what its own trial left open or refuted."""
+def answer(session: Session) -> Answer | None:
+    """Return None where nothing is worth doing; never what its own trial left open or refuted.
+
+    Where the change was measured together with others, the gain is of all of them, and so is the
+    patch: they are what `pipediag fix` applies.
+    """
     finding = next((one for one in session.findings if worth_doing(one)), None)
     if finding is None:
         return None
-    gains = () if finding.about_results else (_of_the_step(finding), _of_the_run(finding))
-    return FirstAdvice(finding, tuple(filter(None, gains)), _proof(session, finding))
+    together = session.combined
+    if (
+        together is None
+        or together.speedup is None
+        or finding.edit is None
+        or finding.edit.id not in together.findings
+        or len(together.findings) < 2
+    ):
+        return Answer(finding, (), finding.patch, gain(finding), _why(session, finding))
+    changes = tuple(trials.change(session, one, with_effect=True) for one in together.findings)
+    all_of_them = finding.model_copy(
+        update={"for_run": together.for_run, "trial": _as_trial(together, finding.trial)}
+    )
+    why = _why(session, all_of_them, together.findings)
+    patch = session.patch or finding.patch
+    edits = frozenset(together.findings)
+    return Answer(finding, changes, patch, gain(all_of_them), why, edits)
+
+
+def _as_trial(together: Combined, trial: Trial) -> Trial:
+    shared = set(Combined.model_fields) & set(Trial.model_fields)
+    return trial.model_copy(update=together.model_dump(include=shared))
 
 
 def nothing_worth_doing(session: Session) -> str | None:
@@ -179,65 +267,41 @@ def nothing_worth_doing(session: Session) -> str | None:
     if not found or any(map(worth_doing, found)):
         return None
     best = max(found, key=lambda one: known_gain(one) or 1.0)
-    gain = known_gain(best) or 1.0
-    of_what = f" {run.of_what(best.for_run)}" if best.for_run is not None else ""
-    if gain <= 1.0:
+    known = gain(best)
+    if known is None or (known_gain(best) or 1.0) <= 1.0:
         return "Nothing: no change that was found can make it faster."
-    return (
-        f"Nothing: what was found promises {speedup(gain)}{of_what} and no more, and no trial "
-        "has confirmed that."
-    )
+    return f"Nothing: the best change that was found promises no more than {known}."
 
 
-def _of_the_step(finding: Finding) -> Gain | None:
-    trial, most = finding.trial, finding.speedup_at_most
-    if trial.speedup is not None:
-        rest = ", ".join(filter(None, (trials.interval(trial), finding.condition)))
-        unit = "an epoch" if trial.basis == "epoch" else "a step"
-        return Gain(unit, speedup(trial.speedup), rest, measured=not trials.is_estimate(trial))
-    if finding.part != "steps" or most is None:
-        return None
-    rest = ", ".join(filter(None, ("at most", finding.condition)))
-    return Gain("a step", speedup(most), rest, measured=False)
-
-
-def _of_the_run(finding: Finding) -> Gain | None:
-    gain = finding.for_run
-    if gain is None:
-        return None
-    bounds = speedup_interval(gain.ci95) if gain.ci95 else None
-    basis = None if gain.basis == "measured" else gain.basis
-    rest = " ".join(filter(None, (bounds, basis, f"({run.from_to(gain)})")))
-    seen = gain.basis == "measured" and not trials.is_estimate(finding.trial)
-    return Gain(run.SCOPES[gain.scope], speedup(gain.speedup), rest, measured=seen)
-
-
-def _proof(session: Session, finding: Finding) -> str:
+def _why(session: Session, finding: Finding, edits: Iterable[str] = ()) -> str:
     trial = finding.trial
+    if finding.about_results:
+        known = trials.outcome(finding)
+        found = f" Its trial: {known.numbers}." if known and known.numbers else ""
+        return f"It is about right results, which no speed outweighs.{found}"
     if trial.speedup is None or not trial.blocks:
         reason = trial.reason if trial != NOT_TRIED else session.trials_missing
-        return " ".join(filter(None, ("Not proven yet: no trial was made of it.", reason)))
-    where = (
-        "with the pipeline alone, without training"
-        if trials.is_estimate(trial)
-        else "in the running training loop"
-    )
+        bound = "The bound follows from the times of this run. " if gain(finding) else ""
+        return f"{bound}No trial was made{f': {reason}' if reason else '.'}"
+    if trials.is_estimate(trial):
+        return f"{trials.estimate_basis(trial)} {counted(trial.blocks, 'pair')} of blocks."
+    edit = finding.edit.id if finding.edit is not None else ""
     return (
-        f"Base and change alternated {where}, {counted(trial.blocks, 'pair')} of blocks"
-        f"{_between(session, finding)}."
+        "The script as it is and as changed alternated in the running training loop, "
+        f"{counted(trial.blocks, 'pair')} of blocks{_rates(session, finding, {*edits} or {edit})}."
     )
 
 
-def _between(session: Session, finding: Finding) -> str:
+def _rates(session: Session, finding: Finding, edits: set[str]) -> str:
     """Return the rates of both, in the rounds that have both.
 
     Means are geometric, as the trial's own: their ratio is its speed-up.
     """
-    tried, edit = session.trials_of(finding.edit), finding.edit
-    if tried is None or edit is None:
+    tried = session.trials_of(finding.edit)
+    if tried is None:
         return ""
-    changed = {block.round: block for block in tried.blocks if block.arm == edit.id}
-    base = {block.round: block for block in tried.blocks if block.arm == BASE}
+    changed = {one.round: one for one in tried.blocks if trials.edits_of(one) == edits}
+    base = {one.round: one for one in tried.blocks if one.arm == BASE}
     rounds = sorted(base.keys() & changed.keys())
     if not rounds or not all(base[n].examples_per_s and changed[n].examples_per_s for n in rounds):
         return ""
@@ -343,7 +407,7 @@ def next_command(session: Session, directory: Path | None) -> NextCommand | None
         return None
     patch = None
     if session.patch is not None and session.patch.diff is not None:
-        patch = NextCommand("The change as a patch", _of_session(session, directory, "fix"))
+        patch = NextCommand("The change as a patch", _fix(session, directory))
     if session.script.call is not None:
         return None if directory is None else patch
     return _of_a_script(session, directory, patch)
@@ -372,6 +436,16 @@ def _of_a_script(
     else:
         return NextCommand("To keep it so in CI", _of_session(session, directory, "check"))
     return NextCommand(purpose, _analyze(session, directory, options))
+
+
+def _fix(session: Session, directory: Path | None) -> str:
+    """Return the command that prints the first change, also where only the user can decide it."""
+    command = _of_session(session, directory, "fix")
+    first = next((one for one in session.findings if worth_doing(one)), None)
+    written = session.patch.edits if session.patch is not None else []
+    if first is None or first.edit is None or first.patch is None or first.patch.diff is None:
+        return command
+    return command if first.edit.id in written else f"{command} --with {first.rule}"
 
 
 def _of_session(session: Session, directory: Path | None, command: str) -> str:

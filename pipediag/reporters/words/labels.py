@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
+from pipediag.encoding.text import clipped
 from pipediag.session.loops import InputWait, Loop
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import WORTHWHILE
@@ -240,6 +241,17 @@ def command_line(script: Script) -> str:
         return f"{called} in {script.path}"
     words = ["-m", script.path] if script.module else [script.path]
     return " ".join([*words, *script.args])
+
+
+def short_command(script: Script, most: int) -> str:
+    """Return the command in so many characters: the end of the path is kept."""
+    command = command_line(script)
+    if len(command) <= most:
+        return command
+    path = script.path if len(script.path) <= most else f"…{script.path[1 - most :]}"
+    arguments = " ".join(script.args)
+    room = most - len(path) - 1
+    return f"{path} {clipped(arguments, room)}" if arguments and room > 1 else path
 
 
 def loop_title(loop: Loop) -> str:

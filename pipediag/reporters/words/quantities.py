@@ -80,18 +80,21 @@ def seconds(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """One decimal, as a tenth of a percent is the finest that windows of this size tell."""
-    if value is None:
-        return NOTHING
-    # Without the sign that a little less than nothing keeps when it is rounded.
-    return f"{round(value, 1) + 0.0:.1f}{NO_BREAK}%"
+    """`91 %`, and one decimal under ten: `3.4 %`."""
+    return NOTHING if value is None else f"{_percent(value)}{NO_BREAK}%"
 
 
 def percent_interval(interval: Interval | None) -> str:
     """Both ends of an interval in percent."""
     if interval is None:
         return NOTHING
-    return f"{interval[0]:.1f} to {interval[1]:.1f}{NO_BREAK}%"
+    return f"{_percent(interval[0])} to {_percent(interval[1])}{NO_BREAK}%"
+
+
+def _percent(value: float) -> str:
+    # Without the sign that a little less than nothing keeps when it is rounded.
+    shown = round(value, 1) + 0.0
+    return f"{shown:.0f}" if shown >= 10 or shown == 0 else f"{shown:.1f}"
 
 
 def interval(bounds: Interval | None, unit: str = "") -> str:
@@ -113,13 +116,27 @@ def byte_count(value: float | None) -> str:
 
 
 def speedup(value: float | None) -> str:
-    """A ratio of two rates: `1.98x`."""
-    return NOTHING if value is None else f"{value:.2f}x"
+    """A ratio of two rates: `1.14x`, `6.7x`, `23x`."""
+    return NOTHING if value is None else f"{_ratio(value)}x"
 
 
 def speedup_interval(bounds: Interval | None) -> str:
-    """Both ends of a speed-up's interval: `[1.88, 2.01]`."""
-    return NOTHING if bounds is None else f"[{bounds[0]:.2f},{NO_BREAK}{bounds[1]:.2f}]"
+    """Both ends of a speed-up's interval: `[1.08, 1.20]`, `[2.0, 2.9]`.
+
+    Both have the digits of the lower end, so that they can be compared.
+    """
+    if bounds is None:
+        return NOTHING
+    digits = _digits(bounds[0])
+    return f"[{bounds[0]:.{digits}f},{NO_BREAK}{bounds[1]:.{digits}f}]"
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.{_digits(value)}f}"
+
+
+def _digits(ratio: float) -> int:
+    return 2 if ratio < 1.495 else 1 if ratio < 9.95 else 0
 
 
 def bind_units(text: str) -> str:

@@ -84,21 +84,22 @@ def row_title(row: RunPart) -> str:
 
 
 def whole(run: Run) -> str:
-    """Return what the percents are of.
-
-    `The run would take 52.1 s, 60 epochs; 8.44 s of it were seen`.
-    """
+    """Return how long the run is, or what the ledger speaks of: `33.9 s, 8 epochs`."""
     if run.scope != "run":
-        return f"Of {SCOPES[run.scope]}, {seconds(run.whole_s)}"
+        return f"{SCOPES[run.scope]}, {seconds(run.whole_s)}"
     epochs = _epochs(run)
     epochs += " as given by --epochs" if run.epochs_given else ""
     if run.projected_total_s is None:
-        return f"The run took {seconds(run.total_s)}{epochs}"
-    least = " at least" if {FURTHER_ROUNDS, BETWEEN_ROUNDS} & {*run.not_seen} else ""
-    return (
-        f"The run would take{least} {seconds(run.projected_total_s)}{epochs}; "
-        f"{seconds(run.total_s)} of it were seen"
-    )
+        return f"{seconds(run.total_s)}{epochs}"
+    least = "at least " if {FURTHER_ROUNDS, BETWEEN_ROUNDS} & {*run.not_seen} else ""
+    seen = f"projected from {seconds(run.total_s)} that were seen"
+    return f"{least}{seconds(run.projected_total_s)}{epochs}, {seen}"
+
+
+def title(run: Run) -> str:
+    """Return `The run: 33.9 s, 8 epochs`, or `An epoch, 2.10 s`."""
+    text = whole(run)
+    return f"The run: {text}" if run.scope == "run" else f"{text[:1].upper()}{text[1:]}"
 
 
 def _epochs(run: Run) -> str:
@@ -125,11 +126,12 @@ def remarks(run: Run) -> list[str]:
     return found
 
 
-def in_one_line(rows: Sequence[RunPart]) -> str:
-    """Return `evaluation 27.7 %, steps 19.0 %, ...`, the largest part first."""
+def in_one_line(rows: Sequence[RunPart], most: int | None = None) -> str:
+    """Return `evaluation 28 %, steps 19 %, ...`, the largest part first."""
+    parts = sorted(parts_of(rows), key=lambda part: -part.seconds)
     named = [
         f"{RUN_PART[part.name].lower()}{NO_BREAK}{percent(part.percent)}"
-        for part in sorted(parts_of(rows), key=lambda part: -part.seconds)
+        for part in parts[:most]
         if part.percent >= 1.0
     ]
     return ", ".join(named)

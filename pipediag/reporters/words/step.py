@@ -23,11 +23,6 @@ TOLERANCE = 0.1
 that lie some seconds apart differ by up to 5 % each."""
 
 
-def step_time(steps: Steps) -> str:
-    """Return `Mean step 20.7 ms (median 4.87 ms)`."""
-    return f"Mean step {milliseconds(steps.mean_ms)} (median {milliseconds(steps.median_ms)})"
-
-
 def free_input(session: Session) -> str | None:
     """Return `at most 3.1x; then device compute limits`; None where no bound is known."""
     most = most_of_free_input(session)
@@ -93,66 +88,6 @@ def phases(session: Session) -> list[Phase]:
         basis = counted(sum(block.arm == BASE for block in run.blocks), "block")
         rows.append(Phase("Both again, as the base of trials", run.base_step_ms, None, basis))
     return rows
-
-
-def agreement(session: Session) -> str | None:
-    """Return whether the three fit together and with the breakdown; None where one lacks."""
-    consumer, pipeline = session.differential, session.pipeline_alone
-    if consumer is None or pipeline is None or session.steps is None:
-        return None
-    return _fit(consumer.step_ms, pipeline.step_ms, session.steps.mean_ms) + _waiting(session)
-
-
-def _fit(consumer: float, pipeline: float, both: float) -> str:
-    longer, total = max(consumer, pipeline), consumer + pipeline
-    pace = "the pipeline" if pipeline > consumer else "the consumer"
-    if both < (1 - TOLERANCE) * longer:
-        return (
-            f"Both together take {milliseconds(both)}, less than {pace} alone "
-            f"({milliseconds(longer)}): the three do not fit together"
-        )
-    if both <= (1 + TOLERANCE) * longer:
-        return (
-            f"Both together take as long as the longer of the two ({milliseconds(longer)}): they "
-            f"overlap, and {pace} sets the pace"
-        )
-    if abs(both - total) <= TOLERANCE * total:
-        return (
-            f"Both together take as long as one after the other ({milliseconds(total)}): they do "
-            "not overlap"
-        )
-    if both < total:
-        return (
-            f"Both together take longer than the longer of the two ({milliseconds(longer)}) and "
-            f"less than one after the other ({milliseconds(total)}): they overlap in part, or "
-            "compete for the CPU"
-        )
-    return (
-        f"Both together take longer than one after the other ({milliseconds(total)}): they hinder "
-        "each other, as threads that compete for the CPU or the GIL do"
-    )
-
-
-def _waiting(session: Session) -> str:
-    """Compare with the breakdown, unless that rests on the same repeated batch."""
-    consumer, steps, wait = session.differential, session.steps, session.input_wait
-    share = (session.breakdown or {}).get("input_wait")
-    if consumer is None or steps is None or share is None or steps.mean_ms <= 0:
-        return "."
-    if wait is not None and wait.method == "differential":
-        return "."
-    left = 100 * max(0.0, 1 - consumer.step_ms / steps.mean_ms)
-    contested = wait is not None and wait.contested_by_percent is not None
-    agrees = not contested and abs(left - share.percent) <= 100 * TOLERANCE
-    link = (
-        "and the breakdown agrees"
-        if agrees
-        else "but the breakdown rests on what was measured without it"
-    )
-    return (
-        f"; the consumer alone leaves {percent(left)} of the step to input, {link} "
-        f"({percent(share.percent)})."
-    )
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,23 @@
-"""The outcome of trials in words, and the measured number that heads a report."""
+"""The outcome of trials in words."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.facts.run import EXPLAINED_PERCENT, steps_percent
-from pipediag.reporters.words import labels, run
+from pipediag.reporters.words import labels
 from pipediag.reporters.words.quantities import (
-    NO_BREAK,
     counted,
     seconds,
     speedup,
     speedup_interval,
 )
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
-from pipediag.session.trials import NOT_TRIED, WORTHWHILE, Combined, Trial
+from pipediag.session.trials import NOT_TRIED, WORTHWHILE, Combined, Trial, TrialBlock
 from pipediag.vocabulary import TrialState
 
+_JOINT = " + "
 _NOTICEABLE = 1.01
 """The ratio of the pipeline's gain to the step's from which the rest of the step is named."""
 _NOTHING_GAINED = 1.005
@@ -117,6 +115,11 @@ def _says(trial: Trial) -> str | None:
 def tried(session: Session) -> list[Finding]:
     """Return the findings whose edit was measured, in the session's order."""
     return [finding for finding in session.findings if finding.trial.state != "not_tried"]
+
+
+def edits_of(block: TrialBlock) -> set[str]:
+    """Return the ids of the edits that a block ran with."""
+    return set(block.arm.split(_JOINT))
 
 
 def each_edit_once(session: Session) -> list[Finding]:
@@ -247,145 +250,8 @@ def _without_width(bounds: Interval) -> bool:
     return f"{bounds[0]:.2f}" == f"{bounds[1]:.2f}"
 
 
-@dataclass(frozen=True)
-class Headline:
-    """The result of all trials: the line next to the verdict."""
-
-    number: str | None
-    """`3.10x`."""
-    bounds: str | None
-    """`[2.90, 3.30]`."""
-    text: str
-    """The text behind the number, or the whole sentence where there is none."""
-    changes: tuple[str, ...] = ()
-    word: str = "measured"
-    """Or `estimated`, where no step of the training loop was run."""
-    for_run: str | None = None
-    """The gain in all of the run."""
-
-    def says(self, number: str) -> bool:
-        """Return True if it gives that figure with its interval."""
-        return number == self.number or number in (self.for_run or "").split()
-
-    def __str__(self) -> str:
-        number = " ".join(filter(None, (self.number, self.bounds)))
-        start = f"{self.word.capitalize()}: {number} {self.text}" if number else self.text
-        start += f", {self.for_run}" if self.for_run else ""
-        return f"{start}: {'; '.join(self.changes)}" if self.changes else f"{start}."
-
-
-def headline(session: Session) -> Headline | None:
-    """Return None where nothing was tried and no reason for that is on record."""
-    combined = session.combined or _the_only_one(session)
-    other_part = _of_another_part(session, combined)
-    if other_part is not None:
-        return other_part
-    if combined is not None and combined.findings:
-        return _together(session, combined)
-    if tried(session):
-        return Headline(None, None, _none_together(session))
-    # Worth a line only where there was something to try.
-    reason = session.trials_missing
-    if not reason or not not_tried(session):
-        return None
-    return Headline(None, None, f"No change was tried{_reason(reason)}")
-
-
-def _together(session: Session, combined: Combined) -> Headline:
-    changes = tuple(_change(session, edit) for edit in combined.findings)
-    count = counted(len(changes), "change")
-    for_run = combined.for_run
-    # The steps, which trials compare, may be too little of the run to speak for it.
-    little = session.run is not None and session.run.percent_of("steps") < EXPLAINED_PERCENT
-    if for_run is not None and little:
-        of_steps = f"{speedup(combined.speedup)} in the {_compared(session, combined)}"
-        return _of_the_run(for_run, f"{count}, {of_steps}", changes, known_by(combined))
-    if combined.speedup is not None:
-        alone = "from the pipeline alone, without training, " if is_estimate(combined) else ""
-        return Headline(
-            number=speedup(combined.speedup),
-            bounds=interval(combined),
-            text=f"{alone}{_of_what(session, combined)}with {count}",
-            changes=changes,
-            word=known_by(combined),
-            for_run=run.gain(for_run),
-        )
-    reason = f" ({session.combined_missing.rstrip('.')})" if session.combined_missing else ""
-    return Headline(None, None, f"{count} confirmed one by one, not together{reason}", changes)
-
-
-def _of_another_part(session: Session, combined: Combined | None) -> Headline | None:
-    """Return the headline of a change beside the steps that gains more than all of theirs."""
-    confirmed = [
-        (finding.for_run, finding.edit)
-        for finding in session.findings
-        if finding.trial.state == "confirmed"
-        and finding.part != "steps"
-        and finding.edit is not None
-        and finding.for_run is not None
-    ]
-    if not confirmed:
-        return None
-    gain, edit = max(confirmed, key=lambda one: one[0].speedup)
-    if (
-        combined is not None
-        and combined.for_run is not None
-        and (gain.speedup <= combined.for_run.speedup or edit.id in combined.findings)
-    ):
-        return None
-    return _of_the_run(gain, "1 change", (_change(session, edit.id),))
-
-
-def _of_the_run(
-    gain: RunGain, what: str, changes: tuple[str, ...], word: str = "measured"
-) -> Headline:
-    bounds = speedup_interval(gain.ci95) if gain.ci95 else None
-    text = f"{run.of_what(gain)} with {what}"
-    return Headline(speedup(gain.speedup), bounds, text, changes, word)
-
-
-def _change(session: Session, edit: str) -> str:
-    """Return what an edit changes, and whether a patch that holds others goes without it."""
-    text = change(session, edit, with_effect=True)
-    patch = session.patch
-    beside = patch is not None and patch.edits and any(one.edit == edit for one in patch.left_out)
-    return f"{text}, not in the patch" if beside else text
-
-
-def _the_only_one(session: Session) -> Combined | None:
-    """Return a single confirmed change as all of them together, also where trials broke off."""
-    confirmed = [
-        (finding, finding.edit)
-        for finding in each_edit_once(session)
-        if finding.edit is not None and finding.trial.state == "confirmed"
-    ]
-    if len(confirmed) != 1:
-        return None
-    [(finding, edit)] = confirmed
-    shared = finding.trial.model_dump(include=set(Combined.model_fields))
-    return Combined(findings=[edit.id], for_run=finding.for_run, **shared)
-
-
-def _compared(session: Session, combined: Combined) -> str:
-    if combined.basis == "epoch":
-        return "epochs"
-    edits = [finding.edit for finding in session.findings if finding.edit is not None]
-    evaluates = any(one.loop_id is not None for one in edits if one.id in combined.findings)
-    return "steps of the evaluation" if evaluates else "steps"
-
-
-def _of_what(session: Session, combined: Combined) -> str:
-    """Name what was compared, where its gain is not the run's."""
-    compared = _compared(session, combined)
-    if compared != "steps":
-        return f"in the {compared}, "
-    steps = steps_percent(session.diagnosed_loop())
-    if steps is None or steps >= EXPLAINED_PERCENT:
-        return ""
-    return f"in the steps, which are {steps:.0f}{NO_BREAK}% of the loop, "
-
-
-def _none_together(session: Session) -> str:
+def counted_outcomes(session: Session) -> str:
+    """Return `3 changes tried: 1 confirmed, 2 refuted`."""
     found = each_edit_once(session)
     states = [finding.trial.state for finding in found if not finding.about_results]
     words = [
@@ -396,27 +262,15 @@ def _none_together(session: Session) -> str:
     priced = len(found) - len(states)
     if priced:
         words.append(f"{priced} measured for its price")
-    text = f"{counted(len(found), 'change')} tried: {', '.join(words)}"
-    if "confirmed" not in states:
-        return text
-    return f"{text}; not measured together{_reason(session.combined_missing)}"
-
-
-def _reason(text: str | None) -> str:
-    return f": {text.rstrip('.')}" if text else ""
+    tried_in_all = f"{counted(len(found), 'change')} tried"
+    return f"{tried_in_all}: {', '.join(words)}" if words else tried_in_all
 
 
 def spent(session: Session) -> str | None:
-    """Return how many changes were tried, on what, in how much of the time for trials."""
+    """Return how many changes were tried with which outcome, on what, and in which time."""
     trials = session.trials
     if trials is None:
         return None
-    consumer = {
-        "training": "on the training loop itself",
-        "pipeline alone": "on the pipeline alone, without training",
-    }[trials.consumer]
-    return (
-        f"{counted(len(each_edit_once(session)), 'change')} tried {consumer}, in "
-        f"{seconds(trials.used_s)} of the {seconds(trials.budget_s)} for a closer look and for "
-        "trials"
-    )
+    on = "the training loop" if trials.consumer == "training" else "the pipeline alone"
+    took = f"{seconds(trials.used_s)} of {seconds(trials.budget_s)}"
+    return f"{counted_outcomes(session)}; on {on}, in {took} given for it"
