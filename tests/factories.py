@@ -125,7 +125,6 @@ def make_loop(**overrides: Any) -> Loop:
 def make_loop_time(**overrides: Any) -> LoopTime:
     """A loop of which 80 % is waiting for first batches, by twelve epochs of 20 steps."""
     values: dict[str, Any] = {
-        "basis": "projected",
         "total_s": 20.0,
         "steps_s": 3.0,
         "step_ms": 10.0,

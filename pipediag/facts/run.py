@@ -252,7 +252,6 @@ def _projected_time(session: Session) -> LoopTime | None:
     steps_s, waits_s = _seconds(session, "steps"), later * steps.fill_ms / 1000.0
     between_s = _seconds(session, "evaluation") + _seconds(session, "epoch_end")
     return LoopTime(
-        basis="projected",
         total_s=steps_s + waits_s + between_s,
         steps_s=steps_s,
         step_ms=steps.mean_ms,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from itertools import takewhile
 from pathlib import PurePath
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -84,94 +84,54 @@ TOO_SHORT = "No step followed the first one, or none was measured without a prof
 _DISTURBED: tuple[WindowKind, ...] = ("profile", "repeat")
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """Milliseconds of a loop: in steps, and at all the ends of its epochs together."""
-
-    steps: float
-    waits: float
-    """Waits for first batches."""
-    making: float
-    """Destroying one epoch's iterator and creating the next one."""
-    between: float
-
-    def account(
-        self, basis: Literal["measured", "projected"], total: float, step: float, ends: int
-    ) -> LoopTime:
-        """Return parts that add up to the whole; steps that would be more than is left are cut."""
-        waits = min(self.waits, total)
-        making = min(self.making, total - waits)
-        between = min(self.between, total - waits - making)
-        steps = min(self.steps, total - waits - making - between)
-        rest = max(0.0, round(total - steps - waits - making - between, 6))
-        return LoopTime(
-            basis=basis,
-            total_s=total / 1000.0,
-            steps_s=steps / 1000.0,
-            step_ms=step,
-            first_batches_s=waits / 1000.0,
-            making_s=making / 1000.0,
-            between_epochs_s=between / 1000.0,
-            unexplained_s=rest / 1000.0,
-            epoch_ends_seen=ends,
-            first_batch_ms=None,
-        )
-
-
 def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
-    """Return where the time goes of the loop as planned, or else as far as it was seen, or None.
+    """Return where the loop's time went as far as it was seen; None where nothing can be said.
 
-    As far as it was seen where the script does not say how long it runs, or fills a cache. Steps
-    count with the baseline's mean, in which no first batch is waited for: where a call asks for its
-    batch itself, what the first call takes longer is that wait.
+    Steps count with the baseline's mean, in which no first batch is waited for: where a call asks
+    for its batch itself, what the first call takes longer is that wait. The parts add up to the
+    whole; steps that would be more than is left are cut.
     """
     step_ms = steady_step_ms(recording, loop)
     if step_ms is None or loop.warm_ns is None or loop.last_ns is None:
         return None
     disturbed = steps_ns(recording, loop, *_DISTURBED)
-    waits = [
+    each_wait = [
         wait
         for seam in loop.epoch_seams
         if seam.asked_ns not in disturbed and (wait := _wait_ms(seam, step_ms)) is not None
     ]
     # From the last step to the request for the next batch.
     ahead = [max(0, seam.asked_ns - seam.start_ns) for seam in loop.epoch_seams]
-    making = [min(seam.making_ns, ns) for seam, ns in zip(loop.epoch_seams, ahead, strict=True)]
-    between_ms = (sum(ahead) - sum(making)) / 1e6
-    number = pause_among(making)
-    pause_ns = making.pop(number) if number is not None else 0
+    made = [min(seam.making_ns, ns) for seam, ns in zip(loop.epoch_seams, ahead, strict=True)]
+    between = (sum(ahead) - sum(made)) / 1e6
+    number = pause_among(made)
+    pause_ns = made.pop(number) if number is not None else 0
     total_ns = loop.last_ns - loop.warm_ns - loop.set_aside_ns - sum(disturbed.values()) - pause_ns
-    steps = loop.warm_steps - len(disturbed) * loop.batches_per_call
-    if steps <= 0 or total_ns <= 0:
+    count = _undisturbed(loop, disturbed)
+    if count <= 0 or total_ns <= 0:
         return None
-    count, wait_ms = len(ahead), fmean(waits) if waits else 0.0
-    parts = _Parts(steps * step_ms, sum(waits), sum(making) / 1e6, between_ms)
-    time = parts.account("measured", total_ns / 1e6, step_ms, count)
-    ends = _planned_ends(loop, count)
-    if ends is not None and cache_filled_meanwhile(recording, loop) is None:
-        planned = _Parts(
-            max(0, (loop.planned_steps or 0) - loop.batches_per_call) * step_ms,
-            ends * wait_ms,
-            ends * (fmean(making) if making else 0.0) / 1e6,
-            ends * (between_ms / count if count else 0.0),
-        )
-        total_ms = planned.steps + planned.waits + planned.making + planned.between
-        total_ms += 1000.0 * time.unexplained_s
-        if total_ms > 1000.0 * time.total_s:
-            time = planned.account("projected", total_ms, step_ms, count)
-    return time.model_copy(update={"first_batch_ms": wait_ms}) if count else time
+    total = total_ns / 1e6
+    waits = min(sum(each_wait), total)
+    making = min(sum(made) / 1e6, total - waits)
+    between = min(between, total - waits - making)
+    steps = min(count * step_ms, total - waits - making - between)
+    rest = max(0.0, round(total - steps - waits - making - between, 6))
+    return LoopTime(
+        total_s=total / 1000.0,
+        steps_s=steps / 1000.0,
+        step_ms=step_ms,
+        first_batches_s=waits / 1000.0,
+        making_s=making / 1000.0,
+        between_epochs_s=between / 1000.0,
+        unexplained_s=rest / 1000.0,
+        epoch_ends_seen=len(ahead),
+        first_batch_ms=(fmean(each_wait) if each_wait else 0.0) if ahead else None,
+    )
 
 
-def _planned_ends(loop: RecordedLoop, seen: int) -> int | None:
-    """Return how many epochs end in the loop as planned, 0 where none was seen to end.
-
-    None where the plan is not known, or more steps came than it has.
-    """
-    epoch_steps = loop.keras.steps_per_epoch if loop.keras is not None else None
-    if not epoch_steps or loop.planned_steps is None or loop.steps > loop.planned_steps:
-        return None
-    # A training that resumes plans fewer epochs than it is given.
-    return max(loop.planned_steps // epoch_steps - 1, seen) if seen else 0
+def _undisturbed(loop: RecordedLoop, disturbed: Mapping[int, int]) -> int:
+    """Return the batches after the first step, without those of steps that pipediag disturbed."""
+    return loop.warm_steps - len(disturbed) * loop.batches_per_call
 
 
 def _wait_ms(seam: RecordedSeam, step_ms: float) -> float | None:
@@ -241,14 +201,16 @@ def cost_s(recording: Recording, loop: RecordedLoop) -> float:
 
 
 def projected_s(recording: Recording, loop: RecordedLoop) -> float | None:
-    """Return planned steps times their mean, with the ends of epochs as far as they were seen, and
-    no less than was seen. None without a plan, and where the measured epoch is unlike the others.
-    """
+    """Return what the planned steps take at the pace of those seen, with all between them, and no
+    less than was seen. None without a plan, and where an epoch was seen that is unlike others."""
     if loop.planned_steps is None or cache_filled_meanwhile(recording, loop) is not None:
         return None
     time = time_of(recording, loop)
     if time is not None and loop.asked_ns is not None and loop.warm_ns is not None:
-        return max(seen_s(loop), (loop.warm_ns - loop.asked_ns) / 1e9 + time.total_s)
+        seen = _undisturbed(loop, steps_ns(recording, loop, *_DISTURBED))
+        planned = max(0, loop.planned_steps - loop.batches_per_call)
+        start_s = (loop.warm_ns - loop.asked_ns) / 1e9
+        return max(seen_s(loop), start_s + time.total_s * planned / seen)
     median = median_step_ms(recording, loop)
     if median is None:
         return None

@@ -214,7 +214,7 @@ def _of_maps(session: Session) -> Finding | None:
     time = time_of_epochs(session) if early else None
     at_most, for_run = None if early else _gain_of_cache(session, op), None
     if time is not None:
-        at_most = without_first_batches(session, time)
+        at_most = without_first_batches(time)
         for_run = run_without_first_batches(session, time)
     return finding(
         weight.to_try,

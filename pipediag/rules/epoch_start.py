@@ -54,15 +54,9 @@ def foretold(time: LoopTime | None) -> str:
     return "" if seen else " No later epoch was seen: that it waits as long is inferred."
 
 
-def without_first_batches(session: Session, time: LoopTime, instead_s: float = 0.0) -> float | None:
-    """Return the bound on the loop without those waits, its start included where that is known.
-
-    Args:
-        instead_s: what the steps take longer then.
-    """
-    loop = session.diagnosed_loop()
-    projected = loop.projected_s if loop is not None and time.epoch_ends_seen else None
-    return bound(projected or time.total_s, time.first_batches_s - instead_s)
+def without_first_batches(time: LoopTime, instead_s: float = 0.0) -> float | None:
+    """Return the loop over the loop without those waits; the steps take `instead_s` longer then."""
+    return bound(time.total_s, time.first_batches_s - instead_s)
 
 
 def run_without_first_batches(
@@ -130,7 +124,7 @@ def _by_later_epochs(
     count = above[0].cardinality if above else None
     times = max(1.0, count / size) if count and size and size > 0 else 1.0
     work_s = max(0.0, times * time.first_batches_s - time.steps_s)
-    at_most = without_first_batches(session, time, work_s)
+    at_most = without_first_batches(time, work_s)
     for_run = run_without_first_batches(session, time, work_s)
     yield from _judged(session, op, wait_ms, estimate, share, at_most, for_run)
 

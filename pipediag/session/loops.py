@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from pipediag.session.pipeline import Pipeline
 from pipediag.session.record import Interval, Record
@@ -134,8 +133,6 @@ class LoopTime(Record):
     """Where a loop's time goes from the end of its first step on, without pipediag's own work; the
     parts add up to the whole."""
 
-    basis: Literal["measured", "projected"]
-    """As far as the loop was seen, or as the script plans it."""
     total_s: float
     steps_s: float
     """Steps times `step_ms`."""

@@ -26,11 +26,6 @@ def test_many_steps_take_no_table_of_all_draws() -> None:
         tracemalloc.stop()
 
 
-def test_the_same_values_give_the_same_interval() -> None:
-    values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-    assert interval(resampled_means(values)) == interval(resampled_means(values))
-
-
 def test_an_outlier_moves_the_mean_and_not_the_median() -> None:
     values = [10.0] * 50 + [1000.0]
     assert interval(resampled_medians(values)) == (10.0, 10.0)

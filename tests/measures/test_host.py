@@ -174,14 +174,6 @@ def test_threads_are_told_by_name_record_and_age() -> None:
     }
 
 
-def test_unnamed_threads_are_others_where_no_python_thread_is_known() -> None:
-    pools = thread_pools(make_track(), set())
-    assert pools[PID] == "python_main"
-    assert pools[EIGEN] == pools[SOURCE] == pools[MAP] == "others"
-    assert pools[COMPUTE] == "eigen"
-    assert pools[GET_NEXT] == "tf_data"
-
-
 def test_a_graph_runner_that_came_before_the_pools_does_not_end_the_start() -> None:
     threads = {
         1: ThreadSeen(1, "python", 100),

@@ -8,13 +8,11 @@ from pipediag.measures.recorded_windows import (
     Building,
     gap_waits_ms,
     spans_ns,
-    step_ms,
     step_rows,
     steps_with_gaps,
-    window_rows,
 )
 from pipediag.session.timeline import Span, Timeline
-from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
+from tests.recordings import make_block, make_recording, make_window
 from tests.records import MS
 
 
@@ -30,12 +28,6 @@ def test_gaps_of_a_call_of_several_batches_are_summed() -> None:
 def test_fewer_gaps_cover_the_last_steps() -> None:
     block = make_block(durations_ns=[10 * MS, 10 * MS, 30 * MS], steps=3, gaps_us=[1000])
     assert gap_waits_ms(block, 1).tolist() == pytest.approx([29.0])
-
-
-def test_steps_of_several_batches_are_divided() -> None:
-    loop = make_recorded_loop(batches_per_call=4)
-    recording = make_recording(windows=[make_window("baseline", make_block(5, 8.0))])
-    assert step_ms(recording, loop, "baseline").tolist() == [2.0] * 5
 
 
 def test_a_span_reaches_from_a_blocks_first_step_to_the_end_of_its_last() -> None:
@@ -56,15 +48,6 @@ def test_step_rows_say_window_block_and_wait() -> None:
     assert rows[0].input_wait_ms is None
     assert (rows[10].window, rows[10].block) == ("baseline", 0)
     assert (rows[20].start_ms, rows[20].block, rows[20].input_wait_ms) == (3100.0, 1, 7.0)
-
-
-def test_windows_are_timed_from_the_start_of_the_script() -> None:
-    rows = window_rows(make_recording())
-    assert [(row.kind, row.start_ms, row.duration_ms, row.steps) for row in rows] == [
-        ("warmup", 2000.0, 200.0, 10),
-        ("baseline", 3000.0, 400.0, 40),
-        ("repeat", 4000.0, 60.0, 20),
-    ]
 
 
 def test_a_step_that_asks_for_its_batch_itself_has_its_last_gap_to_come() -> None:

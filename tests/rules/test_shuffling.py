@@ -288,13 +288,13 @@ def test_waits_at_the_ends_of_epochs(session: Session, status: str) -> None:
 
 
 def test_moving_the_shuffle_leaves_the_work_to_the_steps() -> None:
-    """16 s of work beside 3 s of steps: 22 s of loop become 22 - 16 + 13."""
+    """16 s of work beside 3 s of steps: 20 s of loop become 20 - 16 + 13."""
     finding = only(SLOW_SHUFFLE_FILL, waiting())
     assert finding.evidence["fill_percent_of_loop"] == 80.0
-    assert finding.speedup_at_most == pytest.approx(22.0 / 19.0, abs=0.001)
+    assert finding.speedup_at_most == pytest.approx(20.0 / 17.0, abs=0.001)
     times = {"steps_s": 16.0, "first_batches_s": 4.0, "between_epochs_s": 0.0}
     half = only(SLOW_SHUFFLE_FILL, waiting(**times, first_batch_ms=400.0))
-    assert half.speedup_at_most == pytest.approx(22.0 / 18.0, abs=0.001)
+    assert half.speedup_at_most == pytest.approx(20.0 / 16.0, abs=0.001)
 
 
 ALL = (Insert("map", "cache", {"elements": 640}),)
@@ -303,7 +303,7 @@ ALL = (Insert("map", "cache", {"elements": 640}),)
 def test_a_cache_saves_the_waits_of_every_epoch_but_the_first() -> None:
     finding = only(MISSING_CACHE, waiting())
     assert decided(MISSING_CACHE, waiting()) == ("fail", ALL)
-    assert finding.speedup_at_most == pytest.approx(22.0 / 6.0, abs=0.001)
+    assert finding.speedup_at_most == pytest.approx(5.0)
     assert finding.edit is not None
     assert finding.edit.whole_epoch
     little = waiting(steps_s=19.0, first_batches_s=0.9, between_epochs_s=0.1)
@@ -311,9 +311,7 @@ def test_a_cache_saves_the_waits_of_every_epoch_but_the_first() -> None:
     behind = waiting(EMPTY, HOLDS_ALL, ran_out())
     assert only(MISSING_CACHE, behind).status != "fail"
     all_waits = waiting(first_batches_s=20.0, steps_s=0.0, between_epochs_s=0.0)
-    loops = [replace(all_waits.loops[0], projected_s=None)]
-    most = only(MISSING_CACHE, all_waits.model_copy(update={"loops": loops})).speedup_at_most
-    assert most == 100.0
+    assert only(MISSING_CACHE, all_waits).speedup_at_most == 100.0
 
 
 def in_the_first_epoch(*ops: Operation) -> Session:

@@ -83,7 +83,7 @@ def about_loop_time(loop: Loop | None) -> Iterator[Doubt]:
         return
     yield Doubt(
         f"Steps times their mean explain {percent:.0f} % of the {length(loop.time.total_s)} that "
-        f"the loop {'would take' if loop.time.basis == 'projected' else 'took'} from its first "
+        "the loop took from its first "
         f"step on (start and compilation not counted); {elsewhere(loop.time)}. What is said of "
         "the step, and what a change gains in it, holds for its part of the loop alone."
     )

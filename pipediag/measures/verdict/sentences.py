@@ -182,8 +182,7 @@ def epoch_ends_sentence(time: LoopTime) -> str:
             "that comes once."
         )
     ends = "end of an epoch was" if time.epoch_ends_seen == 1 else "ends of epochs were"
-    counted = "counted for every epoch planned" if time.basis == "projected" else "as seen"
-    return f"{time.epoch_ends_seen} {ends} seen; their waits are {counted}."
+    return f"{time.epoch_ends_seen} {ends} seen, with their waits."
 
 
 NEEDS = (

@@ -40,9 +40,8 @@ def loop_time(loop: Loop | None) -> str | None:
         return None
     steps = percent(100.0 * time.steps_s / time.total_s)
     rest = elsewhere(time)
-    takes = "would take" if time.basis == "projected" else "took"
     return (
-        f"The loop {takes} {length(time.total_s)} from its first step on: {steps} in steps"
+        f"The loop took {length(time.total_s)} from its first step on: {steps} in steps"
         f"{'; ' + rest if rest else ''}."
     )
 

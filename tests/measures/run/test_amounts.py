@@ -49,10 +49,6 @@ def amounts(stretches: Stretches, loop: RecordedLoop, step_ns: float | None = ST
     return amounts_of(stretches.spent, make_recording(loops=[loop], windows=[]), known)
 
 
-def seam(first_step_ns: int | None) -> RecordedSeam:
-    return RecordedSeam(0, 0, None, first_step_ns)
-
-
 def test_a_first_call_has_waited_traced_and_made_a_step() -> None:
     loop = own_loop(fill_ns=30)
     stretches = Stretches()
@@ -62,17 +58,6 @@ def test_a_first_call_has_waited_traced_and_made_a_step() -> None:
     known = amounts(stretches, loop)
     assert known.ns == {COMPILE: 870, steps_of(loop): 5100, starts_of(loop): 30}
     assert known.count[starts_of(loop)] == 1
-
-
-def test_waits_within_calls_are_what_the_first_step_took_longer() -> None:
-    loop = own_loop(fill_ns=0, epoch_seams=[seam(150), seam(None), seam(90), seam(310)])
-    stretches = Stretches()
-    stretches.add(steps_of(loop), 5000, "steps", loop_id="loop1")
-
-    known = amounts(stretches, loop)
-    assert known.waits_ns == {loop.id: [50, 0, 210]}
-    assert known.ns == {steps_of(loop): 4740, starts_of(loop): 260}
-    assert known.count[starts_of(loop)] == 4
 
 
 @pytest.mark.parametrize(

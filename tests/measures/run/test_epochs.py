@@ -12,14 +12,13 @@ import pytest
 from pipediag.facts.run import where
 from pipediag.measures.loops import PAUSES
 from pipediag.measures.run.amounts import SteadyStep
-from pipediag.measures.run.epochs import Epochs, epochs_of
+from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.ledger import WHAT, RunBounds, epochs_taken, measure_run
-from pipediag.measures.run.places import Place, Spent
 from pipediag.session.ledger import PAUSE, Run
 from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
 from pipediag.session.recording import RecordedBlock, RecordedOperation
 from pipediag.session.timeline import Span, Timeline
-from pipediag.vocabulary import LoopRole, RunPartName, ScriptOutcome, SpanKind
+from pipediag.vocabulary import LoopRole, ScriptOutcome, SpanKind
 from tests.factories import make_session
 from tests.measures.run.runs import (
     FIT_LINE,
@@ -39,73 +38,6 @@ from tests.recordings import (
     make_window,
 )
 from tests.records import MS, SCRIPT
-
-END = Place("epoch_end", loop_id="loop1")
-VALIDATION = Place("evaluation", "validation in `fit`", "train.py", 20, "loop1")
-
-
-class Passing:
-    """Stretches, one after the other from moment 0; each of its own span where none is named."""
-
-    def __init__(self, fit: int | None = 1) -> None:
-        self.spent: list[Spent] = []
-        self.fit = fit
-
-    def at(self, part: RunPartName, ns: int, loop_id: str = "loop1", span: int = 0) -> None:
-        self.place(Place(part, None, "train.py", 20, loop_id), ns, span)
-
-    def place(self, place: Place, ns: int, span: int = 0) -> None:
-        start = self.spent[-1].end_ns if self.spent else 0
-        known = Span(span or 1000 + len(self.spent), "steps", start, None)
-        self.spent.append(Spent(place, start, start + ns, self.fit, known))
-
-
-def test_epochs_are_runs_of_steps_and_what_lies_between_them() -> None:
-    passing = Passing()
-    for wait, steps, ends in ((5, 100, (7, 30)), (6, 90, (8, 20)), (4, 50, (9,))):
-        passing.at("epoch_start", wait)
-        passing.at("steps", steps)
-        passing.place(END, ends[0])
-        if ends[1:]:
-            passing.place(VALIDATION, ends[1])
-
-    epochs = epochs_of(passing.spent, "loop1")
-    ends = {END: [7, 8], VALIDATION: [30, 20]}
-    assert epochs == Epochs(
-        [100, 90, 50],
-        [5, 6, 4],
-        ends,
-        first_count=3,
-        whole_ns=[90],
-        later_starts_ns=[6, 4],
-        usual_ends_ns=ends,
-    )
-    assert epochs.ends_seen == 2
-
-
-def test_only_the_last_training_has_epochs_and_the_others_are_before_it() -> None:
-    passing = Passing(fit=1)
-    passing.at("epoch_start", 9)
-    passing.at("steps", 70)
-    passing.place(END, 8)
-    passing.fit = None
-    passing.place(Place("between_loops"), 6)
-    passing.fit = 2
-    passing.at("epoch_start", 3)
-    passing.at("steps", 30)
-    passing.place(END, 4)
-    passing.at("steps", 20)
-
-    epochs = epochs_of(passing.spent, "loop1")
-    assert (epochs.steps_ns, epochs.starts_ns, epochs.ends_ns) == ([30, 20], [3], {END: [4]})
-    assert epochs.before_ns == {
-        Place("epoch_start", None, "train.py", 20, "loop1"): 9,
-        Place("steps", None, "train.py", 20, "loop1"): 70,
-        END: 8,
-        Place("between_loops"): 6,
-    }
-    assert (epochs.before_count, epochs.trainings, epochs.first_count) == (1, 2, 1)
-
 
 BUILT = ("compile", "train_step")
 UNTRACED = make_block(40, 10.0, start_ms=4000.0)

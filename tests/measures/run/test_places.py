@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pipediag.measures.run.places import PIPEDIAG, Place, Segment, Spent, segments_of, spent_on
+from pipediag.measures.run.places import PIPEDIAG, Place, Spent, segments_of, spent_on
 from pipediag.session.ledger import RunSpan
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import Span
@@ -14,18 +12,6 @@ from pipediag.vocabulary import LoopRole, SpanKind
 from tests.measures.run.runs import Written, fit_loop, ledger, recording_of
 from tests.measures.run.test_ledger import three_epochs
 from tests.recordings import make_recorded_loop
-
-KINDS: tuple[SpanKind, ...] = (
-    "script",
-    "fit",
-    "evaluation",
-    "callback",
-    "first_batch",
-    "steps",
-    "first_call",
-    "tracing",
-    "aside",
-)
 
 
 def owners(spans: list[Span], start: int, end: int) -> list[tuple[int, int, int | None]]:
@@ -55,46 +41,6 @@ def test_what_never_ended_lasts_no_longer_than_the_call_that_it_lies_in(call: Sp
 
     assert [(one.start_ns, one.end_ns) for one in segments_of(spans, 0, 100)][-1] == (50, 100)
     assert segments_of(spans, 0, 100)[-1].span is None
-
-
-def nested(start: int, end: int) -> st.SearchStrategy[list[tuple[SpanKind, int, int]]]:
-    """Spans that lie apart or within each other."""
-    if end - start < 2:
-        return st.just([])
-
-    @st.composite
-    def some(draw: st.DrawFn) -> list[tuple[SpanKind, int, int]]:
-        first = draw(st.integers(start, end - 1))
-        last = draw(st.integers(first, end))
-        inside = draw(nested(first, last)) if draw(st.booleans()) else []
-        after = draw(nested(last, end)) if draw(st.booleans()) else []
-        return [(draw(st.sampled_from(KINDS)), first, last), *inside, *after]
-
-    return some()
-
-
-def as_spans(listed: list[tuple[SpanKind, int, int]], unended: set[int]) -> list[Span]:
-    return [
-        Span(number, kind, first, None if number in unended else last)
-        for number, (kind, first, last) in enumerate(listed)
-    ]
-
-
-def covers_once(segments: list[Segment], start: int, end: int) -> bool:
-    bounds = [start, *(one.end_ns for one in segments)]
-    return bounds[-1] == end and bounds[:-1] == [one.start_ns for one in segments]
-
-
-@given(nested(0, 300), st.sets(st.integers(0, 10)), st.integers(0, 100), st.integers(200, 400))
-def test_segments_cover_the_run_exactly_once(
-    listed: list[tuple[SpanKind, int, int]], unended: set[int], start: int, end: int
-) -> None:
-    segments = segments_of(as_spans(listed, unended), start, end)
-
-    assert covers_once(segments, start, end)
-    for one in segments:
-        assert one.ns > 0
-        assert (one.span in one.around) == (one.span is not None)
 
 
 TRAINING = make_recorded_loop()
