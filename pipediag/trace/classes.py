@@ -6,10 +6,9 @@
   that only calls a function wraps other events and is not compute. Nor are operations of tf.data's
   own functions, whatever thread they are on; the body of a loop inside a graph is, though tf.data
   runs it.
-- Input wait is the time in `IteratorGetNextOp::DoCompute`, where the consumer blocks; in older
-  profiles, which have no such event, in the operation's own (`IteratorGetNext:IteratorGetNext`); in
-  PyTorch, the time in which the training thread takes a batch from its DataLoader. A multi-device
-  iterator's GetNext is called by a background prefetcher and blocks nobody.
+- Input wait is the time in `IteratorGetNextOp::DoCompute`, where the consumer blocks; in PyTorch,
+  the time in which the training thread takes a batch from its DataLoader. A multi-device iterator's
+  GetNext is called by a background prefetcher and blocks nobody.
 - A call with `tf_function_call` = `traced-*` is compilation from end to end. Other compilation is
   known by the compilers' event names.
 - Dispatch is any call into TensorFlow, JAX or XLA on the training thread, and on an accelerator
@@ -25,7 +24,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,7 +34,6 @@ from pipediag.trace.events import Indices, Line, Plane, Times, TraceEvents
 from pipediag.trace.intervals import (
     EMPTY,
     Intervals,
-    covered,
     intersect,
     normalise,
     subtract,
@@ -51,8 +48,6 @@ from pipediag.trace.threads import (
     TrainingGraph,
     captured_function_ids,
     find_graph_loop,
-    function_time,
-    is_pipeline_thread,
     training_line,
     with_nested,
 )
@@ -76,7 +71,6 @@ while the device computes costs nothing.
 """
 
 _GET_NEXT = re.compile(r"IteratorGetNext(Sync|AsOptional)?Op::DoCompute$")
-_GET_NEXT_OPERATION = re.compile(r"[^\s:]+:(?!:)IteratorGetNext(Sync|AsOptional)?$")
 _NO_RUNS: frozenset[int] = frozenset()
 
 _LOADER = re.compile(r"enumerate\(DataLoader\)")
@@ -231,35 +225,13 @@ def _fetches(lines: list[Line], functions: set[int]) -> list[tuple[Line, Indices
 
     A tf.data function that reads another iterator is no consumer.
     """
-    if not any(line.names_like(_GET_NEXT) for line in lines):
-        return [(line, _operations(line, functions)) for line in lines]
-    found = []
-    for line in lines:
-        calls = line.matching(_GET_NEXT)
-        found.append((line, calls[~np.isin(line.step_ids(calls), list(functions))]))
-    return found
-
-
-def _operations(line: Line, functions: set[int]) -> Indices:
-    """Return GetNext's own operation, which does not say to whose graph it belongs."""
-    found = line.matching(_GET_NEXT_OPERATION)
-    if is_pipeline_thread(line):
-        return found[:0]
-    consumers: Indices = found[covered(function_time(line, functions), line.spans(found)) == 0]
-    return consumers
+    found = [(line, line.matching(_GET_NEXT)) for line in lines]
+    ids = list(functions)
+    return [(line, calls[~np.isin(line.step_ids(calls), ids)]) for line, calls in found]
 
 
 def _handed_over(fetches: list[tuple[Line, Indices]]) -> Times:
     """Return the end of the last fetch of each iteration of each run of a graph function."""
-    if not any(line.step_ids(indices).any() for line, indices in fetches):
-        # Without runs, each replica has an operation of its own, and one stands for all.
-        names = Counter(line.event_name(int(i)) for line, indices in fetches for i in indices)
-        one = max(names, key=lambda name: names[name], default="")
-        fetches = [
-            (line, indices[[line.event_name(int(i)) == one for i in indices]])
-            for line, indices in fetches
-            if len(indices)
-        ]
     nothing = np.empty(0, np.int64)
     runs = np.concatenate([nothing, *(line.step_ids(i) for line, i in fetches)])
     found = [line.statistics.integers("iter_num", i) for line, i in fetches]

@@ -55,25 +55,15 @@ class MalformedError(PipediagError):
     """
 
 
-class TooLargeError(PipediagError):
-    """The profile needs more than bounded memory and time."""
-
-
 def read(path: Path) -> TraceEvents:
     """Read a file, or the newest profile of a log directory. Raises PipediagError."""
     return read_profile(find_profiles(path)[-1])
 
 
 def read_profile(file: Path) -> TraceEvents:
-    """Read an XPlane file or a Kineto trace, either of them packed by gzip or not.
-
-    Raises:
-        PipediagError: the file is missing, empty, cut short, damaged, too large or of another kind.
-    """
+    """Read an XPlane file or a Kineto trace, packed by gzip or not. Raises PipediagError."""
     try:
         return _parse(*file_bytes(file), file)
-    except TooLargeError as error:
-        raise PipediagError(f"{file} is not read: {error}.") from error
     except MalformedError as error:
         raise PipediagError(
             f"{file} is not a profile that pipediag reads (XPlane or Kineto), or it was cut short: "
@@ -102,10 +92,7 @@ def find_profiles(path: Path) -> list[Path]:
     """Return the file itself, or the files of the newest run in a directory, one for each host.
 
     A run is a directory that holds profiles; the path may be the run. PyTorch writes several
-    windows of one worker, of which the newest is taken.
-
-    Raises:
-        PipediagError: there is no profile.
+    windows of one worker, of which the newest is taken. Raises PipediagError where there is none.
     """
     try:
         if not path.is_dir():
@@ -154,9 +141,8 @@ def _profiles(run: Path) -> list[Path]:
 def file_bytes(file: Path) -> tuple[memoryview, Release]:
     """Return the content, unpacked where gzip packed it, and how to give back its memory.
 
-    Raises:
-        PipediagError: the file cannot be read, is empty, or is no regular file.
-        MalformedError, TooLargeError: its gzip stream is damaged or too large.
+    Raises PipediagError where the file cannot be read, is empty, too large or no regular file, and
+    MalformedError where its gzip stream is damaged.
     """
     try:
         content = _content(file)
@@ -171,7 +157,7 @@ def file_bytes(file: Path) -> tuple[memoryview, Release]:
             mapped.madvise(mmap.MADV_DONTNEED)
 
         return memoryview(mapped), release
-    data = _unpacked(content) if content.startswith(_GZIP) else content
+    data = _unpacked(content, file) if content.startswith(_GZIP) else content
     return memoryview(data).toreadonly(), lambda: None
 
 
@@ -187,7 +173,8 @@ def _content(file: Path) -> bytes | mmap.mmap:
                 f"The profile {file} is no regular file; save its content, and name that file."
             )
         if status.st_size > LARGEST_FILE_BYTES:
-            raise TooLargeError(f"{status.st_size / 1e9:.1f} GB are more than a profile can hold")
+            size = f"{status.st_size / 1e9:.1f} GB are more than a profile can hold"
+            raise PipediagError(f"{file} is not read: {size}.")
         begins = os.pread(descriptor, _PEEKED_BYTES, 0).lstrip()
         if status.st_size >= MAPPED_FROM_BYTES and not begins.startswith((_GZIP, b"{", b"[")):
             try:
@@ -204,16 +191,15 @@ def _changed(file: Path) -> PipediagError:
     return PipediagError(f"The profile {file} changed while it was read; try again.")
 
 
-def _unpacked(packed: bytes) -> bytearray:
+def _unpacked(packed: bytes, file: Path) -> bytearray:
     content = bytearray()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
             while piece := stream.read(_PIECE_BYTES):
                 content += piece
                 if len(content) > LARGEST_UNPACKED_BYTES:
-                    raise TooLargeError(
-                        f"it unpacks to more than {LARGEST_UNPACKED_BYTES >> 20} MiB"
-                    )
+                    size = f"it unpacks to more than {LARGEST_UNPACKED_BYTES >> 20} MiB"
+                    raise PipediagError(f"{file} is not read: {size}.")
     except EOFError as error:
         raise MalformedError("its gzip stream was cut short") from error
     except (gzip.BadGzipFile, zlib.error) as error:

@@ -68,8 +68,6 @@ FEWEST_ANNOTATIONS = 2
 """One annotation may be around the whole training."""
 
 _STEP_NUMBER = "step_num"
-# Older TensorFlow names its annotations so, and marks them as a root.
-_ROOT, _ROOT_NAMES = "_r", re.compile(r"train|test")
 _PROFILER_STEP = re.compile(r"ProfilerStep#(\d+)$")
 
 
@@ -167,8 +165,8 @@ def annotated_steps(events: TraceEvents) -> StepWindows | None:
     """Return the annotation with most steps that do not lie within one another, or None.
 
     Keras, TensorFlow's `Trace` and JAX's `StepTraceAnnotation` write an event with the statistic
-    `step_num`; older TensorFlow names it `train` or `test` and marks it as a root (`_r`). PyTorch's
-    profiler writes `ProfilerStep#N`. Of two annotations that nest, the outer one counts.
+    `step_num`, PyTorch's profiler `ProfilerStep#N`. Of two annotations that nest, the outer one
+    counts.
     """
     found = [
         _steps_of(line, indices[outermost(line.end_ns[indices])], "annotations")
@@ -185,12 +183,12 @@ def annotated_steps(events: TraceEvents) -> StepWindows | None:
 
 def _annotations(line: Line) -> Iterator[Indices]:
     """Yield the events of each annotation of steps on the line."""
-    numbered, roots = set(line.names_with(_STEP_NUMBER)), set(line.names_with(_ROOT))
+    numbered = set(line.names_with(_STEP_NUMBER))
     found: dict[str, list[int]] = {}
     for key, name in line.used_names.items():
         if _PROFILER_STEP.match(name):
             found.setdefault("ProfilerStep", []).append(key)
-        elif key in numbered or (key in roots and _ROOT_NAMES.match(name)):
+        elif key in numbered:
             found.setdefault(name, []).append(key)
     return map(line.having, found.values())
 

@@ -135,22 +135,6 @@ CASES: dict[str, tuple[Threads, Spans]] = {
         },
         {"input_wait": []},
     ),
-    "a function of older tf.data that reads an iterator is no consumer": (
-        {
-            "python": CALL,
-            "tf_data_iterator_resource/1": [
-                (RUN, 0, 100, PIPELINE),
-                ("IteratorGetNext:IteratorGetNext", 10, 90),
-            ],
-            "tf_Compute/1": [
-                (PROCESS, 100, 200, PIPELINE),
-                ("IteratorGetNext:IteratorGetNext", 110, 190),
-                (PROCESS, 300, 400, STEP),
-                ("IteratorGetNext:IteratorGetNext", 310, 390),
-            ],
-        },
-        {"input_wait": [[310, 390]]},
-    ),
     "the prefetcher of a device and tf.data's own functions block nobody in GetNext": (
         {
             "tf_data_multi_device_iterator_get_next/1": [
@@ -200,24 +184,6 @@ def test_when_a_class_holds(threads: Threads, expected: Spans, tmp_path: Path) -
     activity = classify(host_profile(threads).events(tmp_path))
     found = {name: activity.by_class[name].tolist() for name in expected}
     assert found == expected
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "IteratorGetNext:IteratorGetNext",
-        "while/body/IteratorGetNext_1:IteratorGetNext",
-        "replica_1/IteratorGetNextAsOptional:IteratorGetNextAsOptional",
-        "IteratorGetNextSync:IteratorGetNextSync",
-    ],
-)
-def test_older_tensorflow_waits_in_the_operations_own_event(tmp_path: Path, name: str) -> None:
-    executor: list[Event] = [(name, 100, 600), ("dense/MatMul:MatMul", 600, 900)]
-    profile = host_profile({"python": CALL, "tf_Compute/1": executor})
-    swept = sweep(classify(profile.events(tmp_path)).by_class)
-    assert swept["input_wait"].tolist() == [[100, 600]]
-    assert swept["device_compute"].tolist() == [[600, 900]]
-    assert swept["dispatch"].tolist() == [[0, 100], [900, 1000]]
 
 
 def test_an_accelerators_streams_and_its_host(tmp_path: Path) -> None:

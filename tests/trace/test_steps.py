@@ -218,17 +218,6 @@ def test_rows_add_up_and_priority_decides(
         assert result.ns[index].tolist() == expected
 
 
-@pytest.mark.parametrize(("name", "count"), [("train", 2), ("test_step", 2), ("predict", 0)])
-def test_a_root_without_a_number_is_known_by_its_name(
-    name: str, count: int, tmp_path: Path
-) -> None:
-    builder = TraceBuilder()
-    builder.host().line("python").event(name, 0, 10, _r=1).event(name, 10, 30, _r=1)
-    steps = annotated_steps(builder.events(tmp_path))
-    assert (0 if steps is None else len(steps.windows)) == count
-    assert steps is None or steps.numbers == (0, 1)
-
-
 @pytest.mark.parametrize(
     ("annotations", "expected", "numbers"),
     [
