@@ -10,7 +10,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from pipediag.capture.guard import Guard
@@ -21,7 +20,7 @@ from pipediag.capture.measuring.windows import Instruments, OpenWindow
 from pipediag.capture.pipelines.calls import user_site
 from pipediag.capture.process import EachThread
 from pipediag.capture.runtime import Cancellation, Counter, Runtime
-from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.capture.watching.updates import UpdateWatch, learn_role
 from pipediag.session.messages import LoopFound, LoopMeasured, WindowBegun
 from pipediag.vocabulary import WindowKind
 
@@ -84,13 +83,12 @@ class InGraphMeasure:
         self.loop.record.steps = self.counter.read()
 
     def finish(self, reason: str) -> None:
+        """Close what is open, for that reason."""
         if self.done:
             return
         if self._window.record.kind == "profile":
             self._with.profiler.stop()
-        self._window.close(complete=False, reason=reason)
-        self._read_tables()
-        self.done = True
+        self._close(complete=False, reason=reason)
 
     def _advance(self, now: int) -> None:
         pace, elapsed = self._with.pace, self._window.elapsed_ns(now)
@@ -124,9 +122,7 @@ class InGraphMeasure:
         self._last = self._began = None
 
     def _end(self, complete: bool) -> None:
-        self._window.close(complete=complete, reason=self._window.record.reason)
-        self._read_tables()
-        self.done = True
+        self._close(complete=complete, reason=self._window.record.reason)
         self._with.recorder.note(
             "The loop runs inside a tf.function: step times are averages over intervals of "
             f"{INTERVAL_S:g} s, and tf.data gives no gap times for it."
@@ -134,25 +130,26 @@ class InGraphMeasure:
         self._with.recorder.save()
         self._with.tell(LoopMeasured(self.loop.record.line))
 
-    def _read_tables(self) -> None:
-        """Write down what the traced step tells of its embedding tables."""
+    def _close(self, *, complete: bool, reason: str | None) -> None:
+        """Close the window, and record what the traced step tells of its embedding tables."""
+        self._window.close(complete=complete, reason=reason)
         if self.loop.trains:
             Embeddings(self.loop, self._with).end(_NOT_LOOKED_AT)
+        self.done = True
 
 
-@dataclass(eq=False)
 class InGraphCall:
     """A call of a tf.function that may turn out to loop."""
 
-    function: Any
-    argument: Any
-    """The dataset or iterator that it was given: inside the function that is another object."""
-    cancellation: Cancellation
-    over: threading.Event = field(default_factory=threading.Event)
-    watcher: threading.Thread | None = None
+    def __init__(self, function: Any, argument: Any, cancellation: Cancellation) -> None:
+        self.function = function
+        self.argument = argument
+        """The dataset or iterator that it was given: inside the function that is another object."""
+        self.cancellation = cancellation
+        self.over = threading.Event()
+        self.watcher: threading.Thread | None = None
 
 
-@dataclass(eq=False)
 class _Calls:
     """Calls of one thread."""
 
@@ -247,8 +244,7 @@ class InGraphLoops:
                 continue
             record = measure.loop.record
             if self._updates.trains(call.function) and record.role == "other":
-                record.role, record.role_reason = "training", "its steps write trainable variables"
-                record.updates_variables = True
+                learn_role(record)
                 self._with.tell(LoopFound(record.line))
             if not measure.loop.trains:
                 continue
@@ -256,8 +252,8 @@ class InGraphLoops:
             if measure.done and self._stop_after:
                 if call.cancellation.lack is not None:
                     self._with.recorder.note(call.cancellation.lack)
-                    return
-                call.cancellation.start()
+                else:
+                    call.cancellation.start()
                 return
 
     def given_up(self) -> None:

@@ -152,15 +152,13 @@ class Stopping:
         Of a script that is to be stopped, before that is held: its run is told then.
         """
         recorder = self._with.recorder
-        if self._leave is not None and not recorder.recording.collection_ns and gc.isenabled():
-            recorder.attempt("timing a collection", self._collect)
-
-    def _collect(self) -> None:
-        recorder = self._with.recorder
+        if self._leave is None or recorder.recording.collection_ns or not gc.isenabled():
+            return
         began_ns = time.monotonic_ns()
-        gc.collect()
-        recorder.recording.collection_ns = time.monotonic_ns() - began_ns
-        self._with.timeline.passed("aside", began_ns, time.monotonic_ns())
+        recorder.attempt("timing a collection", gc.collect)
+        ended_ns = time.monotonic_ns()
+        recorder.recording.collection_ns = ended_ns - began_ns
+        self._with.timeline.passed("aside", began_ns, ended_ns)
         recorder.save()
 
     def keep_pipelines(self) -> None:
@@ -222,13 +220,9 @@ class LoopChoice:
         active = self.active
         if active is not None:
             return active.spare_steps if active is loop.diagnosis else 0
-        return _SPARE_ONCE_MEASURED if self._goes_on_measured(loop) else 0
-
-    def _goes_on_measured(self, loop: Loop) -> bool:
-        """Return True if nothing is decided at its steps any more, but that they are counted."""
         measured = loop.diagnosis is not None and not loop.diagnosis.measuring
-        waits_for_later = self._stopping.deadline_ns is not None
-        return measured and self._held.loop is None and not waits_for_later
+        decides = self._held.loop is not None or self._stopping.deadline_ns is not None
+        return _SPARE_ONCE_MEASURED if measured and not decides else 0
 
     def step(self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool) -> None:
         """Measure the loop, or begin to if it trains and none is being measured.
@@ -244,7 +238,7 @@ class LoopChoice:
                 self._measured(loop, consumer)
         elif not loop.trains:
             self._evaluations.step(consumer, now_ns)
-        elif self._begun < _MOST_DIAGNOSED and self._is_wanted(loop):
+        elif self._begun < _MOST_DIAGNOSED and self._wanted_line in (None, loop.record.line):
             self._give_up_the_abandoned(loop, now_ns)
             if self.active is None:
                 self._begin(loop, consumer, now_ns)
@@ -286,9 +280,6 @@ class LoopChoice:
         loop.clock.held()
         self._with.timeline.passed("aside", loop.last_ns, time.monotonic_ns())
         self._updates.take_updated()
-
-    def _is_wanted(self, loop: Loop) -> bool:
-        return self._wanted_line is None or self._wanted_line == loop.record.line
 
     def _measure(
         self,
