@@ -135,7 +135,7 @@ class Guard:
     def dismiss(self) -> None:
         """Step aside for good, in a program that goes on, and hold on to nothing of what we saw.
 
-        What is told of forks can't be taken back; it does nothing from here on.
+        The hooks on forks can't be taken back; it does nothing from here on.
         """
         self.step_aside()
         for leave in self._calls["dismissed"]:

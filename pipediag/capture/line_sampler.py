@@ -75,7 +75,7 @@ class LineSampler:
                 self._start()
 
     def rest(self) -> None:
-        """Look no more for now; what was seen is told."""
+        """Sample no more for now, and report what was seen."""
         with self._lock:
             if not self._wanted:
                 return

@@ -1,4 +1,4 @@
-"""The two pipes between this process and the parent: what is told, and what is asked."""
+"""The two pipes between this process and the parent: messages and commands."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Runtime(Protocol):
     def rows(self, batch: Any) -> int | None: ...
 
     def pull(self, iterator: Any) -> Any:
-        """Return the next batch of an iterator, of which no hook is told.
+        """Return the next batch of an iterator, unseen by hooks.
 
         Raises an error for which `is_end_of_data` is true at the end of the data.
         """
@@ -184,7 +184,7 @@ class Trainer(Protocol):
     def batch_size(self, frame: FrameType) -> int | None: ...
 
     def variants(self, model: Any, failed: Callable[[BaseException], None]) -> Variants:
-        """Return a model's variants; `failed` is told of an error in a step compiled otherwise."""
+        """Return a model's variants; `failed` is called with the error of a step of one."""
 
 
 class UnreadableStepError(Exception):

@@ -36,7 +36,7 @@ class _Counted:
     table: StepTable
     record: RecordedVariable
     tally: IdTally | None = None
-    """None where the ids can't be told."""
+    """None where the ids are not known."""
     zero_is_a_token: bool | None = None
 
 

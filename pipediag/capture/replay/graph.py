@@ -248,13 +248,13 @@ class Node:
 
     @property
     def changed(self) -> bool:
-        """Whether it differs by itself; what it reads from may differ all the same."""
+        """Return True if it differs by itself; what it reads from may differ all the same."""
         altered = self.parameters or self.inner or (self.make and self.call)
         return self.dataset is None or bool(altered)
 
     @property
     def read_before(self) -> list[Any]:
-        """The datasets that it read as the script wrote it."""
+        """Return the datasets that it read as the script wrote it."""
         if self.dataset is None:
             return []
         return _datasets_read_by(self.call) if self.call else list(self.dataset._inputs())
@@ -299,15 +299,15 @@ class Graph:
         return list(ordered)
 
     def calls(self) -> Iterator[tuple[Node, Call]]:
-        """The nodes that recorded calls made, and the calls."""
+        """Yield the nodes that recorded calls made, and the calls."""
         return ((node, node.call) for node in self.nodes() if node.call is not None)
 
     def find(self, op_id: str) -> Node | None:
-        """The node of an operation on the pipeline itself."""
+        """Return the node of an operation on the pipeline itself."""
         return next((node for node, call in self.calls() if call.operation.id == op_id), None)
 
     def outer_of(self, op_id: str) -> tuple[Node, RecordedOperation] | None:
-        """The node whose function made an operation, and the operation."""
+        """Return the node whose function made an operation, and the operation."""
         for node, call in self.calls():
             for operation in call.inside:
                 if operation.id == op_id:
@@ -325,23 +325,23 @@ class Graph:
         return kept
 
     def consumers(self, node: Node) -> list[Node]:
-        """The nodes that read from a node, the loop among them."""
+        """Return the nodes that read from a node, the loop among them."""
         return [other for other in (*self.nodes(), self.end) if node in other.inputs]
 
     def splice_out(self, node: Node) -> None:
-        """What read from the node reads from what it read from."""
+        """Take a node out: what read from it reads from its input."""
         (upstream,) = node.inputs
         for consumer in self.consumers(node):
             consumer.inputs = [upstream if i is node else i for i in consumer.inputs]
 
     def splice_in(self, node: Node, after: Node) -> None:
-        """What read from `after` reads from the node, which reads from `after`."""
+        """Put a node between `after` and what reads from that."""
         for consumer in self.consumers(after):
             consumer.inputs = [node if i is after else i for i in consumer.inputs]
         node.inputs = [after]
 
     def append(self, node: Node) -> None:
-        """The loop reads from the node, which reads from what the loop read from."""
+        """Put a node between the last one and the loop."""
         node.inputs, self.end.inputs = self.end.inputs, [node]
 
     def build(self, top: Node | None = None, fixed: dict[Node, Any] | None = None) -> Any:

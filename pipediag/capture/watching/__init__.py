@@ -1,1 +1,1 @@
-"""Hears of every hand-over of a batch, and tells which loop trains."""
+"""Steps of the script's loops: what begins one, what belongs to it, and which loop trains."""

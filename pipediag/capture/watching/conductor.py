@@ -62,7 +62,7 @@ class Conductor:
         """Return True if the epoch that runs must not end, as trials need more steps of it."""
         active = self.diagnosing.active
         if self._held.loop is None and (active is None or not active.repeats):
-            return False  # as at nearly every step, told by what is at hand
+            return False  # as at nearly every step, by what is at hand
         last = self._threads.here.last
         if last is None:
             return False
@@ -365,7 +365,7 @@ class Conductor:
     def _learn_role(self, thread: ThreadState) -> None:
         """Take the loop of a step that wrote a trainable variable for a training loop.
 
-        What is written after a seam, such as weights that are loaded, is no step's work.
+        What is written after an interruption, such as weights that are loaded, is no step's work.
         """
         if self._updates.take_updated() and thread.last is not None and not thread.interrupted:
             record = thread.last.loop.record

@@ -149,7 +149,7 @@ class Stopping:
     def time_a_collection(self) -> None:
         """Time a garbage collection, as the script's exit would take it, which nobody sees.
 
-        Of a script that is to be stopped, before that is held: its run is told then.
+        A script that is to be stopped has it timed before trials, as its run is described then.
         """
         recorder = self._with.recorder
         if self._leave is None or recorder.recording.collection_ns or not gc.isenabled():
@@ -174,7 +174,7 @@ class Stopping:
 
 _MOST_DIAGNOSED = 6
 _SPARE_ONCE_MEASURED = 64
-"""Own choice: what is noted and not told yet is lost where the process is killed."""
+"""Own choice: what is noted and not reported yet is lost where the process is killed."""
 # A loop that has not come back for so long, while another trains, is over.
 _ABANDONED_NS = 3_000_000_000
 

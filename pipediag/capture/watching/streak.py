@@ -1,8 +1,8 @@
-"""Steps between two decisions of a diagnosis: nothing is done at them but to note when they began.
+"""Steps between two decisions of a diagnosis: only the time at which they began is noted.
 
 What a hook asks at each step it finds cold in the processor's caches, and pays a microsecond for.
 Of steps of 2 ms that was three percent (benchmarks/hook_cost.py). So where steps are that short and
-the next ones decide nothing, they are noted here, and told together when one comes that does.
+the next ones decide nothing, they are noted here, and reported together when one comes that does.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Streak:
             self._functions, self._traced = functions, traced
 
     def handed(self, consumer: Consumer, asked_ns: int, handed_ns: int) -> bool:
-        """Note a batch that Python got; return False if it has to be told at once."""
+        """Note a batch that Python got; return False if it has to be reported at once."""
         if self._left <= 0 or consumer is not self._consumer or get_ident() != self._thread:
             return False
         self._left -= 1
@@ -69,7 +69,7 @@ class Streak:
         return True
 
     def called(self, function: Any, args: tuple[Any, ...]) -> bool:
-        """Note a call of the step's function; return False if it has to be told at once.
+        """Note a call of the step's function; return False if it has to be reported at once.
 
         Then `returned` is to be called, too.
         """
@@ -94,7 +94,7 @@ class Streak:
         return bool(function.experimental_get_tracing_count() != self._traced)
 
     def settle(self) -> None:
-        """Tell of what was noted, before anything else is told on that thread."""
+        """Report what was noted, before anything else is reported on that thread."""
         if self._consumer is None or get_ident() != self._thread:
             return
         noted, self._noted, self._left = self._noted, [], 0
