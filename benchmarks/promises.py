@@ -28,7 +28,14 @@ from benchmarks.diagnosis import labelled
 from benchmarks.runs import RunFailedError, analyze, machine_of
 from pipediag.errors import PipediagError
 from pipediag.patching.as_measured import patched_files
-from pipediag.runner.native_runs import Obtained, TooLongError, kept, measured, promised_of_whole
+from pipediag.runner.native_runs import (
+    Obtained,
+    TooLongError,
+    kept,
+    obtained,
+    promised_of_whole,
+    versions,
+)
 from pipediag.session.files import write_text
 from pipediag.session.model import Session
 from tests.samples.expectation import Expectation
@@ -129,7 +136,8 @@ def row_of(expected: Expectation, rounds: int, budget_s: float, reports: Path) -
         return replace(row, outcome=TOO_LONG)
     files = patched_files(session, patch)
     try:
-        native = measured(session, files, rounds, lambda _name, _wall_s: None, LIMIT_S)
+        with versions(session, files) as both:
+            native = obtained(both, rounds, timeout_s=LIMIT_S)
     except PipediagError as error:
         return replace(row, outcome=TOO_LONG if isinstance(error, TooLongError) else str(error))
     return compared(session, native, row)

@@ -63,8 +63,11 @@ def main() -> None:
     ending.finished()
 
 
-def run_natively() -> None:
-    """Run the script as it is, but for the files that the settings replace."""
+def run_natively(seed: str | None = None, results: str | None = None) -> None:
+    """Run the script as it is, but for the files that the settings replace.
+
+    With `results`, the name of a file, its first batches and losses are recorded there.
+    """
     path = _search_own_places_only()
     from pathlib import Path
 
@@ -72,9 +75,19 @@ def run_natively() -> None:
     from pipediag.session.messages import RunSettings
 
     sys.path[:] = path
-    run = prepare(RunSettings.read(Path(sys.argv[-1])), own_arguments=3)
+    arguments = 3 if results is None else 5
+    run = prepare(RunSettings.read(Path(sys.argv[-1])), own_arguments=arguments)
+    if seed is None or results is None:
+        remove_shadowed_modules(AT_START)
+        run()
+        return
+    from pipediag.capture.results import Results
+
     remove_shadowed_modules(AT_START)
+    recorded = Results(results, int(seed))
+    recorded.install()
     run()
+    recorded.write()
 
 
 def _search_own_places_only() -> list[str]:
@@ -107,7 +120,7 @@ def _found_no_module(error: BaseException) -> bool:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "native":
-        run_natively()
+    if sys.argv[1] in ("native", "results"):
+        run_natively(*sys.argv[2:-1])
     else:
         main()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -47,6 +48,12 @@ _Side = Literal["base", "head"]
     show_default=True,
     metavar="N",
     help="With SCRIPT: runs of each version.",
+)
+@click.option(
+    "--results/--no-results",
+    default=True,
+    show_default=True,
+    help="With SCRIPT: also compare the first batches and losses, in three short seeded runs.",
 )
 @click.option(
     "--timeout",
@@ -105,6 +112,7 @@ def command(ctx: click.Context, /, base: Path, head: Path, **options: Any) -> No
         result = compare_with_baseline(
             runs.sessions["base"], runs.sessions["head"], config, labels, ratios_only=ratios_only
         )
+        result = replace(result, notes=(*result.notes, *runs.results))
         show_results([result], options["format_name"])
         status = status or result.status.value
     ctx.exit(status)
@@ -116,6 +124,8 @@ class _Runs:
     status: int = 0
     """Exit status of a run that failed or was interrupted."""
     interrupted: bool = False
+    results: list[str] = field(default_factory=list)
+    """Sentences on batches and losses of both."""
 
 
 def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
@@ -160,7 +170,26 @@ def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
             continue
         break
     _say_end(runs, options["output"])
+    if options["results"] and not runs.status:
+        runs.results = _results(directories, options)
     return runs
+
+
+def _results(directories: dict[_Side, Path], options: dict[str, Any]) -> list[str]:
+    """Return what the first batches and losses of both say, each run without pipediag's clocks."""
+    from pipediag.runner import results
+    from pipediag.runner.native_runs import native_run
+    from pipediag.session.messages import RunSettings
+
+    say("pipediag: three short seeded runs, to compare batches and losses")
+    script, *arguments = options["script"]
+    settings = RunSettings(script, tuple(arguments), options["module"], capture_directory="")
+    with TemporaryDirectory(prefix="pipediag-compare-") as folder:
+        base, head = (
+            native_run(side, settings, directory, Path(folder, f"{side}.json"))
+            for side, directory in directories.items()
+        )
+        return results.compared(base, head, options["timeout"])
 
 
 def _turns(rounds: int) -> Iterator[tuple[int, _Side]]:

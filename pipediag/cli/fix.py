@@ -242,7 +242,8 @@ def _say_suggested(session: Session, path: Path) -> None:
 def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> ExitStatus:
     """Compare the promised gain with the one obtained; a broken promise fails."""
     from pipediag.reporters.words.run import gain
-    from pipediag.runner.native_runs import kept, measured, promised, promised_of_whole
+    from pipediag.runner import results
+    from pipediag.runner.native_runs import kept, obtained, promised, promised_of_whole, versions
 
     # The patched copy beside the script has to be removed.
     INTERRUPTS.finish_first()
@@ -250,15 +251,19 @@ def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> Exi
     def tell(name: str, wall_s: float) -> None:
         say(f"ran {name}: {wall_s:.1f} s")
 
-    obtained = measured(session, contents, rounds, tell)
-    found = obtained.gain
-    said, promise = promised(session), promised_of_whole(session, obtained.script_s)
+    with versions(session, contents) as both:
+        measured = obtained(both, rounds, tell=tell)
+        same = results.compared(*both)
+    found = measured.gain
+    said, promise = promised(session), promised_of_whole(session, measured.script_s)
     say(f"Promised: {gain(said) or 'nothing for the run was measured'}.")
     if said is not None and promise is None:
         say("What happens once per run took longer than all of it does now: no promise follows.")
     elif promise != said:
         say(f"With what happens once per run, that is {gain(promise)} for the script.")
     say(f"Obtained: {found} for the run, from start to exit, in {rounds} rounds.")
+    for sentence in same:
+        say(sentence)
     if promise is None:
         return ExitStatus.INCONCLUSIVE
     if kept(promise, found):

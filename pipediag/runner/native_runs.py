@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -18,7 +20,7 @@ from pipediag.runner.child_process import CHILD
 from pipediag.runner.signals import wait_for
 from pipediag.session.ledger import RunGain
 from pipediag.session.messages import RunSettings
-from pipediag.session.model import Script, Session
+from pipediag.session.model import Session
 from pipediag.trials.statistics import Estimate, estimate
 
 _LONGEST_REASON = 300
@@ -74,14 +76,20 @@ def obtained(
     for _ in range(rounds):
         walls = {}
         for index in order.sample((0, 1), 2):
-            walls[index] = _wall_s(runs[index], env, timeout_s)
+            walls[index] = wall_s(runs[index], env, timeout_s)
             tell(runs[index].name, walls[index])
         rounds_s.append((walls[0], walls[1]))
     ratios = [script_s / copy_s for script_s, copy_s in rounds_s]
     return Obtained(estimate(ratios), fmean(script_s for script_s, _ in rounds_s))
 
 
-def _wall_s(run: NativeRun, env: Mapping[str, str] | None, timeout_s: float | None) -> float:
+def wall_s(run: NativeRun, env: Mapping[str, str] | None, timeout_s: float | None) -> float:
+    """Run a program to its end; return how long that took.
+
+    Raises:
+        TooLongError: it does not end in time.
+        PipediagError: it ends with an error.
+    """
     began = time.monotonic()
     with subprocess.Popen(
         run.command,
@@ -98,13 +106,13 @@ def _wall_s(run: NativeRun, env: Mapping[str, str] | None, timeout_s: float | No
             raise TooLongError(said, ExitStatus.SCRIPT_FAILED) from error
         finally:
             process.kill()
-    wall_s = time.monotonic() - began
+    took_s = time.monotonic() - began
     if process.returncode != 0:
         said = written.decode(errors="replace").strip()[-_LONGEST_REASON:]
         raise PipediagError(
             f"{run.name} ended with {process.returncode}: {said}", ExitStatus.SCRIPT_FAILED
         )
-    return wall_s
+    return took_s
 
 
 def kept(promised: RunGain, found: Estimate) -> bool:
@@ -131,19 +139,16 @@ def promised_of_whole(session: Session, script_s: float) -> RunGain | None:
     return gain_of_whole(promised(session), session.run, script_s)
 
 
-def measured(
-    session: Session,
-    contents: Mapping[str, bytes],
-    rounds: int,
-    tell: Callable[[str, float], None],
-    timeout_s: float | None = None,
-) -> Obtained:
-    """Measure the program against itself with patched files, which lie elsewhere meanwhile.
+@contextmanager
+def versions(
+    session: Session, contents: Mapping[str, bytes]
+) -> Iterator[tuple[NativeRun, NativeRun]]:
+    """Give the program as it was measured, and with patched files, which lie elsewhere meanwhile.
 
     Both run in the working directory and with the arguments of the session.
 
     Raises:
-        PipediagError: it can't be run again, or one of the runs failed.
+        PipediagError: it can't be run again.
     """
     script = session.script
     directory = Path(script.directory or Path.cwd())
@@ -158,22 +163,21 @@ def measured(
             copy.parent.mkdir()
             copy.write_bytes(content)
             replaced[path] = str(copy)
-        runs = (
-            _native(script, name, {}, directory, Path(folder, "script.json")),
-            _native(script, f"{name}, patched", replaced, directory, Path(folder, "patched.json")),
+        settings = RunSettings(
+            script=script.path, args=tuple(script.args), module=script.module, capture_directory=""
         )
-        return obtained(runs, rounds, tell=tell, timeout_s=timeout_s)
+        yield (
+            native_run(name, settings, directory, Path(folder, "script.json")),
+            native_run(
+                f"{name}, patched",
+                dataclasses.replace(settings, replaced_files=replaced),
+                directory,
+                Path(folder, "patched.json"),
+            ),
+        )
 
 
-def _native(
-    script: Script, name: str, replaced: dict[str, str], directory: Path, settings: Path
-) -> NativeRun:
-    RunSettings(
-        script=script.path,
-        args=tuple(script.args),
-        module=script.module,
-        capture_directory="",
-        replaced_files=replaced,
-    ).write(settings)
-    command = (sys.executable, str(CHILD), "native", str(settings))
-    return NativeRun(name, command, directory)
+def native_run(name: str, settings: RunSettings, directory: Path, file: Path) -> NativeRun:
+    """Return a run as `child/start.py` makes it; its settings are written to the file."""
+    settings.write(file)
+    return NativeRun(name, (sys.executable, str(CHILD), "native", str(file)), directory)

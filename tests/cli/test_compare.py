@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from pipediag.cli import repeats
 from pipediag.cli.compare import command
 from pipediag.errors import PipediagError
+from pipediag.runner import results
 from pipediag.session.model import Script, Session
 from tests.comparison.sides import run_of
 from tests.records import make_environment
@@ -113,6 +114,7 @@ def measuring(
             return 0 if session.steps is not None else 3
 
         monkeypatch.setattr(repeats, "analyze_afresh", analyze)
+        monkeypatch.setattr(results, "compared", lambda *_: ["Batches: they are equal."])
         return calls
 
     return put
@@ -171,6 +173,7 @@ def test_what_was_kept_is_read_again_and_not_written_over(versions: Path, measur
     again = compare("kept/base", "kept/head", "--format", "json")
 
     assert json.loads(result.stdout)["status"] == "failed"
+    assert "Batches: they are equal." in json.loads(result.stdout)["notes"]
     assert json.loads(again.stdout)["status"] == "failed"
     with pytest.raises(PipediagError, match="kept/base is there already"):
         compare("-o", "kept", "old", "new", "--", "train.py")
