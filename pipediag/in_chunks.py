@@ -1,4 +1,4 @@
-"""Datasets of a generator's elements that take them over in stacks.
+"""Python that TensorFlow calls for a stack of elements instead of for each.
 
 These functions are tried in the running training and written into the user's file as they are, so
 they stand alone. TensorFlow calls Python for each element of `from_generator`, which took 250 µs
@@ -68,3 +68,23 @@ def in_ragged_chunks(generator, output_signature, size=64):
     if isinstance(output_signature, tuple):
         return stacks.unbatch().map(lambda *parts: parts)
     return stacks.unbatch().map(lambda element: element)
+
+
+def for_each_row(function):
+    """Make a function that calls `function` for each row of a batch and stacks what it returns."""
+
+    def stacked(parts):
+        arrays = [np.asarray(part) for part in parts]
+        if arrays[0].dtype.kind in "SU":  # NumPy would cut texts off, or fill them up
+            arrays = [np.asarray(part, dtype=object) for part in parts]
+        return np.stack(arrays)
+
+    def rows(*columns):
+        # Tensors of `py_function` are taken apart in one call, arrays of `numpy_function` as such.
+        columns = [tf.unstack(each) if tf.is_tensor(each) else each for each in columns]
+        returned = [function(*row) for row in zip(*columns, strict=True)]
+        if isinstance(returned[0], (list, tuple)):
+            return [stacked(parts) for parts in zip(*returned, strict=True)]
+        return stacked(returned)
+
+    return rows

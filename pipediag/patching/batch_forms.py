@@ -1,22 +1,28 @@
-"""Functions of a map rewritten for whole batches, where TensorFlow has a call for each case."""
+"""Functions of a map rewritten for whole batches: by a call that takes them, or row by row."""
 
 from __future__ import annotations
 
 import libcst as cst
 
+from pipediag.patching.chunked_generators import defined, lines_of
 from pipediag.patching.names import references
 from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.source import Change, Source, called_name, replaced
+from pipediag.patching.source import Change, Source, called_name, insertion, replaced
 from pipediag.session.recording import RecordedFunction
+from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
 PER_ROW = "parse_single_example"
 PER_BATCH = "parse_example"
+ROWS = "for_each_row"
+_PYTHON = frozenset({"numpy_function", "py_func", "py_function"})
+_SHAPES = {"set_shape": 0, "ensure_shape": 1}
+"""Calls that say a tensor's shape, and the position of the shape in their arguments."""
 _DEPTH = 4
 """Functions that call one another, from that of the map to the one that parses."""
 
 
 def for_batches(source: Source, call: cst.Call, function: RecordedFunction | None) -> list[Change]:
-    """Rewrite the calls in a map's function that take a single row and have a form for batches.
+    """Rewrite the calls in a map's function that take a single row.
 
     Args:
         source: file of the map.
@@ -24,49 +30,106 @@ def for_batches(source: Source, call: cst.Call, function: RecordedFunction | Non
         function: what was recorded of the function.
 
     Raises:
-        NotPatchableError: the call that parses a row isn't found, or other code needs it too.
+        NotPatchableError: such a call isn't found, or other code needs it too.
     """
-    if function is None or "ParseExampleV2" not in function.graph_ops:
-        return []
+    ops = function.graph_ops if function is not None else {}
+    changes = _parsed_at_once(source, call) if "ParseExampleV2" in ops else []
+    return changes if PYTHON_OPERATIONS.isdisjoint(ops) else [*changes, *_by_row(source, call)]
+
+
+def _parsed_at_once(source: Source, call: cst.Call) -> list[Change]:
+    found = _calls_of(source, call, frozenset({PER_ROW, PER_BATCH}))
+    if not found:
+        raise NotPatchableError(f"The function that calls `{PER_ROW}` was not found in this file.")
+    names = [_name(each) for each in found if _name(each).value == PER_ROW]
+    if any(not isinstance(source.parent(name), cst.Attribute) for name in names):
+        raise NotPatchableError(
+            f"`{PER_ROW}` is imported by its name, and so would have to be `{PER_BATCH}`."
+        )
+    return [replaced(source.span(name), PER_BATCH) for name in names]
+
+
+def _by_row(source: Source, call: cst.Call) -> list[Change]:
+    """Hand a batch to Python in one call, which calls the function for each of its rows."""
+    found = _calls_of(source, call, _PYTHON | _SHAPES.keys())
+    python = [each for each in found if _name(each).value in _PYTHON]
+    if not python:
+        raise NotPatchableError("The call of Python in its function was not found in this file.")
+    at = min(source.span(each).start for each in (call, *python))
+    needed = {"np": "numpy", "tf": "tensorflow"}
+    name, definition = defined(source, lines_of(ROWS, ROWS), ROWS, at, needed)
+    changes = [definition]
+    for each in python:
+        span = source.span(_given(each, "func", 0))
+        changes += [insertion(span.start, f"{name}("), insertion(span.end, ")")]
+    shapes = [each for each in found if _name(each).value in _SHAPES]
+    return [
+        *changes,
+        *(_of_batch(source, _given(each, "shape", _SHAPES[_name(each).value])) for each in shapes),
+    ]
+
+
+def _given(call: cst.Call, name: str, position: int) -> cst.BaseExpression:
+    named = [arg.value for arg in call.args if arg.keyword and arg.keyword.value == name]
+    placed = [arg.value for arg in call.args if arg.keyword is None]
+    if any(arg.star for arg in call.args) or not (named or len(placed) > position):
+        raise NotPatchableError(f"What `{_name(call).value}` is given is not known.")
+    return (named or placed[position:])[0]
+
+
+def _of_batch(source: Source, shape: cst.BaseExpression) -> Change:
+    """Put a first dimension of any size before a shape."""
+    code = source.module.code_for_node
+    if isinstance(shape, cst.Call) and _is_called(shape, "TensorShape"):
+        return _of_batch(source, _given(shape, "dims", 0))
+    if isinstance(shape, cst.List | cst.Tuple):
+        items = ["None", *(code(each.value) for each in shape.elements)]
+        # The span of a tuple lies within its parentheses.
+        text, is_list = ", ".join(items), isinstance(shape, cst.List)
+        text = f"[{text}]" if is_list else f"{text}," if len(items) == 1 else text
+        return replaced(source.span(shape), text)
+    if isinstance(shape, cst.Name | cst.Attribute | cst.Subscript):
+        return replaced(source.span(shape), f"[None, *{code(shape)}]")
+    raise NotPatchableError(f"How the shape `{code(shape)}` is made up is not known.")
+
+
+def _name(call: cst.Call) -> cst.Name:
+    name = called_name(call)
+    assert name is not None
+    return name
+
+
+def _is_called(call: cst.Call, *names: str) -> bool:
+    name = called_name(call)
+    return name is not None and name.value in names
+
+
+def _calls_of(source: Source, call: cst.Call, names: frozenset[str]) -> list[cst.Call]:
+    """Return calls of these names in a map's function, and in those that it calls."""
     given = next((a.value for a in call.args if a.keyword is None), None) or next(
         (a.value for a in call.args if a.keyword and a.keyword.value == "map_func"), None
     )
-    found = _parsers(source, given, call, _DEPTH) if given is not None else []
-    if not found:
-        raise NotPatchableError(f"The function that calls `{PER_ROW}` was not found in this file.")
-    return [replaced(source.span(name), PER_BATCH) for name in found]
+    found = _found(source, given, call, names, _DEPTH) if given is not None else []
+    return list(dict.fromkeys(found))
 
 
-def _parsers(
-    source: Source, given: cst.BaseExpression, at: cst.CSTNode, depth: int
-) -> list[cst.Name]:
-    """Return the names to change: in a lambda, or in a function and those that it calls."""
-    if isinstance(given, cst.Lambda):
-        body: cst.CSTNode = given
-    else:
-        defined = _definition(source, given, at)
-        if defined is None or depth == 0:
-            return []
-        body = defined
+def _found(
+    source: Source, given: cst.BaseExpression, at: cst.CSTNode, names: frozenset[str], depth: int
+) -> list[cst.Call]:
+    is_lambda = isinstance(given, cst.Lambda)
+    body = given if is_lambda else _definition(source, given, at)
+    if body is None or depth == 0:
+        return []
     calls = [
         node
         for node in source.nodes
         if isinstance(node, cst.Call) and body in source.ancestors(node)
     ]
-    names = [
-        name
-        for node in calls
-        if (name := called_name(node)) is not None and name.value in (PER_ROW, PER_BATCH)
-    ]
-    if names:
-        _refuse_imported(source, names)
-        if isinstance(body, cst.FunctionDef):
-            _refuse_shared(source, body)
-        return [name for name in names if name.value == PER_ROW]
-    inner = [found for node in calls for found in _parsers(source, node.func, node, depth - 1)]
-    if inner and isinstance(body, cst.FunctionDef):
+    found = [node for node in calls if _is_called(node, *names)]
+    found += [one for node in calls for one in _found(source, node.func, node, names, depth - 1)]
+    if found and isinstance(body, cst.FunctionDef):
         _refuse_shared(source, body)
-    return inner
+    return found
 
 
 def _definition(
@@ -89,17 +152,6 @@ def _definition(
         and (classes is None or any(each in source.ancestors(node) for each in classes))
     ]
     return found[0] if len(found) == 1 else None
-
-
-def _refuse_imported(source: Source, names: list[cst.Name]) -> None:
-    if any(name.value == PER_ROW and not _is_attribute(source, name) for name in names):
-        raise NotPatchableError(
-            f"`{PER_ROW}` is imported by its name, and so would have to be `{PER_BATCH}`."
-        )
-
-
-def _is_attribute(source: Source, name: cst.Name) -> bool:
-    return isinstance(source.parent(name), cst.Attribute)
 
 
 def _refuse_shared(source: Source, function: cst.FunctionDef) -> None:

@@ -1,4 +1,4 @@
-"""A generator's elements in stacks: the function that was tried, written into the file."""
+"""Python called for stacks of elements: the function that was tried, written into the file."""
 
 from __future__ import annotations
 
@@ -26,10 +26,37 @@ def source_of(parameters: Mapping[str, Scalar]) -> list[str]:
     Args:
         parameters: `ragged` if lengths vary.
     """
-    name = _RAGGED if parameters.get("ragged") else _NAME
-    _, _, rest = _TRIED.read_text(encoding="utf-8").partition(f"def {name}(")
+    return lines_of(_RAGGED if parameters.get("ragged") else _NAME, _NAME)
+
+
+def lines_of(function: str, name: str) -> list[str]:
+    """Return the lines of a function that was tried, under a name."""
+    _, _, rest = _TRIED.read_text(encoding="utf-8").partition(f"def {function}(")
     lines = rest.partition("\n\n\ndef ")[0].splitlines()
-    return [f"def {_NAME}({lines[0]}", *lines[1:]]
+    return [f"def {name}({lines[0]}", *lines[1:]]
+
+
+def defined(
+    source: Source, lines: list[str], wanted: str, at: int, needed: Mapping[str, str]
+) -> tuple[str, Change]:
+    """Define a function behind the imports before an offset, and return its name in the file.
+
+    Args:
+        source: the file.
+        lines: of the function.
+        wanted: name that it has there.
+        at: offset that it must stand before.
+        needed: modules that it uses, by their names in it.
+
+    Raises:
+        NotPatchableError: there is no import, or a name that is needed means something else.
+    """
+    after = last_import(source, at)
+    if after is None:
+        raise NotPatchableError("No import stands before it in the file.")
+    name = free_name(source, wanted)
+    named = [line.replace(f"def {wanted}(", f"def {name}(") for line in lines]
+    return name, behind(source, after, [*_imports(source, needed), "", "", *named])
 
 
 def in_chunks(source: Source, call: cst.Call, parameters: Mapping[str, Scalar]) -> list[Change]:
@@ -42,20 +69,17 @@ def in_chunks(source: Source, call: cst.Call, parameters: Mapping[str, Scalar]) 
     generator = argument(call, "generator")
     if generator is None or argument(call, "args") is not None:
         raise NotPatchableError("The generator is called with arguments.")
-    after = last_import(source, source.span(call).start)
-    if after is None:
-        raise NotPatchableError("No import stands before it in the file.")
-    name = free_name(source, _NAME)
-    lines = [line.replace(f"def {_NAME}(", f"def {name}(") for line in source_of(parameters)]
-    defined = behind(source, after, [*_imports(source), "", "", *lines])
+    needed = {"itertools": "itertools", "np": "numpy", "tf": "tensorflow"}
+    start = source.span(call).start
+    name, definition = defined(source, source_of(parameters), _NAME, start, needed)
     if _takes_the_same(call):
-        return [defined, replaced(source.span(call.func), name)]
+        return [definition, replaced(source.span(call.func), name)]
     if not isinstance(generator.value, cst.Name | cst.Attribute | cst.Lambda):
         raise NotPatchableError("The generator is made in the call, and would be made twice.")
     # Whatever else is given: the dataset as it was made until now knows what its elements are.
     span, made = source.span(call), source.module.code_for_node(generator.value)
     return [
-        defined,
+        definition,
         insertion(span.start, f"{name}({made}, "),
         insertion(span.end, ".element_spec)"),
     ]
@@ -78,9 +102,8 @@ def _takes_the_same(call: cst.Call) -> bool:
     } <= {"generator", "output_signature"} - ({"generator"} if first.keyword is None else set())
 
 
-def _imports(source: Source) -> list[str]:
-    """Return the imports that the function needs and the file has not."""
-    needed = {"itertools": "itertools", "np": "numpy", "tf": "tensorflow"}
+def _imports(source: Source, needed: Mapping[str, str]) -> list[str]:
+    """Return the imports of these modules that the file has not."""
     there = modules(source)
     missing = {name: module for name, module in needed.items() if there.get(name) != module}
     for name in missing:

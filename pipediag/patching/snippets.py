@@ -10,8 +10,10 @@ from pipediag.facts.pipeline import (
     READ_CONFIG,
     TENSORFLOW_DATASETS,
     argument_of,
+    calls_python,
 )
-from pipediag.patching.chunked_generators import source_of
+from pipediag.patching.batch_forms import ROWS
+from pipediag.patching.chunked_generators import lines_of, source_of
 from pipediag.patching.dataset_options import attribute
 from pipediag.patching.slow_calls import weighted_choice
 from pipediag.session.edits import (
@@ -198,7 +200,16 @@ def snippet(session: Session, changes: Sequence[Change]) -> str | None:
         lines += _lines(session, change) if last is None else [_behind(session, change, last)]
         if isinstance(change, Insert | Move):
             above[change.after] = _kind_of(session, change)
+    lines += _by_row(session, written)
     return "\n".join(lines) or None
+
+
+def _by_row(session: Session, changes: Sequence[Change]) -> list[str]:
+    """Return how Python is called for the rows of a batch, where a map of it moves behind one."""
+    moved = [find(session, each.op_id) for each in changes if isinstance(each, Move)]
+    if not any(op is not None and op.kind == "map" and calls_python(op) for op in moved):
+        return []
+    return ["", *lines_of(ROWS, ROWS), "", f"tf.py_function({ROWS}(f), ...)  # in the map"]
 
 
 def _as_they_follow(session: Session, changes: Sequence[Change]) -> list[Change]:

@@ -230,11 +230,12 @@ def _move(workspace: Workspace, change: Move) -> None:
     _, after = workspace.call(change.after)
     suits: Suits = "moved" if op.kind in _MOVED_FOR_ALL else "one"
     source, call = workspace.only_call(change.op_id, suits=suits, until=change.after)
+    batched = target.kind in _BATCHES or change.after in workspace.moved
     workspace.moved.add(change.op_id)
     if target.id in op.parent_ids:
         return
     rewritten: list[SourceChange] = []
-    if op.kind == "map" and target.kind in _BATCHES:
+    if op.kind == "map" and batched:
         rewritten = for_batches(source, call, op.function)
     inside = source.span(call)
     if any(inside.start <= each.span.start < inside.end for each in rewritten):

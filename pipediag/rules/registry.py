@@ -59,6 +59,7 @@ RULES: tuple[Rule, ...] = (
     python_input.SINGLE_ELEMENTS,
     maps.PARALLEL_MAP,
     maps.PER_ELEMENT_MAP,
+    python_input.PYTHON_EACH_ROW,
     reading.SEQUENTIAL_FILES,
     reading.SERIAL_FLAT_MAP,
     caching.MISSING_CACHE,

@@ -1,4 +1,4 @@
-"""The function that takes over a generator's elements in stacks, written into the user's file."""
+"""Functions that call Python for stacks of elements, written into the user's file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from pipediag.patching.chunked_generators import source_of
-from pipediag.session.edits import Insert, Replace
+from pipediag.session.edits import Insert, Move, Replace
+from pipediag.session.pipeline import Operation
 from tests.patching.scripts import op, patched, refused
+from tests.records import make_function
 
 HEAD = "import numpy as np\nimport tensorflow as tf\n\nDATA = tf.data.Dataset\n"
 FIT = "ds = ds.batch(8)\nmodel.fit(ds)\n"
@@ -93,3 +95,66 @@ def test_both_functions_stand_alone(parameters: dict[str, Any]) -> None:
     exec("\n".join(source_of(parameters)), names)
 
     assert callable(names["in_chunks"])
+
+
+LOAD = """\
+def parse(line):
+    return json.loads(line.numpy())
+
+
+def load(line):
+    ids, y, z = tf.py_function(parse, [line], TYPES)
+    ids.set_shape([20])
+    y.set_shape(())
+    z.set_shape(shape=SHAPE)
+    return ids, tf.ensure_shape(y, tf.TensorShape([])), tf.ensure_shape(z, (3, W))
+
+
+"""
+READ = "ds = tf.data.TextLineDataset(files).map(load).shuffle(99).batch(8)\nmodel.fit(ds)\n"
+ROWS = Move("map", "batch")
+
+
+def mapped(text: str) -> list[Operation]:
+    python = make_function(stateful=True, graph_ops={"EagerPyFunc": 1})
+    return [op(text, "map", ".map(", function=python), op(text, "batch")]
+
+
+@pytest.mark.parametrize("function", ["load", "lambda line: load(line)"])
+def test_python_of_a_map_behind_its_batch_is_called_for_each_row(function: str) -> None:
+    text = HEAD + LOAD + READ.replace("load", function)
+    changed = patched(text, mapped(text), ROWS)
+
+    assert "tf.py_function(for_each_row(parse), [line], TYPES)" in changed
+    assert "ids.set_shape([None, 20])" in changed
+    assert "y.set_shape((None,))" in changed
+    assert "z.set_shape(shape=[None, *SHAPE])" in changed
+    assert "tf.ensure_shape(y, tf.TensorShape([None])), tf.ensure_shape(z, (None, 3, W))" in changed
+    assert f".shuffle(99).batch(8).map({function})" in changed
+    assert changed.count("def for_each_row(") == 1
+
+
+def test_python_in_a_lambda_is_called_for_each_row() -> None:
+    call = "lambda s: tf.numpy_function(func=parse, inp=[s], Tout=tf.int64)"
+    text = HEAD + READ.replace("load", call)
+
+    assert f".batch(8).map({call.replace('parse', 'for_each_row(parse)')})" in patched(
+        text, mapped(text), ROWS
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEAD + LOAD + READ + "other = other.map(load)\n",
+        HEAD + LOAD.replace("SHAPE", "shape_of(3)") + READ,
+        HEAD + READ.replace("load", "imported"),
+        HEAD + LOAD.replace("parse, [line], TYPES", "*given") + READ,
+        LOAD + READ,
+    ],
+    ids=["used twice", "shape", "elsewhere", "stars", "no import"],
+)
+def test_python_that_can_not_be_called_for_rows_is_refused(text: str) -> None:
+    ops = [mapped(text.split("other =", maxsplit=1)[0])[0], op(text, "batch")]
+
+    assert refused(text, ops, ROWS)

@@ -65,6 +65,8 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("jpeg_loop_single_call", "missing-cache"): (BEHIND, CACHE),
     ("jpeg_loop_single_call", "parallel-map"): (TUNED,),
     ("full_softmax", "full-softmax"): (SetModel({"sampled_softmax": 512}),),
+    ("json_records", "missing-cache"): (BEHIND, CACHE),
+    ("json_records", "python-each-row"): (VECTOR,),
     ("large_table_adam", "embedding-update"): (SetModel({"optimizer": "row_wise"}),),
     ("missing_cache", "missing-cache"): (CACHE,),
     ("missing_prefetch", "tf-data-defaults"): (SetOptions({"optimization.inject_prefetch": True}),),

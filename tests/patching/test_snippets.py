@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pipediag.patching.snippets import snippet
@@ -9,7 +11,7 @@ from pipediag.session.edits import Change, Insert, Move, SetModel
 from pipediag.session.recorded_loops import KerasUse, Softmax
 from pipediag.vocabulary import Scalar, SparseOrDense
 from tests.factories import make_keras, make_loop, make_session
-from tests.records import make_operation, make_pipeline
+from tests.records import make_function, make_operation, make_pipeline
 
 SHOWN = 1500
 """Characters of such code that the page shows."""
@@ -115,10 +117,10 @@ def test_drawn_classes_are_a_model_in_the_place_of_the_user_s(labels: SparseOrDe
     assert len(code) < SHOWN
 
 
-def of_a_pipeline(*changes: Change) -> str:
+def of_a_pipeline(*changes: Change, **of_map: Any) -> str:
     ops = [
         make_operation("shuffle", "shuffle", line=37),
-        make_operation("map", "map", line=38, parent_ids=["shuffle"]),
+        make_operation("map", "map", line=38, parent_ids=["shuffle"], **of_map),
         make_operation("batch", "batch", line=39, parent_ids=["map"]),
     ]
     code = snippet(make_session(pipeline=make_pipeline(ops=ops)), changes)
@@ -157,3 +159,12 @@ def test_what_stands_behind_a_moved_call_comes_after_it() -> None:
         ".map(...)  # behind the batch in line 39",
         ".cache()  # behind the map in line 38",
     ]
+
+
+def test_python_behind_a_batch_comes_with_the_function_that_calls_it_for_rows() -> None:
+    python = make_function(stateful=True, graph_ops={"PyFunc": 1})
+    code = of_a_pipeline(Move("map", "batch"), function=python)
+
+    assert code.startswith(".map(...)  # behind the batch in line 39\n")
+    assert "def for_each_row(function):" in code
+    assert "for_each_row" not in of_a_pipeline(Move("shuffle", "map"), function=python)

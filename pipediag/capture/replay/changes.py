@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pipediag.capture.replay.graph import Graph, Inner, Node, OnElements, inserted
 from pipediag.capture.replay.preconditions import draws_random
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, first_line, said
-from pipediag.capture.replay.replacing import replacement
+from pipediag.capture.replay.replacing import replacement, with_rows
 from pipediag.capture.signals import let_pass
 from pipediag.session.edits import (
     AUTOTUNE,
@@ -25,6 +25,7 @@ from pipediag.session.edits import (
     SkipCallback,
 )
 from pipediag.session.recording import RecordedOperation
+from pipediag.tensorflow_names import BATCHING, PYTHON_OPERATIONS
 from pipediag.vocabulary import Scalar
 
 
@@ -263,7 +264,8 @@ def _move_one(graph: Graph, change: Move) -> None:
     node, after = _found(graph, change.op_id), _found(graph, change.after)
     if node is after or node.inputs == [after]:
         return
-    chain = _chain(node, after) or _chain(after, node)
+    down = _chain(after, node)
+    chain = _chain(node, after) or down
     # What else reads from within the chain would get other elements, too.
     forked = chain is None or any(len(graph.consumers(n)) > 1 for n in chain[1:])
     assert node.operation is not None
@@ -278,8 +280,16 @@ def _move_one(graph: Graph, change: Move) -> None:
             f"{at_start(said(node.operation))} draws random numbers, and would draw others in "
             "another place."
         )
+    batched = any(one.operation and one.operation.kind in BATCHING for one in down or ())
+    if batched and _calls_python(node.operation):
+        node.make = partial(with_rows, node)
     graph.splice_out(node)
     graph.splice_in(node, after)
+
+
+def _calls_python(operation: RecordedOperation) -> bool:
+    function = operation.function
+    return function is not None and not PYTHON_OPERATIONS.isdisjoint(function.graph_ops)
 
 
 def _chain(downstream: Node, upstream: Node) -> list[Node] | None:

@@ -1,7 +1,8 @@
 """Operations that a change replaces by another kind with the same function or the same files.
 
 `bucket_by_sequence_length` takes the place of a batch, workers that of the generator which Keras
-makes of a PyDataset, and stacks of elements that of a generator's single ones.
+makes of a PyDataset, and stacks of elements that of a generator's single ones. A map that moves
+behind a batch calls its Python for each row.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 import importlib
 import inspect
 import random
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from typing import Any
 
-from pipediag.capture.callsites import KERAS, package_of_module
+from pipediag.capture.callsites import KERAS, is_users, package_of_module
 from pipediag.capture.pipelines.functions import users_side_effect
 from pipediag.capture.replay.elements import first_elements
 from pipediag.capture.replay.graph import Make, Node, given_arguments
@@ -121,6 +124,56 @@ def _takes_arguments(generator: Callable[..., Any]) -> bool:
         return bool(inspect.signature(generator).parameters)
     except (TypeError, ValueError):
         return True
+
+
+def with_rows(node: Node, inputs: list[Any]) -> Any:
+    """Make a map of batches whose Python is called for each row of a batch, in one call."""
+    assert node.call is not None
+    with _python_of_rows():
+        return node.call.function(**given_arguments(node, inputs))
+
+
+_AUTOGRAPH_CALL = "autograph/impl/api.py"
+
+
+@contextmanager
+def _python_of_rows() -> Iterator[None]:
+    """While a function is traced, give its Python batches, and its shapes a first dimension.
+
+    That is what the patch writes: `tf.py_function(for_each_row(f), ...)`, `x.set_shape([None, 3])`.
+    """
+    from tensorflow.python.framework import tensor, tensor_shape
+    from tensorflow.python.ops import array_ops, script_ops
+
+    made = importlib.import_module("pipediag.in_chunks")
+    py_func, ensured = script_ops._internal_py_func, array_ops.ensure_shape
+    set_shape = tensor.Tensor.set_shape
+
+    def of_batch(shape: Any) -> Any:
+        return tensor_shape.TensorShape([None]).concatenate(tensor_shape.TensorShape(shape))
+
+    def called_for_rows(func: Any, *args: Any, **kwargs: Any) -> Any:
+        return py_func(made.for_each_row(func), *args, **kwargs)
+
+    def ensured_of_batch(input: Any, shape: Any, name: Any = None) -> Any:
+        return ensured(input, of_batch(shape), name)
+
+    def set_of_batch(self: Any, shape: Any) -> None:
+        caller = sys._getframe(1).f_code.co_filename
+        users = is_users(caller) or caller.replace("\\", "/").endswith(_AUTOGRAPH_CALL)
+        set_shape(self, of_batch(shape) if users else shape)
+
+    # AutoGraph calls what has this as it is.
+    set_of_batch.autograph_info__ = None  # type: ignore[attr-defined]
+    script_ops._internal_py_func = called_for_rows
+    array_ops.ensure_shape = ensured_of_batch
+    tensor.Tensor.set_shape = set_of_batch
+    try:
+        yield
+    finally:
+        script_ops._internal_py_func = py_func
+        array_ops.ensure_shape = ensured
+        tensor.Tensor.set_shape = set_shape
 
 
 MEASURED_LENGTHS = 1000

@@ -1,4 +1,4 @@
-"""Generators of single elements, handed over in stacks: the same elements, or a refusal."""
+"""Python called for stacks of elements: they stay the same, or the change is refused."""
 
 from __future__ import annotations
 
@@ -90,7 +90,11 @@ SCRIPT = """
 
 @pytest.fixture(scope="module")
 def results(capturing: Capturing) -> dict[str, Any]:
-    run = capturing(SCRIPT)
+    return results_of(capturing, SCRIPT)
+
+
+def results_of(capturing: Capturing, script: str) -> dict[str, Any]:
+    run = capturing(script)
     (line,) = [text for text in run.stdout.splitlines() if text.startswith("RESULTS ")] or [""]
     assert line, run.stderr
     found: dict[str, Any] = json.loads(line.removeprefix("RESULTS "))
@@ -105,3 +109,121 @@ def test_elements_and_their_order_stay_the_same(results: dict[str, Any], name: s
 @pytest.mark.parametrize("name", ["two lengths", "arguments"])
 def test_what_can_not_be_stacked_is_refused(results: dict[str, Any], name: str) -> None:
     assert isinstance(results[name], str)
+
+
+MAPS = r"""
+    import json
+    import numpy as np
+    import tensorflow as tf
+    from pipediag.capture.replay import NotReplayableError, rebuild, verify
+    from pipediag.capture.replay.graph import Graph
+    from pipediag.session.edits import Move
+
+    COUNT = 70
+    numbers = np.arange(COUNT)
+    lines = [json.dumps({"n": n, "of": [n, n + 1, n + 2], "text": "w" * (n % 5)})
+             for n in range(COUNT)]
+
+    def arrays(line, number):
+        record = json.loads(line)
+        text = record["text"].encode() + b"\0"
+        return np.array(record["of"]), np.float32(number / 3), text, record["text"]
+
+    def with_arrays(line, number):
+        types = [tf.int64, tf.float32, tf.string, tf.string]
+        of, third, text, again = tf.numpy_function(arrays, [line, number], types)
+        of.set_shape([3])
+        for each in (third, text, again):
+            each.set_shape(())
+        return {"of": of, "third": third}, (text, again)
+
+    def tensors(line):
+        record = json.loads(line.numpy())
+        return tf.constant(record["of"], tf.int32), record["n"] / 2, record["text"]
+
+    def with_tensors(line, number):
+        of, half, text = tf.py_function(
+            func=tensors, inp=[line], Tout=[tf.int32, tf.float32, tf.string]
+        )
+        of = tf.ensure_shape(of, (3,))
+        half.set_shape(tf.TensorShape([]))
+        return of * 2, tf.cast(number, tf.float32) + half, text
+
+    def alone(line, _):
+        return tf.numpy_function(lambda text: np.int64(len(text)), [line], tf.int64)
+
+    def parts(line, number):
+        part = tf.numpy_function(lambda n: np.zeros(n % 3), [number], tf.double)
+        part.set_shape([None])
+        return part, number
+
+    def drawn(line, _):
+        return tf.numpy_function(lambda text: np.random.rand(3), [line], tf.double)
+
+    seen = {}
+
+    def known(line):
+        return np.int64(seen.setdefault(line, len(seen)))
+
+    def numbered(line, _):
+        return tf.numpy_function(known, [line], tf.int64)
+
+    def row_of(line, number):
+        (of,) = tf.numpy_function(lambda n: [np.array([n, n])], [number], [tf.int64])
+        return tf.reshape(of, [2])
+
+    CASES = {
+        "arrays": with_arrays,
+        "tensors": with_tensors,
+        "one result": alone,
+        "lengths": parts,
+        "drawn": drawn,
+        "state": numbered,
+        "shape of one row": row_of,
+    }
+    results = {}
+    for name, function in CASES.items():
+        ds = tf.data.Dataset.from_tensor_slices((lines, numbers)).map(function)
+        dataset = ds.shuffle(9, seed=3, reshuffle_each_iteration=False).batch(16)
+        if name == "lengths":
+            dataset = ds.padded_batch(16)
+        ids = {call.operation.kind: call.operation.id for _, call in Graph(dataset).calls()}
+        change = Move(ids["map"], ids.get("batch") or ids["padded_batch"])
+        try:
+            verify(dataset, [change], "equal")
+            moved = rebuild(dataset, [change])
+            same = [
+                tf.nest.map_structure(lambda a, b: bool(np.array_equal(a, b)), old, new)
+                for old, new in zip(dataset, moved, strict=True)
+            ]
+            shapes = [spec.shape.as_list() for spec in tf.nest.flatten(moved.element_spec)
+                      if spec.shape.rank is not None]
+            results[name] = [len(same), all(tf.nest.flatten(same)), shapes]
+        except NotReplayableError as error:
+            results[name] = str(error)
+    print("RESULTS", json.dumps(results))
+"""
+
+
+@pytest.fixture(scope="module")
+def of_maps(capturing: Capturing) -> dict[str, Any]:
+    return results_of(capturing, MAPS)
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("arrays", [[None, 3], [None], [None], [None]]),
+        ("tensors", [[None, 3], [None]]),
+        ("one result", []),
+    ],
+)
+def test_batches_stay_the_same_with_python_for_each_row(
+    of_maps: dict[str, Any], name: str, shapes: list[Any]
+) -> None:
+    assert of_maps[name] == [5, True, shapes]
+
+
+@pytest.mark.parametrize("name", ["lengths", "drawn", "state", "shape of one row"])
+def test_what_may_not_give_the_same_is_refused(of_maps: dict[str, Any], name: str) -> None:
+    assert isinstance(of_maps[name], str)
