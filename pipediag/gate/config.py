@@ -27,7 +27,6 @@ VERDICT = "verdict"
 
 _LONGEST_SHOWN = 100
 """Characters of a key or a value that a message shows."""
-_MOST_LISTED = 10
 
 
 def _with_underscores(table: object) -> object:
@@ -167,11 +166,9 @@ def _pipediag_table(source: Path) -> dict[str, Any] | None:
             f"Cannot read the configuration {source}: {error.strerror}. "
             "Name a readable pyproject.toml with --config."
         ) from error
-    except ValueError as error:  # a number of too many digits is one that tomllib does not know
+    except (ValueError, RecursionError) as error:
         reason = one_line(str(error)).rstrip(".")
         raise PipediagError(f"{source} is not valid TOML: {reason}.") from error
-    except RecursionError as error:
-        raise PipediagError(f"{source} is nested too deeply to be a configuration.") from error
     tools = content.get("tool", {})
     table = tools.get("pipediag") if isinstance(tools, dict) else tools
     if table is not None and not isinstance(table, dict):
@@ -201,20 +198,13 @@ def _explain(error: ValidationError) -> str:
     """Return the first problem: the key, what is expected there, and what is there."""
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"] if part != "[key]")
-    given = "" if first["type"] == "missing" else f", not {_shown(first['input'])}"
+    given = (
+        ""
+        if first["type"] == "missing"
+        else f", not {one_line(repr(first['input']), _LONGEST_SHOWN)}"
+    )
     return one_line(f"{one_line(key, _LONGEST_SHOWN)}: {first['msg']}{given}.")
 
 
-def _shown(value: object) -> str:
-    try:
-        return one_line(repr(value), _LONGEST_SHOWN)
-    except ValueError:
-        return "a number of so many digits"
-
-
 def _listed(names: list[str]) -> str:
-    """Return the first names: a file may have any number."""
-    shown = [f'"{one_line(name, _LONGEST_SHOWN)}"' for name in names[:_MOST_LISTED]]
-    if len(names) > _MOST_LISTED:
-        shown.append(f"and {len(names) - _MOST_LISTED} more")
-    return ", ".join(shown)
+    return ", ".join(f'"{one_line(name, _LONGEST_SHOWN)}"' for name in names)

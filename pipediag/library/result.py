@@ -114,7 +114,12 @@ class Result:
         from pipediag.reporters import write_all
 
         target = Path(directory)
-        _make(target)
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise PipediagError(
+                f"cannot write to {target}: {error.strerror}. Choose another directory."
+            ) from error
         save_session(self.session, target / SESSION_FILE)
         write_all(self.session, target)
         self._copy_trace(target)
@@ -171,12 +176,3 @@ def load(path: str | PathLike[str]) -> Result:
     session = load_session(place)
     directory = place if place.is_dir() else place.parent
     return Result(session, directory)
-
-
-def _make(directory: Path) -> None:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise PipediagError(
-            f"cannot write to {directory}: {error.strerror}. Choose another directory."
-        ) from error

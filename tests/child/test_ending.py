@@ -110,17 +110,6 @@ def test_a_handler_of_the_scripts_hears_of_it_afterwards(held: HeldInterrupts) -
     assert heard == ["Ctrl-C"]
 
 
-def test_what_may_be_ended_is_ended_and_nothing_else(held: HeldInterrupts) -> None:
-    steps = []
-    with held.heard():
-        signal.raise_signal(signal.SIGINT)
-        steps.append("goes on")
-    signal.raise_signal(signal.SIGINT)
-    held.release()
-
-    assert steps == []
-
-
 INTERRUPTED_AT_EACH_STEP = """
 import signal, sys
 from pipediag.capture.signals import HeldInterrupts

@@ -213,30 +213,6 @@ def test_the_contract(
     assert given == expected
 
 
-@pytest.mark.parametrize(
-    ("failure", "gate", "run_to_end", "expected"),
-    [
-        (None, None, False, ExitStatus.USAGE),
-        (None, ExitStatus.DONE, False, ExitStatus.USAGE),
-        (None, ExitStatus.GATE_FAILED, False, ExitStatus.GATE_FAILED),
-        (FAILURE, None, False, ExitStatus.SCRIPT_FAILED),
-        (None, None, True, ExitStatus.DONE),
-    ],
-)
-def test_reports_that_could_not_be_written_show_where_the_status_would_be_0(
-    failure: str | None, gate: ExitStatus | None, run_to_end: bool, expected: int
-) -> None:
-    given = analyze_status(
-        script_failure=failure,
-        script_status=0,
-        gate=gate,
-        run_to_end=run_to_end,
-        reports_written=False,
-    )
-
-    assert given == expected
-
-
 def test_after_an_edit_before_and_after_are_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -90,16 +88,6 @@ def test_several_scripts_show_all_values_and_the_worst_decides(here: Path) -> No
     assert "70.0 % of the step" in result.stdout
 
 
-def test_runs_of_one_script_are_judged_as_one(here: Path) -> None:
-    (here / "pyproject.toml").write_text(STRICT, encoding="utf-8")
-    for at in range(1, 4):
-        write_session(here / "runs" / f"run-{at}", make_session(findings=[]))
-    result = check(here / "runs")
-    assert result.exit_code == 1
-    assert result.stdout.startswith("train.py (3 runs): failed\n")
-    assert "median of 70.0, 70.0, 70.0" in result.stdout
-
-
 def test_a_baseline_fails_what_got_slower(here: Path) -> None:
     (here / "pyproject.toml").write_text("[tool.pipediag]\nmax-input-wait-percent = 90\n")
     base = write_session(here / "base", run_of(10.0))
@@ -149,15 +137,3 @@ def test_an_output_that_cannot_be_written_is_one_sentence_behind_the_result(
         command.invoke(context)
     assert caught.value.status == 2
     assert capsys.readouterr().out.startswith("train.py: failed")
-
-
-def test_it_works_without_tensorflow_and_pandas(here: Path) -> None:
-    path = write_session(here / "run", make_compute_bound_session())
-    blocked = "".join(
-        f"sys.modules[{name!r}] = None; " for name in ("tensorflow", "keras", "pandas")
-    )
-    program = f"import sys; {blocked}from pipediag.cli.check import command; command()"
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")

@@ -17,8 +17,8 @@ from pipediag.runner.source_files import with_patches
 from pipediag.session.edits import Change, Edit, Insert, Remove, SkipCallback
 from pipediag.session.ledger import Run, RunGain, RunSpan
 from pipediag.session.model import Script, Session
-from pipediag.session.store import load_session, save_session
-from pipediag.session.trials import Combined, DroppedEdit, Trial
+from pipediag.session.store import save_session
+from pipediag.session.trials import Trial
 from tests.factories import make_finding, make_session
 from tests.records import make_operation, make_pipeline
 
@@ -173,20 +173,6 @@ def test_a_rule_of_which_nothing_was_confirmed_is_refused(script: Path) -> None:
     result = fix(costly(script), "--with", "cache")
     assert isinstance(result.exception, PipediagError)
     assert "Rules that can be named: too-costly." in str(result.exception)
-
-
-def test_what_helps_alone_and_not_with_the_others_is_said_as_that(script: Path) -> None:
-    path = costly(script, beside=True)
-    made = load_session(path)
-    alone = next(one for one in made.findings if one.rule == "too-costly")
-    assert alone.edit is not None
-    dropped = DroppedEdit(edit=alone.edit.id, reason="It adds nothing.")
-    together = Combined(findings=["other"], speedup=None, ci95=None, dropped=[dropped])
-    path = save_session(made.model_copy(update={"combined": together}), script.parent)
-    result = fix(path, "--with", "too-costly")
-    assert isinstance(result.exception, PipediagError)
-    assert "confirmed by itself" in str(result.exception)
-    assert "It adds nothing." in str(result.exception)
 
 
 @pytest.mark.parametrize("newest", ["new", "repeated/run-2"])

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shlex
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import click
@@ -214,29 +212,3 @@ def test_a_document_that_cannot_be_written_is_reported(
     assert status == ExitStatus.USAGE
     assert err.splitlines()[-1].startswith("pipediag: standard output cannot be written: No space")
     assert "Traceback" not in err
-
-
-def test_interrupts_in_a_row_leave_no_traceback(tmp_path: Path) -> None:
-    text = "import time\nprint('ready', flush=True)\ntime.sleep(60)"
-    (tmp_path / "train.py").write_text(text)
-    process = subprocess.Popen(
-        [*ANALYZE, "train.py"],
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        # A shell that runs the tests in the background has them, and so this, ignore it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-
-    while process.poll() is None:
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.1)
-
-    _, err = process.communicate(timeout=LIMIT_S)
-    assert str(Path(__file__).parents[2] / "pipediag") not in err
-    assert process.returncode in (ExitStatus.SCRIPT_FAILED, 130)

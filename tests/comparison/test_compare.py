@@ -135,15 +135,6 @@ def test_ledgers_of_another_scope_are_not_held_together() -> None:
     )
 
 
-def test_shares_and_parts_of_the_run_explain_and_are_not_judged() -> None:
-    found = compare(runs_of(*BASE), runs_of(*SLOWER, input_wait=40.0))
-    waited = quantity(found, "input-wait")
-
-    assert (waited.outcome, waited.difference) == ("not judged", pytest.approx(20.0))
-    assert quantity(found, "run.steps").unit == "s"
-    assert not [one for one in found.quantities if one.name == "run.evaluation"]
-
-
 def test_a_script_that_failed_is_not_compared() -> None:
     script = Script(path="train.py", args=[], outcome="killed", status=-9, detail="Out of memory")
     found = compare([run_of()], [run_of(script=script, steps=None)])
@@ -185,15 +176,6 @@ def test_the_one_that_grew_most_is_named() -> None:
     assert found is not None
     assert found.name == "`map` of augment"
     assert (found.file, found.line, found.base_ms, found.head_ms) == ("train.py", 13, 2.0, 6.0)
-
-
-def test_a_line_added_above_does_not_make_it_another() -> None:
-    base = with_pipeline(mapped(1.0), mapped(2.0, name="augment", line=13))
-    head = with_pipeline(mapped(1.0, line=30), mapped(2.6, name="augment", line=31))
-    found = grown(Sides((base,), (head,)))
-
-    assert found is not None
-    assert (found.line, found.base_ms) == (31, 2.0)
 
 
 def test_on_another_machine_the_share_of_the_step_counts() -> None:

@@ -186,13 +186,6 @@ def test_one_run_whose_spread_is_not_known_decides_nothing(device: DeviceActivit
     assert "several runs (--repeats 3)" in check.sentence
 
 
-def test_runs_bring_their_own_spread() -> None:
-    runs = [session_with(gpu(busy=busy, gaps=[gap(9.0, None)])) for busy in (60.0, 61.0, 62.0)]
-    check = idle_check(*runs, most=50.0)
-    assert (check.outcome, check.value) == ("pass", 39.0)
-    assert idle_check(*runs, most=39.5).outcome == "inconclusive"
-
-
 def test_it_points_to_what_delayed_the_device_longest() -> None:
     gaps = [gap(9.0, 0, 7), gap(10.0, 1, 12), gap(11.0, 2), gap(10.0, 3, 9)]
     check = idle_check(session_with(gpu(gaps=gaps)), most=5.0)
@@ -239,13 +232,6 @@ def test_all_confirmed_edits_together_are_checked(low: float, high: float, outco
 def test_alone_the_largest_counts() -> None:
     check = speedup_check(make_session(findings=[confirmed(1.4), confirmed(2.0)]))
     assert (check.value, check.outcome) == (2.0, "fail")
-
-
-def test_what_is_about_results_is_not_about_speed() -> None:
-    check = speedup_check(
-        make_session(findings=[confirmed(2.0, subject="correctness")], trials=a_run())
-    )
-    assert check.outcome == "pass"
 
 
 def a_run() -> TrialRun:

@@ -81,23 +81,6 @@ def test_no_more_than_github_shows_and_errors_first() -> None:
     assert "3 more without an annotation; all are listed below." in lines
 
 
-def test_of_failures_the_one_that_buys_most_comes_first() -> None:
-    lines = annotation_lines(
-        make_check(name="verdict"),
-        make_check("warn", name="small-batch", speedup=9.0),
-        make_check(name="missing-cache", speedup=1.2),
-        make_check("inconclusive", name="retracing"),
-        make_check(name="tf-data-defaults", speedup=2.0),
-    )
-    assert [line.partition("title=pipediag ")[2].partition(":")[0] for line in lines] == [
-        "tf-data-defaults",
-        "missing-cache",
-        "verdict",
-        "small-batch",
-        "retracing",
-    ]
-
-
 def suites(*results: GateResult) -> ET.Element:
     return ET.fromstring(as_junit(results).encode())
 
@@ -140,14 +123,6 @@ def test_a_script_that_failed_is_an_error() -> None:
 
     assert counts(suite) == ("1", "0", "1", "0")
     assert (error.tag, error.get("message")) == ("error", "The script ended: killed.")
-
-
-@pytest.mark.parametrize("outcome", ["pass", "warn", "fail", "inconclusive"])
-@pytest.mark.parametrize("allowed", [True, False])
-def test_every_outcome_is_built_as_readers_check_it(outcome: CheckOutcome, allowed: bool) -> None:
-    hostile = make_check(outcome, sentence="]]> <failure/> \x00 &amp;", name='"><x y="')
-    result = make_result(hostile, label="<a>", allow_inconclusive=allowed)
-    assert len(list(suites(result, FAILED_SCRIPT, make_result()).iter("testcase"))) == 2
 
 
 def test_json_is_one_line_for_each_script_with_its_figures() -> None:

@@ -12,21 +12,15 @@ import pytest
 from pipediag.errors import PipediagError
 from pipediag.library import companion_process
 from pipediag.library.companion import CUT_OFF, Program, _follow, of_input_alone
-from pipediag.library.companion_process import CompanionProcess, CompanionRequest, NotebookTeller
+from pipediag.library.companion_process import CompanionProcess, CompanionRequest
 from pipediag.measures.verdict.decision import NOTHING_TRAINED
 from pipediag.runner.child_process import ChildResult
 from pipediag.session.messages import (
-    FROM_CHILD,
     Closing,
     Ended,
     FromChild,
-    LoopFound,
-    LoopMeasured,
     RunSettings,
     Started,
-    TrialsAwaited,
-    WindowBegun,
-    decode,
     encode,
 )
 from tests import factories
@@ -107,30 +101,3 @@ def pipe() -> Iterator[tuple[int, int]]:
     yield told, telling
     os.close(told)
     os.close(telling)
-
-
-def test_a_notebook_hears_what_the_companion_hears(
-    pipe: tuple[int, int], capsys: pytest.CaptureFixture[str]
-) -> None:
-    told, telling = pipe
-    teller = NotebookTeller(telling, 20.0)
-    messages: list[FromChild] = [
-        Started(),
-        LoopFound(3),
-        WindowBegun("baseline"),
-        WindowBegun("profile"),
-        LoopMeasured(3),
-        TrialsAwaited("loop1", alone=False, more_to_come=False, since_ns=1),
-    ]
-    for message in messages:
-        teller.tell(message)
-    lines = os.read(told, 1 << 16).splitlines()
-    assert [decode(line, FROM_CHILD) for line in lines] == messages
-    assert capsys.readouterr().err.splitlines() == [
-        "pipediag: measuring; the result comes when the cell is done.",
-        "pipediag: warming up the loop in line 3.",
-        "pipediag: timing steps, without a profiler.",
-        "pipediag: profiling a few steps.",
-        "pipediag: the loop in line 3 is measured.",
-        "pipediag: trying changes, for up to 20 s.",
-    ]

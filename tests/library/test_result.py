@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import pipediag
-from pipediag.library.result import OwnDirectory, Result
+from pipediag.library.result import Result
 from pipediag.reporters import tables
 from pipediag.session.model import Session
 from pipediag.session.store import load_session, save_session
@@ -86,31 +83,3 @@ def test_in_a_notebook_its_text_is_returned_and_not_shown(
     outside = repr(Result(session, None))
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     assert repr(Result(session, None)) == outside
-
-
-def test_a_forked_child_leaves_it_to_whose_it_is() -> None:
-    directory = OwnDirectory()
-    child = os.fork()
-    if child == 0:
-        directory.cleanup()
-        os._exit(0)
-    os.waitpid(child, 0)
-
-    assert Path(directory.name).is_dir()
-    directory.cleanup()
-
-
-LOADED = """
-import sys
-before = set(sys.modules)
-import pipediag
-dir(pipediag)
-print(*sorted(name for name in set(sys.modules) - before if name != "pipediag"))
-"""
-
-
-def test_the_package_brings_nothing_along() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == []

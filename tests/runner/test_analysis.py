@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,7 @@ from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTS
 from pipediag.runner import analysis
 from pipediag.runner.analysis import (
-    NEEDED,
     AnalysisRequest,
-    EarlyImports,
     analyse,
     check_script,
     check_tensorflow,
@@ -154,25 +151,6 @@ def test_a_session_holds_source_and_patches_unless_told_otherwise(
     (finding,) = result.session.findings
     assert (finding.patch is not None) == source
     assert [each.code for each in result.session.pipeline.ops] == ["pass" if source else None]
-
-
-def test_after_a_stop_no_further_module_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[str] = []
-    first_is_in, go_on = threading.Event(), threading.Event()
-
-    def imported(name: str) -> None:
-        begun.append(name)
-        first_is_in.set()
-        go_on.wait(10)
-
-    monkeypatch.setattr(analysis, "import_module", imported)
-    early = EarlyImports(trials=True)
-    early.start()
-    assert first_is_in.wait(10)
-    early.stop()
-    go_on.set()
-    early.close()
-    assert begun == [NEEDED[0]]
 
 
 @pytest.fixture(autouse=True)

@@ -16,11 +16,8 @@ from pipediag.runner.build_session import (
     NO_LOOP,
     NO_RECORDING,
     NOT_WAITED,
-    OFFER,
     Recorded,
     diagnose,
-    remark,
-    why_not_tried,
     with_remark,
     with_second_run,
     with_trials,
@@ -34,7 +31,7 @@ from pipediag.session.model import Script, Session
 from pipediag.session.recording import OtherUse, Recording
 from pipediag.session.store import load_session
 from pipediag.session.timeline import HostTrack, Span, span_line
-from pipediag.session.trials import NO_BUDGET, Trial, TrialRun
+from pipediag.session.trials import Trial, TrialRun
 from pipediag.trials.schedule import TrialOutcome
 from tests.evaluations import validation
 from tests.factories import make_finding, make_loop, make_session, make_verdict
@@ -350,35 +347,3 @@ def test_the_lines_of_the_source_are_kept_unless_none_were_wanted(output: Output
 
     assert kept.verdict.source.lines[:2] == ["a = 1", "b = 2"]
     assert without.verdict.source is None
-
-
-@pytest.mark.parametrize(
-    ("ended", "rerun", "said"),
-    [
-        (session(), False, OFFER),
-        (session(), True, None),
-        (session(trials_missing=NO_BUDGET), False, None),
-        (session("raised", 1), False, None),
-        (session("raised", 1), True, "It did not end well, so it was not run a second time."),
-        (session("stopped", None), True, None),
-        (session("raised", 1, findings=[]), True, None),
-    ],
-)
-def test_what_is_said_of_a_second_run_that_was_not_made(
-    ended: Session, rerun: bool, said: str | None
-) -> None:
-    assert remark(ended, rerun=rerun) == said
-
-
-@pytest.mark.parametrize(
-    ("budget_s", "rerun", "call"),
-    [(60.0, False, None), (0.0, False, None), (60.0, True, None), (0.0, False, "watch")],
-)
-def test_a_run_that_goes_on_says_why_nothing_was_tried(
-    budget_s: float, rerun: bool, call: Any
-) -> None:
-    settings = replace(SETTINGS, run_to_end=True, call=call)
-    said = why_not_tried(settings, budget_s, rerun=rerun)
-
-    assert "observe" in said
-    assert ("`--rerun`" in said or "--rerun train.py`" in said) is not rerun

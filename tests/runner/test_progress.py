@@ -9,14 +9,10 @@ from pipediag.runner.progress import (
     ERASE_TO_END,
     Diagnosing,
     ProgressLine,
-    RunsAgain,
     Shown,
 )
 from pipediag.session.messages import (
     Ended,
-    LoopFound,
-    LoopMeasured,
-    Started,
     TrialsAwaited,
     WindowBegun,
 )
@@ -38,24 +34,6 @@ def shown(*messages: Shown, terminal: bool = True) -> str:
     for message in messages:
         progress(message)
     return stream.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("message", "line"),
-    [
-        (Started(), "running the script"),
-        (LoopFound(12), "warming up the loop in line 12"),
-        (LoopFound(None), "warming up the loop"),
-        (WindowBegun("baseline"), "timing steps, without a profiler"),
-        (WindowBegun("stacks"), "sampling Python stacks"),
-        (WindowBegun("profile"), "profiling a few steps"),
-        (LoopMeasured(12), "the loop in line 12 is measured"),
-    ],
-)
-def test_what_begins_while_the_script_prints_has_a_line_of_its_own(
-    message: Shown, line: str
-) -> None:
-    assert shown(message) == f"{START}pipediag: {line}\n"
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -95,14 +73,3 @@ def test_that_trials_begin_is_told_once_and_only_if_there_are_any() -> None:
         "stands still meanwhile. Losses and metrics that it prints afterwards are not those of an "
         "undisturbed run.\n"
     )
-
-
-@pytest.mark.parametrize(("changes", "said"), [(1, "1 change could"), (3, "3 changes could")])
-@pytest.mark.parametrize("terminal", [True, False])
-def test_a_second_run_is_announced_wherever_standard_error_goes(
-    changes: int, said: str, terminal: bool
-) -> None:
-    text = " ".join(shown(RunsAgain(changes), terminal=terminal).split())
-
-    assert f"the script was over before {said} be tried in its training loop" in text
-    assert text.endswith("running it a second time for that. Its output appears again.")

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from pipediag.session.edits import Insert, SetParameters
+from pipediag.session.edits import Insert
 from pipediag.session.trials import Combined
 from pipediag.trials.candidates import RETUNE, candidates, together
 from pipediag.trials.contest import FINAL_ROUNDS
@@ -160,13 +160,6 @@ def test_a_first_look_goes_before_rounds_of_what_is_in() -> None:
     assert outcome.combined.blocks == LOOKS[0]
 
 
-@pytest.mark.parametrize("budget_s", [36.0, 40.0, 46.0])
-def test_later_looks_leave_the_time_for_these(budget_s: float) -> None:
-    outcome = unclear(budget_s)
-    assert rounds_of(outcome, BASE, FIRST_TWO, ALL_THREE) > LOOKS[0]
-    assert rounds_of(outcome, BASE, FIRST_TWO) == outcome.combined.blocks == FEWEST_ROUNDS
-
-
 def ids(*findings: object) -> list[str]:
     return [one.edit.id for one in candidates(findings)]
 
@@ -177,17 +170,6 @@ def test_only_what_fails_or_informs_is_tried() -> None:
         make_finding("informs", 9.0, status="informative"),
         make_finding("passes", 9.0, status="pass"),
     ) == ["fails", "informs"]
-
-
-def test_together_they_are_one_variant_with_all_changes() -> None:
-    found = candidates(made("ab"))
-    variant = together(found)
-    assert variant.name == "a + b"
-    assert [change.op_id for change in variant.changes if isinstance(change, SetParameters)] == [
-        "a",
-        "b",
-    ]
-    assert variant.check == "equal"
 
 
 def test_the_weakest_promise_holds_for_all_of_them() -> None:

@@ -139,16 +139,6 @@ def test_what_stays_open_is_given_up_after_the_last_round() -> None:
     assert a.reason == "After 15 rounds the interval still contains 1.03."
 
 
-def test_caveats_of_the_edit_and_of_what_was_built_are_kept() -> None:
-    executor = FakeExecutor({"a": 2.0}, left_out={"a": ["Its shuffle is filled beforehand."]})
-    edit = make_edit("a", caveat="Measured once the cache is filled.")
-    outcome = try_edits(executor, [edit])
-    assert outcome.trials["a"].caveats == [
-        "Measured once the cache is filled.",
-        "Its shuffle is filled beforehand.",
-    ]
-
-
 def test_findings_with_the_same_changes_share_a_trial() -> None:
     first = make_edit("first")
     twin = make_edit("twin", changes=first.changes)
@@ -282,18 +272,6 @@ def test_a_pull_that_fails_says_why_and_is_not_tried_again() -> None:
     )
     assert executor.count("pull", BASE) == 1
     assert outcome.trials["a"].state == "confirmed"
-
-
-# Building and a first block of the base 1 s, the edit 0.5 s and five rounds of 1 s; a pull counts
-# as a block of the base, 0.5 s.
-@pytest.mark.parametrize(("budget_s", "pulls"), [(7.7, 0), (8.2, 3), (8.7, 4), (12.0, 5)])
-def test_at_the_end_it_gets_all_the_time_that_is_left(budget_s: float, pulls: int) -> None:
-    executor = FakeExecutor({"a": 2.0}, noise=0.0)
-    # Without a spread of its own an edit that is twice as fast takes half a second as well.
-    outcome = try_edits(executor, "a", budget_s)
-    assert executor.count("pull", BASE) == pulls
-    if pulls == 0:
-        assert outcome.pipeline_alone_missing == "No time was left for it."
 
 
 CAVEAT = "Measured once the cache is filled."
