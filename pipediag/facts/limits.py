@@ -71,26 +71,25 @@ INPUT_WAIT = Threshold(
     "input wait",
     INPUT_FINE_PERCENT,
     "% of the step",
-    "XProf's input-pipeline analysis: under 5 % the input is fine, over 20 % it is the bottleneck",
+    "XProf: under 5 % the input is fine",
 )
 INPUT_BOUND = Threshold(
-    "input wait above which the consumer is not what limits",
+    "input wait that comes first",
     INPUT_BOUND_PERCENT,
     "% of the step",
-    "XProf's input-pipeline analysis: over 20 % the input is the bottleneck",
+    "XProf: over 20 % the input is the bottleneck",
 )
 OPERATION_SHARE = Threshold(
     "delay of the operation",
     INPUT_FINE_PERCENT,
     "% of the step",
-    "own choice, equal to the limit on input wait: an operation below it can't lift the wait over "
-    "it",
+    "own choice, equal to the limit on input wait",
 )
 INPUT_GAPS = Threshold(
-    "idle for input above which the device's other pauses are not what limits",
+    "idle for input that comes first",
     INPUT_BOUND_PERCENT,
     "% of the device's span",
-    "XProf's input-pipeline analysis: over 20 % the input is the bottleneck",
+    "XProf: over 20 % the input is the bottleneck",
 )
 PERTURBED = Threshold(
     "profiled step over a step without the profiler, above which host time in the profile is not "

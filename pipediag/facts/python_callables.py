@@ -22,8 +22,7 @@ WAITS_FIRST = Threshold(
     "off-CPU time of a Python function",
     20.0,
     "% of its calls' time",
-    "own choice, which decides only what is tried first: more calls than CPUs can overlap no more "
-    "than that",
+    "own choice: it only decides what is tried first",
 )
 
 _SEEN_PERCENT = 10.0

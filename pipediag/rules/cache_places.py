@@ -28,7 +28,7 @@ from pipediag.vocabulary import FindingSeverity
 
 MISPLACED_CACHE = Rule(
     id="misplaced-cache",
-    title="Move the cache to where it freezes and loses nothing",
+    title="Move the cache to the right place",
     why="Random augmentation or shuffling before a cache becomes the same in every epoch. An "
     "endless repeat before it lets it grow without end; a take behind it keeps it from completing.",
     fix="Put the cache before the random map, the shuffle behind the cache, or the take before it. "

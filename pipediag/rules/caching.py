@@ -160,7 +160,7 @@ def _gain_of_cache(session: Session, op: Operation) -> float | None:
 
 MISSING_CACHE = pipeline_rule(
     id="missing-cache",
-    title="Cache what is made anew in every epoch",
+    title="Cache the prepared data",
     why="From the second epoch on a cache replaces everything before it.",
     fix="`.cache()` behind the map and before shuffle, repeat and anything random; `.cache(path)` "
     "where the elements don't fit in memory. Delete that file when the data or the map changes.",
@@ -248,7 +248,7 @@ def _of_generator(session: Session, op: Operation) -> Finding | None:
         "informative",
         op=op,
         weight=weigh(session, op),
-        title="Cache the generator if it yields the same data in every epoch",
+        title="Cache the generator, if it yields the same data in every epoch",
     )
     loop = session.diagnosed_loop()
     cut = loop is not None and loop.keras is not None and bool(loop.keras.steps_per_epoch)

@@ -237,7 +237,7 @@ def check_input_gap(
 # Launches
 
 LAUNCH_BOUND = _idle_rule(
-    title="Launch fewer or larger kernels, further ahead of the device",
+    title="Launch fewer, larger kernels",
     why="A launch takes the host some microseconds, whatever the kernel does: a device that ends "
     "kernels sooner than the host launches them runs at the host's pace.",
     fix="`jit_compile=True`, `steps_per_execution=16`, one stacked table in place of many, or a "

@@ -39,7 +39,7 @@ def _of_tables(
 
 
 IDS_OUTSIDE_TABLE = _ids_rule(
-    title="Look up only ids that the embedding table has a row for",
+    title="Look up only ids that are in the embedding table",
     why="On a CPU such a lookup raises. On a GPU it gives a vector of zeros and trains nothing, "
     "and XLA on a CPU takes the last row, both without a word.",
     fix="`input_dim` of at least the largest id plus one, or ids that are mapped into the table.",
@@ -95,7 +95,7 @@ def _outside(table: Embedding, ids: EmbeddingIds) -> Finding | None:
 
 
 COLLIDING_IDS = _ids_rule(
-    title="Keep ids integers on their way to the embedding table",
+    title="Keep ids as integers up to the embedding table",
     why="A float holds integers exactly up to 256 in bfloat16, 2,048 in float16. Keras casts "
     "inputs to one where the model has no `Input` with an integer `dtype`.",
     fix='`keras.Input(shape, dtype="int32")` in front of the Embedding.',
@@ -138,7 +138,7 @@ def _colliding(table: Embedding, ids: EmbeddingIds) -> Finding | None:
 
 
 MASKED_TOKEN = _ids_rule(
-    title="Keep id 0 for padding where `mask_zero` hides it",
+    title="Reserve id 0 for padding under `mask_zero`",
     why="Layers behind the Embedding skip what is masked, so the token with id 0 is never seen.",
     fix="Ids from 1 on, `input_dim` one larger; or a `mask_token` in the lookup layer.",
     needs=("loop",),

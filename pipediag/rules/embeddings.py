@@ -122,10 +122,12 @@ def _not_seen(
     return [rule.finding("inconclusive", reason, evidence={"layer": unread[0].layer})]
 
 
-UPDATE_COMPUTE = Threshold("device compute", 30.0, "% of the step", "own choice, if untimed")
-COSTLY = Threshold("size of such tables", 5.0, "MB", "measured: 2.6 MB gave 1.05x, 26 MB 3x")
+UPDATE_COMPUTE = Threshold(
+    "device compute", 30.0, "% of the step", "own choice, where the update was not timed"
+)
+COSTLY = Threshold("size of tables that were timed", 5.0, "MB", "measured: 2.6 MB gave 1.05x")
 DENSE_EMBEDDING_UPDATE = _tables_rule(
-    title="Update only the rows of the embedding that a step looks up",
+    title="Update only the embedding rows that a step looks up",
     why="Adam, RMSprop, momentum, weight decay and others pass over every row in each step, in a "
     "time that grows with the table and not with the batch.",
     fix="A row-wise Adam, as `pipediag.optimizers.LazyAdam`; or SGD for the tables alone. Rows are "
@@ -242,7 +244,7 @@ def _update_advice(session: Session, tables: Sequence[Embedding], edit: Edit | N
 
 
 REGULARIZED_TABLE = _tables_rule(
-    title="Regularise or constrain only the rows that are looked up",
+    title="Regularise only the embedding rows that a step looks up",
     why="A regulariser adds all rows to the loss, so that its gradient is as large as the table. A "
     "constraint changes all rows after each update.",
     fix="`activity_regularizer` in place of `embeddings_regularizer`; no constraint, or one on the "
@@ -318,7 +320,7 @@ def _terms_advice(session: Session, tables: Sequence[Embedding]) -> str:
 
 
 TABLE_COPIED_ON_LOOKUP = _tables_rule(
-    title="Look rows up without a copy of the whole embedding table",
+    title="Look rows up without copying the embedding table",
     why="Once rows of a variable have been written in place, TensorFlow copies all of it wherever "
     "it is read as a tensor, as Keras' `Embedding` does before it gathers.",
     fix="A lookup in the variable itself, `tf.nn.embedding_lookup(self.embeddings.value, ids)`, or "
@@ -401,7 +403,7 @@ ten thousands."""
 _NUMBER_BYTES = 4
 FULL_SOFTMAX = Rule(
     id="full-softmax",
-    title="Train with a softmax over a few drawn classes",
+    title="Train with a sampled softmax",
     why="The logits of all classes, their gradient and that of all weights are computed for one "
     "right class an example, in time that grows with the vocabulary.",
     fix="`tf.nn.sampled_softmax_loss` in training, with a few hundred drawn classes beside the "

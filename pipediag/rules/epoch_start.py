@@ -73,8 +73,8 @@ def run_without_first_batches(
 
 
 FILL_SHARE = Threshold("time to fill the buffer", 5.0, "% of the loop", "own choice, as for input")
-FILL_STEPS = Threshold("the same, in a loop of unknown length", 100.0, "steps", "own choice")
-SHUFFLE_PART = Threshold("filling explains", 30.0, "% of the wait", "own choice: below, it informs")
+FILL_STEPS = Threshold("the same, if the loop's length is unknown", 100.0, "steps", "own choice")
+SHUFFLE_PART = Threshold("time to fill it", 30.0, "% of the wait", "own choice: below, it informs")
 SLOW_SHUFFLE_FILL = Rule(
     id="epoch-start",
     title="Shuffle before the costly work",

@@ -187,7 +187,7 @@ TENSOR_CORE = Threshold("of them on tensor cores", 10.0, "%", "XProf advises 16 
 GAIN = Threshold("upper bound of products in half the time", 1.05, "times", "own choice")
 MIXED_PRECISION = Rule(
     id="mixed-precision",
-    title="Compute matrix products in 16 bits",
+    title="Use mixed precision",
     why="Tensor cores multiply 16-bit matrices several times as fast as other cores 32-bit ones.",
     fix='`keras.mixed_precision.set_global_policy("mixed_bfloat16")` from compute capability 8.0 '
     'on, else `"mixed_float16"`, which needs loss scaling; sizes in multiples of 8. Every product '
@@ -275,7 +275,7 @@ WAITING = Threshold("time in which the others wait", 10.0, "% of the span", "XPr
 RATIO = Threshold("its own time over the others' median", 1.2, "times", "own choice")
 DEVICE_STRAGGLER = Rule(
     id="device-straggler",
-    title="Give the devices equal work, as all wait for the slowest",
+    title="Give all devices equal work",
     why="A collective ends when the last device joins it: the slowest one sets the pace of all.",
     fix="Even out what the devices get (shards, lengths of sequences, placement of tables), or "
     "repair what slows the one. Other shards mean another order of the data.",

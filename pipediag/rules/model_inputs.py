@@ -42,9 +42,9 @@ from pipediag.vocabulary import Scalar
 TEXT_WORK = Threshold("work on text in a step", 10.0, "% of the step", "own choice")
 PREPROCESSING_IN_MODEL = Rule(
     id="preprocessing-in-model",
-    title="Prepare inputs in the pipeline, beside the steps",
-    why="Within the model they run in the step, and an accelerator waits. In the pipeline they run "
-    "beside the step before.",
+    title="Prepare inputs in the pipeline, not in the model",
+    why="Layers that prepare inputs run in the step, and an accelerator waits. In the pipeline, "
+    "they run beside the step before.",
     fix="`dataset.map(layers, num_parallel_calls=tf.data.AUTOTUNE)` behind the batch, and a model "
     "that begins behind these layers; with `.cache()` where what they give fits in memory. The "
     "original model still takes the inputs as they are, and shares the weights.",

@@ -87,7 +87,7 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
 LINE_SHARE = Threshold("samples of that thread in its line", 5.0, "% of the samples", "own choice")
 SLOW_CALL = Rule(
     id="slow-python-call",
-    title="Replace a Python call that is known to be slow",
+    title="Replace a slow Python call",
     why="NumPy's `choice` with weights took 131 of 157 ms of a step of 512 words, and under 5 ms "
     "once the sums of its weights were kept.",
     fix="Replace the call, or make it once for many rows.",
@@ -148,7 +148,7 @@ def _without(session: Session, op: Operation) -> float | None:
 ELEMENTS = Threshold("elements that a step takes", 4.0, "elements", "own choice: fewer cost < 1 ms")
 SINGLE_ELEMENTS = Rule(
     id="generator-elements",
-    title="Hand over several elements of the generator at once",
+    title="Take the elements of the generator in stacks",
     why="Each element that TensorFlow takes from Python took 0.25 ms, whatever was in it. In "
     "stacks of 64, which `unbatch` takes apart again, it took 0.015 to 0.03 ms.",
     fix="Hand over stacks of elements, and take them apart with `unbatch`. Up to 63 elements are "
@@ -276,12 +276,12 @@ _WHAT_PROCESSES_NEED = (
 )
 PYTHON_INPUT = Rule(
     id="python-input",
-    title="Make batches faster than Python does",
+    title="Speed up the Python that makes the batches",
     why="One thread calls a generator, or `__getitem__`, for one element after the other, and "
     "takes the GIL from the training loop: a step of 8.3 ms with 9 % input wait fell to 3.0 ms.",
-    fix="Build whole batches with NumPy or in tf.data. Read several parts of the data at once (an "
-    "interleave of generators on 16 threads, or `workers=N` of a PyDataset). Elements of several "
-    "generators alternate, and `__getitem__` must stand calls from several threads at once.",
+    fix="Build whole batches with NumPy or in tf.data, or read several parts of the data at once "
+    "(`interleave` of generators on 16 threads, `workers=N` of a PyDataset): elements of several "
+    "generators then alternate, and `__getitem__` must be thread-safe.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST),
     effect="same up to order or rounding",

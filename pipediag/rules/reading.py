@@ -180,7 +180,7 @@ def _files_advice(session: Session, op: Operation, outer: Operation | None) -> s
 
 SERIAL_FLAT_MAP = pipeline_rule(
     id="serial-flat-map",
-    title="Call the function of `flat_map` for several elements at once",
+    title="Run the function of `flat_map` in parallel",
     why="A flat_map calls its function for one element at a time, and so does an interleave, which "
     "holds a lock meanwhile: only the datasets that the function makes are read at once.",
     fix="`ds.interleave(lambda x: tf.data.Dataset.from_tensors(x).flat_map(f), cycle_length=N, "

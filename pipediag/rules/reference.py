@@ -44,24 +44,23 @@ def markdown() -> str:
 
 def paragraphs(rules: Sequence[Rule]) -> Iterator[tuple[str, list[str]]]:
     """Yield heading and lines of each paragraph on the rules of one id."""
-    for rule in rules:
-        yield rule.title if len(rules) > 1 else "Why it matters", [rule.why]
-        yield "What to change", [rule.fix]
-        if rule.thresholds:
-            yield (
-                "Thresholds",
-                [f"{one.name}: {one.value:g} {one.unit} ({one.source})" for one in rule.thresholds],
-            )
-        if rule.untried is not None:
-            yield "Why no trial measures it", [rule.untried]
     first = rules[0]
-    yield (
-        "About",
-        [
-            f"Concerns {_SUBJECTS[first.subject]}. Severity: {first.severity}. Effect on results: "
-            f"{first.effect}."
-        ],
-    )
+    for rule in rules:
+        yield (
+            ("Why it matters", [rule.why])
+            if rule is first is rules[-1]
+            else (rule.title, [rule.why])
+        )
+        yield "What to change", [rule.fix]
+    untried = dict.fromkeys(rule.untried for rule in rules if rule.untried)
+    if untried:
+        yield "If nothing is tried", [reason for reason in untried if reason]
+    limits = dict.fromkeys(one for rule in rules for one in rule.thresholds)
+    if limits:
+        said = [f"{one.name}: {one.value:g} {one.unit} ({one.source})" for one in limits]
+        yield "Thresholds", said
+    about = f"Concerns {_SUBJECTS[first.subject]}. Severity: {first.severity}."
+    yield "About", [f"{about} Effect on results: {first.effect}."]
 
 
 if __name__ == "__main__":

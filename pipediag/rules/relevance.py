@@ -139,10 +139,10 @@ def _input_wait(session: Session) -> Share:
 
 
 RELEVANT = Threshold(
-    "the most that it saves, to fail", 10.0, "% of the run", "own choice: few change it for less"
+    "what it could save, to fail", 10.0, "% of the run", "own choice: few change it for less"
 )
 NOTABLE = Threshold(
-    "the most that it saves, to inform",
+    "what it could save, to inform",
     INPUT_FINE_PERCENT,
     "% of the run",
     "own choice, as for input",

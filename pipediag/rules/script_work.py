@@ -96,7 +96,7 @@ def _neighbours(lines: Iterable[RunPart]) -> list[list[RunPart]]:
     return groups
 
 
-OFTEN = Threshold("how often it comes", 3.0, "times", "own choice: less can't be done seldom")
+OFTEN = Threshold("how often it comes", 3.0, "times", "own choice: twice is seldom")
 EVERY = 5
 """Epochs of which one is kept, in what is said of fewer. Own choice."""
 LATE = Threshold("work before a training of unknown length", 5.0, "s, and an epoch", "own choice")
@@ -104,7 +104,7 @@ SHARE = Threshold("work after the training", 15.0, "% of the run", "own choice: 
 A_SECOND = Threshold("work after the training", 1.0, "s", "own choice: nobody waits for less")
 _script_rule = partial(Rule, id="script-work", needs=("loop", "run"))
 SLOW_START = _script_rule(
-    title="Keep what is prepared before the training from run to run",
+    title="Save what is prepared before the training",
     why="What is parsed or computed from the same input comes out the same, and each run waits.",
     fix="Keep the result in a file: arrays as `.npy`, what a tf.data pipeline makes with "
     "`dataset.save(path)`, what `adapt` learns as a vocabulary or statistics. Make it again when "

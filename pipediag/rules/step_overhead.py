@@ -98,7 +98,7 @@ def _of_callback(session: Session, callback: Callback) -> Finding:
 
 
 PYTHON = Threshold("Python", 30.0, "% of the step", "measured: calling a tf.function takes 23 %")
-PYTHON_MS = Threshold("Python", 0.3, "ms a step", "measured: calling a tf.function takes half")
+PYTHON_MS = Threshold("Python", 0.3, "ms a step", "measured: twice a tf.function's call")
 LONG = Threshold("Python of a longer step", 15.0, "% of the step", "own choice")
 LONG_MS = Threshold("Python of a longer step", 1.0, "ms a step", "own choice: several calls' time")
 SEEN = Threshold("own lines", 1.0, "% of the stack samples", "own choice: the sampler met some")
@@ -199,7 +199,7 @@ def check_predict_in_step(session: Session) -> Iterator[Finding]:
 
 
 OVERHEAD = Threshold("dispatch and Python", 15.0, "% of the step", "XProf: over 15 % is high")
-LITTLE = Threshold("the same, to be tried", 3.0, "% of the step", "XProf: over 3 % is moderate")
+LITTLE = Threshold("dispatch and Python, to be tried", 3.0, "% of the step", "XProf: moderate")
 GAIN = Threshold("upper bound without most of Python", 1.03, "times", "a trial confirms from there")
 HOST_OVERHEAD = Rule(
     id="host-overhead",

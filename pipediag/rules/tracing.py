@@ -23,7 +23,7 @@ RETRACES = Threshold("retraces in the loop", 3.0, "retraces", "own choice: new s
 COMPILE = Threshold("tracing and compiling", 5.0, "% of the step", "own choice, as for input wait")
 RETRACING = Rule(
     id="retracing",
-    title="Keep the training function from being traced or compiled again",
+    title="Stop retracing the training function",
     why="A new shape or a new Python number as argument makes tf.function trace again. Under XLA a "
     "new shape compiles again without a retrace: 23 lengths cost 245 ms each.",
     fix="Pass tensors instead of Python numbers, with `reduce_retracing=True`; pad to a few fixed "
@@ -132,7 +132,9 @@ def _made_anew(loop: Loop, steps: Steps) -> bool:
 
 
 AGAIN = Threshold("traces of a Keras step", 3.0, "times", "own choice: two batches explain two")
-OWN_AGAIN = Threshold("traces of an own function", 4.0, "times", "own choice: as above, one mode")
+OWN_AGAIN = Threshold(
+    "traces of an own function", 4.0, "times", "own choice: two batches and one mode"
+)
 REPEATED_COMPILE = Rule(
     id="retracing",
     title="Build each model and function once",
@@ -282,7 +284,7 @@ LIMIT_BYTES = 2**31
 _TENSOR_FIRST = "Let the function read a tensor, made before it: `table = tf.constant(array)`."
 GRAPH_CONSTANTS = Rule(
     id="graph-constants",
-    title="Turn a large array into a tensor before a function reads it",
+    title="Turn large arrays into tensors outside of the function",
     why="A NumPy array that a traced function reads becomes a part of its graph. With 224 MB a "
     "step of a `map` took 98 to 125 ms, with the same as a tensor 1 ms.",
     fix=f"{_TENSOR_FIRST} A `tf.Variable` does as well.",

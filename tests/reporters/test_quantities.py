@@ -75,8 +75,8 @@ def test_units_stay_with_their_numbers() -> None:
         ("retraces", 3, "traced again while measured", "3 times"),
         ("us_per_element", 41.2, "a call takes", "41.2 µs"),
         ("compressed", True, "compressed", "yes"),
-        ("random_operation", "map_0", "draws random numbers", "map in line 12"),
-        ("random_operation", "gone", "draws random numbers", "gone"),
+        ("frozen_operation", "map_0", "the cache freezes", "map in line 12"),
+        ("frozen_operation", "gone", "the cache freezes", "gone"),
         ("parallelism", None, "parallelism", NOTHING),
         # Of a newer version.
         ("self_ms_per_step", 7.934, "self", "7.93 ms per step"),

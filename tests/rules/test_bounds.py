@@ -11,7 +11,6 @@ from pipediag.rules.relevance import (
     less_input,
     limited,
     parallel,
-    unexplained_factor,
 )
 from pipediag.rules.step_overhead import HOST_OVERHEAD
 from pipediag.session.findings import Finding
@@ -25,7 +24,6 @@ from tests.records import (
     make_environment,
     make_input_wait,
     make_operation,
-    make_pipeline,
 )
 from tests.rules.sessions import cases
 
@@ -58,30 +56,6 @@ def test_less_input_leaves_the_rest_of_the_step(
     session: Session, saved_ms: float, on_cpu: bool, speedup: float | None
 ) -> None:
     assert less_input(session, saved_ms, on_cpu=on_cpu) == speedup
-
-
-@pytest.mark.parametrize(
-    ("op", "calls", "speedup"),
-    [
-        (make_operation("m", latency_ms_per_step=4.0), 2.0, 1.667),
-        (make_operation("m", latency_ms_per_step=4.0), 1.0, None),
-        (make_operation("m", self_ms_per_step=None), 2.0, None),
-    ],
-)
-def test_parallel_calls_work_ahead_as_far_as_one_of_them_lasts(
-    op: Any, calls: float, speedup: float | None
-) -> None:
-    assert parallel(wait_of(6.0), op, calls, on_cpu=False) == speedup
-
-
-@pytest.mark.parametrize(("delay", "factor"), [(2.0, 3.0), (6.0, 1.0), (9.0, 1.0), (0.0, 1.0)])
-def test_wait_that_no_delay_explains_is_shared_out(delay: float, factor: float) -> None:
-    ops = [
-        make_operation("m", self_ms_per_step=delay, fused_into="b"),
-        make_operation("b", "batch", self_ms_per_step=delay, parent_ids=["m"]),
-    ]
-    assert unexplained_factor(wait_of(6.0, pipeline=make_pipeline(ops=ops))) == factor
-    assert unexplained_factor(wait_of(6.0, pipeline=None)) == 1.0
 
 
 def failed(**overrides: Any) -> Finding:

@@ -12,21 +12,17 @@ from pipediag.rules.device_idle import (
     PYTHON_GAP,
     SYNC_POINT,
 )
-from pipediag.rules.registry import run_rules
 from pipediag.rules.rule import Rule
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Insert, SetModel
 from pipediag.session.loops import Perturbation
-from pipediag.session.model import HotLine, Session
-from pipediag.session.recorded_loops import Callback
+from pipediag.session.model import Session
 from tests.factories import (
     make_compute_bound_session,
-    make_host,
     make_keras,
     make_loop,
     make_session,
 )
-from tests.records import make_breakdown
 from tests.rules.devices import cpu, gap, gpu, launches, on_devices, session_on, under_floor
 from tests.rules.sessions import cases, changes, only, straddles
 
@@ -143,14 +139,6 @@ def test_a_session_weighs_waits_for_input_by_its_steps(
     assert (finding.status, changes(finding)) == (status, edit)
 
 
-def test_a_session_adds_the_operation_and_its_ceiling() -> None:
-    device = gpu({"input": 90.0}, gaps=[gap("input", 90.0, op_id="map_0")])
-    finding = only(INPUT_GAP, make_session(devices=[device]))
-    # The time of the span gives 10, the session's ceiling less.
-    assert (finding.op_id, finding.speedup_at_most) == ("map_0", 3.5)
-    assert only(INPUT_GAP, make_session(devices=[device], ceiling=None)).speedup_at_most is None
-
-
 def fit(**keras: Any) -> dict[str, Any]:
     return {"loops": [make_loop(keras=make_keras(**keras))]}
 
@@ -192,27 +180,3 @@ def test_a_session_tries_the_model_in_another_way(
 ) -> None:
     finding = only(rule, session)
     assert (finding.status, changes(finding)) == (status, edit)
-
-
-HOOK = Callback(name="Log", file="train.py", line=3, batch_hooks=["on_train_batch_end"])
-HOT = HotLine(
-    file="train.py", line=4, function="Log.on_train_batch_end", percent=40.0, thread="main"
-)
-CALLBACK = {"host": make_host(hot_python=[HOT]), **fit(callbacks=[HOOK])}
-OVERHEAD = {"breakdown": make_breakdown(dispatch=20.0, python=32.0, device_compute=48.0)}
-
-
-@pytest.mark.parametrize(
-    ("session", "rule", "first"),
-    [
-        (make_session(devices=[gpu({"input": 50.0})]), INPUT_GAP, "parallel-map"),
-        (session_on(gpu({"sync": 20.0}), **OVERHEAD), SYNC_POINT, "host-overhead"),
-        (session_on(LOGGING, **CALLBACK), PYTHON_GAP, "python-in-step"),
-    ],
-)
-def test_a_rule_that_knows_what_takes_the_time_comes_first(
-    session: Session, rule: Rule, first: str
-) -> None:
-    finding = next(one for one in run_rules(session) if one.title == rule.title)
-    assert (finding.status, finding.needs_first) == ("informative", first)
-    assert finding.speedup_at_most is None

@@ -13,12 +13,9 @@ from pipediag.rules.embeddings import (
     TABLE_COPIED_ON_LOOKUP,
 )
 from pipediag.rules.model_edits import (
-    SLOTS_TWICE,
     compiled_by_xla,
     in_sixteen_bits,
-    row_wise_update,
     several_steps_a_call,
-    sgd_for_tables,
 )
 from pipediag.session.edits import SetModel
 from pipediag.session.findings import Finding
@@ -74,7 +71,6 @@ def first(session: Session) -> Finding:
 
 
 ROW_WISE, SGD = setting(optimizer="row_wise"), setting(optimizer="sgd_for_tables")
-ACCUMULATES = {"optimizer_settings": {"gradient_accumulation_steps": 4}}
 MATTERS = {"embedding_cost": cost(("update", 5.0), ("rest", 4.0))}
 SMALL = {"table_bytes": 7_680_000}
 HALF = {"table_bytes": 6_000_000}
@@ -84,25 +80,14 @@ HALF = {"table_bytes": 6_000_000}
     {
         "Adam": (updated(), ("fail", ROW_WISE)),
         "Ftrl": (updated(**fit("Ftrl")), ("fail", SGD)),
-        "scales the loss": (updated(**fit("LossScaleOptimizer")), ("fail", SGD)),
-        "no memory": (updated({"slot_bytes": 8 << 30}), ("fail", SGD)),
-        "accumulates": (updated(**fit(**ACCUMULATES)), ("fail", SGD)),
         "sparse": (updated({"update": "sparse"}), ("pass", None)),
         "small": (updated({"table_bytes": 9_000_000}), ("informative", ROW_WISE)),
         "small, but costly": (updated(SMALL, **MATTERS), ("fail", ROW_WISE)),
-        "under 5 MB": (updated({"table_bytes": 4_900_000}, **MATTERS), ("informative", ROW_WISE)),
         "large together": (updated(HALF, {**HALF, "layer": "other"}), ("fail", ROW_WISE)),
         "dense gradient": (updated({"gradient": "dense"}), ("informative", None)),
-        "takes little": (
-            updated(embedding_cost=cost(("update", 0.3), ("rest", 8.7))),
-            ("informative", ROW_WISE),
-        ),
-        "little compute": (updated(**LITTLE_COMPUTE), ("informative", ROW_WISE)),
         "input first": (updated(**waits()), ("informative", ROW_WISE)),
-        "frozen": (updated({"trainable": False}), ("pass", None)),
         "not seen": (updated({"update": None, "gradient": None}), ("inconclusive", None)),
         "own loop": (updated(**OWN_LOOP), ("fail", None)),
-        "another Keras": (updated(**LEGACY), ("fail", None)),
     },
     "session, expected",
 )
@@ -121,17 +106,6 @@ def test_sgd_for_the_table_is_tried_behind_the_row_wise_one() -> None:
     assert (row_wise.edit.id, row_wise.edit.instead_of) == ("embedding-update", None)
     assert (sgd.edit.id, sgd.edit.instead_of) == ("embedding-update:sgd", row_wise.edit.id)
     assert changes(sgd) == SGD
-
-
-def test_the_measured_share_says_the_most_that_it_can_buy() -> None:
-    """Of a step of 10 ms; on a CPU its dispatch goes along with the compute."""
-    shares = make_breakdown(off=0.0, device_compute=90.0, dispatch=5.0)
-    told = cost(("update", 5.0), ("gradient", 1.0), ("rest", 3.0))
-    finding = first(updated(embedding_cost=told, breakdown=shares))
-    assert finding.evidence["took_ms_per_step"] == 6.0
-    assert finding.speedup_at_most == pytest.approx(100 / 35, abs=0.001)
-    untold = first(updated(embedding_cost=cost(("not_told", 9.0))))
-    assert (untold.status, untold.speedup_at_most) == ("fail", None)
 
 
 # Regularisers and constraints
@@ -163,7 +137,6 @@ LITTLE = cost(("regularizer", 0.1), ("gradient", 0.1), ("update", 0.1))
         ),
         "own loop": (termed(**OWN_LOOP), ("fail", None)),
         "neither": (termed({"regularizer": None}), ("pass", None)),
-        "not shown": (termed({"gradient": "sparse", "update": "sparse"}), ("pass", None)),
         "not seen": (termed({"update": None}), ("inconclusive", None)),
         "input first": (termed(**waits()), ("informative", LEFT_OUT)),
         "little compute": (termed(**LITTLE_COMPUTE), ("informative", LEFT_OUT)),
@@ -195,13 +168,11 @@ def copied(table: dict[str, Any] | None = None, **overrides: Any) -> Session:
 
 
 XLA = setting(jit_compile=True)
-CAST = {**NOT_COPIED, "whole_table_operations": {"Cast": 2}}
 
 
 @cases(
     {
         "copied": (copied(), ("fail", XLA)),
-        "cast": (copied(CAST), ("fail", XLA)),
         # As under XLA, under Adam, which writes the table in full, or where it is frozen.
         "read but not copied": (copied(NOT_COPIED), ("pass", None)),
         "not timed": (copied(embedding_cost=None), ("informative", XLA)),
@@ -289,44 +260,3 @@ def test_not_where_steps_share_calls_or_xla_compiles_or_can_not(
     assert (several_steps_a_call(session, "rule") is not None) is shared
     assert (compiled_by_xla(session, "rule") is not None) is compiled
     assert (in_sixteen_bits(session, "rule", "mixed_float16") is not None) is (keras is not None)
-
-
-MEMORY = 8 << 30
-MOST = int(SLOTS_TWICE * MEMORY)
-
-
-def with_slots(
-    of_tables: int, of_all_else: int, optimizer: str = "Adam", *, legacy: bool | None = None
-) -> Session:
-    """On a machine with `MEMORY`."""
-    size = of_tables + of_all_else
-    keras = make_keras(optimizer=optimizer, optimizer_bytes=size, legacy=legacy)
-    return make_session(
-        loops=[make_loop(keras=keras)],
-        embeddings=[make_embedding(slot_bytes=of_tables)],
-        environment=make_environment(memory_bytes=MEMORY, legacy_keras=legacy is not None),
-        host=None,
-    )
-
-
-@pytest.mark.parametrize(
-    ("of_tables", "of_all_else", "row_wise", "sgd"),
-    [
-        (MOST // 2, MOST // 2, ROW_WISE, SGD),
-        (MOST // 2, MOST // 2 + 1, SGD, SGD),
-        (MOST + 1, MOST, SGD, SGD),
-        (1, MOST + 1, None, None),
-        # An optimizer that was not built yet has at least the slots of the tables.
-        (MOST + 1, -MOST, SGD, SGD),
-    ],
-)
-def test_all_that_a_second_optimizer_keeps_has_to_fit(
-    of_tables: int, of_all_else: int, row_wise: object, sgd: object
-) -> None:
-    """Row by row it keeps slots of every variable; plain for the tables, those of all else."""
-    session = with_slots(of_tables, of_all_else)
-    for edit, expected in (
-        (row_wise_update(session, "rule"), row_wise),
-        (sgd_for_tables(session, "rule"), sgd),
-    ):
-        assert (edit and edit.changes) == expected

@@ -54,8 +54,6 @@ def of_loop(iterators: int, **row: Any) -> Session:
         "an own call": (session_with(evaluated(40.0, **OWN)), "fail", 33),
         "an own loop": (of_loop(20), "fail", 48),
         "two iterators": (of_loop(2), "informative", 48),
-        "two iterators, projected": (of_loop(2, basis="projected"), "fail", 48),
-        "once": (session_with(evaluated(40.0, **OWN, count=1)), "informative", 33),
         "10 %": (session_with(evaluated(12.6)), "fail", 20),
         "under 10 %": (session_with(evaluated(12.4)), "informative", 20),
         "none": (session_with(), "pass", None),
@@ -138,20 +136,15 @@ PYTHON = {"graph_ops": {"EagerPyFunc": 1}}
 CHANGING = changed(
     1, before=decoding(**PYTHON), function=make_function(**PYTHON, side_effect="it changes `seen`")
 )
-OF_SINGLE = changed(1, before=shuffled("v2"), cardinality=None)
-UNKNOWN = changed(3, before=shuffled("v2"), parameters={}, cardinality=None)
 
 
 @cases(
     {
         "all of it": (data_of(), kept("v3", 10), "same results"),
-        "two seconds": (data_of(changed(2, **UNSIZED)), kept("v3", 200), "same results"),
         "eight batches": (data_of(changed(2, **UNSIZED), SLOW), kept("v3", 8), "same results"),
-        "single elements": (data_of(OF_SINGLE), kept("v2", 1600), "same results"),
         "Python": (data_of(decoding(**PYTHON)), kept("v3", 10), "not known"),
         "changes something": (data_of(CHANGING), None, "not known"),
         "one order": (data_of(shuffled("v1")), kept("v3", 10), "same up to order or rounding"),
-        "unknown size": (data_of(UNKNOWN), None, "same results"),
     },
     "found, edit, effect",
 )

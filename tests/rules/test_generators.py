@@ -71,16 +71,6 @@ def test_what_is_not_known_or_costs_little_passes(
     assert found(code, **overrides).status != "fail"
 
 
-def test_a_line_that_may_belong_to_other_python_is_left_alone() -> None:
-    op = make_operation("rows", "from_generator", elements=1.0, self_ms_per_step=6.0)
-    numpy = make_function(graph_ops={"PyFunc": 1}, stateful=True)
-    other = make_operation("parse", "map", function=numpy)
-    hot = HotLine(
-        file="data.py", line=7, function="parse", percent=80.0, thread="source", code=DRAWS
-    )
-    assert only(SLOW_CALL, session_of(op, other, host=make_host(hot_python=[hot]))).status == "pass"
-
-
 def single(**overrides: Any) -> Finding:
     values: dict[str, Any] = {"elements": 128.0, "self_ms_per_step": 6.0, "element_bytes": 24}
     op = make_operation("rows", "from_generator", **{**values, **overrides})

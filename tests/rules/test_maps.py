@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules.maps import PARALLEL_MAP, PER_ELEMENT_MAP, settled
-from pipediag.rules.search import SEARCH
 from pipediag.session.edits import AUTOTUNE, Edit, Move, SetOptions, SetParameters
-from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recording import RecordedFunction
@@ -248,11 +246,3 @@ def test_what_is_open_or_needs_no_processes_stays_as_it_is(
 ) -> None:
     session, findings = after(first, ("refuted", 0.97), graph_ops=graph_ops)
     assert settled(session, findings) == findings
-
-
-def test_no_word_against_parallel_calls_stands_beside_a_confirmed_trial_of_them() -> None:
-    session, refuted = after(("refuted", 1.0), ("refuted", 1.0))
-    calls = (SetParameters("map", {"num_parallel_calls": 8}),)
-    other: Finding = SEARCH.finding("informative", edit=Edit("search:x", "8 calls", calls))
-    other = other.model_copy(update={"trial": trial("confirmed", 2.0)})
-    assert settled(session, [*refuted, other]) == [*refuted, other]

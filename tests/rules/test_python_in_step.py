@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.registry import run_rules
 from pipediag.rules.step_overhead import BATCH_CALLBACK, OWN_PYTHON, PREDICT_IN_STEP
 from pipediag.session.loops import NestedCall
 from pipediag.session.model import HotLine, Session
@@ -99,15 +98,6 @@ def own(
 def test_python_of_the_script_s_own(session: Session, status: str, named: int | None) -> None:
     finding = only(OWN_PYTHON, session)
     assert (finding.status, finding.line, finding.edit) == (status, named, None)
-
-
-@pytest.mark.parametrize("rule", ["host-overhead", "small-batch"])
-@pytest.mark.parametrize(("lines", "status"), [(AUC, "informative"), ([], "fail")])
-def test_what_shares_the_cost_of_a_call_yields_to_it(
-    rule: str, lines: list[HotLine], status: str
-) -> None:
-    found = run_rules(own(lines, python=60.0))
-    assert next(finding.status for finding in found if finding.rule == rule) == status
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from pipediag.session.pipeline import Operation
 from pipediag.session.trials import Trial
 from pipediag.vocabulary import TrialState
 from tests.factories import make_finding, make_keras, make_loop, make_verdict
-from tests.records import make_function, make_operation
-from tests.rules.sessions import batch, epochs, session_of, source
+from tests.records import make_operation
+from tests.rules.sessions import batch, session_of, source
 from tests.trials.bench import make_edit
 
 
@@ -65,24 +65,6 @@ def test_what_fits_the_pipeline_is_tried(session: Session, id: str, change: obje
     if finding is not None and finding.edit is not None:
         assert finding.edit.changes == (change,)
         assert (finding.condition is not None) == (id == "deterministic")
-
-
-def test_a_cache_behind_python_is_tried_on_its_condition() -> None:
-    function = make_function(stateful=True, graph_ops={"PyFunc": 1})
-    op = a_map(function=function, elements=32.0)
-    cache = found(slow(source(), op, batch(), **epochs(3)), "cache:map")
-    assert cache is not None
-    assert (cache.condition is not None, cache.effect_on_results) == (True, "not known")
-
-
-@pytest.mark.parametrize(("reshuffles", "kept"), [(None, False), (True, False), (False, True)])
-def test_a_cache_that_would_freeze_a_shuffles_order_is_never_tried(
-    reshuffles: bool | None, kept: bool
-) -> None:
-    parameters = {"reshuffle_each_iteration": reshuffles}
-    shuffled = make_operation("shuffled", "shuffle", line=4, parameters=parameters)
-    session = slow(source(), shuffled, a_map(function=make_function()), batch(), **epochs(5))
-    assert (found(session, "cache:map") is not None) is kept
 
 
 def test_where_starting_steps_takes_the_time_the_model_is_tried() -> None:
