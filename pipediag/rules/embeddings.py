@@ -299,18 +299,14 @@ def _terms_ms(session: Session, tables: Sequence[Embedding]) -> float | None:
 
 
 def _terms_advice(session: Session, tables: Sequence[Embedding]) -> str:
-    said = []
+    said, keras = [], keras_of(session)
     if regularized := [table for table in tables if table.regularizer]:
         said.append(
             f"Give {_names_of(regularized)} `activity_regularizer` in place of "
             "`embeddings_regularizer`, which adds all rows to the loss."
         )
     if constrained := [table for table in tables if table.constraint]:
-        said.append(
-            f"Leave `embeddings_constraint` of {_names_of(constrained)} out: it changes all rows "
-            "after each update."
-        )
-    keras = keras_of(session)
+        said.append(f"Leave `embeddings_constraint` of {_names_of(constrained)} out.")
     if keras is not None and updates_whole_tables(keras):
         by = "SGD without momentum"
         if has_row_wise(session, keras):

@@ -328,12 +328,9 @@ def _where_measured(outer: Operation | None) -> str | None:
 
 def _tuned_advice(op: Operation, outer: Operation | None) -> str:
     give = f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`"
-    if outer is not None:
-        advice = f"{give}, or move it behind {call_name(outer)}, where TensorFlow can do so."
-    elif op.function is not None and op.function.stateful:
+    advice = f"{give}." if outer is None else f"{give}, or move it behind {call_name(outer)}."
+    if outer is None and op.function is not None and op.function.stateful:
         advice = f"{give}: TensorFlow keeps it serial because it uses {reason(op.function)}."
-    else:
-        advice = f"{give} in place of 1."
     if draws_random(op.function):
         advice += " Use tf.random.stateless_* with a seed for each element to keep runs repeatable."
     return f"{advice}{_measured(op)}"

@@ -87,12 +87,11 @@ _STAY = ("use_ema", "gradient_accumulation_steps")
 """Arguments that let a row-wise optimizer pass over the whole table, too."""
 _INSTEAD = {
     "momentum": "leave `momentum` out, or take `pipediag.optimizers.LazySGD`",
-    "weight_decay": "leave the table out of `weight_decay`, by "
-    '`optimizer.exclude_from_weight_decay(var_names=["embeddings"])` before `compile`',
-    "use_ema": "leave `use_ema` out, which averages all rows after each step",
-    "global_clipnorm": "clip each gradient by `clipnorm` in place of `global_clipnorm`",
-    "gradient_accumulation_steps": "leave `gradient_accumulation_steps` out, and take a larger "
-    "batch",
+    "weight_decay": "exclude the table from `weight_decay` "
+    '(`optimizer.exclude_from_weight_decay(var_names=["embeddings"])`)',
+    "use_ema": "leave `use_ema` out",
+    "global_clipnorm": "take `clipnorm` in place of `global_clipnorm`",
+    "gradient_accumulation_steps": "take a larger batch without `gradient_accumulation_steps`",
 }
 
 

@@ -57,39 +57,20 @@ class Weight:
 
 def weigh_input(session: Session) -> Weight:
     """Return how much the step waits for input. Needs the breakdown."""
-    share = _input_wait(session)
+    share, limit = _input_wait(session), INPUT_WAIT.value
     evidence: dict[str, Scalar] = {"input_wait_percent": share.percent, "input_wait_ms": share.ms}
     low, high = share.ci95_percent
-    if low >= INPUT_WAIT.value:
+    if low >= limit:
         return Weight("fail", "", evidence)
-    if high < INPUT_WAIT.value or share.percent < INPUT_WAIT.value:
-        seldom = f"The step waits for input only {share.percent:.1f} % of its time"
-        contested = contested_by_percent(session)
-        if contested is None:
-            sentence = f"{seldom}, so changing this would gain nothing now."
-            return Weight("informative", sentence, evidence)
-        sentence = (
-            f"{seldom}, but on a repeated batch it is {contested:.0f} % shorter: whether changing "
-            "this would gain anything is open."
-        )
-        return Weight("informative", sentence, evidence, undecided=True)
-    sentence = (
-        f"Input wait is {share.percent:.1f} % with an interval of {low:.1f} to {high:.1f} %, which "
-        f"straddles {INPUT_WAIT.value:g} %: measure more steps to be sure that it matters."
+    waits = (
+        f"The step waits for input {share.percent:.1f} % of its time ({low:.1f} to {high:.1f} %)"
     )
-    return Weight("informative", sentence, evidence, undecided=True)
-
-
-def contested_by_percent(session: Session) -> float | None:
-    """Return how much shorter a repeated batch makes the step, in percent of it.
-
-    None unless that says that a wait matters which was measured as too short to matter.
-    """
     wait = session.input_wait
-    contested = wait.contested_by_percent if wait is not None else None
-    if contested is None or contested < INPUT_WAIT.value:
-        return None
-    return contested if _input_wait(session).percent < INPUT_WAIT.value else None
+    contested = (wait.contested_by_percent if wait is not None else None) or 0.0
+    # A repeated batch may make the step shorter by more than was measured as a wait.
+    undecided = contested >= limit if share.percent < limit else True
+    so = "whether changing this gains anything is open" if undecided else "that gains nothing now"
+    return Weight("informative", f"{waits}: {so}.", evidence, undecided=undecided)
 
 
 def weigh(session: Session, op: Operation, delay: float | None = None) -> Weight:

@@ -269,30 +269,20 @@ def _other_rule(session: Session, loop: Loop) -> str | None:
 
 
 def _advice(session: Session, loop: Loop) -> str:
+    dataset = (
+        "Make a dataset of the arrays (`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`). "
+        if loop.from_python
+        else ""
+    )
     if loop.keras is None:
-        dataset = (
-            "Make a dataset of the arrays, such as "
-            "`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`, and l"
-            if loop.from_python
-            else "L"
-        )
         return (
-            f"{dataset}et a tf.function take the iterator and loop with "
+            f"{dataset}Let a tf.function take the iterator and loop with "
             f"`for _ in tf.range({STEPS_PER_CALL})`."
         )
-    if loop.from_python:
-        return (
-            "Make a dataset of the arrays, such as "
-            "`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`, and call `model.fit(dataset)`, "
-            f"compiled with `steps_per_execution={STEPS_PER_CALL}`."
-        )
-    advice = (
-        f"Run {STEPS_PER_CALL} steps per call: "
-        f"`compile(..., steps_per_execution={STEPS_PER_CALL})`."
-    )
-    if hooked := [callback.name for callback in per_batch_callbacks(session)]:
-        advice += f" {', '.join(hooked)} then works once for all of them."
-    return advice
+    hooked = [callback.name for callback in per_batch_callbacks(session)]
+    then = f" {', '.join(hooked)} then works once for all of them." if hooked else ""
+    share = f"`compile(..., steps_per_execution={STEPS_PER_CALL})`"
+    return f"{dataset}Run {STEPS_PER_CALL} steps per call of `fit`: {share}.{then}"
 
 
 FIXED_COST = Threshold("dispatch and Python", 30.0, "% of the step", "own choice, twice XProf's")

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from pipediag.rules.embeddings import (
     DENSE_EMBEDDING_UPDATE,
     FULL_SOFTMAX,
     REGULARIZED_TABLE,
     TABLE_COPIED_ON_LOOKUP,
 )
-from pipediag.rules.model_edits import (
-    compiled_by_xla,
-    in_sixteen_bits,
-    several_steps_a_call,
-)
 from pipediag.session.edits import SetModel
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.recorded_loops import KerasUse, Softmax
+from pipediag.session.recorded_loops import Softmax
 from tests.factories import make_embedding, make_embedding_cost, make_keras, make_loop, make_session
 from tests.records import make_breakdown, make_environment
 from tests.rules.sessions import (
@@ -238,25 +231,3 @@ def test_a_softmax_over_a_vocabulary(session: Session, expected: object) -> None
 
 
 # Edits of the model
-
-
-def using(keras: KerasUse | None) -> Session:
-    return make_session(loops=[make_loop(keras=keras)])
-
-
-@pytest.mark.parametrize(
-    ("keras", "shared", "compiled"),
-    [
-        (None, False, False),
-        (make_keras(jit_compile=True), True, False),
-        (make_keras(run_eagerly=True), True, False),
-        (make_keras(steps_per_execution=2), False, True),
-    ],
-)
-def test_not_where_steps_share_calls_or_xla_compiles_or_can_not(
-    keras: KerasUse | None, shared: bool, compiled: bool
-) -> None:
-    session = using(keras)
-    assert (several_steps_a_call(session, "rule") is not None) is shared
-    assert (compiled_by_xla(session, "rule") is not None) is compiled
-    assert (in_sixteen_bits(session, "rule", "mixed_float16") is not None) is (keras is not None)

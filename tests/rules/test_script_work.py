@@ -8,7 +8,6 @@ import pytest
 
 from pipediag.rules.rule import Rule
 from pipediag.rules.script_work import (
-    NEIGHBOURS,
     SLOW_EPOCH_END,
     SLOW_START,
     WORK_AFTER_TRAINING,
@@ -45,45 +44,6 @@ def test_what_belongs_to_a_function(what: str, block: str) -> None:
     (found,) = blocks_of([make_part("before_training", 3.0, what=what, file="a.py", line=4)])
     assert found.what == block
     assert found.of_framework is what.endswith(IN_FRAMEWORK)
-
-
-def end(
-    seconds: float,
-    what: str | None = None,
-    file: str | None = "a.py",
-    line: int | None = 4,
-    **more: Any,
-) -> RunPart:
-    return make_part("epoch_end", seconds, what=what, file=file, line=line, **more)
-
-
-FAR = 5 + 2 * NEIGHBOURS
-
-
-@pytest.mark.parametrize(
-    ("rows", "lines"),
-    [
-        (
-            [
-                end(1.0, OWN_LINE),
-                end(2.0, OWN_LINE, line=4 + NEIGHBOURS),
-                end(3.0, OWN_LINE, line=FAR),
-                end(4.0, OWN_LINE, "b.py", 5),
-            ],
-            [[5], [4, 4 + NEIGHBOURS], [FAR]],
-        ),
-        ([end(1.0, READING), end(2.0, READING, line=5)], [[5], [4]]),
-        ([end(9.0), end(1.0, "in `draw`", line=7)], [[7]]),
-        (
-            [end(3.0, OWN_LINE, "z.py"), end(2.0, OWN_LINE, None, None), end(1.0, OWN_LINE)],
-            [[4], [None], [4]],
-        ),
-    ],
-)
-def test_neighbours_are_one_loop_of_a_file_and_data_sets_are_read_each_by_itself(
-    rows: list[RunPart], lines: list[list[int | None]]
-) -> None:
-    assert [[row.line for row in block.rows] for block in blocks_of(rows)] == lines
 
 
 # Between epochs
