@@ -101,36 +101,13 @@ def ticks_of(cpus: Collection[int], root: Path = Path("/")) -> CpuTicks | None:
     return CpuTicks(whole, sum(cpu[_IDLE] + cpu[_DISK] for cpu in ticks)) if whole else None
 
 
-class MachineCounters:
-    """Memory and disk waits, read through `root`, the place where /proc and /sys are."""
-
-    def __init__(self, root: Path = Path("/")) -> None:
-        self._root = root
-        self._memory_limit = cgroup.memory_limit(root)
-
-    def memory(self) -> tuple[int | None, int | None]:
-        """Return bytes available to new allocations and bytes of page cache.
-
-        Both are the control group's where that has a limit.
-        """
-        available = cache = None
-        with suppress(OSError):
-            text = read_file(str(self._root / "proc/meminfo"))
-            available, cache = _kib(text, b"MemAvailable:"), _kib(text, b"\nCached:")
-        use = None if self._memory_limit is None else cgroup.memory_use(self._root)
-        if use is None or self._memory_limit is None:
-            return available, cache
-        used, group_cache = use
-        room = max(0, self._memory_limit - used + group_cache)
-        return (room if available is None else min(room, available)), group_cache
-
-    def disk_wait_ticks(self) -> tuple[int | None, int | None]:
-        """Return ticks in which a CPU waited for the disk, and ticks of all CPUs, idle ones too."""
-        with suppress(OSError, ValueError, IndexError):
-            machine = read_file(str(self._root / "proc/stat")).split(b"\n", 1)[0]
-            ticks = [int(field) for field in machine.split()[1:9]]
-            return ticks[4], sum(ticks)
-        return None, None
+def _disk_wait_ticks(root: Path) -> tuple[int | None, int | None]:
+    """Return ticks in which a CPU waited for the disk, and ticks of all CPUs, idle ones too."""
+    with suppress(OSError, ValueError, IndexError):
+        machine = read_file(str(root / "proc/stat")).split(b"\n", 1)[0]
+        ticks = [int(field) for field in machine.split()[1:9]]
+        return ticks[_DISK], sum(ticks)
+    return None, None
 
 
 # Leaves most of the usual limit of 1024 open files to the rest of the parent.
@@ -168,7 +145,7 @@ class ProcessReader:
         self._alive: dict[int, _Thread] = {}
         self._children: dict[int, int] = {}
         self._switches = 0
-        self._machine = MachineCounters(root)
+        self._memory_limit = cgroup.memory_limit(root)
         # Nanoseconds where the kernel keeps them, clock ticks elsewhere.
         self._precise = Path(f"{self._tasks}/{pid}/schedstat").exists()
 
@@ -180,8 +157,8 @@ class ProcessReader:
         if thorough:
             self._find_children()
         self._read_children()
-        available, cache = self._machine.memory()
-        io_wait, ticks = self._machine.disk_wait_ticks() if thorough else (None, None)
+        available, cache = self._memory()
+        io_wait, ticks = _disk_wait_ticks(self._root) if thorough else (None, None)
         allowed = self._allowed_cpus() if thorough else None
         return HostReading(
             at_ns=at_ns,
@@ -205,6 +182,19 @@ class ProcessReader:
         for thread in self._alive.values():
             _close(thread.fd)
         self._alive = {}
+
+    def _memory(self) -> tuple[int | None, int | None]:
+        """Return bytes available to new allocations, and of page cache, of the limited group."""
+        available = cache = None
+        with suppress(OSError):
+            text = read_file(str(self._root / "proc/meminfo"))
+            available, cache = _kib(text, b"MemAvailable:"), _kib(text, b"\nCached:")
+        use = None if self._memory_limit is None else cgroup.memory_use(self._root)
+        if use is None or self._memory_limit is None:
+            return available, cache
+        used, group_cache = use
+        room = max(0, self._memory_limit - used + group_cache)
+        return (room if available is None else min(room, available)), group_cache
 
     def _allowed_cpus(self) -> CpuTicks | None:
         """Return the ticks of the CPUs that the process may use."""

@@ -26,8 +26,8 @@ CORRELATION = "correlation_id"
 NOT_FOUND = -1
 
 COPY_CALL = re.compile(r"(cu|cuda|hip)?Memcpy(?! ?D(2|to)D)")
-"""Calls that may block while bytes move between host and device. CUPTI's events of TensorFlow and
-JAX are named after what was launched, so that a copy's call is `MemcpyH2D` like the copy itself."""
+"""Calls that may block while bytes move between host and device. CUPTI names a call after what it
+launches: `MemcpyH2D` like the copy itself."""
 
 _DERIVED_LINES = re.compile(
     r"(Steps|XLA (Modules|Ops|TraceMe)|(Framework|TensorFlow) (Ops|Name Scope)"
@@ -94,9 +94,8 @@ class DeviceEvents:
         inside = (self.end_ns > start_ns) & (self.start_ns < end_ns)
         # An event without length at the edge of a window without steps is still the device's.
         inside |= (self.start_ns >= start_ns) & (self.end_ns <= end_ns)
-        cut = DeviceEvents(
-            self.plane,
-            self.lines,
+        cut = replace(
+            self,
             line_ids=self.line_ids[inside],
             indices=self.indices[inside],
             start_ns=np.maximum(self.start_ns[inside], start_ns),
@@ -192,8 +191,7 @@ class LaunchCalls:
 def host_lead_ns(devices: Sequence[DeviceEvents], calls: LaunchCalls) -> int:
     """Return how far the host's clock is ahead of the devices', as far as launches show it.
 
-    Nothing starts before the call that launches it. By the largest time by which something seems
-    to, the host's clock must be ahead; one that is behind cannot be told from slow launches.
+    It is the largest time by which something seems to start before the call that launches it.
     """
     leads = [0]
     for device in devices:

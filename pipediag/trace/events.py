@@ -21,9 +21,6 @@ from pipediag.vocabulary import TraceFormat
 SINCE_1970_NS = 10**18
 """Larger times count from 1970, smaller ones from a profile's or a machine's start."""
 
-_FIRST_EVENTS = 1 << 12
-"""Events in which most lines show all their names."""
-
 HOST_PLANE = "/host:CPU"
 ACCELERATOR_PREFIX = "/device:GPU:"
 PROGRAMS_PLANE = "/host:metadata"
@@ -91,23 +88,18 @@ class Line:
         return len(self.start_ns)
 
     @cached_property
-    def used_names(self) -> dict[int, str]:
-        """Every name that occurs on this line, by its place in the plane's `names`."""
-        counts = np.bincount(self.name_ids, minlength=1)
-        return {key: self.plane.names[key] for key in np.flatnonzero(counts).tolist()}
-
-    @cached_property
     def first_events(self) -> dict[int, int]:
         """The first event of every name that occurs on this line, by the name's place."""
         first = np.full(len(self.plane.names), -1)
-        count = min(_FIRST_EVENTS, len(self))
-        while True:
-            # Written from the last event to the first, so that the first one's index stays.
-            first[self.name_ids[:count][::-1]] = np.arange(count - 1, -1, -1)
-            found = np.flatnonzero(first >= 0)
-            if len(found) == len(self.used_names):
-                return dict(zip(found.tolist(), first[found].tolist(), strict=True))
-            count = min(count * 8, len(self))
+        # Written from the last event to the first, so that the first one's index stays.
+        first[self.name_ids[::-1]] = np.arange(len(self) - 1, -1, -1)
+        found = np.flatnonzero(first >= 0)
+        return dict(zip(found.tolist(), first[found].tolist(), strict=True))
+
+    @cached_property
+    def used_names(self) -> dict[int, str]:
+        """Every name that occurs on this line, by its place in the plane's `names`."""
+        return {key: self.plane.names[key] for key in self.first_events}
 
     @cached_property
     def executor_work(self) -> tuple[Indices, NDArray[np.int64]]:

@@ -13,7 +13,6 @@ from xml.etree import ElementTree as ET
 import pandas
 import pytest
 from markdown_it import MarkdownIt
-from markupsafe import Markup
 
 import pipediag
 from pipediag.encoding import markup, text
@@ -82,15 +81,6 @@ def test_json_holds_the_same_value_and_nothing_that_acts() -> None:
     assert not acting(line)
     assert commands(line) == []
     assert r"café\u007f\udb40\udc41" in line
-
-
-def test_html_values_are_escaped_in_markup_too_which_stays_whole() -> None:
-    shown = markup.html_value(Markup("<b>a\u202eb</b>"))
-    assert isinstance(shown, Markup)
-    assert shown == r"<b>a\u202eb</b>"
-    assert markup.html_value("a\u202eb") == r"a\u202eb"
-    assert markup.html_value(3.5) == 3.5
-    assert len(markup.html_value(Markup("x" * 100_000))) == 100_000
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from rich.console import Console
 from pipediag.gate.config import GateConfig
 from pipediag.reporters import html, markdown, session_file, tables
 from pipediag.reporters.terminal import summary as terminal
-from pipediag.reporters.terminal import trace as trace_terminal
 from pipediag.session.model import Session
 from pipediag.session.store import load_session
 from tests.encoding.poisoned import (
@@ -27,7 +26,6 @@ from tests.encoding.poisoned import (
     acting,
     commands,
     session_content,
-    trace_report,
 )
 from tests.reporters.pages import Element, Page
 
@@ -116,17 +114,6 @@ def test_the_summary_gives_no_commands(pair: Pair, width: int, verbose: bool) ->
 
     assert_harmless(text)
     assert max(map(len, text.splitlines())) <= width
-
-
-def test_a_profile_gives_no_commands() -> None:
-    stream = io.StringIO()
-    report = trace_report(POISON)
-    for width in (40, 120):
-        for verbose in (False, True):
-            console = Console(file=stream, width=width, color_system=None)
-            trace_terminal.render(report, console, written=[POISON], verbose=verbose)
-
-    assert_harmless(stream.getvalue())
 
 
 def kinds(element: Element) -> set[tuple[str, tuple[str, ...]]]:

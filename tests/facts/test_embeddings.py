@@ -112,18 +112,3 @@ def test_small_tables_have_a_plan_only_where_a_device_is_given() -> None:
     session = make_session(embeddings=[make_embedding()])
     assert plan_memory(session) is None
     assert plan_memory(session.model_copy(update={"device_memory_bytes": 10**9})) is not None
-
-
-@pytest.mark.parametrize(
-    ("what", "left"),
-    [
-        ("16-bit table", 5 * TABLE // 2),
-        ("row-wise update", 3 * TABLE),
-        ("SGD", TABLE),
-        ("hashing", 5 * TABLE // 10),
-        ("host memory", 0),
-    ],
-)
-def test_each_change_alone_leaves_so_much_on_the_device(what: str, left: int) -> None:
-    [found] = [one for one in plan(ADAM).alternatives if one.what == what]
-    assert (found.device_bytes, found.saved_bytes) == (left, 5 * TABLE - left)

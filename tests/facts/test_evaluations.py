@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from pipediag.facts.evaluations import (
     cache_place,
-    elements_of_a_batch,
     repeated_work,
 )
-from pipediag.facts.pipeline import condition_of_cache
 from pipediag.session.pipeline import Pipeline
 from tests.evaluations import decoding, ending, written
 from tests.records import make_function
@@ -59,26 +55,3 @@ def test_what_is_drawn_at_random_is_not_frozen() -> None:
     augmented = written("v4", "map", 33, "v3", function=RANDOM)
     work = ending().ops[1]
     assert cache_place(ending(augmented), work) == ending().ops[2]
-
-
-def test_python_in_it_is_seen_wherever_it_stands_above() -> None:
-    def condition(pipeline: Pipeline, index: int) -> str | None:
-        return condition_of_cache(pipeline.ops, pipeline.ops[index], "evaluation")
-
-    assert condition(ending(), 2) is None
-    python = ending(before=decoding(graph_ops={"EagerPyFunc": 1}))
-    assert condition(python, 2) is not None
-    assert condition(python, 0) is None
-    generated = ending(before=[written("v1", "from_generator", 30)])
-    assert "generator" in (condition(generated, 0) or "")
-
-
-def test_how_many_elements_a_batch_takes_is_told_by_the_batches_behind() -> None:
-    pipeline = ending(written("v4", "prefetch", 33, "v3"))
-    assert [elements_of_a_batch(pipeline, op) for op in pipeline.ops] == [8, 8, 1, 1]
-    split = ending(written("v4", "unbatch", 33, "v3"))
-    assert elements_of_a_batch(split, split.ops[2]) is None
-    source, decode, batch = decoding()
-    unsaid = ending(before=[source, decode, replace(batch, parameters={})])
-    assert elements_of_a_batch(unsaid, unsaid.ops[1]) is None
-    assert elements_of_a_batch(pipeline, written("elsewhere", "map", 1)) is None

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 
 from pipediag.facts.pipeline import (
-    by_hand,
     delay_ms,
     following_batch,
     only_looks_up,
     operations,
     passes_over_data,
-    prefetch_switched_off,
-    reaches_the_loop,
 )
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_keras, make_loop, make_session
-from tests.records import make_environment, make_function, make_operation, make_pipeline, make_steps
+from tests.records import make_function, make_operation, make_pipeline, make_steps
 from tests.rules.sessions import batch, chain, session_of, source
 
 
@@ -57,28 +53,6 @@ def forked() -> Session:
     return make_session(pipeline=make_pipeline(ops=ops))
 
 
-@pytest.mark.parametrize(
-    ("start", "without", "reaches"),
-    [
-        ("source", [], True),
-        ("source", ["cache"], True),
-        ("source", ["map"], True),
-        ("source", ["cache", "map"], False),
-        ("source", ["zip"], False),
-        ("cache", ["cache"], True),
-        ("zip", ["zip"], True),
-        ("aside", [], False),
-    ],
-)
-def test_elements_reach_the_loop_on_any_branch_that_is_open(
-    start: str, without: list[str], reaches: bool
-) -> None:
-    session = forked()
-    op = session.operation(start)
-    assert op is not None
-    assert reaches_the_loop(session, op, without) is reaches
-
-
 @pytest.mark.parametrize("kind", ["batch", "padded_batch", "ragged_batch"])
 def test_single_elements_are_followed_by_their_batch(kind: str) -> None:
     batching = make_operation("b", kind)
@@ -111,38 +85,6 @@ def test_a_cost_is_read_where_the_operation_was_fused_into() -> None:
     assert delay_ms(session, make_operation("lost", fused_into="gone")) == 0.1
     zero = make_operation("zero", self_ms_per_step=4.0, latency_ms_per_step=0.0)
     assert delay_ms(session, zero) == 0.0
-
-
-def without_prefetch(**overrides: Any) -> Session:
-    return make_session(pipeline=make_pipeline(**overrides))
-
-
-@pytest.mark.parametrize(
-    ("session", "words"),
-    [
-        (
-            make_session(environment=make_environment(tf_data_debug_mode=True)),
-            "tf.data.experimental.enable_debug_mode()",
-        ),
-        (
-            without_prefetch(options={"optimization.inject_prefetch": False}),
-            "options.experimental_optimization.inject_prefetch = False",
-        ),
-        (
-            without_prefetch(options={"autotune.enabled": False}),
-            "options.autotune.enabled = False",
-        ),
-        (without_prefetch(autotune_enabled=False), "options.autotune.enabled = False"),
-        (without_prefetch(options={"optimization.inject_prefetch": True}), None),
-        (without_prefetch(options={"optimization.inject_prefetch": None}), None),
-        (without_prefetch(), None),
-        (make_session(pipeline=None), None),
-    ],
-)
-def test_what_keeps_a_prefetch_away_is_named_as_it_is_written(
-    session: Session, words: str | None
-) -> None:
-    assert prefetch_switched_off(session, session.pipeline) == words
 
 
 SCALE = make_function(graph_ops={"Mul": 2})
@@ -181,22 +123,6 @@ def test_what_helpers_make_is_the_users_and_what_keras_makes_for_itself_is_not()
     kerass = make_operation("own", "map", made_by_framework=True)
     session = make_session(pipeline=make_pipeline(ops=[*decoded_images(), kerass]))
     assert [op.id for op in operations(session)] == ["source", "map", "batch"]
-
-
-@pytest.mark.parametrize(
-    ("helper", "said"),
-    [
-        (None, None),
-        ("make_csv_dataset", "`num_parallel_reads`"),
-        ("make_batched_features_dataset", "`parser_num_threads`"),
-        ("map_and_batch", "`map_and_batch` makes it"),
-        ("tfds.load", "`read_config=tfds.ReadConfig(...)`"),
-        ("as_dataset", "`.cache()`"),
-    ],
-)
-def test_how_to_change_what_a_helper_makes(helper: str | None, said: str | None) -> None:
-    how = by_hand(make_operation("map", "map", helper=helper))
-    assert how is None if said is None else said in (how or "")
 
 
 def test_an_endless_repeat_that_is_zipped_with_an_end_is_no_endless_pass() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 
 from pipediag.facts.script import (
     edits_for_second_run,
-    ended_from_outside,
     failed_by_itself,
 )
 from pipediag.session.model import Script, Session
@@ -24,22 +22,6 @@ from tests.trials.bench import make_edit
 
 def script(outcome: ScriptOutcome, status: int | None, detail: str | None = None) -> Script:
     return Script(path="t.py", args=[], outcome=outcome, status=status, detail=detail)
-
-
-@pytest.mark.parametrize(
-    ("outcome", "status"),
-    [
-        ("interrupted", 130),
-        ("timed-out", None),
-        ("killed", -signal.SIGINT),
-        ("killed", -signal.SIGTERM),
-        ("killed", -signal.SIGHUP),
-    ],
-)
-def test_what_was_asked_to_end_was_ended_from_outside(
-    outcome: ScriptOutcome, status: int | None
-) -> None:
-    assert ended_from_outside(outcome, status)
 
 
 @pytest.mark.parametrize("outcome", ["raised", "killed", "exited"])

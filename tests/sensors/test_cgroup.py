@@ -48,15 +48,6 @@ def test_memory_limit_and_use(tmp_path: Path) -> None:
     assert cgroup.memory_use(tmp_path) == (600_000, 200_000)
 
 
-def test_throttling_of_both_versions(tmp_path: Path) -> None:
-    stat = "nr_periods 200\nnr_throttled 50\n"
-    add_cgroup_v2(tmp_path / "two", "", {"cpu.stat": stat})
-    assert cgroup.throttling(tmp_path / "two") == cgroup.Throttling(200, 50)
-    stat = "nr_periods 10\nnr_throttled 1\n"
-    add_cgroup_v1(tmp_path / "one", "", {"cpu/cpu.stat": stat})
-    assert cgroup.throttling(tmp_path / "one") == cgroup.Throttling(10, 1)
-
-
 def test_nothing_is_known_without_control_groups(tmp_path: Path) -> None:
     assert cgroup.cpu_quota(tmp_path) is None
     assert cgroup.memory_limit(tmp_path) is None

@@ -42,20 +42,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_whole_description(root: Path) -> None:
-    found = describe_machine(recorded(), root)
-    assert found.cpu_model == "Example CPU"
-    assert found.cores == 4
-    assert found.cpu_quota == 1.5
-    assert found.memory_bytes == 1_000_000
-    assert found.gpu_installed == ["NVIDIA Example"]
-    assert found.devices == [Device(name="/physical_device:CPU:0", kind="CPU")]
-    assert found.python == "3.11.9"
-    assert found.tensorflow == "2.21.0"
-    assert found.mixed_precision == "mixed_float16"
-    assert found.framework_messages == ["Could not find cuda drivers"]
-
-
 def test_the_fingerprint_is_of_the_machine_alone(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from pipediag.sensors import host_sampler
 from pipediag.sensors.host_sampler import HostSampler
 from pipediag.sensors.processes import CpuTicks, ProcessReader, ticks_of
 from pipediag.session.timeline import GpuReading, ThreadSeen
-from tests.fake_proc import add_cgroup_v2, add_machine, add_process, add_thread, write
+from tests.fake_proc import add_machine, add_process, add_thread, write
 
 PID = 40
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -97,18 +97,6 @@ def test_processes_that_it_started_count_even_after_they_ended(root: Path) -> No
     assert (reading.children, reading.children_cpu_ns) == (2, 40_000_000)
     shutil.rmtree(root / "proc/51")
     assert reader.read(thorough=False).children_cpu_ns == 40_000_000
-
-
-def test_a_limited_group_tells_its_own_memory(root: Path) -> None:
-    files = {
-        "box/memory.max": "1000000\n",
-        "box/memory.current": "600000\n",
-        "box/memory.stat": "file 200000\n",
-    }
-    add_cgroup_v2(root, "box", files)
-    reading = ProcessReader(PID, root).read(thorough=False)
-    assert reading.available_bytes == 600_000
-    assert reading.page_cache_bytes == 200_000
 
 
 @pytest.mark.parametrize("statm", ["", "1000 0 0 0 0 0 0\n"])

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from pipediag.trace.classes import classify, sweep
-from pipediag.trace.device_events import device_class
 from pipediag.vocabulary import StepClass
 from tests.trace.builder import (
     Event,
@@ -209,20 +208,3 @@ def test_an_accelerators_streams_and_its_host(tmp_path: Path) -> None:
     assert swept["device_wait"].tolist() == [[0, 50], [700, 900]]
     assert swept["dispatch"].tolist() == [[50, 150]]
     assert swept["python"].tolist() == [[900, 1000]]
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("MemcpyH2D", "device_copy"),
-        ("Memset", "device_copy"),
-        ("__amd_rocclr_copyBuffer.kd", "device_copy"),
-        ("__amd_rocclr_fillBufferAligned.kd", "device_copy"),
-        ("ncclKernel_AllReduce_RING_LL_Sum_float", "collective"),
-        ("ncclDevKernel_AllGather_RING_LL", "collective"),
-        ("void Eigen::internal::EigenMetaKernel<float>", "device_compute"),
-        ("loop_convert_fusion.kd", "device_compute"),
-    ],
-)
-def test_the_class_of_a_device_event(name: str, expected: StepClass) -> None:
-    assert device_class(name) == expected

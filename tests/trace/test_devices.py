@@ -12,7 +12,6 @@ from pipediag.trace.summary import summarise
 from tests.trace.builder import US, CudaProfile, LineBuilder, TraceBuilder
 
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
-CAPABLE = {"compute_cap_major": 9, "compute_cap_minor": 4}
 
 
 def devices(
@@ -68,29 +67,6 @@ def test_an_input_gap_names_the_iterator_that_worked_longest(tmp_path: Path) -> 
     [device] = devices(builder, tmp_path, None)
     assert device.gaps.causes == ["input"]
     assert device.gaps.iterators[device.gaps.iterator_ids[0]] == ("Root::Map", ("m",))
-
-
-@pytest.mark.parametrize(
-    ("said", "model"),
-    [
-        ({"gpu_device_name": "Tesla V100", "device_vendor": "Nvidia", **CAPABLE}, "Tesla V100, {}"),
-        ({"device_vendor": "Nvidia", **CAPABLE}, "{}"),
-        ({"device_vendor": "AMD", **CAPABLE}, "AMD, gfx94x"),
-        ({"gpu_device_name": "AMD Instinct MI300X", **CAPABLE}, "AMD Instinct MI300X, gfx94x"),
-        ({"gpu_device_name": "AMD Instinct MI300X"}, "AMD Instinct MI300X"),
-        ({}, None),
-    ],
-)
-def test_a_device_is_called_what_the_profile_calls_it(
-    said: dict[str, str | int], model: str | None, tmp_path: Path
-) -> None:
-    builder = TraceBuilder()
-    plane = builder.plane("/device:GPU:0")
-    plane.line("Stream #13(Kernel)", 13).event("k", 0, 10)
-    for key, value in said.items():
-        plane.stat(key, value)
-    [device] = devices(builder, tmp_path, None)
-    assert device.model == (model and model.format("compute capability 9.4"))
 
 
 # Span, busy, idle and longest gap in ms, and gaps over 1 ms: the table in the traces' README.

@@ -17,7 +17,7 @@ from pipediag.trace.intervals import (
     subtract,
     union,
 )
-from tests.trace.builder import KinetoBuilder, TraceBuilder
+from tests.trace.builder import TraceBuilder
 
 SINCE = 1_700_000_000_000_000_000
 
@@ -34,13 +34,6 @@ def test_columns_are_absolute_nanoseconds_sorted_by_start(tmp_path: Path) -> Non
     assert [read_line.event_name(i) for i in range(3)] == ["outer", "inner", "later"]
 
 
-def test_a_visible_gpu_on_which_nothing_ran_is_no_accelerator(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    builder.plane("/device:GPU:0")
-    builder.plane("/device:GPU:1").line("Stream #1(Compute)").event("kernel", 0, 1)
-    assert [plane.name for plane in builder.events(tmp_path).accelerators] == ["/device:GPU:1"]
-
-
 @pytest.mark.parametrize(
     ("started", "line_ns", "epoch_ns"),
     [(SINCE + 5, 7, SINCE + 5), (None, SINCE, 0), (None, 7, None), (12, 7, None)],
@@ -53,22 +46,6 @@ def test_when_time_0_was_is_what_the_profile_says(
     if started is not None:
         builder.plane("Task Environment").stat("profile_start_time", started)
     assert builder.events(tmp_path).epoch_ns == epoch_ns
-
-
-@pytest.mark.parametrize(
-    ("ts", "said", "epoch_ns"),
-    [
-        ("1712195495519689.015", {}, 1_712_195_495_519_689_015),
-        ("250.5", {"baseTimeNanoseconds": SINCE}, SINCE + 250_500),
-        ("250.5", {}, None),
-        ("250.5", {"baseTimeNanoseconds": "no number"}, None),
-    ],
-)
-def test_when_the_first_event_was_is_what_the_trace_says(
-    ts: str, said: dict[str, object], epoch_ns: int | None, tmp_path: Path
-) -> None:
-    events = KinetoBuilder().kernel("k", ts, 2).events(tmp_path, **said)
-    assert (events.first_ns, events.epoch_ns) == (0, epoch_ns)
 
 
 END = 40

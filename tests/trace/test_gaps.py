@@ -45,15 +45,6 @@ def test_a_device_that_starves_behind_its_launches(tmp_path: Path) -> None:
     assert (device.launches.matched, device.launches.median_delay_ns) == (5, 1 * US)
 
 
-def test_a_device_that_idles_through_all_steps_is_not_left_out(tmp_path: Path) -> None:
-    profile = CudaProfile()
-    profile.steps(100, 200, 300)
-    profile.did("IteratorGetNextOp::DoCompute", 100, 300, id=7)
-    profile.kernel((0, 20))
-    [device] = profile.devices(tmp_path, (100, 300))
-    assert (device.busy_ns, causes_us(device)) == (0, {"input": 200})
-
-
 def test_a_gap_that_the_window_cuts_ends_with_the_work_behind_it(tmp_path: Path) -> None:
     profile = CudaProfile()
     profile.steps(0, 300)
@@ -85,16 +76,6 @@ def test_a_copy_that_computation_does_not_cover_is_exposed(tmp_path: Path) -> No
     assert (device.busy_ns, device.idle_ns) == (110 * US, 0)
     [copies] = device.copies
     assert (copies.direction, copies.count, copies.bytes) == ("host_to_device", 2, 5_000_000)
-
-
-def test_the_host_in_a_copy_call_holds_the_device_up(tmp_path: Path) -> None:
-    profile = CudaProfile()
-    profile.steps(0, 200)
-    profile.kernel((0, 10))
-    # From pageable memory the call copies to a buffer first, and the device waits.
-    profile.copy((80, 90), 4096, launch=(20, 78))
-    [device] = profile.devices(tmp_path, (0, 90))
-    assert causes_us(device) == {"python": 10, "copy": 58, "launch": 2}
 
 
 def test_a_device_that_waits_for_another(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.trace import summary
-from pipediag.trace.summary import HostSummary, ProfileReading, framework_of
+from pipediag.trace.summary import HostSummary, ProfileReading
 from tests.trace.builder import TraceBuilder, add_steps
 
 US = 1_000
@@ -57,17 +57,6 @@ def test_a_bad_file_costs_its_own_summary_alone(tmp_path: Path) -> None:
     assert found[1].reason is None
 
 
-def test_processes_give_what_one_gives(tmp_path: Path) -> None:
-    paths = [profile(tmp_path, host, busy) for host, busy in (("a", 20), ("b", 30), ("c", 40))]
-    paths[1].write_bytes(b"nothing of the kind")
-    apart = summarise_hosts(paths, processes=2)
-    together = summarise_hosts(paths, processes=0)
-    assert [(host.host, host.reason) for host in apart] == [
-        (host.host, host.reason) for host in together
-    ]
-    assert [busy_us(host) for host in apart if host.summary] == [30, 50]
-
-
 def _killed_by_one(path: Path, gap_floor_ns: int) -> HostSummary:
     if path.name.startswith("huge"):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -79,34 +68,6 @@ def test_a_killed_process_is_reported(tmp_path: Path, monkeypatch: pytest.Monkey
     found = summarise_hosts([tmp_path / name for name in ("a", "huge", "b")], processes=2)
     assert all(host.reason for host in found)
     assert "was killed" in str(found[1].reason)
-
-
-def test_out_of_memory_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fill(_: Path) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(summary, "read_profile", fill)
-    [found] = summarise_hosts([tmp_path / "a.xplane.pb"])
-    assert "more memory than there is" in str(found.reason)
-
-
-@pytest.mark.parametrize(
-    ("names", "framework"),
-    [
-        (["EagerExecute", "Iterator::Root"], "tensorflow"),
-        (["Iterator::Root", "PjitFunction(train_step)"], "jax"),
-        (["ProfilerStep#3", "aten::mm"], "pytorch"),
-        ([], "tensorflow"),
-    ],
-)
-def test_the_framework_shows_in_what_the_host_did(
-    tmp_path: Path, names: list[str], framework: str
-) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    for start, name in enumerate(names):
-        line.event(name, start, start + 1)
-    assert framework_of(builder.events(tmp_path)) == framework
 
 
 PROGRAM = """

@@ -57,12 +57,6 @@ def test_times_are_exact_to_the_nanosecond(tmp_path: Path) -> None:
     assert line.end_ns.tolist() == [113_000_703, 113_001_703]
 
 
-def test_a_list_of_events_alone(tmp_path: Path) -> None:
-    path = tmp_path / "bare.json"
-    path.write_text("\n " + KinetoBuilder().kernel("k", 1, 2).text(bare=True), encoding="utf-8")
-    assert parse(memoryview(path.read_bytes()), path).event_count == 1
-
-
 def test_what_is_no_activity_is_left_out(tmp_path: Path) -> None:
     builder = KinetoBuilder().kernel("k", 10, 2)
     builder.kernel("ProfilerStep#1", 0, 100, category="gpu_user_annotation")
@@ -90,15 +84,6 @@ def test_processes_may_be_text_and_threads_of_two_processes_are_two() -> None:
     assert names == ["thread 5 of 1", "thread 5 of 2", "thread 5 of trainer"]
 
 
-def test_strange_events_are_counted_and_left_out() -> None:
-    builder = KinetoBuilder().kernel("k", 1, 2).raw("7").raw("[]").raw("null")
-    builder.raw('{"ph": "X", "name": 5, "ts": 1}').raw('{"ph": "X", "ts": "noon"}')
-    builder.raw('{"ph": "X", "args": ["none"], "ts": 1}').raw("{}")
-    events = parse_text(builder.text())
-    assert events.event_count == 1
-    assert events.warnings == ["6 events are not as Kineto writes them and were left out."]
-
-
 def test_arguments_of_another_type_are_not_there() -> None:
     builder = KinetoBuilder().kernel("k", 1, 2, bytes="4096", correlation=2**70)
     line = accelerator(parse_text(builder.text())).lines[0]
@@ -109,18 +94,6 @@ def test_arguments_of_another_type_are_not_there() -> None:
 def test_a_name_that_is_not_utf8_costs_one_character() -> None:
     data = KinetoBuilder().kernel("kernel@", 1, 2).text().encode().replace(b"@", b"\xff")
     assert accelerator(parse_text(data)).lines[0].event_name(0) == "kernel\ufffd"
-
-
-def test_what_the_trace_says_of_a_device() -> None:
-    properties = [{"id": 0, "name": "Tesla V100", "computeMajor": 7, "computeMinor": 0}, "?"]
-    builder = KinetoBuilder().kernel("k", 1, 2)
-    plane = accelerator(parse_text(builder.text(deviceProperties=properties)))
-    assert plane.stats == {
-        "gpu_device_name": "Tesla V100",
-        "compute_cap_major": 7,
-        "compute_cap_minor": 0,
-    }
-    assert accelerator(parse_text(builder.text(deviceProperties=3))).stats == {}
 
 
 @pytest.mark.parametrize(

@@ -128,33 +128,6 @@ def test_a_worker_that_called_nothing_goes_to_the_only_iterator_of_its_kind(
     assert rows(records["Root::Prefetch", ("pf",)].work) == [[20, 25]]
 
 
-def test_instances_of_one_interleave_are_one_iterator(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    host = builder.host()
-    line = host.line("tf_data_iterator_resource/1")
-    line.event("Iterator::Root::ParallelInterleaveV4", 0, 5, id=1, parent_id=9, name="il")
-    for number in (8, 9):
-        start = number * 100
-        line.event("ParallelInterleaveProduce", start, start + 50)
-        line.event(
-            f"Iterator::Root::ParallelInterleaveV4[{number}]::FiniteRepeat",
-            start + 10,
-            start + 30,
-            id=number,
-            parent_id=1,
-            name=f"RepeatDataset:{number}",
-        )
-    records = pipeline_records(builder.events(tmp_path))
-    inner = records["Root::ParallelInterleaveV4::FiniteRepeat", ()]
-    assert sum(len(indices) for _, indices in inner.calls) == 2
-    assert rows(records["Root::ParallelInterleaveV4", ("il",)].work) == [
-        [800, 810],
-        [830, 850],
-        [900, 910],
-        [930, 950],
-    ]
-
-
 def activity(builder: TraceBuilder, directory: Path, window: Window) -> dict[str, IteratorActivity]:
     events = builder.events(directory)
     found = iterator_activity(events, pipeline_records(events), window)

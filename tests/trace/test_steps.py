@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -30,7 +29,6 @@ from tests.trace.builder import (
     add_annotations,
     add_graph_call,
     add_kernels,
-    add_steps,
     graph_call,
     host_profile,
 )
@@ -53,32 +51,6 @@ def row(result: StepSplit, index: int) -> dict[str, int]:
     """The classes that took any of a step."""
     values = zip(result.classes, result.ns[index].tolist(), strict=True)
     return {name: value for name, value in values if value}
-
-
-def fit_profile() -> TraceBuilder:
-    """Two steps of a Keras fit: a graph call, GetNext on its own thread, then callbacks."""
-    builder = TraceBuilder()
-    host = builder.host()
-    line = host.line("python")
-    add_steps(line, 0, 1000, 3000)
-    line.event("Profiled batch", 0, 900, step_num=12)
-    executor = host.line("tf_Compute/1")
-    waiter = host.line("tf_data_iterator_get_next/1")
-    for start, wait in ((0, 300), (1000, 1300)):
-        add_graph_call(line, start + 50, start + wait + 450)
-        waiter.event("IteratorGetNextOp::DoCompute", start + 100, start + 100 + wait, id=7)
-        executor.event("adam/Add/ReadVariableOp:ReadVariableOp", start + 80, start + 120)
-        executor.event("dense/MatMul:MatMul", start + wait + 150, start + wait + 400)
-    return builder
-
-
-def test_markers_that_overlap_are_cut_at_the_next_start(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    line.event("pipediag_step", 0, 110, step_num=4).event("pipediag_step", 100, 200, step_num=5)
-    result = split(builder, tmp_path)
-    assert result.steps.windows.tolist() == [[0, 100], [100, 200]]
-    assert result.steps.numbers == (4, 5)
 
 
 def test_a_step_that_paid_for_a_new_functions_first_call_is_left_out(tmp_path: Path) -> None:
@@ -269,25 +241,6 @@ def test_which_annotation_is_taken(
         assert steps is not None
         assert steps.windows.tolist() == expected
         assert steps.numbers == numbers
-
-
-def test_kinetos_steps_are_numbered_by_name(tmp_path: Path) -> None:
-    def event(name: str, ts: int, dur: int) -> dict[str, object]:
-        category = "user_annotation"
-        return {"ph": "X", "cat": category, "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": 1}
-
-    path = tmp_path / "rank0.pt.trace.json"
-    events = [
-        event("PyTorch Profiler (0)", 0, 100),
-        event("ProfilerStep#9", 10, 30),
-        event("Optimizer.step#SGD.step", 35, 4),
-        event("ProfilerStep#10", 42, 30),
-    ]
-    path.write_text(json.dumps({"traceEvents": events}))
-    steps = annotated_steps(read(path))
-    assert steps is not None
-    assert steps.windows.tolist() == [[10_000, 40_000], [42_000, 72_000]]
-    assert steps.numbers == (9, 10)
 
 
 def repeated(sequence: str, costs: list[int] | None = None) -> dict[str, float]:

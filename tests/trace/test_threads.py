@@ -212,35 +212,6 @@ def test_the_pipeline_begins_below_the_scan(summary: TraceSummary) -> None:
     assert summary.get_next_calls == 2
 
 
-def test_a_seam_between_two_passes_is_no_step(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    host = builder.host()
-    add_passes(host, SCANNED, (100, 600))
-    add_passes(host, SCANNED + 1, (5000, 5500))
-    loop = found(builder, tmp_path)
-    assert loop.steps.tolist() == [[100, 600], [5000, 5500]]
-    assert loop.running.tolist() == [[100, 1060], [5000, 5960]]
-    assert len(loop.body_ids) == 4
-
-
-def test_a_loop_that_may_end_early_has_a_take_while_above_its_scan(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("tf_data_reduce_dataset/1")
-    for start in (0, 100, 200):
-        line.event("ReduceIterator::Root", start, start + 90, id=1)
-        line.event("ReduceIterator::Root::TakeWhile", start + 1, start + 89, id=2)
-        line.event("ReduceIterator::Root::TakeWhile::Scan", start + 2, start + 80, id=SCANNED)
-        line.event("ReduceIterator::Root::TakeWhile::Scan::Range", start + 3, start + 13, id=INPUT)
-        line.event("InstantiatedCapturedFunction::Run", start + 20, start + 79, id=-start - 7)
-        line.event(
-            "InstantiatedCapturedFunction::RunWithBorrowedArgs", start + 81, start + 88, id=-start
-        )
-    loop = found(builder, tmp_path)
-    assert loop.input.tolist() == [[3, 13], [103, 113], [203, 213]]
-    assert loop.body_ids == {-7, -107, -207}
-    assert loop.scan_names == {"ReduceIterator::Root::TakeWhile::Scan"}
-
-
 def test_a_loop_over_an_iterator_spends_the_rest_on_dispatch(tmp_path: Path) -> None:
     """Its call lasts longer than the profile, so that no thread shows it."""
     builder = TraceBuilder()
@@ -253,19 +224,6 @@ def test_a_loop_over_an_iterator_spends_the_rest_on_dispatch(tmp_path: Path) -> 
     assert result.steps.basis == "get_next"
     assert row(result, 0) == {"device_compute": 180, "input_wait": 100, "dispatch": 20}
     assert row(result, 1) == {"input_wait": 100, "dispatch": 300}
-
-
-def test_on_an_accelerator_the_body_launches_and_waits(tmp_path: Path) -> None:
-    builder = scanned_loop()
-    stream = builder.plane("/device:GPU:0").line("Stream #1(Compute)")
-    stream.event("gemm", 430, 440)
-    # The executor works from 415 to 525; 300 of wait end at 400; the kernel lies in the launch.
-    assert row(split(builder, tmp_path), 0) == {
-        "device_compute": 10,
-        "input_wait": 300,
-        "dispatch": 110 - 10,
-        "device_wait": 90,
-    }
 
 
 @pytest.fixture(scope="module")
