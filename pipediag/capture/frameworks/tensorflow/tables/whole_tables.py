@@ -40,8 +40,6 @@ _AT_A_TIME = 2
 those of Keras: elementwise operations in a row write over their inputs."""
 
 _Node = tuple[Any, ...]
-_Made = tuple[Frame, Any, list[Any]]
-"""An operation, where it is, and those of its outputs that are as large as the table."""
 
 
 @dataclass
@@ -96,27 +94,32 @@ class WholeTables:
     def __init__(self, step: StepGraph) -> None:
         self._step = step
         self._exchanged = list(_exchanged(step))
-        self._read: dict[tuple[int, ...], _OfShape] = {}
+        self._of_shape: dict[tuple[int, ...], _OfShape] = {}
 
     def use_of(self, variable: Any, lookups: list[Lookup], writes: Writes) -> RecordedTableUse:
         """Describe what the step does with a table, and with what is computed together with it."""
         own, shape = variable.handle, tuple(variable.shape.as_list())
-        found, group = self._group(own, shape)
-        made = [
-            (frame, op, outputs)
-            for frame, op, outputs in found.made
-            if found.groups.of(_node(self._step, At(frame, outputs[0]))) == group
-        ]
-        sizes = [
-            math.prod(shape) * int(one.dtype.size) for _, _, outputs in made for one in outputs
-        ]
-        spread = any(op.type in SPREADS for _, op, _ in made)
+        found = self._read(shape)
+        made = found.made_with(own)
+        types = [op.type for op, _ in made]
+        sizes = [math.prod(shape) * int(one.dtype.size) for _, outputs in made for one in outputs]
+        spread = any(kind in SPREADS for kind in types)
         # Such a gradient is a regulariser's; rows that are written, or spread first, came as rows.
-        dense = any(op.type not in SPREADS and in_gradients(op) for _, op, _ in made)
+        dense = any(op.type not in SPREADS and in_gradients(op) for op, _ in made)
         came_as_rows = (spread or id(own) in writes.rows) and not dense
         gradient: SparseOrDense = "sparse" if came_as_rows else "dense"
-        together = {node[1] for node in found.groups.members(group) if node[0] == "variable"}
-        slots = self._slots(variable, together - {id(own)}, writes)
+        # A term of the loss has tensors of its own, which may all be there at once.
+        most = sum(sizes) if dense else _AT_A_TIME * max(sizes, default=0)
+        # A strategy has copies of a variable on several devices.
+        copied = len(getattr(of_all_devices(variable), "values", None) or (variable,)) > 1
+        together = found.variables_with(own) - {id(own)}
+        slots = [
+            handle
+            for key, handle in self._step.handles().items()
+            if key in together
+            and handle in writes
+            and (not copied or handle.device == variable.device)
+        ]
         reads = {one.read.key for one in lookups if one.read is not None and not one.compiled}
         return RecordedTableUse(
             variable=variable.name,
@@ -128,158 +131,141 @@ class WholeTables:
             gradient=gradient if own in writes else None,
             gradient_spread=spread,
             writes_whole=any(id(one) in writes.whole for one in (own, *slots)),
-            whole_table_operations=dict(sorted(Counter(op.type for _, op, _ in made).items())),
+            whole_table_operations=dict(sorted(Counter(types).items())),
             temporary_bytes=sum(sizes),
-            # A term of the loss over the whole table has its own; they may all be there at once.
-            temporary_peak_bytes=sum(sizes)
-            if gradient == "dense"
-            else min(sum(sizes), _AT_A_TIME * max(sizes, default=0)),
+            temporary_peak_bytes=min(sum(sizes), most),
             slots=len(slots),
             slot_bytes=sum(map(_bytes_behind, slots)),
         )
 
-    def _slots(self, variable: Any, together: set[int], writes: Writes) -> list[Any]:
-        """Return the handles of an optimizer's slots, on the table's own device if a strategy has
-        copies on several."""
-        copied = len(getattr(of_all_devices(variable), "values", None) or (variable,)) > 1
-        return [
-            handle
-            for key, handle in self._step.handles().items()
-            if key in together
-            and handle in writes
-            and (not copied or handle.device == variable.device)
-        ]
-
     def touching(self, handle: Any, shape: tuple[int, ...]) -> list[tuple[Frame, Any]]:
         """Return the operations that read, make or write that table, or what is computed together
         with it."""
-        found, group = self._group(handle, shape)
-        return [(frame, op) for frame, op, node in found.touching if found.groups.of(node) == group]
+        return self._read(shape).touching(handle)
 
-    def _group(self, handle: Any, shape: tuple[int, ...]) -> tuple[_OfShape, _Node]:
-        if shape not in self._read:
-            found = self._read[shape] = _of_shape(self._step, shape)
-            for before, after in self._exchanged:
-                if _has_shape(self._step, after, shape):
-                    found.groups.join([_node(self._step, before), _node(self._step, after)])
-        found = self._read[shape]
-        return found, found.groups.of(("variable", id(handle)))
+    def _read(self, shape: tuple[int, ...]) -> _OfShape:
+        if shape not in self._of_shape:
+            self._of_shape[shape] = _OfShape(self._step, shape, self._exchanged)
+        return self._of_shape[shape]
 
 
-class _Groups:
-    """Sets that are merged (union-find)."""
+class _OfShape:
+    """Tensors and variables of one shape in a step, in sets that belong together (union-find)."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, step: StepGraph, shape: tuple[int, ...], exchanged: list[tuple[At, At]]
+    ) -> None:
+        self._step = step
+        self._shape = shape
         self._above: dict[_Node, _Node] = {}
+        self._made: list[tuple[Any, list[Any], _Node]] = []
+        """Operations that make tensors of the shape, with these, and with a member of their set."""
+        self._touching: list[tuple[Frame, Any, _Node]] = []
+        """Operations that are given, or make, members of a set, with one of these."""
+        for one, other in step.same():
+            if self._fits(one):
+                self._join([self._node(one), self._node(other)])
+        for frame, op in step.operations:
+            if not calls_functions(op):
+                self._add(frame, op)
+        for before, after in exchanged:
+            if self._fits(after):
+                self._join([self._node(before), self._node(after)])
 
-    def of(self, node: _Node) -> _Node:
+    def made_with(self, handle: Any) -> list[tuple[Any, list[Any]]]:
+        """Return the operations that make tensors of the variable's set, and these."""
+        group = self._group(("variable", id(handle)))
+        return [(op, made) for op, made, node in self._made if self._group(node) == group]
+
+    def touching(self, handle: Any) -> list[tuple[Frame, Any]]:
+        """Return the operations that are given, or make, something of the variable's set."""
+        group = self._group(("variable", id(handle)))
+        return [(frame, op) for frame, op, node in self._touching if self._group(node) == group]
+
+    def variables_with(self, handle: Any) -> set[int]:
+        """Return the ids of the handles in the variable's set."""
+        group = self._group(("variable", id(handle)))
+        nodes = [node for node in list(self._above) if self._group(node) == group]
+        return {node[1] for node in nodes if node[0] == "variable"}
+
+    def _add(self, frame: Frame, op: Any) -> None:
+        if op.type == "IdentityN":
+            for given, passed in zip(op.inputs, op.outputs, strict=True):
+                self._join([self._node(At(frame, given)), self._node(At(frame, passed))])
+            return
+        outputs = [one for one in op.outputs if self._fits(At(frame, one))]
+        inputs = [one for one in op.inputs if self._fits(At(frame, one))]
+        nodes = list(self._variables(frame, op))
+        nodes += [self._node(At(frame, one)) for one in (*inputs, *outputs)]
+        if nodes:
+            self._touching.append((frame, op, nodes[0]))
+        if _WRITES_ROWS.fullmatch(op.type):
+            nodes += self._read_for_rows(frame, op)
+        self._join(nodes)
+        if outputs and op.type not in _MAKES_NOTHING:
+            self._made.append((op, outputs, self._node(At(frame, outputs[0]))))
+
+    def _read_for_rows(self, frame: Frame, op: Any) -> Iterator[_Node]:
+        """Yield what an optimizer computes the rows from that it writes: tensors of the shape, and
+        variables of it of which it gathers the same rows.
+
+        The search ends at gradients: they are computed from the model, with its other tables.
+        """
+        rows = self._node(At(frame, op.inputs[1]))
+        seen: set[Key] = set()
+        waiting = [self._step.source(At(frame, one)) for one in op.inputs[1:]]
+        while waiting:
+            at = waiting.pop()
+            if at.key in seen or at.tensor.shape.rank == 0 or in_gradients(at.op):
+                continue
+            seen.add(at.key)
+            if self._fits(at):
+                yield self._node(at)
+                continue
+            if at.op.type == GATHERS_ROWS and self._node(at.inputs()[1]) == rows:
+                yield from self._variables(at.frame, at.op)
+            waiting.extend(self._step.source(one) for one in at.inputs())
+
+    def _variables(self, frame: Frame, op: Any) -> Iterator[_Node]:
+        """Yield its variables that have the shape, or one value for each row."""
+        first = self._shape[:1]
+        for handle in handles(self._step, frame, op):
+            if _shape_behind(handle) in (self._shape, first, (*first, 1)):
+                yield "variable", id(handle)
+
+    def _fits(self, at: At) -> bool:
+        """Return True for the shape, and for spread rows whose number is not known yet."""
+        if at.tensor.shape.rank != len(self._shape):
+            return False
+        found = tuple(at.tensor.shape.as_list())
+        if found == self._shape or found[0] is not None or at.op.type not in SPREADS:
+            return found == self._shape
+        alike = zip(found, self._shape, strict=True)
+        return all(one in (None, other) for one, other in alike) and not self._of_ids(at)
+
+    def _of_ids(self, at: At) -> bool:
+        """Return True if it has a row for each different id of the batch: the sum of gradients."""
+        at = self._step.source(at)
+        if at.op.type != "UnsortedSegmentSum":
+            return False
+        at = self._step.source(at.inputs()[2])
+        while at.op.type in _COUNTS:
+            at = self._step.source(at.inputs()[0])
+        return at.op.type in ("Unique", "UniqueV2")
+
+    def _node(self, at: At) -> _Node:
+        return ("tensor", *self._step.source(at).key)
+
+    def _group(self, node: _Node) -> _Node:
+        """Return the node that stands for a node's set."""
         self._above.setdefault(node, node)
         while self._above[node] != node:
             self._above[node] = node = self._above[self._above[node]]
         return node
 
-    def join(self, nodes: list[_Node]) -> None:
+    def _join(self, nodes: list[_Node]) -> None:
         for node in nodes[1:]:
-            self._above[self.of(node)] = self.of(nodes[0])
-
-    def members(self, group: _Node) -> Iterator[_Node]:
-        return (node for node in list(self._above) if self.of(node) == group)
-
-
-@dataclass
-class _OfShape:
-    """What a step does with tables of one shape."""
-
-    groups: _Groups = field(default_factory=_Groups)
-    """What belongs together."""
-    made: list[_Made] = field(default_factory=list)
-    """Operations that make tensors of that shape."""
-    touching: list[tuple[Frame, Any, _Node]] = field(default_factory=list)
-    """Operations that are given, or make, what belongs to a group, with a member of it."""
-
-
-def _of_shape(step: StepGraph, shape: tuple[int, ...]) -> _OfShape:
-    found = _OfShape()
-    for one, other in step.same():
-        if _has_shape(step, one, shape):
-            found.groups.join([_node(step, one), _node(step, other)])
-    for frame, op in step.operations:
-        if calls_functions(op):
-            continue
-        if op.type == "IdentityN":
-            for given, passed in zip(op.inputs, op.outputs, strict=True):
-                found.groups.join([_node(step, At(frame, given)), _node(step, At(frame, passed))])
-            continue
-        outputs = [one for one in op.outputs if _has_shape(step, At(frame, one), shape)]
-        inputs = [one for one in op.inputs if _has_shape(step, At(frame, one), shape)]
-        nodes = list(_variables(step, frame, op, shape))
-        nodes += [_node(step, At(frame, one)) for one in (*inputs, *outputs)]
-        if nodes:
-            found.touching.append((frame, op, nodes[0]))
-        if _WRITES_ROWS.fullmatch(op.type):
-            nodes += _read_for_rows(step, frame, op, shape)
-        found.groups.join(nodes)
-        if outputs and op.type not in _MAKES_NOTHING:
-            found.made.append((frame, op, outputs))
-    return found
-
-
-def _read_for_rows(
-    step: StepGraph, frame: Frame, op: Any, shape: tuple[int, ...]
-) -> Iterator[_Node]:
-    """Yield what an optimizer computes the rows from that it writes: tensors of that shape, and
-    variables of it of which it gathers the same rows.
-
-    The search ends at gradients: they are computed from the model, with its other tables.
-    """
-    rows = _node(step, At(frame, op.inputs[1]))
-    seen: set[Key] = set()
-    waiting = [step.source(At(frame, one)) for one in op.inputs[1:]]
-    while waiting:
-        at = waiting.pop()
-        if at.key in seen or at.tensor.shape.rank == 0 or in_gradients(at.op):
-            continue
-        seen.add(at.key)
-        if _has_shape(step, at, shape):
-            yield _node(step, at)
-            continue
-        if at.op.type == GATHERS_ROWS and _node(step, at.inputs()[1]) == rows:
-            yield from _variables(step, at.frame, at.op, shape)
-        waiting.extend(step.source(one) for one in at.inputs())
-
-
-def _node(step: StepGraph, at: At) -> _Node:
-    return ("tensor", *step.source(at).key)
-
-
-def _has_shape(step: StepGraph, at: At, shape: tuple[int, ...]) -> bool:
-    """Return True for the table's shape, and for spread rows whose number is not known yet."""
-    if at.tensor.shape.rank != len(shape):
-        return False
-    found = tuple(at.tensor.shape.as_list())
-    if found == shape or found[0] is not None or at.op.type not in SPREADS:
-        return found == shape
-    if any(one not in (None, length) for one, length in zip(found, shape, strict=True)):
-        return False
-    return not _of_different_ids(step, at)
-
-
-def _of_different_ids(step: StepGraph, at: At) -> bool:
-    """Return True if it has a row for each different id of the batch: the sum of gradients."""
-    at = step.source(at)
-    if at.op.type != "UnsortedSegmentSum":
-        return False
-    at = step.source(at.inputs()[2])
-    while at.op.type in _COUNTS:
-        at = step.source(at.inputs()[0])
-    return at.op.type in ("Unique", "UniqueV2")
-
-
-def _variables(step: StepGraph, frame: Frame, op: Any, shape: tuple[int, ...]) -> Iterator[_Node]:
-    """Yield its variables that have that shape, or one value for each row."""
-    for handle in handles(step, frame, op):
-        if _shape_behind(handle) in (shape, shape[:1], (*shape[:1], 1)):
-            yield "variable", id(handle)
+            self._above[self._group(node)] = self._group(nodes[0])
 
 
 def _shape_behind(handle: Any) -> tuple[int | None, ...] | None:
@@ -310,30 +296,26 @@ def _exchanged(step: StepGraph) -> Iterator[tuple[At, At]]:
 
 
 def _packed(step: StepGraph, at: At) -> list[At]:
-    at = _before(step, at)
-    if at.op.type != "ConcatV2":
-        return [at]
-    return [_before(step, one) for one in at.inputs()[:-1]]
+    def before(at: At) -> At:
+        at = step.source(at)
+        while at.op.type in _SAME:
+            at = step.source(at.inputs()[0])
+        return at
 
-
-def _before(step: StepGraph, at: At) -> At:
-    at = step.source(at)
-    while at.op.type in _SAME:
-        at = step.source(at.inputs()[0])
-    return at
+    packed = before(at)
+    parts = packed.inputs()[:-1] if packed.op.type == "ConcatV2" else [packed]
+    return [before(one) for one in parts]
 
 
 def _unpacked(frame: Frame, op: Any) -> list[At]:
-    tensor = _afterwards(op.outputs[0])
+    def afterwards(tensor: Any) -> Any:
+        while following := [one for one in tensor.consumers() if one.type in _SAME]:
+            tensor = following[0].outputs[0]
+        return tensor
+
+    tensor = afterwards(op.outputs[0])
     parts = [one for one in tensor.consumers() if one.type in ("Split", "SplitV")]
-    made = parts[0].outputs if parts else [tensor]
-    return [At(frame, _afterwards(one)) for one in made]
-
-
-def _afterwards(tensor: Any) -> Any:
-    while following := [one for one in tensor.consumers() if one.type in _SAME]:
-        tensor = following[0].outputs[0]
-    return tensor
+    return [At(frame, afterwards(one)) for one in (parts[0].outputs if parts else [tensor])]
 
 
 def _replica(op: Any) -> str:
