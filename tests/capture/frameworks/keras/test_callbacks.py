@@ -15,7 +15,7 @@ import pytest
 from pipediag.capture.frameworks.keras import callbacks
 from pipediag.capture.frameworks.keras.callbacks import named
 from pipediag.capture.frameworks.keras.facts import describe_callback
-from pipediag.capture.frameworks.keras.hooks import KerasHooks
+from pipediag.capture.frameworks.keras.framework import KerasHooks
 from pipediag.capture.frameworks.keras.timed_calls import PredictTrials, TimedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
@@ -166,24 +166,6 @@ def test_callbacks_are_clocked_while_stacks_are_sampled(
     assert stage.notes == []
 
 
-def test_a_clock_that_fails_costs_no_callback_its_turn(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(_: Any) -> Any:
-        raise RuntimeError("of ours")
-
-    monkeypatch.setattr(callbacks, "_clocked", fails)
-    stage.held.loop = None
-    listed = stage.listed("one")
-    CALLBACK_CLOCK.start()
-    listed.on_train_batch_begin(0)
-    CALLBACK_CLOCK.stop()
-    listed.on_train_batch_end(0)
-
-    assert stage.of("one") == [("begin", 0), ("end", 0)]
-    assert all("of ours" in note for note in stage.notes)
-
-
 class TimedStage(TimelineStage):
     """A timeline, and a Keras whose calls are timed on it."""
 
@@ -332,25 +314,6 @@ def test_an_error_of_a_callback_ends_its_turn_and_is_the_scripts(timed: TimedSta
     assert timed.called == [("Fails", 2)]
     assert type(told.callbacks) is list
     assert not timed.timeline.in_a_callback
-
-
-def test_an_error_of_ours_leaves_keras_as_it_is(
-    timed: TimedStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(*_: Any) -> None:
-        raise RuntimeError("ours")
-
-    monkeypatch.setattr(timed.timeline, "begins", fails)
-    history = timed.keras.History()
-    assert timed.model.fit([history], epochs=2) is timed.model
-    assert timed.model.fit([history], epochs=3) is timed.model
-
-    assert history.epochs == [0, 1, 2]
-    sentence = "after an error of its own, which the script did not see: RuntimeError: ours"
-    assert timed.notes == [
-        f"Pipediag stopped timing fit {sentence}",
-        f"Pipediag stopped timing callbacks {sentence}",
-    ]
 
 
 def test_the_list_is_put_back_where_all_of_us_steps_aside_meanwhile(timed: TimedStage) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.keras import hooks as module
+from pipediag.capture.frameworks.keras import framework as module
 from pipediag.capture.frameworks.keras.framework import Keras
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.kept_state import KeptState

@@ -125,18 +125,8 @@ def cast_of(step: StepGraph, ids: At) -> Cast | None:
 
 def vocabularies_of(step: StepGraph, ids: At) -> list[Any]:
     """Return the handles of the tables of tokens that ids are looked up in."""
-    found, seen, waiting = [], set(), [step.source(ids)]
-    while waiting:
-        at = waiting.pop()
-        if at.key in seen:
-            continue
-        seen.add(at.key)
-        if at.op.type in LOOKUP:
-            handle = step.captured(At(at.frame, at.op.inputs[0]))
-            if handle is not None:
-                found.append(handle)
-        waiting.extend(step.source(one) for one in at.inputs())
-    return found
+    tables = (at.inputs()[0] for at in step.upwards([ids]) if at.op.type in LOOKUP)
+    return [handle for one in tables if (handle := step.captured(one)) is not None]
 
 
 def _gathers(step: StepGraph) -> Iterator[Lookup]:
@@ -315,20 +305,14 @@ def sources_of(step: StepGraph, ids: At) -> list[At]:
     Raises:
         NotFromABatchError: they are computed from more than these.
     """
-    found: list[At] = []
-    seen: set[Key] = set()
-    waiting = [step.source(ids)]
-    while waiting:
-        at = waiting.pop()
-        if at.key in seen:
-            continue
-        seen.add(at.key)
-        if is_source(step, at):
-            found.append(at)
-        elif step.captured(at) is None:
-            _check(at.op)
-            waiting.extend(step.source(one) for one in at.inputs())
-    return found
+
+    def goes_on(at: At) -> bool:
+        if is_source(step, at) or step.captured(at) is not None:
+            return False
+        _check(at.op)
+        return True
+
+    return [at for at in step.upwards([ids], goes_on) if is_source(step, at)]
 
 
 def sources_of_lookup(step: StepGraph, lookup: Lookup) -> list[At]:

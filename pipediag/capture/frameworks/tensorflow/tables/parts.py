@@ -189,17 +189,14 @@ def _gradients_from(op: Any) -> Iterator[Any]:
 def _takes_a_batch(step: StepGraph, frame: Frame, op: Any) -> bool:
     """Return True if a batch goes into it; single numbers, as a loss that scales it, do not
     count."""
-    seen: set[Key] = set()
-    waiting = [step.source(At(frame, one)) for one in op.inputs]
-    while waiting:
-        at = waiting.pop()
-        if at.key in seen or at.tensor.shape.rank == 0 or at.tensor.dtype.name == "resource":
-            continue
-        seen.add(at.key)
-        if at.op.type in _FROM_A_BATCH and step.captured(at) is None:
-            return True
-        waiting.extend(step.source(one) for one in at.inputs())
-    return False
+
+    def counts(at: At) -> bool:
+        return bool(at.tensor.shape.rank != 0 and at.tensor.dtype.name != "resource")
+
+    behind = step.upwards((At(frame, one) for one in op.inputs), counts)
+    return any(
+        counts(at) and at.op.type in _FROM_A_BATCH and step.captured(at) is None for at in behind
+    )
 
 
 def event_names(step: StepGraph, labels: Mapping[Place, Label | None]) -> dict[str, Label | None]:

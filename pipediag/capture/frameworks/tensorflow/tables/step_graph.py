@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -130,6 +130,21 @@ class StepGraph:
                 at = At(callee, callee.graph.outputs[at.tensor.value_index])
             else:
                 return at
+
+    def upwards(
+        self, starts: Iterable[At], goes_on: Callable[[At], bool] = lambda _: True
+    ) -> Iterator[At]:
+        """Yield the tensors that these are computed from, themselves included and each once; what
+        lies behind one, where it `goes_on`."""
+        seen: set[Key] = set()
+        waiting = [self.source(one) for one in starts]
+        while waiting:
+            at = waiting.pop()
+            if at.key not in seen:
+                seen.add(at.key)
+                yield at
+                if goes_on(at):
+                    waiting.extend(self.source(one) for one in at.inputs())
 
     def captured(self, at: At) -> Any:
         """Return the captured handle or constant behind a tensor; None for all else."""

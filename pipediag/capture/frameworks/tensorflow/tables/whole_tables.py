@@ -18,7 +18,6 @@ from pipediag.capture.frameworks.tensorflow.tables.lookups import GATHERS_ROWS, 
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
     At,
     Frame,
-    Key,
     StepGraph,
     calls_functions,
     in_gradients,
@@ -211,20 +210,17 @@ class _OfShape:
 
         The search ends at gradients: they are computed from the model, with its other tables.
         """
-        rows = self._node(At(frame, op.inputs[1]))
-        seen: set[Key] = set()
-        waiting = [self._step.source(At(frame, one)) for one in op.inputs[1:]]
-        while waiting:
-            at = waiting.pop()
-            if at.key in seen or at.tensor.shape.rank == 0 or in_gradients(at.op):
-                continue
-            seen.add(at.key)
-            if self._fits(at):
+
+        def counts(at: At) -> bool:
+            return at.tensor.shape.rank != 0 and not in_gradients(at.op)
+
+        given = [At(frame, one) for one in op.inputs[1:]]
+        rows = self._node(given[0])
+        for at in self._step.upwards(given, lambda at: counts(at) and not self._fits(at)):
+            if counts(at) and self._fits(at):
                 yield self._node(at)
-                continue
-            if at.op.type == GATHERS_ROWS and self._node(at.inputs()[1]) == rows:
+            elif counts(at) and at.op.type == GATHERS_ROWS and self._node(at.inputs()[1]) == rows:
                 yield from self._variables(at.frame, at.op)
-            waiting.extend(self._step.source(one) for one in at.inputs())
 
     def _variables(self, frame: Frame, op: Any) -> Iterator[_Node]:
         """Yield its variables that have the shape, or one value for each row."""
