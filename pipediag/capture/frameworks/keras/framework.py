@@ -130,26 +130,30 @@ class KerasHooks:
 
     def by_module(self) -> Iterator[tuple[str, Hook]]:
         """Yield each module that may be imported, with its hook."""
+        guard, updates = self._guard, self._updates
         yield "keras.src.trainers.epoch_iterator", self._on_epoch_iterator
         adapters = "keras.src.trainers.data_adapters"
         yield f"{adapters}.py_dataset_adapter", self._on_py_dataset_adapter
-        yield "keras.src.trainers.trainer", self._on_trainer
+        yield "keras.src.trainers.trainer", lambda one: facts.watch_compile(one.Trainer, guard)
         yield "keras.src.backend.tensorflow.trainer", self._on_tensorflow_trainer
         for backend, trainer in _OTHER_TRAINERS.items():
             yield f"keras.src.backend.{backend}.trainer", partial(self._on_other_trainer, trainer)
         yield "keras.src.callbacks.callback_list", self._on_callbacks
         for package in KERAS_2:
-            yield f"{package}.layers.core.embedding", self._on_embedding
-            yield f"{package}.engine.data_adapter", self._on_data_handler
+            yield (
+                f"{package}.layers.core.embedding",
+                lambda one: facts.watch_layers(one.Embedding, guard),
+            )
+            yield f"{package}.engine.data_adapter", lambda one: self._hold(one.DataHandler, "steps")
             yield f"{package}.engine.training", self._on_keras_2_model
             yield f"{package}.callbacks", self._on_callbacks
-            yield f"{package}.optimizers.legacy.optimizer_v2", self._on_legacy_optimizer
+            yield (
+                f"{package}.optimizers.legacy.optimizer_v2",
+                lambda one: updates.install_optimizer(one.OptimizerV2, "apply_gradients", guard),
+            )
 
     def _on_other_trainer(self, name: str, module: Any) -> None:
         self._timed.time_methods(getattr(module, name))
-
-    def _on_trainer(self, module: Any) -> None:
-        facts.watch_compile(module.Trainer, self._guard)
 
     def _on_keras_2_model(self, module: Any) -> None:
         facts.watch_compile(module.Model, self._guard)
@@ -165,9 +169,6 @@ class KerasHooks:
         # From Keras 3.7 on it is inherited, and made of what is hooked above.
         if "enumerate_epoch" in vars(module.TFEpochIterator):
             self._hold(module.TFEpochIterator, "enumerate_epoch")
-
-    def _on_data_handler(self, module: Any) -> None:
-        self._hold(module.DataHandler, "steps")
 
     def _hold(self, walker: type, method: str) -> None:
         """Repeat the step at which trials begin until they are over."""
@@ -225,9 +226,3 @@ class KerasHooks:
         ):
             pass_through(module.CallbackList, name, guard, what, enter)
         self._timed.time_callbacks(module.CallbackList)
-
-    def _on_embedding(self, module: Any) -> None:
-        facts.watch_layers(module.Embedding, self._guard)
-
-    def _on_legacy_optimizer(self, module: Any) -> None:
-        self._updates.install_optimizer(module.OptimizerV2, "apply_gradients", self._guard)

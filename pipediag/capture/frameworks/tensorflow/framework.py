@@ -90,6 +90,7 @@ class TensorFlowHooks:
 
     def by_module(self) -> Iterator[tuple[str, Hook]]:
         """Yield each module that may be imported, with its hook."""
+        guard = self._guard
         yield "tensorflow.python.data.ops.dataset_ops", self._on_datasets
         yield "tensorflow.python.data.ops.readers", partial(self._on_readers, _READERS)
         yield (
@@ -108,12 +109,23 @@ class TensorFlowHooks:
         )
         yield "tensorflow.python.framework.func_graph", self._on_tracing
         yield "tensorflow.python.ops.resource_variable_ops", self._on_variables
-        yield "tensorflow.python.ops.script_ops", self._on_python_functions
+        yield (
+            "tensorflow.python.ops.script_ops",
+            lambda one: PYTHON_CLOCK.hook_into(one.FuncRegistry, guard),
+        )
         yield "tensorflow.python.distribute.mirrored_run", self._on_replicas
-        yield "tensorflow.python.saved_model.save", partial(watch_saving, guard=self._guard)
-        yield "tensorflow.python.profiler.profiler_v2", self._on_profiler
+        yield "tensorflow.python.saved_model.save", partial(watch_saving, guard=guard)
+        yield (
+            "tensorflow.python.profiler.profiler_v2",
+            lambda one: self._with.profiler.install(one, guard),
+        )
         yield "tensorflow.python.client.session", self._on_session
-        yield "tensorflow.python.training.optimizer", self._on_v1_optimizer
+        yield (
+            "tensorflow.python.training.optimizer",
+            lambda one: self._with.updates.install_optimizer(
+                one.Optimizer, "apply_gradients", guard
+            ),
+        )
         yield "keras.src.backend.tensorflow.optimizer", self._on_keras_optimizer
 
     def _note_arrival(self) -> None:
@@ -139,11 +151,8 @@ class TensorFlowHooks:
             self._with.plan.install_constructor(getattr(module, name), kind, self._guard)
 
     def _on_dataset_autograph(self, module: Any) -> None:
-        register = module.register_overrides
-        registered = self._guard.entry(
-            "watching loops inside tf.functions",
-            lambda: self._loops.install_datasets(module),
-        )
+        register, what = module.register_overrides, "watching loops inside tf.functions"
+        registered = self._guard.entry(what, lambda: self._loops.install_datasets(module))
 
         def register_and_watch(*args: Any, **kwargs: Any) -> None:
             register(*args, **kwargs)
@@ -176,18 +185,12 @@ class TensorFlowHooks:
         classes = (module.BaseResourceVariable, module.ResourceVariable)
         watch_writes(classes, self._with.updates, self._guard)
 
-    def _on_python_functions(self, module: Any) -> None:
-        PYTHON_CLOCK.hook_into(module.FuncRegistry, self._guard)
-
     def _on_replicas(self, module: Any) -> None:
         kind, updates = module._MirroredReplicaThread, self._with.updates
         made = self._guard.entry(
             "telling which steps train", lambda thread, *_, **__: updates.begins_replica(thread)
         )
         kind.__init__ = self._guard.before(kind.__init__, made)
-
-    def _on_profiler(self, module: Any) -> None:
-        self._with.profiler.install(module, self._guard)
 
     def _on_session(self, module: Any) -> None:
         runs = self._guard.entry(
@@ -208,9 +211,6 @@ class TensorFlowHooks:
     def _note_eager_step(self, runtime: TensorFlowRuntime, *_: Any, **__: Any) -> None:
         if not self._with.updates.busy:
             self._with.conductor.fed_step(runtime)
-
-    def _on_v1_optimizer(self, module: Any) -> None:
-        self._with.updates.install_optimizer(module.Optimizer, "apply_gradients", self._guard)
 
 
 _WRITES = (

@@ -217,7 +217,14 @@ class TensorFlowRuntime:
         return DeviceClock()
 
     def other_processes(self) -> str | None:
-        return _other_tasks()
+        """Look at the servers: a strategy over several workers connects to them."""
+        module = sys.modules.get("tensorflow.python.eager.context")
+        context = module.context() if module is not None else None
+        names = ("_server_def", "_collective_ops_server_def")
+        known = (getattr(context, name, None) for name in names)
+        jobs = [one.cluster.job for one in known if one is not None]
+        tasks = max((sum(len(job.tasks) for job in each) for each in jobs), default=1)
+        return f"TensorFlow is connected to a cluster of {tasks} tasks" if tasks > 1 else None
 
 
 def _once(batch: Any) -> Any:
@@ -294,16 +301,3 @@ class CallCancellation:
         """Cancel the call, which then raises CancelledError, or ends as if its data had ended."""
         self.started = True
         self._manager.start_cancel()
-
-
-def _other_tasks() -> str | None:
-    """Look at the servers: a strategy over several workers connects to them, however it knows
-    them."""
-    module = sys.modules.get("tensorflow.python.eager.context")
-    context = module.context() if module is not None else None
-    known = (getattr(context, name, None) for name in ("_server_def", "_collective_ops_server_def"))
-    tasks = max(
-        (sum(len(job.tasks) for job in one.cluster.job) for one in known if one is not None),
-        default=1,
-    )
-    return f"TensorFlow is connected to a cluster of {tasks} tasks" if tasks > 1 else None
