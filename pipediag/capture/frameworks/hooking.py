@@ -106,7 +106,6 @@ class _Arrival(MetaPathFinder):
             self._arrives()
 
     def leave(self) -> None:
-        """Wait no longer."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 

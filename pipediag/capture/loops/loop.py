@@ -141,11 +141,9 @@ class StandIn:
         """What stands in; None where the script's own iterator hands out."""
 
     def catch(self) -> None:
-        """Let the script's own iterator hand out a batch that will be repeated."""
         self.stage, self.iterator = Stage.CATCHING, None
 
     def look(self) -> None:
-        """Let the script's own iterator hand out a batch that is looked at."""
         self.stage, self.iterator = Stage.LOOKING, None
 
     def caught(self, iterator: Any) -> None:
@@ -154,11 +152,9 @@ class StandIn:
         self.iterator = iterator
 
     def lend(self, iterator: Any) -> None:
-        """Let a variant's iterator hand out from now on."""
         self.stage, self.iterator = Stage.ARM, iterator
 
     def give_back(self) -> None:
-        """Let the script's own iterator hand out from now on."""
         self.stage, self.iterator = Stage.OWN, None
 
     def asked(self, own: Any) -> Any:

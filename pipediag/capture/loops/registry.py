@@ -47,7 +47,6 @@ class LoopRegistry:
     _lock: Any = field(default_factory=threading.RLock)
 
     def all(self) -> list[Loop]:
-        """Return every loop seen so far."""
         return self._loops
 
     def keep_evaluated(self) -> None:
@@ -210,7 +209,6 @@ class LoopRegistry:
             consumer.drawn = DrawnPipeline(root, dict(facts.options))
 
     def _batch_size(self, op_id: str | None) -> int | None:
-        """Return the batch size of the last batching operation above the consumer."""
         above = self.recorder.recording.upstream(op_id)
         sizes = (operation.parameters.get("batch_size") for operation in above)
         return next((size for size in sizes if isinstance(size, int)), None)

@@ -117,18 +117,18 @@ class CallbacksAtBatches:
         """The callbacks that did not hear that a batch began, by the id of the list."""
 
     def begin(self, callback_list: Any) -> ListedCallbacks | None:
-        """Enter as a batch begins."""
         if self._held.loop is None and not self._skipped:
             return _clocked(callback_list)
         wanted = self._held.skipped
-        skipped = [one for one in callback_list.callbacks if _is_among(one, wanted)]
         self._skipped.pop(id(callback_list), None)
+        if not wanted:
+            return None
+        skipped = [one for one in callback_list.callbacks if _is_among(one, wanted)]
         if skipped:
             self._skipped[id(callback_list)] = skipped
         return _without(callback_list, skipped)
 
     def end(self, callback_list: Any) -> ListedCallbacks | None:
-        """Enter as the batch ends."""
         if self._held.loop is None and not self._skipped:
             return _clocked(callback_list)
         return _without(callback_list, self._skipped.pop(id(callback_list), []))

@@ -58,7 +58,6 @@ class FunctionCalls:
         self._errors: Any = None
 
     def install(self, polymorphic_function: Any, guard: Guard) -> None:
-        """Hook onto the class of tf.functions."""
         self._errors = polymorphic_function.errors
         what = "watching calls of tf.functions"
         begins = guard.entry(what, self._begins, vital=True)

@@ -298,6 +298,5 @@ class CallCancellation:
             self.context = cancellation.CancellationManagerContext(self._manager)
 
     def start(self) -> None:
-        """Cancel the call, which then raises CancelledError, or ends as if its data had ended."""
         self.started = True
         self._manager.start_cancel()

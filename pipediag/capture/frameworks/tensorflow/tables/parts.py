@@ -122,7 +122,6 @@ class TableParts:
         return any(tuple(shape.as_list())[-len(self._shape) :] == self._shape for shape in longer)
 
     def _any_whole(self, tensors: Iterable[Any]) -> bool:
-        """Return True if one of these has the table's shape."""
         shapes = (one.shape for one in tensors if one.shape.rank == len(self._shape))
         return any(tuple(shape.as_list()) == self._shape for shape in shapes)
 

@@ -89,16 +89,13 @@ class At(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """Return what tells it from any other tensor of the step."""
         return self.frame.index, self.tensor.op.name, self.tensor.value_index
 
     @property
     def op(self) -> Any:
-        """Return the operation that makes it."""
         return self.tensor.op
 
     def inputs(self) -> list[At]:
-        """Return the inputs of its operation."""
         return [At(self.frame, tensor) for tensor in self.tensor.op.inputs]
 
 

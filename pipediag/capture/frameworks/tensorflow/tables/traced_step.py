@@ -123,7 +123,6 @@ class TableInStep:
         return TableParts(self._step, whole, self._handle, self._shape).by_place()
 
     def answers(self, given: Given) -> bool:
-        """Return True if all that its ids are computed from is given."""
         return self._needed <= given.keys()
 
     def looked_up(self, given: Given) -> list[LookedUp]:
@@ -232,7 +231,6 @@ class TracedTables:
         return all(draws_as_counted(step.graph, batches_per_call) for step in self._steps)
 
     def of_batch(self, batch: Any) -> Given:
-        """Return the values of the operations that hand the step its batch."""
         from tensorflow.python.data.util import structure
 
         # An iterator hands out a ragged or a sparse tensor as a single one that holds all of it.
@@ -240,7 +238,6 @@ class TracedTables:
         return {key: at for s in self._steps for key, at in given_by_batch(s.graph, parts).items()}
 
     def of_call(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Given | None:
-        """Return the values of the function's arguments; None for another function."""
         step = next((step for one, step in self._traced if one is function), None)
         return None if step is None else given_by_call(step.graph, tuple(args), kwargs)
 

@@ -51,7 +51,6 @@ class Writes:
 
     @classmethod
     def of(cls, step: StepGraph) -> Writes:
-        """Return the variables that the step writes."""
         found = cls()
         for frame, op in step.operations:
             if writes(op):
@@ -253,7 +252,6 @@ class _OfShape:
         return ("tensor", *self._step.source(at).key)
 
     def _group(self, node: _Node) -> _Node:
-        """Return the node that stands for a node's set."""
         self._above.setdefault(node, node)
         while self._above[node] != node:
             self._above[node] = node = self._above[self._above[node]]
