@@ -146,9 +146,9 @@ def measure_loop(
     steps = measure_steps(recording, loop) or Missing(steps_missing(recording, loop))
     alone = measure_differential(recording, loop)
     perturbation = measure_perturbation(recording, loop)
-    measured = measure_pipeline(recording, loop, trace)
-    python_percent = _python_percent(steps, measured.pipeline)
-    contention = _contention(recording, host, steps, measured.pipeline, python_percent)
+    pipeline, operation_of = measure_pipeline(recording, loop, trace)
+    python_percent = _python_percent(steps, pipeline)
+    contention = _contention(recording, host, steps, pipeline, python_percent)
     native = native_input_wait(recording, loop)
     compiled = compiled_for_lengths(timeline, recording, loop, native, alone)
     wait = settle_input_wait(
@@ -169,14 +169,12 @@ def measure_loop(
             alone.differential if alone else Missing(differential_missing(recording, loop))
         ),
         "ceiling": _ceiling(recording, loop, breakdown, wait),
-        "pipeline": measured.pipeline,
+        "pipeline": pipeline,
         "host": host,
         "embedding_cost": measure_embedding_cost(recording, loop, trace, trace_missing, breakdown),
         "text_work": measure_text_work(steps, trace, trace_missing),
         "input_wait": wait.summary,
-        "devices": describe_devices(trace, measured.pipeline, measured.operation_of)
-        if trace
-        else [],
+        "devices": describe_devices(trace, pipeline, operation_of) if trace else [],
         "step_rows": step_rows(recording, loop),
     }
     untold = trace_missing or (trace.missing.get("steps") if trace else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipediag.measures.pipeline_iterators import (
     IteratorKey,
@@ -110,18 +110,13 @@ ABOUT_EQUAL = 0.9
 which of two such operations is the slowest may change from run to run."""
 
 
-@dataclass(frozen=True)
-class MeasuredPipeline:
-    """The section of the session, and which operation each iterator of the profile is."""
-
-    pipeline: Pipeline
-    operation_of: dict[IteratorKey, str]
-
-
 def measure_pipeline(
     recording: Recording, loop: RecordedLoop, trace: TraceSummary | None
-) -> MeasuredPipeline:
-    """Join plan, model and profile; without either of the last two the costs are None."""
+) -> tuple[Pipeline, dict[IteratorKey, str]]:
+    """Return the joined plan, model and profile, and which operation each iterator is.
+
+    Without either of the last two the costs are None.
+    """
     plan = plan_of(recording.operations, loop.root_op_id)
     rates = node_rates([s for s in recording.snapshots if s.loop_id == loop.id])
     names = {operation.name for operation in plan if operation.name}
@@ -132,17 +127,15 @@ def measure_pipeline(
     ops = with_python_calls(ops, recording, loop)
     ops = with_latency(_with_replicas(ops, joined.of_replicas, loop.replicas))
     limiting = slowest(ops)
-    return MeasuredPipeline(
-        Pipeline(
-            ops=ops,
-            bottleneck_op_id=limiting[0] if limiting else None,
-            tied_op_ids=limiting[1:],
-            options=dict(loop.dataset_options),
-            autotune_enabled=loop.autotune_enabled,
-            missing=_missing(plan, ran, loop, trace),
-        ),
-        joined.operation_of,
+    pipeline = Pipeline(
+        ops=ops,
+        bottleneck_op_id=limiting[0] if limiting else None,
+        tied_op_ids=limiting[1:],
+        options=dict(loop.dataset_options),
+        autotune_enabled=loop.autotune_enabled,
+        missing=_missing(plan, ran, loop, trace),
     )
+    return pipeline, joined.operation_of
 
 
 def _slowed(recording: Recording, loop: RecordedLoop) -> float:

@@ -10,15 +10,14 @@ from pipediag.vocabulary import PartBasis, RunPartName, RunScope
 OWN_LINE = "the script's own line"
 """What a row is (`RunPart.what`) where code runs that is in no function."""
 IN_FRAMEWORK = ", in a framework's code"
-"""How what a row is ends where a framework's code ran for that line, as where it builds a model."""
+"""How what a row is ends where a framework's code ran for that line."""
 FURTHER_ROUNDS = (
     "further rounds of a loop around it, of which the source does not say how many come"
 )
 BETWEEN_ROUNDS = "what else lies between two rounds of the loop around it"
 """What `Run.not_seen` has where the run takes longer than its projection says."""
 COMES_ONCE = "what comes once: start-up, and all before and after the training"
-"""What `Run.not_seen` has where the ledger is of an epoch, or of 1,000 steps; as far as it was
-seen, `Run.seen` holds it."""
+"""What `Run.not_seen` has where the ledger is of an epoch, or of 1,000 steps."""
 AN_EPOCHS_END = "the end of an epoch, with its validation and callbacks"
 AFTERWARDS = "what the script does after this training"
 """What `Run.not_seen` has where the script was stopped before that."""
@@ -57,8 +56,7 @@ class RunPart(Record):
     line: int | None = None
     loop_id: str | None = None
     waits_for: str | None = None
-    """What goes on while an epoch's first batch is waited for, as the end of a sentence that has a
-    "while" before it."""
+    """What goes on while an epoch's first batch is waited for, as the end of a sentence."""
     waits_for_file: str | None = None
     waits_for_line: int | None = None
 
@@ -79,8 +77,8 @@ class Run(Record):
     """Where all of the run's time goes."""
 
     scope: RunScope
-    """`run`: from start to end. Where nothing says how long the script would train, and it was
-    stopped, the ledger speaks of one `epoch`, or of `1000_steps`."""
+    """`run`: from start to end; one `epoch`, or `1000_steps`, where nothing says how long it
+    trains."""
     total_s: float
     """What was seen of it, without what pipediag took."""
     projected_total_s: float | None = None
@@ -109,8 +107,7 @@ class Run(Record):
 
     @property
     def epochs(self) -> float | None:
-        """Return the epochs of the whole: as planned where it is projected to its end, or else as
-        many as were seen, which may be fewer."""
+        """Return the epochs of the whole: as planned where it is projected, or else as seen."""
         if self.projected_total_s is not None:
             return self.epochs_planned or self.epochs_seen
         return self.epochs_seen or self.epochs_planned

@@ -30,7 +30,7 @@ from tests.records import make_operation
 
 def test_a_fused_map_carries_the_cost_and_counts_single_elements() -> None:
     recording = make_recording()
-    pipeline = measure_pipeline(recording, recording.loops[0], None).pipeline
+    pipeline = measure_pipeline(recording, recording.loops[0], None)[0]
     source, mapped, batch, prefetch = pipeline.ops
     assert (mapped.id, mapped.fused_from, batch.fused_into) == ("op2", ["op3"], "op2")
     assert (mapped.self_ms_per_step, mapped.latency_ms_per_step) == (9.0, 9.0)
@@ -65,9 +65,9 @@ def test_the_profile_stands_in_where_autotune_is_off() -> None:
     loop = make_recorded_loop(autotune_enabled=False)
     recording = make_recording(loops=[loop], snapshots=[])
     trace = make_trace(make_activity("Root::Map", "pipediag_op2", calls=320, self_ns=20_000_000))
-    measured = measure_pipeline(recording, loop, trace)
-    assert measured.pipeline.ops[1].self_ms_per_step == 2.0
-    assert measured.operation_of == {("Root::Map", ("pipediag_op2",)): "op2"}
+    pipeline, operation_of = measure_pipeline(recording, loop, trace)
+    assert pipeline.ops[1].self_ms_per_step == 2.0
+    assert operation_of == {("Root::Map", ("pipediag_op2",)): "op2"}
 
 
 def test_what_a_profile_counts_is_brought_to_the_pace_of_unprofiled_steps() -> None:
@@ -76,8 +76,8 @@ def test_what_a_profile_counts_is_brought_to_the_pace_of_unprofiled_steps() -> N
     windows = [make_window("baseline"), make_window("profile", make_block(10, 18.0, None))]
     recording = make_recording(loops=[loop], snapshots=[], windows=windows)
     trace = make_trace(make_activity("Root::Map", "pipediag_op2", calls=320, self_ns=153_000_000))
-    measured = measure_pipeline(recording, loop, trace)
-    assert measured.pipeline.ops[1].self_ms_per_step == pytest.approx(15.3 / 1.8)
+    pipeline, _operation_of = measure_pipeline(recording, loop, trace)
+    assert pipeline.ops[1].self_ms_per_step == pytest.approx(15.3 / 1.8)
 
 
 def pipeline_of(*kinds: str, iterators: list[str]) -> list[Operation]:
@@ -91,7 +91,7 @@ def pipeline_of(*kinds: str, iterators: list[str]) -> list[Operation]:
     loop = make_recorded_loop(root_op_id=plan[-1].id)
     snapshot = make_snapshot(10, nodes=nodes)
     recording = make_recording(operations=plan, loops=[loop], snapshots=[snapshot])
-    return measure_pipeline(recording, loop, None).pipeline.ops
+    return measure_pipeline(recording, loop, None)[0].ops
 
 
 def test_an_identity_map_without_an_iterator_was_removed() -> None:
@@ -176,7 +176,7 @@ def test_what_each_replica_has_of_its_own_reads_from_the_hosts_last() -> None:
     )
     recording = make_recording(operations=plan, loops=[loop], snapshots=[])
 
-    ops = measure_pipeline(recording, loop, trace).pipeline.ops
+    ops = measure_pipeline(recording, loop, trace)[0].ops
 
     assert [(op.id, op.kind, op.parent_ids, op.replicas) for op in ops[1:]] == [
         ("op2", "batch", ["op1"], 1),

@@ -141,16 +141,6 @@ class Epochs:
         return shorter and 2 * epochs_counted <= self.before_count + len(self.steps_ns)
 
 
-@dataclass(frozen=True)
-class _Training:
-    """One call of `fit`, or one pass through a loop of the script's own."""
-
-    steps_ns: list[int]
-    starts_ns: list[int]
-    ends_ns: dict[Place, list[int]]
-    whole_ns: list[int]
-
-
 def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
     """Return the epochs of the loop's last training that was seen."""
     stretches = [one for one in spent if one.place.part == "steps" and one.place.loop_id == loop_id]
@@ -165,11 +155,9 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
     for one in spent:
         if one.fit != fits[-1]:
             before[one.place] = before.get(one.place, 0) + one.ns
-    return Epochs(
-        last.steps_ns,
-        last.starts_ns,
-        last.ends_ns,
-        before,
+    return replace(
+        last,
+        before_ns=before,
         before_count=len({one.span for one in stretches if one.fit != fits[-1]}),
         trainings=len(fits),
         first_count=len({one.span for one in stretches if one.fit == fits[0]}),
@@ -206,7 +194,7 @@ def _built_again(spent: Sequence[Spent], loop_id: str, fit: int | None) -> dict[
     }
 
 
-def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> _Training:
+def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> Epochs:
     """Return one training; `over`: its last epoch has ended, too."""
     epochs: dict[int, list[Spent]] = {}
     starts: list[int] = []
@@ -228,10 +216,10 @@ def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> _Training:
     if kept:
         ends = {place: [times[number] for number in kept] for place, times in ends.items()}
     undisturbed = [ns for ns, *stretch in whole if _ours_in(ours, *stretch) < _MOST_OURS]
-    return _Training(steps, starts, ends, undisturbed)
+    return Epochs(steps, starts, ends, whole_ns=undisturbed)
 
 
-def _together(trainings: Sequence[_Training]) -> dict[Place, list[int]]:
+def _together(trainings: Sequence[Epochs]) -> dict[Place, list[int]]:
     """Return the ends of all of them; what one had at none of its ends took nothing there."""
     counts = [max(map(len, one.ends_ns.values()), default=0) for one in trainings]
     return {

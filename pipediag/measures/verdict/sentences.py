@@ -11,10 +11,10 @@ from pipediag.facts.script import cut_short, ending
 from pipediag.facts.step import GROUPS
 from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
 from pipediag.session.ledger import Run
-from pipediag.session.loops import Loop, LoopTime, Share
+from pipediag.session.loops import LoopTime, Share
 from pipediag.session.model import OtherProcesses, Script, Session
 from pipediag.tensorflow_versions import is_too_old, too_old_sentence
-from pipediag.vocabulary import Bottleneck, Group, RunPartName, StepClass
+from pipediag.vocabulary import Bottleneck, Group, LoopRole, RunPartName, StepClass
 
 _CLASS_WORDS: dict[StepClass, str] = {
     "device_compute": "device compute",
@@ -200,6 +200,16 @@ BUSY_CPU_S = 1.0
 """Processes that took less together trained nothing: importing TensorFlow alone takes longer."""
 
 _MOST_SEEN = 4
+_ROLES: dict[LoopRole, str] = {
+    "training": "training",
+    "validation": "validation",
+    "evaluate": "`evaluate`",
+    "predict": "`predict`",
+    "adapt": "`adapt`",
+    "preview": "a preview of some batches",
+    "preparation": "a pass over a dataset before training",
+    "reading": "a pass over a dataset without a model",
+}
 
 
 def no_loop_sentence(session: Session) -> str:
@@ -216,13 +226,18 @@ def no_loop_sentence(session: Session) -> str:
 
 
 def _seen(session: Session) -> str | None:
-    uses, loops = session.other_uses, session.loops
-    seen = [f"{use.what}{place(use.file, use.line)} ({_times(use.count)})" for use in uses]
-    seen += [f"{_role(loop)}{place(loop.file, loop.line)} ({loop.steps} batches)" for loop in loops]
-    if not seen:
-        return None
+    seen = [
+        f"{use.what}{place(use.file, use.line)} "
+        f"({'once' if use.count == 1 else f'{use.count} times'})"
+        for use in session.other_uses
+    ]
+    for one in session.loops:
+        what = _ROLES.get(one.role) or (
+            f"a loop over a dataset that does not train ({one.role_reason})"
+        )
+        seen.append(f"{what}{place(one.file, one.line)} ({one.steps} batches)")
     more = f" and {len(seen) - _MOST_SEEN} more" if len(seen) > _MOST_SEEN else ""
-    return "What was seen: " + "; ".join(seen[:_MOST_SEEN]) + more + "."
+    return "What was seen: " + "; ".join(seen[:_MOST_SEEN]) + more + "." if seen else None
 
 
 def _tensorflow_sentence(session: Session, own: bool) -> str:
@@ -254,22 +269,3 @@ def _how(script: Script) -> str:
     if not script.detail:
         return ending(script)
     return script.detail if script.detail.endswith((".", "!", "?")) else f"{script.detail}."
-
-
-def _role(loop: Loop) -> str:
-    if loop.role == "other":
-        return f"a loop over a dataset that does not train ({loop.role_reason})"
-    return {
-        "training": "training",
-        "validation": "validation",
-        "evaluate": "`evaluate`",
-        "predict": "`predict`",
-        "adapt": "`adapt`",
-        "preview": "a preview of some batches",
-        "preparation": "a pass over a dataset before training",
-        "reading": "a pass over a dataset without a model",
-    }[loop.role]
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
