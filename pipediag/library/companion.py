@@ -68,13 +68,6 @@ class Program:
         """Do nothing: it receives its own signals."""
 
 
-class _NoSignals:
-    """No signals: this process is in a session of its own."""
-
-    def to_forward(self) -> tuple[int, ...]:
-        return ()
-
-
 def main() -> None:
     """Make the session that the request asks for."""
     request = CompanionRequest.read(Path(sys.argv[-1]))
@@ -127,7 +120,6 @@ def _follow(
         result = follow(
             program,
             MessageReader(request.reading),
-            _NoSignals(),
             commands,
             on_started=on_started,
             on_progress=note,

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -127,17 +127,9 @@ def child_that_waits(started_ns: int) -> ChildResult:
     return ChildResult("stopped", None, waits, started_ns, time.monotonic_ns())
 
 
-class Signals(Protocol):
-    """Signals sent to this process that are meant for the one that it watches."""
-
-    def to_forward(self) -> Iterable[int]:
-        """Return the signals that have arrived and have to be passed on."""
-
-
 def follow(
     process: Watched,
     messages: MessageReader,
-    signals: Signals,
     commands: CommandPipe | None,
     *,
     on_started: Callable[[int], None],
@@ -150,7 +142,7 @@ def follow(
     """
     kills_before = cgroup.oom_kills()
     on_started(process.pid)
-    watch = _Watch(process, messages, signals, on_progress, None, commands, on_trials)
+    watch = _Watch(process, messages, on_progress, commands, on_trials)
     watch.until_exit()
     return watch.result(out_of_memory=cgroup.killed_since(kills_before))
 
@@ -202,8 +194,16 @@ def supervise(
                 commands.close_childs_end()
             on_started(process.pid)
             messages = MessageReader(reading)
-            watch = _Watch(process, messages, signals, on_progress, timeout_s, commands, on_trials)
-            watch.ends_what_lingers = not settings.run_to_end
+            watch = _Watch(
+                process,
+                messages,
+                on_progress,
+                commands,
+                on_trials,
+                signals,
+                timeout_s,
+                ends_what_lingers=not settings.run_to_end,
+            )
             try:
                 watch.until_exit()
             except BaseException:
@@ -217,35 +217,30 @@ def supervise(
     return watch.result(out_of_memory=cgroup.killed_since(kills_before))
 
 
+@dataclass
 class _Watch:
     """Follows one child from its start to its exit."""
 
-    def __init__(
-        self,
-        process: Watched,
-        messages: MessageReader,
-        signals: Signals,
-        on_progress: OnProgress,
-        timeout_s: float | None,
-        commands: CommandPipe | None,
-        on_trials: OnTrials | None,
-    ) -> None:
-        self._process = process
-        self._messages = messages
-        self._signals = signals
-        self._on_progress = on_progress
+    _process: Watched
+    _messages: MessageReader
+    _on_progress: OnProgress
+    _commands: CommandPipe | None
+    _on_trials: OnTrials | None
+    _signals: HeldSignals | None = None
+    """Those to pass on to it."""
+    _timeout_s: float | None = None
+    ends_what_lingers: bool = True
+    """False for a script that runs to its end: only `--timeout` and its own signals end it."""
+
+    def __post_init__(self) -> None:
         self._started_ns = time.monotonic_ns()
-        self._timeout_at = None if timeout_s is None else time.monotonic() + timeout_s
-        self._timeout_s = timeout_s
-        self._patience = Patience(partial(activity_of, process.pid))
+        limit_s = self._timeout_s
+        self._timeout_at = None if limit_s is None else time.monotonic() + limit_s
+        self._patience = Patience(partial(activity_of, self._process.pid))
         self._lookout = Lookout()
         self._told: dict[type, FromChild] = {}
-        self.ends_what_lingers = True
-        """False for a script that runs to its end: only `--timeout` and its own signals end it."""
         self._ended_ns: int | None = None
         self._ended_by_us: Literal["timed-out", "hung-in-exit", "stopped", "killed"] | None = None
-        self._commands = commands
-        self._on_trials = on_trials
         self._waiting_for_trials: TrialsAwaited | None = None
         self._exited: list[int] = []
         self._answer: Answer | None = None
@@ -295,7 +290,7 @@ class _Watch:
         """Wait until one is readable, then see to events, signals and limits."""
         select.select(descriptors, [], [], seconds)
         self._read_messages()
-        for number in self._signals.to_forward():
+        for number in self._signals.to_forward() if self._signals is not None else ():
             self._process.send_signal(number)
         self._enforce_limits()
 
