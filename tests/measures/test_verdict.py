@@ -218,8 +218,8 @@ def test_what_was_measured_while_a_cache_filled_says_so() -> None:
 ON_MAIN = HotLine(file="train.py", line=40, function="on_batch", percent=60.0, thread="main")
 
 
-@pytest.mark.parametrize(("overhead", "bottleneck"), [(40.0, "compute"), (40.5, "balanced")])
-def test_five_points_apart_is_no_balance(overhead: float, bottleneck: str) -> None:
+@pytest.mark.parametrize(("overhead", "bottleneck"), [(35.0, "compute"), (35.5, "balanced")])
+def test_ten_points_apart_are_no_balance(overhead: float, bottleneck: str) -> None:
     shares = make_breakdown(device_compute=45.0, dispatch=overhead)
     assert decide(session(breakdown=shares, perturbation=None)).bottleneck == bottleneck
 
