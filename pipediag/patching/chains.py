@@ -51,13 +51,17 @@ def _appended(source: Source, after: cst.Call, pieces: list[Piece]) -> Change:
 
 
 def _blanks(source: Source, call: cst.Call) -> str:
-    """What stands before the dots of the chain that the call is a link of."""
-    links = [call.func, source.parent(call)]
-    for each in links:
+    """Return what stands before the dots of the chain that the call is a link of, with its line's
+    end; nothing where they follow what they are called on."""
+    for each in (call.func, source.parent(call)):
         if isinstance(each, cst.Attribute):
-            blanks = source.module.code_for_node(each.dot.whitespace_before)
-            if "\n" in blanks:
-                return blanks
+            dot = source.data.rfind(b".", 0, source.span(each.attr).start)
+            start = source.line_start(dot)
+            indent = source.data[start:dot]
+            if not indent.strip():
+                above = source.data[:start].rstrip(b"\r\n")
+                ends = "\\" if above.endswith(b"\\") else ""
+                return f"{' ' if ends else ''}{ends}{source.newline}{indent.decode()}"
     return ""
 
 
@@ -86,7 +90,7 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
     there = statement_of(source, after)
     here: Statement = condition_around(source, call) or statement_of(source, call)
     if here is not there:
-        _check_names(source, call, here, there)
+        check_names(source, call, here, there)
     alone, target = rebinds(source, call), assigns(source, after)
     if isinstance(here, cst.If) and not (alone and target and alone[1] == target[1]):
         raise NotPatchableError("The condition around it would have to move into the chain.")
@@ -109,7 +113,8 @@ def _bare(source: Source, whole: Span) -> Span:
     return Span(dot, whole.end)
 
 
-def _check_names(source: Source, call: cst.Call, here: Statement, there: Statement) -> None:
+def check_names(source: Source, call: cst.Call, here: Statement, there: Statement) -> None:
+    """Raise NotPatchableError where a name in the call's arguments changes between two places."""
     block = block_of(source, here)
     if there not in block:
         raise NotPatchableError("The two calls do not stand in the same block.")

@@ -29,6 +29,12 @@ every epoch."""
 ANY_ORDER = SAME_ELEMENTS | {"cache", "repeat", "shuffle"}
 """Operations that a caller may choose next to an operation that moves: they look at no element."""
 
+_READERS = frozenset(
+    "FixedLengthRecordDataset TFRecordDataset TextLineDataset from_tensor_slices from_tensors "
+    "range".split()
+)
+"""What makes a dataset of the same elements in every pass."""
+
 Call = tuple[Source, cst.CSTNode]
 """A file, and the name that is called in it."""
 
@@ -63,6 +69,8 @@ class _Factory:
     ) -> None:
         self._source = source
         self._function = function
+        self._until = until
+        self._calls = calls
         self._inside = [
             node
             for node in source.nodes
@@ -90,13 +98,13 @@ class _Factory:
                     harmless = self._has_only(node, frozenset())
                 case cst.For() if self._depends(node.iter):
                     harmless = self._has_only(node, frozenset())
-                case cst.Call():
+                case cst.Call() if self._source.span(_named(node)).start < self._until:
                     harmless = not self._calls_otherwise(node)
                 case _:
                     continue
             if not harmless:
                 return False
-        return "shuffle" in optional or not self._has_foreign_source()
+        return "shuffle" in optional or not self._has_foreign_source(optional)
 
     def _spread(self) -> None:
         """Add the names whose values are computed from differing ones, or chosen by them."""
@@ -199,15 +207,70 @@ class _Factory:
         targets = _targets(self._source, node)
         return root is not None and targets == {root.value} and root.value in self._datasets
 
-    def _has_foreign_source(self) -> bool:
-        """Return whether a caller hands over the dataset itself, whose operations are unknown."""
+    def _has_foreign_source(self, optional: frozenset[str]) -> bool:
+        """Return whether a caller hands over a dataset that may differ from pass to pass."""
         given = set(_parameters(self._function)) & self._differing
         for node in self._inside:
             if isinstance(node, cst.Assign) and not isinstance(_innermost(node.value), cst.Call):
                 root = _first_name(_innermost(node.value))
                 if root in self._differing and _targets(self._source, node) & self._datasets:
                     given |= _targets(self._source, node) - {root}
-        return bool(given & self._datasets)
+        foreign = given & self._datasets
+        if not foreign <= set(_positional(self._function)):
+            return True
+        handed = [
+            (where, given_for(self._function, name, call))
+            for name in foreign
+            for where, use in self._calls
+            if isinstance(call := where.parent(use), cst.Call)
+        ]
+        return not all(_reads_alike(where, value, optional) for where, value in handed)
+
+
+def _reads_alike(
+    source: Source, value: cst.BaseExpression | None, optional: frozenset[str]
+) -> bool:
+    """Return whether a dataset reads the same elements in each pass: files or arrays, in order."""
+    if isinstance(value, cst.Name):
+        scope = _scope(source, value)
+        found = [
+            node.value
+            for node in source.nodes
+            if isinstance(node, cst.Assign)
+            and _scope(source, node) is scope
+            and value.value in _targets(source, node)
+        ]
+        same = [
+            each for each in found if (root := _root(each)) is None or root.value != value.value
+        ]
+        chained = [_called_within(each) for each in found if each not in same]
+        return bool(same) and all(
+            [
+                *(_reads_alike(source, each, optional) for each in same),
+                *(c <= optional for c in chained),
+            ]
+        )
+    inner = _innermost(value) if value is not None else None
+    if value is None or not isinstance(inner, cst.Call) or not _called_within(value) <= optional:
+        return False
+    return source.code(inner.func).rpartition(".")[2] in _READERS
+
+
+def _called_within(value: cst.BaseExpression) -> set[str]:
+    """Return the operations of a chain."""
+    found: set[str] = set()
+    while (
+        isinstance(value, cst.Call)
+        and isinstance(value.func, cst.Attribute)
+        and value.func.attr.value in _OPERATIONS
+    ):
+        found.add(value.func.attr.value)
+        value = value.func.value
+    return found
+
+
+def _named(call: cst.Call) -> cst.CSTNode:
+    return called_name(call) or call.func
 
 
 def _methods(source: Source, function: cst.FunctionDef) -> set[str]:
@@ -231,22 +294,27 @@ def _given_alike(function: cst.FunctionDef, name: str, calls: Sequence[Call]) ->
     """Return whether all calls, from one function, hand over the same variable or constant."""
     if len({(where.path, id(_scope(where, each))) for where, each in calls}) != 1:
         return False
-    positions = [each for each in _positional(function) if each not in ("self", "cls")]
     texts: set[str | None] = set()
     for where, each in calls:
         call = where.parent(each)
         if not isinstance(call, cst.Call) or any(arg.star for arg in call.args):
             return False
-        value = next(
-            (arg.value for arg in call.args if arg.keyword and arg.keyword.value == name), None
-        )
-        unnamed = [arg.value for arg in call.args if arg.keyword is None]
-        if value is None and name in positions and positions.index(name) < len(unnamed):
-            value = unnamed[positions.index(name)]
+        value = given_for(function, name, call)
         if value is not None and any(isinstance(n, cst.Call) for n in _below(where, value)):
             return False
         texts.add(None if value is None else where.code(value))
     return len(texts) == 1
+
+
+def given_for(function: cst.FunctionDef, name: str, call: cst.Call) -> cst.BaseExpression | None:
+    """Return what a call of a function, or of a method, gives for a parameter; None for nothing."""
+    names = [each for each in _positional(function) if each not in ("self", "cls")]
+    unnamed = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+    for arg in call.args:
+        if arg.keyword is not None and arg.keyword.value == name:
+            return arg.value
+    place = names.index(name) if name in names else len(unnamed)
+    return unnamed[place] if place < len(unnamed) else None
 
 
 def _positional(function: cst.FunctionDef) -> list[str]:

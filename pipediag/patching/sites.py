@@ -170,8 +170,7 @@ def _refuse_called_often(
     depth: int,
 ) -> Callers:
     name = function.name.value
-    method = isinstance(source.parent(source.parent(function) or function), cst.ClassDef)
-    used = _uses(source, name, others, method=method)
+    used = _uses(source, function, others)
     if len(used) > 1:
         return _called_often(source, function, suits, until, others, depth, used)
     if not used or depth >= _DEPTH:
@@ -227,18 +226,22 @@ def _called_often(
 
 
 def _uses(
-    source: Source, name: str, others: Sequence[Source], *, method: bool
+    source: Source, function: cst.FunctionDef, others: Sequence[Source]
 ) -> list[tuple[Source, cst.CSTNode]]:
-    """Where a function, or a method, of a file is read in this file and in others."""
-    used: list[tuple[Source, cst.CSTNode]] = []
-    for where in (source, *others):
-        found: Sequence[cst.CSTNode]
-        if method:
-            found = _attributes(where, name)
-        else:
-            found = references(where, name) if where is source else imported_as(where, name)
-        used += [(where, each) for each in found]
-    return used
+    """Return where a function, or a method, of a file is read in this file and in others."""
+    return [
+        (where, each) for where in (source, *others) for each in uses_in(where, source, function)
+    ]
+
+
+def uses_in(where: Source, source: Source, function: cst.FunctionDef) -> list[cst.CSTNode]:
+    """Return where a file reads a function, or a method, of the file `source`."""
+    name = function.name.value
+    if isinstance(source.parent(source.parent(function) or function), cst.ClassDef):
+        return _attributes(where, name)
+    if where.path == source.path:
+        return list(references(where, name))
+    return imported_as(where, name)
 
 
 def _end(source: Source, name: cst.CSTNode) -> int:

@@ -126,15 +126,25 @@ def chain_up(source: Source, below: cst.Call, above: cst.Call) -> list[cst.Call]
     Raises:
         NotPatchableError: they are not written as one chain in one block.
     """
-    chain = [below]
-    while chain[-1] is not above:
-        root = receiver(chain[-1])
-        if isinstance(root, cst.Name):
-            root = _value_of(source, root, above)
-        if not isinstance(root, cst.Call):
+    return chain_from(source, below, above)
+
+
+def chain_from(source: Source, value: cst.BaseExpression | None, above: cst.Call) -> list[cst.Call]:
+    """Return the calls from an expression up to a call, as `chain_up` does.
+
+    Raises:
+        NotPatchableError: they are not written as one chain in one block.
+    """
+    chain: list[cst.Call] = []
+    while True:
+        if isinstance(value, cst.Name):
+            value = _value_of(source, value, above)
+        if not isinstance(value, cst.Call):
             raise NotPatchableError("The two calls are not written as one chain.")
-        chain.append(root)
-    return chain
+        chain.append(value)
+        if value is above:
+            return chain
+        value = receiver(value)
 
 
 def _value_of(source: Source, name: cst.Name, above: cst.Call) -> cst.BaseExpression:

@@ -11,9 +11,10 @@ import libcst as cst
 
 from pipediag.patching import compiled_model
 from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.sites import Callers, Suits, anchored, refuse_repeated
+from pipediag.patching.sites import Callers, Suits, anchored, refuse_repeated, uses_in
 from pipediag.patching.snippets import every, find
 from pipediag.patching.source import Change, Source
+from pipediag.patching.statements import function_around
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 
@@ -116,6 +117,11 @@ class Workspace:
                 "them was measured."
             )
         return source, call
+
+    def uses(self, maker: Source, call: cst.Call, source: Source) -> list[cst.CSTNode]:
+        """Return where a file reads the name of the function around a call of another, or of it."""
+        function = function_around(maker, call)
+        return [] if function is None else uses_in(source, maker, function)
 
     def _other_files(self, path: str) -> list[Source]:
         """The other files that the program is known to have, as they are: only looked at."""

@@ -14,6 +14,7 @@ from pipediag.patching.chains import called_by_readers, inserted, moved, removed
 from pipediag.patching.chunked_generators import in_chunks, is_of_its_caller
 from pipediag.patching.compiled_model import compiled
 from pipediag.patching.dataset_options import with_options
+from pipediag.patching.handed_over import handed_over
 from pipediag.patching.names import is_parameter, references, written
 from pipediag.patching.pydataset import with_workers
 from pipediag.patching.refusal import NotPatchableError
@@ -22,7 +23,7 @@ from pipediag.patching.slow_calls import drawn_from_kept_sums
 from pipediag.patching.snippets import every
 from pipediag.patching.source import Change as SourceChange
 from pipediag.patching.source import Source, Span, called_name, replaced
-from pipediag.patching.statements import assigns, rebinds
+from pipediag.patching.statements import assigns, function_around, rebinds
 from pipediag.patching.workspace import Workspace
 from pipediag.session.edits import (
     Change,
@@ -225,9 +226,23 @@ def _argument(name: str, text: str) -> str:
 
 def _move(workspace: Workspace, change: Move) -> None:
     op, target = workspace.operation(change.op_id), workspace.operation(change.after)
-    if op.file != target.file or op.inside_function_of != target.inside_function_of:
+    if op.inside_function_of != target.inside_function_of:
         raise NotPatchableError("The two calls do not stand in the same function.")
-    _, after = workspace.call(change.after)
+    maker, after = workspace.call(change.after)
+    if op.kind == "shuffle" and _in_another_function(workspace, change):
+        source, call = workspace.only_call(change.op_id, suits="moved")
+        changes, added = handed_over(
+            source, call, maker, after, workspace.uses(maker, after, source)
+        )
+        workspace.moved.add(change.op_id)
+        if source.path == maker.path:
+            workspace.change(source, [*changes, *added])
+        else:
+            workspace.change(source, changes)
+            workspace.change(maker, added)
+        return
+    if op.file != target.file:
+        raise NotPatchableError("The two calls do not stand in the same function.")
     suits: Suits = "moved" if op.kind in _MOVED_FOR_ALL else "one"
     source, call = workspace.only_call(change.op_id, suits=suits, until=change.after)
     batched = target.kind in _BATCHES or change.after in workspace.moved
@@ -245,6 +260,14 @@ def _move(workspace: Workspace, change: Move) -> None:
         _, after = workspace.call(change.after)
         rewritten = []
     workspace.change(source, [*moved(source, call, after), *rewritten])
+
+
+def _in_another_function(workspace: Workspace, change: Move) -> bool:
+    source, call = workspace.call(change.op_id)
+    maker, after = workspace.call(change.after)
+    return source.path != maker.path or (
+        function_around(source, call) is not function_around(maker, after)
+    )
 
 
 def _remove(workspace: Workspace, change: Remove) -> None:

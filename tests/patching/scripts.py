@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.patching.making import make_patch
+from pipediag.patching.refusal import NotPatchableError
 from pipediag.session.edits import Change, Edit
 from pipediag.session.findings import Patch
 from pipediag.session.loops import Loop
@@ -63,10 +64,14 @@ def patch(
     content: bytes | None = None,
 ) -> tuple[Patch, str]:
     """The changes as a patch of the text, and the text after it, as it was where it has none."""
+
+    def read(path: str) -> bytes:
+        if path != SCRIPT:
+            raise NotPatchableError("There is one file.")
+        return text.encode() if content is None else content
+
     made, contents = make_patch(
-        session_of(text, *ops, keras=keras),
-        [Edit("edit", "an edit", changes)],
-        lambda _path: text.encode() if content is None else content,
+        session_of(text, *ops, keras=keras), [Edit("edit", "an edit", changes)], read
     )
     after = contents.get(SCRIPT, text.encode() if content is None else content)
     return made, after.decode()
