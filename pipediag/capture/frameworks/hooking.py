@@ -7,39 +7,19 @@ belongs to arrives.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from importlib.abc import MetaPathFinder
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 from pipediag.capture.frameworks import Hook
 from pipediag.capture.frameworks.keras.framework import Keras
 from pipediag.capture.frameworks.tensorflow.framework import TensorFlow
 from pipediag.capture.guard import Guard
-from pipediag.capture.runtime import Trainer
 from pipediag.capture.watching.watchers import Watchers
-from pipediag.session.recording import RecordedEnvironment
 
-
-class Framework(Protocol):
-    """The interface of a framework: where it is hooked into, and what it says of itself."""
-
-    @property
-    def trainer(self) -> Trainer | None:
-        """Return what runs loops for the script, if it does that."""
-
-    @property
-    def looks_at_training(self) -> Mapping[str, tuple[str, ...]]:
-        """Return, by module, the functions by which a script saves or reads what it has trained."""
-
-    def hooks(self, watchers: Watchers) -> Iterator[tuple[str, Hook]]:
-        """Yield each module that may be imported, with its hook; nothing is imported for it."""
-
-    def describe(self, environment: RecordedEnvironment) -> None:
-        """Fill in what the imported modules say, and set nothing up."""
-
-
+Framework = TensorFlow | Keras
 FRAMEWORKS: tuple[Framework, ...] = (TensorFlow(), Keras())
 _PACKAGE = "tensorflow"
 """Package that is imported before all modules that are hooked into."""

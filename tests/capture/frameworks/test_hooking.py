@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.frameworks import Hook
-from pipediag.capture.frameworks.hooking import Framework, Replaced, install_hooks
+from pipediag.capture.frameworks.hooking import Replaced, install_hooks
 from pipediag.capture.guard import Guard, StopScript
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring import schedule
@@ -97,14 +97,15 @@ def instruments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fak
     conductor = Conductor(loops, updates, played.all, settings, lambda: None, held)
     guard, nobody = Guard(played.recorder.note), plan
     everybody = (guard, played.recorder, conductor, updates, held)
-    install_hooks([Toy()], Watchers(*everybody, *[nobody] * 6), "toy")
+    toy: Any = Toy()
+    install_hooks([toy], Watchers(*everybody, *[nobody] * 6), "toy")
     yield played
     for name in ("toy", "toy.core"):
         sys.modules.pop(name, None)
 
 
 def test_a_toy_is_a_framework() -> None:
-    toy: Framework = Toy()
+    toy = Toy()
     environment = RecordedEnvironment(python="3.11")
     describe_environment(environment, [toy.describe])
 

@@ -86,6 +86,7 @@ class Keras:
             )
         },
     }
+    """Functions, by module, by which a script saves or reads what it has trained."""
 
     def hooks(self, watchers: Watchers) -> Iterator[tuple[str, Hook]]:
         return KerasHooks(watchers).by_module()
