@@ -1,1 +1,1 @@
-"""Encoders through which text that others wrote leaves pipediag, one for each medium."""
+"""Encoders of text that others wrote, one for each medium that pipediag writes."""

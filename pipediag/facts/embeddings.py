@@ -179,7 +179,7 @@ class MemoryPlan:
     needed_bytes: int
     """At the peak of a step."""
     device_bytes: int | None
-    """As given by `--device-memory`, or as measured of the GPU; None without either."""
+    """Given by `--device-memory`, or measured of the GPU; None without either."""
     given: bool
     alternatives: list[Alternative]
     """Alternatives for the largest table."""

@@ -52,7 +52,7 @@ SLOWED_RATIO = 1.1
 off by about a tenth of itself at most."""
 
 WORTH_DOING = 1.1
-"""Speed-up of the run, or of the step where no ledger tells more, under which advice that no trial
+"""Speed-up of the run, or of the step where there is no ledger, under which advice that no trial
 confirmed is not named as something to do. Own choice: what buys less than a tenth at most may buy
 nothing."""
 

@@ -270,10 +270,10 @@ def reads_as_run(ops: Sequence[Operation]) -> dict[str, list[str]]:
 
 
 def _last_behind(op_id: str, behind: Mapping[str, str]) -> str:
-    met = {op_id}
+    seen = {op_id}
     # A session from elsewhere may hold a circle.
-    while (following := behind.get(op_id)) is not None and following not in met:
-        met.add(following)
+    while (following := behind.get(op_id)) is not None and following not in seen:
+        seen.add(following)
         op_id = following
     return op_id
 

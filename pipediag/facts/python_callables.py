@@ -2,7 +2,7 @@
 
 Capture takes wall time and CPU time around each call. The difference, off-CPU time, says that the
 calling thread waited, not for what: for a disk, a network, another call that holds the GIL. Whether
-several calls at once overlap only a trial can tell.
+several calls at once overlap only a trial can show.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def data_cores(host: Host | None) -> float:
 
 
 def hottest_line_sentence(session: Session) -> str:
-    """Return the line of Python met most often outside the training loop's thread, if any."""
+    """Return the line of Python seen most often outside the training loop's thread, if any."""
     line = hot_line(session.host, "source", "other")
     if line is None:
         return ""
@@ -125,7 +125,7 @@ def generator_of_keras(session: Session) -> Operation | None:
 def running_line(session: Session, op: Operation) -> tuple[str | None, int | None]:
     """Return the line that a generator is seen in most often, or that of the dataset's call.
 
-    The samples tell only where no other Python makes input.
+    The samples count only where no other Python makes input.
     """
     line = hot_line(session.host, "source") if only_python(session, op) else None
     return (line.file, line.line) if line else (op.file, op.line)

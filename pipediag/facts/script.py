@@ -33,10 +33,8 @@ def ended_from_outside(outcome: ScriptOutcome, status: int | None) -> bool:
 
 def ending(script: Script) -> str:
     """Return how it ended, as the end of a sentence."""
-    said = (script.detail or script.outcome).rstrip(".")
-    if script.status is None:
-        return f"{said}."
-    return f"{said} (its own status: {script.status})."
+    words = (script.detail or script.outcome).rstrip(".")
+    return f"{words}." if script.status is None else f"{words} (its own status: {script.status})."
 
 
 def script_failure(session: Session) -> str | None:

@@ -139,7 +139,7 @@ def on_torch(session: Session) -> bool:
 def only_input_is_told(session: Session) -> bool:
     """Return True if the profiler can't see PyTorch's compute, and the input wait is known.
 
-    More steps would tell no more. The kernels of a GPU are seen, whoever launches them.
+    More steps would add nothing. The kernels of a GPU are seen, whoever launches them.
     """
     shares = session.breakdown
     if shares is None or not on_torch(session) or shares["device_compute"].percent:
@@ -148,7 +148,7 @@ def only_input_is_told(session: Session) -> bool:
 
 
 APART = 1.1
-"""Two gains that differ by less tell a reader the same. Own choice."""
+"""Ratio of two gains under which they count as equal. Own choice."""
 
 
 def most_of_free_input(session: Session) -> float | None:
@@ -192,9 +192,9 @@ def _tried_in_the_pipeline(session: Session) -> float:
 
 
 def on_a_repeated_batch(session: Session) -> float | None:
-    """Return the steps' gain by a repeated batch, where it is more than gap times tell.
+    """Return the steps' gain by a repeated batch, where it is more than gap times show.
 
-    Gap times tell what the loop waits; free input also ends what the pipeline takes from the step
+    Gap times are what the loop waits; free input also ends what the pipeline takes from the step
     by computing on the same CPUs. None where the two agree, where the breakdown rests on the
     repeated batch already, and where they contradict each other (`contested_by_percent`).
     """

@@ -1,4 +1,4 @@
-"""What row-wise optimizers share: rows of tables read and written alone, and the step around it."""
+"""Base of the row-wise optimizers: rows of tables read and written alone."""
 
 from __future__ import annotations
 

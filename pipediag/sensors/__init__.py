@@ -1,1 +1,1 @@
-"""What the system tells of a process and of the machine, read from outside."""
+"""Counters of a process and of the machine, read from outside."""

@@ -80,7 +80,7 @@ class DeviceEvents:
         return normalise(self.start_ns, self.end_ns)
 
     def of_class(self, name: DeviceClass) -> NDArray[np.bool_]:
-        """Tell which events are of that class."""
+        """Return which events are of that class."""
         chosen: NDArray[np.bool_] = self.classes == DEVICE_CLASSES.index(name)
         return chosen
 

@@ -95,7 +95,6 @@ class Kernel:
     name: str
     count: int
     total_ns: int
-    matmul: bool
     tensor_core: bool | None
     """None where it is no matrix product, or a compiler's whose name does not say."""
 
@@ -314,7 +313,7 @@ def device_kernels(device: DeviceEvents) -> tuple[Kernel, ...]:
         matmul = _MATMUL.search(name) is not None
         uses = _TENSOR_CORE.search(name) is not None
         unknown = not matmul or (not uses and _COMPILED.search(name) is not None)
-        kernels.append(Kernel(name, count, total_ns, matmul, None if unknown else uses))
+        kernels.append(Kernel(name, count, total_ns, None if unknown else uses))
     return tuple(sorted(kernels, key=lambda kernel: -kernel.total_ns))
 
 

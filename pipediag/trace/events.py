@@ -123,7 +123,7 @@ class Line:
         return self.integers("id", indices)
 
     def named(self, keep: Iterable[int]) -> NDArray[np.bool_]:
-        """Tell which events have one of these names, given by their places."""
+        """Return which events have one of these names, given by their places."""
         wanted = np.zeros(len(self.plane.names), np.bool_)
         wanted[list(keep)] = True
         chosen: NDArray[np.bool_] = wanted[self.name_ids]

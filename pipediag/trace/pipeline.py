@@ -266,7 +266,7 @@ class IteratorActivity:
     names: tuple[str, ...]
     """The `name=` of every operation fused into it; empty where the user's code gave none."""
     asynchronous: bool
-    """Whether it works on threads of its own."""
+    """True if it works on threads of its own."""
     calls: int
     """GetNext calls that began in the window: elements, and the calls that found the end."""
     total_ns: int

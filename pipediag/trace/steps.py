@@ -212,7 +212,7 @@ class Repeat:
 
     kind: int
     places: NDArray[np.intp]
-    """Where it occurs in the sequence."""
+    """Its places in the sequence."""
     same_share: float
     """The part of the cost between its first and its last occurrence that is the same each time."""
 
@@ -264,7 +264,7 @@ def _name_kinds(line: Line) -> NDArray[np.int64]:
 
 
 def outermost(end_ns: Times) -> NDArray[np.bool_]:
-    """Tell which events do not lie within an earlier one, given their ends in a line's order.
+    """Return which events do not lie within an earlier one, given their ends in a line's order.
 
     JAX writes some events twice, one around the other. Events that overlap in part are all kept.
     """
@@ -398,7 +398,7 @@ def periodic_windows(events: TraceEvents) -> NDArray[np.int64] | None:
 
 
 def _is_one_operation(line: Line, indices: NDArray[np.intp]) -> bool:
-    """Tell whether a kernel belongs to the same operation each time; a layer's belong to several.
+    """Return True if a kernel is of one operation each time; a layer's kernels are of several.
 
     Where the profile does not name operations, nothing speaks against it.
     """

@@ -76,14 +76,9 @@ class TraceSummary:
 
 
 def summarise(path: Path, *, by_operation: bool = False) -> TraceSummary:
-    """Read a profile (a file, or a log directory's newest) and tell where its steps' time went.
+    """Return where the time of a profile's steps went, given a file or a log directory.
 
-    Args:
-        path: a file or a directory.
-        by_operation: whether to divide their compute among operations, too.
-
-    Raises:
-        PipediagError: it cannot be read.
+    With `by_operation` their compute is divided among operations. Raises PipediagError.
     """
     return summarise_events(read(path), by_operation=by_operation)
 
@@ -91,7 +86,7 @@ def summarise(path: Path, *, by_operation: bool = False) -> TraceSummary:
 def summarise_events(
     events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS, *, by_operation: bool = False
 ) -> TraceSummary:
-    """Tell where the steps' time of a profile went; shorter gaps than the floor are added up."""
+    """Return where the time of the steps went; gaps under the floor are only added up."""
     # numpy does most of the work, and lets other threads run meanwhile.
     with ThreadPoolExecutor(2) as threads:
         # Several of the parts need it.
@@ -225,7 +220,7 @@ class ProfileReading:
 
     @property
     def apart(self) -> bool:
-        """Whether other processes read."""
+        """True if other processes read."""
         return self._pool is not None
 
     def summaries(self) -> list[HostSummary]:

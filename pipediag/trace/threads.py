@@ -68,7 +68,7 @@ _LOADER = "enumerate(DataLoader)"
 
 
 def is_pipeline_thread(line: Line) -> bool:
-    """Tell whether tf.data started the thread for itself."""
+    """Return True if tf.data started the thread for itself."""
     return line.name.startswith("tf_data_")
 
 

@@ -100,7 +100,7 @@ def test_a_device_is_told_in_all_that_was_traced_of_it() -> None:
             Copies("set", 1, 1 * MS, 1 * MS, 1 * MS, None),
             Copies("device_to_host", 2, 0, 0, 0, 100),
         ),
-        kernels=(Kernel("gemm", 5, 20 * MS, True, True),),
+        kernels=(Kernel("gemm", 5, 20 * MS, True),),
         launches=KernelLaunches(15, 10, 2_000.0, None, None, None),
     )
     (found,) = describe_devices(make_trace(devices=(traced,)), None, {})

@@ -260,7 +260,7 @@ class _Chunk:
         return np.where(present, values.view(np.int64), 0), np.minimum(after, ends), sound
 
     def _only_details(self, at: Positions, ends: Positions) -> NDArray[np.bool_]:
-        """Tell where only statistics, and a count, lie between these positions."""
+        """Return where only statistics, and a count, lie between these positions."""
         sound = at <= ends
         rest = np.flatnonzero(at < ends)
         at, ends = at[rest], ends[rest]
