@@ -65,6 +65,7 @@ def gap_columns(device: DeviceTrace, trace: TraceSummary, chosen: Indices) -> Ga
     causes = np.argmax(split_ns, axis=1)
     of_input = causes == GAP_CAUSES.index("input")
     iterator_ids = np.where(of_input, gaps.iterator_ids[chosen], _NONE)
+    steps = trace.steps.steps if trace.steps is not None else None
     doing_names = [name.removeprefix(_TRACER_PREFIX) for name in gaps.doing_names]
     return GapColumns(
         start_ms=((spans[:, 0] - trace.window_ns[0]) / 1e6).tolist(),
@@ -73,7 +74,7 @@ def gap_columns(device: DeviceTrace, trace: TraceSummary, chosen: Indices) -> Ga
         causes_ms=(split_ns / 1e6).tolist(),
         iterator=_at(gaps.iterators, iterator_ids),
         doing=_at(doing_names, gaps.doing_ids[chosen]),
-        step=_steps_at(trace, spans[:, 0]),
+        step=_at(steps.numbers, steps.at(spans[:, 0])) if steps else [None] * len(spans),
     )
 
 
@@ -87,14 +88,6 @@ def all_gaps(device: DeviceTrace, trace: TraceSummary) -> Iterator[tuple[Indices
 def _at(values: Sequence[_Value], places: NDArray[Any]) -> list[_Value | None]:
     """The values at these places; None at -1."""
     return [None if place == _NONE else values[place] for place in places.tolist()]
-
-
-def _steps_at(trace: TraceSummary, times_ns: NDArray[np.int64]) -> list[int | None]:
-    """The number of the step that each time lies in."""
-    if trace.steps is None:
-        return [None] * len(times_ns)
-    steps = trace.steps.steps
-    return _at(steps.numbers, steps.at(times_ns))
 
 
 MOST_GAPS = 2000
@@ -148,7 +141,10 @@ def _describe(
             else None
         ),
         copies=[_copies(copies) for copies in device.copies],
-        kernels=[_kernel(kernel) for kernel in device.kernels[:MOST_KERNELS]],
+        kernels=[
+            DeviceKernel(name=one.name, count=one.count, ms=one.total_ns / 1e6)
+            for one in device.kernels[:MOST_KERNELS]
+        ],
         launches=_launches(device),
         gaps=gaps,
     )
@@ -197,35 +193,24 @@ def _copies(copies: Copies) -> DeviceCopies:
     )
 
 
-def _kernel(kernel: Kernel) -> DeviceKernel:
-    return DeviceKernel(
-        name=kernel.name,
-        count=kernel.count,
-        ms=kernel.total_ns / 1e6,
-    )
-
-
 def _launches(device: DeviceTrace) -> DeviceLaunches | None:
     found = device.launches
     if found is None:
         return None
+    launch_ns, delay_ns = found.median_launch_ns, found.median_delay_ns
     return DeviceLaunches(
         kernels=found.kernels,
         per_s=found.kernels / (device.span_ns / 1e9) if device.span_ns else 0.0,
         matched=found.matched,
         median_kernel_us=found.median_kernel_ns / 1e3,
-        median_launch_us=_microseconds(found.median_launch_ns),
+        median_launch_us=None if launch_ns is None else launch_ns / 1e3,
         shorter_than_launch_percent=found.shorter_than_launch_percent,
-        median_delay_us=_microseconds(found.median_delay_ns),
+        median_delay_us=None if delay_ns is None else delay_ns / 1e3,
     )
 
 
 def _milliseconds(kernels: list[Kernel]) -> float:
     return sum(kernel.total_ns for kernel in kernels) / 1e6
-
-
-def _microseconds(nanoseconds: float | None) -> float | None:
-    return None if nanoseconds is None else nanoseconds / 1e3
 
 
 def _percent(part: int, whole: int) -> float:
@@ -236,34 +221,32 @@ _NUMBERED = frozenset({"markers", "annotations"})
 """Sources of step numbers that are the same on all hosts."""
 
 
-@dataclass(frozen=True)
-class Lateness:
-    """How late each of several hosts begins its steps."""
+def _steps_late_ms(
+    hosts: Sequence[tuple[str, TraceSummary]],
+) -> tuple[Sequence[float | None], str | None]:
+    """Return how late each of several hosts begins its steps, or the reason why it is not known.
 
-    ms: Sequence[float | None]
-    """For each host the median over the steps that all recorded of how much later than the first
-    one it began; None where that is not known."""
-    missing: str | None = None
-    """The reason why it is not known, as a sentence."""
-
-
-def step_lateness(hosts: Sequence[tuple[str, TraceSummary]]) -> Lateness:
-    """Return how late each host begins its steps; of one host alone nothing is known."""
+    It is the median over the steps that all recorded of how much later than the first one it began.
+    """
     unknown = [None] * len(hosts)
     summaries = [summary for _, summary in hosts]
     if len(hosts) < 2:
-        return Lateness(unknown)
+        return unknown, None
     if unaligned := [host for host, summary in hosts if summary.epoch_ns is None]:
-        return Lateness(unknown, _no_clock(unaligned))
+        more = f" and {len(unaligned) - 1} more" if len(unaligned) > 1 else ""
+        return unknown, (
+            f"The hosts' clocks cannot be aligned, as the file of {unaligned[0]}{more} holds no "
+            "absolute time: each counts from its own first step."
+        )
     if not at_one_time(summaries):
-        return Lateness(unknown, "The hosts were recorded at different times.")
+        return unknown, "The hosts were recorded at different times."
     starts = [_starts(summary) for summary in summaries]
     common = sorted(set.intersection(*map(set, starts)))
     if not common:
         reason = "The hosts share no numbered step, so that their starts cannot be compared."
-        return Lateness(unknown, reason)
+        return unknown, reason
     begun = np.array([[steps[number] for number in common] for steps in starts])
-    return Lateness((np.median(begun - begun.min(axis=0), axis=1) / 1e6).tolist())
+    return (np.median(begun - begun.min(axis=0), axis=1) / 1e6).tolist(), None
 
 
 def at_one_time(summaries: Sequence[TraceSummary]) -> bool:
@@ -275,14 +258,6 @@ def at_one_time(summaries: Sequence[TraceSummary]) -> bool:
     ]
     return len(windows) == len(summaries) and (
         max(start for start, _ in windows) < min(end for _, end in windows)
-    )
-
-
-def _no_clock(hosts: list[str]) -> str:
-    more = f" and {len(hosts) - 1} more" if len(hosts) > 1 else ""
-    return (
-        f"The hosts' clocks cannot be aligned, as the file of {hosts[0]}{more} holds no absolute "
-        "time: each counts from its own first step."
     )
 
 
@@ -303,24 +278,27 @@ def trace_report(path: str, hosts: Sequence[HostSummary], created_at: str) -> Tr
         created_at: ISO 8601, UTC.
     """
     read = [(host, host.summary) for host in hosts if host.summary is not None]
-    several = len(read) > 1
-    late = step_lateness([(host.host, summary) for host, summary in read])
+    late, late_missing = _steps_late_ms([(host.host, summary) for host, summary in read])
+    timed = [(*one, ms) for one, ms in zip(read, late, strict=True)]
     return TraceReport(
         schema_version=TRACE_SCHEMA_VERSION,
         pipediag_version=__version__,
         created_at=created_at,
         path=path,
-        hosts=[_host(host, summary, ms) for (host, summary), ms in zip(read, late.ms, strict=True)],
-        steps_late_missing=late.missing,
+        hosts=[_host(host, summary, ms) for host, summary, ms in timed],
+        steps_late_missing=late_missing,
         unread=[
             UnreadFile(path=str(host.path), reason=host.reason or "")
             for host in hosts
             if host.summary is None
         ],
+        # A profile alone shows no operations and lines of the script, so nothing is joined.
         devices=[
-            device
-            for (host, summary), ms in zip(read, late.ms, strict=True)
-            for device in _devices_of_host(summary, host.host if several else None, ms)
+            device.model_copy(
+                update={"host": host.host if len(read) > 1 else None, "host_late_ms": ms}
+            )
+            for host, summary, ms in timed
+            for device in describe_devices(summary, None, {})
         ],
     )
 
@@ -357,11 +335,3 @@ def trace_steps(split: StepSplit) -> TraceSteps:
             for (name, ms), percent in zip(mean_ms.items(), percents, strict=True)
         },
     )
-
-
-def _devices_of_host(
-    summary: TraceSummary, host: str | None, late_ms: float | None
-) -> list[DeviceActivity]:
-    """A profile alone shows no operations and lines of the script, so there is nothing to join."""
-    devices = describe_devices(summary, None, {})
-    return [device.model_copy(update={"host": host, "host_late_ms": late_ms}) for device in devices]
