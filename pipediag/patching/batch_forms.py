@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 
+from pipediag.patching.chains import moved
 from pipediag.patching.chunked_generators import defined, lines_of
-from pipediag.patching.names import references
+from pipediag.patching.names import imported_as, references
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.source import Change, Source, called_name, insertion, replaced
+from pipediag.patching.statements import chain_up
 from pipediag.session.recording import RecordedFunction
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
@@ -21,20 +25,30 @@ _DEPTH = 4
 """Functions that call one another, from that of the map to the one that parses."""
 
 
-def for_batches(source: Source, call: cst.Call, function: RecordedFunction | None) -> list[Change]:
+def for_batches(
+    source: Source,
+    call: cst.Call,
+    function: RecordedFunction | None,
+    other_files: Sequence[Source] = (),
+) -> list[Change]:
     """Rewrite the calls in a map's function that take a single row.
+
+    Other maps of the same function move behind their batches, too.
 
     Args:
         source: file of the map.
         call: the map.
         function: what was recorded of the function.
+        other_files: of the program, which may call the function.
 
     Raises:
         NotPatchableError: such a call isn't found, or other code needs it too.
     """
     ops = function.graph_ops if function is not None else {}
     changes = _parsed_at_once(source, call) if "ParseExampleV2" in ops else []
-    return changes if PYTHON_OPERATIONS.isdisjoint(ops) else [*changes, *_by_row(source, call)]
+    if not PYTHON_OPERATIONS.isdisjoint(ops):
+        changes += _by_row(source, call)
+    return [*changes, *_others_moved(source, call, other_files)] if changes else []
 
 
 def _parsed_at_once(source: Source, call: cst.Call) -> list[Change]:
@@ -106,11 +120,7 @@ def _is_called(call: cst.Call, *names: str) -> bool:
 
 def _calls_of(source: Source, call: cst.Call, names: frozenset[str]) -> list[cst.Call]:
     """Return calls of these names in a map's function, and in those that it calls."""
-    given = next((a.value for a in call.args if a.keyword is None), None) or next(
-        (a.value for a in call.args if a.keyword and a.keyword.value == "map_func"), None
-    )
-    found = _found(source, given, call, names, _DEPTH) if given is not None else []
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(_found(source, _given(call, "map_func", 0), call, names, _DEPTH)))
 
 
 def _found(
@@ -127,9 +137,50 @@ def _found(
     ]
     found = [node for node in calls if _is_called(node, *names)]
     found += [one for node in calls for one in _found(source, node.func, node, names, depth - 1)]
-    if found and isinstance(body, cst.FunctionDef):
+    if found and isinstance(body, cst.FunctionDef) and depth < _DEPTH:
         _refuse_shared(source, body)
     return found
+
+
+def _others_moved(source: Source, call: cst.Call, other_files: Sequence[Source]) -> list[Change]:
+    """Move the other maps of a map's function behind their batches.
+
+    Raises:
+        NotPatchableError: other code calls the function, or a map of it has no batch behind it.
+    """
+    function = _definition(source, _given(call, "map_func", 0), call)
+    if function is None:
+        return []
+    if any(imported_as(each, function.name.value) for each in other_files):
+        raise _is_shared(function)
+    uses = [source.parent(use) for use in _uses(source, function)]
+    others = [source.parent(use) if isinstance(use, cst.Arg) else None for use in uses]
+    changes: list[Change] = []
+    for other in others:
+        if other is call:
+            continue
+        if not isinstance(other, cst.Call) or not _is_called(other, "map"):
+            raise _is_shared(function)
+        batch = _batch_behind(source, other)
+        if batch is None:
+            raise _is_shared(function)
+        changes += moved(source, other, batch)
+    return changes
+
+
+_KEEP_ROWS = ("prefetch", "repeat", "shuffle", "with_options")
+
+
+def _batch_behind(source: Source, call: cst.Call) -> cst.Call | None:
+    for batch in source.calls.values():
+        if _is_called(batch, "batch"):
+            try:
+                chain = chain_up(source, batch, call)
+            except NotPatchableError:
+                continue
+            if all(_is_called(each, *_KEEP_ROWS) for each in chain[1:-1]):
+                return batch
+    return None
 
 
 def _definition(
@@ -156,11 +207,20 @@ def _definition(
 
 def _refuse_shared(source: Source, function: cst.FunctionDef) -> None:
     """Raise where the function is used more than once: other code hands it single rows."""
+    if len(_uses(source, function)) > 1:
+        raise _is_shared(function)
+
+
+def _is_shared(function: cst.FunctionDef) -> NotPatchableError:
+    name = function.name.value
+    return NotPatchableError(
+        f"`{name}` is used in more than one place, and only one of them would get batches."
+    )
+
+
+def _uses(source: Source, function: cst.FunctionDef) -> list[cst.Name | cst.Attribute]:
     name = function.name.value
     attributes = [
         node for node in source.nodes if isinstance(node, cst.Attribute) and node.attr.value == name
     ]
-    if len(references(source, name)) + len(attributes) > 1:
-        raise NotPatchableError(
-            f"`{name}` is used in more than one place, and only one of them would get batches."
-        )
+    return [*references(source, name), *attributes]

@@ -108,7 +108,7 @@ class Workspace:
         if until is not None:
             end = max(end, source.span(self.call(until)[1]).end)
         makers = refuse_repeated(
-            source, call, suits=suits, until=end, others=self._other_files(source.path)
+            source, call, suits=suits, until=end, others=self.other_files(source.path)
         )
         self.makers |= makers
         if op_id in self._shared and not makers and suits != "any":
@@ -123,7 +123,7 @@ class Workspace:
         function = function_around(maker, call)
         return [] if function is None else uses_in(source, maker, function)
 
-    def _other_files(self, path: str) -> list[Source]:
+    def other_files(self, path: str) -> list[Source]:
         """The other files that the program is known to have, as they are: only looked at."""
         session = self.session
         named: list[Path | str | None] = [session.script.main_file]
@@ -152,7 +152,7 @@ class Workspace:
             return
         try:
             self._sources[path] = compiled_model.anchored(
-                self._sources[path], loop.keras, loop.line, self._other_files(path)
+                self._sources[path], loop.keras, loop.line, self.other_files(path)
             )
         except NotPatchableError as error:
             self._reasons[compiled_model.COMPILE] = str(error)

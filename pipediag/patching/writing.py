@@ -251,7 +251,7 @@ def _move(workspace: Workspace, change: Move) -> None:
         return
     rewritten: list[SourceChange] = []
     if op.kind == "map" and batched:
-        rewritten = for_batches(source, call, op.function)
+        rewritten = for_batches(source, call, op.function, workspace.other_files(source.path))
     inside = source.span(call)
     if any(inside.start <= each.span.start < inside.end for each in rewritten):
         # A lambda moves with its call: rewrite it first, and move what came out.

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from pipediag.patching.batch_forms import for_batches
 from pipediag.patching.chunked_generators import source_of
+from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.source import Source
 from pipediag.session.edits import Insert, Move, Replace
 from pipediag.session.pipeline import Operation
 from tests.patching.scripts import op, patched, refused
@@ -143,18 +146,42 @@ def test_python_in_a_lambda_is_called_for_each_row() -> None:
     )
 
 
+def test_another_map_of_the_function_moves_behind_its_batch_too() -> None:
+    text = (
+        HEAD + LOAD + READ + "val = tf.data.TextLineDataset(rest).map(load)\nval = val.batch(9)\n"
+    )
+    ops = [mapped(HEAD + LOAD + READ)[0], op(text, "batch", ".batch(8)")]
+    changed = patched(text, ops, ROWS)
+
+    assert ".shuffle(99).batch(8).map(load)\n" in changed
+    assert "val = tf.data.TextLineDataset(rest)\nval = val.batch(9).map(load)\n" in changed
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        HEAD + LOAD + READ + "other = other.map(load).cache().batch(3)\n",
+        HEAD + LOAD + READ + "other = [load(line) for line in lines]\n",
         HEAD + LOAD + READ + "other = other.map(load)\n",
         HEAD + LOAD.replace("SHAPE", "shape_of(3)") + READ,
         HEAD + READ.replace("load", "imported"),
         HEAD + LOAD.replace("parse, [line], TYPES", "*given") + READ,
         LOAD + READ,
     ],
-    ids=["used twice", "shape", "elsewhere", "stars", "no import"],
+    ids=["cached", "called", "used twice", "shape", "elsewhere", "stars", "no import"],
 )
 def test_python_that_can_not_be_called_for_rows_is_refused(text: str) -> None:
-    ops = [mapped(text.split("other =", maxsplit=1)[0])[0], op(text, "batch")]
+    ops = mapped(text.split("other =", maxsplit=1)[0])
 
     assert refused(text, ops, ROWS)
+
+
+def test_python_of_a_function_that_another_file_uses_is_refused() -> None:
+    source = Source.of("data.py", (HEAD + LOAD + READ).encode())
+    other = Source.of("train.py", b"import data\n\nds = ds.map(data.load)\n")
+    call = next(call for call in source.calls.values() if source.code(call).endswith(".map(load)"))
+    python = make_function(stateful=True, graph_ops={"EagerPyFunc": 1})
+
+    assert for_batches(source, call, python)
+    with pytest.raises(NotPatchableError):
+        for_batches(source, call, python, [other])
