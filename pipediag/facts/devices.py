@@ -12,7 +12,6 @@ from pipediag.session.model import Session
 from pipediag.session.trials import TrialBlock, TrialRun
 from pipediag.vocabulary import GapCause, Scalar
 
-NO_ACCELERATOR = "No accelerator took part in the profile."
 NO_DEVICE = "The profile shows no device at work."
 
 

@@ -182,12 +182,8 @@ def callback_percent(session: Session, callback: Callback) -> float:
 
     By a clock, or by stack samples where Keras calls it on another thread.
     """
-    return max(callback.step_percent or 0.0, sampled_percent(session, callback))
-
-
-def sampled_percent(session: Session, callback: Callback) -> float:
-    """Return the percent of the stack samples in the callback's per-batch methods."""
-    return sum(line.percent for line in lines_of(session, callback))
+    sampled = sum(line.percent for line in lines_of(session, callback))
+    return max(callback.step_percent or 0.0, sampled)
 
 
 def callbacks_percent(session: Session) -> float:
