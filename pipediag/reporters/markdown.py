@@ -64,7 +64,7 @@ def _first(session: Session) -> list[str]:
     diff = found.patch.diff if found.patch is not None else None
     if not diff:
         return lines
-    shown = [clipped(one, _LONGEST_CELL) for one in applicable(diff).split("\n")]
+    shown = [clipped(one.expandtabs(4), _LONGEST_CELL) for one in applicable(diff).split("\n")]
     return [*lines, "", *markdown_code("diff", shown[:_MOST_LINES])]
 
 

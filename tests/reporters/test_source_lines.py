@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import base64
 
-import pytest
-
 from pipediag.facts.order import SourcePlace
 from pipediag.reporters.html import render
 from pipediag.reporters.html.source_lines import (
     SourceLine,
     annotated,
     brief_lines,
-    marked,
     patch_link,
 )
 from pipediag.session.edits import Edit, Insert
@@ -72,25 +69,6 @@ def test_the_patch_of_all_is_offered_where_it_is_more_than_one_edit() -> None:
 
 def test_a_patch_that_would_fill_the_page_is_no_link() -> None:
     assert patch_link("+x\n" * 20_000) is None
-
-
-@pytest.mark.parametrize(
-    ("code", "kind", "expected"),
-    [
-        (
-            "ds.map(f(1), n=')').batch(2)",
-            "map",
-            "ds.<mark>map(f(1), n=&#39;)&#39;)</mark>.batch(2)",
-        ),
-        ("ds = a.zip(b).batch(2)  # x", "batch", "ds = a.zip(b).<mark>batch(2)</mark>  # x"),
-        ("x = read(p).map(  # (", "map", "x = read(p).<mark>map(</mark>  # ("),
-        ("ds = ds.map(f)", "map", "ds = ds.map(f)"),
-        ("ds.map(f).map(g)", "map", "ds.map(f).map(g)"),
-        ("make(<b>)(x)", "map", "make(&lt;b&gt;)(x)"),
-    ],
-)
-def test_the_call_is_marked_where_a_line_has_others(code: str, kind: str, expected: str) -> None:
-    assert str(marked(make_operation(kind=kind, code=code))) == expected
 
 
 def test_a_brief_diff_keeps_what_a_change_is_seen_by() -> None:

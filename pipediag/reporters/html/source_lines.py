@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,18 +14,14 @@ from pipediag.facts.python_callables import python_behind
 from pipediag.reporters.words.quantities import percent, seconds
 from pipediag.session.findings import CallSpan, SourceExcerpt
 from pipediag.session.model import Session
-from pipediag.session.pipeline import Operation
 
-MOST_LINES = 40
-"""Lines of one patch; the file that is offered has all of them."""
 MOST_LINKED_BYTES = 6_000
 """Bytes of a patch that the page offers as a file, which is in the page once more for that."""
 MOST_SHOWN = 9
 """Lines of the user's source on the first screen."""
 _LONGEST_LINE = 200
-_CALL = re.compile(r"\b[A-Za-z_]\w*\(")
-_NO_CODE = re.compile(r"'[^']*'|\"[^\"]*\"|#.*")
-"""Texts and comments, whose brackets close nothing."""
+_WORTH = 0.01
+"""Part of the run from which on a line's seconds are shown."""
 
 
 @dataclass(frozen=True)
@@ -206,10 +201,6 @@ def _costs(session: Session, file: str) -> dict[int, tuple[str, str]]:
     return found | steps
 
 
-_WORTH = 0.01
-"""Part of the run from which on a line's seconds are shown."""
-
-
 def _marked_from(line: str, start: int, number: int, call: CallSpan | None) -> Markup:
     """Return the line from a column on, with its part of the call marked."""
     if call is None or not call.line <= number <= call.end_line:
@@ -223,29 +214,3 @@ def _marked_from(line: str, start: int, number: int, call: CallSpan | None) -> M
         if meant
         else Markup(escape(line[start:]))
     )
-
-
-def marked(op: Operation) -> Markup:
-    """Return the first line of an operation's call, marked where the line has other calls, too.
-
-    Which of several calls of the same name is meant can't be known from the line: then none is.
-    """
-    code = (op.code or "").strip()[:_LONGEST_LINE]
-    starts = [found.start() for found in re.finditer(rf"\b{re.escape(op.kind)}\(", code)]
-    if len(starts) != 1 or len(_CALL.findall(code)) < 2:
-        return Markup(escape(code))
-    start = starts[0]
-    end = _end_of_call(code, start)
-    before, call, after = code[:start], code[start:end], code[end:]
-    return Markup("{}<mark>{}</mark>{}").format(before, call, after)
-
-
-def _end_of_call(code: str, start: int) -> int:
-    """Return the place after the closing bracket, or the end of the line."""
-    depth = 0
-    plain = _NO_CODE.sub(lambda found: " " * len(found[0]), code).rstrip()
-    for at in range(start, len(plain)):
-        depth += (plain[at] in "([{") - (plain[at] in ")]}")
-        if depth == 0 and plain[at] in ")]}":
-            return at + 1
-    return len(plain)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from pipediag.facts.embeddings import MemoryPlan, large, masks_a_token, padding_percent
+from pipediag.facts.embeddings import MemoryPlan, masks_a_token, padding_percent
 from pipediag.reporters.words.quantities import (
     NOTHING,
     byte_count,
@@ -36,11 +36,6 @@ _AT_ONCE = 1.05
 choice."""
 _MOST_FUSED, _LEAST_FUSED_PERCENT = 3, 1.0
 """Own choice: less would be shown as a part of 0 %."""
-
-
-def come_first(tables: Sequence[Embedding]) -> bool:
-    """Return True if a reader wants to see them first: they are large, or some ids are wrong."""
-    return bool(large(tables)) or any(wrong(table) for table in tables)
 
 
 def gradient(table: Embedding) -> str:

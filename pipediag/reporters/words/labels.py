@@ -15,14 +15,12 @@ from pipediag.vocabulary import (
     Bottleneck,
     CopyDirection,
     EffectOnResults,
-    FindingStatus,
     GapCause,
     LoopKind,
     Pool,
     ScriptOutcome,
     StepBasis,
     StepClass,
-    TrialState,
     VerdictSeverity,
 )
 
@@ -68,22 +66,6 @@ STEP_CLASS_MEANING: dict[StepClass, str] = {
 
 COST_BESIDE_WAITING = "blocked in GetNext, and slowed by what makes the batches meanwhile"
 """Meaning of input wait where it was measured by the consumer alone on a repeated batch."""
-
-STATUS: dict[FindingStatus, str] = {
-    "fail": "Found",
-    "pass": "Fine",
-    "informative": "Good to know",
-    "not-applicable": "Not applicable",
-    "inconclusive": "Not settled",
-    "error": "Rule failed",
-}
-
-TRIAL: dict[TrialState, str] = {
-    "confirmed": "confirmed",
-    "refuted": "refuted",
-    "inconclusive": "inconclusive",
-    "not_tried": "not tried",
-}
 
 EFFECT: dict[EffectOnResults, str] = {
     "same results": "same results",

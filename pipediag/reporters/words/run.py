@@ -122,7 +122,7 @@ def remarks(run: Run) -> list[str]:
     if run.seen:
         found.append(f"{seen_in_one_line(run)}.")
     if run.pipediag_s >= 0.1:
-        found.append(f"What pipediag took beside, {seconds(run.pipediag_s)}, is not in it.")
+        found.append(f"pipediag's own time, {seconds(run.pipediag_s)}, is not in it.")
     return found
 
 

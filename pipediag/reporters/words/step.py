@@ -131,7 +131,7 @@ def self_checks(session: Session) -> list[SelfCheck]:
 
 
 def _step_and_loop(loop: Loop | None) -> SelfCheck:
-    title = "The step against the loop"
+    title = "The step and the loop"
     time = loop.time if loop is not None else None
     if time is None or not time.total_s:
         return _not_compared(title, loop.time_missing if loop is not None else None)
@@ -141,32 +141,28 @@ def _step_and_loop(loop: Loop | None) -> SelfCheck:
         f"{seconds(explained)} by the steps' mean, waits and epochs' ends",
         f"{seconds(time.total_s)} in the loop",
         _off(explained, time.total_s),
-        "If the loop takes more, some of its steps took longer than those that were measured, or "
-        "something lies between steps that no measured step had.",
+        "A loop that takes longer has steps or work that no measured step had.",
     )
 
 
 def _base_and_baseline(session: Session, steps: Steps) -> SelfCheck:
-    title = "The trials' base against the baseline"
+    title = "The steps of the trials and of the baseline"
     run = session.trials
     if run is None:
         return _not_compared(title, session.trials_missing)
-    if run.consumer != "training":
-        return _not_compared(title, "The trials ran the pipeline alone, which has no such step.")
-    if run.base_step_ms is None:
-        return _not_compared(title, None)
+    if run.base_step_ms is None or run.consumer != "training":
+        return _not_compared(title, "The trials measured no such step.")
     return SelfCheck(
         title,
         f"{milliseconds(steps.mean_ms)} a step in the baseline",
         f"{milliseconds(run.base_step_ms)} a step in the trials",
         _off(steps.mean_ms, run.base_step_ms),
-        "If they differ, the steps or the machine changed in between. A trial's ratio holds, as "
-        "base and change alternated; what it gains for the run is then less certain.",
+        "If they differ, steps or machine changed in between; the ratio of a trial holds.",
     )
 
 
 def _ledger_and_clock(session: Session) -> SelfCheck:
-    title = "The ledger against the clock"
+    title = "The ledger and the clock"
     run = session.run
     if run is None or session.wall_s <= 0:
         return _not_compared(title, session.run_missing)
@@ -176,8 +172,7 @@ def _ledger_and_clock(session: Session) -> SelfCheck:
         f"{seconds(known)} in the ledger and in pipediag itself",
         f"{seconds(session.wall_s)} from the script's start to its end",
         _off(known, session.wall_s),
-        "If the clock says more, the process ran for a time that no part of the ledger has: "
-        "usually its last moments.",
+        "What the clock has more is in no part of the ledger, usually the last moments.",
     )
 
 

@@ -18,9 +18,6 @@ from pipediag.session.trials import NOT_TRIED, WORTHWHILE, Combined, Trial, Tria
 from pipediag.vocabulary import TrialState
 
 _JOINT = " + "
-_NOTICEABLE = 1.01
-"""The ratio of the pipeline's gain to the step's from which the rest of the step is named."""
-_NOTHING_GAINED = 1.005
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ def outcome(finding: Finding) -> Outcome | None:
         return _price(trial)
     return Outcome(
         state=trial.state,
-        word=labels.TRIAL[trial.state],
+        word=trial.state.replace("_", " "),
         numbers=_numbers(finding),
         basis=_basis(trial),
         says=_says(trial),
@@ -218,32 +215,17 @@ def interval(figures: Trial | Combined) -> str | None:
 
 
 def estimate_basis(figures: Trial | Combined) -> str | None:
-    """Return how much faster the pipeline alone became and what the step leaves of it."""
+    """Return how much faster the pipeline alone became; None where steps were run."""
     if not is_estimate(figures):
         return None
     alone, bounds = figures.pipeline_speedup, figures.pipeline_ci95
-    if alone is None or figures.speedup is None:
+    if alone is None:
         return "Training was not run for this."
-    if alone < 1.0:
-        inverse = (1 / bounds[1], 1 / bounds[0]) if bounds and bounds[0] > 0 else None
-        times = _times(1 / alone, inverse)
-        return f"The pipeline alone took {times} as long; training was not run for this."
-    text = f"The pipeline alone became {_times(alone, bounds)} as fast"
-    if alone < _NOTICEABLE * figures.speedup:
-        return f"{text}; training was not run for this, and may gain less."
-    if figures.speedup < _NOTHING_GAINED:
-        return f"{text}; the rest of the training step, which is longer, leaves nothing of that."
-    return f"{text}, and the rest of the training step then leaves no more."
-
-
-def _times(value: float, bounds: Interval | None) -> str:
-    if bounds is None or _without_width(bounds):
-        return f"{_plain(value)} times"
-    return f"{_plain(bounds[0])} to {_plain(bounds[1])} times"
-
-
-def _plain(ratio: float) -> str:
-    return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2f}"
+    interval = f" {speedup_interval(bounds)}" if bounds else ""
+    return (
+        f"The pipeline alone ran {speedup(alone)}{interval} as fast, and a step takes the longer "
+        "of a batch and its rest; training was not run for this."
+    )
 
 
 def _without_width(bounds: Interval) -> bool:
@@ -255,7 +237,7 @@ def counted_outcomes(session: Session) -> str:
     found = each_edit_once(session)
     states = [finding.trial.state for finding in found if not finding.about_results]
     words = [
-        f"{states.count(state)} {labels.TRIAL[state]}"
+        f"{states.count(state)} {state}"
         for state in ("confirmed", "refuted", "inconclusive")
         if state in states
     ]
