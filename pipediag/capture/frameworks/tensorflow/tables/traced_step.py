@@ -50,7 +50,7 @@ _VOCABULARY: Any = ("vocabulary",)
 """The label of what computes a number for each of many classes."""
 _NOT_TRACED = (
     "The step runs eagerly, so no graph shows which tables it reads and writes: run it in a "
-    "`tf.function` and analyse the script again."
+    "`tf.function`, or without `run_eagerly`, and analyse the script again."
 )
 
 
