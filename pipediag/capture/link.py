@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import select
+import signal
 import time
 from contextlib import suppress
 
@@ -116,3 +117,26 @@ class CommandPipe:
         if command is None:
             raise UnknownCommandError("a command was not understood")
         return command
+
+
+LONGEST_ERROR = 10_000
+"""Characters of an error that are kept: its text can be a dump of data."""
+
+
+def how_it_ended(error: BaseException | None) -> Ended:
+    """Return the message about code that was left by an exception, or by none."""
+    if error is None:
+        return Ended("finished", 0)
+    if isinstance(error, SystemExit):
+        return Ended("exited", exit_status_of(error))
+    description = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
+    if isinstance(error, KeyboardInterrupt):
+        return Ended("interrupted", -signal.SIGINT, description)
+    return Ended("raised", 1, description)
+
+
+def exit_status_of(error: SystemExit) -> int:
+    """Return the status with which Python ends on this exception: 0 to 255."""
+    if error.code is None:
+        return 0
+    return error.code & 0xFF if isinstance(error.code, int) else 1

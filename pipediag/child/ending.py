@@ -20,7 +20,7 @@ from types import ModuleType, TracebackType
 from typing import Any, Protocol
 
 from pipediag.capture.callsites import is_users, package_of
-from pipediag.capture.link import Teller
+from pipediag.capture.link import Teller, how_it_ended
 from pipediag.capture.process import frames_elsewhere
 from pipediag.capture.signals import HeldInterrupts
 from pipediag.session.messages import Closing, Ended, Leaving, NotSaved
@@ -30,10 +30,6 @@ PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 FLUSH_FAILED = 120
 """The interpreter's own status when standard output could not be flushed at exit."""
-
-LONGEST_ERROR = 10_000
-"""Characters of an error that are kept: own choice, as its text can be a dump of data, and the
-interpreter shows it whole."""
 
 _MARK = "__pipediag_alive__"
 _LAST = ("last_type", "last_value", "last_traceback", "last_exc")
@@ -102,16 +98,12 @@ class Ending:
 
     def failed(self, error: BaseException) -> None:
         """The script ended by `error`, which the caller lets through to the interpreter."""
-        description = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
-        if isinstance(error, SystemExit):
-            self._end("exited", exit_status_of(error), None)
+        ended = how_it_ended(error)
+        if ended.outcome != "exited":
+            self._show_without_own_frames()
+        self._end(ended.outcome, ended.status, ended.error)
+        if ended.outcome == "exited":
             self._interrupts.release()
-            return
-        self._show_without_own_frames()
-        if isinstance(error, KeyboardInterrupt):
-            self._end("interrupted", -signal.SIGINT, description)
-        else:
-            self._end("raised", 1, description)
 
     def _end(self, outcome: OwnEnding, status: int | None, error: str | None) -> None:
         if os.getpid() != self._pid:
@@ -167,13 +159,6 @@ class Ending:
             self._interrupts.release()
 
         sys.excepthook = hook
-
-
-def exit_status_of(error: SystemExit) -> int:
-    """The status with which Python ends on this exception: 0 to 255."""
-    if error.code is None:
-        return 0
-    return error.code & 0xFF if isinstance(error.code, int) else 1
 
 
 def leave_without_finalising(status: int) -> None:

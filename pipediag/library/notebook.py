@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pipediag.capture.callsites import call_site
+from pipediag.capture.link import how_it_ended
 from pipediag.library.cells import cell_number, tell
 from pipediag.library.result import Result
-from pipediag.library.watch import Watch, how_it_ended
+from pipediag.library.watch import Watch
 
 MAGIC = "pipediag"
 # Replaces the line of the magic, so that lines have the numbers that the notebook shows.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 import weakref
@@ -17,6 +16,7 @@ from typing import Any, Literal
 
 from pipediag.capture.callsites import call_site, locals_of
 from pipediag.capture.guard import attempt
+from pipediag.capture.link import how_it_ended
 from pipediag.errors import PipediagError
 from pipediag.library.cells import tell, when_cell_ends
 from pipediag.library.measurement import Measurement, at_exit, nothing_at_exit
@@ -24,8 +24,6 @@ from pipediag.library.result import Result
 from pipediag.session.messages import Ended
 from pipediag.vocabulary import Call
 
-_LONGEST_ERROR = 10_000
-"""Characters of an error that are kept, as the command keeps them."""
 CUT_OFF = Ended("raised", 1, "`fit` did not come to its end.")
 NOT_LEFT = Ended("raised", 1, "The program exited before its `with` block was left.")
 _NOT_LEFT = "It is still measured: there is a result once the `with` block is left."
@@ -266,21 +264,3 @@ def _callback_class(package: str) -> type | None:
     callbacks = getattr(sys.modules.get(package), "callbacks", None)
     found = getattr(callbacks, "Callback", None)
     return found if isinstance(found, type) else None
-
-
-def how_it_ended(error: BaseException | None) -> Ended:
-    """Return the message about a block that was left by an exception, or by none."""
-    if error is None:
-        return Ended("finished", 0)
-    if isinstance(error, SystemExit):
-        return Ended("exited", _status_of(error))
-    description = f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
-    if isinstance(error, KeyboardInterrupt):
-        return Ended("interrupted", -signal.SIGINT, description)
-    return Ended("raised", 1, description)
-
-
-def _status_of(error: SystemExit) -> int:
-    if error.code is None:
-        return 0
-    return error.code & 0xFF if isinstance(error.code, int) else 1

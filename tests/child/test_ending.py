@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pipediag.capture.link import exit_status_of
 from pipediag.capture.signals import HeldInterrupts
-from pipediag.child.ending import exit_status_of
 from tests.probe import environment
 
 

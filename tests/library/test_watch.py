@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import pipediag
+from pipediag.capture.link import how_it_ended
 from pipediag.errors import PipediagError
 from pipediag.library import measurement
 from pipediag.library import watch as watching
 from pipediag.library.result import Result
-from pipediag.library.watch import how_it_ended
 from pipediag.session.messages import Ended
 from tests.factories import make_session
 

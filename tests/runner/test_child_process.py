@@ -10,7 +10,7 @@ from textwrap import dedent
 import psutil
 import pytest
 
-from pipediag.child.ending import LONGEST_ERROR
+from pipediag.capture.link import LONGEST_ERROR
 from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTS
 from pipediag.runner import child_connection, child_process
