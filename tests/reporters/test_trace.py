@@ -140,7 +140,7 @@ def test_says_steps_causes_copies_launches_gaps_and_findings() -> None:
     assert "Gaps under 5 µs" in text
     assert "host to device 7.00 ms 5.00 ms exposed 12x 66.8 MiB 10.0 GB/s" in text
     assert "264 kernels, 2,640 per second" in text
-    assert "12.5 % shorter than their launch" in " ".join(text.split())
+    assert "12 % shorter than their launch" in " ".join(text.split())
     assert "20.0 ms   24x  ampere_sgemm_128x64_tn" in text
     assert "30.0 ms  Waiting for input     Prefetch::ParallelMapV2, step 1" in text
     assert "at 20.0 ms" in text
