@@ -43,9 +43,10 @@ _TRIAL_STYLE = {"confirmed": "green", "refuted": "red", "inconclusive": "", "not
 _LONGEST = 600
 """Characters of a paragraph: all of any advice of ours; a text of the framework can be endless."""
 _SHORT = 200
-_MOST_OTHERS = 2
+_MOST_OTHERS = 1
 """Further findings that are named."""
-_MOST_PARTS = 4
+_MOST_PARTS = 3
+_MOST_CHANGES = 6
 _LEAST_PERCENT = 1.0
 
 
@@ -123,7 +124,7 @@ def _answer(session: Session) -> Iterator[_Row]:
         return
     yield "Change", found.finding.advice, ""
     if found.changes:
-        changes = [clipped(one, _SHORT) for one in found.changes[:_MOST_PARTS]]
+        changes = [clipped(one, _SHORT) for one in found.changes[:_MOST_CHANGES]]
         yield "Together", f"{'; '.join(changes)}.", ""
     if found.gain is not None:
         condition = f", {found.condition}" if found.condition else ""
