@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pipediag.capture.callsites import AUTOGRAPH_FILE, CallSite, call_site, frames, is_users
 from pipediag.session.recording import RecordedOperation
@@ -270,18 +270,8 @@ def call_of(dataset: Any) -> Call | None:
     return call
 
 
-class InnerCalls(Protocol):
-    """Takes calls instead of the recorder while an outer call is made again."""
-
-    def call(
-        self,
-        kind: str,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
-        """Make a tf.data call of a user's function."""
-        ...
+InnerCall = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+"""Makes a call of a user's function, of that kind, while an outer call is made again."""
 
 
 @dataclass(frozen=True)
@@ -295,5 +285,5 @@ class MadeAgain:
 making_again: ContextVar[MadeAgain | None] = ContextVar("making_again", default=None)
 """Set while such a call is made, in that thread alone."""
 
-replaying: ContextVar[InnerCalls | None] = ContextVar("replaying", default=None)
+replaying: ContextVar[InnerCall | None] = ContextVar("replaying", default=None)
 """Set while calls are made again, in that thread alone: nothing is recorded then."""

@@ -31,7 +31,7 @@ from pipediag.capture.callsites import (
 from pipediag.capture.guard import GUARD_FILE, Guard
 from pipediag.capture.pipelines.calls import (
     MARK,
-    InnerCalls,
+    InnerCall,
     as_public_call,
     cardinality_of,
     element_bytes_of,
@@ -285,7 +285,7 @@ class PlanRecorder:
             if begun is None:
                 return original(*args, **kwargs)
             if not isinstance(begun, _Call):
-                return begun.call(kind, original, args, kwargs)
+                return begun(kind, original, args, kwargs)
             try:
                 result = original(*args, **begun.kwargs)
             except BaseException:
@@ -302,7 +302,7 @@ class PlanRecorder:
         original: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-    ) -> _Call | InnerCalls | None:
+    ) -> _Call | InnerCall | None:
         """Return the call to be recorded, or what makes it instead; None if it is no user's."""
         caller = _caller()
         file = caller.f_code.co_filename

@@ -347,7 +347,7 @@ class Graph:
     def build(self, top: Node | None = None, fixed: dict[Node, Any] | None = None) -> Any:
         """Build the dataset of `top`, or else of the last node, on `fixed` datasets of others."""
         built: dict[Node, Any] = dict(fixed or {})
-        token = replaying.set(Inner(()))
+        token = replaying.set(Inner(()).call)
         try:
             return _build(top or self.end.inputs[0], built)
         finally:
@@ -371,7 +371,7 @@ def _made(node: Node, inputs: list[Any]) -> Any:
     if call is None:
         assert node.make is not None
         return node.make(inputs)
-    token = replaying.set(node.inner or Inner(call.inside))
+    token = replaying.set((node.inner or Inner(call.inside)).call)
     try:
         if node.make is not None:
             made = node.make(inputs)
