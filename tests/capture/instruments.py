@@ -34,8 +34,8 @@ class CountingPace:
     def __init__(self) -> None:
         self.settings = SimpleNamespace(run_to_end=False)
 
-    def warmed_up(self, _: Any, since_trace: int, *__: Any) -> tuple[bool, bool]:
-        return since_trace >= self.warmup, True
+    def warmed_up(self, durations: list[int], *_: Any) -> tuple[bool, bool]:
+        return len(durations) >= self.warmup, True
 
     def baseline_done(self, count: int, *_: Any) -> bool:
         return count >= self.baseline

@@ -33,22 +33,17 @@ class Pace:
     settings: RunSettings
 
     def warmed_up(
-        self, durations: list[int], since_trace: int, elapsed_ns: int, remaining: int | None
+        self, durations: list[int], elapsed_ns: int, remaining: int | None
     ) -> tuple[bool, bool]:
         """Return True if warm-up is over, and True if the step time had settled, by the durations
         of the steps since a function was last traced."""
+        settled, steps = self._settled(durations), len(durations)
         if self.settings.warmup is not None:
-            return since_trace >= self.settings.warmup, self._settled(durations)
-        if remaining is not None and remaining < 60 and since_trace >= 3:
-            return True, self._settled(durations)
-        if self._settled(durations):
-            return True, True
-        too_long = (elapsed_ns > 5 * _SECOND and since_trace >= 3) or (
-            elapsed_ns > 20 * _SECOND and since_trace >= 1
-        )
+            return steps >= self.settings.warmup, settled
+        few_left = remaining is not None and remaining < 60
         # A function that is traced at every step never stops tracing: that is the steady state.
-        always_tracing = elapsed_ns > 8 * _SECOND
-        return too_long or always_tracing, False
+        too_long = elapsed_ns > 8 * _SECOND or (elapsed_ns > 5 * _SECOND and steps >= 3)
+        return settled or too_long or (few_left and steps >= 3), settled
 
     def _settled(self, durations: list[int]) -> bool:
         """Return True if two chunks in a row, of 4 steps and 0.25 s at least, agree within 15 %."""

@@ -240,10 +240,7 @@ class Diagnosis:
 
     def _during_warmup(self, consumer: Consumer, now_ns: int) -> bool:
         warm, settled = self._with.pace.warmed_up(
-            self._since_trace,
-            len(self._since_trace),
-            self._window.elapsed_ns(now_ns),
-            self.loop.steps_left,
+            self._since_trace, self._window.elapsed_ns(now_ns), self.loop.steps_left
         )
         if not warm:
             return False

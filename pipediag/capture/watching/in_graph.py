@@ -94,7 +94,7 @@ class InGraphMeasure:
         pace, elapsed = self._with.pace, self._window.elapsed_ns(now)
         kind = self._window.record.kind
         if kind == "warmup":
-            warm, settled = pace.warmed_up(self._recent, len(self._recent), elapsed, None)
+            warm, settled = pace.warmed_up(self._recent, elapsed, None)
             if warm:
                 self._window.record.stable = settled
                 self._next("baseline")
