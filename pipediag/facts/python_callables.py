@@ -54,8 +54,8 @@ class PythonCalls:
         """Numbers for a finding."""
         return {
             "python_calls_per_step": self.per_step,
-            "python_ms_per_call": self.wall_ms / self.per_step,
-            "python_off_cpu_ms_per_call": self.off_cpu_ms / self.per_step,
+            "python_call_ms": self.wall_ms / self.per_step,
+            "python_call_off_cpu_ms": self.off_cpu_ms / self.per_step,
             "python_off_cpu_percent": self.off_cpu_percent,
         }
 

@@ -10,7 +10,14 @@ from typing import Literal
 from pipediag.facts.run import first_waits, later_starts_s, rows_of_loop
 from pipediag.session.edits import Edit, Insert, MoveLayers
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import FURTHER_ROUNDS, MAKING, Run, RunGain, RunPart
+from pipediag.session.ledger import (
+    AN_EPOCHS_END,
+    FURTHER_ROUNDS,
+    MAKING,
+    Run,
+    RunGain,
+    RunPart,
+)
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
 from pipediag.session.trials import Combined, Trial
@@ -172,6 +179,7 @@ def _becoming(run: Run, after_s: float, basis: Literal["measured", "at most"]) -
         after_s=after_s,
         basis=basis,
         scope=run.scope,
+        ends_seen=AN_EPOCHS_END not in run.not_seen,
     )
 
 

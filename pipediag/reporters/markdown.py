@@ -76,7 +76,8 @@ def _run(session: Session) -> list[str]:
         for part in run.parts_of(session.run.parts)
     ]
     head = ("| Part | Time | Share | Known by |", "|---|--:|--:|---|")
-    return _table("Where the run's time goes", f"{run.title(session.run)}.", head, rows)
+    lead = " ".join(filter(None, (f"{run.title(session.run)}.", run.unseen(session.run))))
+    return _table("Where the run's time goes", lead, head, rows)
 
 
 def _step(session: Session) -> list[str]:

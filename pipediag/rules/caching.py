@@ -202,7 +202,7 @@ def _of_maps(session: Session) -> Finding | None:
         if filling is not None and percent is not None:
             # The work is done while a shuffle fills, and the loop waits for that in every epoch.
             op, early = filling, True
-            weight = Weight("fail", "", {"first_batch_percent_of_loop": percent})
+            weight = Weight("fail", "", {"first_batches_percent_of_loop": percent})
     cache = _cache_of(session, op)
     finding = partial(MISSING_CACHE.finding, op=op, weight=weight, evidence=cache.evidence)
     reason = against(session, cache.passes, cache.size, elements_of_a_pass(session, op))
@@ -268,7 +268,7 @@ def _of_generator(session: Session, op: Operation) -> Finding | None:
     takes = f" It would take {memory_size(cache.size)}." if cache.size is not None else ""
     return finding(
         f"Put `.cache()` directly behind {call_name(op)} {condition}.{takes}",
-        evidence={**cache.evidence, "at_most_if_the_same": _gain_of_cache(session, op)},
+        evidence={**cache.evidence, "at_most_if_the_same_ratio": _gain_of_cache(session, op)},
         effect="not known",
         condition=condition,
         edit=cache_behind(session, op, MISSING_CACHE.id),
@@ -297,7 +297,7 @@ class _Cache:
         return {
             "passes_over_data": "unlimited" if self.passes == math.inf else self.passes,
             "cache_bytes": self.size,
-            "available_bytes": available_bytes(self.session),
+            "free_memory_bytes": available_bytes(self.session),
         }
 
     def effect(self) -> EffectOnResults:

@@ -191,8 +191,8 @@ def _update_evidence(session: Session, tables: Sequence[Embedding]) -> dict[str,
     keras = keras_of(session)
     return _evidence_of(
         tables,
-        slot_bytes=sum(table.slot_bytes or 0 for table in tables),
-        device_compute_percent=class_percent(session, ["device_compute"]),
+        slots_bytes=sum(table.slot_bytes or 0 for table in tables),
+        device_compute_percent_of_step=class_percent(session, ["device_compute"]),
         optimizer_arguments=", ".join(passing_arguments(keras)) or None if keras else None,
     )
 
@@ -439,7 +439,7 @@ def _of_softmax(session: Session, softmax: Softmax, *, several: bool) -> Finding
         "classes": softmax.classes,
         "features": softmax.features,
         "labels": softmax.labels,
-        "device_compute_percent": class_percent(session, ["device_compute"]),
+        "device_compute_percent_of_step": class_percent(session, ["device_compute"]),
     }
     if took_ms is None or softmax.classes < CLASSES.value:
         return FULL_SOFTMAX.finding("informative", advice, evidence=evidence, edit=edit)

@@ -189,7 +189,7 @@ def _judged(
         SLOW_SHUFFLE_FILL.finding,
         op=op,
         evidence={
-            "fill_ms": fill_ms,
+            "first_batch_wait_ms": fill_ms,
             "buffer_size": buffer_size(op),
             "estimated_fill_ms": estimate,
             "fill_percent_of_loop": share,

@@ -132,7 +132,7 @@ def _on_its_data(session: Session, run: Run, row: RunPart, count: int | None) ->
             weight.status,
             weight.before(f"{advice}: its steps wait for input {waits:.0f} % of their time."),
             weight=weight,
-            evidence={"times": count, "evaluation_wait_percent": waits},
+            evidence={"times": count, "input_wait_percent_of_evaluation": waits},
             part="evaluation",
             **given,
         )

@@ -83,12 +83,7 @@ def check_gpu_unused(session: Session) -> Iterator[Finding]:
     yield GPU_UNUSED.finding(
         "fail",
         _unused_advice(environment),
-        evidence={
-            "gpu_installed": ", ".join(environment.gpu_installed),
-            "cuda_build": environment.cuda_build,
-            "cuda_visible_devices": environment.cuda_visible_devices,
-            "framework_message": _message(environment, _LIBRARY_MARKS + _DRIVER_MARKS),
-        },
+        evidence={"gpu_installed": ", ".join(environment.gpu_installed)},
     )
 
 
@@ -161,11 +156,11 @@ def check_exposed_host_copy(
         f"for {exact_time(copies.exposed_ms)} while batches are copied to it.",
         evidence={
             "device": full_name(device),
-            "exposed_percent_of_span": _exposed_percent(device),
-            "exposed_ms": copies.exposed_ms,
-            "copy_ms": copies.ms,
-            "bytes": copies.bytes,
-            "gb_per_s": copies.gb_per_s,
+            "exposed_copies_percent_of_span": _exposed_percent(device),
+            "exposed_copies_ms": copies.exposed_ms,
+            "copies_ms": copies.ms,
+            "copies_bytes": copies.bytes,
+            "copies_gb_per_s": copies.gb_per_s,
         },
         speedup_at_most=without_idle(device, max(0.0, hidden_ms)),
         edit=prefetched_to(session, device, EXPOSED_HOST_COPY.id),
@@ -231,8 +226,8 @@ def check_mixed_precision(
         evidence={
             "device": full_name(device),
             "model": device.model,
-            "matmul_percent_of_busy": products,
-            "tensor_core_percent_of_matmul": cores,
+            "matrix_products_percent_of_busy_time": products,
+            "on_tensor_cores_percent_of_matrix_products": cores,
         },
     )
     # In half the time, as the others.

@@ -98,7 +98,7 @@ def _of_single_elements(session: Session, op: Operation, batch: Operation) -> Fi
         weight=weight,
         evidence={
             "elements_per_step": op.elements,
-            "us_per_element": _us_per_element(session, op),
+            "call_us": _us_per_element(session, op),
             "wait_not_counted_ms": uncounted_ms,
             "operations_that_may_not_broadcast": ", ".join(unsure) or None,
         },

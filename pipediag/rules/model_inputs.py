@@ -306,7 +306,10 @@ def check_padding(session: Session) -> Iterator[Finding]:
     # The step may compute little on padding, however much of it that is.
     little = compute * (100.0 if padded is None else padded) / 100.0 < AT_MOST.value
     waits = input_first(session)
-    evidence: dict[str, Scalar] = {"device_compute_percent": compute, "padding_percent": padded}
+    evidence: dict[str, Scalar] = {
+        "device_compute_percent_of_step": compute,
+        "padding_percent": padded,
+    }
     finding = partial(PADDING.finding, op=op, evidence=evidence)
     known = "" if padded is None else f" {padded:.0f} % of the ids are padding."
     if padded is not None and spec is not None and not lengths_vary(spec):

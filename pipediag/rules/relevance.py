@@ -58,7 +58,10 @@ class Weight:
 def weigh_input(session: Session) -> Weight:
     """Return how much the step waits for input. Needs the breakdown."""
     share, limit = _input_wait(session), INPUT_WAIT.value
-    evidence: dict[str, Scalar] = {"input_wait_percent": share.percent, "input_wait_ms": share.ms}
+    evidence: dict[str, Scalar] = {
+        "input_wait_percent_of_step": share.percent,
+        "input_wait_ms_per_step": share.ms,
+    }
     low, high = share.ci95_percent
     if low >= limit:
         return Weight("fail", "", evidence)

@@ -133,7 +133,8 @@ def check_own_python(session: Session) -> Iterator[Finding]:
     )
     seen = sum(line.percent for line in lines)
     finding = partial(
-        OWN_PYTHON.finding, evidence={"python_percent": percent, "own_lines_percent": seen}
+        OWN_PYTHON.finding,
+        evidence={"python_percent_of_step": percent, "own_lines_percent_of_samples": seen},
     )
     takes = f"Python takes {percent:.0f} % of each step ({exact_time(ms)})"
     if seen < SEEN.value:
@@ -193,7 +194,7 @@ def check_predict_in_step(session: Session) -> Iterator[Finding]:
                 f"{_INSTEAD.get(call.what, _CALL)}: it takes {call.percent:.0f} % of each step "
                 f"({exact_time(call.ms)} a call).",
                 place=(call.file, call.line),
-                evidence={"took_percent_of_step": call.percent, "ms_per_call": call.ms},
+                evidence={"took_percent_of_step": call.percent, "call_ms": call.ms},
                 speedup_at_most=100.0 / (100.0 - min(call.percent, 99.0)),
             )
 
@@ -234,8 +235,8 @@ def check_host_overhead(session: Session) -> Iterator[Finding]:
         HOST_OVERHEAD.finding,
         place=(loop.file, loop.line),
         evidence={
-            "dispatch_percent": class_percent(session, ["dispatch"]),
-            "python_percent": python,
+            "dispatch_percent_of_step": class_percent(session, ["dispatch"]),
+            "python_percent_of_step": python,
         },
     )
     if other is not None:
@@ -319,7 +320,7 @@ def check_small_batch(session: Session) -> Iterator[Finding]:
         evidence={
             "batch_size": size,
             "replicas": loop.replicas,
-            "fixed_cost_percent": percent,
+            "fixed_cost_percent_of_step": percent,
             "step_ms": steps.mean_ms,
         },
     )
@@ -387,7 +388,7 @@ def check_eager_execution(session: Session) -> Iterator[Finding]:
         "fail",
         advice,
         place=(loop.file, loop.line),
-        evidence={"dispatch_and_python_percent": percent},
+        evidence={"dispatch_and_python_percent_of_step": percent},
         edit=edit,
         untried=untried,
     )

@@ -64,7 +64,7 @@ def check_retracing(session: Session) -> Iterator[Finding]:
         evidence={
             "retraces": steps.retraces,
             "trace_count": steps.trace_count,
-            "compile_percent": percent,
+            "compile_percent_of_step": percent,
         },
         speedup_at_most=at_most,
         part="steps" if row is None else "compile",
@@ -322,5 +322,5 @@ def check_graph_constants(session: Session) -> Iterator[Finding]:
                 "the 2 GiB that TensorFlow allows: an array that it reads is written into it.",
                 op=op,
                 place=place,
-                evidence={"constant_bytes": size, "limit_bytes": LIMIT_BYTES},
+                evidence={"constants_bytes": size, "limit_bytes": LIMIT_BYTES},
             )

@@ -136,3 +136,5 @@ class RunGain(Record):
     """What tracing and compiling its other training step takes once more, in seconds, which may be
     negative: in `after_s` where that is of the run. None where that was not measured."""
     once_ci95_s: Interval | None = None
+    ends_seen: bool = True
+    """False where the seconds are projected and no end of an epoch was seen to project."""

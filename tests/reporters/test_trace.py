@@ -6,11 +6,10 @@ import io
 from collections.abc import Callable
 
 import pytest
-from rich.console import Console, Group
+from rich.console import Console
 
-from pipediag.reporters.terminal import Encoded, trace
 from pipediag.reporters.terminal.trace import render
-from pipediag.session.devices import DeviceActivity, TraceReport, UnreadFile
+from pipediag.session.devices import TraceReport, UnreadFile
 from tests import factories
 from tests.reporters import devices
 from tests.reporters.sessions import HOSTILE
@@ -117,9 +116,8 @@ def shown(
 
 @every_report
 @pytest.mark.parametrize("width", [80, 120])
-def test_fits_a_screen(make: Callable[[], TraceReport], width: int) -> None:
+def test_no_line_is_longer_than_the_terminal(make: Callable[[], TraceReport], width: int) -> None:
     lines = shown(make(), width=width).splitlines()
-    assert len(lines) < 40
     assert max(map(len, lines)) <= width
     assert all(line == line.rstrip() for line in lines)
 
@@ -212,16 +210,3 @@ def test_verbose_leaves_nothing_out() -> None:
     text = shown(many(), verbose=True)
     assert "Title 19." in text
     assert "GPU:39" in text
-
-
-def shown_device(device: DeviceActivity, limits: trace.Limits = trace.UNLIMITED) -> str:
-    stream = io.StringIO()
-    Console(file=stream, width=110).print(Encoded(Group(*trace._device(device, limits))))
-    return stream.getvalue()
-
-
-def test_causes_beyond_the_limit_are_summed() -> None:
-    causes = {"input": 20.0, "launch": 15.0, "copy": 12.0, "python": 8.0, "sync": 4.0}
-    text = shown_device(devices.make_gpu(causes_ms=causes), trace.SPARING[-1])
-    [line] = [line for line in text.splitlines() if "Other causes" in line]
-    assert line.split()[-4:] == ["22", "%", "13.0", "ms"]

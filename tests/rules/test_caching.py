@@ -75,7 +75,7 @@ def test_a_generator_is_tried_on_the_condition_that_the_data_stays_the_same() ->
     finding = only(MISSING_CACHE, generated(generator(cardinality=1_000)))
     assert finding.status == "informative"
     # Of 10 ms, 7 of which are waiting, the batch's 0.1 ms of waiting remain: 3.1 ms.
-    assert finding.evidence["at_most_if_the_same"] == pytest.approx(3.332, rel=0.001)
+    assert finding.evidence["at_most_if_the_same_ratio"] == pytest.approx(3.332, rel=0.001)
     assert changes(finding) == (Insert("gen", "cache", {"elements": 1_000}),)
     assert finding.condition == "if the generator yields the same data in every epoch"
     assert finding.effect_on_results == "not known"

@@ -75,7 +75,7 @@ def test_what_batching_buys_is_bounded_and_batches_must_come_out_equal() -> None
     finding = only(PER_ELEMENT_MAP, rows(cheap()))
     # Of 7 ms of wait 5.2 ms are explained: the map's 5 ms go, and what nothing explains.
     assert finding.speedup_at_most == pytest.approx(10 / (10 - 7.1), abs=0.001)
-    assert finding.evidence["us_per_element"] == pytest.approx(19.53)
+    assert finding.evidence["call_us"] == pytest.approx(19.53)
     assert finding.evidence["wait_not_counted_ms"] == pytest.approx(7 - 0.2 - 5)
     assert finding.edit == Edit(
         id="per-element-map:map",

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipediag.facts.devices import NO_DEVICE
 from pipediag.facts.run_gain import gain_for_run
-from pipediag.reporters.words.evidence import LABELS, evidence
-from pipediag.rules import registry
 from pipediag.rules.device_idle import (
     INPUT_GAP,
     LAUNCH_BOUND,
@@ -289,33 +285,3 @@ def test_a_rule_with_several_causes_speaks_of_each() -> None:
 
 def test_the_committed_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == markdown(), "run python -m pipediag.rules.reference"
-
-
-def evidence_keys(tree: ast.AST) -> set[str]:
-    """Return the keys of evidence that a module gives."""
-    given: list[ast.AST] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Weight", "_of_cause"):
-            given += node.args
-        elif isinstance(node, ast.keyword) and node.arg == "evidence":
-            given.append(node.value)
-        elif isinstance(node, ast.FunctionDef) and "evidence" in node.name:
-            given.append(node)
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            given += [node] if ast.unparse(node).startswith("evidence") else []
-    within = [each for one in given for each in ast.walk(one)]
-    dicts = [each for each in within if isinstance(each, ast.Dict)]
-    keys = {key.value for each in dicts for key in each.keys if isinstance(key, ast.Constant)}
-    return keys | {one.arg for one in within if isinstance(one, ast.keyword) and one.arg}
-
-
-def test_every_key_of_evidence_has_a_label_and_each_label_a_key() -> None:
-    folder = Path(registry.__file__).parent
-    facts = [folder.parent / "facts" / name for name in ("devices.py", "python_callables.py")]
-    sources = [path.read_text(encoding="utf-8") for path in [*folder.glob("*.py"), *facts]]
-    given = {key for source in sources for key in evidence_keys(ast.parse(source))}
-    assert len(given) > 100
-    assert LABELS.keys() - given == set()
-    for key in given:
-        label, _ = evidence(make_session(), key, 1.0)
-        assert not {"ms", "us", "s", "percent", "bytes"} & set(label.split()), f"{key}: {label}"

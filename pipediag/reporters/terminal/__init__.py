@@ -1,11 +1,10 @@
-"""Output on the terminal: in characters that it has, and in as many lines as fit."""
+"""Output on the terminal, in characters that it has."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Table
@@ -14,8 +13,6 @@ from rich.text import Text
 from pipediag.encoding.text import inert, visible
 from pipediag.reporters.words.quantities import bind_units
 
-MAX_LINES = 38
-"""Under forty with the shell's prompt below."""
 MAX_WIDTH = 120
 FINDING_STYLE = {"error": "red", "warn": "yellow", "info": "cyan"}
 
@@ -26,16 +23,6 @@ _UNBROKEN = "\ue000"
 _ASCII_BLANK = re.compile(r"[ \t\n\r\f\v]+")
 _NO_BREAK = str.maketrans({"\N{NO-BREAK SPACE}": " ", _UNBROKEN: " ", "\t": " "})
 _MOST_CELLS, _FEWEST_CELLS = 20, 5
-
-
-def print_fitting(console: Console, drawings: Iterable[Iterable[RenderableType]]) -> None:
-    """Print the first of the drawings that fits a screen, or the last one."""
-    options = console.options.update(width=min(console.width, MAX_WIDTH))
-    for drawing in drawings:
-        drawn = Encoded(Group(*drawing))
-        if len(console.render_lines(drawn, options, pad=False)) <= MAX_LINES:
-            break
-    console.print(drawn, width=options.max_width, highlight=False)
 
 
 def prose(text: str, style: str = "") -> Text:

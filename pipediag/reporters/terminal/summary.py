@@ -146,7 +146,8 @@ def _overview(session: Session) -> Iterator[_Row]:
     """Yield where run and step go, a line each, and what limits the diagnosis."""
     if session.run is not None:
         parts = run.in_one_line(session.run.parts, _MOST_PARTS)
-        yield "Run", f"{run.whole(session.run)}: {parts}", ""
+        unseen = run.unseen(session.run)
+        yield "Run", f"{run.whole(session.run)}: {parts}.{f' {unseen}' if unseen else ''}", ""
     steps = session.steps
     if steps is None:
         yield "Step", clipped(session.steps_missing or labels.NO_REASON, _SHORT), ""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from pipediag.reporters.terminal import (
     FINDING_STYLE,
+    MAX_WIDTH,
+    Encoded,
     ShareBar,
     facts,
-    print_fitting,
     prose,
     right,
     shortened,
@@ -52,77 +52,39 @@ _FIGURE_WIDTH = 7
 _LONGEST_HOST = 24
 
 
-class Limits(NamedTuple):
-    """Amounts of a trace report that are shown."""
-
-    files: int
-    devices: int
-    """Shown in full: those with most idle time, in order of their names."""
-    rows: int
-    """Devices in the table where there are several."""
-    causes: int
-    copies: int
-    """Directions of copies."""
-    kernels: int
-    gaps: int
-    findings: int
-    advised: int
-    """Findings that show their advice."""
-    first_advice: int
-    """Characters of the first finding's advice; kernels and gaps go before it is cut."""
-    characters: int
-    """Characters of any other paragraph."""
-
-
-UNLIMITED = Limits(1000, 1000, 1000, 20, 20, 20, 100, 1000, 1000, 10_000, 10_000)
-SPARING = (
-    Limits(4, 2, 8, 10, 6, 5, 6, 5, 3, 1000, 240),
-    Limits(3, 1, 8, 10, 6, 3, 5, 4, 3, 1000, 240),
-    Limits(3, 1, 8, 10, 6, 2, 3, 4, 1, 1000, 240),
-    Limits(2, 1, 6, 6, 4, 1, 2, 4, 1, 1000, 240),
-    Limits(2, 1, 6, 6, 4, 0, 1, 3, 1, 500, 150),
-    Limits(1, 1, 2, 3, 2, 1, 2, 2, 1, 150, 62),
-    Limits(1, 1, 2, 3, 2, 0, 1, 2, 0, 150, 62),
-)
-"""Less and less, tried in turn; the last one fits any report at 80 columns."""
+_FEW = 3
+"""Of each kind of thing, unless all is asked for."""
+_LONGEST = 240
+"""Characters of a paragraph, unless all is asked for; of the first advice 1,000."""
 
 
 def render(
     report: TraceReport, console: Console, *, written: Sequence[str], verbose: bool = False
 ) -> None:
-    """Print a trace report: under 40 lines, unless `verbose`.
+    """Print a trace report: of everything what comes first, unless `verbose`.
 
     Args:
         report: what was found.
         console: where to.
         written: a line for each file that was written; none where nothing was.
-        verbose: shows every device, and more of their kernels and gaps.
+        verbose: shows all devices, kernels, gaps and findings.
     """
-    all_limits = (UNLIMITED,) if verbose else SPARING
-    print_fitting(console, (_sections(report, written, limits) for limits in all_limits))
-
-
-def _sections(
-    report: TraceReport, written: Sequence[str], limits: Limits
-) -> Iterator[RenderableType]:
+    few = None if verbose else _FEW
     found = sorted(report.devices, key=_by_name)
-    idlest = sorted(found, key=lambda device: -device.idle_ms)[: limits.devices]
-    yield _headline(idlest)
-    yield _profile(report, limits)
+    idlest = sorted(found, key=lambda device: -device.idle_ms)[: None if verbose else 1]
+    shown: list[RenderableType] = [_headline(idlest), _profile(report, few)]
     if len(found) > 1:
-        yield Text()
-        yield _table(found, limits)
+        shown += [Text(), _table(found, few)]
     for device in sorted(idlest, key=_by_name):
-        yield Text()
-        yield from _device(device, limits)
-    yield from _findings(report, limits)
-    yield Text()
-    if not written:
-        yield Text("With -o DIR: tables, JSON and a trace for ui.perfetto.dev", "dim")
+        shown += [Text(), *_device(device, few)]
+    shown += [Text(), *_findings(report, few), Text()]
+    if written:
+        names = ["Written", *[""] * len(written)]
+        shown.append(_rows(zip(names, map(Text, written), strict=False)))
     else:
-        yield _rows(
-            ("Written" if index == 0 else "", Text(line)) for index, line in enumerate(written)
-        )
+        shown.append(Text("With -o DIR: tables, JSON and a trace for ui.perfetto.dev", "dim"))
+    width = min(console.width, MAX_WIDTH)
+    console.print(Encoded(Group(*shown)), width=width, highlight=False)
 
 
 def _by_name(device: DeviceActivity) -> tuple[str, list[str | int]]:
@@ -152,26 +114,30 @@ def _headline(idlest: list[DeviceActivity]) -> Text:
     return Text.assemble(("● ", style), lead, unbroken(summary.rest))
 
 
-def _profile(report: TraceReport, limits: Limits) -> Table:
+def _profile(report: TraceReport, few: int | None) -> Table:
     """Return the files with their steps; those that could not be read with the reason."""
-    most = limits.characters
     grid = facts()
-    for host in report.hosts[: limits.files]:
-        grid.add_row(Text("Profile", "dim"), _path(host, most))
-        grid.add_row(Text("Steps", "dim"), shortened(_steps_of(host), most))
+    for host in report.hosts[:few]:
+        grid.add_row(Text("Profile", "dim"), _path(host, few))
+        grid.add_row(Text("Steps", "dim"), _paragraph(_steps_of(host), few))
         for warning in host.warnings[:1]:
-            grid.add_row(Text("Note", "dim"), shortened(warning, most))
-    more = len(report.hosts) - limits.files
-    if more > 0:
-        grid.add_row("", Text(f"and {more} more: see --verbose or --json", "dim"))
+            grid.add_row(Text("Note", "dim"), _paragraph(warning, few))
+    _add_rest(grid, len(report.hosts), few)
     if clocks := _clocks(report):
-        grid.add_row(Text("Clocks", "dim"), shortened(clocks, most))
-    for unread in report.unread[: limits.files]:
-        grid.add_row(Text("Not read", "yellow"), shortened(unread.reason, most))
-    left = len(report.unread) - limits.files
-    if left > 0:
-        grid.add_row("", Text(f"and {left} more could not be read", "yellow"))
+        grid.add_row(Text("Clocks", "dim"), _paragraph(clocks, few))
+    for unread in report.unread[:few]:
+        grid.add_row(Text("Not read", "yellow"), _paragraph(unread.reason, few))
+    _add_rest(grid, len(report.unread), few)
     return grid
+
+
+def _paragraph(text: str, few: int | None, style: str = "") -> Text:
+    return shortened(text, 10_000 if few is None else _LONGEST, style)
+
+
+def _add_rest(table: Table, count: int, few: int | None) -> None:
+    if few is not None and count > few:
+        table.add_row("", Text(f"and {count - few} more: see --verbose or --json", "dim"))
 
 
 def _clocks(report: TraceReport) -> str | None:
@@ -185,8 +151,9 @@ def _clocks(report: TraceReport) -> str | None:
     return f"{last} begins its steps last, {duration(late[last])} after the first, by its own clock"
 
 
-def _path(host: TraceHost, longest: int) -> Text:
+def _path(host: TraceHost, few: int | None) -> Text:
     # The end of a long path says more than its start.
+    longest = len(host.path) if few is None else _LONGEST
     about = f"{_FORMAT[host.format]}, {counted(host.events, 'event')}, {duration(host.span_ms)}"
     path = host.path if len(host.path) <= longest else "…" + host.path[1 - longest :]
     return Text(f"{path} ({about})")
@@ -208,13 +175,13 @@ def _steps_of(host: TraceHost) -> str:
     )
 
 
-def _table(found: Sequence[DeviceActivity], limits: Limits) -> RenderableType:
+def _table(found: Sequence[DeviceActivity], few: int | None) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("Device", no_wrap=True, overflow="ellipsis")
     for heading in ("Span", "Computes", "Idle", "Longest"):
         table.add_column(heading, justify="right", no_wrap=True, min_width=_FIGURE_WIDTH)
     table.add_column("Mostly", no_wrap=True, overflow="ellipsis")
-    for device in found[: limits.rows]:
+    for device in found[:few]:
         table.add_row(
             Text(_device_name(device)),
             duration(device.span_ms),
@@ -223,13 +190,12 @@ def _table(found: Sequence[DeviceActivity], limits: Limits) -> RenderableType:
             duration(device.longest_gap_ms),
             Text(devices.main_part(device) or ""),
         )
-    if len(found) > limits.rows:
-        table.add_row(Text(f"and {len(found) - limits.rows} more", "dim"))
+    _add_rest(table, len(found), few)
     return table
 
 
-def _device(device: DeviceActivity, limits: Limits) -> Iterator[RenderableType]:
-    """Yield what is known of one device and fits the limits."""
+def _device(device: DeviceActivity, few: int | None) -> Iterator[RenderableType]:
+    """Yield what is known of one device: of copies, kernels and gaps a few, or all."""
     title = Text(_device_name(device), "bold", no_wrap=True, overflow="ellipsis")
     if device.kind == "cpu":
         title.append("  no accelerator: the executor's threads stand for the device", "default")
@@ -243,42 +209,38 @@ def _device(device: DeviceActivity, limits: Limits) -> Iterator[RenderableType]:
         f"({percent(device.idle_percent)}){devices.gap_counts(device)}."
     )
     if device.idle_ms > 0:
-        yield _causes(device, limits)
-    rows = list(_facts(device, limits))
+        yield _causes(device)
+    rows = list(_facts(device, few))
     if rows:
         yield _rows(rows)
-    if device.gaps and limits.gaps:
+    if device.gaps:
         left_out = device.gap_count > devices.GROUPED_GAPS
         yield Text(f"The {devices.GROUPED_GAPS} longest gaps" if left_out else "Gaps", "bold")
-        yield _gaps(device, limits)
+        yield _gaps(device, few)
 
 
-def _causes(device: DeviceActivity, limits: Limits) -> Table:
-    """Return the parts of the idle time; what is not shown is summed in the last row."""
-    parts = devices.idle_parts(device)
-    rows = [(part.label, part.ms, part.percent_of_idle) for part in parts[: limits.causes]]
-    rest = parts[limits.causes :]
-    if rest:
-        ms, share = sum(part.ms for part in rest), sum(part.percent_of_idle for part in rest)
-        rows.append(("Other causes", ms, share))
+def _causes(device: DeviceActivity) -> Table:
+    """Return the parts of the idle time."""
     table = Table.grid(padding=(0, 2))
     for no_wrap in (False, False, True, True):
         table.add_column(no_wrap=no_wrap)
-    for label, ms, share in rows:
-        table.add_row("  " + label, ShareBar(share), right(percent(share)), right(duration(ms)))
+    for part in devices.idle_parts(device):
+        share = part.percent_of_idle
+        cells = right(percent(share)), right(duration(part.ms))
+        table.add_row("  " + part.label, ShareBar(share), *cells)
     return table
 
 
-def _facts(device: DeviceActivity, limits: Limits) -> Iterator[tuple[str, RenderableType]]:
+def _facts(device: DeviceActivity, few: int | None) -> Iterator[tuple[str, RenderableType]]:
     if device.copies:
-        yield "Copies", _copies(device.copies[: limits.copies])
+        yield "Copies", _copies(device.copies[:few])
     if device.collective_ms:
         exposed = duration(device.exposed_collective_ms)
         yield "Collectives", prose(f"{duration(device.collective_ms)}, {exposed} of them exposed")
     if device.launches is not None:
         yield "Launches", prose(_launches(device.launches))
-    if device.kernels and limits.kernels:
-        yield "Kernels", _kernels(device.kernels[: limits.kernels])
+    if device.kernels:
+        yield "Kernels", _kernels(device.kernels[:few])
 
 
 def _copies(copies: list[DeviceCopies]) -> Table:
@@ -319,11 +281,11 @@ def _launches(launches: DeviceLaunches) -> str:
     return text
 
 
-def _gaps(device: DeviceActivity, limits: Limits) -> Table:
+def _gaps(device: DeviceActivity, few: int | None) -> Table:
     """Return one line for all gaps of one cause and place; a single one says when it was."""
     table = _expanded(2)
     table.add_column(no_wrap=True)
-    for group in devices.gap_groups(device)[: limits.gaps]:
+    for group in devices.gap_groups(device)[:few]:
         several = group.count > 1
         times = f"{number(group.count)} x " if several else ""
         at = f"{duration(group.ms)} in all" if several else f"at {duration(group.start_ms)}"
@@ -352,27 +314,24 @@ def _rows(rows: Iterable[tuple[str, RenderableType]]) -> Table:
     return grid
 
 
-def _findings(report: TraceReport, limits: Limits) -> Iterator[RenderableType]:
+def _findings(report: TraceReport, few: int | None) -> Iterator[RenderableType]:
     groups = advice.group(report)
-    found = [*groups.to_do, *groups.to_know]
-    if limits is UNLIMITED:
-        found += groups.unsettled
-    yield Text()
+    found = [*groups.to_do, *groups.to_know, *([] if few else groups.unsettled)]
     if not found:
         yield _nothing_found(report)
         return
     yield Text("Findings", "bold")
-    for index, finding in enumerate(found[: limits.findings], start=1):
+    grid = facts(gap=1)
+    for index, finding in enumerate(found[:few], start=1):
         # The gain first, as a long title may be cut.
         most = finding.speedup_at_most
         bound = "" if most is None else f"at most {speedup(most)}: "
-        title, style = bound + finding.title, FINDING_STYLE[finding.severity]
-        yield _indented(f"{index:2}.", shortened(title, limits.characters, style))
-        if index <= limits.advised:
-            longest = limits.first_advice if index == 1 else limits.characters
-            yield _indented("", shortened(finding.advice, longest, "dim"))
-    if len(found) > limits.findings:
-        yield Text(f"   {len(found) - limits.findings} more: see --verbose or --json", "dim")
+        title = _paragraph(bound + finding.title, few, FINDING_STYLE[finding.severity])
+        grid.add_row(f"{index:2}.", title)
+        first = few is None or index == 1
+        grid.add_row("", shortened(finding.advice, 1000 if first else _LONGEST, "dim"))
+    _add_rest(grid, len(found), few)
+    yield grid
 
 
 def _nothing_found(report: TraceReport) -> Text:
@@ -384,11 +343,3 @@ def _nothing_found(report: TraceReport) -> Text:
         cause = labels.in_sentence(part.label)
         text += f"; largest cause: {cause}, {percent(part.percent_of_span)}"
     return prose(text + ".")
-
-
-def _indented(mark: str, text: Text) -> Table:
-    grid = Table.grid()
-    grid.add_column(width=4)
-    grid.add_column()
-    grid.add_row(mark, text)
-    return grid

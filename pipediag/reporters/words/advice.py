@@ -181,8 +181,7 @@ def gain(finding: Finding) -> Gain | None:
         bounds = speedup_interval(found.ci95) if found.ci95 is not None else ""
         of_run = found.scope == "run" and found.before_s > 0
         left = 100.0 * found.after_s / found.before_s if of_run else None
-        of_what = f"for {run.SCOPES[found.scope]} ({run.from_to(found)})"
-        return Gain(speedup(found.speedup), bounds, of_what, known_by, left)
+        return Gain(speedup(found.speedup), bounds, run.of_what(found), known_by, left)
     if trial.speedup is not None:
         return _of_steps(trial, "an epoch" if trial.basis == "epoch" else "a step")
     if finding.speedup_at_most is None:

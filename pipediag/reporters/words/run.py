@@ -111,16 +111,20 @@ def _epochs(run: Run) -> str:
     return f", {counted(round(run.epochs), 'epoch')}{begun}"
 
 
+def unseen(run: Run) -> str | None:
+    """Return `Not seen: what the script does after this training.`; None for nothing."""
+    parts = [what for what in run.not_seen if what != COMES_ONCE]
+    return f"Not seen: {'; '.join(parts)}." if parts else None
+
+
 def remarks(run: Run) -> list[str]:
     """Return what to know of the ledger, as sentences."""
     found = [run.projected_missing] if run.projected_missing else []
-    unseen = [what for what in run.not_seen if what != COMES_ONCE]
-    if unseen:
-        found.append(f"Not in it, as it was not seen: {'; '.join(unseen)}.")
     if COMES_ONCE in run.not_seen:
         found.append("Not in it: what comes once, as start-up and what is before and after it.")
     if run.seen:
-        found.append(f"{seen_in_one_line(run)}.")
+        total = seconds(run.total_s)
+        found.append(f"All that was seen of the run, {total}: {in_one_line(run.seen)}.")
     if run.pipediag_s >= 0.1:
         found.append(f"pipediag's own time, {seconds(run.pipediag_s)}, is not in it.")
     return found
@@ -137,16 +141,6 @@ def in_one_line(rows: Sequence[RunPart], most: int | None = None) -> str:
     return ", ".join(named)
 
 
-def seen_in_one_line(run: Run) -> str | None:
-    """Return `All that was seen of the run, 41.2 s: before training 52.0 %, ...`.
-
-    None where the ledger speaks of the run itself.
-    """
-    if not run.seen:
-        return None
-    return f"All that was seen of the run, {seconds(run.total_s)}: {in_one_line(run.seen)}"
-
-
 def gain(found: RunGain | None) -> str | None:
     """Return `1.50x for the run (24.6 s to 16.2 s)`; None where that is not known."""
     if found is None:
@@ -157,15 +151,11 @@ def gain(found: RunGain | None) -> str | None:
 
 
 def of_what(found: RunGain) -> str:
-    """Return `for the run (24.6 s to 16.2 s)`."""
-    return f"for {SCOPES[found.scope]} ({from_to(found)})"
-
-
-def from_to(found: RunGain) -> str:
-    """Return `24.6 s to 16.2 s`, with what tracing adds where that can be seen."""
+    """Return `for the run (24.6 s to 16.2 s)`, with what tracing adds where that can be seen."""
     times = f"{seconds(found.before_s)} to {seconds(found.after_s)}"
-    if found.once_s is None or abs(found.once_s) < _ONCE_SHOWN_S:
-        return times
-    amount = f"{seconds(abs(found.once_s))} {'more' if found.once_s > 0 else 'less'}"
-    within = "with" if found.scope == "run" else "and"
-    return f"{times}, {within} {amount} once to trace and compile"
+    if found.once_s is not None and abs(found.once_s) >= _ONCE_SHOWN_S:
+        amount = f"{seconds(abs(found.once_s))} {'more' if found.once_s > 0 else 'less'}"
+        within = "with" if found.scope == "run" else "and"
+        times += f", {within} {amount} once to trace and compile"
+    whole = SCOPES[found.scope]
+    return f"for {whole if found.ends_seen else f'what was seen of {whole}'} ({times})"
