@@ -66,6 +66,14 @@ class Case:
         own = ["-m", "pipediag", "analyze", "--force", "-o", report, *options]
         return self._run("analysed", [sys.executable, *own], again_in)
 
+    def alike(self, *options: str, facts: int = 0) -> Run:
+        """Return the analysed run, whose status and facts are the native ones."""
+        native, analysed = self.natively(), self.analysed(*options)
+        assert native.facts, native.stderr
+        assert not facts or len(native.facts) == facts, native.stderr
+        assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
+        return analysed
+
     def _run(self, name: str, command: list[str], again_in: Run | None) -> Run:
         directory = self.root / name if again_in is None else again_in.directory
         if again_in is None:
@@ -85,3 +93,44 @@ class Case:
             check=False,
         )
         return Run(directory, done.returncode, done.stdout, done.stderr, self.root / "report")
+
+
+# What scripts import whose `fit` waits for its pipeline long enough to be tried on.
+HELPERS = """
+    import hashlib
+    import os
+    import random
+    import time
+
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(7)
+    x = np.random.rand(600, 16).astype("float32")
+    y = x.sum(1)
+
+    def waits(row):
+        time.sleep(0.001)
+        return row
+
+    def slowly(dataset, function=waits):
+        def read(row, label):
+            return tf.ensure_shape(tf.numpy_function(function, [row], tf.float32), [16]), label
+        return dataset.map(read)
+
+    def mlp(**compiled):
+        dropout = keras.layers.Dropout(0.3)
+        model = keras.Sequential([keras.layers.Dense(8), dropout, keras.layers.Dense(1)])
+        model.compile(**({"optimizer": "adam", "loss": "mse"} | compiled))
+        return model
+
+    def digest(model):
+        weights = b"".join(np.ascontiguousarray(w).tobytes() for w in model.get_weights())
+        return hashlib.sha256(weights).hexdigest(), int(model.optimizer.iterations)
+
+    def tell(model, history):
+        print("FACT losses", history.history)
+        print("FACT weights", *digest(model))
+        print("FACT draws", np.random.rand(), random.random(), float(tf.random.uniform([])))
+"""

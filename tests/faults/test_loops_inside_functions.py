@@ -1,5 +1,5 @@
-"""Loops inside a tf.function, whose steps are counted: they differentiate, freeze and save as
-they do natively."""
+"""Loops inside a tf.function, whose steps are counted: they differentiate, freeze and save as they
+do natively."""
 
 from __future__ import annotations
 
@@ -136,24 +136,14 @@ def test_what_is_made_of_a_function_that_loops_is_what_is_made_natively(
     make_case: MakeCase, what: str
 ) -> None:
     script, facts = SCRIPTS[what]
-    case = make_case(script)
-    native = case.natively()
-    analysed = case.analysed("--run-to-end", "--budget", "0")
-
-    assert len(native.facts) == facts, native.stderr
-    assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
+    make_case(script).alike("--run-to-end", "--budget", "0", facts=facts)
 
 
 def test_a_loop_over_batches_with_a_none_in_them_makes_nothing_warn(
     make_case: MakeCase,
 ) -> None:
-    case = make_case(EMPTY_PARTS)
-    native = case.natively()
-    analysed = case.analysed("--run-to-end", "--budget", "0")
-
-    assert len(native.facts) == 2, native.stderr
-    assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
-    assert "UserWarning" not in native.stderr + analysed.stderr
+    analysed = make_case(EMPTY_PARTS).alike("--run-to-end", "--budget", "0", facts=2)
+    assert "UserWarning" not in analysed.stderr
     (table,) = analysed.session.embeddings
     assert (table.gradient, table.ids) == ("sparse", None)
     assert not any("an error of its own" in note for note in analysed.session.notes)

@@ -1,4 +1,4 @@
-"""Processes that a script starts run natively, and a training in one of them is not denied."""
+"""Processes of a script, and its modules that shadow the standard library, are as natively."""
 
 from __future__ import annotations
 
@@ -91,10 +91,7 @@ FORKED_IN_TRAINING = """
 
 
 def test_processes_that_train_are_native_and_said_not_to_be_measured(make_case: MakeCase) -> None:
-    case = make_case(TRAINED_ELSEWHERE, training=TRAINING)
-    native, analysed = case.natively(), case.analysed("--budget", "0")
-    assert len(native.facts) == 5
-    assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
+    analysed = make_case(TRAINED_ELSEWHERE, training=TRAINING).alike("--budget", "0", facts=5)
     said = analysed.session.verdict.summary
     assert "in the script's own process" in said
     assert "which pipediag does not measure" in said
@@ -104,10 +101,38 @@ def test_processes_that_train_are_native_and_said_not_to_be_measured(make_case: 
 
 
 def test_a_process_forked_in_the_middle_of_a_training_is_native(make_case: MakeCase) -> None:
-    case = make_case(FORKED_IN_TRAINING)
-    native, analysed = case.natively(), case.analysed("--budget", "0", "--run-to-end")
-    assert len(native.facts) > 20
-    assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
+    analysed = make_case(FORKED_IN_TRAINING).alike("--budget", "0", "--run-to-end")
+    assert len(analysed.facts) > 20
     session = analysed.session
     assert session.notes == []
     assert [loop.steps for loop in session.loops if loop.role == "training"] == [400]
+
+
+SHADOWING = """
+    import statistics
+
+    print("FACT mine", statistics.normalise(4))
+    import tensorflow as tf
+
+    dataset = tf.data.Dataset.range(400).map(lambda x: tf.cast(x, tf.float32)).batch(2).repeat()
+    weight = tf.Variable(1.0)
+
+    @tf.function
+    def step(batch):
+        weight.assign_sub(0.001 * tf.reduce_mean(batch))
+
+    for number, batch in enumerate(dataset):
+        step(batch)
+        if number == 1500:
+            break
+    print("FACT weight", weight.numpy())
+"""
+
+
+def test_a_module_that_shadows_one_of_the_standard_library_is_the_scripts_alone(
+    make_case: MakeCase,
+) -> None:
+    analysed = make_case(SHADOWING, statistics="def normalise(x): return x / 2").alike(
+        "--run-to-end", "--budget", "0"
+    )
+    assert analysed.session.steps is not None, analysed.session.steps_missing

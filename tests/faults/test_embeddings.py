@@ -1,5 +1,5 @@
-"""Batches are looked at on their way to a step: training, its data and its errors stay the same,
-and what is said of ids is what a plain pass over the same batches finds."""
+"""Batches whose ids are counted: the training, its data and its errors stay the same, and what is
+said of ids is what a plain pass over the same batches finds."""
 
 from __future__ import annotations
 
@@ -81,12 +81,7 @@ SEVERAL_A_CALL = FIT.replace('"mse")', '"mse", steps_per_execution=5)').replace(
 def test_a_training_whose_ids_are_looked_at_is_the_native_one(
     make_case: MakeCase, script: str
 ) -> None:
-    case = make_case(script)
-    native = case.natively()
-    analysed = case.analysed("--run-to-end", "--budget", "0")
-
-    assert native.facts
-    assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
+    analysed = make_case(script).alike("--run-to-end", "--budget", "0")
     (table,) = analysed.session.embeddings
     assert (table.rows, table.dim, table.gradient, table.update) == (ROWS, 8, "sparse", "dense")
     assert table.slot_bytes == 2 * table.table_bytes == 2 * ROWS * 8 * 4
@@ -153,12 +148,9 @@ WHILE_THERE_ARE = """
 def test_a_step_that_draws_several_batches_by_itself_keeps_them_all(
     make_case: MakeCase, draws: str
 ) -> None:
-    case = make_case(DRAWS_BY_ITSELF.replace("    DRAWS\n", draws.lstrip("\n")))
-    native = case.natively()
-    analysed = case.analysed("--run-to-end", "--budget", "0")
-
-    assert native.facts
-    assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
+    analysed = make_case(DRAWS_BY_ITSELF.replace("    DRAWS\n", draws.lstrip("\n"))).alike(
+        "--run-to-end", "--budget", "0"
+    )
     (table,) = analysed.session.embeddings
     assert table.ids is None
 
@@ -166,12 +158,79 @@ def test_a_step_that_draws_several_batches_by_itself_keeps_them_all(
 def test_calls_that_find_fewer_batches_than_they_would_take_are_the_native_ones(
     make_case: MakeCase,
 ) -> None:
-    case = make_case(SEVERAL_A_CALL.replace("=5", "=8"))
-    native = case.natively()
-    analysed = case.analysed("--run-to-end", "--budget", "0")
-
-    assert native.facts
-    assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
+    analysed = make_case(SEVERAL_A_CALL.replace("=5", "=8")).alike("--run-to-end", "--budget", "0")
     (table,) = analysed.session.embeddings
     assert table.ids is not None, table.ids_missing
     assert table.ids.lookups == table.ids.batches * BATCH * LENGTH
+
+
+DATA = f"""
+    import hashlib
+
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(7)
+    rng = np.random.default_rng(3)
+    ids = rng.integers(0, {ROWS}, ({STEPS * BATCH}, {LENGTH}))
+    drawn = [0]
+    def batches():
+        for at in range(0, len(ids), {BATCH}):
+            drawn[0] += 1
+            yield ids[at : at + {BATCH}]
+    spec = tf.TensorSpec(({BATCH}, {LENGTH}), "int64")
+    dataset = tf.data.Dataset.from_generator(batches, output_signature=spec)
+    table = tf.Variable(tf.random.normal(({ROWS}, 8)), name="mine")
+    optimizer = keras.optimizers.Adam()
+
+    def step(batch):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.nn.dropout(tf.gather(table, batch), 0.3) ** 2)
+        optimizer.apply_gradients(zip(tape.gradient(loss, [table]), [table]))
+        return loss
+"""
+EAGER = (
+    DATA
+    + """
+    for epoch in range(3):
+        losses = [float(step(batch)) for batch in dataset]
+    print("FACT losses", losses[-1], len(losses), drawn)
+    print("FACT weights", hashlib.sha256(table.numpy().tobytes()).hexdigest())
+    print("FACT next", np.random.rand(), tf.random.uniform(()).numpy())
+"""
+)
+IN_GRAPH = (
+    DATA
+    + """
+    traced = [0]
+
+    @tf.function
+    def epoch(data):
+        traced[0] += 1
+        total = tf.constant(0.0)
+        for batch in data:
+            total += step(batch)
+        return total
+
+    losses = [float(epoch(DATA)) for _ in range(40)]
+    print("FACT losses", losses, drawn, traced)
+    print("FACT weights", hashlib.sha256(table.numpy().tobytes()).hexdigest())
+    print("FACT next", np.random.rand(), tf.random.uniform(()).numpy())
+"""
+)
+
+
+def test_a_training_without_any_function_is_the_native_one(make_case: MakeCase) -> None:
+    analysed = make_case(EAGER).alike("--run-to-end", "--budget", "0")
+    assert analysed.session.embeddings == []
+    assert analysed.session.embeddings_missing is not None
+
+
+@pytest.mark.parametrize("data", ["dataset", "iter(dataset)"])
+def test_a_training_inside_a_function_is_the_native_one(make_case: MakeCase, data: str) -> None:
+    analysed = make_case(IN_GRAPH.replace("DATA", data)).alike("--run-to-end", "--budget", "0")
+    (table,) = analysed.session.embeddings
+    assert (table.rows, table.gradient, table.update) == (ROWS, "sparse", "dense")
+    assert table.ids is None
+    assert table.ids_missing is not None
