@@ -1,7 +1,8 @@
-"""Runs a small script in the child process and holds what it wrote down and printed."""
+"""Runs a script in the child process, or a program, and holds what it wrote down and printed."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -114,3 +115,18 @@ def _run(
         timeout=LIMIT_S,
         check=False,
     )
+
+
+def told_by(program: str, **environment: str) -> dict[str, dict[str, Any]]:
+    """What each line that it prints as JSON says, by its `name`; other lines are a framework's."""
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, **environment},
+    )
+    assert ended.returncode == 0, ended.stderr
+    lines = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
+    return {line.pop("name"): line for line in lines}

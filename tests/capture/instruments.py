@@ -1,7 +1,12 @@
-"""What a diagnosis works with, played: windows end after a few steps, and nothing is sampled."""
+"""A framework, instruments and signals, played: no TensorFlow, and windows of a few steps."""
 
 from __future__ import annotations
 
+import itertools
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,10 +14,79 @@ from typing import Any
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.recorder import Recorder
+from pipediag.capture.runtime import (
+    DatasetFacts,
+    IteratorModel,
+    StepTables,
+    UnreadableStepError,
+)
 from pipediag.session.messages import FromChild
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedStacks
-from tests.capture.runtimes import ToyRuntime
+
+
+class ToyCancellation:
+    """Of a call that heeds it."""
+
+    def __init__(self) -> None:
+        self.lack: str | None = None
+        self.started = False
+        self.context = nullcontext()
+
+    def start(self) -> None:
+        self.started = True
+
+
+class ToyRuntime:
+    """Runs steps at once, and has no devices."""
+
+    def __init__(self) -> None:
+        self.no_models: str | None = "A toy tells nothing while it runs."
+        self.models: list[IteratorModel] = []
+        """What pipelines will tell, in turn."""
+        self.tables: StepTables | None = None
+        self.others: str | None = None
+
+    def rows(self, batch: Any) -> int | None:
+        return len(batch)
+
+    def pull(self, iterator: Iterator[Any]) -> Any:
+        return next(iterator)
+
+    def repeated(self, batch: Any, element_spec: Any) -> Any:
+        return itertools.repeat(batch)
+
+    def handed_once(self, batches: Sequence[Any], element_spec: Any) -> Any:
+        return iter(batches)
+
+    def not_handed_once(self, iterator: Any, element_spec: Any, batches: int) -> str | None:
+        return None
+
+    def step_tables(self, functions: Sequence[Any]) -> StepTables:
+        if self.tables is None:
+            raise UnreadableStepError("A toy has no tables.")
+        return self.tables
+
+    def unobserved(self, dataset: Any) -> Any:
+        return iter(dataset)
+
+    def describe_dataset(self, dataset: Any) -> DatasetFacts:
+        return DatasetFacts("a list")
+
+    def model_of(self, iterator: Any) -> IteratorModel | None:
+        return self.models.pop(0) if self.models else None
+
+    def other_processes(self) -> str | None:
+        return self.others
+
+    def cancellation(self) -> ToyCancellation:
+        return ToyCancellation()
+
+    def clock(self) -> ToyRuntime:
+        return self
+
+    def settled_ns(self, now_ns: int) -> int:
+        return now_ns
 
 
 class CountingPace:
@@ -185,10 +259,6 @@ class FakeInstruments:
         return [(window.kind, window.complete) for window in self.recorder.recording.windows]
 
 
-class Iterator:
-    """An iterator of the script's, to which there may be weak references."""
-
-
 def training_loop(number: int = 1, **changes: Any) -> Loop:
     """A loop that trains."""
     record = RecordedLoop(
@@ -215,3 +285,36 @@ def training_loop(number: int = 1, **changes: Any) -> Loop:
 def consumer_of(loop: Loop, ordinal: int = 1) -> Consumer:
     """An epoch's iterator, which is gone already."""
     return Consumer(loop, ordinal, lambda: None, None, None)  # type: ignore[arg-type]
+
+
+class PreemptedError(Exception):
+    """Of the script's own."""
+
+
+@contextmanager
+def handles_signals() -> Iterator[None]:
+    """The script has its handler."""
+
+    def handler(*_: Any) -> None:
+        raise PreemptedError
+
+    usual = signal.signal(signal.SIGUSR1, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, usual)
+
+
+def signal_arrives(*_: Any, **__: Any) -> None:
+    """In the middle of what is under way."""
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+
+def raised_by_the_handler() -> PreemptedError:
+    """The error that comes of it."""
+    with handles_signals():
+        try:
+            signal_arrives()
+        except PreemptedError as error:
+            return error
+    raise AssertionError

@@ -1,5 +1,8 @@
+"""Kineto traces: how they are read, and recorded ones against HolisticTraceAnalysis."""
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -7,11 +10,18 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from pipediag.errors import PipediagError
-from pipediag.trace.events import Plane, TraceEvents
-from pipediag.trace.files import MalformedError
+from pipediag.measures.profile import describe_devices
+from pipediag.rules.device_idle import check_input_gap
+from pipediag.rules.registry import run_device_rules
+from pipediag.session.findings import Finding
+from pipediag.trace.events import Line, Plane, TraceEvents
+from pipediag.trace.files import MalformedError, read
+from pipediag.trace.intervals import Intervals, normalise, total, union
 from pipediag.trace.kineto import parse
+from pipediag.trace.summary import TraceSummary, summarise, summarise_events
 from tests.trace.builder import HOST_PID, KinetoBuilder
 
 
@@ -143,3 +153,183 @@ def test_any_events_give_a_trace_or_a_message(events: list[dict[str, object]], b
     assert count <= len(events)
     assert bool(count) != bool(message)
     assert "\n" not in message
+
+
+TRACES = Path(__file__).parents[3] / "shared" / "traces"
+FLOAT_SPACING_NS = 250
+US = 1_000
+FETCH = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+OTHER_THREAD = HOST_PID + 1
+
+real = pytest.mark.skipif(
+    not TRACES.is_dir(), reason="needs the real accelerator traces in ../shared/traces"
+)
+
+
+def loop(
+    starts: Sequence[int], *, fetching_thread: int = HOST_PID, optimizer: bool = True
+) -> KinetoBuilder:
+    """Steps of 70 us for the batch, 20 us for kernels of which the first begins at 72 us."""
+    builder = KinetoBuilder()
+    for number, start in enumerate(starts):
+        builder.host(FETCH, start, 70, tid=fetching_thread)
+        builder.launch(start + 71, 2, correlation=number + 1)
+        builder.kernel("volta_sgemm", start + 72, 20, correlation=number + 1)
+        if optimizer:
+            builder.host("Optimizer.step#SGD.step", start + 93, 5)
+    return builder
+
+
+def causes(events: TraceEvents) -> dict[str, int]:
+    [device] = summarise_events(events).devices
+    return {cause: ns // 1000 for cause, ns in device.gaps.by_cause().items()}
+
+
+def test_without_profiler_steps_a_wait_for_the_loader_is_input(tmp_path: Path) -> None:
+    summary = summarise_events(loop(range(0, 500, 100)).events(tmp_path))
+    [device] = summary.devices
+    assert device.gaps.causes == ["input"] * 4
+    assert device.gaps.by_cause()["input"] == 4 * 70_000
+    assert summary.steps is not None
+    assert summary.steps.steps.windows[:, 0].tolist() == [93_000, 193_000, 293_000, 393_000]
+    assert summary.steps.column("input_wait").tolist() == [70_000] * 4
+
+
+def test_without_an_optimizer_a_step_begins_where_a_batch_is_asked_for(tmp_path: Path) -> None:
+    summary = summarise_events(loop(range(0, 500, 100), optimizer=False).events(tmp_path))
+    assert summary.steps is not None
+    assert summary.steps.steps.windows.tolist() == [
+        [start, start + 100_000] for start in range(0, 400_000, 100_000)
+    ]
+
+
+def test_fetches_that_are_followed_by_different_work_are_no_steps(tmp_path: Path) -> None:
+    builder = loop(range(0, 300, 100), optimizer=False)
+    for number in range(10, 40):
+        builder.launch(70 + number // 10, 0, correlation=number)
+        builder.kernel("add", 72 + number, 1, correlation=number)
+    assert summarise_events(builder.events(tmp_path)).steps is None
+
+
+@pytest.mark.parametrize("optimizer", [True, False])
+def test_a_thread_that_fetches_for_another_one_does_not_train(
+    tmp_path: Path, *, optimizer: bool
+) -> None:
+    builder = loop(range(0, 500, 100), fetching_thread=OTHER_THREAD, optimizer=optimizer)
+    assert "input" not in causes(builder.events(tmp_path))
+
+
+def findings(summary: TraceSummary) -> dict[str, Finding]:
+    devices = describe_devices(summary, None, {})
+    found = {finding.rule: finding for finding in run_device_rules(devices, "pytorch")}
+    del found["device-idle"]
+    for finding in check_input_gap(devices, "pytorch", None):
+        found["device-idle"] = finding
+    return found
+
+
+def input_percent_of_idle(summary: TraceSummary) -> float:
+    [device] = summary.devices
+    return 100 * device.gaps.by_cause().get("input", 0) / device.idle_ns
+
+
+@real
+def test_a_real_trace_without_profiler_steps() -> None:
+    events = read(TRACES / "torch-resnet-2080ti-dataloader.json.gz")
+    summary = summarise_events(events)
+    [device] = summary.devices
+    assert (round(device.span_ns / 1e6), round(device.busy_ns / 1e6)) == (14_523, 4_734)
+    fetched = [
+        place
+        for place, name in enumerate(device.gaps.doing_names)
+        if name.startswith("enumerate(DataLoader)")
+    ]
+    waits = np.isin(device.gaps.doing_ids, fetched) & (device.gaps.lengths_ns > 1e8)
+    assert waits.sum() == 15
+    assert {device.gaps.causes[place] for place in np.flatnonzero(waits)} == {"input"}
+    assert input_percent_of_idle(summary) == pytest.approx(68.0, abs=0.1)
+    assert device.gaps.by_cause().get("unknown", 0) == 0
+    assert findings(summary)["device-idle"].status == "fail"
+
+
+@real
+def test_the_bound_of_a_real_run_was_nearly_obtained_by_the_fix() -> None:
+    """The same training with no worker and with four: nothing else was changed."""
+    before, after = (summarise(TRACES / f"torch-resnet50-workers{n}.json.gz") for n in (0, 4))
+    assert input_percent_of_idle(before) == pytest.approx(72.2, abs=0.1)
+    assert input_percent_of_idle(after) < 2
+    found = findings(before)["device-idle"]
+    at_most = found.speedup_at_most or found.speedup_at_most
+    assert at_most == pytest.approx(1.40, abs=0.005)
+    assert before.steps is not None
+    assert after.steps is not None
+    obtained = np.median(before.steps.durations_ns) / np.median(after.steps.durations_ns)
+    assert obtained == pytest.approx(1.39, abs=0.005)
+    assert "device-idle" not in findings(after)
+
+
+def named(line: Line, prefix: str) -> NDArray[np.bool_]:
+    return line.named([key for key, name in line.used_names.items() if name.startswith(prefix)])
+
+
+def launched_before(events: TraceEvents, time_ns: int) -> NDArray[np.int64]:
+    found = []
+    for line in events.host_lines:
+        early = np.flatnonzero(line.start_ns < time_ns)
+        values, present = line.statistics.integers("correlation_id", early)
+        found.append(values[present])
+    return np.concatenate(found)
+
+
+def compared(events: TraceEvents) -> tuple[Intervals, int]:
+    """When the device was busy with what the other tool looks at, and how many events that are."""
+    starts = [line.start_ns[named(line, "ProfilerStep#")] for line in events.host_lines]
+    launched = launched_before(events, int(np.concatenate(starts).max()))
+    [device] = events.accelerators
+    sets, count = [], 0
+    for line in device.lines:
+        ids = line.integers("correlation_id", np.arange(len(line)))
+        kept = np.isin(ids, launched)
+        sets.append(normalise(line.start_ns[kept], line.end_ns[kept]))
+        count += int(kept.sum())
+    return union(*sets), count
+
+
+@real
+@pytest.mark.parametrize(
+    ("name", "count", "span_ns", "busy_ns", "reference_span_us", "reference_busy_us"),
+    [
+        ("control", 7_875, 383_404_000, 321_285_000, 383_404, 321_285),
+        ("ns", 4_876, 384_634_463, 378_181_762, 384_634, 374_521),
+    ],
+)
+def test_busy_time_is_the_reference_to_its_rounding(
+    name: str,
+    count: int,
+    span_ns: int,
+    busy_ns: int,
+    reference_span_us: int,
+    reference_busy_us: int,
+) -> None:
+    busy, events = compared(read(TRACES / f"torch-kineto-{name}.json.gz"))
+    assert (events, int(busy[-1, 1] - busy[0, 0]), total(busy)) == (count, span_ns, busy_ns)
+    lost_at_most = 2 * (US + FLOAT_SPACING_NS)
+    assert 0 <= span_ns - reference_span_us * US <= lost_at_most
+    assert 0 <= busy_ns - reference_busy_us * US <= count * lost_at_most
+
+
+@real
+@pytest.mark.parametrize(
+    ("name", "device", "span_ns", "busy_ns"),
+    [
+        ("control", "/device:GPU:3", 464_594_000, 388_587_000),
+        ("ns", "/device:GPU:0", 480_029_179, 472_454_441),
+    ],
+)
+def test_the_whole_recording(name: str, device: str, span_ns: int, busy_ns: int) -> None:
+    events = read(TRACES / f"torch-kineto-{name}.json.gz")
+    [plane] = events.accelerators
+    busy = union(*(normalise(line.start_ns, line.end_ns) for line in plane.lines))
+    assert (plane.name, int(busy[-1, 1] - busy[0, 0]), total(busy)) == (device, span_ns, busy_ns)
+    assert events.host_lines[0].name.startswith("thread ")
+    assert events.warnings == []

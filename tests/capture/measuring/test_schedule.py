@@ -14,10 +14,15 @@ from pipediag.capture.measuring.sampling import PythonClock
 from pipediag.capture.measuring.schedule import Diagnosis, Phase
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.session.recording import RecordedOperation
-from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
+from tests.capture.instruments import (
+    FakeInstruments,
+    FakeSampler,
+    ToyRuntime,
+    consumer_of,
+    training_loop,
+)
 from tests.capture.measuring.test_sampling import make_registry
 from tests.capture.measuring.test_windows import model
-from tests.capture.runtimes import ToyRuntime
 
 
 class Measured:

@@ -1,10 +1,11 @@
-"""What is refused and replaced in a pipeline that is built again."""
+"""What is refused, replaced and written another way in a pipeline that is built again."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,6 +25,8 @@ from pipediag.capture.replay.replacing import (
     boundaries_between,
     read_by_workers,
 )
+from pipediag.capture.replay.rewriting import Rewritten
+from pipediag.session.edits import RewriteCall
 from pipediag.session.recording import RecordedOperation
 
 OPERATION = RecordedOperation(id="op1", kind="from_generator", name="op1", file=None, line=None)
@@ -164,3 +167,61 @@ def test_workers_of_any_keras_serve_one_loop_only(module: str) -> None:
     graph: Any = SimpleNamespace(calls=lambda: [(None, SimpleNamespace(generator=batches))])
     with pytest.raises(NotReplayableError):
         refuse_one_shot_sources(graph)
+
+
+OWN = "def rows(count):\n    for row in range(count):\n        yield row + 1\n"
+PATCHED = "def rows(count):\n    for row in range(count):\n        yield row + 2\n"
+Function = Callable[[int], Iterator[int]]
+
+
+def rows_of(path: Path) -> Function:
+    path.write_text(OWN, encoding="utf-8")
+    names: dict[str, Function] = {}
+    exec(compile(OWN, str(path), "exec"), names)
+    return names["rows"]
+
+
+def test_functions_run_the_patched_code_while_they_are_told_to(tmp_path: Path) -> None:
+    path = tmp_path / "data.py"
+    rows = rows_of(path)
+    rewritten = Rewritten([RewriteCall("op", str(path), 3, "rows")], {str(path): PATCHED})
+
+    assert rewritten
+    with rewritten.patched():
+        assert list(rows(2)) == [2, 3]
+    assert list(rows(2)) == [1, 2]
+    rewritten.use(patched=True)
+    assert list(rows(2)) == [2, 3]
+
+
+def test_functions_that_the_patched_file_adds_are_defined(tmp_path: Path) -> None:
+    path = tmp_path / "data.py"
+    rows = rows_of(path)
+    text = "def more(row):\n    return row + 3\n\n\n" + PATCHED.replace("row + 2", "more(row)")
+    rewritten = Rewritten([RewriteCall("op", str(path), 3, "Data.rows")], {str(path): text})
+
+    with rewritten.patched():
+        assert list(rows(2)) == [3, 4]
+    assert list(rows(2)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("line", "function", "text"),
+    [
+        (3, "other", PATCHED),
+        (30, "rows", PATCHED),
+        (3, "rows", None),
+        (3, "rows", PATCHED + PATCHED),
+        (3, "rows", PATCHED.replace("rows", "others")),
+    ],
+)
+def test_a_function_that_is_not_found_is_refused(
+    tmp_path: Path, line: int, function: str, text: str | None
+) -> None:
+    path = tmp_path / "data.py"
+    rows = rows_of(path)
+    files = {} if text is None else {str(path): text}
+
+    with pytest.raises(NotReplayableError):
+        Rewritten([RewriteCall("op", str(path), line, function)], files)
+    assert list(rows(1)) == [1]

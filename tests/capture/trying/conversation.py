@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from pipediag.capture.loops.loop import Consumer
+from pipediag.capture.replay import NotReplayableError
+from pipediag.capture.trying import arms
 from pipediag.capture.trying import protocol as module
 from pipediag.capture.trying.protocol import Trials
 from pipediag.session.messages import (
@@ -19,8 +21,69 @@ from pipediag.session.messages import (
     Pull,
     RunBlock,
 )
-from tests.capture.instruments import consumer_of, training_loop
-from tests.capture.trying.pipelines import Model, Pipeline, Pipelines, played
+from tests.capture.instruments import ToyRuntime, consumer_of, training_loop
+
+
+class Pipeline:
+    """A dataset; its iterators are numbered in the order in which they are made."""
+
+    element_spec = None
+    rows = 4
+    made = 0
+    changes_of: ClassVar[dict[str, tuple[Any, ...]]] = {}
+    """By iterator: what was changed of its pipeline."""
+
+    def __init__(self, changes: tuple[Any, ...] = ()) -> None:
+        self.changes = changes
+
+    def iterator(self) -> str:
+        Pipeline.made += 1
+        name = f"iterator {Pipeline.made}"
+        Pipeline.changes_of[name] = self.changes
+        return name
+
+
+class Pipelines(ToyRuntime):
+    """Runs them."""
+
+    def rows(self, batch: Any) -> int:
+        return Pipeline.rows
+
+    def pull(self, iterator: Any) -> Any:
+        return f"batch of {iterator}"
+
+    def unobserved(self, dataset: Pipeline) -> str:
+        return dataset.iterator()
+
+
+class Model:
+    """One that can be compiled otherwise."""
+
+    def __init__(self) -> None:
+        self.used: list[dict[str, Any]] = []
+        self.refuses = False
+
+    def check(self, settings: dict[str, Any]) -> None:
+        if settings and self.refuses:
+            raise NotReplayableError("It can't be compiled so.")
+
+    def use(self, settings: dict[str, Any]) -> None:
+        self.used.append(settings)
+
+    def on_elements(self, settings: dict[str, Any]) -> Any:
+        moved = settings.get("moved_layers")
+        return f"what {', '.join(moved)} does" if moved else None
+
+    def batches_per_step(self, settings: dict[str, Any], own: int) -> int:
+        return int(settings.get("steps_per_execution", own))
+
+
+def played(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let arms be built of such pipelines."""
+    monkeypatch.setattr(Pipeline, "made", 0)
+    monkeypatch.setattr(Pipeline, "rows", 4)
+    monkeypatch.setattr(arms, "rebuild", lambda _, changes, **__: Pipeline(changes))
+
 
 SECOND = 1_000_000_000
 STEP_NS = SECOND // 10

@@ -13,7 +13,7 @@ from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.session.messages import FromChild, TrialsAwaited, TrialsOver
-from tests.capture.runtimes import ToyRuntime
+from tests.capture.instruments import ToyRuntime
 from tests.recordings import make_block, make_window
 
 

@@ -21,17 +21,17 @@ from pipediag.session.messages import (
     RunBlock,
     TrialsOver,
 )
-from tests.capture.instruments import consumer_of
-from tests.capture.preempted import (
+from tests.capture.instruments import (
+    consumer_of,
     raised_by_the_handler,
 )
 from tests.capture.trying.conversation import (
     SECOND,
     WARM_STEPS,
     OutOfRangeError,
+    Pipeline,
     Stage,
 )
-from tests.capture.trying.pipelines import Pipeline
 
 
 @pytest.fixture

@@ -18,10 +18,14 @@ from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import RunSettings, TrialsAwaited, TrialsOver
-from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
-from tests.capture.runtimes import ToyRuntime
-from tests.capture.trying.conversation import Parent
-from tests.capture.trying.pipelines import Model, Pipeline, Pipelines, played
+from tests.capture.instruments import (
+    FakeInstruments,
+    FakeSampler,
+    ToyRuntime,
+    consumer_of,
+    training_loop,
+)
+from tests.capture.trying.conversation import Model, Parent, Pipeline, Pipelines, played
 
 SECOND = 1_000_000_000
 

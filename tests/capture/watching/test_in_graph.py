@@ -17,9 +17,8 @@ from pipediag.capture.watching import in_graph as module
 from pipediag.capture.watching.in_graph import InGraphLoops, InGraphMeasure
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import LoopFound, LoopMeasured, WindowBegun
-from tests.capture.instruments import FakeInstruments, training_loop
+from tests.capture.instruments import FakeInstruments, ToyCancellation, ToyRuntime, training_loop
 from tests.capture.measuring.test_embeddings import ToyTables
-from tests.capture.runtimes import ToyCancellation, ToyRuntime
 
 
 class FakeCancellation(ToyCancellation):

@@ -14,7 +14,7 @@ from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.watching import conductor
 from pipediag.capture.watching.step_parts import FedSteps
 from pipediag.session.timeline import Span
-from tests.capture.runtimes import ToyRuntime
+from tests.capture.instruments import ToyRuntime
 from tests.capture.watching.conductors import Stage
 
 

@@ -12,8 +12,7 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import HandOver
 from pipediag.capture.runtime import IteratorModel
 from pipediag.capture.watching.updates import UpdateWatch, describe_start
-from tests.capture.instruments import FakeTimeline, consumer_of, training_loop
-from tests.capture.runtimes import ToyRuntime
+from tests.capture.instruments import FakeTimeline, ToyRuntime, consumer_of, training_loop
 
 
 class Variable:

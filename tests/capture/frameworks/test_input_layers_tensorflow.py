@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.capture.frameworks.programs import told_by
+from tests.capture.captured import told_by
 
 pytestmark = pytest.mark.tensorflow
 

@@ -13,8 +13,8 @@ import pytest
 from pipediag.capture.frameworks.keras import model_variants as module
 from pipediag.capture.frameworks.keras.model_variants import ModelVariants
 from pipediag.capture.replay import NotReplayableError
-from tests.capture.frameworks.programs import told_by
-from tests.capture.preempted import PreemptedError, handles_signals, signal_arrives
+from tests.capture.captured import told_by
+from tests.capture.instruments import PreemptedError, handles_signals, signal_arrives
 
 
 class Trainer:
