@@ -104,6 +104,7 @@ class CountingPace:
     no_profile: str | None = None
 
     rehearsal = False
+    waits = False
 
     def __init__(self) -> None:
         self.settings = SimpleNamespace(run_to_end=False)
@@ -131,6 +132,9 @@ class CountingPace:
 
     def profile_done(self, count: int, *_: Any) -> bool:
         return count >= self.profile
+
+    def waits_for_epoch_end(self, loop: Loop, _waited_ns: int) -> bool:
+        return self.waits and not loop.record.seams
 
     def repeat_done(self, count: int, *_: Any) -> bool:
         return count >= self.repeat

@@ -344,6 +344,18 @@ class Loop:
         return left * self._seen_ns / record.steps / 1e9
 
     @property
+    def epoch_seconds_left(self) -> float | None:
+        """Return how long its epoch would still take; None where not known, or in its last one."""
+        record, planned = self.record, self._planned_steps
+        epochs = record.keras.epochs if record.keras is not None else record.planned_rounds
+        if not planned or not epochs or record.steps == 0:
+            return None
+        each = planned / epochs
+        if record.steps >= planned - each:
+            return None
+        return (each - record.steps % each) * self._seen_ns / record.steps / 1e9
+
+    @property
     def _seen_ns(self) -> int:
         """Return its time so far; of a loop of the script's own, with that between epochs."""
         record = self.record

@@ -23,6 +23,9 @@ _FEW_STEPS_AFTER_NS = 6 * _SECOND
 _PART_OF_BUDGET = 4
 _MOST_PATIENCE_NS = 60 * _SECOND
 """Own choice: nobody waits longer for a step time, whatever was given for trials."""
+_PART_FOR_EPOCH_END = 6
+"""Own choice: the part of the budget for trials that may be waited for the end of an epoch. What
+that costs may decide what to try."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,21 @@ class Pace:
             unknown_or_last = seconds_left is None or seconds_left <= self.settings.look_ahead_s
             return not (self._looks_through and unknown_or_last)
         return seconds_left > self.settings.look_ahead_s
+
+    def waits_for_epoch_end(self, loop: Loop, waited_ns: int) -> bool:
+        """Return True if a loop that would be stopped first runs on to the end of its epoch.
+
+        No end was seen, more epochs follow, and the end is near; where it is not known how near, it
+        is waited for as long.
+        """
+        if self.settings.run_to_end or self.settings.hold_loop is not None or loop.record.seams:
+            return False
+        limit_s = max(self.settings.look_ahead_s, self.settings.budget_s / _PART_FOR_EPOCH_END)
+        if loop.steps_left is None:
+            epochs = loop.record.keras.epochs if loop.record.keras is not None else None
+            return (epochs or 1) > 1 and waited_ns <= limit_s * _SECOND
+        left_s = loop.epoch_seconds_left
+        return left_s is not None and left_s <= limit_s and not loop.at_last_batch
 
     def may_be_a_rehearsal(self, seconds_in_all: float | None) -> bool:
         """Return True if the whole loop is so short that what comes after it may matter more."""

@@ -1,6 +1,7 @@
 """The windows of a training loop, in turn: warm-up, baseline, stacks, profile, repeat.
 
-Between stacks and profile a few batches are looked at, for the ids of embeddings.
+Between stacks and profile a few batches are looked at, for the ids of embeddings. After the profile
+the first epoch's end is awaited where it is near: validation and callbacks may take most of a run.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Phase(Enum):
     STACKS = "stacks"
     LOOK = "look"
     PROFILE = "profile"
+    EPOCH_END = "epoch end"
     REPEAT = "repeat"
     DONE = "done"
 
@@ -52,6 +54,8 @@ class Diagnosis:
         self._decide_every = 1
         self._decided_at = 0
         self._steps_in_epoch = 0
+        self._awaited_ns = 0
+        """Since when the end of an epoch is awaited."""
         self._since_trace: list[int] = []
         self._blocks = Blocks(loop, instruments.recorder)
         self._cache_fill = CacheFill(loop, instruments.recorder)
@@ -94,6 +98,11 @@ class Diagnosis:
     def measuring(self) -> bool:
         return self.phase is not Phase.DONE
 
+    @property
+    def _adds_steps(self) -> bool:
+        """Return True if a window is open that its steps are added to."""
+        return self.phase not in (Phase.LOOK, Phase.EPOCH_END, Phase.DONE)
+
     def traced(self, *, again: bool) -> None:
         """Note that the running step traced a training function, `again` or for the first time.
 
@@ -131,7 +140,7 @@ class Diagnosis:
         if self._skip > 0:
             self._skip -= 1
             self._steps_go_on()
-        elif self.phase is not Phase.LOOK:
+        elif self._adds_steps:
             duration = now_ns - self._start_ns
             self._window.add(self._start_ns, duration, wait_ns, self.loop.record.batches_per_call)
             self._since_trace.append(duration)
@@ -151,7 +160,7 @@ class Diagnosis:
         if self._stacks is not None:
             self._thread_cpu.pause()
         self.loop.record.seams += 1
-        if self.measuring and self._window.block.durations_ns:
+        if self._adds_steps and self._window.block.durations_ns:
             self._blocks.interrupted(self._window, consumer, exhausted)
 
     def finish(self, reason: str, *, complete: bool = False) -> None:
@@ -170,7 +179,7 @@ class Diagnosis:
             self._window.record.python_calls = PYTHON_CLOCK.end(self.loop.record.id)
         if self._stacks is not None:
             self._end_stacks()
-        if phase is not Phase.LOOK:
+        if phase not in (Phase.LOOK, Phase.EPOCH_END):
             self._window.close(complete=complete, reason=None if complete else reason)
         self.embeddings.end()
         self._with.recorder.save()
@@ -207,6 +216,8 @@ class Diagnosis:
                 acted = self._during_look(consumer, now_ns)
             case Phase.PROFILE:
                 acted = self._during_profile(consumer, now_ns)
+            case Phase.EPOCH_END:
+                acted = self._during_epoch_end(consumer, now_ns)
             case Phase.REPEAT:
                 acted = self._during_repeat(consumer, now_ns)
             case Phase.DONE:
@@ -360,7 +371,7 @@ class Diagnosis:
         refused = self._with.pace.no_profile or self._with.profiler.start(self.loop.record.id)
         if refused is not None:
             self._window.close(complete=False, reason=refused)
-            self._repeat_or_end(consumer)
+            self._await_epoch_end(consumer)
             return
         self._with.tell(WindowBegun("profile"))
         self._skip = 1
@@ -379,6 +390,17 @@ class Diagnosis:
         else:
             return False
         self._with.recorder.save()
+        self._await_epoch_end(consumer)
+        return True
+
+    def _await_epoch_end(self, consumer: Consumer) -> None:
+        self.phase = Phase.EPOCH_END
+        self._awaited_ns = time.monotonic_ns()
+        self._during_epoch_end(consumer, self._awaited_ns)
+
+    def _during_epoch_end(self, consumer: Consumer, now_ns: int) -> bool:
+        if self._with.pace.waits_for_epoch_end(self.loop, now_ns - self._awaited_ns):
+            return False
         self._repeat_or_end(consumer)
         return True
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,34 @@ def test_a_loop_ends_the_run_where_nothing_is_gained_by_waiting(
     seconds: float | None, followed: bool, settings: dict[str, Any], ends: bool
 ) -> None:
     assert pace(**settings).ends_here(seconds, followed=followed) is ends
+
+
+@pytest.mark.parametrize(
+    ("steps", "record", "settings", "waits"),
+    [
+        (70, {}, {}, True),  # 30 steps of half a second
+        (69, {}, {}, False),
+        (170, {}, {}, True),  # in the second of five epochs
+        (470, {}, {}, False),  # in the last one
+        (70, {"seams": 1}, {}, False),
+        (70, {}, {"budget_s": 0}, False),
+        (90, {}, {"budget_s": 0}, True),
+        (70, {"planned_steps": None}, {}, True),
+        (70, {"planned_steps": None}, {"budget_s": 0}, False),
+        (70, {}, {"run_to_end": True}, False),
+        (70, {}, {"hold_loop": "loop1"}, False),
+    ],
+)
+def test_an_epochs_end_is_awaited_where_it_is_near_and_none_was_seen(
+    steps: int, record: dict[str, Any], settings: dict[str, Any], waits: bool
+) -> None:
+    keras = make_recorded_loop().keras
+    assert keras is not None
+    loop = training_loop(
+        **{"planned_steps": 500, "keras": replace(keras, epochs=5), "kind": "keras", **record}
+    )
+    loop.record.steps, loop.record.elapsed_ns = steps, steps * SECOND // 2
+    assert pace(**{"budget_s": 90, **settings}).waits_for_epoch_end(loop, 10 * SECOND) is waits
 
 
 OPERATIONS = [

@@ -264,6 +264,31 @@ def test_a_new_epoch_repeats_a_batch_of_its_own(measured: Measured) -> None:
     assert next_epoch.stand_in.stage is Stage.REPEATED
 
 
+def test_steps_until_the_awaited_end_of_an_epoch_belong_to_no_window(measured: Measured) -> None:
+    measured.pace.waits = True
+    measured.until(Phase.EPOCH_END)
+    counts = [window.blocks for window in measured.recording.windows]
+    for _ in range(5):
+        measured.step()
+    assert measured.diagnosis.phase is Phase.EPOCH_END
+    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
+    measured.step(continuous=False)
+    measured.step()
+
+    assert measured.diagnosis.phase is Phase.REPEAT
+    assert [window.blocks for window in measured.recording.windows[:4]] == counts
+    measured.until(Phase.DONE)
+    assert measured.instruments.windows[-1] == ("repeat", True)
+
+
+def test_a_loop_that_ends_while_its_epochs_end_is_awaited_is_complete(measured: Measured) -> None:
+    measured.pace.waits = True
+    measured.until(Phase.EPOCH_END)
+    measured.diagnosis.finish("the script ended")
+
+    assert measured.instruments.windows[-1] == ("profile", True)
+
+
 def test_the_first_call_of_an_epoch_is_left_out_where_the_epochs_are_long(
     measured: Measured,
 ) -> None:
