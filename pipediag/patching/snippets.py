@@ -15,7 +15,7 @@ from pipediag.facts.pipeline import (
 from pipediag.patching.batch_forms import ROWS
 from pipediag.patching.chunked_generators import lines_of, source_of
 from pipediag.patching.dataset_options import attribute
-from pipediag.patching.slow_calls import weighted_choice
+from pipediag.patching.slow_calls import rows_of, weighted_choice
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,
@@ -282,7 +282,11 @@ def _predicted(_session: Session, _change: PredictOnBatch) -> list[str]:
     return ["model.predict_on_batch(x)  # in place of model.predict(x, ...)"]
 
 
-def _rewritten(_session: Session, _change: RewriteCall) -> list[str]:
+def _rewritten(session: Session, change: RewriteCall) -> list[str]:
+    lines = session.host.hot_python if session.host is not None else []
+    code = [one.code or "" for one in lines if (one.file, one.line) == (change.file, change.line)]
+    if any("iterrows(" in one for one in code):
+        return [*rows_of(), "", "for row in rows_of(frame):"]
     return [*weighted_choice(), "", "weighted_choice(rng, values, size, weights)"]
 
 

@@ -19,7 +19,7 @@ from pipediag.patching.names import is_parameter, references, written
 from pipediag.patching.pydataset import with_workers
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.sites import Suits
-from pipediag.patching.slow_calls import drawn_from_kept_sums
+from pipediag.patching.slow_calls import rewritten_call
 from pipediag.patching.snippets import every
 from pipediag.patching.source import Change as SourceChange
 from pipediag.patching.source import Source, Span, called_name, replaced
@@ -384,7 +384,7 @@ def _predict(workspace: Workspace, change: PredictOnBatch) -> None:
 
 def _rewrite(workspace: Workspace, change: RewriteCall) -> None:
     source = workspace.source(change.file)
-    workspace.change(source, drawn_from_kept_sums(source, change.line))
+    workspace.change(source, rewritten_call(source, change.line))
 
 
 def _layers(_workspace: Workspace, _change: MoveLayers) -> None:

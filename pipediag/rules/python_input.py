@@ -52,6 +52,7 @@ from pipediag.vocabulary import Scalar
 # Generators of `from_generator`: slow calls in them, and single elements
 
 _DRAWS = re.compile(r"\bchoice\(.*\bp\s*=")
+_ROWS = re.compile(r"\bfor\b.*\.iterrows\(\)")
 KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         _DRAWS,
@@ -62,6 +63,11 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(r"\bjson\.loads?\("),
         "Parse the data once and store it, or use a faster parser (orjson): `json.loads` reads a "
         "text for each row",
+    ),
+    (
+        _ROWS,
+        "Go over dictionaries (`itertuples`), or take NumPy arrays of the columns once: `iterrows` "
+        "makes a Series of each row, which takes ten times as long",
     ),
     (
         re.compile(r"\.iterrows\(|\.i?loc\[|\.iat\["),
@@ -84,7 +90,9 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 """Lines that are known to be slow, and what to do instead."""
 
-LINE_SHARE = Threshold("samples of that thread in its line", 5.0, "% of the samples", "own choice")
+LINE_SHARE = Threshold(
+    "samples in its line", 5.0, "% of those in the generator's Python", "own choice"
+)
 SLOW_CALL = Rule(
     id="slow-python-call",
     title="Replace a slow Python call",
@@ -109,10 +117,13 @@ def check_slow_call(session: Session) -> Iterator[Finding]:
     if len(generators) != 1 or not only_python(session, generators[0]):
         return
     op, weight = generators[0], weigh(session, generators[0])
+    hot = session.host.hot_python if session.host is not None else []
+    own = [line for line in hot if line.thread == "source"]
+    least = LINE_SHARE.value / 100.0 * sum(line.percent for line in own)
     known = [
         (line, advice)
-        for line in (session.host.hot_python if session.host is not None else [])
-        if line.thread == "source" and line.percent >= LINE_SHARE.value
+        for line in own
+        if line.percent >= least
         for pattern, advice in KNOWN
         if pattern.search(line.code or "")
     ]
@@ -120,10 +131,16 @@ def check_slow_call(session: Session) -> Iterator[Finding]:
         return
     line, advice = max(known, key=lambda one: one[0].percent)
     name, edit = Path(line.file).name, None
-    if _DRAWS.search(line.code or ""):
+    at = f"in line {line.line} of {name}"
+    rewritten = {
+        _DRAWS: f"sums of the weights made once, for the choice {at}",
+        _ROWS: f"dictionaries in place of the Series that iterrows makes {at}",
+    }
+    label = next((one for call, one in rewritten.items() if call.search(line.code or "")), None)
+    if label is not None:
         edit = Edit(
             id=f"{SLOW_CALL.id}:{name}:{line.line}",
-            label=f"sums of the weights made once, for the choice in line {line.line} of {name}",
+            label=label,
             changes=(RewriteCall(op.id, line.file, line.line, line.function),),
         )
     yield SLOW_CALL.finding(

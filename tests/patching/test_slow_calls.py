@@ -1,4 +1,4 @@
-"""Draws with weights whose sums are kept: the same numbers, or a refusal."""
+"""Slow calls that are written another way: the same elements, or a refusal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.slow_calls import drawn_from_kept_sums
+from pipediag.patching.slow_calls import drawn_from_kept_sums, rewritten_call
 from pipediag.patching.source import Source
 
 SCRIPT = """\
@@ -107,3 +107,65 @@ def test_other_draws_are_refused(call: str) -> None:
 def test_a_name_that_is_taken_is_not_used_again() -> None:
     text = script(CALLS[0]).replace("count", "weighted_choice")
     assert "def weighted_choice_2(" in rewritten(text)
+
+
+FRAME = """\
+import pandas as pd
+
+FRAME = pd.DataFrame({"user": [1, 2], "price": [0.5, 2.0], "place": ["a", "b"]})
+
+
+def rows(frame):
+    LOOP
+        USE
+"""
+
+
+def in_a_loop(loop: str, use: str) -> str:
+    return FRAME.replace("LOOP", loop).replace("USE", use)
+
+
+@pytest.mark.parametrize(
+    ("loop", "use"),
+    [
+        ("for _, row in frame.iterrows():", 'yield row["user"], row["place"]'),
+        ("for _, row in frame[::-1].iterrows():", "yield row.user, row.place"),
+        ("for at, row in frame.iterrows():", 'yield at, row.get("price"), len(row["place"])'),
+        ("for number, (at, row) in enumerate(frame.iterrows()):", 'yield number, row["user"]'),
+        ("for _ in range(2):", 'yield [row["user"] for _, row in frame.iterrows()]'),
+    ],
+)
+def test_rows_of_a_frame_come_as_dictionaries(loop: str, use: str) -> None:
+    text = in_a_loop(loop, use)
+    source = Source.of("train.py", text.encode())
+    line = next(n for n, one in enumerate(text.splitlines(), 1) if "iterrows" in one)
+    if "enumerate" in loop:
+        with pytest.raises(NotPatchableError):
+            rewritten_call(source, line)
+        return
+    after = source.changed(rewritten_call(source, line)).text
+    assert "iterrows" not in after
+
+    def elements(code: str) -> list[Any]:
+        names: dict[str, Any] = {}
+        exec(compile(code, "train.py", "exec"), names)
+        return list(names["rows"](names["FRAME"]))
+
+    assert elements(after) == elements(text)
+
+
+@pytest.mark.parametrize(
+    ("loop", "use"),
+    [
+        ("for _, row in frame.iterrows():", "yield row.values"),
+        ("for _, row in frame.iterrows():", "yield row.astype(str)"),
+        ("for _, row in frame.iterrows():", "yield parse(row)"),
+        ("for _, row in frame.iterrows():", "yield row[:2]"),
+        ("for _, row in frame.iterrows():", "row.user = 3"),
+        ("for pair in frame.iterrows():", "yield pair[1]"),
+        ("for at, row in frame.sample(frac=1).iterrows():", "yield at, row.user"),
+    ],
+)
+def test_other_uses_of_a_row_are_refused(loop: str, use: str) -> None:
+    with pytest.raises(NotPatchableError):
+        rewritten_call(Source.of("train.py", in_a_loop(loop, use).encode()), 7)

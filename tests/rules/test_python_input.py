@@ -152,8 +152,9 @@ def found(code: str | None, percent: float = 80.0, self_ms: float = 6.0, **line:
     return only(SLOW_CALL, session_of(op, host=make_host(hot_python=[hot])))
 
 
-def test_a_draw_with_weights_is_rewritten() -> None:
-    finding = found(WEIGHTED)
+@pytest.mark.parametrize("code", [WEIGHTED, "for _, row in frame.sample(frac=1).iterrows():"])
+def test_a_draw_with_weights_and_rows_of_a_frame_are_rewritten(code: str) -> None:
+    finding = found(code)
 
     assert finding.status == "fail"
     assert (finding.file, finding.line) == ("data.py", 7)
@@ -166,7 +167,7 @@ def test_a_draw_with_weights_is_rewritten() -> None:
     [
         "row = json.loads(line)",
         "row = frame.iloc[i]",
-        "for _, row in frame.iterrows():",
+        "rows = frame.iterrows()",
         "seen = np.append(seen, row)",
         "key = hashlib.md5(text).hexdigest()",
         "yield tf.cast(row, tf.float32)",
@@ -186,7 +187,6 @@ def test_other_known_calls_are_advice_without_an_edit(code: str) -> None:
         ("drawn = rng.choice(words, 5)", {}),
         ("ds = tf.data.Dataset.range(3)", {}),
         (None, {}),
-        (WEIGHTED, {"percent": 2.0}),
         (WEIGHTED, {"thread": "training"}),
         (WEIGHTED, {"self_ms": 0.01}),
     ],
