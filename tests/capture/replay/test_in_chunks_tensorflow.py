@@ -70,9 +70,11 @@ SCRIPT = """
         change = Replace(op, "in_chunks", {"elements": 64, **({"ragged": True} if ragged else {})})
         try:
             verify(dataset, [change], "equal")
+            # TensorFlow keeps no copy of an array that is refilled before it is read.
+            own = map(np.full, COUNT * [3], range(COUNT)) if name == "refilled" else dataset
             same = [
                 tf.nest.map_structure(lambda a, b: bool(np.array_equal(a, b)), old, new)
-                for old, new in zip(dataset, rebuild(dataset, [change]), strict=True)
+                for old, new in zip(own, rebuild(dataset, [change]), strict=True)
             ]
             results[name] = [len(same), all(tf.nest.flatten(same))]
         except NotReplayableError as error:
