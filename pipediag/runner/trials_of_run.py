@@ -14,7 +14,7 @@ from typing import TypeVar
 from pipediag.facts.script import edits_for_held_loop
 from pipediag.facts.step import consumer_ms
 from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.slow_calls import drawn_from_kept_sums
+from pipediag.patching.slow_calls import rewritten_call
 from pipediag.patching.source import Source
 from pipediag.rules.search import beyond
 from pipediag.runner.child_connection import Ask, ChildGone
@@ -111,7 +111,7 @@ def _rewritten_files(changes: Iterable[Change]) -> dict[str, str]:
                 read = files.get(change.file) or Source.of(
                     change.file, Path(change.file).read_bytes()
                 )
-                files[change.file] = read.changed(drawn_from_kept_sums(read, change.line))
+                files[change.file] = read.changed(rewritten_call(read, change.line))
             except (NotPatchableError, OSError) as error:
                 raise VariantRefusedError(str(error)) from None
     return {path: source.text for path, source in files.items()}

@@ -313,14 +313,15 @@ def combine(
 ) -> Combined | None:
     """Start from the best edit, add the others in the order of their gain, measure what is in.
 
-    Caches come last: a trial finds them full, where nothing in front of them adds anything, and the
-    epoch that fills them takes what the others make of it.
+    Caches come behind what gains much: a trial finds them full, where nothing in front of them adds
+    anything, and the epoch that fills them takes what the others make of it. What gains little
+    comes last, as it would take the time of both.
 
     What the user has to decide on first (hyper-parameters, conditions) is left out; None where
     nothing else is confirmed. `ended` says why no further block can run; a process that is lost
     here ends the combination likewise, and what was measured until then counts.
     """
-    ranked = sorted(confirmed, key=lambda one: (one.candidate.fills_a_cache, -one.estimate.value))
+    ranked = _ranked(list(confirmed))
     able = [one for one in ranked if one.candidate.left_out_of_combination is None]
     if not able:
         return None
@@ -341,6 +342,21 @@ def combine(
     for one in waiting:
         combination.leave_out(one, ended or "")
     return combination.result()
+
+
+_LITTLE = 0.25
+"""Part of the best gain, by its logarithm; an edit of less comes behind the caches. Own choice."""
+
+
+def _ranked(confirmed: list[Confirmed]) -> list[Confirmed]:
+    gains = [math.log(one.estimate.value) for one in confirmed if not one.candidate.fills_a_cache]
+    little = _LITTLE * max(gains, default=0.0)
+
+    def place(one: Confirmed) -> tuple[int, float]:
+        last = 2 if math.log(one.estimate.value) < little else 0
+        return 1 if one.candidate.fills_a_cache else last, -one.estimate.value
+
+    return sorted(confirmed, key=place)
 
 
 class _Combination:

@@ -68,6 +68,15 @@ def test_edits_in_front_of_a_cache_are_in_for_the_epoch_that_fills_it() -> None:
     assert found.filling_speedup == pytest.approx(6.0, rel=0.05)
 
 
+def test_what_gains_little_takes_no_time_from_a_cache() -> None:
+    together = {"a + cache": 9.0, "cache + a": 9.0, "a + cache + b": 9.0}
+    executor = FakeExecutor({"a": 5.7, "b": 1.2, "cache": 7.4}, together)
+    found = try_edits(executor, [CACHE, "a", "b"], 120.0).combined
+    assert found is not None
+    assert found.findings == ["a", "cache"]
+    assert executor.count("prepare", "a + b") == 0
+
+
 @pytest.mark.parametrize(
     ("speed", "findings"), [(40.0, ["cache"]), (1.5, ["a"])], ids=["more", "less"]
 )
