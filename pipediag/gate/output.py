@@ -27,6 +27,7 @@ from pipediag.gate.result import (
     GateResult,
     number,
     overall,
+    worst_first,
 )
 
 MAX_ANNOTATIONS = 10
@@ -104,24 +105,34 @@ def _annotation(check: Check) -> str:
 
 
 def as_markdown(results: Sequence[GateResult]) -> str:
-    """Return a table for each result and a closing line, cut where a comment can hold no more."""
-    said = ["## pipediag", ""]
-    for result in results:
-        said += [markdown_heading(3, result.label, result.status_word), ""]
-        if result.script_failure is not None:
-            said += [markdown_text(result.script_failure), ""]
-            continue
-        said += [*_MARKDOWN_HEADER, *map(_markdown_row, result.worst_checks_first), ""]
-        for note in result.notes:
-            said += [markdown_text(note), ""]
-        for check in result.checks:
-            if found := check.diff_lines:
-                said += [f"{markdown_text(check.name)}:", "", *markdown_code("diff", found), ""]
-    lengths = accumulate(len(line) + 1 for line in said)
-    shown = [line for line, end in zip(said, lengths, strict=True) if end <= LONGEST_MARKDOWN]
+    """Return a table for each result, the worst first, and a closing line.
+
+    It is cut where a comment can hold no more.
+    """
+    blocks = [block for result in worst_first(results) for block in _markdown_blocks(result)]
+    said = ["## pipediag\n", *("\n".join(block) for block in blocks)]
+    lengths = accumulate(len(block) + 1 for block in said)
+    shown = [block for block, end in zip(said, lengths, strict=True) if end <= LONGEST_MARKDOWN]
     if len(shown) < len(said):
         shown += ["", "More did not fit here; `--format text` has it all.", ""]
     return "\n".join([*shown, overall(results), ""])
+
+
+def _markdown_blocks(result: GateResult) -> Iterator[list[str]]:
+    """Yield the lines of what is shown as a whole or not at all."""
+    heading = [markdown_heading(3, result.label, result.status_word), ""]
+    if result.script_failure is not None:
+        yield [*heading, markdown_text(result.script_failure), ""]
+        return
+    yield [*heading, *_MARKDOWN_HEADER]
+    for check in result.worst_checks_first:
+        yield [_markdown_row(check)]
+    yield [""]
+    for note in result.notes:
+        yield [markdown_text(note), ""]
+    for check in result.worst_checks_first:
+        if found := check.diff_lines:
+            yield [f"{markdown_text(check.name)}:", "", *markdown_code("diff", found), ""]
 
 
 def _markdown_row(check: Check) -> str:

@@ -145,9 +145,14 @@ def past_limit(severity: Level, fail_on: Level) -> CheckOutcome:
     return "fail" if reaches(severity, fail_on) else "warn"
 
 
+def worst_first(results: Iterable[GateResult]) -> list[GateResult]:
+    """Return the results by status: failed, script failed, inconclusive, passed."""
+    return sorted(results, key=lambda result: list(_STATUS_WORDS).index(result.status))
+
+
 def worst_status(results: Iterable[GateResult]) -> ExitStatus:
-    """Return the worst status: failed, script failed, inconclusive, passed."""
-    return min((result.status for result in results), key=list(_STATUS_WORDS).index)
+    """Return the status of the worst result."""
+    return worst_first(results)[0].status
 
 
 def overall(results: Sequence[GateResult]) -> str:

@@ -62,13 +62,13 @@ def handed_over(
         raise NotPatchableError("The arguments of `shuffle` can't be handed to a function.")
     call = _call_with(source, shuffle, function, given, uses)
     name = free_name(maker, _PARAMETER)
-    size = source.code(buffer.value)
+    size = _operand(source, buffer.value)
     here = condition_around(source, shuffle)
     statement = here or statement_of(source, shuffle)
     if statement is not (there := statement_of(source, call)):
         check_names(source, shuffle, statement, there)
     if here is not None:
-        size = f"{size} if {source.code(here.test)} else 0"
+        size = f"{size} if {_operand(source, here.test)} else 0"
     changes = [deleted(source, here)] if here is not None else removed(source, shuffle)
     changes += with_arguments(source, call, {name: size})
     rest = "".join(f", {source.code(arg).rstrip(', ')}" for arg in others)
@@ -126,6 +126,12 @@ def _call_with(
     if len(found) != 1:
         raise NotPatchableError("The two calls are not written as one chain.")
     return found[0]
+
+
+def _operand(source: Source, value: cst.BaseExpression) -> str:
+    """Return the text of an expression, with parentheses where `if` and `else` would part it."""
+    code = source.code(value)
+    return f"({code})" if isinstance(value, cst.IfExp | cst.Lambda | cst.NamedExpr) else code
 
 
 def _is_constant(value: cst.BaseExpression) -> bool:

@@ -182,8 +182,11 @@ def activity_of(pid: int) -> dict[int, object]:
         process = psutil.Process(pid)
         for one in (process, *process.children(recursive=True)):
             with suppress(psutil.Error):
-                written = one.io_counters()
-                found[one.pid] = (*one.cpu_times()[:4], written.write_count, written.write_chars)
+                cpu_s = one.cpu_times()[:4]
+                found[one.pid] = cpu_s
+                with suppress(psutil.Error, AttributeError):  # may be unreadable, or not exist
+                    written = one.io_counters()
+                    found[one.pid] = (*cpu_s, written.write_count, written.write_chars)
     return found
 
 

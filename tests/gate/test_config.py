@@ -72,6 +72,13 @@ def test_the_python_spelling_of_a_key_is_unknown(tmp_path: Path) -> None:
         load(tmp_path, '[tool.pipediag]\nfail_on = "warn"\n')
 
 
+def test_a_number_that_python_does_not_write_out_is_refused(tmp_path: Path) -> None:
+    huge = f"0x{'f' * 4_000}"
+    for value in (huge, f"[{huge}]"):
+        with pytest.raises(PipediagError, match="max-input-wait-percent"):
+            load(tmp_path, f"[tool.pipediag]\nmax-input-wait-percent = {value}\n")
+
+
 def test_the_command_line_wins() -> None:
     config = GateConfig(fail_on="error", allow_inconclusive=False)
     assert config.override(fail_on="warn").fail_on == "warn"

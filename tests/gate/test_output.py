@@ -147,6 +147,18 @@ def test_a_comment_has_it_as_a_block_of_code() -> None:
     assert f"\nmissing-cache:\n\n```diff\n{DIFF}```\n" in said
 
 
+def test_a_comment_that_is_cut_has_the_failures_and_whole_blocks() -> None:
+    diff = DIFF + "+x\n" * 50
+    passed = make_result(*[make_check("warn", severity="warn", diff=diff)] * 400, label="passed.py")
+    failed = make_result(make_check("fail"), label="failed.py")
+    said = render("markdown", [passed, FAILED_SCRIPT, failed])
+    headings = [line for line in said.splitlines() if line.startswith("###")]
+    assert [heading.split()[1] for heading in headings] == ["failed.py:", "train.py:", "passed.py:"]
+    assert 50_000 < len(said) < 61_000
+    assert said.count("```diff") > 10
+    assert said.count("\n```\n") == said.count("```diff")
+
+
 def test_notes_leave_room_for_a_comment() -> None:
     said = render("markdown", [make_result(make_check(), notes=("y" * 3_000,) * 100)])
     assert 50_000 < len(said) < 61_000

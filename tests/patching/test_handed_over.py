@@ -90,6 +90,13 @@ def test_a_condition_chooses_the_buffer() -> None:
     )
 
 
+def test_conditional_expressions_are_put_in_parentheses() -> None:
+    body = STATEMENTS.replace("shuffle(9)", "shuffle(9 if small else 99)")
+    assert "shuffle_buffer=(9 if small else 99) if training else 0)" in after(body)
+    body = STATEMENTS.replace("if training:", "if training if small else False:")
+    assert "shuffle_buffer=9 if (training if small else False) else 0)" in after(body)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

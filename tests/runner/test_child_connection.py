@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
+import psutil
 import pytest
 
 from pipediag.runner.child_connection import (
@@ -277,6 +278,20 @@ def test_what_a_process_and_its_children_write_is_seen(tmp_path: Path) -> None:
     assert after != before
     assert activity_of(process.pid) == {}
     assert activity_of(os.getpid())[os.getpid()]
+
+
+@pytest.mark.parametrize("error", [psutil.AccessDenied(), AttributeError()])
+def test_cpu_time_is_seen_where_what_was_written_is_not(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def unreadable(_: psutil.Process) -> None:
+        raise error
+
+    monkeypatch.setattr(psutil.Process, "io_counters", unreadable)
+    before = activity_of(os.getpid())
+    assert before[os.getpid()]
+    while activity_of(os.getpid()) == before:
+        sum(range(10_000))
 
 
 class Awaiting:

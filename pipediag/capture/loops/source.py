@@ -150,17 +150,19 @@ def _lines_of(node: ast.AST) -> range:
 def _lines_that_train(tree: ast.Module) -> list[int]:
     """Return the lines of a file with calls that train, also by functions of that file."""
     calls = _calls_in([tree])
-    functions = {one.name: one for one in ast.walk(tree) if isinstance(one, _Function)}
+    calls_of = {one.name: _calls_in([one]) for one in ast.walk(tree) if isinstance(one, _Function)}
     compiled = {
         ast.unparse(call.func.value)
         for call in calls
         if isinstance(call.func, ast.Attribute) and call.func.attr == "compile"
     }
 
-    def trains(call: ast.Call, seen: frozenset[str]) -> bool:
+    training: set[str] = set()
+
+    def trains(call: ast.Call) -> bool:
         match call.func:
-            case ast.Name(id=name) if name in functions and name not in seen:
-                return any(trains(one, seen | {name}) for one in _calls_in([functions[name]]))
+            case ast.Name(id=name) if name in calls_of:
+                return name in training
             case ast.Attribute(attr=name) | ast.Name(id=name) if name in _TRAIN:
                 return True
             case ast.Attribute(value=of, attr="fit"):
@@ -168,7 +170,9 @@ def _lines_that_train(tree: ast.Module) -> list[int]:
                 return bool(given & _KERAS_WORDS) or ast.unparse(of) in compiled
         return False
 
-    return sorted({call.lineno for call in calls if trains(call, frozenset())})
+    while more := {name for name in calls_of.keys() - training if any(map(trains, calls_of[name]))}:
+        training |= more
+    return sorted({call.lineno for call in calls if trains(call)})
 
 
 _AS_LONG = frozenset({"enumerate", "reversed", "sorted", "list", "tuple", "tqdm"})

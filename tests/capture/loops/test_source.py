@@ -53,6 +53,11 @@ FITS = """
         other.fit(second, epochs=3)
 """
 
+LAYERED = "\n".join(
+    [f"def f{n}():\n    f{n + 1}()\n    f{n + 2}()\n    f{n + 3}()" for n in range(60)]
+    + ["def f60():\n    f0()\n    {}", "for one in first:\n    here()", "f0()"]
+)
+
 
 def behind(path: Path, monkeypatch: pytest.MonkeyPatch, text: str, **given: Any) -> list[int]:
     """Run the script until it comes `here`, and ask there."""
@@ -83,7 +88,13 @@ def behind(path: Path, monkeypatch: pytest.MonkeyPatch, text: str, **given: Any)
 
 @pytest.mark.parametrize(
     ("text", "in_fit", "lines"),
-    [(CUSTOM, False, [13]), (ITERATOR, False, []), (FITS, True, [8, 9])],
+    [
+        (CUSTOM, False, [13]),
+        (ITERATOR, False, []),
+        (FITS, True, [8, 9]),
+        pytest.param(LAYERED.format("pass"), False, [], id="many paths without a training"),
+        pytest.param(LAYERED.format("tf.GradientTape()"), False, [246], id="many paths to one"),
+    ],
 )
 def test_later_calls_that_train_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, in_fit: bool, lines: list[int]
