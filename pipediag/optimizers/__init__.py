@@ -6,7 +6,7 @@ step. These optimizers, known in the field as lazy or row-wise, read, change and
 rows alone, and do with every dense gradient exactly what Keras' own do.
 
 For Keras 3 on TensorFlow. Results differ from those of Keras' own optimizers for tables; each
-class says how, and docs/optimizers.md when it matters.
+class says how, and docs/embeddings.md when it matters.
 """
 
 from pipediag.optimizers.lazy import (

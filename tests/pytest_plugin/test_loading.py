@@ -106,7 +106,7 @@ def shown(page: str) -> str:
 
 def test_the_tests_of_the_page_run(pytester: pytest.Pytester, library: Library) -> None:
     library.session = make_compute_bound_session()
-    pytester.makepyfile(training=TRAINING, test_training_speed=shown("docs/ci.md"))
+    pytester.makepyfile(training=TRAINING, test_training_speed=shown("docs/library.md"))
     pytester.runpytest_inprocess("--strict-markers").assert_outcomes(passed=2)
     assert [call[2] for call in library.calls] == [
         {"epochs": 1000, "budget": 0.0},
