@@ -41,7 +41,7 @@ test-samples: $(READY) ## Run every sample, also those that `make test` leaves o
 	PIPEDIAG_ALL_SAMPLES=1 $(VENV)/bin/python -m pytest -m "not jax" tests/samples $(PYTEST_ARGS)
 
 test-versions: $(READY) ## Run some samples with the oldest and the newest versions (VERSIONS=all: more, with each)
-	PIPEDIAG_VERSIONS=$(VERSIONS) $(VENV)/bin/python -m pytest tests/versions tests/test_dependencies.py $(PYTEST_ARGS)
+	PIPEDIAG_VERSIONS=$(VERSIONS) $(VENV)/bin/python -m pytest tests/versions tests/test_packaging.py $(PYTEST_ARGS)
 
 test-lowest: $(READY) ## Run commands, reports and the library with the lowest versions that are allowed
 	PIPEDIAG_LOWEST=1 $(VENV)/bin/python -m pytest tests/versions/test_lowest_versions.py $(PYTEST_ARGS)

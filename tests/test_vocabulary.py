@@ -1,14 +1,25 @@
-"""The lists of words, and the tuples beside them that put them in order."""
+"""The lists of words, TensorFlow's own names, and the oldest TensorFlow."""
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from pipediag import vocabulary
+from pipediag.tensorflow_names import (
+    BATCHING,
+    DEFAULT_SWITCHES,
+    LOOKUP,
+    PREFETCH_SWITCHES,
+    PYTHON_OPERATIONS,
+    READERS,
+    RUNS_A_FUNCTION,
+    VARIABLES,
+    draws_random,
+    random_operations,
+    works_ahead,
+)
+from pipediag.tensorflow_versions import is_too_old
 from pipediag.vocabulary import (
     BY_ITSELF,
     CUT_SHORT,
@@ -16,12 +27,8 @@ from pipediag.vocabulary import (
     STATUS_ORDER,
     FindingSeverity,
     FindingStatus,
-    OwnEnding,
     ScriptOutcome,
-    StepClass,
 )
-
-PACKAGE = Path(vocabulary.__file__).parent
 
 
 @pytest.mark.parametrize(
@@ -36,36 +43,71 @@ def test_no_end_is_both_chosen_and_cut_short() -> None:
     assert set(get_args(ScriptOutcome)) - BY_ITSELF - CUT_SHORT == {"hung-in-exit"}
 
 
-def test_lists_within_lists_are_flat() -> None:
-    assert set(get_args(OwnEnding)) < set(get_args(ScriptOutcome))
-    assert get_args(StepClass)[0] == "input_wait"
-    assert all(isinstance(word, str) for word in get_args(StepClass))
+@pytest.mark.parametrize(
+    "iterator",
+    ["Prefetch", "MapAndBatch", "ParallelMapV2", "ParallelBatch", "ParallelInterleaveV4"],
+)
+def test_iterators_with_threads_of_their_own_work_ahead(iterator: str) -> None:
+    assert works_ahead(iterator)
 
 
-def test_no_other_module_spells_a_list_again() -> None:
-    ours = {
-        frozenset(get_args(words))
-        for name, words in vars(vocabulary).items()
-        if name[0].isupper() and len(get_args(words)) > 2
+@pytest.mark.parametrize("iterator", ["Map", "BatchV2", "Shuffle", "MemoryCacheImpl", "FlatMap"])
+def test_others_make_an_element_when_it_is_asked_for(iterator: str) -> None:
+    assert not works_ahead(iterator)
+
+
+def test_what_switches_prefetching_off_is_one_of_the_defaults() -> None:
+    assert set(PREFETCH_SWITCHES) < set(DEFAULT_SWITCHES)
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        ["RandomUniform"],
+        ["Mul", "TruncatedNormal"],
+        ["StatefulRandomBinomial"],
+        ["StatefulStandardNormalV2"],
+        ["StatefulUniformFullInt"],
+        ["SampleDistortedBoundingBoxV2"],
+        ["StatelessRandomUniformV2", "AssignAddVariableOp"],
+    ],
+)
+def test_what_draws_gives_another_result_on_each_call(operations: list[str]) -> None:
+    assert draws_random(operations)
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [[], ["Mul"], ["StatelessRandomUniformV2"], ["ReadVariableOp"], ["StatelessTruncatedNormalV2"]],
+)
+def test_a_seed_that_came_with_the_element_gives_the_same(operations: list[str]) -> None:
+    assert not draws_random(operations)
+
+
+def test_operations_that_draw_are_named_in_order() -> None:
+    assert random_operations(["RngSkip", "Mul", "RandomUniform"]) == ["RandomUniform", "RngSkip"]
+
+
+@pytest.mark.tensorflow
+def test_tensorflow_has_all_of_them() -> None:
+    tf = pytest.importorskip("tensorflow")
+    from tensorflow.python.framework import op_def_registry
+
+    missing = {
+        name for name in PYTHON_OPERATIONS | LOOKUP | VARIABLES if op_def_registry.get(name) is None
     }
-    spelled = {
-        f"{path.relative_to(PACKAGE)}:{node.lineno}"
-        for path in PACKAGE.rglob("*.py")
-        if path.name != "vocabulary.py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Literal"
-        if _words(node.slice) in ours
-    }
-    assert not spelled
+    assert not missing
+    assert all(hasattr(tf.data.Dataset, kind) for kind in (*BATCHING, *RUNS_A_FUNCTION))
+    assert all(hasattr(tf.data, name) or hasattr(tf.data.experimental, name) for name in READERS)
 
 
-def test_it_imports_nothing_but_typing() -> None:
-    tree = ast.parse(Path(vocabulary.__file__).read_text(encoding="utf-8"))
-    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert modules == {"__future__", "typing"}
-    assert not any(isinstance(node, ast.Import) for node in ast.walk(tree))
+@pytest.mark.parametrize("version", ["1.15.5", "2.9.3", "2.12.1", "2.13.0rc1", "2.13.0.dev20230"])
+def test_what_is_older_than_the_oldest_is_too_old(version: str) -> None:
+    assert is_too_old(version)
 
 
-def _words(listed: ast.expr) -> frozenset[object]:
-    elements = listed.elts if isinstance(listed, ast.Tuple) else [listed]
-    return frozenset(one.value for one in elements if isinstance(one, ast.Constant))
+@pytest.mark.parametrize(
+    "version", ["2.14.0", "2.14.0rc0", "2.21.0", "3.0.0", None, "", "unknown", "2", "2.x.1"]
+)
+def test_newer_ones_and_unknown_ones_are_not(version: str | None) -> None:
+    assert not is_too_old(version)

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import ast
 import csv
 import io
 import json
 import sys
 import unicodedata
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -14,7 +12,6 @@ import pandas
 import pytest
 from markdown_it import MarkdownIt
 
-import pipediag
 from pipediag.encoding import markup, text
 from pipediag.encoding.text import visible
 from tests.encoding.poisoned import ACTING, POISON, acting, commands
@@ -137,15 +134,3 @@ def cell(value: Any) -> str:
 def test_a_text_that_a_spreadsheet_would_compute_comes_behind_an_apostrophe(given: str) -> None:
     assert cell(given).startswith("'")
     assert cell(given).endswith(given[-1])
-
-
-LONG = "é\u202e" * 1_000_000
-
-
-ROOT = Path(pipediag.__file__).parent
-
-
-def calls(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    return called | {f".{name.rpartition('.')[2]}" for name in called}

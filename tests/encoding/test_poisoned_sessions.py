@@ -15,7 +15,6 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich.console import Console
 
-from pipediag.gate.config import GateConfig
 from pipediag.reporters import html, markdown, session_file, tables
 from pipediag.reporters.terminal import summary as terminal
 from pipediag.session.model import Session
@@ -56,7 +55,6 @@ def pair(folder: Path, variant: dict[str, Any]) -> Pair:
     return Pair(stored(CLEAN), stored(POISON))
 
 
-LIMITED = GateConfig(max_input_wait_percent=1, max_overhead_percent=1, fail_on="warn")
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 
 

@@ -41,18 +41,6 @@ def test_passes_over_data(session: Session, passes: float | None) -> None:
     assert passes_over_data(session) == passes
 
 
-def forked() -> Session:
-    """A source that reaches the last operation on one branch only past a cache."""
-    ops = [
-        source(),
-        make_operation("cache", "cache", parent_ids=["source"]),
-        make_operation("map", "map", parent_ids=["source"]),
-        make_operation("aside", "map", parent_ids=["map"]),
-        make_operation("zip", "zip", parent_ids=["cache", "map"]),
-    ]
-    return make_session(pipeline=make_pipeline(ops=ops))
-
-
 @pytest.mark.parametrize("kind", ["batch", "padded_batch", "ragged_batch"])
 def test_single_elements_are_followed_by_their_batch(kind: str) -> None:
     batching = make_operation("b", kind)
@@ -88,7 +76,6 @@ def test_a_cost_is_read_where_the_operation_was_fused_into() -> None:
 
 
 SCALE = make_function(graph_ops={"Mul": 2})
-PYTHON = make_function(graph_ops={"EagerPyFunc": 1})
 
 
 @pytest.mark.parametrize(

@@ -78,15 +78,6 @@ def test_a_part_is_where_only_if_clear_of_the_steps(least: float, part: str) -> 
     assert (found.about_as_much is not None) == (part == "steps")
 
 
-def shuffled(**above: float | None) -> Session:
-    return session_of(
-        source(self_ms_per_step=above.get("source", 1.0)),
-        make_operation("map", self_ms_per_step=above.get("map", 1.0)),
-        make_operation("shuffle", "shuffle", self_ms_per_step=above.get("shuffle", 1.0)),
-        batch(),
-    )
-
-
 RUN_OUT: dict[str, Any] = {"self_ms_per_step": None, "elements": None}
 
 

@@ -20,9 +20,8 @@ from pipediag.session.model import Session
 from pipediag.session.trials import Combined, Trial
 from pipediag.vocabulary import RunPartName, RunScope
 from tests import factories
-from tests.evaluations import validation
 from tests.factories import make_finding, make_loop, make_loop_time, make_session
-from tests.ledgers import make_part, make_run
+from tests.ledgers import make_part, make_run, validation
 
 
 def compiled(**overrides: Any) -> Finding:
@@ -54,16 +53,6 @@ def test_a_finding_at_a_line_shortens_what_lies_there_and_one_without_all_of_the
     gain = gain_for_run(make_session(run=make_run(*rows)), found)
     assert gain is not None
     assert gain.after_s == after_s
-
-
-def waiting(ends: int = 3, **ledger: Any) -> Session:
-    """Four epochs wait for 10 s in all, the first of them for 4 s."""
-    rows = [
-        make_part("epoch_start", 10.0, loop_id="loop_0", count=4),
-        make_part("epoch_start", 7.0, loop_id="loop_1", count=2),
-    ]
-    time = make_loop_time(first_batch_ms=2000.0, epoch_ends_seen=ends)
-    return make_session(run=make_run(*rows, **ledger), loops=[make_loop(time=time)])
 
 
 @pytest.mark.parametrize("cache", [False, True])

@@ -17,9 +17,8 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.recording import Prediction
 from pipediag.trials.candidates import candidates, with_prediction_trial
-from tests.evaluations import decoding, ending, validation, written
 from tests.factories import make_keras, make_loop, make_session
-from tests.ledgers import make_part, make_run
+from tests.ledgers import decoding, ending, make_part, make_run, validation, written
 from tests.records import make_function
 from tests.rules.sessions import cases, changes, only, run, saved_s
 

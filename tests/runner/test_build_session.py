@@ -33,8 +33,8 @@ from pipediag.session.store import load_session
 from pipediag.session.timeline import HostTrack, Span, span_line
 from pipediag.session.trials import Trial, TrialRun
 from pipediag.trials.schedule import TrialOutcome
-from tests.evaluations import validation
 from tests.factories import make_finding, make_loop, make_session, make_verdict
+from tests.ledgers import validation
 from tests.measures.tracks import make_track
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS, SCRIPT, make_environment

@@ -25,7 +25,6 @@ from pipediag.trials.executor import (
     Preparation,
     Variant,
 )
-from tests.evaluations import validation
 from tests.factories import (
     make_finding,
     make_keras,
@@ -34,7 +33,7 @@ from tests.factories import (
     make_session,
     make_verdict,
 )
-from tests.ledgers import make_run
+from tests.ledgers import make_run, validation
 from tests.records import make_breakdown, make_input_wait
 from tests.trials.bench import make_edit
 

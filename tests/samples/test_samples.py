@@ -1,7 +1,8 @@
-"""Every sample under `pipediag analyze`, against the expectation that lies beside it."""
+"""The samples and their expectations fit together, and each is diagnosed as expected."""
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -11,7 +12,13 @@ import pytest
 
 from pipediag.session.model import Session
 
-from .expectation import SAMPLES, Expectation, all_expectations, discrepancies
+from .expectation import (
+    SAMPLES,
+    Expectation,
+    all_expectations,
+    discrepancies,
+    marked_lines,
+)
 
 EXPECTATIONS = all_expectations()
 LIMIT_S = 240
@@ -56,3 +63,30 @@ def test_sample_is_diagnosed_as_expected(expected: Expectation, tmp_path: Path) 
     assert done.returncode in expected.exit_status, done.stderr[-4000:]
     session = Session.model_validate_json((output / "session.json").read_text(encoding="utf-8"))
     assert discrepancies(expected, session) == [], done.stderr[-4000:]
+
+
+SCRIPTS = sorted(SAMPLES.glob("*.py"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_each_script_has_an_expectation_and_a_row_in_the_index(script: Path) -> None:
+    assert script.with_suffix(".expect.toml").is_file()
+    index = (SAMPLES / "README.md").read_text(encoding="utf-8")
+    assert f"`{script.name}`" in index
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_scripts_are_documented_and_know_nothing_of_pipediag(script: Path) -> None:
+    tree = ast.parse(script.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree)
+    plain = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    imports = {alias.name for node in plain for alias in node.names}
+    imports |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not any(name.split(".")[0] == "pipediag" for name in imports)
+
+
+@pytest.mark.parametrize("expected", EXPECTATIONS, ids=lambda expected: expected.name)
+def test_markers_that_an_expectation_names_are_in_its_script(expected: Expectation) -> None:
+    lines = (expected.verdict_line, expected.where_line, expected.loop_line)
+    named = {*lines, *expected.rule_lines.values()} - {None}
+    assert named <= set(marked_lines(expected.script))

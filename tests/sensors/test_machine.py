@@ -76,16 +76,6 @@ def test_what_is_not_ours_is_that_of_others() -> None:
     assert others_percent(before, after) == 50.0
 
 
-BUSY = """
-import time
-until = time.process_time() + 0.2
-while time.process_time() < until:
-    pass
-print("done", flush=True)
-input()
-"""
-
-
 @pytest.fixture(autouse=True)
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpus, "_driver_may_exist", lambda: False)

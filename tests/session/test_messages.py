@@ -51,7 +51,6 @@ from pipediag.session.messages import (
 from pipediag.trials.candidates import Candidate
 
 some.register_type_strategy(float, some.floats(allow_nan=False))
-NO_MESSAGE = [b"", b"no json", b"[1]", b"1", b'"text"', b"null", b"{}", b"\xff", b'{"is": []}']
 
 
 def there_and_back(kind: type, kinds: dict[str, Callable[..., Any]]) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 
 ASKED = "PIPEDIAG_VERSIONS"
-"""Set by `make test-versions`: which environments, see `matrix.chosen`."""
+"""Set by `make test-versions`: which environments, see `environments.chosen`."""
 
 LOWEST_ASKED = "PIPEDIAG_LOWEST"
 """Set by `make test-lowest`."""

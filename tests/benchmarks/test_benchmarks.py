@@ -1,32 +1,38 @@
-"""What the benchmarks conclude, from sessions and figures that are made by hand."""
+"""What the benchmarks conclude, and that scripts and expectations fit together."""
 
 from __future__ import annotations
 
+import ast
+import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks.bounds import measured_bounds
-from benchmarks.diagnosis import failed, judge, markdown, totals
+from benchmarks.diagnosis import SCRIPTS, judge, labelled
 from benchmarks.hook_cost import hook_cost
-from benchmarks.on_the_way import OnTheWay, first_step_after
+from benchmarks.on_the_way import OnTheWay
 from benchmarks.promises import Row
 from benchmarks.promises import compared as compared_promise
-from benchmarks.public_scripts.judging import judged
-from benchmarks.public_scripts.scripts import PublicScript, Truth
-from benchmarks.repeat import answer
+from benchmarks.public_scripts.made_data import KINDS
+from benchmarks.public_scripts.scripts import (
+    SourceError,
+    changed,
+    from_notebook,
+    public_scripts,
+)
 from benchmarks.run_ledger import Judged, Parts, Stamps, compared, compared_with_native
 from pipediag.runner.native_runs import Obtained
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.ledger import Run, RunGain, RunPart
 from pipediag.session.model import Session
-from pipediag.session.timeline import Span, Timeline
 from pipediag.session.trials import Trial
 from pipediag.trials.statistics import Estimate
 from tests.factories import make_finding, make_loop, make_session, make_verdict
-from tests.samples.expectation import Expectation, read_expectation
+from tests.samples.expectation import Expectation, all_expectations, marked_lines, read_expectation
 from tests.trials.bench import make_edit
 
 
@@ -90,27 +96,6 @@ def test_a_run_without_trials_and_a_false_confirmation(expected: Expectation) ->
     assert not false.right_at_first_place
 
 
-def test_totals_count_only_what_could_be_right(expected: Expectation) -> None:
-    right = judge(expected, session(confirmed("parallel-map")), trials=True)
-    outcomes = [right, judge(expected, session(), trials=False), failed(expected, "status 3")]
-    assert totals(outcomes)[:3] == [
-        "Right at first place: 2 of 3 runs.",
-        "False confirmations: 0 (1 edits were measured).",
-        "Bottleneck right: 2 of 3; line right: 2 of 3; part of the run right: 2 of 3; first "
-        "confirmed finding right: 1 of 2.",
-    ]
-    assert markdown(outcomes, "A CPU").count("\n| `train` | ") == 1
-
-
-def test_answers_that_differ_only_in_figures_are_the_same() -> None:
-    titles = "A map takes 20.1 ms", "A map takes 19.8 ms", "A map holds the GIL"
-    one, same, other = (
-        answer(make_session(findings=[make_finding(title=title)])) for title in titles
-    )
-    assert one.differences(same) == []
-    assert len(one.differences(other)) == 2
-
-
 def test_a_bound_is_broken_where_the_whole_interval_lies_above_it() -> None:
     measured = [("a", 1.9), ("b", 2.05), ("c", 2.2), ("a", 1.5)]
     found = session(
@@ -136,15 +121,6 @@ def test_a_promise_is_kept_where_the_intervals_overlap(
     row = compared_promise(found, native, Row("one", ["x"], "", [], [], "a machine"))
     assert row.outcome == outcome
     assert row.good == (outcome != "less")
-
-
-def test_a_public_script_is_judged_by_verdict_part_and_first_advice() -> None:
-    truth = Truth(bottleneck=("input",), where=("steps",), advice=("none",))
-    script = PublicScript("train", "a/b", "HEAD", "train.py", "", "nothing", truth=truth)
-    right = judged(script, session(), None, 1.0)
-    assert (right.verdict_right, right.advice_right) == (True, True)
-    assert not judged(script, session(where="evaluation"), None, 1.0).verdict_right
-    assert not judged(script, session(make_finding("missing-cache")), None, 1.0).advice_right
 
 
 @pytest.mark.parametrize(("hooked_us", "judgement"), [(0, "met"), (5, "met"), (30, "missed")])
@@ -198,10 +174,47 @@ def test_a_ledger_is_compared_with_the_same_and_with_the_native_run() -> None:
     assert not any("the same run's stamps" in miss for miss in misses)
 
 
-def test_a_step_begins_after_the_function_that_is_built() -> None:
-    steps = Span(1, "steps", 10, 50)
-    building = Span(2, "first_call", 10, 30)
-    assert first_step_after(Timeline([steps, building], []), 20) == 30
-    assert first_step_after(Timeline([steps], []), 20) == 20
-    assert first_step_after(Timeline([steps], []), 5) == 10
-    assert first_step_after(Timeline([steps], []), 60) is None
+@pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.py")), ids=lambda script: script.stem)
+def test_a_labelled_script_has_a_docstring_and_an_expectation(script: Path) -> None:
+    text = script.read_text(encoding="utf-8")
+    assert ast.get_docstring(ast.parse(text))
+    assert "import pipediag" not in text
+    assert script.with_suffix(".expect.toml").exists()
+
+
+@pytest.mark.parametrize("expected", all_expectations(SCRIPTS), ids=lambda expected: expected.name)
+def test_an_expectation_fits_its_script_and_itself(expected: Expectation) -> None:
+    lines = (expected.verdict_line, expected.where_line, expected.loop_line)
+    named = {*lines, *expected.rule_lines.values()} - {None}
+    assert named <= set(marked_lines(expected.script))
+    trials = expected.trials
+    assert not set(trials.confirmed) & {*expected.must_be_silent, *expected.must_not_fail}
+    assert trials.none or trials.confirmed or trials.not_confirmed
+
+
+def test_each_name_is_used_once() -> None:
+    names = [expected.name for expected in labelled()]
+    assert len(names) == len(set(names))
+
+
+def test_the_table_of_public_scripts_is_whole() -> None:
+    for script in public_scripts():
+        assert len(script.sha256) == 64
+        assert len(script.commit) == 40
+        truth = script.truth
+        assert all([script.changed, truth.bottleneck, truth.advice, truth.how]), script.name
+        assert {word.partition(":")[0] for word in script.data} <= set(KINDS)
+    with pytest.raises(SourceError, match="nobody"):
+        public_scripts(["nobody"])
+
+
+def test_what_stays_of_a_public_script_keeps_its_line() -> None:
+    cells = [["%load_ext x\n", "a = 1"], ["!pip install x\n", "b = a % 2"]]
+    notebook = {"cells": [{"cell_type": "code", "source": lines} for lines in cells]}
+    text = from_notebook(json.dumps(notebook))
+    assert text.split("\n") == ["# %load_ext x", "a = 1", "", "# !pip install x", "b = a % 2", ""]
+    script = SimpleNamespace(name="x", put=((2, 3, "ours"),), swap=((4, "old", "new"),), until=5)
+    assert changed(script, "a\nb\nc\nd = old\ne") == "a\nours\n\nd = new\n"
+    script.put = ((1, 1, "x\ny"),)
+    with pytest.raises(SourceError, match="too few"):
+        changed(script, "a\nb")
