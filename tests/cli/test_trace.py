@@ -16,7 +16,7 @@ from pipediag.cli.trace import command, profile_files
 from pipediag.errors import PipediagError
 from pipediag.session.devices import TraceReport
 from tests.probe import environment
-from tests.reporters.profiles import gpu_profile
+from tests.reporters.devices import gpu_profile
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from pipediag.trace.summary import HostSummary, ProfileReading, TraceSummary
 from pipediag.vocabulary import GAP_CAUSES, GapCause, StepBasis
 from tests.measures.traces import make_split, make_trace
 from tests.records import make_pipeline
-from tests.reporters.profiles import US, gpu_profile
+from tests.reporters.devices import US, gpu_profile
 
 MAP: IteratorKey = ("Root::Map", ("m",))
 PREFETCH: IteratorKey = ("Root::Prefetch", ("p",))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from pipediag.facts.order import concluded, to_act_on
+from pipediag.facts.order import concluded
 from pipediag.reporters import markdown
 from pipediag.reporters.html import render
 from pipediag.reporters.terminal.summary import render as render_summary
@@ -20,7 +20,6 @@ from pipediag.reporters.words.advice import (
     NextCommand,
     answer,
     gain,
-    lead,
     next_command,
     shown_severity,
     verdict_label,
@@ -124,27 +123,6 @@ def test_changes_that_were_measured_together_are_one_answer_with_their_patch() -
     assert found.gain.number == "3.1x"
 
 
-def test_a_condition_is_said_once() -> None:
-    finding = factories.make_finding(condition="if the data stay the same")
-    said = factories.make_finding(
-        condition="if the data stay the same", advice="Cache it, if the data stay the same."
-    )
-    conditions = [found.condition for one in (finding, said) if (found := answer(session(one)))]
-    assert conditions == ["if the data stay the same", None]
-
-
-def test_right_results_have_no_gain() -> None:
-    wrong = factories.make_finding(
-        subject="correctness", trial=trial_sessions.REFUTED, for_run=GAIN
-    )
-    assert parts(session(wrong))[0] == "None"
-
-
-@pytest.mark.parametrize("trial", [trial_sessions.REFUTED, trial_sessions.UNDECIDED])
-def test_what_its_trial_left_open_or_refuted_is_not_advised(trial: Trial) -> None:
-    assert answer(session(factories.make_finding(trial=trial))) is None
-
-
 def test_grouped_by_what_a_reader_does_with_them_in_the_order_of_the_session() -> None:
     session = factories.make_session(
         findings=[
@@ -215,19 +193,6 @@ def test_a_large_promise_is_not_told_beside_that_nothing_is_severe(
 )
 def test_what_was_not_confirmed_to_be_faster_changes_nothing(finding: dict[str, Any]) -> None:
     assert shown_severity(with_severity(**finding)).severity == "ok"
-
-
-@pytest.mark.parametrize("severity", ["moderate", "high", "unknown"])
-def test_any_other_severity_is_the_verdicts(severity: str) -> None:
-    assert shown_severity(with_severity(severity, trial=make_trial(9.0))).severity == severity
-
-
-def test_a_long_first_sentence_is_cut_where_it_says_the_same_by_itself() -> None:
-    found = lead(f"{'A long wait ' * 11}each time; `map` at t.py:2 makes it; and so on. Then more.")
-    assert found[0].endswith("each time.")
-    assert found[1] == "`map` at t.py:2 makes it; and so on. Then more."
-    endless = "word " * 100
-    assert lead(endless)[0] == endless
 
 
 @pytest.mark.parametrize(
@@ -420,21 +385,6 @@ def not_to_act_on(session: Session) -> list[Finding]:
         for one in session.findings
         if one.trial.state in ("refuted", "inconclusive") and not one.about_results
     ]
-
-
-@given(any_session())
-def test_a_severe_verdict_is_never_a_dead_end(session: Session) -> None:
-    if session.verdict.severity in ("high", "moderate"):
-        assert answer(session) is not None or what_else(session)
-
-
-@given(any_session())
-def test_only_what_may_help_is_to_be_acted_on(session: Session) -> None:
-    first = answer(session)
-    left = not_to_act_on(session)
-    assert not any(map(to_act_on, left))
-    assert first is None or first.finding not in left
-    assert not {one.advice for one in left} & set(session.verdict.next_steps)
 
 
 @settings(max_examples=20)

@@ -56,17 +56,6 @@ def test_it_fits_every_window_fetches_nothing_and_logs_nothing(
     assert driver.execute_script("return performance.getEntriesByType('resource').length") == 0
 
 
-def test_dark_is_dark_and_light_is_light(driver: Any, tmp_path: Path) -> None:
-    browser.show(driver, write(factories.make_session(), tmp_path), width=1280)
-    backgrounds = []
-    for scheme in ("light", "dark"):
-        browser.dress(driver, width=1280, prefers_color_scheme=scheme)
-        colour = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
-        backgrounds.append(int(colour.removeprefix("rgb(").split(",")[0]))
-    assert backgrounds[0] > 200
-    assert backgrounds[1] < 60
-
-
 def test_hostile_text_runs_nothing(driver: Any, tmp_path: Path) -> None:
     browser.show(driver, write(sessions.hostile(), tmp_path), width=1280)
     assert driver.execute_script("return document.images.length") == 0
@@ -126,19 +115,3 @@ def test_no_figure_covers_a_text(driver: Any, tmp_path: Path, width: int) -> Non
     browser.show(driver, write(session, tmp_path), width=width)
     browser.unfold(driver)
     assert driver.execute_script(_TEXT_UNDER_FIGURES) == []
-
-
-def test_the_charts_are_printed_with_all_that_is_folded(driver: Any, tmp_path: Path) -> None:
-    session = trial_sessions.everything_tried().model_copy(update={"run": factories.make_run()})
-    browser.show(driver, write(session, tmp_path), width=1280)
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    count, unseen = driver.execute_script(
-        """
-        const seen = item => item.checkVisibility() && item.getBoundingClientRect().height > 10;
-        const figures = [...document.querySelectorAll("figure svg, figure .bar")];
-        return [figures.length, figures.filter(item => !seen(item)).length];
-        """
-    )
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    assert count >= 8
-    assert unseen == 0

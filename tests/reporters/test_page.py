@@ -6,22 +6,16 @@ import base64
 import hashlib
 import re
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import pytest
 
-from pipediag.encoding.text import visible
-from pipediag.facts.order import concluded
 from pipediag.reporters import html
-from pipediag.reporters.html import Anchors, style
 from pipediag.session.findings import CallSpan, SourceExcerpt
-from pipediag.session.ledger import RunGain
 from pipediag.session.model import HotLine, Session
-from pipediag.session.trials import Trial
 from tests import factories, records
 from tests.encoding.poisoned import CLEAN, POISON, acting, session_content
-from tests.reporters import sessions, trial_sessions
+from tests.reporters import trial_sessions
 from tests.reporters.pages import Element, Page
 from tests.reporters.sessions import SESSIONS
 
@@ -130,26 +124,6 @@ def test_ids_are_unique_and_labels_point_at_them(name: str) -> None:
             assert target in ids
 
 
-def test_hostile_text_stays_text() -> None:
-    page = page_of(sessions.hostile())
-    assert page.find("img") == []
-    assert page.find("h1")[0].text == visible(sessions.HOSTILE)
-    assert "{{ 7 * 7 }}" in page.root.words()
-
-
-def test_says_reasons_where_nothing_was_measured() -> None:
-    session = sessions.nothing_measured()
-    words = page_of(session).root.words()
-    for reason in (
-        "no-steps-reason",
-        "no-breakdown-reason",
-        "no-pipeline-reason",
-        "no-host-reason",
-    ):
-        assert reason in words
-    assert "None" not in " ".join(table.words() for table in page_of(session).find("dl"))
-
-
 def test_breakdown_bar_has_a_table_twin_with_intervals() -> None:
     page = page_of(factories.make_session())
     table = next(item for item in page.find("table") if item.attributes.get("class") == "breakdown")
@@ -193,15 +167,6 @@ def trials_of(page: Page) -> list[Element]:
     ]
 
 
-def section(page: Page, heading: str) -> Element:
-    [found] = [
-        item
-        for item in page.find("section")
-        if any(title.text == heading for title in item.find("h2"))
-    ]
-    return found
-
-
 def test_each_card_shows_its_trial_and_its_rounds() -> None:
     page = page_of(trial_sessions.everything_tried())
     outcomes = trials_of(page)
@@ -218,20 +183,6 @@ def test_each_card_shows_its_trial_and_its_rounds() -> None:
     assert "The shuffle starts anew in each block." in first
     assert "This advice does nothing here." in last
     assert [len(item.find("circle")) for item in outcomes] == [8, 6, 8, 0, 4, 8]
-
-
-def test_what_makes_results_wrong_is_advised_whatever_it_costs_to_mend() -> None:
-    wrong = factories.make_finding(
-        advice="Mend it.",
-        subject="correctness",
-        edit=trial_sessions.CACHE,
-        trial=trial_sessions.REFUTED,
-    )
-    page = page_of(factories.make_session(findings=[wrong], trials=trial_sessions.make_run()))
-    assert "Mend it." in words(page.find("section")[0])
-    shown = words(section(page, "Findings"))
-    assert "costs no speed that could be measured" in shown
-    assert "Not worth it here" not in shown
 
 
 def test_what_the_parts_of_a_step_cost_stands_behind_the_tables() -> None:
@@ -320,58 +271,6 @@ def test_the_python_behind_the_operation_is_shown() -> None:
     assert "Its Python code /p/data.py:20" in words(top)
 
 
-def test_a_change_of_another_line_says_where() -> None:
-    there = factories.make_finding(line=12)
-    titles = [
-        words(of_class(head(factories.make_session(findings=[one])), "div", "do-first")[0])
-        for one in (there, factories.make_finding(line=30))
-    ]
-    assert titles[0].startswith("What to change Write")
-    assert titles[1].startswith("What to change train.py:30 Write")
-
-
-def test_a_gain_is_said_once_and_drawn() -> None:
-    gain = RunGain(
-        speedup=1.5, ci95=(1.4, 1.6), before_s=30.0, after_s=12.0, basis="measured", scope="run"
-    )
-    finding = factories.make_finding(
-        edit=trial_sessions.PARALLEL, trial=trial_sessions.CONFIRMED, for_run=gain
-    )
-    page = page_of(factories.make_session(findings=[finding], run=factories.make_run()))
-    unfolded = words(page.find("section")[0]) + words(page.find("h3")[0])
-    assert unfolded.count("1.5x") == 1
-    (after,) = of_class(page.root, "p", "after")
-    assert after.find("span")[0].attributes["style"] == "width:40.00%"
-
-
-@pytest.mark.parametrize("trial", [trial_sessions.REFUTED, trial_sessions.UNDECIDED])
-def test_what_its_trial_left_open_or_refuted_is_nowhere_advised(trial: Trial) -> None:
-    finding = factories.make_finding(
-        advice="Do this.", edit=trial_sessions.PARALLEL, trial=trial, severity="error"
-    )
-    page = page_of(
-        concluded(factories.make_session(trials=trial_sessions.make_run(), notes=[]), [finding])
-    )
-    top = words(page.find("section")[0])
-    assert "Do this." not in top
-    assert "What to try next" in top
-    (card,) = page.find("article")
-    said = words(card)
-    assert "Not worth it here: Do this." in said or "Not advised, as its trial left open" in said
-
-
-def test_an_estimate_does_not_look_like_a_measurement() -> None:
-    classes = [
-        of_class(head(session), "p", "gain")[0].attributes["class"]
-        for session in (trial_sessions.pipeline_only(), trial_sessions.patched())
-    ]
-    assert classes == ["gain estimated", "gain"]
-    page = page_of(factories.make_session(run=factories.make_run()))
-    projected = [span.text for span in of_class(page.root, "span", "estimated")]
-    assert "10.0\xa0s" in projected
-    assert "2.50\xa0s" not in projected
-
-
 def test_a_healthy_run_says_so_and_stops() -> None:
     page = page_of(factories.make_compute_bound_session())
     top = words(page.find("section")[0])
@@ -392,22 +291,6 @@ def test_links_within_the_page_arrive() -> None:
     assert "finding-parallel-map-map_0" in links
     assert "operation-map_0" in links
     assert links <= ids
-
-
-def test_a_name_is_made_of_what_stays() -> None:
-    findings = [
-        factories.make_finding("missing-cache", op_id="map_0"),
-        factories.make_finding("missing-cache", op_id="map_0"),
-        factories.make_finding("host-overhead", op_id=None),
-    ]
-    session = factories.make_session(findings=findings)
-    anchors = Anchors(session)
-    assert [anchors.finding(one) for one in session.findings] == [
-        "finding-missing-cache-map_0",
-        "finding-missing-cache-map_0--2",
-        "finding-host-overhead",
-    ]
-    assert anchors.operation("map_0") == "operation-map_0"
 
 
 @pytest.mark.parametrize("name", SESSIONS)
@@ -432,14 +315,6 @@ def test_its_styles_reach_nothing_else() -> None:
     assert "url(" not in style.text
 
 
-def test_every_piece_has_a_colour() -> None:
-    text = html.render_fragment(factories.make_session())
-    [style] = Page(text).find("style")
-    used = set(re.findall(r'<span class="(pipediag-[\w-]+)" style=', text))
-    assert used
-    assert all(f".{name}" in style.text for name in used)
-
-
 @pytest.mark.parametrize("choice", range(9))
 def test_the_text_of_a_stranger_is_text(choice: int) -> None:
     def kinds(text: str) -> set[tuple[str, tuple[str, ...]]]:
@@ -450,10 +325,3 @@ def test_the_text_of_a_stranger_is_text(choice: int) -> None:
     assert kinds(POISON) <= kinds(CLEAN) | {("code", ())}
     poisoned = Session.model_validate(session_content(POISON, choice=choice))
     assert acting(html.render_fragment(poisoned)) <= {"\t"}
-
-
-def test_the_style_sheet_loses_blanks_alone_and_none_within_a_selector_or_a_value() -> None:
-    sheet = files("pipediag.reporters.html").joinpath("templates", "report.css")
-    text = sheet.read_text(encoding="utf-8")
-    assert "".join(style().split()) == "".join(text.split())
-    assert len(style()) < len(text) - 300

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from pipediag.errors import PipediagError
 from pipediag.reporters import perfetto
 from pipediag.reporters.perfetto_profile import (
-    BUSY_INTERVALS,
     MOST_LANES,
     nesting_lanes,
     write_perfetto,
@@ -26,7 +25,7 @@ from pipediag.session.model import Session
 from pipediag.trace.summary import summarise
 from tests import factories
 from tests.reporters import sessions, trial_sessions
-from tests.reporters.profiles import US, Export, export, gpu_profile
+from tests.reporters.devices import US, Export, export, gpu_profile
 from tests.reporters.sessions import passed, profiled
 from tests.trace.builder import TraceBuilder
 
@@ -140,19 +139,6 @@ def test_a_profile_that_counts_from_1970_begins_at_its_first_event(tmp_path: Pat
     assert written.other["origin_ns vm"] == epoch + 5
 
 
-def test_several_hosts_are_told_apart(tmp_path: Path) -> None:
-    summaries = []
-    for host in ("a", "b"):
-        (tmp_path / host).mkdir()
-        summaries.append((host, summarise(gpu_profile().save(tmp_path / host))))
-    path = tmp_path / "both.json.gz"
-    written = Export(path, write_perfetto(path, summaries))
-    assert_well_formed(written.text)
-    assert list(written.processes.values()) == ["a", "b"]
-    for track in ("Steps", "GPU:0 / Stream #13(Kernel)", "python"):
-        assert written.spans(track, "a") == written.spans(track, "b") != []
-
-
 def test_hosts_recorded_at_one_time_share_a_clock(tmp_path: Path) -> None:
     summaries = []
     for host, later_ns in (("a", 30 * US), ("b", 0)):
@@ -226,18 +212,6 @@ def test_a_gap_tells_its_start_its_step_and_the_launch_that_ended_it(tmp_path: P
     assert joined == ["Launching operations", "gemm", "cuLaunchKernel"]
 
 
-def test_the_counter_is_0_in_a_gap_and_100_outside(tmp_path: Path) -> None:
-    written = export(gpu_profile(), tmp_path)
-    values = {
-        event["ts"]: event["args"]["percent"] for event in written.events if event["ph"] == "C"
-    }
-    assert values[0.0] == 0.0
-    assert values[30.0] == 100.0
-    assert values[60.0] == 0.0
-    assert values[200.0] == 0.0
-    assert len(values) == min(BUSY_INTERVALS, 200) + 1
-
-
 def test_findings_stand_at_the_first_step(tmp_path: Path) -> None:
     finding = factories.make_finding(title="Input gaps", evidence={"idle_percent": 60.0})
     fine = factories.make_finding(status="pass")
@@ -252,11 +226,6 @@ def test_findings_stand_at_the_first_step(tmp_path: Path) -> None:
 def lanes_of(*spans: tuple[int, int]) -> list[int]:
     starts, ends = np.array(spans, np.int64).reshape(-1, 2).T
     return nesting_lanes(starts, ends).tolist()
-
-
-def test_there_is_an_end_to_lanes() -> None:
-    spans = [(start, start + 1_000) for start in range(100)]
-    assert max(lanes_of(*spans)) == MOST_LANES - 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=MOST_LANES))

@@ -21,7 +21,7 @@ from pipediag.session.model import Session
 from pipediag.trace.summary import TraceSummary, summarise
 from tests import factories
 from tests.reporters import devices, trial_sessions
-from tests.reporters.profiles import gpu_profile
+from tests.reporters.devices import gpu_profile
 from tests.reporters.sessions import nothing_measured, profiled
 from tests.rules.sessions import make_ids
 from tests.trace.builder import CudaProfile
@@ -246,13 +246,6 @@ def test_no_gap_of_a_profile_is_left_out(tmp_path: Path, monkeypatch: pytest.Mon
     ]
     idle_ms = found["duration_ms"][:50].astype(float).sum()
     assert idle_ms == pytest.approx(report[0].idle_ms - report[0].noise_ms)
-
-
-def test_hosts_are_named_where_there_are_several(tmp_path: Path) -> None:
-    summary = summarise(gpu_profile().save(tmp_path))
-    found = written(tmp_path, ("a", summary), ("b", summary))
-    assert [row["host"] for row in found] == ["a"] * 3 + ["b"] * 3
-    assert written(tmp_path) == []
 
 
 def test_a_table_of_gaps_that_cannot_be_written_is_reported(tmp_path: Path) -> None:

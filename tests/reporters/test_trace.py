@@ -18,7 +18,6 @@ HEADLINE = (
     "● GPU:0 computes 35 % of 100 ms: 5.0 % only copying, 60 % idle, mostly waiting for input"
 )
 WRITTEN = ["out/trace.json, out/gaps.csv", "out/trace.perfetto.json.gz for ui.perfetto.dev"]
-HOSTS_LATE = (("a", 0.0), ("b", 12.0))
 
 
 def one_device() -> TraceReport:
@@ -163,38 +162,6 @@ def test_says_what_is_not_there() -> None:
     assert "activities=[CPU, CUDA]" in text
 
 
-def test_several_devices_get_a_table_and_the_idlest_is_shown_in_full() -> None:
-    idlest = devices.make_gpu(name="GPU:1", idle_ms=90.0, idle_percent=90.0)
-    text = shown(devices.make_report(devices=[devices.make_gpu(), idlest]))
-    assert "GPU:1 computes" in text.splitlines()[0]
-    assert "Longest  Mostly" in text
-
-
-def test_of_several_hosts_the_last_one_to_begin_is_named() -> None:
-    hosts = [devices.make_trace_host(host=name, steps_late_ms=ms) for name, ms in HOSTS_LATE]
-    text = shown(devices.make_report(hosts=hosts))
-    assert "Clocks   b begins its steps last, 12.0 ms after the first" in text
-
-
-def test_devices_stand_in_order_of_their_names() -> None:
-    idle_ms = {"GPU:10": 90.0, "GPU:2": 60.0, "GPU:1": 80.0}
-    found = [devices.make_gpu(name=name, idle_ms=ms) for name, ms in idle_ms.items()]
-    lines = shown(devices.make_report(devices=found), verbose=True).splitlines()
-    starts = [line.split()[0] for line in lines if line.startswith("GPU:")]
-    # The table, then each in full.
-    assert starts == ["GPU:1", "GPU:2", "GPU:10"] * 2
-    assert lines[0].startswith("● GPU:10")
-
-
-def test_the_gain_comes_first_and_the_first_advice_is_whole() -> None:
-    advice = "Do this. " * 60
-    findings = [factories.make_finding(title="A title", advice=advice)]
-    text = " ".join(shown(devices.make_report(findings=findings)).split())
-    assert "1. at most 2.0x: A title Do this." in text
-    assert text.count("Do this.") == 60
-    assert "not tried" not in text
-
-
 def test_what_could_not_be_decided_is_for_the_verbose() -> None:
     unsettled = factories.make_finding(title="Undecided", status="inconclusive")
     report = devices.make_report(findings=[unsettled])
@@ -204,9 +171,3 @@ def test_what_could_not_be_decided_is_for_the_verbose() -> None:
         "No rule found anything above its threshold; largest cause: waiting for input, 45 %."
         in " ".join(shown(report).split())
     )
-
-
-def test_verbose_leaves_nothing_out() -> None:
-    text = shown(many(), verbose=True)
-    assert "Title 19." in text
-    assert "GPU:39" in text

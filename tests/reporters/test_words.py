@@ -1,0 +1,328 @@
+"""What reports say: numbers, places, evidence, trials, the run, devices, operations and tables."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from pipediag.reporters.words import embeddings, quantities, run, trials
+from pipediag.reporters.words import pipeline as pipeline_rows
+from pipediag.reporters.words.devices import (
+    idle_parts,
+)
+from pipediag.reporters.words.evidence import evidence
+from pipediag.reporters.words.labels import SourceNames
+from pipediag.reporters.words.quantities import NO_BREAK, NOTHING
+from pipediag.reporters.words.step import (
+    SelfCheck,
+    self_checks,
+)
+from pipediag.session.embeddings import EmbeddingCost
+from pipediag.session.pipeline import Operation, Pipeline
+from pipediag.session.record import Interval
+from pipediag.session.trials import Trial
+from pipediag.vocabulary import EffectOnResults, Scalar, TrialState
+from tests import factories, records
+from tests.factories import (
+    make_compute_bound_session,
+    make_embedding,
+    make_embedding_cost,
+    make_session,
+)
+from tests.reporters import devices, trial_sessions
+from tests.rules.sessions import make_ids
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, quantities.NOTHING),
+        (0, "0"),
+        (32.0, "32"),
+        (1234567.0, "1,234,567"),
+        (1234.5, "1,234"),
+        (11.52, "11.5"),
+        (0.123, "0.12"),
+        (0.000123, "0.00012"),
+    ],
+)
+def test_numbers(value: float | None, shown: str) -> None:
+    assert quantities.number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(10.0, "10.0 ms"), (900.0, "900 ms"), (12_345.0, "12.3 s"), (7_200_000.0, "2.00 h")],
+)
+def test_durations_change_their_unit(value: float, shown: str) -> None:
+    assert quantities.milliseconds(value).replace("\xa0", " ") == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, "0 B"), (1840, "1.80 KiB"), (61 * 2**20, "61 MiB"), (2**50, "1,024 TiB")],
+)
+def test_bytes(value: float, shown: str) -> None:
+    assert quantities.byte_count(value).replace("\xa0", " ") == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1.144, "1.14x"), (2.449, "2.4x"), (9.96, "10x"), (23.45, "23x"), (0.88, "0.88x")],
+)
+def test_a_speed_up_has_the_digits_that_mean_something(value: float, shown: str) -> None:
+    assert quantities.speedup(value) == shown
+
+
+def test_both_ends_of_an_interval_have_the_same_digits() -> None:
+    assert quantities.speedup_interval((1.05, 2.5)).replace("\xa0", " ") == "[1.05, 2.50]"
+    assert quantities.speedup_interval((15.2, 36.0)).replace("\xa0", " ") == "[15, 36]"
+    assert quantities.percent_interval((9.4, 12.6)).replace("\xa0", " ") == "9.4 to 13 %"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words", "shown"),
+    [
+        ("launch_idle_percent_of_span", 5.0, "launch idle", "5.0 % of the span"),
+        ("input_wait_percent_of_step", 76.31, "input wait", "76 % of the step"),
+        ("cache_bytes", 2**20, "cache", "1 MiB"),
+        ("retraces", 3, "retraces", "3"),
+        ("call_us", 41.2, "call", "41.2 µs"),
+        ("compressed", True, "compressed", "yes"),
+        ("frozen_operation", "map_0", "frozen", "map in line 12"),
+        ("frozen_operation", "gone", "frozen", "gone"),
+        ("parallelism", None, "parallelism", NOTHING),
+        ("self_ms_per_step", 7.934, "self", "7.93 ms per step"),
+        ("wait_percent", 76.31, "wait", "76 %"),
+        ("op_kind", "map", "op kind", "map"),
+    ],
+)
+def test_words_and_units(key: str, value: Scalar, words: str, shown: str) -> None:
+    name, text = evidence(make_session(), key, value)
+    assert (name, text.replace("\xa0", " ")) == (words, shown)
+
+
+def places_of(*files: str) -> SourceNames:
+    operations = [
+        records.make_operation(f"map_{index}", file=file) for index, file in enumerate(files)
+    ]
+    return SourceNames(
+        factories.make_session(
+            pipeline=records.make_pipeline(ops=operations, bottleneck_op_id=None),
+            loops=[],
+            findings=[],
+        )
+    )
+
+
+def test_files_are_shown_from_the_directory_they_share() -> None:
+    places = places_of("/home/a/project/train.py", "/home/a/project/data/pipeline.py")
+    assert places.at("/home/a/project/data/pipeline.py", 41) == "data/pipeline.py:41"
+    assert places.at("/home/a/project/train.py", None) == "train.py"
+
+
+def test_libraries_are_shown_from_their_package_and_do_not_widen_the_root() -> None:
+    library = "/usr/lib/python3.11/site-packages/keras/src/trainer.py"
+    places = places_of("/home/a/train.py", library)
+    assert places.at(library, None) == "keras/src/trainer.py"
+    assert places.at("/home/a/train.py", None) == "train.py"
+
+
+def test_what_was_not_tried_in_the_order_of_the_session() -> None:
+    session = factories.make_session(
+        findings=[
+            factories.make_finding("small", speedup_at_most=1.1),
+            factories.make_finding("none", speedup_at_most=None),
+            factories.make_finding("large", speedup_at_most=3.0),
+            factories.make_finding("tried", trial=trial_sessions.REFUTED),
+            factories.make_finding("fine", status="pass"),
+        ]
+    )
+    assert [finding.rule for finding in trials.not_tried(session)] == ["small", "large"]
+
+
+@pytest.mark.parametrize(
+    ("speedup", "bounds", "numbers"),
+    [
+        (0.88, (0.85, 0.91), "costs 12 % speed, measured 0.88x [0.85, 0.91]"),
+        (1.0, (0.98, 1.02), "costs no speed that could be measured, measured 1.00x [0.98, 1.02]"),
+        (1.2, (1.1, 1.3), "costs nothing, and is faster, measured 1.20x [1.10, 1.30]"),
+    ],
+)
+@pytest.mark.parametrize("state", ["confirmed", "refuted", "inconclusive"])
+def test_a_trial_of_what_mends_results_tells_its_price(
+    state: TrialState, speedup: float, bounds: Interval, numbers: str
+) -> None:
+    trial = Trial(state=state, reason="Open.", speedup=speedup, ci95=bounds, blocks=8)
+    known = trials.outcome(factories.make_finding(subject="correctness", trial=trial))
+    assert known is not None
+    assert known.state is None
+    assert str(known).replace("\xa0", " ") == f"price: {numbers} over 8 block pairs"
+
+
+@pytest.mark.parametrize("effect", get_args(EffectOnResults))
+def test_every_effect_on_results_is_put_in_words(effect: EffectOnResults) -> None:
+    finding = factories.make_finding(effect_on_results=effect, edit=trial_sessions.CACHE)
+    session = factories.make_session(findings=[finding])
+    assert trials.effect(finding)
+    named = trials.change(session, trial_sessions.CACHE.id, with_effect=True)
+    assert ("(" in named.removeprefix(trial_sessions.CACHE.label)) == (effect != "same results")
+
+
+@pytest.mark.parametrize(("at_most", "held"), [(1.5, False), (2.5, True), (None, True)])
+def test_a_bound_that_did_not_hold_is_said_so(at_most: float | None, held: bool) -> None:
+    finding = factories.make_finding(speedup_at_most=at_most, trial=trial_sessions.CONFIRMED)
+    assert (trials.missed(finding) is None) == held
+
+
+def test_parts_come_in_the_order_of_a_run_with_their_places() -> None:
+    parts = run.parts_of(factories.make_run().parts)
+    assert [part.name for part in parts] == ["startup", "before_training", "steps", "epoch_end"]
+    assert [part.seconds for part in parts] == [2.5, 2.5, 5.0, 10.0]
+    assert [part.basis for part in parts] == ["measured", "measured", "projected", "projected"]
+    assert [row.what for row in parts[1].rows] == ["in `parse`"]
+
+
+def checks(**overrides: Any) -> list[SelfCheck]:
+    return self_checks(factories.make_session(**overrides))
+
+
+def test_three_pairs_with_how_far_they_are_apart() -> None:
+    time = factories.make_loop_time(total_s=20.0, unexplained_s=4.0)
+    loop, base, ledger = checks(
+        loops=[factories.make_loop(time=time)],
+        steps=records.make_steps(mean_ms=10.0),
+        trials=trial_sessions.make_run(base_step_ms=10.5),
+        run=factories.make_run(total_s=8.0, pipediag_s=1.5),
+        wall_s=9.4,
+    )
+    assert (loop.word, loop.off) == ("differ", "+25\xa0%")
+    assert (loop.here, loop.there) == (
+        "16.0\xa0s by the steps' mean, waits and epochs' ends",
+        "20.0\xa0s in the loop",
+    )
+    assert (base.word, base.off) == ("agree", "+5.0\xa0%")
+    assert (base.here[:7], base.there[:7]) == ("10.0\xa0ms", "10.5\xa0ms")
+    assert (ledger.word, ledger.off) == ("agree", "-1.1\xa0%")
+    assert (ledger.here[:6], ledger.there[:6]) == ("9.50\xa0s", "9.40\xa0s")
+    assert all(check.means for check in (loop, base, ledger))
+
+
+def test_what_can_not_be_compared_has_a_reason_and_no_figure() -> None:
+    loop, base, ledger = checks(
+        loops=[factories.make_loop(time=None, time_missing="no-time-reason")],
+        trials=None,
+        trials_missing="no-trials-reason",
+        run=None,
+        run_missing="no-run-reason",
+    )
+    assert [check.means for check in (loop, base, ledger)] == [
+        "no-time-reason",
+        "no-trials-reason",
+        "no-run-reason",
+    ]
+    assert {(c.here, c.off_percent, c.word) for c in (loop, base, ledger)} == {
+        ("", None, "not compared")
+    }
+
+
+def test_the_parts_add_up_to_the_idle_time_longest_first() -> None:
+    parts = idle_parts(devices.make_gpu())
+    assert [(part.label, part.ms) for part in parts] == [
+        ("Waiting for input", 45.0),
+        ("Launching operations", 10.0),
+        ("Blocking copy", 4.0),
+        ("Gaps under 5\N{NO-BREAK SPACE}µs", 1.0),
+    ]
+    assert sum(part.percent_of_idle for part in parts) == pytest.approx(100.0)
+    assert sum(part.percent_of_span for part in parts) == pytest.approx(60.0)
+
+
+def rows_of(
+    *operations: Operation, bottleneck: str | None = None
+) -> list[pipeline_rows.PipelineRow]:
+    pipeline = Pipeline(ops=list(operations), bottleneck_op_id=bottleneck)
+    session = factories.make_session(pipeline=pipeline)
+    return pipeline_rows.pipeline_rows(pipeline, SourceNames(session))
+
+
+def test_rows_keep_the_order_of_the_data_and_share_the_time() -> None:
+    rows = rows_of(
+        records.make_operation("a", "range", self_ms_per_step=1.0),
+        records.make_operation("b", "map", self_ms_per_step=3.0, parent_ids=["a"]),
+        bottleneck="b",
+    )
+    assert [row.op.id for row in rows] == ["a", "b"]
+    assert [row.share_percent for row in rows] == [25.0, 75.0]
+    assert [row.bottleneck for row in rows] == [False, True]
+    assert [row.reads_from for row in rows] == [[], []]
+
+
+def test_the_dearest_rows_include_the_bottleneck_in_data_order() -> None:
+    operations = [
+        records.make_operation(f"op_{index}", self_ms_per_step=float(index)) for index in range(9)
+    ]
+    rows = rows_of(*operations, bottleneck="op_1")
+    assert [row.op.id for row in pipeline_rows.dearest(rows, 3)] == ["op_1", "op_7", "op_8"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "parallel", "buffer"),
+    [
+        ({}, NOTHING, NOTHING),
+        ({"parallelism": 1, "autotuned": False}, "1, serial", NOTHING),
+        ({"parallelism": 4, "autotuned": False}, "4, fixed", NOTHING),
+        ({"parallelism": 2, "autotuned": True}, "2, tuned", NOTHING),
+        ({"autotuned": True, "buffer_size": 2, "buffered_elements": 0.1}, NOTHING, "0.10 of 2"),
+        ({"buffer_size": 1000}, NOTHING, "1,000 slots"),
+        ({"buffered_elements": 3.0}, NOTHING, "3 ready"),
+    ],
+)
+def test_parallelism_and_buffers_in_words(
+    fields: dict[str, object], parallel: str, buffer: str
+) -> None:
+    op = records.make_operation(**fields)
+    assert pipeline_rows.parallel_calls(op) == parallel
+    assert pipeline_rows.buffer_fill(op).replace("\xa0", " ") == buffer
+
+
+def test_gradient_and_update() -> None:
+    spread = make_embedding(gradient="sparse", update="dense", gradient_spread=True)
+    rows = make_embedding(gradient="sparse", update="sparse", gradient_spread=False)
+    frozen = make_embedding(trainable=False)
+    assert [embeddings.gradient(one) for one in (spread, rows, frozen)] == [
+        "sparse, made dense", "sparse", "frozen"
+    ]  # fmt: skip
+    assert embeddings.gradient(make_embedding()) == NOTHING
+    assert [embeddings.update(one) for one in (spread, rows, frozen)] == [
+        "whole table", "its rows", NOTHING
+    ]  # fmt: skip
+
+
+def test_padding_is_only_what_model_or_pipeline_call_so() -> None:
+    ids = make_ids(zero_percent=62)
+    for_no_token = make_ids(zero_percent=62, zero_is_a_token=False)
+    assert embeddings.padding(make_embedding(ids=ids, mask_zero=True)) == f"62{NO_BREAK}%"
+    assert embeddings.padding(make_embedding(ids=for_no_token)) == f"62{NO_BREAK}%"
+    assert embeddings.padding(make_embedding(ids=ids)) == NOTHING
+    assert embeddings.padding(make_embedding(mask_zero=True)) == NOTHING
+
+
+def test_a_compute_bound_step_says_which_table_takes_most_of_it() -> None:
+    update = make_embedding_cost(("update", 9.0), ("rest", 1.0))
+    rest = make_embedding_cost(("update", 2.0), ("rest", 8.0))
+    shared = make_embedding_cost(("update", 4.0), ("lookup", 3.0), ("rest", 3.0))
+
+    def said(cost: EmbeddingCost) -> str | None:
+        session = make_compute_bound_session()
+        return embeddings.largest_part(session.model_copy(update={"embedding_cost": cost}))
+
+    assert said(update) == (
+        "Most of that is the optimizer's update of `embedding`: 9.00\N{NO-BREAK SPACE}ms, 90 % of "
+        "the compute."
+    )
+    assert said(rest) is None
+    assert said(shared) is None
+    assert embeddings.largest_part(make_compute_bound_session()) is None
+    assert embeddings.largest_part(make_session(embedding_cost=update)) is None
