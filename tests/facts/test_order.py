@@ -139,14 +139,6 @@ def test_what_a_trial_left_open_or_refuted_is_never_named_unless_results_are_wro
         assert settled or finding.about_results
 
 
-@given(FINDINGS)
-def test_the_order_does_not_hang_on_the_order_before_nor_changes_when_made_again(
-    findings: list[Finding],
-) -> None:
-    ordered = in_order(findings)
-    assert in_order(ordered) == ordered
-
-
 def buys_nothing(finding: Finding) -> bool:
     known = (finding.trial.speedup, finding.speedup_at_most)
     said = [speedup for speedup in known if speedup is not None]
@@ -232,8 +224,20 @@ def test_what_was_confirmed_by_itself_waits_for_nothing() -> None:
     assert rules_of([made("first"), proved]) == ["proved", "first"]
 
 
-def _by_the_ledger(where: RunPartName, evaluation_s: float, of: RunPartName = "steps") -> list[str]:
-    """A confirmed gain of a part, and advice on an evaluation; which is named first."""
+@pytest.mark.parametrize(
+    ("where", "evaluation_s", "of", "first"),
+    [
+        # The part that the verdict names goes before a smaller measured gain of another part,
+        ("evaluation", 60.0, "steps", "costly-evaluation"),
+        # but what is confirmed of that very part, or larger, goes first.
+        ("evaluation", 60.0, "evaluation", "host-overhead"),
+        ("steps", 60.0, "steps", "host-overhead"),
+        ("evaluation", 2.0, "steps", "host-overhead"),
+    ],
+)
+def test_a_confirmed_gain_of_a_part_and_advice_on_an_evaluation(
+    where: RunPartName, evaluation_s: float, of: RunPartName, first: str
+) -> None:
     run = make_run(make_part("evaluation", evaluation_s), make_part("steps", 20.0))
     session = make_session(run=run)
     verdict = session.verdict.model_copy(update={"where": where})
@@ -242,23 +246,7 @@ def _by_the_ledger(where: RunPartName, evaluation_s: float, of: RunPartName = "s
     advised = made(
         "costly-evaluation", part="evaluation", for_run=gain_at_most(run, 0.8 * evaluation_s)
     )
-    return [finding.rule for finding in concluded(session, [seen, advised]).findings]
-
-
-def test_the_part_that_the_verdict_names_has_its_advice_before_a_smaller_measured_gain() -> None:
-    assert _by_the_ledger("evaluation", 60.0)[0] == "costly-evaluation"
-
-
-def test_what_is_confirmed_of_that_very_part_goes_before_a_larger_prediction() -> None:
-    assert _by_the_ledger("evaluation", 60.0, of="evaluation")[0] == "host-overhead"
-
-
-def test_a_part_that_the_verdict_does_not_name_stands_behind_what_is_confirmed() -> None:
-    assert _by_the_ledger("steps", 60.0)[0] == "host-overhead"
-
-
-def test_advice_that_comes_to_less_than_what_is_confirmed_stands_behind_it() -> None:
-    assert _by_the_ledger("evaluation", 2.0)[0] == "host-overhead"
+    assert concluded(session, [seen, advised]).findings[0].rule == first
 
 
 def test_a_run_too_short_for_what_is_traced_once_is_not_told_to_change_first() -> None:
@@ -348,10 +336,3 @@ def test_every_part_of_the_run_leads_on(part: str) -> None:
     run = factories.make_run(parts=[factories.make_part(part, 8.0)])
     session = severe({"where": part, "where_file": factories.SCRIPT, "where_line": 31}, run=run)
     assert concluded(session, []).verdict.next_steps
-
-
-def test_a_script_that_failed_is_to_run_first() -> None:
-    script = Script(path="t.py", args=[], outcome="raised", status=1, detail="ValueError: no rows")
-    session = severe({}, script=script, steps=None, breakdown=None)
-    [step] = concluded(session, []).verdict.next_steps
-    assert "ValueError: no rows" in step

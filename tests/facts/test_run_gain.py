@@ -19,7 +19,6 @@ from pipediag.session.ledger import FURTHER_ROUNDS, Run, RunGain, RunSpan
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined, Trial
 from pipediag.vocabulary import RunPartName, RunScope
-from tests import factories
 from tests.factories import make_finding, make_loop, make_loop_time, make_session
 from tests.ledgers import make_part, make_run, validation
 
@@ -244,12 +243,3 @@ def test_what_is_traced_once_more_is_added() -> None:
     assert whole is not None
     assert whole.after_s == pytest.approx(8.0)
     assert whole.ci95 == pytest.approx((24.0 / 9.0, 24.0 / 7.0))
-
-
-def session(**overrides: Any) -> Session:
-    return factories.make_session(**{"run": factories.make_run(), **overrides})
-
-
-def finding(**overrides: Any) -> Finding:
-    values = {"status": "fail", "speedup_at_most": None}
-    return factories.make_finding(**{**values, **overrides})

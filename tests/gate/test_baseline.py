@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pipediag.errors import ExitStatus
-from pipediag.gate.baseline import compare_with_baseline, medians, since
+from pipediag.gate.baseline import compare_with_baseline, since
 from pipediag.gate.config import GateConfig
-from pipediag.gate.evaluation import evaluate
 from pipediag.gate.output import render
 from pipediag.gate.result import GateResult
 from pipediag.session.model import Session
-from tests import factories, records
+from tests import records
 from tests.comparison.sides import run_of, runs_of
 from tests.factories import make_finding
 from tests.records import make_operation, make_pipeline
@@ -53,51 +52,9 @@ def test_the_operation_that_grew_is_named_once_and_new_findings_are_reported() -
     assert "  New finding: parallel-map at train.py:12: A stateful map runs one" in said
 
 
-@pytest.mark.parametrize(
-    ("own", "head", "ending"),
-    [
-        (90.0, (13.0, 13.1, 12.9), "Gate: failed (exit status 1)."),
-        (90.0, BASE, "Gate: failed (exit status 1) by its own checks."),
-        (1.0, (13.0, 13.1, 12.9), "Gate: failed (exit status 1) by the baseline."),
-        (1.0, BASE, "Gate: passed (exit status 0)."),
-    ],
-)
-def test_the_end_says_which_of_both_decided(
-    own: float, head: tuple[float, ...], ending: str
-) -> None:
-    session = run_of(input_wait=own)
-    alone = evaluate(session, GateConfig(max_input_wait_percent=20))
-    assert render("text", [alone, gate(runs_of(*head))]).splitlines()[-1] == ending
-
-
-GONE = factories.make_finding("missing-cache", title="Work is repeated", line=12)
-
-
-NEW = factories.make_finding("small-batch", title="The batch is small", line=13)
-
-
-def test_step_and_run_and_what_came_and_went() -> None:
-    lines = since(run_of(20.0, findings=[GONE]), run_of(10.0, findings=[NEW]))
-    assert lines == [
-        "Step: 20 to 10 ms, -50.0 %",
-        "Run: 40 to 20 s, -50.0 %",
-        f"Gone: missing-cache at {factories.SCRIPT}:12: Work is repeated.",
-        f"New: small-batch at {factories.SCRIPT}:13: The batch is small.",
-    ]
-
-
 def test_nor_are_two_machines_or_a_run_that_failed() -> None:
     elsewhere = records.make_environment(fingerprint="another")
     assert since(run_of(20.0), run_of(10.0, environment=elsewhere)) == []
     script = run_of().script.model_copy(update={"outcome": "failed", "status": 1})
     failed = run_of(20.0, script=script, steps=None, run=None)
     assert since(failed, run_of(10.0, script=script)) == []
-
-
-def test_each_quantity_is_a_median_with_all_its_values() -> None:
-    assert list(medians(runs_of(10.0, 14.0, 11.0))) == [
-        "Mean step: 11 ms, the median of 10, 14 and 11",
-        "Run: 22 s, the median of 20, 28 and 22",
-        "Input wait: 20 % of the step, the median of 20, 20 and 20",
-        "Overhead: 5 % of the step, the median of 5, 5 and 5",
-    ]

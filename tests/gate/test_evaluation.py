@@ -41,12 +41,6 @@ def test_by_default_the_verdict_and_the_rules_decide() -> None:
     assert result.status is ExitStatus.GATE_FAILED
 
 
-def test_a_moderate_verdict_fails_a_gate_that_fails_on_warnings() -> None:
-    session = make_session(verdict=make_verdict(severity="moderate"), findings=[])
-    assert evaluate(session, GateConfig()).status is ExitStatus.DONE
-    assert evaluate(session, GateConfig(fail_on="warn")).status is ExitStatus.GATE_FAILED
-
-
 def test_a_limit_takes_the_place_of_the_verdict() -> None:
     config = GateConfig(max_input_wait_percent=90, rules={"parallel-map": "off"})
     result = evaluate(make_session(), config)

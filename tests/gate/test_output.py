@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -20,7 +21,40 @@ from pipediag.gate.output import (
 )
 from pipediag.gate.result import Check, CheckOutcome, GateResult
 from tests.factories import make_session
-from tests.gate.results import DIFF, FAILED_SCRIPT, MIXED, make_check, make_result
+
+
+def make_check(outcome: CheckOutcome = "fail", **overrides: Any) -> Check:
+    values: dict[str, Any] = {
+        "name": "missing-cache",
+        "outcome": outcome,
+        "severity": "error",
+        "sentence": "Read again each epoch.",
+        "file": "train.py",
+        "line": 12,
+    }
+    return Check(**{**values, **overrides})
+
+
+def make_result(*checks: Check, **overrides: Any) -> GateResult:
+    values: dict[str, Any] = {"label": "train.py", "checks": checks, "script": "train.py"}
+    return GateResult(**{**values, **overrides})
+
+
+DIFF = """\
+--- a/train.py
++++ b/train.py
+@@ -1 +1,2 @@
+ data = data.map(f)
++data = data.cache()
+"""
+FAILED_SCRIPT = make_result(script_failure="The script ended: killed.")
+MIXED = make_result(
+    make_check("pass", name="verdict"),
+    make_check("warn", name="small-batch", severity="warn", line=None),
+    make_check("inconclusive", name="retracing", file=None, line=None),
+    make_check("fail"),
+)
+
 
 CONFIG = GateConfig(max_input_wait_percent=20, max_overhead_percent=30)
 

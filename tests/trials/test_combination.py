@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 from pipediag.session.edits import Insert
 from pipediag.session.trials import Combined
 from pipediag.trials.candidates import RETUNE, candidates, together
 from pipediag.trials.contest import FINAL_ROUNDS
-from pipediag.trials.schedule import TrialOutcome
-from pipediag.trials.statistics import FEWEST_ROUNDS, LOOKS
-from pipediag.vocabulary import BASE
 from tests.trials.bench import MODEL_CHANGE, FakeExecutor, made, make_edit, make_finding, try_edits
 
 
@@ -93,15 +88,6 @@ def test_where_a_cache_can_not_be_added_the_greater_gain_is_in(
     assert "Both move the map." in found.dropped[0].reason
 
 
-def test_two_confirmed_edits_keep_time_for_each_other() -> None:
-    names = "abcdefghij"
-    executor = FakeExecutor({"a": 3.0, "b": 2.0} | dict.fromkeys(names[2:], 1.025))
-    findings = names
-    outcome = try_edits(executor, findings, 40.0)
-    assert outcome.combined.findings == ["a", "b"]
-    assert outcome.combined.speedup == pytest.approx(6.0, rel=0.05)
-
-
 def test_a_hyper_parameter_is_measured_but_never_in() -> None:
     executor = FakeExecutor({"batch": 5.0, "a": 2.0, "b": 1.5})
     outcome = try_edits(
@@ -141,32 +127,6 @@ def test_a_process_lost_while_combining_leaves_what_was_in() -> None:
     }
     assert outcome.run.notes == [dropped(found)["c"]]
     assert {trial.state for trial in outcome.trials.values()} == {"confirmed"}
-
-
-FIRST_TWO, ALL_THREE = "a + b", "a + b + c"
-
-
-def rounds_of(outcome: TrialOutcome, *variants: str) -> int:
-    """How many rounds were of these variants and no others."""
-    held: dict[int, set[str]] = {}
-    for block in outcome.run.blocks:
-        held.setdefault(block.round, set()).add(block.arm)
-    return Counter(map(frozenset, held.values()))[frozenset(variants)]
-
-
-def unclear(budget_s: float) -> TrialOutcome:
-    """Of three edits the third stays open for as long as it is looked at."""
-    executor = FakeExecutor({"a": 3.0, "b": 2.0, "c": 1.5}, {ALL_THREE: 6.0 * 1.03}, noise=0.05)
-    return try_edits(executor, "abc", budget_s)
-
-
-def test_a_first_look_goes_before_rounds_of_what_is_in() -> None:
-    """Base is in the rounds of the look as well."""
-    outcome = unclear(32.0)
-    assert rounds_of(outcome, BASE, FIRST_TWO, ALL_THREE) == LOOKS[0]
-    assert rounds_of(outcome, BASE, FIRST_TWO) < FEWEST_ROUNDS
-    assert outcome.combined.findings == ["a", "b"]
-    assert outcome.combined.blocks == LOOKS[0]
 
 
 def ids(*findings: object) -> list[str]:

@@ -13,7 +13,6 @@ from pipediag.trials.contest import MOST_AT_ONCE
 from pipediag.trials.executor import (
     Block,
     Variant,
-    VariantRefusedError,
 )
 from pipediag.trials.statistics import FEWEST_ROUNDS, LOOKS, MOST_ROUNDS
 from pipediag.vocabulary import BASE
@@ -220,14 +219,6 @@ def test_where_nothing_is_confirmed_further_edits_have_the_time_that_is_left() -
     assert outcome.combined.findings == ["b"]
 
 
-def test_an_edit_that_stays_open_leaves_time_to_the_further_ones() -> None:
-    executor = FakeExecutor({"a": 1.05, "b": 2.0}, noise=0.2)
-    outcome = try_edits(executor, "a", 40.0, further="b")
-
-    assert outcome.trials["a"].state == "inconclusive"
-    assert outcome.trials["b"].state == "confirmed"
-
-
 def in_place_of_a() -> Finding:
     return make_finding(make_edit("b", instead_of="a"))
 
@@ -249,29 +240,6 @@ def test_an_alternative_to_what_is_confirmed_is_not_tried() -> None:
     assert outcome.trials["b"].state == "not_tried"
     assert outcome.trials["b"].reason == "Another change against the same is confirmed: try a."
     assert outcome.combined.findings == ["a"]
-
-
-@dataclass
-class FailingPull(FakeExecutor):
-    """Pulls raise this."""
-
-    failure: Exception | None = None
-
-    def pull(self, variant: Variant, seconds: float) -> Block:
-        self.calls.append(("pull", variant.name))
-        assert self.failure is not None
-        raise self.failure
-
-
-def test_a_pull_that_fails_says_why_and_is_not_tried_again() -> None:
-    executor = FailingPull({"a": 2.0}, failure=VariantRefusedError("It raised OutOfRange."))
-    outcome = try_edits(executor, "ab")
-    assert (outcome.pipeline_alone, outcome.pipeline_alone_missing) == (
-        None,
-        "It raised OutOfRange.",
-    )
-    assert executor.count("pull", BASE) == 1
-    assert outcome.trials["a"].state == "confirmed"
 
 
 CAVEAT = "Measured once the cache is filled."
@@ -331,12 +299,3 @@ def test_several_steps_in_one_call_wait_where_their_blocks_would_take_the_time()
     try_edits(executor, [several, "a"], 30.0)
     blocks = [variant for kind, variant in executor.calls if kind == "block"]
     assert "several" not in blocks[: blocks.index("a")]
-
-
-def test_an_edit_that_takes_too_long_keeps_no_other_out() -> None:
-    several = make_edit("several", changes=(SetModel({"steps_per_execution": 64}),))
-    executor = FakeExecutor({"batch": 2.0, "several": 1.0}, step_ms=100.0)
-    batch = make_finding("batch", effect="changes a hyper-parameter")
-    outcome = try_edits(executor, [several, batch], 40.0)
-    assert outcome.trials["several"].state == "not_tried"
-    assert outcome.trials["batch"].state == "confirmed"
