@@ -19,7 +19,7 @@ from pipediag.measures.recorded_windows import Missing
 from pipediag.session.model import Host
 from pipediag.session.recording import RecordedStacks, StackLine
 from pipediag.session.timeline import GpuReading, HostTrack, ThreadSeen
-from tests.measures.tracks import (
+from tests.measures.traces import (
     BLAS,
     COMPUTE,
     EIGEN,

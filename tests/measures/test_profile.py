@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +32,8 @@ from pipediag.trace.devices import (
 )
 from pipediag.trace.gaps import DeviceGaps
 from pipediag.trace.pipeline import IteratorKey
-from pipediag.trace.steps import StepSplit, StepWindows
-from pipediag.trace.summary import HostSummary, ProfileReading, TraceSummary
-from pipediag.vocabulary import GAP_CAUSES, GapCause, StepBasis
+from pipediag.trace.summary import HostSummary, ProfileReading
+from pipediag.vocabulary import GAP_CAUSES, GapCause
 from tests.measures.traces import make_split, make_trace
 from tests.records import make_pipeline
 from tests.reporters.devices import US, gpu_profile
@@ -224,18 +222,3 @@ def test_a_host_is_told_with_its_steps_its_time_and_what_was_noted() -> None:
     )
     assert told.steps is not None
     assert told.steps.mean_ms == 10.0
-
-
-EPOCH = 1_700_000_000_000_000_000
-
-
-def steps(starts_ms: list[int], first: int = 0, basis: StepBasis = "markers") -> StepSplit:
-    starts = np.array(starts_ms, np.int64) * MS
-    windows = np.column_stack((starts, starts + 10 * MS))
-    numbers = tuple(range(first, first + len(starts_ms)))
-    return replace(make_split(1), steps=StepWindows(windows, numbers, basis))
-
-
-def host(starts_ms: list[int], epoch_ns: int | None = EPOCH, first: int = 0) -> TraceSummary:
-    window = starts_ms[0] * MS, (starts_ms[-1] + 10) * MS
-    return make_trace(steps=steps(starts_ms, first), epoch_ns=epoch_ns, window_ns=window)

@@ -35,7 +35,7 @@ from pipediag.session.trials import Trial, TrialRun
 from pipediag.trials.schedule import TrialOutcome
 from tests.factories import make_finding, make_loop, make_session, make_verdict
 from tests.ledgers import validation
-from tests.measures.tracks import make_track
+from tests.measures.traces import make_track
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS, SCRIPT, make_environment
 from tests.trials.bench import make_edit
