@@ -1,8 +1,12 @@
+"""How a script's process ends: status, output, tracebacks, interrupts, live pipelines."""
+
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +14,9 @@ import pytest
 
 from pipediag.capture.link import exit_status_of
 from pipediag.capture.signals import HeldInterrupts
-from tests.probe import environment
+from pipediag.child import ending
+from pipediag.child.ending import contains, remove_own_frames
+from tests.probe import MakeProbe, environment
 
 
 @pytest.mark.parametrize(
@@ -155,3 +161,94 @@ def test_ctrl_c_at_any_step_of_the_end_leaves_only_the_scripts_own_error() -> No
     assert (done.stdout, done.returncode) == ("saved\nEnded\nClosing\n", 1)
     assert done.stderr.splitlines()[-1] == "ValueError: the script's"
     assert done.stderr.count("Traceback") == 1
+
+
+def _raise_through(file: str, inner: str) -> BaseException:
+    """An exception whose frames lie in `file`, then here, then in `file` again."""
+    namespace: dict[str, object] = {}
+    exec(compile("def call(f):\n    f()\n", file, "exec"), namespace)
+    call = namespace["call"]
+    assert callable(call)
+
+    def fail() -> None:
+        call(lambda: {}[inner])
+
+    try:
+        call(fail)
+    except KeyError as error:
+        return error
+    raise AssertionError("it did not fail")
+
+
+def _files(error: BaseException) -> list[str]:
+    return [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+
+
+@pytest.fixture
+def own_file(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(ending, "PACKAGE", "/opt/pipediag/")
+    return "/opt/pipediag/child/some.py"
+
+
+def test_own_frames_go_wherever_they_are(own_file: str) -> None:
+    error = _raise_through(own_file, "x")
+    assert _files(error).count(own_file) == 2
+
+    remove_own_frames(error)
+
+    assert _files(error) == [__file__, __file__, __file__]
+
+
+def test_chains_and_groups_are_cleaned(own_file: str) -> None:
+    cause, context, member = (_raise_through(own_file, key) for key in "abc")
+    error = BaseExceptionGroup("group", [member])
+    error.__cause__, member.__context__, context.__context__ = cause, context, error
+
+    remove_own_frames(error)
+
+    assert own_file not in _files(cause) + _files(context) + _files(member)
+
+
+def test_contains_looks_through_chains_and_groups() -> None:
+    error = ValueError()
+    error.__context__ = BaseExceptionGroup("group", [KeyboardInterrupt()])
+
+    assert contains(error, KeyboardInterrupt)
+    assert not contains(error, OSError)
+
+
+ENDS_WITH_A_LIVE_PIPELINE = """
+    import atexit, os, sys, time
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    import numpy as np
+    import tensorflow as tf
+
+    def slow(x):
+        time.sleep(0.001)
+        return np.float32(x)
+
+    def read(x):
+        return tf.numpy_function(slow, [x], tf.float32)
+
+    atexit.register(lambda: print("exit handler"))
+    numbers = tf.data.Dataset.range(1000).map(read).repeat().prefetch(8)
+    iterator = iter(numbers)
+    print(float(next(iterator)))
+    log = open("log.txt", "w")
+    log.write("never closed")
+    print("the end", end=" ")
+    sys.exit(3)
+"""
+
+
+@pytest.mark.tensorflow
+def test_the_script_ends_as_it_would_have(make_probe: MakeProbe) -> None:
+    probe = make_probe(ENDS_WITH_A_LIVE_PIPELINE)
+
+    seen = probe.under_pipediag("--run-to-end")
+
+    assert (seen.stdout, seen.status) == ("0.0\nthe end exit handler\n", 3)
+    assert "Traceback" not in seen.stderr
+    assert (probe.directory / "log.txt").read_text() == "never closed"
+    session = json.loads((probe.directory / "../out/session.json").read_text())
+    assert (session["script"]["outcome"], session["script"]["status"]) == ("exited", 3)

@@ -1,17 +1,29 @@
-"""`pipediag show`: the summary and the reports again, from the session alone."""
+"""`show`, `explain` and `doctor`, and the commands and configurations that docs/ci.md shows."""
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Iterator
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 
+import click
 import pytest
-from click.testing import CliRunner
+import yaml
+from click.testing import CliRunner, Result
 from rich.console import Console
 
+from pipediag.cli import doctor, explain
+from pipediag.cli.main import COMMANDS
 from pipediag.cli.show import command
+from pipediag.doctor.machine import Check
+from pipediag.errors import ExitStatus, PipediagError
+from pipediag.gate.config import GateConfig, load_config
 from pipediag.reporters import write_all
 from pipediag.reporters.terminal.summary import render
+from pipediag.rules.registry import BY_ID, RULES
 from pipediag.session.store import save_session
 from tests import factories
 from tests.reporters import trial_sessions
@@ -77,3 +89,102 @@ def test_an_unknown_format_lists_the_known_ones(session_directory: Path) -> None
 
     assert result.exit_code == 2
     assert "no format 'pdf'; the formats are html, csv, json, markdown" in result.stderr
+
+
+def output(*args: str) -> str:
+    result = CliRunner().invoke(explain.command, args, catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_without_a_rule_it_lists_them_all() -> None:
+    listed = output()
+    for rule in RULES:
+        assert f"{rule.id} " in listed
+
+
+def test_an_unknown_rule_is_answered_with_those_there_are() -> None:
+    with pytest.raises(PipediagError) as caught:
+        CliRunner().invoke(explain.command, ["missing-cash"], catch_exceptions=False)
+    assert caught.value.status == ExitStatus.USAGE
+    assert "Did you mean missing-cache" in str(caught.value)
+    assert "gpu-unused" in str(caught.value)
+
+
+FINE = Check("Swap", "ok", "Nothing is swapped out.")
+
+
+LOADED = Check("Load", "warn", "3 threads.", "Steps get longer.", "Wait.")
+
+
+BROKEN = Check("TensorFlow", "problem", "None.", "No run.", "Install it.")
+
+
+def invoke(monkeypatch: pytest.MonkeyPatch, made: list[Check], *args: str) -> Result:
+    asked = []
+
+    def all_checks(ask_tensorflow: bool) -> Iterator[Check]:
+        asked.append(ask_tensorflow)
+        yield from made
+
+    monkeypatch.setattr("pipediag.doctor.all_checks", all_checks)
+    result = CliRunner().invoke(doctor.command, args)
+    if result.exit_code == 0:
+        assert asked == ["--no-tensorflow" not in args]
+    return result
+
+
+def test_problems_are_counted_and_end_with_status_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = invoke(monkeypatch, [FINE, LOADED, BROKEN], "--no-tensorflow")
+    assert result.exit_code == 0
+    assert "Problems: 1. Warnings: 1." in result.stdout
+    assert "To do: Install it." in result.stdout
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
+
+
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+CALL = r"(?:(?<=run: )|(?<=entry: )|(?<=\t)|(?<=- )|(?<=\$ )|`)pipediag [a-z].*"
+
+
+CALLS = sorted({found.strip("`") for found in re.findall(CALL, PAGE.read_text(encoding="utf-8"))})
+
+
+def words(call: str) -> list[str]:
+    """As a shell would have them, without what comes after the command."""
+    return shlex.split(re.split(r"[`|>]", call)[0], comments=True)
+
+
+def blocks(kind: str) -> list[str]:
+    return [text for found, text in BLOCKS if found == kind]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_names_a_command_and_options_that_it_has(call: str) -> None:
+    _, name, *arguments = words(call)
+    command = import_module(COMMANDS[name][0]).command
+    if isinstance(command, click.Group):
+        command = command.commands[arguments.pop(0)]
+    if "--" in arguments:
+        arguments = arguments[: arguments.index("--")]
+    for at, argument in enumerate(arguments):
+        if argument.startswith("-"):
+            [option] = [one for one in command.params if argument in one.opts]
+            if isinstance(option.type, click.Choice):
+                assert arguments[at + 1] in option.type.choices
+
+
+@pytest.mark.parametrize("text", blocks("toml"))
+def test_a_configuration_is_one(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    assert load_config(tmp_path / "pyproject.toml", list(BY_ID)) != GateConfig()
+
+
+@pytest.mark.parametrize("text", blocks("yaml"))
+def test_a_workflow_is_yaml_with_steps(text: str) -> None:
+    content = yaml.safe_load(text)
+    assert "pipediag " in text
+    assert isinstance(content, dict)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ from click.testing import CliRunner, Result
 from pipediag.cli.trace import command, profile_files
 from pipediag.errors import PipediagError
 from pipediag.session.devices import TraceReport
-from tests.probe import environment
 from tests.reporters.devices import gpu_profile
 
 
@@ -102,25 +99,6 @@ def test_nothing_readable_is_an_error_with_a_line_for_each_file(tmp_path: Path) 
     assert "b.xplane.pb" in second
 
 
-def test_tensorflow_is_not_imported(profile: Path, tmp_path: Path) -> None:
-    code = (
-        "import sys\n"
-        f"sys.argv[1:] = ['trace', {str(profile)!r}, '-o', {str(tmp_path / 'out')!r}]\n"
-        "from pipediag.cli.main import main\n"
-        "try:\n main()\n"
-        "except SystemExit as ending: assert not ending.code\n"
-        "print(sorted({'tensorflow', 'keras', 'jax', 'torch'} & set(sys.modules)),\n"
-        "      file=sys.stderr)\n"
-    )
-
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True
-    )
-
-    assert done.stderr == "[]\n"
-    assert "GPU:0 computes" in done.stdout
-
-
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
     """Two runs; the newer one is of two hosts."""
@@ -138,8 +116,3 @@ def names(files: list[Path]) -> list[str]:
 @pytest.mark.parametrize("below", ["", "plugins/profile"])
 def test_the_run_that_is_named(logs: Path, below: str) -> None:
     assert names(profile_files([logs / below], "2026_01_01")) == ["2026_01_01/a.xplane.pb"]
-
-
-def test_a_run_that_is_not_there_lists_those_that_are(logs: Path) -> None:
-    with pytest.raises(PipediagError, match=r"no run 'x' .*: 2026_01_01, 2026_01_02\."):
-        profile_files([logs], "x")

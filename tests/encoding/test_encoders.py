@@ -106,11 +106,6 @@ def test_markdown_is_read_as_it_was_written(given: str) -> None:
     assert shown == f"<p>{visible(given.strip())}</p>\n"
 
 
-@pytest.mark.parametrize("mark", ["@someone", "#12", "GH-12", "http://x", "www.x.example"])
-def test_what_github_would_link_is_divided(mark: str) -> None:
-    assert markup.NOTHING in markup.markdown_text(f"see {mark}")
-
-
 def test_texts_come_back_from_xml() -> None:
     root = ET.Element("a", name=markup.xml_text("<b> & \"c\" 'd'\r\n ]]> &lt;"))
     ET.SubElement(root, "e").text = markup.xml_text("##[error]x -->\ud800\ufffe\uffff")

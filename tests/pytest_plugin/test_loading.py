@@ -1,8 +1,9 @@
-"""What the plugin costs those who do not ask for it, and the tests that pages show."""
+"""What the plugin costs, the tests that pages show, and one measurement at a time."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -13,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from pipediag.pytest_plugin.measurements import MachineTakenError, machine_lock
 from tests.factories import make_compute_bound_session, make_session
+from tests.probe import environment
 from tests.pytest_plugin.conftest import Library
 
 pytest_plugins = ["pytester"]
@@ -119,3 +122,57 @@ def test_the_test_of_the_readme_runs(pytester: pytest.Pytester, library: Library
     names = "from training import make_dataset, make_model\n\n"
     pytester.makepyfile(training=TRAINING, test_it=names + shown("README.md"))
     pytester.runpytest_inprocess().assert_outcomes(failed=1)
+
+
+HOLDING = """
+import sys
+from pathlib import Path
+from pipediag.pytest_plugin.measurements import machine_lock
+
+with machine_lock(0, Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_who_waited_long_enough_goes_without(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with (
+        machine_lock(0.0, lock),
+        pytest.raises(MachineTakenError),
+        machine_lock(0.0, lock),
+    ):
+        pytest.fail("two hold it")
+
+
+def test_it_holds_against_another_process_until_that_ends(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDING, str(lock)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(),
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(MachineTakenError), machine_lock(0.0, lock):
+            pytest.fail("two hold it")
+        holder.kill()
+        holder.wait()
+    with machine_lock(0.0, lock):
+        pass
+
+
+def test_a_test_that_waited_in_vain_is_skipped(
+    pytester: pytest.Pytester, library: Library, tmp_path: Path
+) -> None:
+    pytester.makeini("[pytest]\npipediag_wait_s = 0\n")
+    pytester.makepyfile(test_it="def test_it(pipediag):\n    pipediag.profile(1, 2)\n")
+    with machine_lock(0.0, tmp_path / f"pipediag-{os.getuid()}.lock"):
+        result = pytester.runpytest_inprocess("-rs", "-vv")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(
+        ["SKIPPED*test_it.py:2: Other processes have measured on this machine for 0 s*"]
+    )
+    assert library.calls == []

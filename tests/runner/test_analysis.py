@@ -23,10 +23,14 @@ from tests.records import make_operation, make_pipeline
 from tests.trials.bench import make_edit
 
 
-@pytest.fixture
-def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+@pytest.fixture(autouse=True)
+def in_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.py").write_text("pass\n")
+
+
+@pytest.fixture
+def script() -> str:
+    Path("train.py").write_text("pass\n", encoding="utf-8")
     return "train.py"
 
 
@@ -153,11 +157,6 @@ def test_a_session_holds_source_and_patches_unless_told_otherwise(
     assert [each.code for each in result.session.pipeline.ops] == ["pass" if source else None]
 
 
-@pytest.fixture(autouse=True)
-def in_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -191,10 +190,6 @@ def test_what_is_no_script_is_refused(path: str, words: str) -> None:
 
 def install(monkeypatch: pytest.MonkeyPatch, **builds: str) -> None:
     monkeypatch.setattr(analysis, "installed_builds", lambda: builds)
-
-
-def _ignore(_event: object) -> None:
-    """Nobody watches."""
 
 
 def test_it_is_refused_before_anything_is_run_or_moved(monkeypatch: pytest.MonkeyPatch) -> None:

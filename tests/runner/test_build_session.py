@@ -11,14 +11,11 @@ import pytest
 
 from pipediag.measures.measured_loop import MAY_LACK
 from pipediag.rules.search import SEARCH
-from pipediag.runner import build_session
 from pipediag.runner.build_session import (
-    NO_LOOP,
     NO_RECORDING,
     NOT_WAITED,
     Recorded,
     diagnose,
-    with_remark,
     with_second_run,
     with_trials,
 )
@@ -28,16 +25,15 @@ from pipediag.runner.second_run import SecondRun
 from pipediag.session.edits import PASSES_DIFFER
 from pipediag.session.messages import TIMELINE_FILE, RunSettings
 from pipediag.session.model import Script, Session
-from pipediag.session.recording import OtherUse, Recording
+from pipediag.session.recording import Recording
 from pipediag.session.store import load_session
 from pipediag.session.timeline import HostTrack, Span, span_line
 from pipediag.session.trials import Trial, TrialRun
 from pipediag.trials.schedule import TrialOutcome
-from tests.factories import make_finding, make_loop, make_session, make_verdict
+from tests.factories import make_finding, make_loop, make_session
 from tests.ledgers import validation
-from tests.measures.traces import make_track
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
-from tests.records import MS, SCRIPT, make_environment
+from tests.records import MS, SCRIPT
 from tests.trials.bench import make_edit
 
 UNSAMPLED = HostTrack(pid=100, missing="The host was not sampled.")
@@ -107,20 +103,6 @@ def test_a_child_that_died_before_it_recorded_anything(tmp_path: Path) -> None:
     assert session.loops == []
 
 
-def test_a_script_that_trains_nothing_gets_its_sentence(tmp_path: Path) -> None:
-    recording = make_recording(
-        loops=[make_recorded_loop(role="other", role_reason="no variable was written")],
-        windows=[],
-        other_uses=[OtherUse("`Session.run`", "tf1.py", 9, 1)],
-    )
-    session = diagnosed(tmp_path, recording, outcome="finished", script_status=0)
-    assert session.verdict.bottleneck == "inconclusive"
-    assert "`Session.run` at tf1.py:9 (once)" in session.verdict.summary
-    assert session.breakdown_missing == NO_LOOP
-    assert [loop.diagnosed for loop in session.loops] == [False]
-    assert session.pipeline is None
-
-
 NO_LOOP_AT_ALL = make_recording(loops=[], windows=[])
 
 
@@ -154,18 +136,6 @@ def test_a_killed_child_loses_no_step(tmp_path: Path) -> None:
     assert session.steps.count == 30
     assert session.input_wait.native_percent == pytest.approx(60.0)
     assert any("30 steps were recovered" in note for note in session.notes)
-
-
-@pytest.mark.parametrize(("quota", "allowed"), [(None, 4.0), (1.5, 1.5), (8.0, 4.0)])
-def test_the_host_is_held_to_the_cores_or_the_lower_quota(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: float | None, allowed: float
-) -> None:
-    environment = make_environment(cores=4, cpu_quota=quota)
-    monkeypatch.setattr(build_session, "describe_machine", lambda recorded: environment)
-    host = diagnosed(tmp_path, make_recording(), make_track(60)).host
-    assert host.cores_allowed == allowed
-    # The process takes 1.2 cores.
-    assert host.cpu_percent == pytest.approx(120 / allowed)
 
 
 def test_epochs_that_the_user_gives_reach_the_loop(tmp_path: Path) -> None:
@@ -220,20 +190,6 @@ def test_what_two_passes_showed_of_a_cache_decides_its_condition(
     assert (finding.condition, finding.effect_on_results) == (condition, effect)
     advised = any(finding.advice in step for step in concluded.verdict.next_steps)
     assert advised == (effect != "not safe here")
-
-
-def test_a_remark_goes_with_every_reason_for_which_an_edit_was_not_tried() -> None:
-    session = make_session(findings=[named("large"), named("small"), make_finding("plain")])
-    some = with_trials(session, tried(small=trial("confirmed", 1.2)), "Not reached.")
-    remarked = with_remark(some, "Try again.")
-    reasons = {finding.rule: finding.trial.reason for finding in remarked.findings}
-    assert reasons["small"] is None
-    assert str(reasons["large"]).endswith(" Try again.")
-    assert reasons["plain"] == "No trial was made."
-    assert remarked.trials_missing is None
-    none = with_remark(with_trials(session, {}, "Not reached."), "Try again.")
-    assert none.trials_missing == "Not reached. Try again."
-    assert with_remark(none, None) is none
 
 
 def test_what_was_tried_beyond_the_rules_stands_beside_their_findings() -> None:
@@ -331,19 +287,3 @@ def test_a_second_run_that_shows_nothing_takes_nothing_away(output: OutputDirect
     assert concluded.trials_missing == f"{NOT_WAITED} Nothing was tried."
     assert concluded.script.files_written == []  # it came to its own end
     assert concluded.steps == first.session.steps
-
-
-def test_the_lines_of_the_source_are_kept_unless_none_were_wanted(output: OutputDirectory) -> None:
-    script = Path("script.py").resolve()
-    script.write_text("a = 1\nb = 2\n", encoding="utf-8")
-    named = session(verdict=make_verdict(file=str(script), line=2, op_id=None))
-    second = SecondRun("Nothing was tried.")
-    later = time.time() + 60
-
-    kept = with_second_run(
-        Recorded(named, named, None), SETTINGS, second, output, patches_since_s=later
-    )
-    without = with_second_run(Recorded(named, named, None), SETTINGS, second, output)
-
-    assert kept.verdict.source.lines[:2] == ["a = 1", "b = 2"]
-    assert without.verdict.source is None

@@ -179,7 +179,7 @@ def test_a_destructor_that_waits_is_not_cut_off_in_a_script_that_runs_to_its_end
         import os, time
         class Uploads:
             def __del__(self, sleep=time.sleep, write=os.write):
-                sleep(3)
+                sleep(1)
                 write(1, b"uploaded")
         uploads = Uploads()
     """

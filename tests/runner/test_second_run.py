@@ -126,11 +126,6 @@ def test_it_holds_the_one_loop_tells_so_before_and_is_stopped_after(child: Child
     assert second.says.endswith("time to try changes in its loop. Pipediag stopped it.")
 
 
-def test_with_nothing_to_try_there_is_none(child: Child) -> None:
-    assert run(child, first_run(findings=[])) is None
-    assert child.settings == []
-
-
 def test_both_runs_share_the_time(child: Child) -> None:
     late = replace(first_run(), ends_at=time.monotonic() - 1)
     assert "`--timeout` gives was up" in said(run(child, late))

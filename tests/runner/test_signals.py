@@ -17,7 +17,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipediag.runner.signals import describe_death
 from tests.probe import LIMIT_S, MakeProbe, Probe, environment
 
 COUNTS_SIGNALS = """
@@ -161,20 +160,6 @@ def test_an_ignored_interrupt_stays_ignored(make_probe: MakeProbe, tmp_path: Pat
     )
 
     assert done.stdout == f"{int(signal.SIG_IGN)} {int(signal.SIG_IGN)}\n"
-
-
-@pytest.mark.parametrize(
-    ("number", "out_of_memory", "words"),
-    [
-        (signal.SIGKILL, False, "kernel log"),
-        (signal.SIGKILL, True, "memory ran out"),
-        (signal.SIGSEGV, False, "crashed in native code (SIGSEGV)"),
-        (signal.SIGTERM, True, "ended by SIGTERM"),
-        (63, False, "ended by signal 63"),
-    ],
-)
-def test_a_sentence_for_each_death(number: int, out_of_memory: bool, words: str) -> None:
-    assert words in describe_death(number, out_of_memory=out_of_memory)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, cast, get_args
 
 import pytest
@@ -13,7 +13,6 @@ from hypothesis import strategies as some
 from pipediag.capture.replay import (
     NotReplayableError,
     model_settings,
-    verify,
 )
 from pipediag.capture.replay import changes as replayed
 from pipediag.capture.replay.graph import InnerChange, _target
@@ -119,17 +118,6 @@ ONE_OF_EACH: tuple[Change, ...] = (
 )
 
 
-@dataclass(frozen=True)
-class Unheard:
-    """A kind that nobody has been told of."""
-
-    op_id: str = "a"
-    do: str = "unheard"
-
-
-UNHEARD = cast("Change", Unheard())
-
-
 def candidate(*changes: Change) -> Candidate:
     return Candidate(Edit("a", "a", changes), changes_hyper_parameter=False, safe=True)
 
@@ -157,24 +145,6 @@ def test_every_consumer_knows_each(change: Change) -> None:
     assert _size_matters_to(change) is isinstance(change, Remove)
     if isinstance(change, get_args(InnerChange)):
         assert _target(cast("InnerChange", change)) == "a"
-
-
-@pytest.mark.parametrize(
-    ("error", "deals_with"),
-    [
-        pytest.param(TypeError, lambda change: touched([change]), id="touched"),
-        pytest.param(TypeError, lambda change: verify(None, [change], "equal"), id="check"),
-        pytest.param(TypeError, lambda change: candidate(change).changes_model, id="candidate"),
-        pytest.param(KeyError, lambda change: changes_from_json([asdict(change)]), id="pipe"),
-        pytest.param(TypeError, _size_matters_to, id="sizes"),
-        pytest.param(TypeError, _target, id="within functions"),
-    ],
-)
-def test_every_consumer_raises_for_one_that_it_was_not_told_of(
-    error: type[Exception], deals_with: Callable[[Change], object]
-) -> None:
-    with pytest.raises(error):
-        deals_with(UNHEARD)
 
 
 def test_a_cache_as_a_user_writes_it_is_not_filled_beforehand() -> None:
