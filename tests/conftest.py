@@ -7,12 +7,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from tests import browser
 from tests.probe import MakeProbe, Probe
 
 # A timing never decides a test: by default an example that takes 200 ms fails.
@@ -68,28 +66,3 @@ def make_probe(tmp_path: Path) -> MakeProbe:
         return Probe(directory, arguments or ("probe.py",), flags, stdin)
 
     return make
-
-
-@pytest.fixture(scope="session")
-def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the browser saves files."""
-    return tmp_path_factory.mktemp("downloads")
-
-
-@pytest.fixture(scope="session")
-def running_browser(tmp_path_factory: pytest.TempPathFactory, downloads: Path) -> Iterator[Any]:
-    """One for all tests of this process: its start takes longer than most of them."""
-    pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    if reason := browser.missing():
-        pytest.skip(reason)
-    started = browser.start(tmp_path_factory.mktemp("profile"), downloads)
-    yield started
-    started.quit()
-
-
-@pytest.fixture
-def driver(running_browser: Any) -> Any:
-    """The browser, with nothing on its console from the test before."""
-    running_browser.get("about:blank")
-    running_browser.get_log("browser")
-    return running_browser
