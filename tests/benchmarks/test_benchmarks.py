@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import ast
-import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from benchmarks.bounds import measured_bounds
-from benchmarks.diagnosis import SCRIPTS, judge, labelled
-from benchmarks.hook_cost import hook_cost
-from benchmarks.on_the_way import OnTheWay
+from benchmarks.diagnosis import SCRIPTS, judge
 from benchmarks.promises import Row
 from benchmarks.promises import compared as compared_promise
 from benchmarks.public_scripts.made_data import KINDS
 from benchmarks.public_scripts.scripts import (
     SourceError,
-    changed,
-    from_notebook,
     public_scripts,
 )
-from benchmarks.run_ledger import Judged, Parts, Stamps, compared, compared_with_native
 from pipediag.runner.native_runs import Obtained
 from pipediag.session.findings import Finding, Patch
-from pipediag.session.ledger import Run, RunGain, RunPart
+from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.session.trials import Trial
 from pipediag.trials.statistics import Estimate
@@ -123,57 +115,6 @@ def test_a_promise_is_kept_where_the_intervals_overlap(
     assert row.good == (outcome != "less")
 
 
-@pytest.mark.parametrize(("hooked_us", "judgement"), [(0, "met"), (5, "met"), (30, "missed")])
-def test_the_cost_of_hooks_is_found_on_a_machine_that_drifts(
-    hooked_us: int, judgement: str
-) -> None:
-    stretches = np.arange(120)
-    durations = 1e6 * (1 + 0.0002 * stretches) + 1e3 * hooked_us * (stretches % 2 == 0)
-    stamps = np.concatenate(([0], np.cumsum(durations.repeat(100)))).astype(np.int64)
-    cost = hook_cost(stamps, np.append(stretches.repeat(100) % 2 == 1, [True]))
-    assert cost.hooks_us == pytest.approx(hooked_us, abs=1.0)
-    assert cost.judgement == judgement
-
-
-LEGS: tuple[Parts, ...] = (
-    {"startup": 2.0, "before_training": 1.0, "compile": 1.0, "steps": 4.0, "epoch_end": 1.0},
-    {"between_loops": 2.0, "compile": 1.0, "steps": 6.0},
-    {"after_training": 1.5},
-)
-
-
-def ledger(parts: Parts, projected: float | None = None) -> Run:
-    total = sum(parts.values())
-    return Run(
-        scope="run",
-        total_s=total,
-        projected_total_s=projected,
-        pipediag_s=3.0,
-        parts=[
-            RunPart(part=part, seconds=s, percent=100 * s / total, basis="measured")
-            for part, s in parts.items()
-        ],
-    )
-
-
-def test_a_ledger_is_compared_with_the_same_and_with_the_native_run() -> None:
-    stamps = Stamps(began_s=100.0, begun=2, legs=LEGS)
-    # The stamps have 3 s of steps more than the ledger: pipediag's own work within the script.
-    ended = ledger({**stamps.parts(), "steps": 7.0})
-    # Without those, 4 s from the start-up to the end of the first training: 1 s too many.
-    halfway = OnTheWay(ledger({"startup": 9.0, "steps": 5.0}, projected=14.0), int(103e9), 1)
-    one = compared(ended, stamps, halfway)
-    assert all(error == pytest.approx(0.0) for error in one.same_run.values())
-    assert one.same_total_error == pytest.approx(25.0)
-    # The native run has 7 s there.
-    stopped = ledger({"startup": 99.0, "steps": 7.0, "epoch_end": 0.7}, projected=106.7)
-    one = compared_with_native(one, ended, stopped, 1, stamps)
-    assert one.total_error == pytest.approx(10.0)
-    misses = Judged.of("folds", [one]).misses
-    assert "the projected total is +25.0 % off the same run" in misses
-    assert not any("the same run's stamps" in miss for miss in misses)
-
-
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.py")), ids=lambda script: script.stem)
 def test_a_labelled_script_has_a_docstring_and_an_expectation(script: Path) -> None:
     text = script.read_text(encoding="utf-8")
@@ -192,11 +133,6 @@ def test_an_expectation_fits_its_script_and_itself(expected: Expectation) -> Non
     assert trials.none or trials.confirmed or trials.not_confirmed
 
 
-def test_each_name_is_used_once() -> None:
-    names = [expected.name for expected in labelled()]
-    assert len(names) == len(set(names))
-
-
 def test_the_table_of_public_scripts_is_whole() -> None:
     for script in public_scripts():
         assert len(script.sha256) == 64
@@ -206,15 +142,3 @@ def test_the_table_of_public_scripts_is_whole() -> None:
         assert {word.partition(":")[0] for word in script.data} <= set(KINDS)
     with pytest.raises(SourceError, match="nobody"):
         public_scripts(["nobody"])
-
-
-def test_what_stays_of_a_public_script_keeps_its_line() -> None:
-    cells = [["%load_ext x\n", "a = 1"], ["!pip install x\n", "b = a % 2"]]
-    notebook = {"cells": [{"cell_type": "code", "source": lines} for lines in cells]}
-    text = from_notebook(json.dumps(notebook))
-    assert text.split("\n") == ["# %load_ext x", "a = 1", "", "# !pip install x", "b = a % 2", ""]
-    script = SimpleNamespace(name="x", put=((2, 3, "ours"),), swap=((4, "old", "new"),), until=5)
-    assert changed(script, "a\nb\nc\nd = old\ne") == "a\nours\n\nd = new\n"
-    script.put = ((1, 1, "x\ny"),)
-    with pytest.raises(SourceError, match="too few"):
-        changed(script, "a\nb")

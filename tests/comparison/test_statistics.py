@@ -101,7 +101,7 @@ def simulated(
     return found
 
 
-@pytest.mark.parametrize("spread", [0.02, 0.05, 0.1, 0.3])
+@pytest.mark.parametrize("spread", [0.02, 0.3])
 @pytest.mark.parametrize("count", [3, 5])
 def test_the_same_code_is_hardly_ever_called_slower(spread: float, count: int) -> None:
     found = simulated(0.0, spread=spread, count=count)

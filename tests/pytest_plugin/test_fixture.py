@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from pipediag.errors import PipediagError
 from pipediag.session.findings import SourceExcerpt
 from pipediag.session.store import save_session
-from tests.factories import make_compute_bound_session, make_finding, make_session, make_verdict
+from tests.factories import make_compute_bound_session, make_session, make_verdict
 from tests.pytest_plugin.conftest import Library
 
 pytest_plugins = ["pytester"]
@@ -73,16 +72,6 @@ def test_the_interval_decides(
     pytester.runpytest_inprocess().assert_outcomes(**{outcome: 1})
 
 
-def test_what_is_too_close_to_call_says_so(pytester: pytest.Pytester, library: Library) -> None:
-    said = output(pytester, NOT_INPUT_BOUND.replace('"model"', '"model", 70'), "-vv")
-    [line] = [one for one in said.splitlines() if one.startswith("SKIPPED")]
-    assert line.startswith(
-        "SKIPPED [1] test_it.py:2: Inconclusive. Input wait: 70.0 % of the step (95 % interval "
-        "69.0 to 71.0 %), and the limit of 70 % lies inside the interval: too close to call."
-    )
-    assert "More steps (`steps=`) make the interval narrower. Report: reports/pytest/" in line
-
-
 @pytest.mark.parametrize("limit", [20, 90])
 def test_beside_other_programs_nothing_is_decided(
     pytester: pytest.Pytester,
@@ -103,14 +92,6 @@ def test_a_refusal_is_its_sentence(pytester: pytest.Pytester, library: Library) 
     assert "Failed: the model is not compiled, so it can't train." in said
     assert "During handling" not in said
     assert "measurements.py" not in said
-
-
-def test_a_rule_may_be_named(pytester: pytest.Pytester, library: Library) -> None:
-    library.session = make_session(findings=[make_finding(), make_finding("small-batch")])
-    rules = 'rules={"parallel-map": "error"}'
-    said = output(pytester, judging(f"pipediag.assert_within(result, {rules})"))
-    assert "Failed: A stateful map runs one element at a time. Write the function in" in said
-    assert said.count("A stateful map runs") == 1
 
 
 @pytest.mark.parametrize(
@@ -183,14 +164,3 @@ def test_speed(pipediag, name):
     found = list((pytester.path / "out").glob("**/report.html"))
     assert len(found) == 4
     assert sum(path.parent.name == "2" for path in found) == 2
-
-
-def test_reports_are_where_the_project_is_not_where_pytest_was_called(
-    pytester: pytest.Pytester, library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytester.makeini("[pytest]\n")
-    pytester.makepyfile(test_it=NOT_INPUT_BOUND)
-    elsewhere: Path = pytester.mkdir("elsewhere")
-    monkeypatch.chdir(elsewhere)
-    pytester.runpytest_inprocess("--rootdir", str(pytester.path), str(pytester.path / "test_it.py"))
-    assert list((pytester.path / "reports" / "pytest").glob("*/report.html"))

@@ -95,23 +95,6 @@ def test_without_a_ledger_a_gain_is_of_a_step() -> None:
     assert gain(factories.make_finding(speedup_at_most=None)) is None
 
 
-def test_of_an_epoch_the_wait_is_said_which_makes_the_ratio() -> None:
-    edit = trial_sessions.PARALLEL.id
-    epochs = trial_sessions.CONFIRMED.model_copy(update={"basis": "epoch"})
-    blocks = [block(BASE, 0, 100.0, 500.0), block(edit, 0, 110.0, 20.0)]
-    _, why = parts(tried(epochs, *blocks))
-    assert "500 ms against 20.0 ms until an epoch's first step is done, then 100 against" in why
-    _, untold = parts(tried(epochs, block(BASE, 0, 100.0), block(edit, 0, 110.0)))
-    assert untold.endswith("8 pairs of blocks.")
-
-
-def test_a_bound_is_of_the_run_that_the_ledger_speaks_of() -> None:
-    bound = GAIN.model_copy(update={"basis": "at most", "ci95": None, "scope": "epoch"})
-    number, why = parts(session(factories.make_finding(part="epoch_end", for_run=bound)))
-    assert number == "at most 1.5x for an epoch (30.0 s to 20.0 s)"
-    assert "No trial was made" in why
-
-
 def test_changes_that_were_measured_together_are_one_answer_with_their_patch() -> None:
     made = trial_sessions.patched()
     found = answer(made)

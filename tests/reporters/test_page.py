@@ -124,18 +124,6 @@ def test_ids_are_unique_and_labels_point_at_them(name: str) -> None:
             assert target in ids
 
 
-def test_breakdown_bar_has_a_table_twin_with_intervals() -> None:
-    page = page_of(factories.make_session())
-    table = next(item for item in page.find("table") if item.attributes.get("class") == "breakdown")
-    rows = [[cell.words() for cell in row.children] for row in table.find("tbody")[0].find("tr")]
-    assert "Waiting for input" in rows[0][0]
-    assert [cell.replace("\xa0", " ").strip() for cell in rows[0][1:4]] == [
-        "7.00 ms",
-        "70 %",
-        "69 to 71 %",
-    ]
-
-
 def test_pipeline_marks_the_bottleneck_and_what_tensorflow_did() -> None:
     page = page_of(factories.make_session())
     table = next(item for item in page.find("table") if item.attributes.get("class") == "pipeline")
@@ -183,19 +171,6 @@ def test_each_card_shows_its_trial_and_its_rounds() -> None:
     assert "The shuffle starts anew in each block." in first
     assert "This advice does nothing here." in last
     assert [len(item.find("circle")) for item in outcomes] == [8, 6, 8, 0, 4, 8]
-
-
-def test_what_the_parts_of_a_step_cost_stands_behind_the_tables() -> None:
-    cost = factories.make_embedding_cost(("update", 8.0), ("rest", 2.0), notes=["A note on XLA."])
-    tables = [factories.make_embedding()]
-    told = factories.make_session(embeddings=tables, embedding_cost=cost)
-    untold = factories.make_session(embeddings=tables, embedding_cost_missing="No profile.")
-    words = page_of(told).root.words()
-    assert "optimizer's update" in words
-    assert "A note on XLA." in words
-    assert "The cost of each part of a step is not known: No profile." in (
-        page_of(untold).root.words()
-    )
 
 
 def test_a_large_table_has_its_memory_and_what_would_save_some() -> None:

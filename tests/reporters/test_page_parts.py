@@ -21,7 +21,7 @@ from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import CallSpan, LeftOut, Patch, SourceExcerpt
 from pipediag.session.ledger import RunSpan
 from pipediag.session.record import Interval
-from pipediag.session.trials import NOT_TRIED, Trial
+from pipediag.session.trials import Trial
 from pipediag.vocabulary import RunPartName
 from tests import factories, records
 from tests.factories import SCRIPT, make_finding, make_session
@@ -29,18 +29,6 @@ from tests.ledgers import make_run
 from tests.records import make_operation, make_pipeline
 from tests.reporters import trial_sessions
 from tests.reporters.pages import Page
-
-
-def test_segments_fill_the_bar_and_skip_empty_classes() -> None:
-    segments = drawings.step_bar(records.make_breakdown())
-    assert [segment.kind for segment in segments] == [
-        "input_wait",
-        "device_compute",
-        "dispatch",
-        "python",
-        "unattributed",
-    ]
-    assert sum(segment.width for segment in segments) == pytest.approx(100.0)
 
 
 @given(st.lists(st.floats(0.01, 1e5), min_size=1, max_size=2000))
@@ -67,12 +55,6 @@ def test_strip_clips_what_would_flatten_the_rest_and_counts_it() -> None:
     assert strip.clipped == 1
     assert strip.longest_ms == 900.0
     assert strip.scale_ms < 12.0
-
-
-def test_no_samples_no_strip() -> None:
-    assert drawings.step_strip(factories.make_session(steps=None)) is None
-    empty = records.make_steps(samples_ms=[])
-    assert drawings.step_strip(factories.make_session(steps=empty)) is None
 
 
 def test_the_run_as_it_passed_has_its_parts_in_order_and_no_stretch_too_short_to_see() -> None:
@@ -114,12 +96,6 @@ def test_a_ratio_for_each_round_with_both_arms() -> None:
 def test_the_combination_is_found_in_whatever_order_its_edits_are_named() -> None:
     run = run_of({EDIT: [2.0], f"{OTHER} + {EDIT}": [3.0, 3.2]})
     assert round_ratios(run, [EDIT, OTHER]) == pytest.approx([3.0, 3.2])
-
-
-def test_nothing_to_draw() -> None:
-    assert trial_chart(None, [EDIT], found(2.0, (1.9, 2.1))) is None
-    assert trial_chart(run_of({OTHER: [1.5]}), [EDIT], NOT_TRIED) is None
-    assert trial_chart(run_of({OTHER: [1.5]}), [], NOT_TRIED) is None
 
 
 @given(

@@ -175,16 +175,6 @@ def test_real_traces_with_every_device_event_and_gap(name: str, tmp_path: Path) 
     assert written.exported.left_out > 0
 
 
-def test_steps_carry_their_classes(tmp_path: Path) -> None:
-    written = export(gpu_profile(), tmp_path)
-    first, second = written.slices("Steps")
-    assert (first["name"], first["ts"], first["dur"]) == ("step 0", 0.0, 100.0)
-    assert (second["name"], second["ts"], second["dur"]) == ("step 1", 100.0, 100.0)
-    assert first["args"]["device_compute_us"] == 39.999
-    assert first["args"]["input_wait_us"] == 38.0
-    assert sum(first["args"].values()) == pytest.approx(100.0)
-
-
 def test_every_gap_is_named_by_its_cause_and_says_more(tmp_path: Path) -> None:
     written = export(gpu_profile(), tmp_path)
     gaps = written.slices("GPU:0 idle")
@@ -210,17 +200,6 @@ def test_a_gap_tells_its_start_its_step_and_the_launch_that_ended_it(tmp_path: P
     assert "correlation_id" not in second
     joined = [e["name"] for e in written.events if e.get("args", {}).get("correlation_id") == 41]
     assert joined == ["Launching operations", "gemm", "cuLaunchKernel"]
-
-
-def test_findings_stand_at_the_first_step(tmp_path: Path) -> None:
-    finding = factories.make_finding(title="Input gaps", evidence={"idle_percent": 60.0})
-    fine = factories.make_finding(status="pass")
-    written = export(gpu_profile(), tmp_path, findings=[finding, fine])
-    [event] = [event for event in written.events if event["ph"] == "i"]
-    assert (event["name"], event["ts"]) == ("Input gaps", 0.0)
-    assert written.tracks[event["tid"]] == "Findings"
-    assert event["args"]["idle_percent"] == 60.0
-    assert event["args"]["advice"] == finding.advice
 
 
 def lanes_of(*spans: tuple[int, int]) -> list[int]:

@@ -8,9 +8,6 @@ import pytest
 
 from pipediag.reporters.words import embeddings, quantities, run, trials
 from pipediag.reporters.words import pipeline as pipeline_rows
-from pipediag.reporters.words.devices import (
-    idle_parts,
-)
 from pipediag.reporters.words.evidence import evidence
 from pipediag.reporters.words.labels import SourceNames
 from pipediag.reporters.words.quantities import NO_BREAK, NOTHING
@@ -30,7 +27,7 @@ from tests.factories import (
     make_embedding_cost,
     make_session,
 )
-from tests.reporters import devices, trial_sessions
+from tests.reporters import trial_sessions
 from tests.rules.sessions import make_ids
 
 
@@ -73,12 +70,6 @@ def test_bytes(value: float, shown: str) -> None:
 )
 def test_a_speed_up_has_the_digits_that_mean_something(value: float, shown: str) -> None:
     assert quantities.speedup(value) == shown
-
-
-def test_both_ends_of_an_interval_have_the_same_digits() -> None:
-    assert quantities.speedup_interval((1.05, 2.5)).replace("\xa0", " ") == "[1.05, 2.50]"
-    assert quantities.speedup_interval((15.2, 36.0)).replace("\xa0", " ") == "[15, 36]"
-    assert quantities.percent_interval((9.4, 12.6)).replace("\xa0", " ") == "9.4 to 13 %"
 
 
 @pytest.mark.parametrize(
@@ -209,36 +200,6 @@ def test_three_pairs_with_how_far_they_are_apart() -> None:
     assert all(check.means for check in (loop, base, ledger))
 
 
-def test_what_can_not_be_compared_has_a_reason_and_no_figure() -> None:
-    loop, base, ledger = checks(
-        loops=[factories.make_loop(time=None, time_missing="no-time-reason")],
-        trials=None,
-        trials_missing="no-trials-reason",
-        run=None,
-        run_missing="no-run-reason",
-    )
-    assert [check.means for check in (loop, base, ledger)] == [
-        "no-time-reason",
-        "no-trials-reason",
-        "no-run-reason",
-    ]
-    assert {(c.here, c.off_percent, c.word) for c in (loop, base, ledger)} == {
-        ("", None, "not compared")
-    }
-
-
-def test_the_parts_add_up_to_the_idle_time_longest_first() -> None:
-    parts = idle_parts(devices.make_gpu())
-    assert [(part.label, part.ms) for part in parts] == [
-        ("Waiting for input", 45.0),
-        ("Launching operations", 10.0),
-        ("Blocking copy", 4.0),
-        ("Gaps under 5\N{NO-BREAK SPACE}µs", 1.0),
-    ]
-    assert sum(part.percent_of_idle for part in parts) == pytest.approx(100.0)
-    assert sum(part.percent_of_span for part in parts) == pytest.approx(60.0)
-
-
 def rows_of(
     *operations: Operation, bottleneck: str | None = None
 ) -> list[pipeline_rows.PipelineRow]:
@@ -265,39 +226,6 @@ def test_the_dearest_rows_include_the_bottleneck_in_data_order() -> None:
     ]
     rows = rows_of(*operations, bottleneck="op_1")
     assert [row.op.id for row in pipeline_rows.dearest(rows, 3)] == ["op_1", "op_7", "op_8"]
-
-
-@pytest.mark.parametrize(
-    ("fields", "parallel", "buffer"),
-    [
-        ({}, NOTHING, NOTHING),
-        ({"parallelism": 1, "autotuned": False}, "1, serial", NOTHING),
-        ({"parallelism": 4, "autotuned": False}, "4, fixed", NOTHING),
-        ({"parallelism": 2, "autotuned": True}, "2, tuned", NOTHING),
-        ({"autotuned": True, "buffer_size": 2, "buffered_elements": 0.1}, NOTHING, "0.10 of 2"),
-        ({"buffer_size": 1000}, NOTHING, "1,000 slots"),
-        ({"buffered_elements": 3.0}, NOTHING, "3 ready"),
-    ],
-)
-def test_parallelism_and_buffers_in_words(
-    fields: dict[str, object], parallel: str, buffer: str
-) -> None:
-    op = records.make_operation(**fields)
-    assert pipeline_rows.parallel_calls(op) == parallel
-    assert pipeline_rows.buffer_fill(op).replace("\xa0", " ") == buffer
-
-
-def test_gradient_and_update() -> None:
-    spread = make_embedding(gradient="sparse", update="dense", gradient_spread=True)
-    rows = make_embedding(gradient="sparse", update="sparse", gradient_spread=False)
-    frozen = make_embedding(trainable=False)
-    assert [embeddings.gradient(one) for one in (spread, rows, frozen)] == [
-        "sparse, made dense", "sparse", "frozen"
-    ]  # fmt: skip
-    assert embeddings.gradient(make_embedding()) == NOTHING
-    assert [embeddings.update(one) for one in (spread, rows, frozen)] == [
-        "whole table", "its rows", NOTHING
-    ]  # fmt: skip
 
 
 def test_padding_is_only_what_model_or_pipeline_call_so() -> None:

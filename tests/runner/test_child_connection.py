@@ -17,8 +17,6 @@ import pytest
 
 from pipediag.runner.child_connection import (
     AWAITED_AFTER_S,
-    EXIT_GRACE_S,
-    IDLE_S,
     LONGEST_S,
     Ask,
     Awaited,
@@ -240,24 +238,6 @@ def test_one_that_writes_while_it_is_stopped_is_waited_for() -> None:
     stage.patience.stopping()
     assert not stage.passes(LONGEST_S - 10, writing=True)
     assert stage.passes(20, writing=True)
-
-
-def test_one_that_hangs_while_it_is_stopped_is_not() -> None:
-    stage = Stage()
-    stage.patience.stopping()
-    assert not stage.passes(IDLE_S - 2)
-    assert not stage.passes(5, writing=True)
-    assert not stage.passes(IDLE_S - 2)
-    assert stage.passes(5)
-
-
-def test_interpreter_exit_has_a_limit_whatever_it_does() -> None:
-    stage = Stage()
-    stage.patience.stopping()
-    stage.passes(50, writing=True)
-    stage.patience.leaving()
-    assert not stage.passes(EXIT_GRACE_S - 1, writing=True)
-    assert stage.passes(3, writing=True)
 
 
 def test_what_a_process_and_its_children_write_is_seen(tmp_path: Path) -> None:

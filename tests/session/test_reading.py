@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.errors import PipediagError
-from pipediag.session.reading import read_journal, read_recording, read_timeline, recover
+from pipediag.session.reading import read_journal, read_recording, recover
 from pipediag.session.recorded_loops import RecordedTableUse, RecordedVariable
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import (
@@ -68,13 +68,6 @@ def test_a_damaged_recording_is_an_error_that_says_what(
     path.write_text(text, encoding="utf-8")
     with pytest.raises(PipediagError, match=message):
         read_recording(path)
-
-
-def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(PipediagError, match="cannot read"):
-        read_recording(tmp_path)
-    with pytest.raises(PipediagError, match="cannot read"):
-        read_journal(tmp_path)
 
 
 def test_empty_records_of_the_journal_are_no_steps(tmp_path: Path) -> None:
@@ -152,22 +145,14 @@ def test_the_later_line_of_a_span_holds_and_spans_are_in_order() -> None:
     [
         b"",
         b"5",
-        b"[]",
         b"null",
-        b"{}",
         b'"span"',
-        b'["span"]',
         b'["span",1,"fit"]',
         b'["span",[1],"fit",1,2]',
-        b'["span",1,"fit",1,2,"","",3,4]',
-        b'["lines",1]',
-        b'["lines",1,2,5]',
         b'["lines",1,2,[[1]]]',
-        b'["until"]',
         b'["until",1,2]',
         b'["other",1]',
         b"\xff\xfe",
-        b"\x00\x00",
         b'["span",1,"ste["span",1,"steps",1,2]',
     ],
 )
@@ -206,14 +191,6 @@ def test_any_name_and_place_reads_back(name: str, file: str | None, line: int | 
 )
 def test_the_last_moment_of_which_anything_is_known(timeline: Timeline, last_ns: int) -> None:
     assert timeline.last_ns == last_ns
-
-
-def test_the_childs_file_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "timeline.jsonl"
-    assert read_timeline(path) == Timeline()
-    path.write_bytes(b"".join(LINES))
-    assert read_timeline(path) == Timeline(SPANS, [SEEN], 99)
-    assert [json.loads(line)[0] for line in path.read_bytes().splitlines()][-1] == "until"
 
 
 TRAINED = RecordedVariable("words", 1000, 64, "float32", trainable=True, slots=2)
