@@ -34,6 +34,14 @@ class Captured:
     stderr: str
     status: int
 
+    @property
+    def results(self) -> dict[str, Any]:
+        """What the script prints behind `RESULTS`, as JSON."""
+        printed = [line for line in self.stdout.splitlines() if line.startswith("RESULTS ")]
+        assert len(printed) == 1, self.stderr
+        found: dict[str, Any] = json.loads(printed[0].removeprefix("RESULTS "))
+        return found
+
     def line(self, mark: str) -> int:
         """Number of the one line of the script that ends in `# mark`."""
         lines = self.script.read_text(encoding="utf-8").splitlines()

@@ -132,8 +132,6 @@ def test_tables_of_a_model_that_is_given_arrays(capturing: Capturing) -> None:
     assert run.loop("on batch").steps > 0
 
 
-pytestmark = pytest.mark.tensorflow
-
 GAN_OVER_A_DATASET = """
     import numpy as np
     import tensorflow as tf
@@ -168,8 +166,6 @@ def test_a_gan_that_reads_a_dataset_and_predicts_is_measured(capturing: Capturin
     assert loop.seams <= 2 + len(loop.epoch_seams)
     assert run.loop("evaluate").steps == 4 * len(loop.epoch_seams)
 
-
-pytestmark = pytest.mark.tensorflow
 
 SEVERAL = """
     import time

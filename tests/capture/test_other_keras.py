@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 
 import pytest
 
-from tests.capture.captured import CHECKOUT, Captured, natively
+from tests.capture.captured import Captured, natively
 from tests.capture.conftest import Capturing
 
 # Keras 2 is no matter of JAX, but of its environment: the first one must do without tf_keras.
@@ -40,59 +39,6 @@ SEVERAL_STEPS_A_CALL = """
     model.fit(dataset, epochs=2, verbose=0, callbacks=[Slowly()])  # fit
     print(b"".join(weight.tobytes() for weight in model.get_weights()).hex())
 """
-
-
-@pytest.fixture(scope="module")
-def sample(capturing: Capturing) -> Captured:
-    needs("jax")
-    script = (CHECKOUT / "sample_pipelines/jax_fit.py").read_text(encoding="utf-8")
-    # Ten times as long, so that the training cannot end before its windows on a busy machine.
-    assert "epochs=20" in script
-    return capturing(script.replace("epochs=20", "epochs=200"), look_ahead_s=0.0)
-
-
-def test_the_loop_is_training(sample: Captured) -> None:
-    loop = sample.loop("pipediag: loop")
-
-    assert (loop.kind, loop.role, loop.batch_size, loop.planned_steps) == (
-        "keras",
-        "training",
-        32,
-        10_000,
-    )
-    assert loop.keras is not None
-    assert (loop.keras.optimizer, loop.keras.data_adapter) == ("SGD", "TFDatasetAdapter")
-    assert sample.recording.outcome == "stopped"
-    assert sample.status == 0
-
-
-def test_steps_waits_and_gaps_are_recorded(sample: Captured) -> None:
-    loop = sample.loop("pipediag: loop")
-    blocks = sample.baseline(loop).blocks
-
-    assert sample.kinds(loop) == {"warmup", "baseline", "stacks", "profile", "repeat"}
-    assert sum(len(block.durations_ns) for block in blocks) == 20
-    for block in blocks:
-        assert len(block.durations_ns) == len(block.waits_ns) == len(block.gaps_us)
-
-
-def test_the_pipeline_is_recorded(sample: Captured) -> None:
-    culprit = sample.operation("pipediag: culprit")
-
-    assert culprit.function is not None
-    assert culprit.function.stateful
-    assert sample.recording.environment.keras_backend == "jax"
-    assert sample.recording.environment.jax is not None
-
-
-def test_the_profile_holds_tf_datas_events(sample: Captured) -> None:
-    profile = sample.windows(sample.loop("pipediag: loop"))[-2]
-    assert profile.trace_directory is not None
-    content = b"".join(path.read_bytes() for path in Path(profile.trace_directory).rglob("*.pb"))
-
-    assert b"Iterator::" in content
-    assert sample.operation("pipediag: culprit").name.encode() in content
-    assert b"pipediag_step" in content
 
 
 @pytest.fixture(scope="module")

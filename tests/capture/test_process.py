@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +19,7 @@ from pipediag.capture.loops.loop import Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.process import EachThread, free_memory_bytes, runs_tf_data, train_along
 from pipediag.capture.recorder import Recorder, describe_environment
-from pipediag.session.reading import read_journal, read_recording
+from pipediag.session.reading import read_journal
 from pipediag.session.recording import Device, RecordedEnvironment
 from tests.capture.instruments import ToyRuntime
 
@@ -28,41 +28,15 @@ class State:
     """Something of which each thread has its own."""
 
 
-class Other:
-    """A second thread that does what it is given, and waits meanwhile."""
-
-    def __init__(self) -> None:
-        self._given: Callable[[], Any] | None = None
-        self._turn, self._done = threading.Semaphore(0), threading.Semaphore(0)
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        self.thread.start()
-
-    def does(self, what: Callable[[], Any]) -> Any:
-        self._given = what
-        self._turn.release()
-        assert self._done.acquire(timeout=30)
-        return self._result
-
-    def ends(self) -> None:
-        self._given = None
-        self._turn.release()
-        self.thread.join(30)
-
-    def _run(self) -> None:
-        while self._turn.acquire() and self._given is not None:
-            self._result = self._given()
-            self._done.release()
-
-
 def test_each_thread_has_a_state_of_its_own_for_as_long_as_it_lives() -> None:
-    states, other = EachThread(State), Other()
-    mine, others = states.here, other.does(lambda: states.here)
+    states, other = EachThread(State), ThreadPoolExecutor(1)
+    mine, others = states.here, other.submit(lambda: states.here).result()
     assert states.here is mine
     assert others is not mine
     assert set(states.all()) == {mine, others}
     del others
-    other.does(lambda: None)
-    other.ends()
+    other.submit(lambda: None).result()
+    other.shutdown()
     assert states.all() == [mine]
 
 
@@ -94,9 +68,9 @@ def loop_at_one_line(loops: LoopRegistry) -> Loop:
 
 
 def test_two_threads_at_one_line_are_two_loops(tmp_path: Path) -> None:
-    loops, other = registry(tmp_path), Other()
+    loops, other = registry(tmp_path), ThreadPoolExecutor(1)
     mine = loop_at_one_line(loops)
-    others = other.does(lambda: loop_at_one_line(loops))
+    others = other.submit(loop_at_one_line, loops).result()
     assert others is not mine
     assert {loop.record.id for loop in (mine, others)} == {"loop1", "loop2"}
     assert loop_at_one_line(loops) is mine
@@ -190,16 +164,6 @@ def test_a_group_of_torchs_counts_once_it_is_joined(
     assert (train_along(ToyRuntime()) is None) is alone
 
 
-def test_a_saved_recording_can_be_read(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path / "recording.json")
-    recorder.note("Something was odd.")
-    recorder.save()
-
-    read = read_recording(tmp_path / "recording.json")
-    assert read == recorder.recording
-    assert read.outcome == "running"
-
-
 def full(*_: object, **__: object) -> int:
     raise OSError("no space left on device")
 
@@ -286,18 +250,15 @@ def pretend(monkeypatch: pytest.MonkeyPatch, name: str, **facts: object) -> None
     monkeypatch.setitem(sys.modules, name, SimpleNamespace(**facts))
 
 
-def pretend_tensorflow(monkeypatch: pytest.MonkeyPatch, initialised: bool, cuda: bool) -> None:
-    def logical_devices() -> list[SimpleNamespace]:
-        assert initialised, "asking would initialise the runtime"
-        kinds = ["CPU", "CPU", "GPU"]
-        return [SimpleNamespace(name=f"/{k}:{n}", device_type=k) for n, k in enumerate(kinds)]
-
-    context = SimpleNamespace(_initialized=initialised, list_logical_devices=logical_devices)
+def pretend_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = ["CPU", "CPU", "GPU"]
+    devices = [SimpleNamespace(name=f"/{k}:{n}", device_type=k) for n, k in enumerate(kinds)]
+    context = SimpleNamespace(_initialized=True, list_logical_devices=lambda: devices)
     pretend(
         monkeypatch,
         "tensorflow",
         __version__="2.21.0",
-        sysconfig=SimpleNamespace(get_build_info=lambda: {"is_cuda_build": cuda}),
+        sysconfig=SimpleNamespace(get_build_info=lambda: {"is_cuda_build": True}),
         config=SimpleNamespace(functions_run_eagerly=lambda: True),
     )
     pretend(monkeypatch, "tensorflow.python.eager.context", context=lambda: context)
@@ -313,7 +274,7 @@ def test_nothing_is_imported_for_it(environment: RecordedEnvironment) -> None:
 def test_devices_and_build(
     environment: RecordedEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pretend_tensorflow(monkeypatch, initialised=True, cuda=True)
+    pretend_tensorflow(monkeypatch)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     describe_environment(environment, DESCRIPTIONS)
 

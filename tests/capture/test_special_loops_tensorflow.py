@@ -6,12 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.measures.embeddings import measure_embedding_cost
-from pipediag.measures.measured_loop import trace_of
-from pipediag.session.embeddings import EmbeddingCost
 from tests.capture.captured import Captured, natively
 from tests.capture.conftest import Capturing
-from tests.records import make_breakdown
 
 pytestmark = pytest.mark.tensorflow
 
@@ -173,18 +169,6 @@ def test_the_tables_of_an_in_graph_loop_are_read_from_its_graph(in_graph: Captur
     assert (table.use.lookups, table.use.gradient) == (1, "sparse")
     assert table.ids is None
     assert table.ids_missing is not None
-
-
-def test_what_the_table_of_an_in_graph_loop_costs(in_graph: Captured) -> None:
-    loop = in_graph.loop("loop")
-    breakdown = make_breakdown(device_compute=50.0)
-    trace, missing = trace_of(in_graph.recording, loop, by_operation=True)
-    cost = measure_embedding_cost(in_graph.recording, loop, trace, missing, breakdown)
-
-    assert isinstance(cost, EmbeddingCost)
-    # TensorFlow leaves operations out of a profile that took next to no time before.
-    assert "regularizer" in {part.part for part in cost.parts}
-    assert sum(part.percent for part in cost.parts) == pytest.approx(100.0)
 
 
 def test_an_in_graph_loop_that_only_reads_is_not_training(in_graph: Captured) -> None:

@@ -97,26 +97,6 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TimelineStage:
 FIT = CallSite("train.py", 20, "<module>", by_framework=False)
 
 
-def test_calls_lie_within_the_script(stage: TimelineStage) -> None:
-    stage.at(10).begins("script")
-    fit = stage.at(20).begins("fit", "fit", FIT)
-    evaluation = stage.at(30).begins("evaluation", "evaluate")
-    stage.at(40).ended(evaluation)
-    stage.at(50).ended(fit)
-    stage.at(60).closed()
-
-    assert stage.written == [
-        ("script", "", 10, 60),
-        ("fit", "fit", 20, 50),
-        ("evaluation", "evaluate", 30, 40),
-    ]
-    assert [(span.id, span.file, span.line) for span in stage.spans] == [
-        (1, None, None),
-        (2, "train.py", 20),
-        (3, None, None),
-    ]
-
-
 def test_what_did_not_end_ends_with_what_it_is_in(stage: TimelineStage) -> None:
     stage.at(10).begins("script")
     fit = stage.at(20).begins("fit", "fit")

@@ -241,13 +241,6 @@ def test_doing_is_the_shortest_event_that_covers_half(gaps: Spans, steps: list[i
     assert doing(gaps, line) == [min(found)[2] if found else None for found in half]
 
 
-def test_doing_may_end_on_the_middle_of_the_gap() -> None:
-    builder = TraceBuilder()
-    builder.host().line("python").event("save", 10, 20).event("next", 20, 22)
-    [line] = events_of(builder).host_lines
-    assert doing([(10, 30)], line) == ["save"]
-
-
 def test_markers_of_steps_say_nothing() -> None:
     builder = TraceBuilder()
     written = builder.host().line("python")

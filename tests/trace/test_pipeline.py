@@ -93,17 +93,6 @@ def rows(spans: Spans) -> list[list[int]]:
     return sorted(spans.tolist())
 
 
-def test_an_asynchronous_iterator_works_on_its_own_threads(tmp_path: Path) -> None:
-    records = pipeline_records(map_and_batch().events(tmp_path))
-    record = records["Root::MapAndBatch", ("m", "b")]
-    assert record.asynchronous
-    assert rows(record.waits) == [[20, 490]]
-    # Each worker, less the call and the function that it started; then each function call once.
-    workers = [[20, 22], [27, 30], [36, 40], [200, 202], [207, 210], [216, 220]]
-    calls = [[30, 150], [210, 216], [240, 440]]
-    assert rows(record.work) == sorted(workers + calls)
-
-
 def test_a_sequential_iterator_works_in_its_call_less_what_it_calls(tmp_path: Path) -> None:
     records = pipeline_records(sequential_map().events(tmp_path))
     assert rows(records["Root::Map", ("m",)].work) == [

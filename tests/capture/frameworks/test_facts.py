@@ -21,7 +21,6 @@ from pipediag.capture.frameworks.keras.facts import (
     known_tables,
     passes_a_batch_on,
     phase_of,
-    planned_steps,
     settings_of,
     variable_bytes,
     vocabularies,
@@ -91,16 +90,6 @@ def test_the_model_that_is_trained_on_a_batch_of_the_scripts(filename: str) -> N
     assert method("fit", filename)(lambda: fed_model(frames())) is None
 
 
-class Counting:
-    """Stands for a callback of the user."""
-
-    def on_train_batch_end(self, batch: int) -> None: ...
-
-
-class Resting:
-    def on_epoch_end(self, epoch: int) -> None: ...
-
-
 class Rows:
     def __getitem__(self, index: int) -> int:
         return index
@@ -147,15 +136,6 @@ def test_facts_of_a_fit() -> None:
     assert (facts.source, facts.source_file, facts.source_line) == ("Rows", __file__, line)
 
 
-def test_the_steps_that_a_fit_was_asked_for() -> None:
-    walker = SimpleNamespace(data_adapter=object(), num_batches=40)
-    endless = SimpleNamespace(data_adapter=object(), num_batches=None)
-
-    assert planned_steps(fit(model(), x=1, epochs=3, epoch_iterator=walker)) == 120
-    assert planned_steps(fit(model(), x=1, epochs=9, initial_epoch=7, epoch_iterator=walker)) == 80
-    assert planned_steps(fit(model(), x=1, epochs=3, epoch_iterator=endless)) is None
-
-
 def adapted(**facts: Any) -> FrameType:
     return fit(model(), x=1, epoch_iterator=SimpleNamespace(data_adapter=SimpleNamespace(**facts)))
 
@@ -173,17 +153,6 @@ def adapted(**facts: Any) -> FrameType:
 )
 def test_batch_size_as_the_adapter_knows_it(facts: dict[str, Any], size: int | None) -> None:
     assert batch_size_of(adapted(**facts)) == size
-
-
-def test_callbacks_name_the_hooks_that_the_user_wrote() -> None:
-    container = SimpleNamespace(callbacks=[Counting(), Resting()])
-
-    counting, resting = describe_fit(fit(model(), x=1, callbacks=container)).callbacks
-
-    line = Counting.on_train_batch_end.__code__.co_firstlineno
-    assert (counting.name, counting.batch_hooks) == ("Counting", ["on_train_batch_end"])
-    assert (counting.file, counting.line) == (__file__, line)
-    assert (resting.name, resting.batch_hooks) == ("Resting", [])
 
 
 def test_settings_of_an_optimizer() -> None:
@@ -238,25 +207,20 @@ def model_of(*layers: Any, optimizer: Any = None) -> Any:
 def test_tables_and_their_slots() -> None:
     shapes = [(), (100, 8), (100, 8), (8, 1)]
     optimizer = SimpleNamespace(variables=[SimpleNamespace(shape=shape) for shape in shapes])
-    layers = [Embedding("words"), Embedding("frozen", trainable=False), object()]
-
-    tables = [one.record for one in known_tables(model_of(*layers, optimizer=optimizer))]
-
-    assert [(t.layer, t.rows, t.dim, t.dtype, t.trainable, t.slots) for t in tables] == [
-        ("words", 100, 8, "float32", True, 2),
-        ("frozen", 100, 8, "float32", False, 0),
-    ]
-
-
-def test_what_is_an_embedding_and_what_is_told_of_it() -> None:
-    tied = type("Tied", (Embedding,), {"mask_zero": True})("tied")
+    tied = type("Tied", (Embedding,), {"mask_zero": True})("tied", trainable=False)
     tied._embeddings = SimpleNamespace(dtype="float32", path="model/tied/embeddings")
     theirs = type("Embedding", (), {"built": True, "name": "theirs"})()
-    nested = SimpleNamespace(_flatten_layers=lambda: [tied, theirs], layers=[])
+    nested = SimpleNamespace(_flatten_layers=lambda: [Embedding("words"), tied, theirs, object()])
 
-    (table,) = known_tables(nested)
-    assert (table.record.layer, table.record.mask_zero) == ("tied", True)
-    assert table.record.path == "model/tied/embeddings"
+    words, frozen = [
+        one.record
+        for one in known_tables(SimpleNamespace(**vars(nested), layers=[], optimizer=optimizer))
+    ]
+
+    assert (words.layer, words.rows, words.dim, words.dtype) == ("words", 100, 8, "float32")
+    assert (words.trainable, words.slots, words.mask_zero) == (True, 2, False)
+    assert (frozen.layer, frozen.trainable, frozen.slots) == ("tied", False, 0)
+    assert (frozen.mask_zero, frozen.path) == (True, "model/tied/embeddings")
 
 
 def test_what_tokens_that_are_unknown_are_given() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 
 from pipediag.capture.frameworks.keras.framework import KerasTrainer
 from pipediag.capture.loops import registry as module
-from pipediag.capture.loops.loop import Loop, LoopClock, Stage, StandIn
+from pipediag.capture.loops.loop import Loop, LoopClock
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import TrainersPhase
@@ -187,33 +186,10 @@ def test_what_is_evaluated_on_is_kept_once_that_is_asked_for(line: Line) -> None
     dataset = Data()
     loop = evaluated_loop(line, dataset, "validation")
     assert loop.dataset is None
+    gone = evaluated_loop(line, Data(), "evaluate")
     line.registry.keep_evaluated()
     assert loop.dataset is dataset
-
-
-def test_what_is_evaluated_on_lives_no_longer_than_natively(line: Line) -> None:
-    loop = evaluated_loop(line, Data(), "evaluate")
-    line.registry.keep_evaluated()
-    assert loop.dataset is None
-
-
-@pytest.mark.parametrize(
-    ("taken", "stage", "asked"),
-    [
-        (lambda _: None, Stage.OWN, "own"),
-        (lambda stand_in: stand_in.catch(), Stage.CATCHING, "own"),
-        (lambda stand_in: stand_in.caught("repeated"), Stage.REPEATED, "repeated"),
-        (lambda stand_in: stand_in.lend("arm"), Stage.ARM, "arm"),
-    ],
-)
-def test_each_stage_says_who_hands_out_until_the_place_is_given_back(
-    taken: Callable[[StandIn], None], stage: Stage, asked: str
-) -> None:
-    stand_in = StandIn()
-    taken(stand_in)
-    assert (stand_in.stage, stand_in.asked("own")) == (stage, asked)
-    stand_in.give_back()
-    assert (stand_in.stage, stand_in.asked("own")) == (Stage.OWN, "own")
+    assert gone.dataset is None, "it lives no longer than natively"
 
 
 @pytest.fixture
@@ -321,13 +297,3 @@ def test_trials_and_our_own_work_are_set_aside(record: RecordedLoop) -> None:
 
     assert record.epoch_seams == []
     assert record.set_aside_ns == 4 + (899 - 210)
-
-
-def test_no_more_seams_are_kept_than_tell_something(record: RecordedLoop) -> None:
-    clock = LoopClock(record)
-    for now in range(0, 20_000, 10):
-        clock.hand_over(now, 1, continuous=now % 20 == 10)
-        if now % 20 == 10:
-            clock.interrupted(now + 5, ended_a_step=True)
-
-    assert len(record.epoch_seams) == 512

@@ -268,20 +268,15 @@ def test_a_property_of_the_scripts_own_is_not_called(tmp_path: Path) -> None:
     assert asked == [1]
 
 
-def test_the_rounds_of_a_comprehension_are_unknown(tmp_path: Path) -> None:
-    assert rounds_at_trains(tmp_path, "scores = [trains() for rate in (1, 2, 3)]") is None
-
-
 @pytest.mark.parametrize(
     "source",
     [
+        "scores = [trains() for rate in (1, 2, 3)]",
         "def range(count):\n    return [1]\n\nfor epoch in range(5):\n    trains()\n",
         "step = 1\nfor epoch in range(0, 5, step):\n    step = 0\n    trains()\n",
     ],
 )
-def test_a_range_of_the_scripts_own_or_of_other_values_by_now_is_unknown(
-    tmp_path: Path, source: str
-) -> None:
+def test_rounds_that_the_source_does_not_tell_are_unknown(tmp_path: Path, source: str) -> None:
     assert rounds_at_trains(tmp_path, source) is None
 
 

@@ -73,6 +73,7 @@ def lines_in(stacks: RecordedStacks, function: Callable[..., object]) -> list[St
 
 
 def test_a_thread_in_the_users_code_is_a_source() -> None:
+    usual = sys.getswitchinterval()
     with thread(spin):
         stacks = sampled()
 
@@ -81,6 +82,7 @@ def test_a_thread_in_the_users_code_is_a_source() -> None:
     lines = lines_in(stacks, spin)
     assert lines
     assert {(line.file, line.thread) for line in lines} == {(__file__, "source")}
+    assert sys.getswitchinterval() == usual
 
 
 def test_samples_between_two_runs_of_steps_are_none_of_theirs() -> None:
@@ -112,13 +114,6 @@ def test_a_thread_inside_a_framework_is_no_users_line() -> None:
 
     assert "source" not in stacks.thread_samples
     assert stacks.thread_samples["other"] > 0
-
-
-def test_the_switch_interval_is_put_back() -> None:
-    usual = sys.getswitchinterval()
-    sampled()
-
-    assert sys.getswitchinterval() == usual
 
 
 def test_what_callbacks_take_is_added_up_by_class_while_it_runs() -> None:

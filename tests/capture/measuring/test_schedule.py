@@ -12,7 +12,7 @@ from pipediag.capture.loops.loop import Consumer, Stage
 from pipediag.capture.measuring import schedule as module
 from pipediag.capture.measuring.sampling import PythonClock
 from pipediag.capture.measuring.schedule import Diagnosis, Phase
-from pipediag.session.messages import LoopMeasured, WindowBegun
+from pipediag.session.messages import LoopMeasured
 from pipediag.session.recording import RecordedOperation
 from tests.capture.instruments import (
     FakeInstruments,
@@ -67,18 +67,6 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
     FakeSampler.running = 0
     monkeypatch.setattr(module, "StackSampler", FakeSampler)
     return Measured(tmp_path)
-
-
-def test_each_window_follows_the_one_before(measured: Measured) -> None:
-    measured.until(Phase.DONE)
-
-    kinds = ["warmup", "baseline", "stacks", "profile", "repeat"]
-    assert measured.instruments.windows == [(kind, True) for kind in kinds]
-    assert measured.instruments.events == [WindowBegun] * 4 + [LoopMeasured]
-    assert [len(window.blocks) for window in measured.recording.windows] == [1, 1, 1, 1, 1]
-    assert measured.recording.windows[3].trace_directory == "trace"
-    assert measured.recording.stacks[0].loop_id == "loop1"
-    assert (FakeSampler.running, measured.instruments.profiler.running) == (0, False)
 
 
 def test_steps_on_a_stock_of_ready_batches_are_warm_up(measured: Measured) -> None:

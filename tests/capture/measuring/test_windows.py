@@ -54,14 +54,6 @@ def test_a_block_takes_the_latest_gap_of_each_step(window: OpenWindow) -> None:
     assert block.waits_ns == [4, 4, 4]
 
 
-def test_what_lies_between_two_blocks_is_no_part_of_its_spans(window: OpenWindow) -> None:
-    steps(window, 2)
-    window.close_block(None, 0, 1)
-    window.add(900, 10, 4, 1)
-
-    assert window.spans_ns() == [(100, 120), (900, 910)]
-
-
 def node(number: int, name: str, buffered: int) -> ModelNode:
     return ModelNode(
         id=number,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -92,15 +91,7 @@ SCRIPT = """
 
 @pytest.fixture(scope="module")
 def results(capturing: Capturing) -> dict[str, Any]:
-    return results_of(capturing, SCRIPT)
-
-
-def results_of(capturing: Capturing, script: str) -> dict[str, Any]:
-    run = capturing(script)
-    (line,) = [text for text in run.stdout.splitlines() if text.startswith("RESULTS ")] or [""]
-    assert line, run.stderr
-    found: dict[str, Any] = json.loads(line.removeprefix("RESULTS "))
-    return found
+    return capturing(SCRIPT).results
 
 
 @pytest.mark.parametrize("name", ["nested", "one", "lengths", "texts", "refilled"])
@@ -209,7 +200,7 @@ MAPS = r"""
 
 @pytest.fixture(scope="module")
 def of_maps(capturing: Capturing) -> dict[str, Any]:
-    return results_of(capturing, MAPS)
+    return capturing(MAPS).results
 
 
 @pytest.mark.parametrize(

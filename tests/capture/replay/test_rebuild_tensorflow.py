@@ -2,16 +2,349 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from tests.capture.captured import Captured
 from tests.capture.conftest import Capturing
-from tests.capture.replay.rebuild_script import SCRIPT
 
 pytestmark = pytest.mark.tensorflow
+
+SCRIPT = """
+    import glob, json, time, warnings
+    import numpy as np
+    import tensorflow as tf
+    from pipediag.capture.replay import (
+        FilledCaches, NotReplayableError, rebuild
+    )
+    from pipediag.capture.replay.graph import Graph
+    from pipediag.capture.replay.preconditions import is_random, refuse_one_shot_sources
+    from pipediag.capture.replay.rebuilding import pass_caches_by
+    from pipediag.session.edits import *
+
+    def op(dataset, kind, number=0):
+        found = [c.operation for _, c in Graph(dataset).calls()]
+        found += [o for _, c in Graph(dataset).calls() for o in c.inside]
+        return [o.id for o in found if o.kind == kind][number]
+
+    def calls_up(dataset):
+        return reversed(list(Graph(dataset).calls()))
+
+    def chain(dataset):
+        return [c.operation.kind for _, c in Graph(dataset).calls()]
+
+    def values(dataset, count=-1):
+        return [np.asarray(x).tolist() for x in dataset.take(count).as_numpy_iterator()]
+
+    results = {}
+
+    def one_shot_source(dataset):
+        try:
+            refuse_one_shot_sources(Graph(dataset))
+        except NotReplayableError as error:
+            return str(error)
+
+    def refused(name, dataset, *changes):
+        try:
+            rebuild(dataset, changes)
+            results[name] = "built"
+        except NotReplayableError as error:
+            results[name] = str(error)
+
+    # One chain.
+    numbers = tf.data.Dataset.range(6)
+    doubled = numbers.map(lambda x: x * 2)
+    pairs = doubled.batch(2)
+    last = pairs.prefetch(1)
+    results["unchanged is itself"] = rebuild(last, []) is last
+
+    MAP, BATCH, PREFETCH = op(last, "map"), op(last, "batch"), op(last, "prefetch")
+    changed = rebuild(last, [SetParameters(MAP, {"num_parallel_calls": -1, "deterministic": True})])
+    parallel = next(node for node, call in Graph(changed).calls() if call.operation.id == MAP)
+    results["parallel"] = type(parallel.dataset).__name__
+    results["parallel name"] = parallel.dataset._name
+    results["parallel values"] = values(changed)
+    results["upstream is reused"] = Graph(changed).nodes()[0].dataset is numbers
+    results["bigger batches"] = values(rebuild(last, [SetParameters(BATCH, {"batch_size": 4})]))
+    results["vectorised"] = chain(rebuild(last, [Move(MAP, BATCH)]))
+    results["vectorised values"] = values(rebuild(last, [Move(MAP, BATCH)]))
+    results["moved up"] = chain(rebuild(last, [Move(BATCH, op(last, "range"))]))
+    results["removed"] = chain(rebuild(last, [Remove(PREFETCH)]))
+    ahead = Insert(BATCH, "prefetch", {"buffer_size": 1})
+    moved = [ahead, MoveLayers(("layer",), BATCH), Move(MAP, BATCH)]
+    results["layers moved"] = values(rebuild(last, moved, layers=lambda x: x + 1))
+    refused("layers without a model", last, *moved)
+    kept = MoveLayers(("layer",), MAP, rows=4, kept=4)
+    by_size = rebuild(last, [kept], layers=lambda x: x + tf.size(x, tf.int64))
+    results["layers kept"] = values(by_size, 3)
+    kept = MoveLayers(("layer",), BATCH, kept=2)
+    results["layers kept of batches"] = values(rebuild(last, [kept], layers=lambda x: x + 1), 3)
+    refused("layers moved twice", last, kept, MoveLayers(("layer",), MAP))
+    results["inserted twice"] = values(
+        rebuild(last, [Insert(BATCH, "unbatch"), Insert(BATCH, "batch", {"batch_size": 5})])
+    )
+    on_device = rebuild(last, [Insert(PREFETCH, "prefetch_to_device", {"device": "/cpu:0"})])
+    results["on a device"] = values(on_device)
+    to_device = Insert(PREFETCH, "prefetch_to_device", {"device": "/cpu:0"})
+    endless = rebuild(last, [to_device], endless=True)
+    results["endless"] = values(endless, 4)
+    copied = endless._inputs()[0]
+    results["endless kinds"] = [type(d).__name__ for d in (copied, *copied._inputs())]
+    forever = numbers.repeat()
+    results["endless already"] = rebuild(forever, [], endless=True) is forever
+    again = rebuild(changed, [SetParameters(BATCH, {"batch_size": 3})])
+    results["rebuilt again"] = values(again)
+
+    # A filled cache: 4 of 6 elements of 8 bytes, for ever.
+    cached = rebuild(last, [Insert(MAP, "cache", {"elements": 4})])
+    results["cached"] = values(cached, 3)
+    results["plain cache"] = values(rebuild(last, [Insert(MAP, "cache")]))
+
+    # Changes together, in either order.
+    together = [
+        SetParameters(MAP, {"num_parallel_calls": 2}),
+        Insert(MAP, "cache", {"elements": 6}),
+        SetOptions({"threading.private_threadpool_size": 3, "autotune.enabled": False}),
+        Remove(PREFETCH),
+        Insert(BATCH, "repeat", {"count": 1}),
+    ]
+    for name, changes in (("forth", together), ("back", together[::-1])):
+        both = rebuild(last, [*changes, changes[0]])
+        results[f"together {name}"] = values(both, 2)
+        options = both.options()
+        results[f"options {name}"] = [
+            options.threading.private_threadpool_size, options.autotune.enabled
+        ]
+    two_maps = numbers.map(lambda x: x + 1).map(lambda x: x * 10).batch(3)
+    behind = [Move(op(two_maps, "map", n), op(two_maps, "batch")) for n in (0, 1)]
+    results["two moved"] = values(rebuild(two_maps, behind))
+    results["two moved back"] = values(rebuild(two_maps, behind[::-1]))
+    by_prefix = SetOptions({"optimization.apply_default_optimizations": False})
+    optioned = rebuild(last, [by_prefix]).options().experimental_optimization
+    results["option by prefix"] = optioned.apply_default_optimizations
+
+    # Several inputs, nested arguments, wrappers.
+    a, b = numbers.map(lambda x: x + 100), numbers.map(lambda x: -x)
+    zipped = tf.data.Dataset.zip({"a": a, "b": b}).batch(3)
+    changed = rebuild(zipped, [SetParameters(op(zipped, "map", 1), {"num_parallel_calls": 2})])
+    results["zipped"] = [
+        {k: v.tolist() for k, v in e.items()} for e in changed.as_numpy_iterator()
+    ]
+    joined = a.concatenate(b)
+    first = Insert(op(joined, "map", 1), "take", {"count": 1})
+    results["concatenated"] = values(rebuild(joined, [first]))
+    chosen = tf.data.Dataset.choose_from_datasets([a, b], tf.data.Dataset.range(2).repeat(2))
+    changed = rebuild(chosen, [SetParameters(op(chosen, "map"), {"num_parallel_calls": 2})])
+    results["chosen"] = values(changed)
+    options = tf.data.Options()
+    options.deterministic = False
+    wrapped = doubled.with_options(options).apply(tf.data.experimental.assert_cardinality(6))
+    wrapped = wrapped.batch(3)
+    changed = rebuild(wrapped, [SetParameters(op(wrapped, "map"), {"num_parallel_calls": 2})])
+    results["wrapped"] = sorted(sum(values(changed), []))
+    results["wrapped options"] = changed.options().deterministic
+    shared = tf.data.Dataset.zip(doubled, doubled.batch(2))
+    refused("move in a fork", shared, Move(op(shared, "map"), op(shared, "batch")))
+
+    # Functions that make datasets.
+    def countdown(x):
+        inner = tf.data.Dataset.range(x)
+        shifted = inner.map(lambda y: y + 1)
+        return shifted.map(lambda y: y * 100 + x)  # inner
+
+    flat = tf.data.Dataset.range(1, 4).flat_map(countdown)
+    FLAT = op(flat, "flat_map")
+    results["flat"] = values(flat)
+    at_once = Replace(FLAT, "parallel_flat_map", {"cycle_length": 3, "num_parallel_calls": 3})
+    results["called at once"] = values(rebuild(flat, [at_once]))
+    recorded = len(list(Graph(flat).calls())[-1][1].inside)
+    changed = rebuild(
+        flat,
+        [
+            SetParameters(op(flat, "range", 1), {}),
+            SetParameters(op(flat, "map", 1), {"num_parallel_calls": 2}),
+            Insert(op(flat, "map", 1), "take", {"count": 1}),
+        ],
+    )
+    results["inner changed"] = values(changed)
+    names = [o.node_def.attr["metadata"].s.decode() for o in
+             changed._functions()[0].function.graph.get_operations() if "Map" in o.type]
+    results["inner kinds"] = [
+        o.type for o in changed._functions()[0].function.graph.get_operations() if "Map" in o.type
+    ]
+    results["inner names"] = [op(flat, "map", 0) in names[0], op(flat, "map", 1) in names[1]]
+    side_by_side = Replace(FLAT, "interleave", {"cycle_length": 3, "num_parallel_calls": 3})
+    results["interleaved"] = values(rebuild(flat, [side_by_side]))
+    hoistable = tf.data.Dataset.range(1, 4).flat_map(
+        lambda x: tf.data.Dataset.range(x).map(lambda y: y + 1)
+    )
+    changed = rebuild(hoistable, [Move(op(hoistable, "map"), op(hoistable, "flat_map"))])
+    results["hoisted"] = values(changed)
+    results["hoisted is outside"] = type(changed).__name__
+    refused("needs the outer value", flat, Move(op(flat, "map", 1), FLAT))
+
+    # Files.
+    paths = []
+    for shard in "ab":
+        paths.append(f"{shard}.txt")
+        with open(paths[-1], "w") as file:
+            file.write("".join(f"{shard}{n}\\n" for n in range(2)))
+    lines = tf.data.TextLineDataset(paths)
+    paths.clear()
+    reader = Replace(op(lines, "TextLineDataset"), "interleave", {"cycle_length": 2})
+    results["files"] = [x.decode() for x in rebuild(lines, [reader]).as_numpy_iterator()]
+    reads = SetParameters(op(lines, "TextLineDataset"), {"num_parallel_reads": 2})
+    results["parallel reads"] = [x.decode() for x in rebuild(lines, [reads]).as_numpy_iterator()]
+    with open("b.txt", "a") as file:
+        file.write("b2\\n")
+    refused("changed files", lines, reads)
+    snapshot = doubled.snapshot("snapshot")
+    refused("snapshot", snapshot, SetParameters(op(snapshot, "map"), {"num_parallel_calls": 2}))
+    refused("snapshot left alone", snapshot.batch(2))
+
+    # The script's own caches: left out of a look, full and elsewhere in an arm.
+    calls = []
+    hidden = calls.__iadd__
+    def counted(x):
+        hidden([int(x)])
+        time.sleep(0.01)
+        return x
+    called = numbers.map(lambda x: tf.ensure_shape(tf.numpy_function(counted, [x], tf.int64), []))
+    in_file = called.cache("cached").batch(2)
+    wider = SetParameters(op(in_file, "batch"), {"batch_size": 3})
+    looked_at = Graph(in_file)
+    pass_caches_by(looked_at)
+    results["cache left out"] = values(looked_at.build())
+    calls.clear()
+    filled = FilledCaches()
+    base = rebuild(in_file, [], endless=True, caches=filled)
+    wide = rebuild(in_file, [wider], endless=True, caches=filled)
+    filling = len(calls)
+    results["full cache"] = values(base, 4)
+    results["full cache with an edit"] = values(wide, 3)
+    results["calls beside the filling"] = len(calls) - filling
+    results["calls to fill"] = len(set(calls))
+    results["files of the script's cache"] = glob.glob("cached*")
+    slow = called.cache().batch(1)
+    few = values(rebuild(slow, [], endless=True, caches=FilledCaches(seconds=0.025)), 12)
+    results["part of a cache"] = (few[0], few[-1] in few[:6], 1 <= len(set(map(str, few))) < 6)
+
+    # Buckets: lengths 1 to 8, two of each.
+    ragged = tf.data.Dataset.range(16).map(lambda n: (tf.range(n // 2 + 1), n)).padded_batch(4)
+    buckets = Replace(op(ragged, "padded_batch"), "bucket_by_sequence_length", {"buckets": 2})
+    results["buckets"] = sorted(
+        [list(x.shape) for x, _ in rebuild(ragged, [buckets]).as_numpy_iterator()]
+    )
+    even = numbers.map(lambda n: tf.stack([n, n])).batch(2)
+    refused("even", even, Replace(op(even, "batch"), "bucket_by_sequence_length"))
+
+    # Refusals.
+    seen = []
+    def noted(x):
+        seen.append(x)
+        return x
+    effects = numbers.map(lambda x: tf.numpy_function(noted, [x], tf.int64)).batch(2)
+    refused("side effects", effects, SetParameters(op(effects, "map"), {"num_parallel_calls": 2}))
+    refused("side effects without a change", effects)
+    drawn = numbers.map(lambda x: tf.random.uniform([])).batch(2)
+    refused("random cache", drawn, Insert(op(drawn, "batch"), "cache"))
+    refused("random move", drawn, Move(op(drawn, "map"), op(drawn, "batch")))
+    refused("gone", last, Remove("op999"))
+    refused("unknown parameter", last, SetParameters(BATCH, {"speed": 9}))
+    refused("unknown kind", last, Insert(BATCH, "teleport"))
+    refused("unknown option", last, SetOptions({"threading.speed": 9}))
+    refused("contradiction", last, SetParameters(BATCH, {"batch_size": 9}), Remove(BATCH))
+    refused("no way", last, Replace(BATCH, "interleave"))
+    refused("bad value", last, SetParameters(BATCH, {"batch_size": -5}))
+    data = tf.data.Dataset.from_tensor_slices(np.arange(4))
+    refused("own data", data, SetParameters(op(data, "from_tensor_slices"), {"name": "x"}))
+    results["arguments kept of data"] = [
+        len(c.args) + len(c.kwargs) for _, c in Graph(data).calls()
+    ]
+    huge = doubled.map(lambda x: tf.zeros([1000, 1000]))
+    refused("huge cache", huge, Insert(op(huge, "map", 1), "cache", {"elements": 10**9}))
+
+    # Which sources can be read once only; nothing is taken from them.
+    spec = tf.TensorSpec([], tf.int64)
+    taken = []
+    def once():
+        for n in range(3):
+            taken.append(n)
+            yield n
+    started = once()
+    class Rows:
+        def __init__(self, rows): self.rows = rows
+        def __call__(self):
+            for row in self.rows: yield row
+    def generated(function):
+        return tf.data.Dataset.from_generator(function, output_signature=spec).batch(2)
+    sources = {
+        "generator function": once,
+        "the same generator": lambda: started,
+        "its iter": started.__iter__,
+        "object with an iterator": Rows(iter([1, 2])),
+        "object with a list": Rows([1, 2]),
+    }
+    results["one shot"] = [name for name, f in sources.items() if one_shot_source(generated(f))]
+    results["one shot says"] = one_shot_source(generated(lambda: started))
+    refused("rebuilt one shot", generated(lambda: started))
+    results["taken"] = taken
+    import keras
+    from keras.src.trainers.data_adapters import array_data_adapter, generator_data_adapter
+    from keras.src.trainers.data_adapters import py_dataset_adapter
+    def batches():
+        while True:
+            yield np.zeros((2, 1)), np.zeros((2,))
+    adapter = generator_data_adapter.GeneratorDataAdapter(batches())
+    results["keras generator"] = bool(one_shot_source(adapter.get_tf_dataset()))
+    class Batches(keras.utils.PyDataset):
+        def __len__(self): return 2
+        def __getitem__(self, n): return np.zeros((2, 1)), np.zeros((2,))
+    for workers in (1, 2):
+        py = py_dataset_adapter.PyDatasetAdapter(Batches(workers=workers))
+        results[f"keras workers {workers}"] = bool(one_shot_source(py.get_tf_dataset()))
+    class Numbered(keras.utils.PyDataset):
+        def __len__(self): return 5
+        def __getitem__(self, n):
+            time.sleep(0.0 if n % 2 else 0.01)
+            return np.full((2, 1), n, "float32")
+    one = py_dataset_adapter.PyDatasetAdapter(Numbered()).get_tf_dataset()
+    by_workers = Replace(op(one, "from_generator"), "PyDataset", {"workers": 3})
+    single = SetOptions({"autotune.enabled": False, "threading.private_threadpool_size": 1})
+    several = rebuild(one, [by_workers, Remove(op(one, "prefetch")), single], endless=True)
+    results["pydataset by workers"] = [float(x[0][0, 0]) for x in several.take(7)]
+    results["pydataset pool"] = several.options().threading.private_threadpool_size
+    twice = tf.data.Dataset.from_generator(
+        lambda: iter([[1], [2], [3]]), output_signature=tf.TensorSpec([1], tf.int64)
+    ).batch(2)
+    GENERATOR = op(twice, "from_generator")
+    refused("generator by workers", twice, Replace(GENERATOR, "PyDataset", {"workers": 2}))
+    side_by_side = Replace(GENERATOR, "interleave", {"cycle_length": 2, "num_parallel_calls": 2})
+    results["two copies"] = values(rebuild(twice, [side_by_side], endless=True), 4)
+    results["two copies read"] = chain(rebuild(twice, [side_by_side]))
+    array = array_data_adapter.ArrayDataAdapter(np.arange(6.0), batch_size=4, shuffle=False)
+    arrays = array.get_tf_dataset()
+    changed = rebuild(
+        arrays,
+        [SetParameters(op(arrays, "map", n), {"num_parallel_calls": 1}) for n in range(2)],
+    )
+    results["keras arrays"] = [np.ravel(x).tolist() for x in changed.as_numpy_iterator()]
+    results["random"] = [
+        next((f"the {c.operation.kind}" for n, c in calls_up(d) if is_random(n)), None)
+        for d in (last, drawn, last.shuffle(3), last.shuffle(3, reshuffle_each_iteration=False))
+    ]
+
+    # What the script draws afterwards is what it would have drawn.
+    tf.random.set_seed(5); np.random.seed(5)
+    untouched = [float(tf.random.uniform([])), float(np.random.rand())]
+    shuffled = doubled.shuffle(6).map(lambda x: x + np.random.randint(2))
+    tf.random.set_seed(5); np.random.seed(5)
+    rebuild(shuffled, [SetParameters(op(shuffled, "map"), {"num_parallel_calls": 2})])
+    drawn = [float(tf.random.uniform([])), float(np.random.rand())]
+    results["draws as before"] = drawn == untouched
+    print("RESULTS", json.dumps(results))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +354,7 @@ def run(capturing: Capturing) -> Captured:
 
 @pytest.fixture(scope="module")
 def results(run: Captured) -> dict[str, Any]:
-    (line,) = [text for text in run.stdout.splitlines() if text.startswith("RESULTS ")] or [""]
-    assert line, run.stderr
-    found: dict[str, Any] = json.loads(line.removeprefix("RESULTS "))
-    return found
+    return run.results
 
 
 def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> None:

@@ -117,17 +117,16 @@ class Parent:
 
 
 class Clock:
-    """Stands still between two steps; an accelerator is `behind_ns` late."""
+    """Stands still between two steps."""
 
     def __init__(self) -> None:
         self.now = SECOND
-        self.behind_ns = 0
 
     def monotonic_ns(self) -> int:
         return self.now
 
     def settled_ns(self, now_ns: int) -> int:
-        return now_ns + self.behind_ns
+        return now_ns
 
 
 class Taking(Pipelines):

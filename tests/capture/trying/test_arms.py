@@ -96,17 +96,6 @@ class Named:
         return [(callbacks, change.callback) for change in skipped]
 
 
-def test_an_arm_knows_which_callbacks_its_steps_are_made_without() -> None:
-    arms, callbacks = arms_of(), Callbacks()
-    trainer: Any = Named()
-    arms._loop.trainer, arms._loop.callbacks = trainer, weakref.ref(callbacks)
-    arms.build("base", (), None)
-    arms.build("without", (WITHOUT,), None)
-
-    assert arms["base"].skipped == ()
-    assert arms["without"].skipped == [(callbacks, "Logger")]
-
-
 @pytest.mark.parametrize(
     ("trainer", "reason"), [(None, "callbacks of a Keras `fit`"), (Named(), "is over")]
 )

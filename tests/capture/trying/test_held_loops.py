@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.link import SilentParentError, UnknownCommandError
+from pipediag.capture.link import SilentParentError
 from pipediag.capture.loops.loop import StandIn
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
@@ -22,13 +22,6 @@ class SilentParent:
 
     def next(self) -> None:
         return None
-
-
-class StrangeParent:
-    """A parent that asks for what nobody knows."""
-
-    def next(self) -> None:
-        raise UnknownCommandError("a command was not understood")
 
 
 class Stage:
@@ -56,15 +49,6 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
-def test_a_fit_whose_steps_repeat_is_held(stage: Stage) -> None:
-    with stage.held.in_epoch():
-        stage.hold()
-
-    assert [type(message) for message in stage.told] == [TrialsAwaited]
-    assert stage.held.was_held(stage.loop)
-    assert stage.loop.record.untried is None
-
-
 def test_a_fit_whose_steps_do_not_repeat_keeps_all_of_them(stage: Stage) -> None:
     assert not stage.hold()
     assert stage.told == []
@@ -80,17 +64,6 @@ def test_no_step_is_made_that_other_processes_would_wait_for(stage: Stage) -> No
     assert stage.told == []
     assert "TF_CONFIG names 2 tasks" in stage.loop.record.untried
     assert "TF_CONFIG names 2 tasks" in stage.recorder.recording.notes[0]
-
-
-def test_a_command_that_is_not_understood_ends_the_trials_and_not_the_script(
-    tmp_path: Path,
-) -> None:
-    stage = Stage(tmp_path, StrangeParent())
-    with stage.held.in_epoch():
-        assert not stage.hold()
-
-    assert stage.told[1:] == [TrialsOver("a command was not understood")]
-    assert stage.held.loop is None
 
 
 class StuckParent:

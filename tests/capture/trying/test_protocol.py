@@ -42,18 +42,9 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 # What the parent hears.
 
 
-def test_an_arm_is_prepared_when_it_has_taken_two_steps(stage: Stage) -> None:
-    stage.parent.prepare("base")
-    trials = stage.begun()
-    assert stage.handed_out == "iterator 2"
-    stage.step(trials)
-    assert stage.told == []
-    stage.step(trials)
-
-    assert stage.told == [Prepared("base")]
-
-
 def test_a_block_counts_what_follows_the_warm_up(stage: Stage) -> None:
+    seen: list[InPlace] = []
+    stage.parent.looks = lambda: seen.append(stage.consumer.stand_in.stage)
     stage.parent.block("base", seconds=1)
     trials = stage.prepared()
     stage.step(trials, times=WARM_STEPS + 9)
@@ -61,6 +52,7 @@ def test_a_block_counts_what_follows_the_warm_up(stage: Stage) -> None:
     stage.step(trials)
 
     assert stage.told == [BlockRun("base", 20, 80, SECOND, first_ns=SECOND // 10, first_batches=2)]
+    assert seen == [InPlace.OWN] * 3, "while the parent decides, the script's own iterator is back"
 
 
 def test_each_block_has_a_fresh_iterator_and_none_runs_between_two(stage: Stage) -> None:
@@ -74,16 +66,6 @@ def test_each_block_has_a_fresh_iterator_and_none_runs_between_two(stage: Stage)
 
     assert (first, stage.handed_out) == ("iterator 3", "iterator 4")
     assert Pipeline.made == made + 1
-
-
-def test_while_the_parent_decides_the_scripts_own_iterator_is_back(stage: Stage) -> None:
-    seen: list[InPlace] = []
-    stage.parent.looks = lambda: seen.append(stage.consumer.stand_in.stage)
-    stage.parent.block("base")
-    trials = stage.prepared()
-    stage.step(trials, times=WARM_STEPS + 10)
-
-    assert seen == [InPlace.OWN] * 3
 
 
 def test_of_a_pipeline_through_all_epochs_a_block_is_as_many_steps_as_one_has(
@@ -146,34 +128,17 @@ def test_a_new_epoch_goes_on_with_the_arm_and_the_former_one_gets_its_own_iterat
 # What goes wrong.
 
 
-def test_an_arm_that_can_not_be_made_is_refused_and_the_parent_asks_on(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise NotReplayableError("It can't be replayed.")
-
-    monkeypatch.setattr(arms, "rebuild", refuse)
-    stage.parent.prepare("first")
-    stage.parent.prepare("second")
-    trials = stage.begun()
-
-    assert stage.told == [
-        ArmRefused("first", "It can't be replayed."),
-        ArmRefused("second", "It can't be replayed."),
-    ]
-    assert trials.over
-
-
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
+        (NotReplayableError("It can't be replayed."), "It can't be replayed."),
         (ValueError("\n the first line\nand more"), "It failed with ValueError:  the first line"),
         (ValueError(), "It failed with ValueError: "),
         (OutOfRangeError(), "The data came to its end: its source can't be read a second time."),
         (StopIteration(), "The data came to its end: its source can't be read a second time."),
     ],
 )
-def test_an_arm_that_fails_while_it_is_made_is_refused_with_its_first_line(
+def test_an_arm_that_can_not_be_made_is_refused_and_the_parent_asks_on(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
@@ -181,9 +146,11 @@ def test_an_arm_that_fails_while_it_is_made_is_refused_with_its_first_line(
 
     monkeypatch.setattr(arms, "rebuild", fail)
     stage.parent.prepare("first")
-    stage.begun()
+    stage.parent.prepare("second")
+    trials = stage.begun()
 
-    assert stage.told == [ArmRefused("first", reason)]
+    assert stage.told == [ArmRefused("first", reason), ArmRefused("second", reason)]
+    assert trials.over
 
 
 def test_a_step_of_an_arm_that_fails_is_made_with_the_pipeline_as_it_is_written(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,18 +19,7 @@ from pipediag.session import messages
 from pipediag.session.messages import RunSettings
 from pipediag.session.recording import RecordedBlock, RecordedWindow
 from tests.capture.instruments import FakeInstruments, ToyRuntime, consumer_of, training_loop
-from tests.capture.watching.conductors import SECOND, FakeDiagnosis, Stage
-
-
-def test_a_step_that_writes_makes_its_loop_a_training(stage: Stage) -> None:
-    consumer = stage.consumer()
-    for _ in range(3):
-        stage.step(consumer, trains=True)
-
-    record = consumer.loop.record
-    assert (record.role, record.updates_variables, record.steps) == ("training", True, 3)
-    assert record.elapsed_ns == 20
-    assert consumer.loop.diagnosis is not None
+from tests.capture.watching.conductors import FakeDiagnosis, Stage
 
 
 def test_steps_on_a_repeated_batch_are_none_of_the_scripts(stage: Stage) -> None:
@@ -61,23 +49,6 @@ def test_a_loop_does_not_train_by_the_weights_that_are_put_back_before_it(
 
     assert validation.loop.record.role == "other"
     assert not validation.loop.record.updates_variables
-
-
-def test_what_is_read_before_training_prepares_it_and_what_is_read_later_validates(
-    stage: Stage,
-) -> None:
-    preparation = stage.consumer()
-    for _ in range(9):
-        stage.step(preparation)
-    training = stage.consumer()
-    stage.step(training, trains=True)
-    validation = stage.consumer()
-    for _ in range(9):
-        stage.step(validation)
-    stage.conductor.script_over("the script finished")
-
-    roles = [consumer.loop.record.role for consumer in (preparation, training, validation)]
-    assert roles == ["preparation", "training", "validation"]
 
 
 def test_a_pass_over_the_data_that_calls_no_model_is_no_validation(stage: Stage) -> None:
@@ -132,72 +103,6 @@ def test_a_later_loop_that_is_held_is_not_stopped_for_the_time_it_took_to_come(
     for _ in range(3):
         stage.step(consumer)
     assert held.loop is consumer.loop
-
-
-def test_a_call_that_found_no_batch_is_no_step(stage: Stage) -> None:
-    consumer = stage.consumer()
-    for _ in range(3):
-        stage.conductor.call_begins(consumer, "iterator")
-    stage.conductor.exhausted(consumer)
-
-    assert (consumer.loop.record.steps, consumer.batches) == (2, 2)
-    assert consumer.loop.record.kind == "tf_function"
-    assert consumer.loop.epoch_steps == 2
-
-
-def test_a_fit_that_ended_early_gives_way_to_the_next(stage: Stage) -> None:
-    first, second = stage.consumer("training", "keras"), stage.consumer("training", "keras")
-    for _ in range(3):
-        stage.step(first)
-    stage.step(second)
-
-    assert first.loop.diagnosis.ended == "the loop ended before this window was full"
-    assert second.loop.diagnosis.measuring
-
-
-def test_a_loop_that_does_not_come_back_is_given_up(stage: Stage) -> None:
-    first, second = stage.consumer("training"), stage.consumer("training")
-    stage.step(first)
-    stage.now += 4 * SECOND
-    stage.step(second)
-
-    assert first.loop.diagnosis.ended is not None
-    assert second.loop.diagnosis.measuring
-
-
-def test_a_fault_of_ours_does_not_become_the_scripts(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    consumer = stage.consumer("training")
-    stage.step(consumer)
-
-    def fail(*_: Any) -> None:
-        raise ZeroDivisionError("of ours")
-
-    monkeypatch.setattr(consumer.loop.diagnosis, "boundary", fail)
-    with pytest.raises(StopScript):
-        stage.step(consumer)
-
-    assert stage.recorder.recording.notes == [
-        "Measuring failed, and was given up: ZeroDivisionError: of ours"
-    ]
-
-
-def test_generators_that_tf_data_runs_are_not_watched(stage: Stage) -> None:
-    import _thread
-
-    made: list[Any] = []
-
-    def make() -> None:
-        made.append(stage.conductor.iterator_made(object(), object(), ToyRuntime()))
-
-    _thread.start_new_thread(make, ())
-    limit = time.monotonic() + 30
-    while not made and time.monotonic() < limit:
-        time.sleep(0.01)
-
-    assert made == [None]
-    assert stage.recorder.recording.notes == []
 
 
 def test_two_threads_that_train_at_once_are_two_trainings_one_of_them_measured(

@@ -150,6 +150,9 @@ def test_a_loop_whose_measuring_fails_gets_its_own_iterator(
     with pytest.raises(StopScript):
         repeated.step(consumer)
 
+    assert repeated.instruments.recorder.recording.notes[-1] == (
+        "Measuring failed, and was given up: ZeroDivisionError: of ours"
+    )
     assert consumer.stand_in.iterator is None
     assert repeated.instruments.windows[-1] == ("repeat", False)
 

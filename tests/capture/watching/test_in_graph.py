@@ -18,7 +18,6 @@ from pipediag.capture.watching.in_graph import InGraphLoops, InGraphMeasure
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import LoopFound, LoopMeasured, WindowBegun
 from tests.capture.instruments import FakeInstruments, ToyCancellation, ToyRuntime, training_loop
-from tests.capture.measuring.test_embeddings import ToyTables
 
 
 class FakeCancellation(ToyCancellation):
@@ -176,14 +175,6 @@ def double(batch: int) -> int:
     return 2 * batch
 
 
-def test_a_loop_over_a_dataset_is_counted_and_gives_what_it_gives(tracing: Tracing) -> None:
-    tracing.updates.enter(tracing.function)
-
-    assert tracing.for_dataset(Dataset(), None, double, None) == [0, 2, 4]
-    assert [measure.counter.count for measure in tracing.measures] == [3]
-    assert tracing.in_graph.runs(tracing.function)
-
-
 def test_the_dataset_is_the_one_that_the_function_was_given(tracing: Tracing) -> None:
     given = Dataset()
     call = tracing.in_graph.call_begins(tracing.function, given, ToyCancellation())
@@ -316,17 +307,3 @@ def test_a_script_that_ends_in_the_profile_leaves_no_profiler_running(call: Call
     assert not call.instruments.profiler.running
     last = call.recording.windows[-1]
     assert (last.complete, last.reason) == (False, "the script finished")
-
-
-def test_a_traced_step_tells_its_tables_and_no_ids(call: Call) -> None:
-    call.loop.runtime = ToyRuntime()
-    call.loop.runtime.tables = ToyTables()
-    call.until_profile()
-    for _ in range(4):
-        call.interval(3)
-
-    assert call.measure.done
-    (table,) = call.recording.variables
-    assert table.use is not None
-    assert (table.ids, bool(table.ids_missing)) == (None, True)
-    assert [kind for kind, _ in call.instruments.windows] == ["warmup", "baseline", "profile"]

@@ -270,12 +270,8 @@ def test_what_other_lines_train_within_a_step_is_a_part_of_it() -> None:
     script = Script()
     assert script.calls(3, 4, 5, 3, 4, 5, 3) == [None, None, None, 3, None, None, 3]
     assert script.loops == [3]
-
-
-def test_a_loop_that_is_come_back_to_is_the_same_one() -> None:
-    script = Script()
-    script.calls(3, 3, 3, 8, 8, 8)
-    assert script.calls(3, 3, 3) == [None, 3, 3]
+    script.calls(8, 8, 8)
+    assert script.calls(3, 3, 3) == [None, 3, 3], "a loop that is come back to is the same one"
     assert script.loops == [3, 8]
 
 

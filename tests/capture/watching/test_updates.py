@@ -48,13 +48,6 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> UpdateWatch:
     return watch
 
 
-def test_writing_a_trainable_variable_is_an_update(watch: UpdateWatch) -> None:
-    variable = Variable(trainable=True)
-
-    assert variable.assign(3) == variable.read() == 3
-    assert watch.updated
-
-
 def test_a_function_that_was_traced_with_an_update_always_updates(watch: UpdateWatch) -> None:
     outer, inner, other = Function(), Function(), Function()
     watch.enter(outer)
@@ -116,7 +109,7 @@ def test_what_a_replica_writes_is_a_step_of_the_thread_that_began_it(watch: Upda
     assert not watch.trains(beside)
 
 
-def test_only_tracing_below_a_function_is_timed(
+def test_tracing_below_a_function_is_timed_and_told_to_the_timeline(
     watch: UpdateWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter(range(0, 1000, 10))
@@ -128,31 +121,15 @@ def test_only_tracing_below_a_function_is_timed(
     timeline: Any = FakeTimeline()
     timed = watch.timed(trace, Guard(print), timeline)
     assert timed(0) == "graph"
-    assert watch.tracing_ns == 0
+    assert (watch.tracing_ns, timeline.told) == (0, [])
 
-    watch.enter(Function())
-    assert timed(2) == "graph"
-    assert watch.tracing_ns == 10
-
-
-def test_tracing_is_told_to_the_timeline_in_functions_and_in_calls_of_keras(
-    watch: UpdateWatch,
-) -> None:
-    timeline: Any = FakeTimeline()
-
-    def trace(depth: int) -> Any:
-        return timed(depth - 1) if depth else "graph"
-
-    timed = watch.timed(trace, Guard(print), timeline)
-    timed(0)
-    assert timeline.told == []
     timeline.in_a_call = True
     timed(2)
-    assert timeline.told == [("tracing", "")]
     timeline.in_a_call = False
+    assert (watch.tracing_ns, timeline.told) == (10, [("tracing", "")])
     watch.enter(Function())
-    timed(1)
-    assert timeline.told == [("tracing", "")] * 2
+    assert timed(2) == "graph"
+    assert (watch.tracing_ns, timeline.told) == (20, [("tracing", "")] * 2)
 
 
 MS = 1_000_000
