@@ -34,8 +34,8 @@ def render(session: Session) -> str:
 
 def _verdict(session: Session) -> list[str]:
     verdict = session.verdict
-    severity = advice.shown_severity(session)
-    title = f"{advice.verdict_label(session)}, {severity.text}"
+    said = (advice.shown_severity(session).text, advice.low_confidence(session))
+    title = ", ".join(filter(None, (advice.verdict_label(session), *said)))
     summary = " ".join(filter(None, (verdict.summary, embeddings.largest_part(session))))
     lines = [markdown_heading(2, "pipediag", title), "", _text(summary)]
     if verdict.reasons:

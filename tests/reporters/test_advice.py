@@ -13,7 +13,7 @@ from rich.console import Console
 
 from pipediag.facts.order import concluded
 from pipediag.reporters import markdown
-from pipediag.reporters.html import render
+from pipediag.reporters.html import render, render_fragment
 from pipediag.reporters.terminal.summary import render as render_summary
 from pipediag.reporters.words import advice
 from pipediag.reporters.words.advice import (
@@ -193,6 +193,25 @@ def test_the_first_words_are_about_what_the_verdict_is_about(
 ) -> None:
     found = make_session(verdict=make_verdict(bottleneck=bottleneck, where=where))
     assert verdict_label(found) == expected
+
+
+def test_low_confidence_is_said_in_every_report() -> None:
+    def said(confidence: str, **overrides: Any) -> list[bool]:
+        verdict = make_verdict(confidence=confidence, **overrides)
+        session = make_session(verdict=verdict, findings=[])
+        console = Console(file=io.StringIO(), width=120)
+        render_summary(session, console, output_directory=None)
+        texts = (
+            render(session),
+            render_fragment(session),
+            markdown.render(session),
+            console.file.getvalue(),
+        )
+        return ["low confidence" in text for text in texts]
+
+    assert said("low") == [True] * 4
+    assert said("high") == [False] * 4
+    assert said("low", severity="ok") == [False] * 4
 
 
 def inconclusive(**overrides: Any) -> Session:

@@ -15,6 +15,7 @@ from pipediag.reporters.html.source_lines import (
     SourceLine,
     annotated,
     brief_lines,
+    margin_note,
     patch_link,
 )
 from pipediag.session.edits import Edit, Insert
@@ -24,7 +25,7 @@ from pipediag.session.record import Interval
 from pipediag.session.trials import Trial
 from pipediag.vocabulary import RunPartName
 from tests import factories, records
-from tests.factories import SCRIPT, make_finding, make_session
+from tests.factories import SCRIPT, make_finding, make_part, make_session, make_verdict
 from tests.ledgers import make_run
 from tests.records import make_operation, make_pipeline
 from tests.reporters import trial_sessions
@@ -187,7 +188,7 @@ def excerpt(*lines: str, call: CallSpan | None = None) -> SourceExcerpt:
 def annotated_lines(shown: SourceExcerpt) -> list[SourceLine]:
     """Lines around the operation in line 5, beside one in line 20."""
     ops = [
-        make_operation("map_0", line=5, self_ms_per_step=9.0),
+        make_operation("map_0", line=5, self_ms_per_step=36.0, latency_ms_per_step=9.0),
         make_operation("batch_0", "batch", line=20, code="ds.batch(2)", self_ms_per_step=0.25),
     ]
     session = make_session(pipeline=make_pipeline(ops=ops), host=None)
@@ -213,6 +214,25 @@ def test_lines_lose_the_indent_that_they_share_and_have_their_time_beside_them()
         (6, "    <mark>f)</mark>  # &lt;b&gt;", "", False, False),
         (20, "ds.batch(2)", "0.25 ms", False, True),
     ]
+
+
+def test_projected_seconds_are_marked() -> None:
+    lines = ("a = parse()", "b = 0", "fit(callbacks=[Save()])")
+    source = SourceExcerpt(file=SCRIPT, line=7, first_line=7, lines=list(lines))
+    parts = [
+        make_part("before_training", 2.0, line=7),
+        make_part("epoch_end", 10.0, basis="projected", line=9),
+    ]
+    session = make_session(
+        verdict=make_verdict(source=source),
+        run=factories.make_run(parts=parts),
+        pipeline=None,
+        host=None,
+    )
+    blocks = annotated(session, SourcePlace(SCRIPT, 7))
+    costs = {line.number: line.cost for block in blocks for line in block.lines}
+    assert [costs[line][:1] for line in (7, 8, 9)] == ["2", "", "~"]
+    assert "as projected (~)" in margin_note(blocks)
 
 
 def test_an_excerpt_from_elsewhere_may_say_anything_of_its_call() -> None:

@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 
 from pipediag.encoding.text import applicable
 from pipediag.facts.order import SourcePlace
+from pipediag.facts.pipeline import delay_ms
 from pipediag.facts.python_callables import python_behind
 from pipediag.reporters.words.quantities import percent, seconds
 from pipediag.session.findings import CallSpan, SourceExcerpt
@@ -85,7 +86,7 @@ class SourceLine:
     """The call that is meant is marked."""
     cost: str
     cost_is: str
-    """`in each step`, `in all of the run` or `of the stack samples`; empty where none is known."""
+    """`in each step`, `of the stack samples`, ...; empty where none is known."""
     meant: bool
     after_gap: bool
     """True where lines between it and the one before are left out."""
@@ -169,7 +170,7 @@ def _block(
 
 
 def margin_note(blocks: list[SourceBlock]) -> str:
-    """Return what the margin says: `Beside a line: its time in each step (ms).`"""
+    """Return what the margin says: `Beside a line: what it takes in each step.`"""
     known = dict.fromkeys(line.cost_is for block in blocks for line in block.lines if line.cost_is)
     return f"Beside a line: what it takes {', or '.join(known)}." if known else ""
 
@@ -181,19 +182,25 @@ def _costs(session: Session, file: str) -> dict[int, tuple[str, str]]:
         if hot.file == file:
             found[hot.line] = percent(hot.percent), "of the stack samples"
     in_the_run: dict[int, float] = {}
+    projected: set[int] = set()
     for row in session.run.parts if session.run is not None else []:
         if row.file == file and row.line is not None and row.part != "steps":
             in_the_run[row.line] = in_the_run.get(row.line, 0.0) + row.seconds
+            if row.basis == "projected":
+                projected.add(row.line)
     whole_s = session.run.whole_s if session.run is not None else 0.0
     found |= {
-        line: (seconds(spent), "in all of the run")
+        line: (f"~{seconds(spent)}", "in all of the run as projected (~)")
+        if line in projected
+        else (seconds(spent), "in all of the run")
         for line, spent in in_the_run.items()
         if spent > _WORTH * whole_s
     }
     in_a_step: dict[int, float] = {}
     for op in session.pipeline.ops if session.pipeline is not None else []:
-        if op.file == file and op.line is not None and op.self_ms_per_step is not None:
-            in_a_step[op.line] = in_a_step.get(op.line, 0.0) + op.self_ms_per_step
+        delay = delay_ms(session, op) if op.fused_into is None else None
+        if op.file == file and op.line is not None and delay is not None:
+            in_a_step[op.line] = in_a_step.get(op.line, 0.0) + delay
     steps = {
         line: (f"{spent:.{0 if spent >= 10 else 1 if spent >= 1 else 2}f} ms", "in each step")
         for line, spent in in_a_step.items()

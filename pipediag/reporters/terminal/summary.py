@@ -83,7 +83,8 @@ def render(
 def _title(session: Session, width: int) -> Text:
     severity = advice.shown_severity(session)
     style, label = _VERDICT_STYLE[severity.severity], advice.verdict_label(session)
-    beside = "" if advice.healthy(session) else f"  {severity.text}"
+    said = filter(None, (severity.text, advice.low_confidence(session)))
+    beside = "" if advice.healthy(session) else f"  {', '.join(said)}"
     room = width - len(label) - len(beside) - 4
     command = labels.short_command(session.script, max(room, 12))
     return Text.assemble(

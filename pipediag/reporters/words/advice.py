@@ -74,6 +74,12 @@ class Severity:
     text: str
 
 
+def low_confidence(session: Session) -> str | None:
+    """Return what to say beside the severity; None where the verdict is sure enough."""
+    low = session.verdict.confidence == "low" and not healthy(session)
+    return "low confidence" if low else None
+
+
 def shown_severity(session: Session) -> Severity:
     """Return the verdict's own, or `moderate` where nothing is severe and a change gains much.
 
