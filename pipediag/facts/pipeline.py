@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 
 from pipediag import tensorflow_names
 from pipediag.session.model import Session
@@ -136,8 +137,13 @@ def costlier(session: Session, inner: Operation, outer: Operation | None) -> Ope
 
 
 def call_name(op: Operation) -> str:
-    """Return the name for advice: `map` at a line, or `map` alone."""
-    return f"{kind_name(op)} at line {op.line}" if op.line else kind_name(op)
+    """Return the name for advice: `map` with its file and line, or `map` alone."""
+    return f"{kind_name(op)} ({at})" if (at := short_place(op)) else kind_name(op)
+
+
+def short_place(op: Operation) -> str:
+    """Return `train.py:31`, or the empty string where its line is not known."""
+    return f"{PurePath(op.file).name}:{op.line}" if op.file and op.line else ""
 
 
 def kind_name(op: Operation) -> str:
@@ -147,13 +153,13 @@ def kind_name(op: Operation) -> str:
 
 def framework_call(op: Operation) -> str:
     """Return the name of the user's call in which a framework made the operation."""
-    return f"the call at line {op.line}" if op.line else "the call that makes the dataset"
+    at = short_place(op)
+    return f"the call ({at})" if at else "the call that makes the dataset"
 
 
 def place_name(op: Operation) -> str:
-    """Return the name for an edit's label: `map in line 12`, or `map` alone."""
-    made = op.kind if _is_itself(op) else f"{op.kind} of {op.helper}"
-    return f"{made} in line {op.line}" if op.line else made
+    """Return the name for an edit's label: `map (train.py:12)`, or `map` alone."""
+    return call_name(op).replace("`", "")
 
 
 def _is_itself(op: Operation) -> bool:
@@ -338,9 +344,6 @@ FROM_FILES_OR_ARRAYS = frozenset(
 )
 """Helpers of Keras that give single examples where they are given no batch size."""
 
-_BATCHES_ALONE = frozenset({"make_batched_features_dataset", "make_csv_dataset"})
-"""They refuse to be called without a batch size."""
-
 TENSORFLOW_DATASETS = frozenset({"tfds.load", "as_dataset"})
 """Calls that give single examples where they are given no batch size."""
 READ_CONFIG = "read_config."
@@ -380,11 +383,6 @@ _CALLS = {"make_csv_dataset": "`tf.data.experimental.CsvDataset`"}
 def argument_of(op: Operation, parameter: str) -> str | None:
     """Return the helper's argument that becomes this parameter of the operation."""
     return _ARGUMENTS.get(op.helper or "", {}).get((op.kind, parameter))
-
-
-def gives_batches_alone(op: Operation) -> bool:
-    """Return True if the helper that makes the operation can't give single examples."""
-    return op.helper in _BATCHES_ALONE
 
 
 def by_hand(op: Operation) -> str | None:

@@ -18,18 +18,8 @@ _SHAPE = re.compile(r"shape=\(([^)]*)\)")
 
 
 def lengths_vary(element_spec: str) -> bool:
-    """Return True if a shape has an unknown dimension behind the batch's own."""
-    return any("None" in dimensions[1:] for dimensions in _dimensions(element_spec))
-
-
-def ranks(element_spec: str) -> list[int]:
-    """Return how many dimensions each component of a batch has, with the batch's own."""
-    return [len(dimensions) for dimensions in _dimensions(element_spec)]
-
-
-def _dimensions(element_spec: str) -> list[list[str]]:
-    found = _SHAPE.findall(element_spec)
-    return [[one.strip() for one in shape.split(",") if one.strip()] for shape in found]
+    """Return True if a shape has an unknown dimension after the batch's own."""
+    return any("None" in shape.split(",", 1)[-1] for shape in _SHAPE.findall(element_spec))
 
 
 def keras_3(session: Session) -> KerasUse | None:

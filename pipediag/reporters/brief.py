@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pipediag.facts.pipeline import following_batch, reshuffles
+from pipediag.facts.pipeline import call_name, following_batch, reshuffles
 from pipediag.reporters.words.evidence import evidence
 from pipediag.reporters.words.quantities import NO_BREAK, speedup, speedup_interval
 from pipediag.reporters.words.run import gain
@@ -177,7 +177,7 @@ def _keep(session: Session, finding: Finding) -> list[str]:
     op = session.operation(finding.op_id)
     if op is not None and (batch := following_batch(session, op)) is not None:
         kept.append(
-            f"Its elements are batched in line {batch.line}: whole batches may be made instead, "
+            f"Its elements are batched by {call_name(batch)}: whole batches may be made instead, "
             "of the same rows in the same order."
         )
     ops = session.pipeline.ops if session.pipeline is not None else []

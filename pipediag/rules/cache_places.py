@@ -10,7 +10,6 @@ from pipediag.facts.pipeline import (
     downstream,
     draws_random,
     framework_call,
-    gives_batches_alone,
     keeps_elements,
     operations,
     passes_over_data,
@@ -30,8 +29,8 @@ MISPLACED_CACHE = Rule(
     id="misplaced-cache",
     title="Move the cache to the right place",
     why="Random augmentation or shuffling before a cache becomes the same in every epoch. An "
-    "endless repeat before it lets it grow without end; a take behind it keeps it from completing.",
-    fix="Put the cache before the random map, the shuffle behind the cache, or the take before it. "
+    "endless repeat before it lets it grow without end; a take after it keeps it from completing.",
+    fix="Put the cache before the random map, the shuffle after the cache, or the take before it. "
     "Before a costly map the cache saves less time; results change to what was meant.",
     needs=("loop", "pipeline"),
     severity="error",
@@ -45,7 +44,7 @@ _PRICE = "This mends results: what is measured is what that costs."
 _FULL = "Measured once the cache is full."
 _SAME_ORDER = ("map", "prefetch", "with_options")
 _CUTS = ("take", "take_while")
-"""Behind a cache they keep it from completing."""
+"""After a cache they keep it from completing."""
 
 
 @MISPLACED_CACHE.found_by
@@ -109,26 +108,24 @@ def _of_results(
 
 
 def _frozen_order(session: Session, cache: Operation) -> Finding | None:
-    """Return a finding on a shuffle before the cache and none behind it."""
+    """Return a finding on a shuffle before the cache and none after it."""
     again = [op for op in downstream(session, cache) if op.kind == "shuffle"]
     asked = [op for op in upstream(session, cache) if reshuffles(op)]
     if not asked or again:
         return None
     how, edit = _reordered(session, asked[0], cache)
     advice = f"{how}: as it is, every epoch has the order of the first."
-    title = "Shuffle behind the cache"
+    title = "Shuffle after the cache"
     return _of_results(session, cache, advice, asked[0], title, "warn", edit)
 
 
 def _reordered(session: Session, shuffle: Operation, cache: Operation) -> tuple[str, Edit | None]:
     """Return how a cache and a shuffle before it come to stand the other way round."""
     if shuffle.made_by_framework:
-        alone, name = gives_batches_alone(shuffle), call_name(cache)
         return (
-            f"Pass `{'shuffle=False' if alone else 'batch_size=None'}` to "
-            f"{framework_call(shuffle)}, which shuffles by itself, and put "
-            f"{f'`.unbatch()` before {name}, ' if alone else ''}`.shuffle(...)` and `.batch(...)` "
-            f"behind {name}"
+            f"Keep {framework_call(shuffle)} from shuffling and batching (`shuffle=False`, "
+            "`batch_size=None` or `.unbatch()`), and put `.shuffle(...)` and `.batch(...)` after "
+            f"{call_name(cache)}"
         ), None
     path = between(session, shuffle, cache)
     batch = next((op for op in path or [] if op.kind in BATCHING), None)
@@ -137,13 +134,13 @@ def _reordered(session: Session, shuffle: Operation, cache: Operation) -> tuple[
         single, batched = path[: path.index(batch)], path[path.index(batch) + 1 :]
         movable = keeps_elements(single) and not any(op.kind in _CUTS for op in batched)
         return (
-            f"Put {call_name(cache)} and behind it {call_name(shuffle)} directly before "
+            f"Put {call_name(cache)} and after it {call_name(shuffle)} directly before "
             f"{call_name(batch)}"
         ), _both_before(shuffle, cache, single) if movable else None
     edit = _behind(session, shuffle, cache)
     if edit is None:
-        return f"Put a `shuffle` behind {call_name(cache)} too", None
-    return f"Move {call_name(shuffle)} behind {call_name(cache)}", edit
+        return f"Put a `shuffle` after {call_name(cache)} too", None
+    return f"Move {call_name(shuffle)} after {call_name(cache)}", edit
 
 
 def _both_before(shuffle: Operation, cache: Operation, single: list[Operation]) -> Edit | None:
@@ -158,11 +155,11 @@ def _both_before(shuffle: Operation, cache: Operation, single: list[Operation]) 
 
 
 def _behind(session: Session, op: Operation, cache: Operation) -> Edit | None:
-    """Return the move of an operation from before the cache to behind it."""
+    """Return the move of an operation from before the cache to after it."""
     path = between(session, op, cache)
     if path is None or not keeps_elements(path):
         return None
-    label = f"{place_name(op)} moved behind the {place_name(cache)}"
+    label = f"{place_name(op)} moved after the {place_name(cache)}"
     return _moved(cache, label, Move(op.id, cache.id), caveat=_FULL)
 
 
@@ -171,10 +168,10 @@ def _endless(session: Session, cache: Operation) -> Finding | None:
         if op.kind == "repeat" and op.parameters.get("count") in (None, -1):
             return MISPLACED_CACHE.finding(
                 "fail",
-                f"Move {call_name(op)} behind {call_name(cache)}: an endless cache never serves an "
+                f"Move {call_name(op)} after {call_name(cache)}: an endless cache never serves an "
                 "element and grows until the memory is full.",
                 op=cache,
-                title="Repeat behind the cache, so that it completes",
+                title="Repeat after the cache, so that it completes",
                 effect="same results",
                 subject="speed",
                 edit=_behind(session, op, cache),

@@ -56,7 +56,7 @@ def cache_behind(
     first: Iterable[Change] = (),
     whole_epoch: bool = False,
 ) -> Edit | None:
-    """Return the edit that puts a filled cache behind the operation, after the `first` changes.
+    """Return the edit that puts a filled cache after the operation, after the `first` changes.
 
     None where it is not known how many elements pass in a step.
     """
@@ -65,7 +65,7 @@ def cache_behind(
         return None
     return Edit(
         id=f"{rule}:{op.id}",
-        label=f"cache behind the {place_name(op)}",
+        label=f"cache after the {place_name(op)}",
         changes=(*first, Insert(op.id, "cache", {"elements": elements})),
         check=None if _condition(session, op) is None else "repeats",
         caveat="Measured once the cache is full.",
@@ -107,7 +107,7 @@ def against(
         return "The data is read once, so a cache would gain nothing."
     if size is None:
         elements = "elements" if count is None else f"{count:,} elements"
-        return f"Put `.cache()` behind it if its {elements} fit into memory."
+        return f"Put `.cache()` after it if its {elements} fit into memory."
     if fits_in_memory(session, size):
         return None
     return (
@@ -162,7 +162,7 @@ MISSING_CACHE = pipeline_rule(
     id="missing-cache",
     title="Cache the prepared data",
     why="From the second epoch on a cache replaces everything before it.",
-    fix="`.cache()` behind the map and before shuffle, repeat and anything random; `.cache(path)` "
+    fix="`.cache()` after the map and before shuffle, repeat and anything random; `.cache(path)` "
     "where the elements don't fit in memory. Delete that file when the data or the map changes.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FIRST_BATCHES, MEMORY),
 )
@@ -184,7 +184,7 @@ def check_missing_cache(session: Session) -> list[Finding]:
 
 
 def _is_open(session: Session, op: Operation) -> bool:
-    """Return True if the operation reaches the loop with no cache behind it."""
+    """Return True if the operation reaches the loop with no cache after it."""
     return not op.inside_function_of and reaches_the_loop(session, op, without=CACHES)
 
 
@@ -254,7 +254,7 @@ def _of_generator(session: Session, op: Operation) -> Finding | None:
     cut = loop is not None and loop.keras is not None and bool(loop.keras.steps_per_epoch)
     if cache.size is None and (not each or cut):
         return finding(
-            f"A cache behind {call_name(op)} could help {cache.condition}. It was not tried, as "
+            f"A cache after {call_name(op)} could help {cache.condition}. It was not tried, as "
             "its size is not known: with `steps_per_epoch` a generator may have no end.",
             evidence=cache.evidence,
         )
@@ -267,7 +267,7 @@ def _of_generator(session: Session, op: Operation) -> Finding | None:
         )
     takes = f" It would take {memory_size(cache.size)}." if cache.size is not None else ""
     return finding(
-        f"Put `.cache()` directly behind {call_name(op)} {condition}.{takes}",
+        f"Put `.cache()` directly after {call_name(op)} {condition}.{takes}",
         evidence={**cache.evidence, "at_most_if_the_same_ratio": _gain_of_cache(session, op)},
         effect="not known",
         condition=condition,
@@ -277,7 +277,7 @@ def _of_generator(session: Session, op: Operation) -> Finding | None:
 
 @dataclass(frozen=True)
 class _Cache:
-    """A cache behind an operation, and what stands in its way."""
+    """A cache after an operation, and what stands in its way."""
 
     session: Session
     op: Operation
@@ -290,7 +290,7 @@ class _Cache:
     moved: list[Operation]
     """What it would freeze or never end on, in the order of the data."""
     can_move: bool
-    """True if those would act on the same elements behind the operation as above it."""
+    """True if those would act on the same elements after the operation as above it."""
 
     @property
     def evidence(self) -> dict[str, Scalar]:
@@ -308,7 +308,7 @@ class _Cache:
         return "same up to order or rounding" if self.moved else "same results"
 
     def edit(self, *, whole_epoch: bool) -> Edit | None:
-        """Return a cache of a part of the data, with what must not be frozen behind it."""
+        """Return a cache of a part of the data, with what must not be frozen after it."""
         if self.side_effect or not self.can_move:
             return None
         behind = [self.op, *self.moved]
@@ -328,10 +328,10 @@ class _Cache:
         return "How many elements pass in a step was not measured."
 
     def advice(self) -> str:
-        advice = f"Put `.cache()` directly behind {call_name(self.op)}."
+        advice = f"Put `.cache()` directly after {call_name(self.op)}."
         if self.moved:
             names = " and ".join(call_name(other) for other in self.moved)
-            advice = f"Put `.cache()` behind {call_name(self.op)}, and move {names} behind it."
+            advice = f"Put `.cache()` after {call_name(self.op)}, and move {names} after it."
         if self.condition is not None and not self.side_effect:
             advice += f" Do so only {self.condition}."
         return advice

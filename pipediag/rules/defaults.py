@@ -25,7 +25,7 @@ MISSING_PREFETCH = pipeline_rule(
     id="tf-data-defaults",
     title="Prefetch at the end of the pipeline",
     why="TensorFlow appends a prefetch to a pipeline that ends with a synchronous operation, "
-    "unless an option keeps it from that. Behind a parallel map none is needed.",
+    "unless an option keeps it from that. After a parallel map none is needed.",
     fix="End with `.prefetch(tf.data.AUTOTUNE)`, or switch the defaults back on. That takes memory "
     "for a few more batches.",
     thresholds=(INPUT_WAIT,),
@@ -43,7 +43,7 @@ def check_missing_prefetch(session: Session) -> Iterator[Finding]:
     last, weight = written[-1], weigh_input(session)
     edit = Edit(
         id=f"{MISSING_PREFETCH.id}:{last.id}",
-        label=f"prefetch(AUTOTUNE) behind the {place_name(last)}",
+        label=f"prefetch(AUTOTUNE) after the {place_name(last)}",
         changes=(
             Insert((last_operation(session) or last).id, "prefetch", {"buffer_size": AUTOTUNE}),
         ),
@@ -52,7 +52,7 @@ def check_missing_prefetch(session: Session) -> Iterator[Finding]:
     yield MISSING_PREFETCH.finding(
         weight.status,
         weight.before(
-            f"End with `.prefetch(tf.data.AUTOTUNE)` behind {call_name(last)}: `{switch}` keeps "
+            f"End with `.prefetch(tf.data.AUTOTUNE)` after {call_name(last)}: `{switch}` keeps "
             "TensorFlow from appending one."
         ),
         op=last,

@@ -78,7 +78,7 @@ UNTRIED = "No pipeline of tf.data feeds a single device, so nothing can be copie
 
 
 def prefetched_to(session: Session | None, device: DeviceActivity, rule: str) -> Edit | None:
-    """Return `prefetch_to_device` behind everything else; None without a pipeline.
+    """Return `prefetch_to_device` after everything else; None without a pipeline.
 
     None too under a strategy, which copies to its devices by itself: `prefetch_to_device` serves
     one device.

@@ -67,7 +67,6 @@ def check_ids_outside_table(session: Session) -> Iterator[Finding]:
         f"{_LARGER} The script ended{when} because id {id} was looked up in {where} of {rows} "
         "rows.",
         place=(loop.file, loop.line) if loop else None,
-        evidence={"id": id, "rows": rows},
     )
 
 
@@ -82,15 +81,7 @@ def _outside(table: Embedding, ids: EmbeddingIds) -> Finding | None:
         "fail",
         f"{_LARGER} `{table.layer}` has rows 0 to {table.rows - 1}, and is looked up by ids "
         f"outside of them: {examples}. {follows}",
-        evidence={
-            "layer": table.layer,
-            "rows": table.rows,
-            "smallest_id": ids.smallest,
-            "largest_id": ids.largest,
-            "outside": ids.outside,
-            "lookups": ids.lookups,
-            "batches": ids.batches,
-        },
+        evidence={"layer": table.layer, "ids_outside": ids.outside, "lookups": ids.lookups},
     )
 
 
@@ -125,21 +116,14 @@ def _colliding(table: Embedding, ids: EmbeddingIds) -> Finding | None:
         'Put `keras.Input(..., dtype="int32")` in front of the Embedding, so that ids stay '
         f"integers. On their way to `{table.layer}`, they {come} {ids.cast_through}, which rounds "
         f"integers above {2**bits}: {shown}",
-        evidence={
-            "layer": table.layer,
-            "cast_through": ids.cast_through,
-            "exact_up_to": 2**bits,
-            "rows": table.rows,
-            "changed": ids.changed,
-            "collided": ids.collided,
-        },
+        evidence={"layer": table.layer, "changed": ids.changed, "collided": ids.collided},
         severity=None if ids.changed else "warn",
     )
 
 
 MASKED_TOKEN = _ids_rule(
     title="Reserve id 0 for padding under `mask_zero`",
-    why="Layers behind the Embedding skip what is masked, so the token with id 0 is never seen.",
+    why="Layers after the Embedding skip what is masked, so the token with id 0 is never seen.",
     fix="Ids from 1 on, `input_dim` one larger; or a `mask_token` in the lookup layer.",
     needs=("loop",),
     thresholds=(WITHIN,),
@@ -168,9 +152,5 @@ def _masked(table: Embedding, ids: EmbeddingIds) -> Finding | None:
     return MASKED_TOKEN.finding(
         "fail",
         advice,
-        evidence={
-            "layer": table.layer,
-            "zeros_within_percent": within_percent(ids),
-            "zero_is_a_token": ids.zero_is_a_token,
-        },
+        evidence={"layer": table.layer, "zeros_within_percent": within_percent(ids)},
     )

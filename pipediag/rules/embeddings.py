@@ -8,14 +8,12 @@ from functools import partial
 
 from pipediag.facts.embeddings import LARGE, hidden, large, part_ms, parts_ms, percent_of_step
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
-from pipediag.facts.names import exact_time
 from pipediag.facts.step import class_ms, class_percent, keras_3
 from pipediag.rules.model_edits import (
     NO_MEMORY,
     NO_MODEL_EDIT,
     compiled_by_xla,
     drawn_classes,
-    has_row_wise,
     keras_of,
     no_optimizer_edit,
     passing_arguments,
@@ -23,12 +21,11 @@ from pipediag.rules.model_edits import (
     sgd_for_tables,
     to_add,
     to_drop,
-    updates_whole_tables,
     without_table_terms,
 )
 from pipediag.rules.relevance import at_most_without, input_first
 from pipediag.rules.rule import Rule
-from pipediag.session.edits import Edit, SetModel
+from pipediag.session.edits import Edit
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -66,11 +63,8 @@ def judged_by_compute(
         place: what to change; the loop, where that is not known.
     """
     took, compute = percent_of_step(session, took_ms), class_percent(session, ["device_compute"])
-    if took is not None and took_ms is not None:
+    if took is not None:
         evidence = {**evidence, "took_ms_per_step": took_ms, "took_percent_of_step": took}
-        advice = f"{advice} That takes {exact_time(took_ms)} of each step, {took:.1f} % of it."
-    elif least is not None:
-        advice = f"{advice} {compute:.0f} % of the step is compute."
     little = took is not None and took < OPERATION_SHARE.value
     little |= took is None and least is not None and compute < least.value
     waits = input_first(session)
@@ -103,8 +97,6 @@ def _touched(tables: Sequence[Embedding]) -> int | None:
 def _evidence_of(tables: Sequence[Embedding], **more: Scalar) -> dict[str, Scalar]:
     return {
         "layer": ", ".join(table.layer for table in tables),
-        "rows": sum(table.rows for table in tables),
-        "rows_touched_per_step": _touched(tables),
         "table_bytes": sum(table.table_bytes for table in tables),
         "temporary_bytes": sum(table.temporary_bytes or 0 for table in tables),
         **more,
@@ -136,7 +128,7 @@ DENSE_EMBEDDING_UPDATE = _tables_rule(
     effect="changes a hyper-parameter",
 )
 _UPDATE: tuple[TablePart, ...] = ("gradient", "update")
-_SGD_TOO = " SGD without momentum, weight decay or a norm over all gradients does so, too."
+_SGD_TOO = " SGD without momentum or weight decay updates rows alone, too."
 
 
 @DENSE_EMBEDDING_UPDATE.found_by
@@ -155,7 +147,7 @@ def check_dense_embedding_update(session: Session) -> Iterator[Finding]:
             rule,
             session,
             UPDATE_COMPUTE,
-            _update_advice(session, from_rows, edit),
+            _update_advice(session, from_rows),
             _update_evidence(session, from_rows),
             took_ms=parts_ms(session, from_rows, _UPDATE),
             edit=edit,
@@ -175,7 +167,7 @@ def check_dense_embedding_update(session: Session) -> Iterator[Finding]:
         yield from unread
     elif from_rows and edit is not None:
         # Tried last: the tables are small, and only a trial tells what that means.
-        advice = f"{_update_advice(session, from_rows, edit)} These tables are small."
+        advice = f"{_update_advice(session, from_rows)} These tables are small."
         evidence = _update_evidence(session, from_rows)
         yield rule.finding("informative", advice, evidence=evidence, edit=edit)
 
@@ -204,8 +196,8 @@ def _by_sgd(session: Session, found: Finding, tables: Sequence[Embedding]) -> It
         return
     yield DENSE_EMBEDDING_UPDATE.finding(
         "informative",
-        f"Where a row-wise optimizer is not enough, {_tables_by_sgd(tables)} What is learned "
-        "differs more: SGD keeps no averages, and its learning rate has to be found again.",
+        f"Update {_names_of(tables)} by SGD without momentum, and other variables as before. SGD "
+        "keeps no averages, so its learning rate has to be found again.",
         place=(found.file, found.line),
         evidence=_update_evidence(session, tables),
         title="Update embeddings alone by SGD",
@@ -213,28 +205,15 @@ def _by_sgd(session: Session, found: Finding, tables: Sequence[Embedding]) -> It
     )
 
 
-def _tables_by_sgd(tables: Sequence[Embedding]) -> str:
-    return f"update {_names_of(tables)} by SGD without momentum, and other variables as before."
-
-
-def _update_advice(session: Session, tables: Sequence[Embedding], edit: Edit | None) -> str:
-    """Return what to write: what is tried, or the arguments to drop that alone make the passes."""
+def _update_advice(session: Session, tables: Sequence[Embedding]) -> str:
+    """Return what to write: another optimizer, or the arguments to drop that make the passes."""
     keras = keras_of(session)
     own = (keras.optimizer if keras else None) or "The optimizer"
     row_wise = f"`pipediag.optimizers.{ROW_WISE_OPTIMIZERS.get(own, 'LazyAdam')}`"
-    without = to_drop(keras) if keras is not None else None
-    if keras is None:
-        # By which rule a loop of the script's own is to go on learning, only its author knows.
-        how = f"Give your loop a row-wise optimizer, such as {row_wise}.{_SGD_TOO}"
-    elif edit is not None and edit.changes == (SetModel({"optimizer": "sgd_for_tables"}),):
-        by_sgd = _tables_by_sgd(tables)
-        instead = without or f"Compile with {row_wise}.{to_add(keras)}"
-        how = f"{by_sgd[:1].upper()}{by_sgd[1:]} What was not tried: {instead}"
-    else:
-        how = without or (
-            f"Compile with {row_wise}, which updates only the rows that are looked up.{_SGD_TOO}"
-            f"{to_add(keras)}"
-        )
+    # By which rule a loop of the script's own is to go on learning, only its author knows.
+    how = f"Give your loop a row-wise optimizer, such as {row_wise}.{_SGD_TOO}"
+    if keras is not None:
+        how = to_drop(keras) or f"Compile with {row_wise}.{_SGD_TOO}{to_add(keras)}"
     touched = _touched(tables)
     looks_up = "" if touched is None else f", of which it looks up {touched}"
     return (
@@ -273,7 +252,9 @@ def check_regularized_table(session: Session) -> list[Finding]:
             rule,
             session,
             UPDATE_COMPUTE,
-            _terms_advice(session, tables),
+            f"Give {_names_of(tables)} `activity_regularizer` in place of "
+            "`embeddings_regularizer`, and leave `embeddings_constraint` out: both work on all "
+            "rows.",
             _evidence_of(tables, terms=", ".join(sorted(terms))),
             took_ms=_terms_ms(session, tables),
             edit=without_table_terms(session, f"{rule.id}:terms"),
@@ -296,23 +277,6 @@ def _terms_ms(session: Session, tables: Sequence[Embedding]) -> float | None:
             return None
         found += part
     return found
-
-
-def _terms_advice(session: Session, tables: Sequence[Embedding]) -> str:
-    said, keras = [], keras_of(session)
-    if regularized := [table for table in tables if table.regularizer]:
-        said.append(
-            f"Give {_names_of(regularized)} `activity_regularizer` in place of "
-            "`embeddings_regularizer`, which adds all rows to the loss."
-        )
-    if constrained := [table for table in tables if table.constraint]:
-        said.append(f"Leave `embeddings_constraint` of {_names_of(constrained)} out.")
-    if keras is not None and updates_whole_tables(keras):
-        by = "SGD without momentum"
-        if has_row_wise(session, keras):
-            by = f"`pipediag.optimizers.{ROW_WISE_OPTIMIZERS[keras.optimizer or '']}`"
-        said.append(f"{keras.optimizer} passes over all rows, too: update rows alone, by {by}.")
-    return " ".join(said)
 
 
 TABLE_COPIED_ON_LOOKUP = _tables_rule(
@@ -353,12 +317,13 @@ def _of_copies(session: Session, tables: Sequence[Embedding]) -> Finding:
     percent = percent_of_step(session, parts_ms(session, tables, ("copy",)))
     moved, loop = sum(map(_moved_bytes, tables)), session.diagnosed_loop()
     advice = (
-        f"{_lookup_advice(session, tables)} Each step copies or casts {moved / 1e6:.0f} MB, all of "
+        "Look rows up in the variable itself, in a layer whose `call` is "
+        "`tf.nn.embedding_lookup(self.embeddings.value, ids)`, or compile with "
+        "`jit_compile=True`. Where a mixed policy casts the table, make the weight with "
+        f"`autocast=False`. Each step copies or casts {moved / 1e6:.0f} MB, all of "
         f"{_names_of(tables)}."
     )
     informs = input_first(session)
-    if percent is not None:
-        advice += f" That takes {percent:.1f} % of it."
     if percent is None or percent < OPERATION_SHARE.value:
         informs = advice
     elif all(table.update == "dense" for table in tables):
@@ -371,22 +336,6 @@ def _of_copies(session: Session, tables: Sequence[Embedding]) -> Finding:
         place=(loop.file, loop.line) if loop and informs is None else None,
         speedup_at_most=None if percent is None else at_most_without(session, percent),
         untried=NO_MODEL_EDIT,
-    )
-
-
-def _lookup_advice(session: Session, tables: Sequence[Embedding]) -> str:
-    cast = [table for table in tables if _cast_bytes(table)]
-    if any(table.copied_bytes_per_step for table in tables):
-        if keras_of(session) is None:
-            return "Give `tf.nn.embedding_lookup` the variable itself, not a tensor made of it."
-        return (
-            "Make an Embedding of your own whose `call` is "
-            "`tf.nn.embedding_lookup(self.embeddings.value, ids)`, with the same results, or "
-            "compile with `jit_compile=True`."
-        )
-    return (
-        f"Look rows of {_names_of(cast)} up first and cast these: where a mixed policy casts the "
-        "table, make the weight with `autocast=False`."
     )
 
 
@@ -434,13 +383,7 @@ def _of_softmax(session: Session, softmax: Softmax, *, several: bool) -> Finding
         "learned differs, so validate it. Now each step multiplies by all "
         f"{softmax.classes} classes of `{softmax.weights}`, forwards and for two gradients."
     )
-    evidence: dict[str, Scalar] = {
-        "weights": softmax.weights,
-        "classes": softmax.classes,
-        "features": softmax.features,
-        "labels": softmax.labels,
-        "device_compute_percent_of_step": class_percent(session, ["device_compute"]),
-    }
+    evidence = {"device_compute_percent_of_step": class_percent(session, ["device_compute"])}
     if took_ms is None or softmax.classes < CLASSES.value:
         return FULL_SOFTMAX.finding("informative", advice, evidence=evidence, edit=edit)
     untried = (

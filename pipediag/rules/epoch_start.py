@@ -81,7 +81,7 @@ SLOW_SHUFFLE_FILL = Rule(
     why="A shuffle hands out nothing until its buffer is full, and it fills again in each epoch: "
     "buffer size times the time of one element, with nothing trained meanwhile.",
     fix="Shuffle before the costly map (paths, ids or records in place of decoded elements), but "
-    "behind a cache. A smaller buffer where the shuffle can't stand anywhere else.",
+    "after a cache. A smaller buffer where the shuffle can't stand anywhere else.",
     needs=("loop", "pipeline", "steps"),
     thresholds=(FIRST_BATCHES, FILL_SHARE, FILL_STEPS, SHUFFLE_PART),
     effect="same up to order or rounding",
@@ -132,7 +132,7 @@ def _by_later_epochs(
 def _is_the_wait(session: Session, op: Operation) -> bool:
     """Return True if nothing but the fill can be what a first batch waits for.
 
-    All of the data goes into the buffer first, and nothing costly comes behind it. Costs of steps
+    All of the data goes into the buffer first, and nothing costly comes after it. Costs of steps
     tell little then: what stands above the shuffle does not run during them.
     """
     buffer, above = buffer_size(op), upstream(session, op)
@@ -414,7 +414,7 @@ def run_through(session: Session, rule: str) -> Edit | None:
         return None
     return Edit(
         id=f"{rule}:repeat:{last.id}",
-        label=f"one pipeline through all epochs, by a repeat behind the {place_name(last)}",
+        label=f"one pipeline through all epochs, by a repeat after the {place_name(last)}",
         changes=(Insert(last.id, "repeat"),),
         caveat="Measured from the second step of an epoch to the second of the next.",
         whole_epoch=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +59,9 @@ def check_costly_evaluation(session: Session) -> Iterator[Finding]:
     run = session.run
     assert run is not None
     cheap = {
-        (one.prediction.file, one.prediction.line)
-        for one in small_predictions(session)
-        if 2.0 * sum(one.prediction.on_batch_ms) < sum(one.prediction.predict_ms)
+        (one.file, one.line)
+        for one, _ in small_predictions(session)
+        if 2.0 * sum(one.on_batch_ms) < sum(one.predict_ms)
     }
     rows = [row for row in run.parts if row.part == "evaluation" and row.what is not None]
     rows = [row for row in rows if (row.file, row.line) not in cheap]
@@ -87,22 +87,18 @@ def _how_often(session: Session, run: Run, row: RunPart, count: int | None) -> F
     validates = (row.file, row.line) == (diagnosed.file, diagnosed.line)
     keras = diagnosed.keras if validates and diagnosed.kind == "keras" else None
     watching = keras.deciding_callbacks if keras is not None else []
-    what = (row.what or "evaluation")[:1].upper() + (row.what or "evaluation")[1:]
     size = f" of {loop.batch_size}" if loop is not None and loop.batch_size is not None else ""
-    batches = f"Its batches{size} can be larger, as no gradients are kept."
     status = "informative" if weight.status == "fail" and seldom else weight.status
-    if keras is not None:
-        advice = (
-            f"Validate every few epochs (`validation_freq={EVERY}`), or on a part of the data "
-            f"(`validation_steps`). {batches}"
-        )
-    else:
-        advice = f"{what}: do it every few epochs, or on a part of the data. {batches}"
+    names = " and ".join(f"`{name}`" for name in watching)
+    advice = (
+        "Evaluate every few epochs, or on a part of the data (`validation_freq`, "
+        f"`validation_steps`). Its batches{size} can be larger, as no gradients are kept."
+    )
     if seldom:
-        times = "once" if count == 1 else f"{count} times"
-        advice = f"{what} comes {times}, which a run may well need. {batches}"
+        advice = (
+            f"It comes {'once' if count == 1 else f'{count} times'}, as a run may need. {advice}"
+        )
     elif watching:
-        names = " and ".join(f"`{name}`" for name in watching)
         advice += f" {names} then counts fewer values, so give it a smaller `patience`."
     return COSTLY_EVALUATION.finding(
         status,
@@ -157,12 +153,12 @@ def _cached(
     effect: EffectOnResults = "same results"
     if condition is not None:
         effect = "not known"
-    elif shuffled_above(pipeline, place):
+    elif any(op.kind == "shuffle" for op in upstream_of(pipeline.ops, place)):
         effect = "same up to order or rounding"
     changes = any(map(changes_something, [place, *upstream_of(pipeline.ops, place)]))
     only = "" if condition is None else f", but only {condition}"
     yield cure(
-        f"Put `.cache()` behind {call_name(place)}{only}",
+        f"Put `.cache()` after {call_name(place)}{only}",
         waits * (1.0 if count is None else 1.0 - 1.0 / count),
         op=work,
         title="Cache what is evaluated on",
@@ -205,7 +201,7 @@ def _prefetched(session: Session, loop: Loop, cure: _Cure) -> Iterator[Finding]:
     if written and switch and written[-1].kind != "prefetch" and loop.evaluation is not None:
         step_ms, rest_ms = loop.evaluation.step_ms, loop.evaluation.consumer_ms or 0.0
         yield cure(
-            f"End with `.prefetch(tf.data.AUTOTUNE)` behind {call_name(written[-1])}, as "
+            f"End with `.prefetch(tf.data.AUTOTUNE)` after {call_name(written[-1])}, as "
             f"`{switch}` keeps TensorFlow from appending one",
             100.0 * (1.0 - max(rest_ms, step_ms - rest_ms) / step_ms),
             op=written[-1],
@@ -223,7 +219,7 @@ def _kept(loop: Loop, pipeline: Pipeline, place: Operation) -> Edit | None:
     wanted = math.ceil(batches * a_batch)
     elements = wanted if count is None or count < 0 else max(1, min(wanted, count))
     change = Insert(place.id, "cache", {"elements": elements})
-    edit = _edit(loop, place.id, f"cache behind the {place_name(place)}", change)
+    edit = _edit(loop, place.id, f"cache after the {place_name(place)}", change)
     return replace(edit, caveat="Measured once the cache is full.")
 
 
@@ -250,16 +246,14 @@ SMALL_PREDICT = Rule(
 def check_small_predict(session: Session) -> Iterator[Finding]:
     """Yield a finding on each line whose calls were timed and take a part of the run."""
     assert session.run is not None
-    for seen in small_predictions(session):
-        timed, count = seen.prediction, len(seen.prediction.predict_ms)
+    for timed, rows in small_predictions(session):
+        count, name, line = len(timed.predict_ms), Path(timed.file).name, timed.line
         calls_ms, batches_ms = sum(timed.predict_ms), sum(timed.on_batch_ms)
-        saved_s = seen.taken_s * max(0.0, 1.0 - batches_ms / calls_ms)
-        weight = weigh_rows(session.run, seen.rows, saved_s)
-        name, line = Path(timed.file).name, timed.line
+        taken_s = sum(row.seconds for row in rows)
+        weight = weigh_rows(session.run, rows, taken_s * max(0.0, 1.0 - batches_ms / calls_ms))
         advice = (
-            f"Call `predict_on_batch(x)` instead of `predict(x, ...)` at {name}:{line}: for "
-            f"{timed.rows:,} rows it takes {batches_ms / count:.2g} ms in place of "
-            f"{calls_ms / count:.2g} ms, with the same results. One call for all rows saves more."
+            f"Call `predict_on_batch(x)` instead of `predict(x, ...)` at {name}:{line}, with the "
+            "same results. One call for all rows saves more."
         )
         yield SMALL_PREDICT.finding(
             weight.status,
@@ -273,7 +267,7 @@ def check_small_predict(session: Session) -> Iterator[Finding]:
             },
             edit=Edit(
                 id=f"{SMALL_PREDICT.id}:{name}:{line}",
-                label=f"predict_on_batch in place of predict in line {line}",
+                label=f"predict_on_batch in place of predict ({name}:{line})",
                 changes=(PredictOnBatch(timed.file, line),),
             ),
             part="evaluation",
@@ -281,36 +275,22 @@ def check_small_predict(session: Session) -> Iterator[Finding]:
 
 
 _PASSED_ON = ("prefetch", "with_options")
-"""Behind which nothing need be cached that can be cached before them."""
+"""After which nothing need be cached that can be cached before them."""
 _ORDERING = ("repeat", "shuffle")
-"""Behind which a cache never ends, or freezes what it holds."""
+"""After which a cache never ends, or freezes what it holds."""
 
 
-@dataclass(frozen=True)
-class SmallPrediction:
-    """A line that calls `predict` on little data, and its rows of the ledger."""
-
-    prediction: Prediction
-    rows: tuple[RunPart, ...]
-
-    @property
-    def taken_s(self) -> float:
-        return sum(row.seconds for row in self.rows)
-
-
-def small_predictions(session: Session) -> list[SmallPrediction]:
-    """Return the lines whose calls of `predict` were timed against `predict_on_batch`."""
+def small_predictions(session: Session) -> Iterator[tuple[Prediction, list[RunPart]]]:
+    """Yield the lines whose calls of `predict` were timed, with their rows of the ledger."""
     parts = session.run.parts if session.run is not None else []
-    found = []
     for one in session.predictions:
-        rows = tuple(
+        rows = [
             row
             for row in parts
             if row.part == "evaluation" and (row.file, row.line) == (one.file, one.line)
-        )
+        ]
         if one.is_timed and rows:
-            found.append(SmallPrediction(one, rows))
-    return found
+            yield one, rows
 
 
 def loop_at(session: Session, row: RunPart) -> Loop | None:
@@ -333,7 +313,7 @@ def wait_percent(loop: Loop) -> float | None:
 def repeated_work(pipeline: Pipeline) -> Operation | None:
     """Return the last function of the user's, or reading, on the way to the loop.
 
-    A cache behind it replaces all above it. None where a cache keeps it, or there is none.
+    A cache after it replaces all above it. None where a cache keeps it, or there is none.
     """
     for op in _chain(pipeline):
         if op.kind in CACHES:
@@ -344,7 +324,7 @@ def repeated_work(pipeline: Pipeline) -> Operation | None:
 
 
 def cache_place(pipeline: Pipeline, work: Operation) -> Operation | None:
-    """Return the last operation behind which a cache keeps this work.
+    """Return the last operation after which a cache keeps this work.
 
     None where it would keep what differs from pass to pass, or would never end.
     """
@@ -360,11 +340,6 @@ def cache_place(pipeline: Pipeline, work: Operation) -> Operation | None:
         if op.id == work.id:
             break
     return place
-
-
-def shuffled_above(pipeline: Pipeline, place: Operation) -> bool:
-    """Return True if a cache there would keep one order of what comes in another one each time."""
-    return any(op.kind == "shuffle" for op in upstream_of(pipeline.ops, place))
 
 
 def elements_of_a_batch(pipeline: Pipeline, place: Operation) -> int | None:
@@ -384,7 +359,7 @@ def elements_of_a_batch(pipeline: Pipeline, place: Operation) -> int | None:
 
 
 def held_bytes(place: Operation) -> int | None:
-    """Return the size of a cache behind it; None where that is not known."""
+    """Return the size of a cache after it; None where that is not known."""
     count, each = place.cardinality, place.element_bytes
     return count * each if count is not None and count >= 0 and each is not None else None
 

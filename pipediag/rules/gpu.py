@@ -155,10 +155,8 @@ def check_exposed_host_copy(
         or f"{_AHEAD[framework]}, and copy narrower types: {full_name(device)} computes nothing "
         f"for {exact_time(copies.exposed_ms)} while batches are copied to it.",
         evidence={
-            "device": full_name(device),
             "exposed_copies_percent_of_span": _exposed_percent(device),
             "exposed_copies_ms": copies.exposed_ms,
-            "copies_ms": copies.ms,
             "copies_bytes": copies.bytes,
             "copies_gb_per_s": copies.gb_per_s,
         },
@@ -225,7 +223,6 @@ def check_mixed_precision(
         MIXED_PRECISION.finding,
         evidence={
             "device": full_name(device),
-            "model": device.model,
             "matrix_products_percent_of_busy_time": products,
             "on_tensor_cores_percent_of_matrix_products": cores,
         },
@@ -300,7 +297,6 @@ def check_device_straggler(
         DEVICE_STRAGGLER.finding,
         evidence={
             "device": name,
-            "devices": len(gpus),
             "others_wait_percent_of_span": waiting,
             "works_longer_percent_of_span": own - usual,
             "host_begins_steps_late_ms": slow.host_late_ms,

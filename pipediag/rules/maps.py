@@ -105,7 +105,7 @@ def _of_single_elements(session: Session, op: Operation, batch: Operation) -> Fi
     )
     forms = [BATCH_FORMS[name] for name in sorted(BATCH_FORMS.keys() & _graph_ops(op))]
     written = f", written with `{'` and `'.join(forms)}`" if forms else ""
-    advice = f"Move {call_name(op)} behind {call_name(batch)}, to run once a batch{written}."
+    advice = f"Move {call_name(op)} after {call_name(batch)}, to run once a batch{written}."
     if not _has_short_calls(session, op):
         # Where the cost of a call is not most of its time, a trial says what batching buys.
         try_it = not unsure and weight.worth_trying and edit is not None
@@ -145,20 +145,20 @@ def _us_per_element(session: Session, op: Operation) -> float | None:
 
 
 def _edit(session: Session, op: Operation, batch: Operation) -> Edit | None:
-    """Return the move of the map behind the batch, with the maps that use its results, or None.
+    """Return the move of the map after the batch, with the maps that use its results, or None.
 
     Nothing vouches for the function but its operations' names, so batches must come out equal.
     """
     moved = _moved_together(session, op)
     if not moved or _carrier(session, op) is not None or any(map(_needs_rewriting, moved)):
         return None
-    others = " with the maps behind it" if len(moved) > 1 else ""
+    others = " with the maps after it" if len(moved) > 1 else ""
     forms = {BATCH_FORMS[name] for each in moved for name in REWRITTEN & _graph_ops(each)}
     written = f", with {' and '.join(sorted(forms))}" if forms else ""
     behind = [batch, *moved[:-1]]
     return Edit(
         id=f"{PER_ELEMENT_MAP.id}:{op.id}",
-        label=f"{place_name(op)}{others} moved behind the {place_name(batch)}{written}",
+        label=f"{place_name(op)}{others} moved after the {place_name(batch)}{written}",
         changes=tuple(Move(each.id, after.id) for each, after in zip(moved, behind, strict=True)),
         check="equal",
     )
@@ -323,12 +323,12 @@ def _lacks_threads(session: Session, op: Operation) -> bool:
 
 
 def _where_measured(outer: Operation | None) -> str | None:
-    return f"Measured where it stands, not behind {call_name(outer)}." if outer else None
+    return f"Measured where it stands, not after {call_name(outer)}." if outer else None
 
 
 def _tuned_advice(op: Operation, outer: Operation | None) -> str:
     give = f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`"
-    advice = f"{give}." if outer is None else f"{give}, or move it behind {call_name(outer)}."
+    advice = f"{give}." if outer is None else f"{give}, or move it after {call_name(outer)}."
     if outer is None and op.function is not None and op.function.stateful:
         advice = f"{give}: TensorFlow keeps it serial because it uses {reason(op.function)}."
     if draws_random(op.function):

@@ -45,8 +45,8 @@ PREPROCESSING_IN_MODEL = Rule(
     title="Prepare inputs in the pipeline, not in the model",
     why="Layers that prepare inputs run in the step, and an accelerator waits. In the pipeline, "
     "they run beside the step before.",
-    fix="`dataset.map(layers, num_parallel_calls=tf.data.AUTOTUNE)` behind the batch, and a model "
-    "that begins behind these layers; with `.cache()` where what they give fits in memory. The "
+    fix="`dataset.map(layers, num_parallel_calls=tf.data.AUTOTUNE)` after the batch, and a model "
+    "that begins after these layers; with `.cache()` where what they give fits in memory. The "
     "original model still takes the inputs as they are, and shares the weights.",
     needs=("loop", "steps"),
     thresholds=(INPUT_BOUND, TEXT_WORK, MEMORY),
@@ -88,7 +88,7 @@ def check_preprocessing_in_model(session: Session) -> Iterator[Finding]:
         # The work is not only elsewhere, but done once.
         passes = passes_over_data(session)
         yield finding(
-            f"Let the pipeline prepare the inputs once, by {_with_kinds(movable)} behind "
+            f"Let the pipeline prepare the inputs once, by {_with_kinds(movable)} after "
             f"{call_name(kept.after)}, and keep what they give: about {memory_size(kept.bytes)} in "
             f"memory. {_code(movable, kept)}",
             title="Prepare inputs once, and cache them",
@@ -103,8 +103,7 @@ def check_preprocessing_in_model(session: Session) -> Iterator[Finding]:
     if after is not None and untried is None:
         edit = Edit(
             id=PREPROCESSING_IN_MODEL.id,
-            label=f"{_quoted(layers)} in a map behind the {place_name(after)}, and not in the "
-            "model",
+            label=f"{_quoted(layers)} in a map after the {place_name(after)}, and not in the model",
             changes=(MoveLayers(tuple(layer.name for layer in layers), after.id),),
             caveat=CAVEAT,
         )
@@ -129,7 +128,7 @@ def _with_kinds(layers: list[InputLayer]) -> str:
 
 
 def _behind(after: Operation | None) -> str:
-    return f"behind {call_name(after)}" if after is not None else "behind the batch"
+    return f"after {call_name(after)}" if after is not None else "after the batch"
 
 
 def _of_own_code(session: Session, place: Place) -> Iterator[Finding]:
@@ -182,7 +181,7 @@ def _why_untried(keras: KerasUse, after: Operation | None) -> str | None:
 
 @dataclass(frozen=True)
 class _KeptInputs:
-    """A place where prepared inputs can be kept for later passes, behind `after`."""
+    """A place where prepared inputs can be kept for later passes, after `after`."""
 
     after: Operation
     rows: int | None
@@ -192,11 +191,11 @@ class _KeptInputs:
     bytes: float
 
     def edit(self, layers: list[InputLayer]) -> Edit:
-        """Return the layers there, and a cache behind them."""
+        """Return the layers there, and a cache after them."""
         names = tuple(layer.name for layer in layers)
         return Edit(
             id=f"{PREPROCESSING_IN_MODEL.id}:{self.after.id}",
-            label=f"{_quoted(layers)} in a map with a cache behind the {place_name(self.after)}, "
+            label=f"{_quoted(layers)} in a map with a cache after the {place_name(self.after)}, "
             "and not in the model",
             changes=(MoveLayers(names, self.after.id, self.rows, self.elements),),
             caveat=f"{CAVEAT} Measured once the cache is full.",

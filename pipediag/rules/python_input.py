@@ -131,7 +131,7 @@ def check_slow_call(session: Session) -> Iterator[Finding]:
         return
     line, advice = max(known, key=lambda one: one[0].percent)
     name, edit = Path(line.file).name, None
-    at = f"in line {line.line} of {name}"
+    at = f"at {name}:{line.line}"
     rewritten = {
         _DRAWS: f"sums of the weights made once, for the choice {at}",
         _ROWS: f"dictionaries in place of the Series that iterrows makes {at}",
@@ -246,18 +246,18 @@ def _gives_the_same(op: Operation) -> bool:
 def _of_calls(session: Session, moved: list[Operation], batch: Operation) -> Finding:
     op, *others = moved
     weight, beside_ms = weigh(session, op), _beside_python_ms(session, op)
-    also = " with the maps behind it" if others else ""
+    also = " with the maps after it" if others else ""
     places = zip(moved, [batch, *moved], strict=False)
     edit = Edit(
         id=f"{PYTHON_EACH_ROW.id}:{op.id}",
-        label=f"{place_name(op)}{also} moved behind the {place_name(batch)}, with one call of "
+        label=f"{place_name(op)}{also} moved after the {place_name(batch)}, with one call of "
         "Python for its rows",
         changes=tuple(Move(each.id, after.id) for each, after in places),
         check="equal",
     )
     return PYTHON_EACH_ROW.finding(
         weigh(session, op, beside_ms).to_try if weight.worth_trying else weight.status,
-        f"Move {call_name(op)}{also} behind {call_name(batch)}, and let one call from TensorFlow "
+        f"Move {call_name(op)}{also} after {call_name(batch)}, and let one call from TensorFlow "
         "call the Python for all rows of a batch."
         if weight.worth_trying
         else weight.sentence,
@@ -287,10 +287,6 @@ def _beside_python_ms(session: Session, op: Operation) -> float | None:
     return delay * max(0.0, 1.0 - own_ms / self_ms)
 
 
-_WHAT_PROCESSES_NEED = (
-    "Keras forks them on Linux, so `__getitem__` must not call TensorFlow; where they are spawned "
-    "the dataset must pickle, and the script needs `if __name__ == '__main__':`"
-)
 PYTHON_INPUT = Rule(
     id="python-input",
     title="Speed up the Python that makes the batches",
@@ -434,18 +430,14 @@ def _of_keras(session: Session, keras: KerasUse, *, is_pydataset: bool) -> Findi
     queue = 2 * workers if 2 * workers > _KERAS_QUEUE else None
     size = f", max_queue_size={queue}" if queue else ""
     threads = (
-        f"Let several threads call `{keras.source}.__getitem__`, which one does now, batch after "
-        f"batch: `super().__init__(workers={workers}{size})` in the class."
+        f"Let several threads call `{keras.source}.__getitem__`: `super().__init__(workers="
+        f"{workers}{size})` in the class. Where that does not help, `use_multiprocessing=True` "
+        "makes processes of them, which must not call TensorFlow."
     )
-    processes = (
-        "Where that does not help, `use_multiprocessing=True` makes processes of the workers: "
-        f"{_WHAT_PROCESSES_NEED}."
-    )
+    both = [threads] if waits_first(op) else [cheaper, f"Or: {threads}"]
     return finding(
         "fail",
-        f"{threads}{measured} {processes}"
-        if waits_first(op)
-        else f"{cheaper}{measured} Or: {threads} {processes}",
+        f"{' '.join(both)}{measured}",
         edit=None if op is None else _workers_edit(session, op, keras, workers, queue),
         untried="How Keras reads the PyDataset was not recorded.",
     )
@@ -494,23 +486,14 @@ def check_trace_only_python(session: Session) -> Iterator[Finding]:
     # Removed operations count too: TensorFlow drops a map that is nothing without its Python.
     for op in session.pipeline.ops if session.pipeline else []:
         idle = [] if op.function is None or op.made_by_framework else _idle(op.function)
-        if not idle:
-            continue
-        advice = (
-            f"Delete `{'`, `'.join(idle)}` in the function of {call_name(op)}, or use TensorFlow's "
-            "operations: it ran while the function was traced and not for its elements."
-        )
-        if all(name.startswith(_DRAWING) for name in idle):
-            advice += " Use tf.random.stateless_uniform to draw other numbers for each."
-        yield TRACE_ONLY_PYTHON.finding(
-            "informative",
-            advice,
-            op=op,
-            evidence={
-                "python_calls": ", ".join(idle),
-                "removed_by_tensorflow": op.removed_by_tensorflow,
-            },
-        )
+        if idle:
+            yield TRACE_ONLY_PYTHON.finding(
+                "informative",
+                f"Delete `{'`, `'.join(idle)}` in the function of {call_name(op)}, or use "
+                "operations of TensorFlow, as tf.random.stateless_uniform: it ran while the "
+                "function was traced and not for its elements.",
+                op=op,
+            )
 
 
 def _idle(function: RecordedFunction) -> list[str]:

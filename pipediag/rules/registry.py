@@ -103,7 +103,7 @@ def run_rules(session: Session) -> list[Finding]:
     """Return what the rules find, in their order, with one finding for each id that finds nothing.
 
     A rule that raises gives a finding with status error. While the GPU is missing, advice on speed
-    points to it. A rule that yields to another one only informs where that one fails. Behind them
+    points to it. A rule that yields to another one only informs where that one fails. After them
     stands what a search has to try where they have nothing.
     """
     found = [

@@ -51,7 +51,7 @@ class Weight:
         return self.status == "fail" or self.undecided
 
     def before(self, advice: str) -> str:
-        """Return the advice behind what stands against it; nothing where the rule passes."""
+        """Return the advice after what stands against it; nothing where the rule passes."""
         return "" if self.status == "pass" else f"{self.sentence} {advice}".strip()
 
 

@@ -103,7 +103,7 @@ def beyond(session: Session, findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def told(findings: Sequence[Finding]) -> list[Finding]:
+def after_trials(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings after trials: of a search what it confirmed, and one that counts it."""
     ours = [finding for finding in findings if finding.rule == SEARCH.id]
     others = [finding for finding in findings if finding.rule != SEARCH.id]
@@ -171,7 +171,7 @@ def _of_an_operation(session: Session, op: Operation) -> Iterator[_Fitting]:
         ops = session.pipeline.ops if session.pipeline else ()
         condition = condition_of_cache(ops, op, "epoch")
         effect = "same results" if condition is None else "not known"
-        yield _Fitting(keep, f"Put `.cache()` directly behind the {name}.", effect, op, condition)
+        yield _Fitting(keep, f"Put `.cache()` directly after the {name}.", effect, op, condition)
 
 
 def _could_be_kept(session: Session, op: Operation) -> bool:

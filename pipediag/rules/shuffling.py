@@ -12,7 +12,6 @@ from pipediag.facts.pipeline import (
     downstream,
     following_batch,
     framework_call,
-    gives_batches_alone,
     operations,
     place_name,
     upstream,
@@ -73,11 +72,10 @@ def _problem(
     if batch is not None and not any(other.kind == "unbatch" for other in above):
         how = f"Move {call_name(op)} before {call_name(batch)}"
         if batch.made_by_framework:
-            call = framework_call(batch)
-            single = f"Pass `batch_size=None` to {call}"
-            if gives_batches_alone(batch):
-                single = f"Put `.unbatch()` behind {call}"
-            how = f"{single}, and put {call_name(op)} and then a `batch` behind it"
+            how = (
+                f"Let {framework_call(batch)} give single elements (`batch_size=None`, or "
+                f"`.unbatch()` after it), and put {call_name(op)} and then a `batch` after it"
+            )
         return f"{how}: as it is, whole batches change places and their examples stay together."
     behind = following_batch(session, op)
     rows = behind.parameters.get("batch_size") if behind else None
@@ -99,7 +97,7 @@ def _counts(
 ) -> tuple[int | None, int | None]:
     """Return how many elements reach the shuffle in one pass, at least and at most.
 
-    Where nothing says it before it runs, as behind an interleave of files, the epochs that were
+    Where nothing says it before it runs, as after an interleave of files, the epochs that were
     seen do: each iterator but the last has gone through one. None where an epoch's examples are
     others than those that are shuffled.
     """

@@ -82,8 +82,8 @@ def _of_callback(session: Session, callback: Callback) -> Finding:
     return BATCH_CALLBACK.finding(
         "informative" if waits else "fail",
         waits
-        or f"{callback.name} ({', '.join(callback.batch_hooks)}) runs for {percent:.0f} % of the "
-        f"time: work only when `batch % 100 == 0`, or once in `on_epoch_end`.{where}",
+        or f"Let {callback.name} work only when `batch % 100 == 0`, or once in "
+        f"`on_epoch_end`.{where}",
         place=(callback.file, callback.line),
         evidence={"callback": callback.name, "callback_percent_of_step": percent},
         edit=Edit(
@@ -248,7 +248,7 @@ def check_host_overhead(session: Session) -> Iterator[Finding]:
     little = (bound(100.0, own, calls=STEPS_PER_CALL) or 1.0) < GAIN.value
     yield finding(
         "informative" if not high or waits is not None or little else "fail",
-        waits or f"{_advice(session, loop)} Dispatch and Python take {percent:.0f} % of the step.",
+        waits or _advice(loop),
         edit=edit,
         effect=shared_calls_effect(session),
     )
@@ -269,7 +269,7 @@ def _other_rule(session: Session, loop: Loop) -> str | None:
     return None
 
 
-def _advice(session: Session, loop: Loop) -> str:
+def _advice(loop: Loop) -> str:
     dataset = (
         "Make a dataset of the arrays (`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`). "
         if loop.from_python
@@ -280,10 +280,7 @@ def _advice(session: Session, loop: Loop) -> str:
             f"{dataset}Let a tf.function take the iterator and loop with "
             f"`for _ in tf.range({STEPS_PER_CALL})`."
         )
-    hooked = [callback.name for callback in per_batch_callbacks(session)]
-    then = f" {', '.join(hooked)} then works once for all of them." if hooked else ""
-    share = f"`compile(..., steps_per_execution={STEPS_PER_CALL})`"
-    return f"{dataset}Run {STEPS_PER_CALL} steps per call of `fit`: {share}.{then}"
+    return f"{dataset}Run several steps per call: `compile(steps_per_execution={STEPS_PER_CALL})`."
 
 
 FIXED_COST = Threshold("dispatch and Python", 30.0, "% of the step", "own choice, twice XProf's")
@@ -321,7 +318,6 @@ def check_small_batch(session: Session) -> Iterator[Finding]:
             "batch_size": size,
             "replicas": loop.replicas,
             "fixed_cost_percent_of_step": percent,
-            "step_ms": steps.mean_ms,
         },
     )
     if size is None:
@@ -347,7 +343,7 @@ def check_small_batch(session: Session) -> Iterator[Finding]:
         "fail" if likely and waits is None else "informative",
         waits
         or f"Try a batch of {FACTOR * size} in place of {size}, and tune the learning rate again: "
-        f"dispatch and Python take {percent:.0f} % of the step, and hardly grow with the batch.",
+        "what starting a step takes hardly grows with the batch.",
         speedup_at_most=FACTOR,
         edit=edit,
     )

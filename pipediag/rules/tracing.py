@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from pipediag.facts.limits import Threshold, bound
-from pipediag.facts.pipeline import call_name, operations
+from pipediag.facts.pipeline import call_name
 from pipediag.facts.run_gain import gain_at_most
-from pipediag.facts.step import class_ms, class_percent, lengths_vary, ranks
+from pipediag.facts.step import class_ms, class_percent, lengths_vary
 from pipediag.rules.relevance import NOTABLE, THRESHOLDS, Weight, weigh_rows
 from pipediag.rules.rule import Rule
 from pipediag.session.findings import Finding
@@ -80,11 +80,9 @@ def _steps_advice(session: Session, loop: Loop, steps: Steps) -> str:
         )
     names = ", ".join(PurePath(one).name for one in loop.step_functions) or "the training function"
     if steps.retraces >= RETRACES.value:
-        varies = ", as its batches vary in length" if _shapes_vary(loop) else ""
-        numbers = "" if varies else f"Pass tensors instead of Python numbers to {names}, or g"
         return (
-            f"{numbers or 'G'}ive {'it' if numbers else names} `reduce_retracing=True`{varies}: it "
-            f"was traced {steps.retraces} times more while the loop was measured."
+            f"Give {names} `reduce_retracing=True`, and tensors instead of Python numbers: it was "
+            f"traced {steps.retraces} times more while the loop was measured."
         )
     if _made_anew(loop, steps):
         return f"Make {names} once, outside of the loop: it was traced {steps.trace_count} times."
@@ -220,57 +218,31 @@ def _run_advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -
 
 
 def _of_a_function(session: Session, row: RunPart) -> str:
-    loop, traced = _loop_on_many_shapes(session, row), f"traced {row.count} times"
     name = _sentence(row.what or "a function")
-    if loop is None:
+    if _loop_on_many_shapes(session, row) is None:
         return (
-            f"{name} was {traced}: make it once, outside of any loop, and call it with tensors of "
-            "few shapes in place of Python numbers (`reduce_retracing=True`)."
+            f"{name} was traced {row.count} times: make it once, outside of any loop, and call it "
+            "with tensors of few shapes in place of Python numbers (`reduce_retracing=True`)."
         )
-    padded = _padding(session, loop) if loop.diagnosed else None
-    under_xla = f" Under XLA, which compiles for each shape, {padded}." if padded else ""
     return (
-        f"{name} was {traced}, as its batches vary in length: write "
+        f"{name} was traced {row.count} times, as its batches vary in length: write "
         f"`@tf.function(reduce_retracing=True)` above it, and {TRACES_LEFT} traces do for all "
-        f"lengths.{under_xla}"
+        "lengths. XLA compiles for each length all the same: pad to a few of them."
     )
-
-
-def _padding(session: Session, loop: Loop) -> str | None:
-    """Return how to pad to few lengths: code where the first component is a matrix of ids."""
-    if buckets := operations(session, "bucket_by_sequence_length"):
-        return (
-            f"give {call_name(buckets[-1])} few boundaries, the last beyond the longest example, "
-            "and `pad_to_bucket_boundary=True`"
-        )
-    padded, shapes = operations(session, "padded_batch"), ranks(loop.element_spec or "")
-    if not padded:
-        return None
-    pad = f"pad to multiples of 64 behind {call_name(padded[-1])}"
-    if len(shapes) != 2 or shapes[0] != 2:
-        return pad
-    return f"{pad}: `.map(lambda x, y: (tf.pad(x, [[0, 0], [0, -tf.shape(x)[1] % 64]]), y))`"
 
 
 def _of_a_model(row: RunPart, loop: Loop) -> str:
     """Return code to paste around the user's `fit`."""
-    keras = loop.keras
-    one = f"one `{keras.model}`" if keras is not None else "one"
-    line = f"line {loop.line}" if loop.line is not None else "the `fit`"
-    keep, reset = "`initial = model.get_weights()`", "`model.set_weights(initial)`"
-    if keras is None or keras.optimizer is not None:
-        keep = (
-            "`model.optimizer.build(model.trainable_variables)`, `initial = model.get_weights()` "
-            "and `fresh = [v.numpy() for v in model.optimizer.variables]`"
-        )
-        # The learning rate is one of the variables in Keras 3, and what a sweep changes.
-        reset += (
-            " and `for v, value in zip(model.optimizer.variables, fresh): v.assign(value)`; only "
-            "then set what differs from round to round, such as `model.optimizer.learning_rate`"
-        )
+    model = f"`{loop.keras.model}`" if loop.keras is not None else "model"
+    at = f" ({PurePath(loop.file).name}:{loop.line})" if loop.file and loop.line else ""
+    # The learning rate is one of the variables in Keras 3, and what a sweep changes.
     return (
-        f"Build and compile {one} before the loop around {line}, where the models are of one form, "
-        f"keep its state with {keep}, and begin each round with {reset}. "
+        f"Build and compile one {model} before the loop around the `fit`{at}, where the models are "
+        "of one form, keep its state with `model.optimizer.build(model.trainable_variables)`, "
+        "`initial = model.get_weights()` and `fresh = [v.numpy() for v in "
+        "model.optimizer.variables]`, and begin each round with `model.set_weights(initial)` and "
+        "`for v, value in zip(model.optimizer.variables, fresh): v.assign(value)`; only then set "
+        "what differs from round to round, such as `model.optimizer.learning_rate`. "
         f"{_sentence(row.what or 'the step')} was traced and compiled {row.count} times."
     )
 
@@ -280,7 +252,6 @@ def _sentence(what: str) -> str:
 
 
 LARGE_CONSTANTS = Threshold("constants in a graph", 200.0, "MB", "own choice: a tenth of the limit")
-LIMIT_BYTES = 2**31
 _TENSOR_FIRST = "Let the function read a tensor, made before it: `table = tf.constant(array)`."
 GRAPH_CONSTANTS = Rule(
     id="graph-constants",
@@ -304,7 +275,6 @@ def check_graph_constants(session: Session) -> Iterator[Finding]:
             "fail",
             f"{_TENSOR_FIRST} The script ended because a function reads an array of 2 GiB or more, "
             "at the line in the traceback above.",
-            evidence={"limit_bytes": LIMIT_BYTES},
             severity="error",
         )
         return
@@ -322,5 +292,5 @@ def check_graph_constants(session: Session) -> Iterator[Finding]:
                 "the 2 GiB that TensorFlow allows: an array that it reads is written into it.",
                 op=op,
                 place=place,
-                evidence={"constants_bytes": size, "limit_bytes": LIMIT_BYTES},
+                evidence={"constants_bytes": size},
             )

@@ -30,7 +30,7 @@ from pipediag.measures.run.ledger import (
 from pipediag.measures.verdict.decision import decide
 from pipediag.rules.maps import settled
 from pipediag.rules.registry import reinstated, run_rules
-from pipediag.rules.search import told
+from pipediag.rules.search import after_trials
 from pipediag.runner.child_process import ChildResult
 from pipediag.runner.output import OutputDirectory
 from pipediag.runner.source_files import (
@@ -199,7 +199,7 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
         return _not_tried(finding, missing) if outcome is None else _tried(finding, outcome)
 
     listed = [*session.findings, *_further(session, outcome)]
-    findings = settled(tried, told([with_trial(finding) for finding in listed]))
+    findings = settled(tried, after_trials([with_trial(finding) for finding in listed]))
     if outcome is not None:
         findings = reinstated(findings)
     if outcome is None and not evaluated and not session.predictions:

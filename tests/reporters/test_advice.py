@@ -28,9 +28,8 @@ from pipediag.reporters.words.advice import (
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Script, Session
-from pipediag.session.trials import NO_BUDGET, Trial, TrialBlock
+from pipediag.session.trials import NO_BUDGET, Trial
 from pipediag.vocabulary import (
-    BASE,
     Bottleneck,
     FindingSeverity,
     FindingStatus,
@@ -61,30 +60,20 @@ def parts(made: Session) -> tuple[str, str]:
     return str(found.gain).replace("\xa0", " "), found.why.replace("\xa0", " ")
 
 
-def block(arm: str, number: int, rate: float, first_step_ms: float | None = None) -> TrialBlock:
-    return TrialBlock(
-        arm=arm,
-        round=number,
-        examples_per_s=rate,
-        batches=1,
-        duration_ms=1.0,
-        first_step_ms=first_step_ms,
-    )
-
-
-def tried(trial: Trial, *blocks: TrialBlock) -> Session:
+def tried(trial: Trial) -> Session:
     finding = factories.make_finding(edit=trial_sessions.PARALLEL, trial=trial, for_run=GAIN)
-    return session(finding, trials=trial_sessions.make_run(blocks=list(blocks)))
+    return session(finding, trials=trial_sessions.make_run())
 
 
 def test_a_gain_is_of_the_run_and_its_reason_is_the_comparison() -> None:
-    edit = trial_sessions.PARALLEL.id
-    blocks = [block(BASE, 0, 100.0), block(edit, 0, 200.0)]
-    blocks += [block(BASE, 1, 400.0), block(edit, 1, 800.0), block(BASE, 2, 9000.0)]
-    number, why = parts(tried(trial_sessions.CONFIRMED, *blocks))
+    number, why = parts(tried(trial_sessions.CONFIRMED))
     assert number == "1.5x [1.40, 1.60] for the run (30.0 s to 20.0 s), measured"
-    # The ratio of geometric means is the speed-up, and a round without the edit is none.
-    assert "8 pairs of blocks: 200 against 400 examples per second." in why
+    assert why.endswith("8 pairs of blocks.")
+
+
+def test_a_gain_without_any_end_of_an_epoch_is_of_what_was_seen() -> None:
+    finding = factories.make_finding(for_run=GAIN.model_copy(update={"ends_seen": False}))
+    assert "for what was seen of the run" in str(gain(finding))
 
 
 def test_without_a_ledger_a_gain_is_of_a_step() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.search import SEARCH, beyond, search, told
+from pipediag.rules.search import SEARCH, after_trials, beyond, search
 from pipediag.session.edits import Edit, Insert, Replace, SetModel, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -124,7 +124,7 @@ def after(name: str, state: TrialState) -> Finding:
 def test_what_did_not_help_is_told_in_one_finding_beside_what_was_confirmed() -> None:
     other, confirmed = make_finding("a-rule"), after("one", "confirmed")
     refuted = [after("two", "refuted"), after("three", "inconclusive")]
-    kept, helped, counted = told([confirmed, *refuted, other])
+    kept, helped, counted = after_trials([confirmed, *refuted, other])
     assert (kept, helped) == (other, confirmed)
     assert (counted.status, counted.edit, counted.evidence) == ("informative", None, {"tried": 2})
-    assert told([after("one", "not_tried")]) == told([]) == []
+    assert after_trials([after("one", "not_tried")]) == after_trials([]) == []

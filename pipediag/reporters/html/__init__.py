@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
@@ -37,19 +36,11 @@ from pipediag.reporters.words import (
     trials,
 )
 from pipediag.reporters.words.evidence import evidence
-from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 
-MAX_FRAGMENT_BYTES = 40_000
-"""Own choice: a notebook keeps its outputs, and one may show many sessions."""
 _LONGEST_TEXT = 600
 """Characters of one text; arguments and framework messages can be endless."""
-_LONGEST_NAME = 60
 _CODE = re.compile(r"`([^`\n]+)`")
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
-_BLANKS = re.compile(r"(?<=[:;,{}])\s+|\s+(?=[{}])")
-"""Blanks that say nothing in a style sheet: not those before a colon, which in a selector stand for
-any child; none of them is in a text."""
 
 
 def files(session: Session) -> Iterator[tuple[str, str]]:
@@ -94,6 +85,7 @@ def _context(session: Session) -> dict[str, Any]:
     step_ms = session.steps.mean_ms if session.steps else None
     rows = pipeline.pipeline_rows(found, places, step_ms) if found else []
     groups = advice.group(session)
+    names = {id(one): f"finding-{number}" for number, one in enumerate(session.findings, 1)}
     leading = [finding for finding in groups.to_do if worth_doing(finding)]
     return {
         **_verdict(session),
@@ -106,8 +98,8 @@ def _context(session: Session) -> dict[str, Any]:
         "bottleneck": session.operation(found.bottleneck_op_id) if found else None,
         "groups": groups,
         "leading": leading,
-        "behind_them": [finding for finding in groups.to_do if finding not in leading],
-        "anchors": Anchors(session),
+        "others": [finding for finding in groups.to_do if finding not in leading],
+        "anchor_of": lambda finding: names[id(finding)],
         "blocks": source_lines.annotated(session, culprit_place(session)),
         "nothing_worth_doing": advice.nothing_worth_doing(session),
         "what_else": advice.what_else(session),
@@ -153,32 +145,6 @@ def environment() -> Environment:
     return templates
 
 
-class Anchors:
-    """The anchors of a session's findings and operations."""
-
-    def __init__(self, session: Session) -> None:
-        self._taken: Counter[str] = Counter()
-        self._findings = {
-            id(finding): self._name("finding", finding.rule, finding.op_id)
-            for finding in session.findings
-        }
-        ops = session.pipeline.ops if session.pipeline is not None else []
-        self._operations = {op.id: self._name("operation", op.id) for op in ops}
-
-    def _name(self, *parts: str | None) -> str:
-        name = "-".join(_NOT_IN_A_NAME.sub("-", part)[:_LONGEST_NAME] for part in parts if part)
-        self._taken[name] += 1
-        return name if self._taken[name] == 1 else f"{name}--{self._taken[name]}"
-
-    def finding(self, finding: Finding) -> str:
-        """Return `finding-missing-cache-map_0`: its rule and the operation that it is about."""
-        return self._findings[id(finding)]
-
-    def operation(self, op_id: str) -> str:
-        """Return `operation-map_0`."""
-        return self._operations[op_id]
-
-
 def _prose(text: str) -> Markup:
     """Return a sentence of ours as HTML: escaped, what stands between backticks set as code."""
     escaped = str(escape(_shorten(quantities.bind_units(text))))
@@ -199,8 +165,8 @@ def script() -> Markup:
 
 @cache
 def style() -> Markup:
-    """Return the style sheet without the tenth of it that is blanks: each page has it."""
-    return Markup(_BLANKS.sub("", _file("report.css")).strip())  # a file of ours alone
+    """Return the style sheet."""
+    return Markup(_file("report.css"))  # a file of ours alone
 
 
 def _file(name: str) -> str:

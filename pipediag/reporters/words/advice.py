@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean, geometric_mean
 
 from pipediag.facts.names import RUN_PART, default_directory
 from pipediag.facts.order import known_gain, to_act_on, worth_doing
@@ -17,17 +16,14 @@ from pipediag.facts.step import only_input_is_told
 from pipediag.reporters.words import labels, run, trials
 from pipediag.reporters.words.quantities import (
     counted,
-    measured,
-    milliseconds,
-    percent,
     speedup,
     speedup_interval,
 )
 from pipediag.session.devices import TraceReport
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.model import Session
-from pipediag.session.trials import NO_BUDGET, NOT_TRIED, Combined, Trial, TrialBlock
-from pipediag.vocabulary import BASE, VerdictSeverity
+from pipediag.session.trials import NO_BUDGET, NOT_TRIED, Combined, Trial
+from pipediag.vocabulary import VerdictSeverity
 
 LONGEST_HEADING = 150
 """Characters: two lines of a heading on a page."""
@@ -107,13 +103,7 @@ def shown_severity(session: Session) -> Severity:
 def heading(session: Session) -> str:
     """Return the one sentence on top: what is slow and where, or that nothing is."""
     if healthy(session):
-        share = (session.breakdown or {}).get("input_wait")
-        if share is None:
-            return "No change was found that makes it faster."
-        return (
-            f"Steps wait for input {percent(share.percent)} of their time, and no change was found "
-            "that makes them faster."
-        )
+        return "No change was found that makes it faster."
     return lead(session.verdict.summary)[0]
 
 
@@ -252,7 +242,7 @@ def answer(session: Session) -> Answer | None:
     all_of_them = finding.model_copy(
         update={"for_run": together.for_run, "trial": _as_trial(together, finding.trial)}
     )
-    why = _why(session, all_of_them, together.findings)
+    why = _why(session, all_of_them)
     patch = session.patch or finding.patch
     edits = frozenset(together.findings)
     return Answer(finding, changes, patch, gain(all_of_them), why, edits)
@@ -278,7 +268,7 @@ def nothing_worth_doing(session: Session) -> str | None:
     return f"Nothing: the best change that was found promises no more than {known}."
 
 
-def _why(session: Session, finding: Finding, edits: Iterable[str] = ()) -> str:
+def _why(session: Session, finding: Finding) -> str:
     trial = finding.trial
     if finding.about_results:
         known = trials.outcome(finding)
@@ -290,42 +280,10 @@ def _why(session: Session, finding: Finding, edits: Iterable[str] = ()) -> str:
         return f"{bound}No trial was made{f': {reason}' if reason else '.'}"
     if trials.is_estimate(trial):
         return f"{trials.estimate_basis(trial)} {counted(trial.blocks, 'pair')} of blocks."
-    edit = finding.edit.id if finding.edit is not None else ""
     return (
         "The script as it is and as changed alternated in the running training loop, "
-        f"{counted(trial.blocks, 'pair')} of blocks{_rates(session, finding, {*edits} or {edit})}."
+        f"{counted(trial.blocks, 'pair')} of blocks."
     )
-
-
-def _rates(session: Session, finding: Finding, edits: set[str]) -> str:
-    """Return the rates of both, in the rounds that have both.
-
-    Means are geometric, as the trial's own: their ratio is its speed-up.
-    """
-    tried = session.trials_of(finding.edit)
-    if tried is None:
-        return ""
-    changed = {one.round: one for one in tried.blocks if trials.edits_of(one) == edits}
-    base = {one.round: one for one in tried.blocks if one.arm == BASE}
-    rounds = sorted(base.keys() & changed.keys())
-    if not rounds or not all(base[n].examples_per_s and changed[n].examples_per_s for n in rounds):
-        return ""
-    without, with_it = (
-        measured(geometric_mean(blocks[n].examples_per_s for n in rounds))
-        for blocks in (base, changed)
-    )
-    steps = f"{without} against {with_it} examples per second"
-    if finding.trial.basis != "epoch":
-        return f": {steps}"
-    before, after = (_first_step(blocks[n] for n in rounds) for blocks in (base, changed))
-    if before is None or after is None:
-        return ""
-    return f": {before} against {after} until an epoch's first step is done, then {steps}"
-
-
-def _first_step(blocks: Iterable[TrialBlock]) -> str | None:
-    times = [block.first_step_ms for block in blocks if block.first_step_ms is not None]
-    return milliseconds(fmean(times)) if times else None
 
 
 def what_else(session: Session) -> list[str]:

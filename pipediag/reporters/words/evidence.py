@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from pipediag.facts.pipeline import place_name
 from pipediag.reporters.words.quantities import (
     NO_BREAK,
     NOTHING,
@@ -58,4 +59,4 @@ def _operation(session: Session, op_id: str) -> str:
     op = session.operation(op_id)
     if op is None:
         return op_id
-    return f"{op.kind} in line {op.line}" if op.line else op.kind
+    return place_name(op)

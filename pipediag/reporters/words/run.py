@@ -40,7 +40,7 @@ _MOST_ROWS = 5
 _LEAST_PERCENT = 1.0
 """Places shown of one part beside its largest: so many, and of the run so much."""
 _ONCE_SHOWN_S = 0.05
-"""Less is nothing beside seconds with one digit behind the point."""
+"""Less is nothing beside seconds with one decimal."""
 SCOPES: dict[RunScope, str] = {"run": "the run", "epoch": "an epoch", "1000_steps": "1,000 steps"}
 
 
