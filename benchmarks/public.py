@@ -5,7 +5,8 @@
 Takes the scripts of public_scripts/table.toml out of mirrors of their repositories, makes each one
 run offline in a folder of its own, and compares `pipediag analyze` with what probes found that do
 not use it. What was confirmed is written into the script by `pipediag fix`, and both versions then
-run natively in turn. `--probe` runs the probes instead and prints what they find.
+run natively in turn. `--probe` runs the probes instead and prints what they find. NAME is a script
+or a group: `slow` has those that were chosen because one sees by reading why they are slow.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ USERS, FILMS = 6040, 3706
 KNOWN_FILMS = 1682
 """As many as the stand-in for TensorFlow Datasets has."""
 GENRES = ("Action", "Comedy", "Crime", "Drama", "Horror", "Romance", "Sci-Fi", "Thriller", "War")
+ENTITIES, RELATIONS = 4000, 18
 COVER_FEATURES, AREAS, SOILS, COVERS = 10, 4, 40, 7
 
 
@@ -315,6 +316,76 @@ def timelines(folder: Path, count: int) -> None:
                 writer.write(example.SerializeToString())
 
 
+def sentences(folder: Path, count: int) -> None:
+    """A label and a text a line."""
+    _labelled(folder, count, lambda texts: f"{texts.rng.integers(2)}\t{texts.line(60, 240)}")
+
+
+def sentence_pairs(folder: Path, count: int) -> None:
+    """A label and two texts a line."""
+    kinds = ("neutral", "entailment", "contradiction")
+    _labelled(
+        folder,
+        count,
+        lambda texts: f"{texts.rng.choice(kinds)}\t{texts.line(14, 24)}\t{texts.line(10, 16)}",
+    )
+
+
+def requests(folder: Path, count: int) -> None:
+    """Words between two marks, then a slot for each, and an intent at the end."""
+    (folder / "vocab").mkdir()
+    for name, number in (("intent", 20), ("slot", 100)):
+        (folder / f"vocab/{name}.txt").write_text("\n".join(f"{name}{n}" for n in range(number)))
+
+    def row(texts: Texts) -> str:
+        words = texts.line(8, 16)
+        slots = [f"slot{n}" for n in texts.rng.integers(0, 100, words.count(" ") + 1)]
+        return f"BOS {words} EOS\tO {' '.join(slots)} intent{texts.rng.integers(20)}"
+
+    _labelled(folder, count, row)
+
+
+def facts(folder: Path, count: int) -> None:
+    """Subjects, relations and objects, with the names of all."""
+    rng = np.random.default_rng(24)
+    for place in ("vocab", "data"):
+        (folder / place).mkdir()
+    for name, number in (("entity", ENTITIES), ("relation", RELATIONS)):
+        (folder / f"vocab/{name}.txt").write_text("\n".join(f"{name}{n}" for n in range(number)))
+    for part, number in (("train", count), ("valid", count // 20), ("test", count // 20)):
+        columns = rng.integers(ENTITIES, size=(number, 2)), rng.integers(RELATIONS, size=number)
+        rows = [f"entity{s} relation{p} entity{o}" for (s, o), p in zip(*columns, strict=True)]
+        (folder / f"data/{part}.txt").write_text("\n".join(rows))
+
+
+def ptb(folder: Path, count: int) -> None:
+    """`count` lines for training, a tenth of that for each of the others."""
+    texts = Texts(25)
+    for part, number in (("train", count), ("valid", count // 10), ("test", count // 10)):
+        rows = [texts.line(10, 30) for _ in range(number)]
+        (folder / f"ptb.{part}.txt").write_text(" \n ".join(rows), encoding="utf-8")
+
+
+def translations(folder: Path, count: int) -> None:
+    """Two short texts a line and where they come from."""
+    texts = Texts(26)
+    rows = [f"{texts.line(2, 4)}.\t{texts.line(2, 5)}!\tmade" for _ in range(count + 1)]
+    (folder / "fra.txt").write_text("\n".join(rows), encoding="utf-8")
+
+
+def _labelled(folder: Path, count: int, row: Callable[[Texts], str]) -> None:
+    """`count` lines, a quarter of that to test on, and their vocabulary with a vector a word."""
+    texts = Texts(23)
+    for place in ("vocab", "data"):
+        (folder / place).mkdir(exist_ok=True)
+    (folder / "vocab/word.txt").write_text("\n".join(["<pad>", *texts.words]), encoding="utf-8")
+    vectors = texts.rng.normal(size=(len(texts.words) + 2, 300)).astype("float32")
+    np.save(folder / "vocab/word.npy", vectors)
+    for part, number in (("train", count), ("test", count // 4)):
+        rows = [row(texts) for _ in range(number)]
+        (folder / f"data/{part}.txt").write_text("\n".join(rows), encoding="utf-8")
+
+
 def _integers(tf: Any, values: np.ndarray) -> Any:
     return tf.train.Feature(int64_list=tf.train.Int64List(value=values.tolist()))
 
@@ -360,6 +431,7 @@ KINDS: dict[str, Callable[[Path, int], None]] = {
         *(housing, digits, faces, cats_and_dogs, captchas, speech),
         *(films, terrain, clicks, timelines),
         *(papers, questions),
+        *(sentences, sentence_pairs, requests, facts, ptb, translations),
     )
 }
 

@@ -57,6 +57,8 @@ class PublicScript:
     path: str
     sha256: str
     changed: str
+    group: str = ""
+    """`slow`: chosen because an expert sees by reading why it is slow."""
     data: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     """Folders of the repository that the script imports."""
@@ -70,15 +72,16 @@ class PublicScript:
 
 
 def public_scripts(names: Sequence[str] = ()) -> list[PublicScript]:
-    """Return the scripts of the table, or those named.
+    """Return the scripts of the table, or those named, by themselves or by their group.
 
     Raises:
         SourceError: a name that none has.
     """
     table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
-    if unknown := set(names) - set(table):
+    scripts = [_script(name, entry) for name, entry in table.items()]
+    if unknown := set(names) - {s.name for s in scripts} - {s.group for s in scripts}:
         raise SourceError(f"no script is called {', '.join(sorted(unknown))}")
-    return [_script(name, entry) for name, entry in table.items() if not names or name in names]
+    return [s for s in scripts if not names or {s.name, s.group} & set(names)]
 
 
 def _script(name: str, entry: dict[str, Any]) -> PublicScript:
@@ -124,6 +127,7 @@ def mirror(repository: str, mirrors: Path) -> Path:
     owner, name = repository.split("/")
     forms = (
         f"{owner}+{name}/repo",
+        f"{owner}+{name}/repo/.git",
         f"{owner}/{name}",
         f"{owner}/{name}/.git",
         f"{owner}/{name}.git",
