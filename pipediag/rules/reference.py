@@ -18,7 +18,8 @@ _HEAD = """\
 
 Each rule reads a session and says whether one thing slows training or spoils its results. A rule
 about speed fails only where the measurement says that it matters. `pipediag explain RULE` prints
-why it matters, what to change, and where its thresholds come from.
+why it matters, what to change, and where its thresholds come from. [Recipes](recipes.md) have code
+for the commonest.
 
 This page is made by `python -m pipediag.rules.reference`.
 
