@@ -74,7 +74,7 @@ INPUT_WAIT = Threshold(
     "XProf: under 5 % the input is fine",
 )
 INPUT_BOUND = Threshold(
-    "input wait that comes first",
+    "large input wait",
     INPUT_BOUND_PERCENT,
     "% of the step",
     "XProf: over 20 % the input is the bottleneck",

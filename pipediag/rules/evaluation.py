@@ -36,7 +36,7 @@ from pipediag.tensorflow_names import BATCHING, CACHES, KEEPS_ELEMENTS, READERS,
 from pipediag.vocabulary import EffectOnResults
 
 _Cure = Callable[..., Finding]
-OFTEN = Threshold("how often one place evaluates", 3.0, "times", "own choice: before and after")
+OFTEN = Threshold("how often one place evaluates", 3.0, "times", "own choice: fewer are normal")
 EVERY = 5
 """Evaluations of which one is kept, in what is said of fewer. Own choice."""
 COSTLY_EVALUATION = Rule(
@@ -45,10 +45,10 @@ COSTLY_EVALUATION = Rule(
     why="Few decisions need an evaluation after every epoch, or on all of the data.",
     fix="Evaluate every few epochs (`validation_freq`) or on a part (`validation_steps`), in "
     "larger batches. EarlyStopping and ReduceLROnPlateau then see fewer values. Where its steps "
-    "wait for data: a cache, parallel calls, or a prefetch.",
+    "wait for data, give its pipeline a cache, parallel calls, or a prefetch.",
     needs=("loop", "run"),
     thresholds=(OFTEN, INPUT_WAIT, *THRESHOLDS),
-    untried="Only you know how often you and your callbacks need to know.",
+    untried="A trial leaves out no evaluation: only you know how often you need its result.",
     tried_when_informing=True,
 )
 
@@ -238,7 +238,7 @@ SMALL_PREDICT = Rule(
     "call, if they fit in memory.",
     needs=("run",),
     thresholds=THRESHOLDS,
-    untried="It is timed where `predict` is called, while changes are tried.",
+    untried="Both calls are timed where the script calls `predict`, in a run with trials.",
 )
 
 

@@ -338,7 +338,13 @@ def _of_generator(session: Session, op: Operation, outer: Operation | None) -> F
     if weight.status != "fail":
         return finding("pass" if weight.status == "informative" else weight.status, weight.sentence)
     rewrite = _REWRITE
-    if batch is not None:
+    if batch is None and outer is None and (op.elements or ELEMENTS.value) < ELEMENTS.value:
+        rewrite = (
+            "Read the arrays with `from_tensor_slices(...).batch(...)` in place of "
+            f"{call_name(op)} if they fit in memory, or do less Python for each of the batches "
+            "that it yields."
+        )
+    elif batch is not None:
         size = batch.parameters.get("batch_size") or "a whole batch of"
         rewrite = (
             f"Let the generator of {call_name(op)} yield arrays of {size} rows, with None as first "

@@ -123,7 +123,7 @@ def _input_wait(session: Session) -> Share:
 
 
 RELEVANT = Threshold(
-    "what it could save, to fail", 10.0, "% of the run", "own choice: few change it for less"
+    "what it could save, to fail", 10.0, "% of the run", "own choice: few change a script for less"
 )
 NOTABLE = Threshold(
     "what it could save, to inform",

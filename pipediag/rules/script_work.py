@@ -96,21 +96,23 @@ def _neighbours(lines: Iterable[RunPart]) -> list[list[RunPart]]:
     return groups
 
 
-OFTEN = Threshold("how often it comes", 3.0, "times", "own choice: twice is seldom")
+OFTEN = Threshold("how often it comes", 3.0, "times", "own choice: twice costs little")
 EVERY = 5
 """Epochs of which one is kept, in what is said of fewer. Own choice."""
 LATE = Threshold("work before a training of unknown length", 5.0, "s, and an epoch", "own choice")
-SHARE = Threshold("work after the training", 15.0, "% of the run", "own choice: once is normal")
+SHARE = Threshold(
+    "share of work after the training", 15.0, "% of the run", "own choice: some is normal"
+)
 A_SECOND = Threshold("work after the training", 1.0, "s", "own choice: nobody waits for less")
 _script_rule = partial(Rule, id="script-work", needs=("loop", "run"))
 SLOW_START = _script_rule(
     title="Save what is prepared before the training",
-    why="What is parsed or computed from the same input comes out the same, and each run waits.",
+    why="Work on the same input gives the same result, and each run waits for it again.",
     fix="Keep the result in a file: arrays as `.npy`, what a tf.data pipeline makes with "
-    "`dataset.save(path)`, what `adapt` learns as a vocabulary or statistics. Make it again when "
-    "its input or the code changes.",
+    "`dataset.save(path)`, the vocabulary or statistics that `adapt` learns. Make the file again "
+    "when its input or the code changes.",
     thresholds=(*THRESHOLDS, LATE),
-    untried="It comes before the training, and a trial compares steps.",
+    untried="A trial compares steps of the training, and this work comes before them.",
 )
 
 
@@ -169,11 +171,11 @@ def _keep_it(session: Session, block: Block) -> str:
 
 WORK_BETWEEN_TRAININGS = _script_rule(
     title="Do once what each training repeats",
-    why="What is computed from the same data comes out the same, and all trainings wait for it.",
-    fix="Make it once, before the first training, keep it in memory, and let each training take "
+    why="Work on the same data gives the same result, and each training waits for it again.",
+    fix="Compute it once, before the first training, keep it in memory, and let each training take "
     "its part of it.",
     thresholds=THRESHOLDS,
-    untried="It lies between the trainings, and a trial compares steps.",
+    untried="A trial compares steps of a training, and this work comes between trainings.",
 )
 
 
@@ -196,10 +198,10 @@ def check_work_between_trainings(session: Session) -> Iterator[Finding]:
 
 WORK_AFTER_TRAINING = _script_rule(
     title="Move the work after the training into a script of its own",
-    why="The machine that trains waits for work that a next training could run beside.",
-    fix="Write a script of its own that reads the saved model, or do less of it.",
+    why="The machine trains nothing meanwhile, though a next training could run beside this work.",
+    fix="Do it in a script of its own that reads the saved model, or do less of it.",
     thresholds=(SHARE, A_SECOND, SHORT),
-    untried="It comes after the training, and a trial compares steps.",
+    untried="A trial compares steps of the training, and this work comes after them.",
 )
 
 
@@ -231,9 +233,9 @@ SLOW_EPOCH_END = _script_rule(
     title="Do less, or less often, at the end of an epoch",
     why="Nothing is trained meanwhile, and plots and logs of every epoch are seldom looked at.",
     fix="Do it every few epochs; save uncompressed (`np.savez`), only the weights, or only what is "
-    "better than before; write in a thread. After a crash, more epochs are lost.",
+    "better than before; write in a thread. With fewer checkpoints, a crash loses more epochs.",
     thresholds=(OFTEN, *THRESHOLDS),
-    untried="Only you know what may be left out, and a trial compares steps.",
+    untried="A trial compares steps; only you know what may be left out at an epoch's end.",
 )
 _OF_KERAS = {
     callback_words(

@@ -45,10 +45,11 @@ decided."""
 SEARCH = Rule(
     id="search",
     title="Try a change that no rule calls for",
-    why="Rules know causes that were seen before. Where none of them fits, trying what there is to "
-    "try costs a minute, and that nothing helps is worth knowing, too.",
-    fix="Whatever a trial confirms: parallel calls, several sources at once, a cache, a prefetch, "
-    "a free order, threads of its own; for the model several steps per call, or XLA.",
+    why="Rules know causes that were seen before. Where none of them fits, trying common "
+    "changes costs a minute, and it is also worth knowing that none of them helps.",
+    fix="Whatever a trial confirms: parallel calls, several sources read at once, a cache, a "
+    "prefetch, elements in any order, threads of the pipeline's own; for the model several steps "
+    "per call, or XLA.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(INPUT_BOUND,),
     severity="info",
