@@ -138,7 +138,7 @@ def costlier(session: Session, inner: Operation, outer: Operation | None) -> Ope
 
 def call_name(op: Operation) -> str:
     """Return the name for advice: `map` with its file and line, or `map` alone."""
-    return f"{kind_name(op)} ({at})" if (at := short_place(op)) else kind_name(op)
+    return f"{kind_name(op)} at {at}" if (at := short_place(op)) else kind_name(op)
 
 
 def short_place(op: Operation) -> str:
@@ -154,11 +154,11 @@ def kind_name(op: Operation) -> str:
 def framework_call(op: Operation) -> str:
     """Return the name of the user's call in which a framework made the operation."""
     at = short_place(op)
-    return f"the call ({at})" if at else "the call that makes the dataset"
+    return f"the call at {at}" if at else "the call that makes the dataset"
 
 
 def place_name(op: Operation) -> str:
-    """Return the name for an edit's label: `map (train.py:12)`, or `map` alone."""
+    """Return the name for an edit's label: `map at train.py:12`, or `map` alone."""
     return call_name(op).replace("`", "")
 
 

@@ -267,7 +267,7 @@ def check_small_predict(session: Session) -> Iterator[Finding]:
             },
             edit=Edit(
                 id=f"{SMALL_PREDICT.id}:{name}:{line}",
-                label=f"predict_on_batch in place of predict ({name}:{line})",
+                label=f"predict_on_batch in place of predict at {name}:{line}",
                 changes=(PredictOnBatch(timed.file, line),),
             ),
             part="evaluation",

@@ -81,7 +81,7 @@ def test_a_speed_up_has_the_digits_that_mean_something(value: float, shown: str)
         ("retraces", 3, "retraces", "3"),
         ("call_us", 41.2, "call", "41.2 µs"),
         ("compressed", True, "compressed", "yes"),
-        ("frozen_operation", "map_0", "frozen", "map (train.py:12)"),
+        ("frozen_operation", "map_0", "frozen", "map at train.py:12"),
         ("frozen_operation", "gone", "frozen", "gone"),
         ("parallelism", None, "parallelism", NOTHING),
         ("self_ms_per_step", 7.934, "self", "7.93 ms per step"),

@@ -116,7 +116,7 @@ def test_a_costly_map_fails_and_bounds_what_a_full_cache_buys() -> None:
     # 32 elements in 10 ms are 6400 in two seconds.
     assert finding.edit == Edit(
         id="missing-cache:map",
-        label="cache after the map (train.py:12)",
+        label="cache after the map at train.py:12",
         changes=(Insert("map", "cache", {"elements": 6400}),),
         caveat="Measured once the cache is full.",
     )

@@ -180,7 +180,7 @@ def test_a_map_that_tensorflow_keeps_serial_is_tried_in_parallel(
         assert (calls.status, calls.line, calls.effect_on_results) == ("fail", 31, effect)
         assert calls.edit == Edit(
             id="costly-evaluation:parallel:v2",
-            label="num_parallel_calls=AUTOTUNE on the map (train.py:31), for the evaluation",
+            label="num_parallel_calls=AUTOTUNE on the map at train.py:31, for the evaluation",
             changes=(SetParameters("v2", {"num_parallel_calls": AUTOTUNE}),),
             loop_id="loop_1",
         )

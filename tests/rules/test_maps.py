@@ -79,7 +79,7 @@ def test_what_batching_buys_is_bounded_and_batches_must_come_out_equal() -> None
     assert finding.evidence["wait_not_counted_ms"] == pytest.approx(7 - 0.2 - 5)
     assert finding.edit == Edit(
         id="per-element-map:map",
-        label="map (train.py:12) moved after the batch (train.py:9)",
+        label="map at train.py:12 moved after the batch at train.py:9",
         changes=MOVED,
         check="equal",
     )

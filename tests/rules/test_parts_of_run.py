@@ -218,7 +218,7 @@ LONG: dict[str, Any] = {"epochs_planned": 10}
 """Epochs of 6 s of steps, too long to be run through several times."""
 THROUGH = Edit(
     id="epoch-start:repeat:batch",
-    label="one pipeline through all epochs, by a repeat after the batch (train.py:9)",
+    label="one pipeline through all epochs, by a repeat after the batch at train.py:9",
     changes=(Insert("batch", "repeat"),),
     caveat="Measured from the second step of an epoch to the second of the next.",
     whole_epoch=True,

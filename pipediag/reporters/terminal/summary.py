@@ -119,7 +119,7 @@ def _answer(session: Session) -> Iterator[_Row]:
         if nothing is not None:
             yield "Change", nothing, ""
         if session.trials is not None:
-            yield "Tried", f"{trials.counted_outcomes(session)}.", ""
+            yield "Trials", f"{trials.counted_outcomes(session)}.", ""
         for text in islice(advice.what_else(session), 2):
             yield "Try next", text, ""
         return
