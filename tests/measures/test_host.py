@@ -52,12 +52,6 @@ def test_cpu_is_a_share_of_what_may_be_used() -> None:
     assert host.cpu_percent == pytest.approx(60)
 
 
-def test_pools_are_percents_of_one_core() -> None:
-    assert measured(make_track()).threads == pytest.approx(
-        {"tf_data": 30, "eigen": 10, "python_main": 60, "python_other": 20, "others": 0}
-    )
-
-
 def test_memory_disk_and_switches() -> None:
     host = measured(make_track())
     assert host.rss_bytes == 1015

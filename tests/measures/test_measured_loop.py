@@ -157,16 +157,6 @@ def test_a_profile_that_began_behind_the_last_step_says_nothing_of_the_steps() -
     )
 
 
-def test_a_damaged_profile_is_a_reason_and_no_error(tmp_path: Path) -> None:
-    run = tmp_path / "plugins" / "profile" / "one"
-    run.mkdir(parents=True)
-    (run / "host.xplane.pb").write_bytes(b"\xff\xff\xff")
-    recording = make_recording(windows=[make_window("profile", trace_directory=str(tmp_path))])
-    summary, reason = trace_of(recording, recording.loops[0])
-    assert summary is None
-    assert "host.xplane.pb" in (reason or "")
-
-
 def test_of_several_profiles_each_loop_gets_its_own(tmp_path: Path) -> None:
     loops = [make_recorded_loop(), make_recorded_loop(id="loop2")]
     for loop in loops:

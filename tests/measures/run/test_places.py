@@ -80,12 +80,6 @@ END = Place("epoch_end", loop_id="loop1")
 BEFORE, BETWEEN, AFTER = Place("before_training"), Place("between_loops"), Place("after_training")
 
 
-def test_all_of_a_fit_after_its_first_batch_is_at_ends_of_epochs() -> None:
-    assert places(
-        ("fit", 10, 90, "fit"), ("steps", 20, 40, "loop1"), ("steps", 50, 70, "loop1")
-    ) == [BEFORE, BEFORE, STEPS, END, STEPS, END, AFTER]
-
-
 def test_a_second_fit_before_its_first_batch_is_between_loops() -> None:
     spans: list[tuple[SpanKind, int, int, str]] = [
         ("fit", 0, 30, "fit"),
