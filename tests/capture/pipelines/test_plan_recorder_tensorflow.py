@@ -95,10 +95,13 @@ def test_script_runs_to_its_end(plan: Captured) -> None:
     assert plan.recording.outcome == "finished"
     assert plan.recording.exit_status == 0
     assert plan.stdout.startswith("refused ")
-
-
-def test_nothing_was_left_out(plan: Captured) -> None:
     assert plan.recording.notes == []
+    training = [loop.line for loop in plan.recording.loops if loop.role == "training"]
+    assert training == [plan.line("fit")], "abandoned pipelines leave no trace of training"
+    loop = plan.loop("optioned loop")
+    assert loop.dataset_options["autotune.enabled"] is False
+    assert not loop.autotune_enabled
+    assert loop.batch_size == 3
 
 
 @pytest.mark.parametrize(
@@ -130,11 +133,6 @@ def test_operations_have_lines_and_parents(
     assert operation.inside_function_of is None
 
 
-def test_users_name_is_kept(plan: Captured) -> None:
-    assert plan.operation("named").name == "mine"
-    assert plan.operation("batch").name == f"pipediag_{plan.operation('batch').id}"
-
-
 @pytest.mark.parametrize(
     ("mark", "parameters"),
     [
@@ -150,7 +148,9 @@ def test_parameters(plan: Captured, mark: str, parameters: dict[str, object]) ->
     assert plan.operation(mark).parameters == parameters
 
 
-def test_cardinality_and_bytes(plan: Captured) -> None:
+def test_names_cardinality_and_bytes(plan: Captured) -> None:
+    assert plan.operation("named").name == "mine"
+    assert plan.operation("batch").name == f"pipediag_{plan.operation('batch').id}"
     assert plan.operation("source").cardinality == 12
     assert plan.operation("generator").cardinality is None
     assert plan.operation("batch").cardinality == 3
@@ -207,22 +207,6 @@ def test_a_call_that_failed_is_no_operation(plan: Captured) -> None:
         operation.line for operation in plan.recording.operations
     }
 
-
-def test_options_of_a_loops_dataset(plan: Captured) -> None:
-    loop = plan.loop("optioned loop")
-
-    assert loop.dataset_options["autotune.enabled"] is False
-    assert not loop.autotune_enabled
-    assert loop.batch_size == 3
-
-
-def test_abandoned_pipelines_leave_no_trace_of_training(plan: Captured) -> None:
-    assert [loop.line for loop in plan.recording.loops if loop.role == "training"] == [
-        plan.line("fit")
-    ]
-
-
-pytestmark = pytest.mark.tensorflow
 
 HELPED = """
     import os
@@ -298,11 +282,6 @@ def assert_chain(run: Captured, kinds: str, helper: str) -> None:
     assert [op.kind for op in own] == kinds.split()
 
 
-def test_script_is_harmed_by_nothing(helped: Captured) -> None:
-    assert helped.status == 0, helped.stderr
-    assert helped.recording.notes == []
-
-
 @pytest.mark.parametrize(
     ("helper", "kinds"),
     [
@@ -359,6 +338,10 @@ def test_readers_within_a_helper_are_within_what_opens_the_files(helped: Capture
 
 
 def test_own_calls_read_from_what_helpers_made(helped: Captured) -> None:
+    assert helped.status == 0, helped.stderr
+    assert helped.recording.notes == []
+    # A name may stand in its place among the arguments.
+    assert helped.operation("few").name == "a_few"
     parsed = helped.operation("parsed")
     (last,) = [
         op
@@ -396,10 +379,6 @@ def test_experimental_functions_make_what_stands_at_their_line(
     parents = [by_id[parent] for op in made for parent in op.parent_ids]
     if word in ("padded", "kept"):
         assert "from_list" in {op.kind for op in parents}
-
-
-def test_a_name_may_stand_in_its_place_among_the_arguments(helped: Captured) -> None:
-    assert helped.operation("few").name == "a_few"
 
 
 def test_what_keras_makes_for_itself_is_no_helpers(helped: Captured) -> None:

@@ -122,6 +122,16 @@ def test_two_threads_that_train_at_once_are_two_trainings_one_of_them_measured(
     assert (first.loop.record.beside, second.loop.record.beside) == ("loop1", "loop0")
 
 
+def test_a_fit_that_ended_early_gives_way_to_the_next(stage: Stage) -> None:
+    first, second = stage.consumer("training", "keras"), stage.consumer("training", "keras")
+    for _ in range(3):
+        stage.step(first)
+    stage.step(second)
+
+    assert first.loop.diagnosis.ended == "the loop ended before this window was full"
+    assert second.loop.diagnosis.measuring
+
+
 def test_given_up_the_measuring_ends(stage: Stage) -> None:
     consumer = stage.consumer("training")
     stage.step(consumer)
