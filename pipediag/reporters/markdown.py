@@ -8,7 +8,7 @@ from pipediag.encoding.markup import markdown_code, markdown_heading, markdown_r
 from pipediag.encoding.text import applicable, clipped
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.order import culprit_place
-from pipediag.reporters.words import advice, embeddings, labels, run, step, trials
+from pipediag.reporters.words import advice, embeddings, labels, run, trials
 from pipediag.reporters.words.quantities import milliseconds, percent, percent_interval, seconds
 from pipediag.session.model import Session
 
@@ -95,7 +95,7 @@ def _step(session: Session) -> list[str]:
         if share.percent > 0
     ]
     lead = f"Mean {milliseconds(steps.mean_ms)}, median {milliseconds(steps.median_ms)}."
-    bound = step.free_input(session)
+    bound = run.free_input(session)
     if bound is not None:
         lead += f" With free input: {bound}."
     head = ("| Class | Per step | Share | 95 % interval |", "|---|--:|--:|--:|")

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pipediag.facts.order import in_order
 from pipediag.facts.pipeline import by_hand
 from pipediag.rules import (
-    cache_places,
     caching,
     defaults,
     device_idle,
@@ -51,7 +50,7 @@ RULES: tuple[Rule, ...] = (
     embedding_ids.IDS_OUTSIDE_TABLE,
     embedding_ids.COLLIDING_IDS,
     embedding_ids.MASKED_TOKEN,
-    cache_places.MISPLACED_CACHE,
+    shuffling.MISPLACED_CACHE,
     shuffling.SMALL_SHUFFLE,
     python_input.TRACE_ONLY_PYTHON,
     python_input.PYTHON_INPUT,

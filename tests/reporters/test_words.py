@@ -11,7 +11,7 @@ from pipediag.reporters.words import pipeline as pipeline_rows
 from pipediag.reporters.words.evidence import evidence
 from pipediag.reporters.words.labels import SourceNames
 from pipediag.reporters.words.quantities import NO_BREAK, NOTHING
-from pipediag.reporters.words.step import (
+from pipediag.reporters.words.run import (
     SelfCheck,
     self_checks,
 )

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.cache_places import MISPLACED_CACHE
 from pipediag.rules.caching import MISSING_CACHE
+from pipediag.rules.shuffling import MISPLACED_CACHE
 from pipediag.session.edits import Edit, Insert, Move
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation

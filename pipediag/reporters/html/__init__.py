@@ -32,7 +32,6 @@ from pipediag.reporters.words import (
     pipeline,
     quantities,
     run,
-    step,
     trials,
 )
 from pipediag.reporters.words.evidence import evidence
@@ -104,7 +103,7 @@ def _context(session: Session) -> dict[str, Any]:
         "nothing_worth_doing": advice.nothing_worth_doing(session),
         "what_else": advice.what_else(session),
         "of_compute": embeddings.largest_part(session),
-        "self_checks": step.self_checks(session),
+        "self_checks": run.self_checks(session),
     }
 
 
@@ -131,7 +130,7 @@ def environment() -> Environment:
         "within": lambda percent: min(100.0, max(0.0, percent)),
     }
     # The modules of words by their names, so that a template says where a sentence comes from.
-    for module in (advice, devices, drawings, embeddings, labels, pipeline, run, step, trials):
+    for module in (advice, devices, drawings, embeddings, labels, pipeline, run, trials):
         templates.globals[module.__name__.rpartition(".")[2]] = module
     templates.globals |= {
         "counted": quantities.counted,

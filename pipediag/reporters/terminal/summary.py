@@ -24,7 +24,7 @@ from pipediag.reporters.terminal import (
     right,
     shortened,
 )
-from pipediag.reporters.words import advice, devices, embeddings, labels, run, step, trials
+from pipediag.reporters.words import advice, devices, embeddings, labels, run, trials
 from pipediag.reporters.words.pipeline import parallel_calls, pipeline_rows
 from pipediag.reporters.words.quantities import (
     byte_count,
@@ -185,7 +185,7 @@ def _everything(session: Session) -> Iterator[RenderableType]:
     yield Text()
     reasons = [lead for lead in (advice.lead(session.verdict.summary)[1],) if lead]
     reasons += session.verdict.reasons
-    agreement = [text for text in (step.loop_time(session.diagnosed_loop()),) if text]
+    agreement = [text for text in (run.loop_time(session.diagnosed_loop()),) if text]
     rows = [("Why", text, "") for text in (*reasons, *agreement)]
     left_out = [f"{label}: {reason}" for label, reason in trials.dropped(session)]
     rows += [("Left out", text, "") for text in left_out]
