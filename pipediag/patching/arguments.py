@@ -45,6 +45,8 @@ POSITIONS: Mapping[str, tuple[str, ...]] = {
         "output_signature",
         "name",
     ),
+    "stack": ("values", "axis", "name"),
+    "concat": ("values", "axis", "name"),
     "compile": (
         "optimizer",
         "loss",

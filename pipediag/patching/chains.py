@@ -94,7 +94,8 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
     alone, target = rebinds(source, call), assigns(source, after)
     if isinstance(here, cst.If) and not (alone and target and alone[1] == target[1]):
         raise NotPatchableError("The condition around it would have to move into the chain.")
-    if alone and target and alone[1] == target[1] and starts_with_its_name(source, after):
+    whole = isinstance(here, cst.If) or starts_with_its_name(source, after)
+    if alone and target and alone[1] == target[1] and whole:
         lines = whole_lines(source, here)
         at = source.next_line(source.span(there).end)
         if not source.data[:at].endswith(b"\n") or not source.data[: lines.end].endswith(b"\n"):

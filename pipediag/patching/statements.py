@@ -150,6 +150,9 @@ def chain_from(source: Source, value: cst.BaseExpression | None, above: cst.Call
 def _value_of(source: Source, name: cst.Name, above: cst.Call) -> cst.BaseExpression:
     """Return what was last given to a variable in the block, where nothing else has read it."""
     statement = statement_of(source, name)
+    around = next((each for each in source.ancestors(statement) if isinstance(each, cst.If)), None)
+    if around is not None and _adds(source, around, name.value) is not None:
+        statement = around
     block = block_of(source, statement)
     index = block.index(statement)
     given = [
@@ -164,6 +167,8 @@ def _value_of(source: Source, name: cst.Name, above: cst.Call) -> cst.BaseExpres
     if any(name.value in bound(source, each) for each in between if each not in optional):
         raise NotPatchableError(f"`{name.value}` is given its value in more than one place.")
     ends = [n for n in range(index, len(block)) if _gives(block[n], name.value)]
+    if statement is around:
+        ends = [index]  # what follows reads the dataset with what is added, or without
     last = ends[0] if ends else len(block) - 1
     read = [
         node

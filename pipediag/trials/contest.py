@@ -7,7 +7,12 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from pipediag.session.edits import ENOUGH_THE_SAME, traces_otherwise
+from pipediag.session.edits import (
+    ENOUGH_THE_SAME,
+    SetOptions,
+    SetParameters,
+    traces_otherwise,
+)
 from pipediag.session.trials import WORTHWHILE, Combined, DroppedEdit, Trial
 from pipediag.trials.bench import (
     BASE_VARIANT,
@@ -314,8 +319,8 @@ def combine(
     """Start from the best edit, add the others in the order of their gain, measure what is in.
 
     Caches come behind what gains much: a trial finds them full, where nothing in front of them adds
-    anything, and the epoch that fills them takes what the others make of it. What gains little
-    comes last, as it would take the time of both.
+    anything, and the epoch that fills them takes what the others make of it. More parallel calls
+    that gain little come last, as they would take the time of both.
 
     What the user has to decide on first (hyper-parameters, conditions) is left out; None where
     nothing else is confirmed. `ended` says why no further block can run; a process that is lost
@@ -345,7 +350,7 @@ def combine(
 
 
 _LITTLE = 0.25
-"""Part of the best gain, by its logarithm; an edit of less comes behind the caches. Own choice."""
+"""Part of the best gain, by its logarithm. Own choice."""
 
 
 def _ranked(confirmed: list[Confirmed]) -> list[Confirmed]:
@@ -353,7 +358,9 @@ def _ranked(confirmed: list[Confirmed]) -> list[Confirmed]:
     little = _LITTLE * max(gains, default=0.0)
 
     def place(one: Confirmed) -> tuple[int, float]:
-        last = 2 if math.log(one.estimate.value) < little else 0
+        changes = one.candidate.edit.changes
+        parallel = all(isinstance(each, SetParameters | SetOptions) for each in changes)
+        last = 2 if parallel and math.log(one.estimate.value) < little else 0
         return 1 if one.candidate.fills_a_cache else last, -one.estimate.value
 
     return sorted(confirmed, key=place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.session.edits import Insert
+from pipediag.session.edits import Insert, Remove, SetParameters
 from pipediag.session.trials import Combined
 from pipediag.trials.candidates import RETUNE, candidates, together
 from pipediag.trials.contest import FINAL_ROUNDS
@@ -63,13 +63,15 @@ def test_edits_in_front_of_a_cache_are_in_for_the_epoch_that_fills_it() -> None:
     assert found.filling_speedup == pytest.approx(6.0, rel=0.05)
 
 
-def test_what_gains_little_takes_no_time_from_a_cache() -> None:
+@pytest.mark.parametrize("parallel", [True, False])
+def test_parallel_calls_that_gain_little_take_no_time_from_a_cache(parallel: bool) -> None:
+    more = SetParameters("a", {"num_parallel_calls": 16}) if parallel else Remove("a")
     together = {"a + cache": 9.0, "cache + a": 9.0, "a + cache + b": 9.0}
     executor = FakeExecutor({"a": 5.7, "b": 1.2, "cache": 7.4}, together)
-    found = try_edits(executor, [CACHE, "a", "b"], 120.0).combined
+    found = try_edits(executor, [CACHE, "a", make_edit("b", changes=(more,))], 120.0).combined
     assert found is not None
-    assert found.findings == ["a", "cache"]
-    assert executor.count("prepare", "a + b") == 0
+    assert found.findings == (["a", "cache"] if parallel else ["a", "b", "cache"])
+    assert executor.count("prepare", "a + b") == (0 if parallel else 1)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pipediag.capture.replay.graph import Graph, Inner, Node, OnElements, inserted
 from pipediag.capture.replay.preconditions import draws_random
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, first_line, said
-from pipediag.capture.replay.replacing import replacement, with_rows
+from pipediag.capture.replay.replacing import for_batches, replacement
 from pipediag.capture.signals import let_pass
 from pipediag.session.edits import (
     AUTOTUNE,
@@ -25,7 +25,7 @@ from pipediag.session.edits import (
     SkipCallback,
 )
 from pipediag.session.recording import RecordedOperation
-from pipediag.tensorflow_names import BATCHING, PYTHON_OPERATIONS
+from pipediag.tensorflow_names import BATCHING
 from pipediag.vocabulary import Scalar
 
 
@@ -281,15 +281,10 @@ def _move_one(graph: Graph, change: Move) -> None:
             "another place."
         )
     batched = any(one.operation and one.operation.kind in BATCHING for one in down or ())
-    if batched and _calls_python(node.operation):
-        node.make = partial(with_rows, node)
+    if batched:
+        node.make = for_batches(node) or node.make
     graph.splice_out(node)
     graph.splice_in(node, after)
-
-
-def _calls_python(operation: RecordedOperation) -> bool:
-    function = operation.function
-    return function is not None and not PYTHON_OPERATIONS.isdisjoint(function.graph_ops)
 
 
 def _chain(downstream: Node, upstream: Node) -> list[Node] | None:
