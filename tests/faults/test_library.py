@@ -182,7 +182,6 @@ INTERRUPTED = """
 """
 WINDOWS = {
     "stacks": 'any(one.name == "pipediag-stacks" for one in threading.enumerate())',
-    "look": "context.context().op_callbacks",
     "profile": "any(type(one) is Profiler and one.running for one in gc.get_objects())",
 }
 
