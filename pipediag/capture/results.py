@@ -9,15 +9,23 @@ import os
 import random
 import sys
 import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 MOST_STEPS = 200
-MOST_ROWS = 50_000
+MOST_NUMBERS = 1_000_000
 LONGEST_S = 60.0
 """After the first step. Own choices: enough to see another order or another loss, in one minute."""
+LONGEST_START_S = 300.0
+"""From the first batch, of a preview or for statistics, to the first step."""
+BLOCKS = 64
+"""Numbers for each component of a row: vectors of up to so many floats are compared in full."""
 
-_UNREADABLE = "a component of its elements is no plain tensor"
+_NO_STEP = "no step took gradients with tf.GradientTape, so its training batches are not known"
+_NOT_SEEN = "its training loop takes none from a dataset in Python, step by step"
+_DISTRIBUTED = "its training loop takes them from a distributed dataset"
 
 
 class Results:
@@ -25,16 +33,19 @@ class Results:
 
     Batches pass through a `map` behind the dataset whose iterator the loop makes, so they are
     seen as they are handed over, also inside a tf.function. A loss is what a tape is asked to
-    differentiate.
+    differentiate. The training's iterator is the last one read before the first step, if it is
+    read again later: a preview, statistics of a layer or an evaluation are not.
     """
 
     def __init__(self, path: str, seed: int) -> None:
         self._path = path
         self._seed = seed
-        self._read: list[_Batches] = []
-        self._trains: _Batches | None = None
-        self._losses: list[float] = []
         self._began_s: float | None = None
+        self._last: _Batches | None = None
+        self._trains: _Batches | None = None
+        self._read_before = 0
+        self._not_seen = _NOT_SEEN
+        self._losses: list[float] = []
 
     def install(self) -> None:
         """Seed Python now, and NumPy and TensorFlow as soon as the script imports them."""
@@ -52,7 +63,9 @@ class Results:
 
     def write(self) -> None:
         """Write what was recorded, in one piece."""
-        seen = self._trains or _Batches("no training loop took them from a dataset in Python")
+        seen = self._trains
+        if seen is None or seen.count == self._read_before:
+            seen = _Batches(self._not_seen if self._losses else _NO_STEP)
         content = {"rows": seen.rows, "problem": seen.problem, "losses": self._losses}
         with open(f"{self._path}.new", "w", encoding="utf-8") as file:  # noqa: PTH123
             json.dump(content, file)
@@ -72,16 +85,20 @@ class Results:
         module.OwnedIterator._create_iterator = create_iterator
 
     def _observed(self, dataset: Any) -> Any:
+        """Return the dataset with a `map` that records, or as it is where that is impossible."""
         tensorflow = sys.modules["tensorflow"]
-        if not tensorflow.executing_eagerly() or type(dataset).__name__.endswith("Generator"):
+        if self._losses or not tensorflow.executing_eagerly():
             return dataset
-        batches = _Batches()
-        self._read.append(batches)
+        source = dataset
+        while hasattr(source, "_input_dataset"):
+            source = source._input_dataset
+        if type(source).__name__.endswith("PerDeviceGenerator"):
+            self._not_seen = _DISTRIBUTED
+            return dataset
         try:
-            return dataset.map(partial(_pass_on, tensorflow, batches))
+            return dataset.map(partial(_pass_on, tensorflow, partial(self.take, _Batches())))
         except Exception as error:
-            # The script has its dataset in any case.
-            batches.problem = f"{_UNREADABLE} ({type(error).__name__})"
+            self._not_seen = f"a component of its elements is no tensor ({type(error).__name__})"
             return dataset
 
     def _watch_gradients(self, module: Any) -> None:
@@ -89,25 +106,41 @@ class Results:
 
         def watched(tape: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
             tensorflow = sys.modules["tensorflow"]
-            if self._trains is None and self._read:
-                self._trains = self._read[-1]
-            for loss in tensorflow.nest.flatten(target):
-                mean = tensorflow.reduce_mean(loss)
-                tensorflow.numpy_function(self._step, [mean], [])
+            # What can't be differentiated is for TensorFlow to refuse.
+            with suppress(Exception):
+                for loss in tensorflow.nest.flatten(target):
+                    tensorflow.numpy_function(self.step, [tensorflow.reduce_mean(loss)], [])
             return gradient(tape, target, *args, **kwargs)
 
         module.GradientTape.gradient = watched
 
-    def _step(self, loss: Any) -> None:
-        self._losses.append(float(loss))
+    def take(self, batches: _Batches, *components: Any) -> None:
+        """Record a batch that an iterator hands over."""
+        batches.add(components)
+        self._last = batches
+        self._end_in_time()
+
+    def step(self, loss: Any) -> None:
+        """Record the loss of a step."""
+        if not self._losses:
+            self._began_s = None
+            self._trains = self._last
+            self._read_before = self._trains.count if self._trains else 0
+        self._losses.append(float(loss.real))
+        self._end_in_time()
+
+    def _end_in_time(self) -> None:
         now = time.monotonic()
         self._began_s = self._began_s or now
-        if len(self._losses) < MOST_STEPS and now - self._began_s < LONGEST_S:
+        longest_s = LONGEST_S if self._losses else LONGEST_START_S
+        if len(self._losses) < MOST_STEPS and now - self._began_s < longest_s:
             return
-        self.write()
-        for child in multiprocessing.active_children():
-            child.kill()
-        os._exit(0)
+        try:
+            self.write()
+            for child in multiprocessing.active_children():
+                child.kill()
+        finally:
+            os._exit(0)
 
 
 class _Batches:
@@ -115,42 +148,58 @@ class _Batches:
 
     def __init__(self, problem: str | None = None) -> None:
         self.problem = problem
+        self.count = 0
         self.rows: list[list[str | float]] = []
-        """Each as a digest of what is exact in it, and one number for each component of floats."""
+        """Each as a digest of what is exact in it, and numbers for its floats."""
+        self._numbers = 0
 
-    def add(self, *components: Any) -> None:
-        """Add a batch; its rows are told apart where all its components have as many."""
-        numpy = sys.modules["numpy"]
-        arrays = [numpy.asarray(one) for one in components]
-        sizes = {one.shape[0] if one.ndim else None for one in arrays}
-        size = sizes.pop() if len(sizes) == 1 else None
-        for number in range(size or 1):
-            if len(self.rows) == MOST_ROWS:
-                return
-            row = arrays if size is None else [one[number] for one in arrays]
-            self.rows.append(_fingerprint(numpy, row))
+    def add(self, components: Sequence[Any]) -> None:
+        """Add a batch; what is wrong with it may not end the script."""
+        self.count += 1
+        try:
+            for row in _rows(sys.modules["numpy"], components):
+                if self._numbers >= MOST_NUMBERS:
+                    return
+                self.rows.append(_fingerprint(sys.modules["numpy"], row))
+                self._numbers += len(self.rows[-1])
+        except Exception as error:
+            self.problem = f"{type(error).__name__}: {error}"
 
 
-def _fingerprint(numpy: Any, row: list[Any]) -> list[str | float]:
-    exact, projected = hashlib.blake2b(digest_size=8), []
+def _rows(numpy: Any, components: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    """Return the rows of a batch, or all of it as one where its components have not as many."""
+    arrays = [numpy.asarray(one) for one in components]
+    sizes = {one.shape[:1] for one in arrays}
+    return zip(*arrays, strict=True) if len(sizes) == 1 and () not in sizes else [arrays]
+
+
+def _fingerprint(numpy: Any, row: Sequence[Any]) -> list[str | float]:
+    """Return a digest of what is exact, the sum of all floats by which rows are sorted, and sums
+    of blocks of them, so that no large value hides what others are."""
+    exact, blocks = hashlib.blake2b(digest_size=8), []
     for value in row:
         array = numpy.asarray(value)
         exact.update(repr(array.shape).encode())
-        if array.dtype.kind == "f":
-            flat = array.astype(numpy.float64).ravel()
-            # Weights that no two places share, so that moved values are seen.
-            projected.append(float(flat @ numpy.cos(numpy.arange(flat.size))))
-        else:
+        if array.dtype.kind != "f":
             plain = array.dtype.kind != "O"
             exact.update(array.tobytes() if plain else repr(array.tolist()).encode())
-    return [exact.hexdigest(), *projected]
+        elif array.size:
+            flat = array.astype(numpy.float64).ravel()
+            finite = numpy.isfinite(flat)
+            exact.update(finite.tobytes())
+            # Weights that no two places share, so that moved values are seen.
+            weighted = numpy.where(finite, flat, 0.0) * numpy.cos(numpy.arange(flat.size))
+            count = min(BLOCKS, flat.size)
+            begins = numpy.arange(count) * flat.size // count
+            blocks += numpy.add.reduceat(weighted, begins).tolist()
+    return [exact.hexdigest(), sum(blocks), *blocks]
 
 
-def _pass_on(tensorflow: Any, batches: _Batches, *element: Any) -> Any:
+def _pass_on(tensorflow: Any, take: Callable[..., None], *element: Any) -> Any:
     """Return the element, which the graph hands over once it was recorded."""
     given = element if len(element) != 1 else element[0]
     flat = tensorflow.nest.flatten(given, expand_composites=True)
-    recorded = tensorflow.numpy_function(batches.add, flat, [])
+    recorded = tensorflow.numpy_function(take, flat, [])
     with tensorflow.control_dependencies([recorded]):
         passed = [tensorflow.identity(one) for one in flat]
     return tensorflow.nest.pack_sequence_as(given, passed, expand_composites=True)

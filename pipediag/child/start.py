@@ -86,8 +86,11 @@ def run_natively(seed: str | None = None, results: str | None = None) -> None:
     remove_shadowed_modules(AT_START)
     recorded = Results(results, int(seed))
     recorded.install()
-    run()
-    recorded.write()
+    try:
+        run()
+    finally:
+        # Also where the script ends by sys.exit.
+        recorded.write()
 
 
 def _search_own_places_only() -> list[str]:

@@ -146,6 +146,9 @@ def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
         import pipediag.gate.baseline  # noqa: F401 - an interrupt while it loads would end in it
     directories: dict[_Side, Path] = {"base": base, "head": head}
     runs = _Runs()
+    if options["results"]:
+        # First, so that the files that the script writes are those of a full run in the end.
+        runs.results = _results(directories, options)
     for number, side in _turns(options["rounds"]):
         into = options["output"] / side / f"run-{number}"
         say(f"pipediag: round {number} of {options['rounds']}, {side}, into {into}")
@@ -170,8 +173,6 @@ def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
             continue
         break
     _say_end(runs, options["output"])
-    if options["results"] and not runs.status:
-        runs.results = _results(directories, options)
     return runs
 
 
@@ -189,7 +190,7 @@ def _results(directories: dict[_Side, Path], options: dict[str, Any]) -> list[st
             native_run(side, settings, directory, Path(folder, f"{side}.json"))
             for side, directory in directories.items()
         )
-        return results.compared(base, head, options["timeout"])
+        return results.compared(base, head, options["timeout"] or results.TIMEOUT_S)
 
 
 def _turns(rounds: int) -> Iterator[tuple[int, _Side]]:

@@ -252,8 +252,10 @@ def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> Exi
         say(f"ran {name}: {wall_s:.1f} s")
 
     with versions(session, contents) as both:
-        measured = obtained(both, rounds, tell=tell)
+        # First, so that the script's files are those of a full run in the end.
+        say("pipediag: three short seeded runs, to compare batches and losses")
         same = results.compared(*both)
+        measured = obtained(both, rounds, tell=tell)
     found = measured.gain
     said, promise = promised(session), promised_of_whole(session, measured.script_s)
     say(f"Promised: {gain(said) or 'nothing for the run was measured'}.")

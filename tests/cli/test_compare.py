@@ -207,3 +207,19 @@ def test_what_cannot_be_run_is_one_line_before_anything_is(
     with pytest.raises(PipediagError, match=said):
         compare(*arguments)
     assert not calls
+
+
+def test_seeded_runs_come_first_as_they_end_early(
+    measuring: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = measuring(steps(10.0, 10.0))
+    before: list[int] = []
+
+    def compared(*_: object) -> list[str]:
+        before.append(len(calls))
+        return []
+
+    monkeypatch.setattr(results, "compared", compared)
+    compare("old", "new", "--", "train.py")
+    assert calls
+    assert before == [0]

@@ -1,4 +1,4 @@
-"""What is said of the batches and losses of two versions of a training."""
+"""Sentences on batches and losses of two versions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from pipediag.errors import PipediagError
+from pipediag.runner import results
 from pipediag.runner.native_runs import NativeRun, native_run
 from pipediag.runner.results import Seen, compared, of_batches, of_losses
 from pipediag.session.messages import RunSettings
 
 ROWS = [["a", 1.0, 2.0], ["b", 3.0, 4.0], ["c", 5.0, 6.0]]
+SALARIES: list[Any] = [["a", 50_000.0, 0.0], ["a", 90_000.0, 1.0]]
 
 
 def seen(rows: list[Any] = ROWS, losses: list[float] = (), **other: Any) -> Seen:  # type: ignore[assignment]
@@ -26,6 +29,7 @@ def seen(rows: list[Any] = ROWS, losses: list[float] = (), **other: Any) -> Seen
         (seen(ROWS[::-1]), "are equal up to order."),
         (seen([["d", 1.0, 2.0], *ROWS[1:]]), "are different: 2 of them are in both"),
         (seen([["a", 1.0, 2.1], *ROWS[1:]]), "are different: 2 of them are in both"),
+        (seen([["a", 1.0], *ROWS[1:]]), "are different: 2 of them are in both"),
         (seen(ROWS[:2]), "the first 2 rows are equal."),
         (seen([]), "the new version's could not be read; none was taken."),
         (seen(problem="no loop"), "the new version's could not be read; no loop."),
@@ -33,6 +37,13 @@ def seen(rows: list[Any] = ROWS, losses: list[float] = (), **other: Any) -> Seen
 )
 def test_batches_are_equal_or_the_sentence_says_how_they_differ(new: Seen, said: str) -> None:
     assert said in of_batches(seen(), new)
+
+
+def test_a_large_component_hides_no_other() -> None:
+    flipped = [[*row[:2], 1.0 - row[2]] for row in SALARIES]
+    assert "are different" in of_batches(seen(SALARIES), seen(flipped))
+    rounded = [[row[0], row[1] + 1e-2, row[2]] for row in SALARIES]
+    assert "up to rounding" in of_batches(seen(SALARIES), seen(rounded))
 
 
 @pytest.mark.parametrize(
@@ -50,10 +61,38 @@ def test_losses_agree_within_what_another_seed_changes(new: list[float], said: s
     assert said in of_losses(old, seen(losses=new), other_seed)
 
 
+def test_seeds_say_nothing_where_the_script_sets_its_own() -> None:
+    old = seen(losses=[3.0, 2.0])
+    said = of_losses(old, seen(losses=[3.1, 2.1]), seen(losses=[3.0, 2.0 + 1e-6]))
+    assert "by 0.1 on average" in said
+    assert "sets its own seed" in said
+    assert "not only by the seed" not in said
+
+
+def test_a_run_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one is enough where nothing can be seen."""
+    runs: list[tuple[str, float | None]] = []
+
+    def wall_s(run: NativeRun, _env: Any, timeout_s: float | None) -> float:
+        runs.append((run.name, timeout_s))
+        Path(run.command[-2]).write_text('{"rows": [], "problem": "no step", "losses": []}')
+        if run.name == "slow":
+            raise PipediagError("slow had not ended.")
+        return 1.0
+
+    monkeypatch.setattr(results, "wall_s", wall_s)
+    fast, slow = (NativeRun(name, (str(tmp_path),)) for name in ("fast", "slow"))
+    assert all("not compared" in sentence for sentence in compared(fast, slow))
+    assert compared(slow, fast) == ["Batches and losses were not compared: slow had not ended."]
+    assert runs == [("fast", results.TIMEOUT_S), ("slow", results.TIMEOUT_S)]
+
+
 TRAIN = """
 import numpy as np
 import tensorflow as tf
 
+devices = [tf.config.LogicalDeviceConfiguration()] * 2
+tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], devices)
 x = np.random.rand(200, 8).astype("float32")
 dataset = tf.data.Dataset.from_tensor_slices((x, x.sum(1)))
 dataset = dataset.map(lambda a, b: (a * 2.0, b)).shuffle(200).batch(8)
@@ -75,6 +114,58 @@ def step(a, b):
 for a, b in dataset:
     step(a, b)
 """
+PREVIEWS = (
+    """
+for a, b in dataset.take(1):
+    print(a.shape)
+normalization = tf.keras.layers.Normalization()
+normalization.adapt(dataset.map(lambda a, b: a))
+held_out = iter(dataset.take(3))
+next(held_out)
+"""
+    + LOOP
+)
+EXITS = """
+def main():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.evaluate(dataset, verbose=0)
+    model.fit(dataset, validation_data=dataset.take(2), epochs=2, verbose=0)
+
+import sys
+sys.exit(main())
+"""
+GRAPH = """
+next(iter(dataset))
+weights = tf.Variable(tf.zeros([8, 1]))
+
+@tf.function
+def epoch():
+    for a, b in dataset:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((a @ weights - b[:, None]) ** 2)
+        weights.assign_sub(0.01 * tape.gradient(loss, weights))
+
+epoch()
+"""
+DISTRIBUTED = """
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+model.fit(dataset, epochs=2, verbose=0)
+"""
+ODD = """
+x = tf.Variable(1.0)
+for a, b in dataset.filter(lambda a, b: tf.shape(b)[0] > 0):
+    with tf.GradientTape(persistent=True) as tape:
+        y = tf.cast(x, tf.complex64) * tf.complex(1.0, 1.0)
+    try:
+        tape.gradient(None, x)
+    except (TypeError, AttributeError, ValueError) as error:
+        assert "numpy_function" not in str(error)
+    tape.gradient(y, x)
+"""
 
 
 def version(folder: Path, text: str) -> NativeRun:
@@ -91,8 +182,13 @@ def version(folder: Path, text: str) -> NativeRun:
         (FIT, ("(a * 2.0, b))", "(a * 2.0, b), 2)"), "are equal.", "are equal."),
         (LOOP, ("shuffle(200)", "shuffle(200, 7)"), "are equal up to order.", "within what seeds"),
         (LOOP, ("a * 2.0", "a * 9.0"), "are different", "not only by the seed"),
+        (PREVIEWS, ("shuffle(200)", "shuffle(200, 7)"), "200 rows are equal up", "within what"),
+        (EXITS, (".batch(8)", ".batch(8).prefetch(2)"), "200 rows are equal.", "are equal."),
+        (GRAPH, ("200", "200"), "step by step", "are equal."),
+        (DISTRIBUTED, ("200", "200"), "distributed", "are equal"),
+        (ODD, ("200", "200"), "200 rows are equal.", "are equal."),
     ],
-    ids=["parallel", "order", "values"],
+    ids=["parallel", "order", "values", "previews", "exits", "graph", "distributed", "odd"],
 )
 def test_a_rewrite_is_told_from_a_change(
     tmp_path: Path, training: str, changed: tuple[str, str], batches: str, losses: str
