@@ -11,7 +11,7 @@ import libcst as cst
 
 from pipediag.patching.factories import ANY_ORDER, CALL_THEIR_FUNCTION, SAME_ELEMENTS, builds_alike
 from pipediag.patching.names import imported_as, references
-from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.refusal import MadeInALoopError, NotPatchableError
 from pipediag.patching.source import Source, called_name
 from pipediag.session.pipeline import Operation
 
@@ -148,7 +148,7 @@ def refuse_repeated(
 
 def _refuse_loop(above: cst.CSTNode, node: cst.CSTNode, what: str) -> None:
     if isinstance(above, _LOOPS) or (isinstance(above, cst.For) and node is not above.iter):
-        raise NotPatchableError(f"The call stands in a loop, which makes a {what} each time.")
+        raise MadeInALoopError(f"The call stands in a loop, which makes a {what} each time.")
     if isinstance(above, _COMPREHENSIONS):
         raise NotPatchableError("The call stands in a comprehension.")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import libcst as cst
 
 from pipediag.patching import compiled_model
-from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.refusal import MadeInALoopError, NotPatchableError
 from pipediag.patching.sites import Callers, Suits, anchored, refuse_repeated, uses_in
 from pipediag.patching.snippets import every, find
 from pipediag.patching.source import Change, Source
@@ -190,3 +190,19 @@ class Workspace:
     def contents(self) -> dict[str, bytes]:
         """The bytes of every file that was looked at."""
         return {path: source.content for path, source in self._sources.items()}
+
+
+def made_in_a_loop(session: Session, op_id: str) -> bool:
+    """Return True if the script's source makes the operation anew in each pass of a loop."""
+
+    def read(path: str) -> bytes:
+        try:
+            return Path(path).read_bytes()
+        except OSError as error:
+            raise NotPatchableError(f"{path} can't be read.") from error
+
+    try:
+        Workspace(session, read).only_call(op_id)
+    except NotPatchableError as error:
+        return isinstance(error, MadeInALoopError)
+    return False

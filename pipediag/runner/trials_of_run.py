@@ -16,10 +16,11 @@ from pipediag.facts.step import consumer_ms
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.slow_calls import rewritten_call
 from pipediag.patching.source import Source
+from pipediag.patching.workspace import made_in_a_loop
 from pipediag.rules.search import beyond
 from pipediag.runner.child_connection import Ask, ChildGone
 from pipediag.runner.progress import Diagnosing, OnProgress
-from pipediag.session.edits import Change, RewriteCall
+from pipediag.session.edits import Change, Insert, RewriteCall, adds_cache
 from pipediag.session.findings import Finding
 from pipediag.session.messages import (
     ArmRefused,
@@ -63,9 +64,13 @@ class ChildExecutor:
     common: tuple[Change, ...] = ()
     """Changes that all variants share, the base too."""
     caveats: Sequence[str] = ()
+    session: Session | None = None
+    """Of the loop, where its source is asked whether a cache would be filled twice."""
 
     def prepare(self, variant: Variant) -> Preparation:
         changes = (*self.common, *variant.changes)
+        if self.session is not None:
+            _refuse_caches_that_are_lost(self.session, changes)
         asked = Prepare(variant.name, changes, variant.check, _rewritten_files(changes))
         answer = self._answer(asked, Prepared, PREPARE_LIMIT_S)
         return Preparation(list(self.caveats), answer.first_ns, answer.same_elements)
@@ -96,6 +101,26 @@ class ChildExecutor:
             raise VariantRefusedError(answer.reason)
         assert isinstance(answer, expected)
         return answer
+
+
+def _refuse_caches_that_are_lost(session: Session, changes: Iterable[Change]) -> None:
+    """Raise VariantRefusedError for a cache in a pipeline that a loop makes anew for each epoch.
+
+    What a cache holds in memory goes with its dataset, so that each epoch would fill another one.
+    """
+    loop = session.diagnosed_loop()
+    if loop is None or loop.kind == "keras":
+        return
+    for change in changes:
+        if (
+            isinstance(change, Insert)
+            and adds_cache(change)
+            and made_in_a_loop(session, change.after)
+        ):
+            raise VariantRefusedError(
+                "A loop makes the dataset anew each time, and its cache with it: make the dataset "
+                "once, before the loop."
+            )
 
 
 def _rewritten_files(changes: Iterable[Change]) -> dict[str, str]:
@@ -178,7 +203,7 @@ class TrialsOfRun:
         outcome = run_trials(
             session,
             edits_of(session.findings, None),
-            ChildExecutor(ask, shared.changes, shared.caveats),
+            ChildExecutor(ask, shared.changes, shared.caveats, session),
             budget_s,
             further=beyond(session, session.findings),
             on_event=self.on_progress,

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipediag.runner.child_connection import ChildGone
 from pipediag.runner.trials_of_run import PREPARE_LIMIT_S, ChildExecutor, TrialsOfRun
-from pipediag.session.edits import Remove, SetOptions
+from pipediag.session.edits import Insert, Remove, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.messages import (
     Answer,
@@ -24,6 +25,7 @@ from pipediag.session.model import Session
 from pipediag.trials.executor import (
     Preparation,
     Variant,
+    VariantRefusedError,
 )
 from tests.factories import (
     make_finding,
@@ -34,7 +36,7 @@ from tests.factories import (
     make_verdict,
 )
 from tests.ledgers import make_run, validation
-from tests.records import make_breakdown, make_input_wait
+from tests.records import make_breakdown, make_input_wait, make_operation, make_pipeline
 from tests.trials.bench import make_edit
 
 
@@ -218,3 +220,42 @@ def test_an_arm_is_prepared_with_what_all_arms_share() -> None:
     prepared = ChildExecutor(child, (shared,), ["Of a part."]).prepare(ARM)
     assert prepared == Preparation(["Of a part."], first_ns=7)
     assert child.asked == [(Prepare("without", (shared, Remove("op2")), "equal"), PREPARE_LIMIT_S)]
+
+
+MADE_IN_A_LOOP = """\
+import tensorflow as tf
+
+def make():
+    return tf.data.Dataset.range(9).map(f).batch(2)
+
+for epoch in range(3):
+    for batch in make():
+        step(batch)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "refused"),
+    [
+        (MADE_IN_A_LOOP, "loop", True),
+        (MADE_IN_A_LOOP, "keras", False),
+        (MADE_IN_A_LOOP.replace("for epoch in range(3):", "if True:"), "loop", False),
+    ],
+)
+def test_a_cache_that_a_loop_makes_anew_is_not_tried(
+    text: str, kind: Any, refused: bool, tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(text)
+    op = make_operation("map", "map", file=str(script), line=4)
+    pipeline = make_pipeline(ops=[op], bottleneck_op_id=None)
+    keras = make_keras() if kind == "keras" else None
+    loop = make_loop(file=str(script), line=7, kind=kind, keras=keras)
+    session = make_session(loops=[loop], pipeline=pipeline)
+    executor = ChildExecutor(Answers(), session=session)
+    variant = Variant("cache", (Insert("map", "cache", {}),), None)
+    if refused:
+        with pytest.raises(VariantRefusedError, match="anew"):
+            executor.prepare(variant)
+    else:
+        executor.prepare(variant)
