@@ -227,7 +227,9 @@ def _of_a_function(session: Session, row: RunPart) -> str:
     return (
         f"{name} was traced {row.count} times, as its batches vary in length: write "
         f"`@tf.function(reduce_retracing=True)` above it, and {TRACES_LEFT} traces do for all "
-        "lengths. XLA compiles for each length all the same: pad to a few of them."
+        "lengths. XLA compiles for each length all the same: pad to a few of them, ids with labels "
+        "by `.map(lambda x, y: (tf.pad(x, [[0, 0], [0, -tf.shape(x)[1] % 64]]), y))` after the "
+        "batch."
     )
 
 
