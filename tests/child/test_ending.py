@@ -252,3 +252,13 @@ def test_the_script_ends_as_it_would_have(make_probe: MakeProbe) -> None:
     assert (probe.directory / "log.txt").read_text() == "never closed"
     session = json.loads((probe.directory / "../out/session.json").read_text())
     assert (session["script"]["outcome"], session["script"]["status"]) == ("exited", 3)
+
+
+def test_logging_is_not_imported_before_the_script() -> None:
+    """Its exit handler must run before ours, which is registered when the script begins."""
+    modules = "pipediag.child.start, pipediag.capture.capture, pipediag.capture.replay.replacing"
+    code = f"import sys, {modules}\nprint('logging' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "False\n"

@@ -13,7 +13,6 @@ import random
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import count
@@ -87,8 +86,11 @@ def _made_ahead(
     make: Callable[[int], Any], indices: Iterable[int], workers: int, queued: int
 ) -> Generator[Any, None, None]:
     """Yield results in the order of the indices, of which so many are asked for ahead."""
+    # It imports `logging`, whose exit handler must be registered after that of the script's end.
+    from concurrent.futures import ThreadPoolExecutor, wait
+
     threads = ThreadPoolExecutor(workers, thread_name_prefix="pipediag-worker")
-    asked: deque[Future[Any]] = deque()
+    asked: deque[Any] = deque()
     try:
         for index in indices:
             asked.append(threads.submit(make, index))
