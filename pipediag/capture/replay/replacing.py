@@ -86,10 +86,10 @@ def _made_ahead(
     make: Callable[[int], Any], indices: Iterable[int], workers: int, queued: int
 ) -> Generator[Any, None, None]:
     """Yield results in the order of the indices, of which so many are asked for ahead."""
-    # It imports `logging`, whose exit handler must be registered after that of the script's end.
-    from concurrent.futures import ThreadPoolExecutor, wait
-
-    threads = ThreadPoolExecutor(workers, thread_name_prefix="pipediag-worker")
+    # Not imported above: it imports `logging`, whose exit handler must be registered after that of
+    # the script's end. TensorFlow has imported both by now.
+    futures = importlib.import_module("concurrent.futures")
+    threads = futures.ThreadPoolExecutor(workers, thread_name_prefix="pipediag-worker")
     asked: deque[Any] = deque()
     try:
         for index in indices:
@@ -101,7 +101,7 @@ def _made_ahead(
     finally:
         # What still runs would take its time from the pipeline that is measured next.
         threads.shutdown(wait=False, cancel_futures=True)
-        wait([one for one in asked if not one.cancelled()], _LEAVE_S)
+        futures.wait([one for one in asked if not one.cancelled()], _LEAVE_S)
 
 
 def stacked(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> Any:
