@@ -46,7 +46,7 @@ _OF_USE = (
     *("device", "lookups", "copied_on_lookup", "gradient", "gradient_spread"),
     *("whole_table_operations", "temporary_bytes", "temporary_peak_bytes", "slots", "slot_bytes"),
 )
-"""What a row has from the traced step as it was recorded."""
+"""Fields that a row takes over from the traced step."""
 
 
 def describe_embeddings(variables: list[RecordedVariable]) -> list[Embedding]:

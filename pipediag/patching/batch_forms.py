@@ -76,7 +76,8 @@ def _next_axes(source: Source, call: cst.Call) -> list[Change]:
     for each in _calls_of(source, call, frozenset(_AXES.values())):
         above = each.func.value if isinstance(each.func, cst.Attribute) else None
         if not isinstance(above, cst.Name) or above.value != tensorflow(source):
-            continue
+            # A trial goes along the next axis whatever TensorFlow's function is called.
+            raise NotPatchableError(f"Whose `{_name(each).value}` it calls is not known.")
         if "shape" in source.code(each):
             raise NotPatchableError("Parts of a shape are put together in its function.")
         given = argument(each, "axis", _name(each).value)

@@ -33,7 +33,7 @@ _READERS = frozenset(
     "FixedLengthRecordDataset TFRecordDataset TextLineDataset from_tensor_slices from_tensors "
     "range".split()
 )
-"""What makes a dataset of the same elements in every pass."""
+"""Sources whose dataset has the same elements in every pass."""
 
 Call = tuple[Source, cst.CSTNode]
 """A file, and the name that is called in it."""

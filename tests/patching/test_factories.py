@@ -285,7 +285,12 @@ def test_what_is_stacked_for_a_row_leaves_the_batch_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [("[a, b])", "[tf.shape(a)[0], 3])"), ("[c, d], 0", "[c, d], AXIS")]
+    ("old", "new"),
+    [
+        ("[a, b])", "[tf.shape(a)[0], 3])"),
+        ("[c, d], 0", "[c, d], AXIS"),
+        ("tf.stack([a, b])", "K.stack([a, b])"),
+    ],
 )
 def test_what_stacks_parts_of_shapes_or_along_an_unknown_axis_is_refused(
     old: str, new: str

@@ -54,7 +54,7 @@ class Embeddings:
         self._batches = 0
         self._began_ns = 0
         self._taken: StandIn | None = None
-        """Where the next batch is the one to be read."""
+        """Stand-in of the iterator whose next batch is read."""
 
     def begin(self, consumer: Consumer) -> bool:
         """Read the tables, and begin to read batches; return False if none would tell anything."""
