@@ -19,6 +19,8 @@ model = keras.Sequential(
         keras.Input(shape=(FEATURES,)),
         keras.layers.Dense(1024, activation="relu"),
         keras.layers.Dense(1024, activation="relu"),
+        keras.layers.Dense(1024, activation="relu"),
+        keras.layers.Dense(1024, activation="relu"),
         keras.layers.Dense(1, activation="sigmoid"),
     ]
 )

@@ -9,7 +9,7 @@ import libcst as cst
 from pipediag.patching.arguments import argument, with_arguments
 from pipediag.patching.chains import moved
 from pipediag.patching.chunked_generators import defined, lines_of
-from pipediag.patching.names import imported_as, references, tensorflow
+from pipediag.patching.names import free_name, imported_as, references, tensorflow
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.source import Change, Source, called_name, insertion, replaced
 from pipediag.patching.statements import chain_up
@@ -52,6 +52,39 @@ def for_batches(
     if not PYTHON_OPERATIONS.isdisjoint(ops):
         changes += _by_row(source, call)
     return [*changes, *_others_moved(source, call, other_files)] if changes else []
+
+
+def vectorized(source: Source, call: cst.Call) -> list[Change]:
+    """Hand a map's function over to `tf.vectorized_map`, which calls it for rows of a batch.
+
+    Raises:
+        NotPatchableError: TensorFlow isn't imported in the file.
+    """
+    tf = tensorflow(source)
+    if tf is None:
+        raise NotPatchableError("TensorFlow is not imported under a name in this file.")
+    given = _given(call, "map_func", 0)
+    span = source.span(given)
+    row, rows = free_name(source, "row"), free_name(source, "rows")
+    if isinstance(given, cst.Lambda) and _takes_one(given.params):
+        before, after = f"lambda {rows}: {tf}.vectorized_map(", f", {rows})"
+    else:
+        definition = _definition(source, given, call)
+        if definition is not None and _takes_one(definition.params):
+            before, after = f"lambda {rows}: {tf}.vectorized_map(", f", {rows})"
+        else:
+            opened, closed = "()" if isinstance(given, cst.Lambda) else ("", "")
+            before = f"lambda *{rows}: {tf}.vectorized_map(lambda {row}: {opened}"
+            after = f"{closed}(*{row}), {rows})"
+    return [insertion(span.start, before), insertion(span.end, after)]
+
+
+def _takes_one(parameters: cst.Parameters) -> bool:
+    """Return True if a function takes one argument and no other, but for `self`."""
+    names = [each.name.value for each in parameters.params if each.default is None]
+    others = (parameters.star_arg, parameters.star_kwarg, *parameters.kwonly_params)
+    starred = any(isinstance(each, cst.Param) for each in others)
+    return len([name for name in names if name not in ("self", "cls")]) == 1 and not starred
 
 
 def _parsed_at_once(source: Source, call: cst.Call) -> list[Change]:

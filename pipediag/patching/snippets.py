@@ -267,7 +267,10 @@ def _inserted(session: Session, change: Insert) -> list[str]:
 
 
 def _moved(session: Session, change: Move) -> list[str]:
-    return [f".{_kind(session, change.op_id)}(...)  # behind {_place(session, change.after)}"]
+    given = "lambda *rows: tf.vectorized_map(lambda row: f(*row), rows)"
+    function = given if change.vectorized else "..."
+    kind, place = _kind(session, change.op_id), _place(session, change.after)
+    return [f".{kind}({function})  # behind {place}"]
 
 
 def _removed(session: Session, change: Remove) -> list[str]:

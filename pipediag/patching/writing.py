@@ -9,7 +9,7 @@ import libcst as cst
 
 from pipediag.facts.pipeline import differs_by_pass
 from pipediag.patching.arguments import argument, with_arguments
-from pipediag.patching.batch_forms import for_batches
+from pipediag.patching.batch_forms import for_batches, vectorized
 from pipediag.patching.chains import called_by_readers, inserted, moved, removed, renamed
 from pipediag.patching.chunked_generators import in_chunks, is_of_its_caller
 from pipediag.patching.compiled_model import compiled
@@ -246,11 +246,14 @@ def _move(workspace: Workspace, change: Move) -> None:
     suits: Suits = "moved" if op.kind in _MOVED_FOR_ALL else "one"
     source, call = workspace.only_call(change.op_id, suits=suits, until=change.after)
     batched = target.kind in _BATCHES or change.after in workspace.moved
+    in_place = target.id in op.parent_ids and target.id not in workspace.moved
     workspace.moved.add(change.op_id)
-    if target.id in op.parent_ids:
+    if in_place:
         return
     rewritten: list[SourceChange] = []
-    if op.kind == "map" and batched:
+    if change.vectorized:
+        rewritten = vectorized(source, call)
+    elif op.kind == "map" and batched:
         rewritten = for_batches(source, call, op.function, workspace.other_files(source.path))
     inside = source.span(call)
     if any(inside.start <= each.span.start < inside.end for each in rewritten):

@@ -48,6 +48,8 @@ class Move:
 
     op_id: str
     after: str
+    vectorized: bool = False
+    """The map's function is handed over to `tf.vectorized_map`, which gives it the batch's rows."""
     do: Literal["move"] = "move"
 
 

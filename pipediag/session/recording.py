@@ -172,6 +172,8 @@ class RecordedFunction:
     """How often the Python body ran. The rate of elements says how often it did not."""
     constant_bytes: int | None = None
     """Of the constants in its graph, nested functions included."""
+    returns_constant: bool = False
+    """True if a part of its result is the same for each element: the label of `(row, 1.0)`."""
 
 
 @dataclass

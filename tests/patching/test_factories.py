@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.session.edits import Change, Insert, Move, SetOptions, SetParameters
 from pipediag.session.pipeline import Operation
-from tests.patching.scripts import op, patch, refused
+from tests.patching.scripts import chained, op, patch, refused
 from tests.records import make_function
 
 TEXT = """import tensorflow as tf
@@ -312,3 +312,47 @@ def test_a_shuffle_under_a_condition_moves_up_before_the_map() -> None:
         "ds = files.interleave(read)\n    if training:\n        ds = ds.shuffle(9)\n"
         "    ds = ds.map(parse)\n    return ds.batch(8)\n" in after
     )
+
+
+HAND_OVER = "lambda rows: tf.vectorized_map({}, rows)"
+EACH = "lambda *rows: tf.vectorized_map(lambda dataset_row: {}(*dataset_row), rows)"
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("row", HAND_OVER.format("row")),
+        ("lambda r: row(r)", HAND_OVER.format("lambda r: row(r)")),
+        (
+            "lambda r, y: (row(r), y)",
+            EACH.format("(lambda r, y: (row(r), y))"),
+        ),
+        (
+            "partial(row, size=2)",
+            EACH.format("partial(row, size=2)"),
+        ),
+    ],
+)
+def test_the_rows_of_a_batch_are_handed_to_the_function_as_it_is(given: str, written: str) -> None:
+    text = PARSED.replace(".map(row)", f".map({given})") + "first = row(next(records))\n"
+    made, after = patch(text, parsing(text), Move("map", "batch", vectorized=True))
+
+    assert made.left_out == []
+    assert f".batch(8).map({written})" in after
+    assert "tf.io.parse_single_example" in after
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [".map(first).map(second).batch(8)", ".map(first)\nds = ds.map(second)\nds = ds.batch(8)"],
+)
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_maps_that_move_together_keep_their_order(chain: str, vectorized: bool) -> None:
+    text = factory(f"ds = read(x){chain}\nreturn ds")
+    maps = [op(text, "map", f".map({one}", id=one) for one in ("first", "second")]
+    ops = chained(op(text, "read", "read("), *maps, op(text, "batch", ".batch("))
+    moves = (Move("first", "batch", vectorized=vectorized), Move("second", "first"))
+    made, after = patch(text, ops, *moves)
+
+    assert made.left_out == []
+    assert after.index(".batch(8)") < after.index("first") < after.index(".map(second)")

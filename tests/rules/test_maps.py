@@ -47,15 +47,21 @@ def rows(*ops: Operation, **overrides: Any) -> Session:
 
 
 MOVED = (Move("map", "batch"),)
+VECTORIZED = (Move("map", "batch", vectorized=True),)
+HASHES = {"StringToHashBucketFast": 1}
+LABELS = make_function(graph_ops={"Cast": 1, "Const": 1}, returns_constant=True)
 
 
 @cases(
     {
         "cast": (rows(cheap()), ("fail", MOVED)),
         "lookup": (rows(cheap(function=looking_up(SelectV2=2))), ("fail", MOVED)),
-        "parsed anew": (rows(cheap({"ParseExampleV2": 1, "Const": 3})), ("fail", MOVED)),
+        "parses": (rows(cheap({"ParseExampleV2": 1, "Const": 3})), ("fail", VECTORIZED)),
+        "parses strings": (rows(cheap({"ParseExampleV2": 1, **HASHES})), ("fail", MOVED)),
+        "a constant label": (rows(cheap(function=LABELS)), ("fail", VECTORIZED)),
         "split": (rows(cheap({"StringSplitV2": 1})), ("fail", None)),
-        "may not broadcast": (rows(cheap({"MatMul": 1, "Mul": 1})), ("informative", MOVED)),
+        "along an axis": (rows(cheap({"MatMul": 1, "Mul": 1})), ("fail", VECTORIZED)),
+        "may not broadcast": (rows(cheap({"Pack": 1, **HASHES})), ("informative", MOVED)),
         "costly calls": (rows(cheap(self_ms_per_step=80.0)), ("informative", MOVED)),
         "few calls": (rows(cheap(elements=4.0)), ("informative", MOVED)),
         "keeps up": (rows(cheap(), **keeps_up()), ("informative", None)),
@@ -97,8 +103,13 @@ BOTH = (Move("map", "batch"), Move("second", "map"))
     [
         ((cheap(), second()), BOTH, None),
         ((cheap(function=looking_up()), second()), BOTH, None),
-        ((cheap({"ParseExampleV2": 1, "Const": 3}), second()), BOTH, None),
-        ((cheap(), second({"MatMul": 1})), None, (Move("second", "batch"),)),
+        ((cheap({"ParseExampleV2": 1, **HASHES}), second()), BOTH, None),
+        (
+            (cheap(), second({"MatMul": 1})),
+            (Move("map", "batch"), Move("second", "map", vectorized=True)),
+            None,
+        ),
+        ((cheap(), second({"Pack": 1, **HASHES})), None, (Move("second", "batch"),)),
     ],
 )
 def test_maps_that_use_its_results_move_with_it_if_all_broadcast(

@@ -207,6 +207,7 @@ def describe_function(dataset: Any) -> RecordedFunction | None:
         python_tokens=sorted(set(_tokens(operations))),
         side_effect=next(filter(None, map(users_side_effect, called_back)), None),
         constant_bytes=constant_bytes(operations),
+        returns_constant=any(map(_is_constant, graph.outputs)),
     )
 
 
@@ -252,6 +253,12 @@ def _python_functions(operations: list[Any]) -> Iterator[Callable[..., Any]]:
 
 
 _CONSTANT = "Const"
+
+
+def _is_constant(tensor: Any) -> bool:
+    while tensor.op.type == "Identity":
+        tensor = tensor.op.inputs[0]
+    return bool(tensor.op.type == _CONSTANT)
 
 
 def constant_bytes(operations: Iterable[Any]) -> int:

@@ -132,12 +132,14 @@ def _takes_arguments(generator: Callable[..., Any]) -> bool:
 _PUT_TOGETHER = frozenset({"Pack", "ConcatV2"})
 
 
-def for_batches(node: Node) -> Make | None:
+def for_batches(node: Node, *, vectorized: bool) -> Make | None:
     """Return how a map of single elements is made for batches; None where it is made as it is.
 
     Its Python is called for each row of a batch, in one call. What is stacked or concatenated along
-    an axis is put together along the next one.
+    an axis is put together along the next one. All of it is left to `tf.vectorized_map` on request.
     """
+    if vectorized:
+        return partial(_vectorized, node)
     function = node.operation.function if node.operation is not None else None
     ops = function.graph_ops.keys() if function is not None else set()
     python, axes = bool(PYTHON_OPERATIONS & ops), bool(_PUT_TOGETHER & ops)
@@ -151,6 +153,19 @@ def _made(node: Node, python: bool, axes: bool, inputs: list[Any]) -> Any:
         _next_axes() if axes else nullcontext(),
     ):
         return node.call.function(**given_arguments(node, inputs))
+
+
+def _vectorized(node: Node, inputs: list[Any]) -> Any:
+    from tensorflow.python.ops.parallel_for import control_flow_ops
+
+    assert node.call is not None
+    given = given_arguments(node, inputs)
+    function = given["map_func"]
+
+    def of_rows(*rows: Any) -> Any:
+        return control_flow_ops.vectorized_map(lambda row: function(*row), rows, warn=False)
+
+    return node.call.function(**{**given, "map_func": of_rows})
 
 
 @contextmanager
