@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from pipediag.encoding.text import printable
+from pipediag.errors import PipediagError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,6 +59,31 @@ def format_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         show_default=True,
         help="Format of the result; json is one line for each script.",
     )
+
+
+def newest_report() -> Path:
+    """Return the newest session below reports/, and say where it is.
+
+    Raises:
+        PipediagError: there is none.
+    """
+    from pipediag.facts.names import REPORTS
+    from pipediag.session.files import SESSION_FILE
+
+    # Runs of `analyze --repeats` lie one level deeper.
+    found = [
+        file
+        for pattern in (f"*/{SESSION_FILE}", f"*/run-*/{SESSION_FILE}")
+        for file in Path(REPORTS).glob(pattern)
+    ]
+    if not found:
+        raise PipediagError(
+            f"There is no report below {REPORTS}/. Name a session.json, or the directory that "
+            "`pipediag analyze` wrote."
+        )
+    newest = max(found, key=lambda file: file.stat().st_mtime)
+    say(f"pipediag: the newest report is in {newest.parent}")
+    return newest
 
 
 def load_gate_config(path: Path | None) -> GateConfig:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipediag.cli.common import deliver, say
+from pipediag.cli.common import deliver, newest_report, say
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.interrupts import INTERRUPTS
 
@@ -71,7 +71,7 @@ def command(
     from pipediag.runner.source_files import with_rules
     from pipediag.session.store import load_session
 
-    path = session or _newest()
+    path = session or newest_report()
     loaded = load_session(path)
     if brief is not None:
         _print_briefs(loaded, brief)
@@ -102,26 +102,6 @@ def _print_briefs(session: Session, form: str) -> None:
     if not found:
         say("Every finding that could make the run faster is in the patch, or there is none.")
     deliver(as_json(found) if form == "json" else as_markdown(found))
-
-
-def _newest() -> Path:
-    from pipediag.facts.names import REPORTS
-    from pipediag.session.files import SESSION_FILE
-
-    # Runs of `analyze --repeats` lie one level deeper.
-    found = [
-        file
-        for pattern in (f"*/{SESSION_FILE}", f"*/run-*/{SESSION_FILE}")
-        for file in Path(REPORTS).glob(pattern)
-    ]
-    if not found:
-        raise PipediagError(
-            f"There is no report below {REPORTS}/. Name a session.json, or the directory that "
-            "`pipediag analyze` wrote."
-        )
-    newest = max(found, key=lambda file: file.stat().st_mtime)
-    say(f"pipediag: the newest report is in {newest.parent}")
-    return newest
 
 
 def _refuse_without_source(session: Session, path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pipediag.cli.common import say
+from pipediag.cli.common import newest_report, say
 from pipediag.reporters import REPORTERS
 
 
@@ -32,7 +32,7 @@ def _complete(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[
 
 
 @click.command(name="show")
-@click.argument("session", metavar="SESSION", type=Path)
+@click.argument("session", metavar="[SESSION]", type=Path, required=False)
 @click.option(
     "--format",
     "formats",
@@ -50,7 +50,7 @@ def _complete(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print everything that was found.")
 def command(
-    session: Path,
+    session: Path | None,
     *,
     formats: tuple[str, ...] | None,
     output: Path | None,
@@ -58,10 +58,12 @@ def command(
 ) -> None:
     """Print the summary of a recorded session, or write its report with --format.
 
-    SESSION is a session.json or its directory. TensorFlow is not needed.
+    SESSION is a session.json or its directory, by default the newest report below reports/.
+    TensorFlow is not needed.
     """
     from pipediag.session.store import load_session
 
+    session = session or newest_report()
     loaded = load_session(session)
     directory = session if session.is_dir() else session.parent
     if formats is not None:

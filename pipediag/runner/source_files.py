@@ -132,6 +132,8 @@ MOST_ENTRIES = 10_000
 LONGEST_S = 1.0
 MOST_NAMED = 20
 _SAID = 3
+_AUTOGRAPH_FILE = "__autograph_generated_file"
+"""TensorFlow's own, in the directory for temporary files; no script reads them."""
 _LEFT_OUT = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
 
 
@@ -201,7 +203,8 @@ def _entries(folders: Iterable[Path], skipped: set[str]) -> Iterator[os.DirEntry
             continue
         for entry in entries:
             if not entry.is_dir(follow_symlinks=False):
-                yield entry
+                if not entry.name.startswith(_AUTOGRAPH_FILE):
+                    yield entry
             elif not entry.name.startswith(".") and entry.name not in _LEFT_OUT:
                 pending.append(entry.path)
 

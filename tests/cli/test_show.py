@@ -56,6 +56,14 @@ def test_prints_what_analyze_prints(directory: Path, verbose: bool) -> None:
     assert "out/report.html" in result.stdout
 
 
+def test_shows_the_newest_report_where_none_is_named(directory: Path) -> None:
+    assert CliRunner().invoke(command).exit_code != 0
+    save_session(trial_sessions.everything_tried(), Path("reports/newest"))
+
+    named = CliRunner().invoke(command, ["reports/newest"])
+    assert CliRunner().invoke(command).stdout == named.stdout
+
+
 @pytest.fixture
 def session_directory(tmp_path: Path) -> Path:
     save_session(factories.make_session(), tmp_path)

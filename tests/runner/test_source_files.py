@@ -103,7 +103,7 @@ def test_the_call_over_several_lines_begins_at_its_name() -> None:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("old.txt", "new.txt", "backup/latest.h5", "report/session.json", ".git/index",
-                 "__pycache__/main.pyc"):  # fmt: skip
+                 "__pycache__/main.pyc", "__autograph_generated_file1_x.py"):  # fmt: skip
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("x")
