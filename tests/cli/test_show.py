@@ -58,6 +58,7 @@ def test_prints_what_analyze_prints(directory: Path, verbose: bool) -> None:
 
 def test_shows_the_newest_report_where_none_is_named(directory: Path) -> None:
     assert CliRunner().invoke(command).exit_code != 0
+    Path("reports/newest").mkdir(parents=True)
     save_session(trial_sessions.everything_tried(), Path("reports/newest"))
 
     named = CliRunner().invoke(command, ["reports/newest"])
