@@ -19,6 +19,7 @@ from pipediag.patching.slow_calls import rows_of, weighted_choice
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,
+    CompileFunction,
     Insert,
     Move,
     MoveLayers,
@@ -293,6 +294,10 @@ def _rewritten(session: Session, change: RewriteCall) -> list[str]:
     return [*weighted_choice(), "", "weighted_choice(rng, values, size, weights)"]
 
 
+def _compiled(_session: Session, change: CompileFunction) -> list[str]:
+    return ["@tf.function", f"def {change.function.rpartition('.')[2]}(...):"]
+
+
 def _layers(session: Session, change: MoveLayers) -> list[str]:
     place = _place(session, change.after)
     kept = "" if change.kept is None else ", with a cache behind it"
@@ -408,5 +413,6 @@ _BY_KIND: tuple[tuple[type[Change], Callable[[Session, Any], list[str]]], ...] =
     (SkipCallback, _skipped),
     (PredictOnBatch, _predicted),
     (RewriteCall, _rewritten),
+    (CompileFunction, _compiled),
     (MoveLayers, _layers),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,18 +16,19 @@ from pipediag.patching.chunked_generators import in_chunks, is_of_its_caller
 from pipediag.patching.compiled_model import compiled
 from pipediag.patching.dataset_options import with_options
 from pipediag.patching.handed_over import handed_over
-from pipediag.patching.names import is_parameter, references, written
+from pipediag.patching.names import is_parameter, references, tensorflow, written
 from pipediag.patching.pydataset import with_workers
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.sites import Suits
 from pipediag.patching.slow_calls import rewritten_call
 from pipediag.patching.snippets import every
 from pipediag.patching.source import Change as SourceChange
-from pipediag.patching.source import Source, Span, called_name, replaced
+from pipediag.patching.source import Source, Span, called_name, insertion, replaced
 from pipediag.patching.statements import assigns, function_around, rebinds
 from pipediag.patching.workspace import Workspace
 from pipediag.session.edits import (
     Change,
+    CompileFunction,
     Insert,
     Move,
     MoveLayers,
@@ -390,6 +392,28 @@ def _rewrite(workspace: Workspace, change: RewriteCall) -> None:
     workspace.change(source, rewritten_call(source, change.line))
 
 
+def _compile_function(workspace: Workspace, change: CompileFunction) -> None:
+    """Write `@tf.function` above the definition, below the decorators that it has."""
+    source = workspace.source(change.file)
+    name, tf = change.function.rpartition(".")[2], tensorflow(source)
+    found = [
+        node
+        for node in source.nodes
+        if isinstance(node, cst.FunctionDef)
+        and node.name.value == name
+        and change.line in (source.line(node.name), *map(source.line, node.decorators))
+    ]
+    if len(found) != 1 or tf is None:
+        raise NotPatchableError(
+            f"`{name}` was not found in its file, or TensorFlow is not imported there."
+        )
+    at = source.line_start(source.span(found[0].name).start)
+    indent = re.match(rb"[ \t]*", source.data[at:])
+    assert indent is not None
+    line = f"{indent.group().decode()}@{tf}.function{source.newline}"
+    workspace.change(source, [insertion(at, line)])
+
+
 def _layers(_workspace: Workspace, _change: MoveLayers) -> None:
     raise NotPatchableError("The model has to be built without these layers, and saved with them.")
 
@@ -418,6 +442,7 @@ _PASSES: tuple[tuple[Callable[[Change], bool], Callable[[Workspace, Any], None]]
     (_of(SkipCallback), _skip),
     (_of(PredictOnBatch), _predict),
     (_of(RewriteCall), _rewrite),
+    (_of(CompileFunction), _compile_function),
     (_of(MoveLayers), _layers),
     (_of(SetParameters), _set),
     (_replaces, _replace),

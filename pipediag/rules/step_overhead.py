@@ -35,7 +35,7 @@ from pipediag.rules.model_edits import (
 )
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Rule
-from pipediag.session.edits import Edit, SetModel, SetParameters, SkipCallback
+from pipediag.session.edits import CompileFunction, Edit, SetModel, SetParameters, SkipCallback
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import HotLine, Session
@@ -368,6 +368,7 @@ def check_eager_execution(session: Session) -> Iterator[Finding]:
     loop, keras = session.diagnosed_loop(), keras_of(session)
     assert loop is not None
     edit = untried = None
+    place = (loop.file, loop.line)
     if session.environment.run_functions_eagerly:
         advice = "Remove `tf.config.run_functions_eagerly(True)`."
         untried = "The switch holds for the whole process, and other code may rely on it."
@@ -377,13 +378,19 @@ def check_eager_execution(session: Session) -> Iterator[Finding]:
         edit = Edit(EAGER_EXECUTION.id, "run_eagerly=False in compile", (change,))
     elif loop.kind == "eager" and loop.updates_variables and not loop.step_functions:
         advice = "Move the body of the loop into a function with `@tf.function`."
+        if loop.eager_step is not None:
+            step, name = loop.eager_step, f"`{loop.eager_step.function}`"
+            place = (step.file, step.line)
+            advice = f"Put `@tf.function` on {name} ({PurePath(step.file).name}:{step.line})."
+            compiles = CompileFunction(step.file, step.line, step.function)
+            edit = Edit(EAGER_EXECUTION.id, f"@tf.function on {name}", (compiles,))
     else:
         return
     percent = class_percent(session, CALL_CLASSES) if session.breakdown else None
     yield EAGER_EXECUTION.finding(
         "fail",
         advice,
-        place=(loop.file, loop.line),
+        place=place,
         evidence={"dispatch_and_python_percent_of_step": percent},
         edit=edit,
         untried=untried,

@@ -42,7 +42,7 @@ from pipediag.runner.source_files import (
     written_since,
 )
 from pipediag.sensors.machine import describe_machine
-from pipediag.session.edits import ENOUGH_THE_SAME, PASSES_DIFFER
+from pipediag.session.edits import ENOUGH_THE_SAME, PASSES_DIFFER, RESULTS_DIFFER
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.ledger import Run
@@ -297,6 +297,8 @@ def _tried(finding: Finding, outcome: TrialOutcome) -> Finding:
     if (trial.reason or "").startswith(PASSES_DIFFER):
         known = {"status": "informative", "severity": "info", "effect_on_results": "not safe here"}
         return tried.model_copy(update=known)
+    if (trial.reason or "").startswith(RESULTS_DIFFER):
+        return tried.model_copy(update={"effect_on_results": "not safe here"})
     return tried
 
 

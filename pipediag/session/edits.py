@@ -118,6 +118,17 @@ class RewriteCall:
 
 
 @dataclass(frozen=True)
+class CompileFunction:
+    """A function of the script's, which a training step calls, becomes a `tf.function`."""
+
+    file: str
+    line: int
+    """Where its definition begins, with decorators."""
+    function: str
+    do: Literal["compile"] = "compile"
+
+
+@dataclass(frozen=True)
 class MoveLayers:
     """Layers behind a Keras model's inputs become a `map` of the pipeline, behind `after`."""
 
@@ -147,6 +158,7 @@ Change = (
     | PredictOnBatch
     | RewriteCall
     | MoveLayers
+    | CompileFunction
 )
 """All kinds. A new one is applied in capture/replay/changes.py and patching/writing.py too."""
 
@@ -169,6 +181,12 @@ ENOUGH_THE_SAME = 64
 """Elements that must be the same in two passes before a cache counts as right."""
 PASSES_DIFFER = "Two passes over the data differ"
 """Begins the reason why a cache was not tried that would change what is trained on."""
+RESULTS_DIFFER = (
+    "The batches differ",
+    "The elements differ",
+    "Its Python would run only while it is traced",
+)
+"""Begin the reasons why other edits were not tried that would change what the script computes."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +226,7 @@ def _touched_by(change: Change) -> tuple[Touched, ...]:
             return ("elements",)
         case SetOptions():
             return ("options",)
-        case SetModel() | SkipCallback():
+        case SetModel() | SkipCallback() | CompileFunction():
             return ("model",)
         case MoveLayers():
             return ("elements", "model")
@@ -219,7 +237,7 @@ def _touched_by(change: Change) -> tuple[Touched, ...]:
 
 def traces_otherwise(changes: Iterable[Change]) -> bool:
     """Return True if the training step becomes another one, which is traced and compiled anew."""
-    return any(isinstance(change, SetModel | MoveLayers) for change in changes)
+    return any(isinstance(change, SetModel | MoveLayers | CompileFunction) for change in changes)
 
 
 def adds_cache(change: Change) -> bool:

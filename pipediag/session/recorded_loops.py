@@ -277,6 +277,16 @@ class RecordedNestedCall:
 
 
 @dataclass
+class EagerStep:
+    """A function of the script's that computes gradients eagerly, and applies them."""
+
+    function: str
+    file: str
+    line: int
+    """Where its definition begins, with decorators."""
+
+
+@dataclass
 class LoopFacts:
     """What is known of a place in the script that consumes batches, as it was recorded."""
 
@@ -305,6 +315,9 @@ class LoopFacts:
     keras: KerasUse | None = None
     step_functions: list[str] = field(default_factory=list)
     """The tf.functions that run within a step, as `file:line name`."""
+    eager_step: EagerStep | None = None
+    """The script's own function that makes a step without a tf.function; None where the loop's body
+    itself does."""
     element_spec: str | None = None
     softmaxes: list[Softmax] = field(default_factory=list)
     """Of the losses of its traced step."""

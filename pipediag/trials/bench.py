@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import TypedDict, TypeVar
 
 from pipediag.facts.run_gain import ONCE_OFF, Taken
-from pipediag.session.edits import ANEW, Change, SetModel, traces_otherwise
+from pipediag.session.edits import ANEW, Change, CompileFunction, SetModel, traces_otherwise
 from pipediag.session.record import Interval
 from pipediag.session.trials import Basis, Consumer, TrialBlock
 from pipediag.trials.executor import (
@@ -231,7 +231,8 @@ class FirstCalls:
 def makes_graph(changes: Iterable[Change]) -> bool:
     """Return True if a step that ran eagerly is traced."""
     return any(
-        isinstance(change, SetModel) and change.settings.get("run_eagerly") is False
+        isinstance(change, CompileFunction)
+        or (isinstance(change, SetModel) and change.settings.get("run_eagerly") is False)
         for change in changes
     )
 

@@ -9,6 +9,7 @@ import pytest
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,
+    CompileFunction,
     Insert,
     Move,
     MoveLayers,
@@ -302,10 +303,27 @@ def test_an_option_joins_those_that_the_pipeline_has() -> None:
     assert "o.deterministic = False\nds = ds.with_options(o)\n" in after
 
 
+STEPS = """import tensorflow
+class Trainer:
+    @timed
+    # Trains.
+    def step(self, x):
+        return x
+"""
+
+
+@pytest.mark.parametrize("line", [3, 5])
+def test_a_step_is_compiled_within_the_decorators_that_it_has(line: int) -> None:
+    assert patched(STEPS, [], CompileFunction(SCRIPT, line, "Trainer.step")) == STEPS.replace(
+        "    def step", "    @tensorflow.function\n    def step"
+    )
+
+
 UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
     ("a callback's hooks", (SkipCallback("Save", "t.py", 3),), "only you know"),
     ("a call that is not there", (PredictOnBatch(SCRIPT, 1),), "0 times"),
     ("a draw that is not there", (RewriteCall("map", SCRIPT, 1, "f"),), "0 times"),
+    ("a function that is not there", (CompileFunction(SCRIPT, 1, "f"),), "not found"),
     ("layers of the model", (MoveLayers(("text",), "batch"),), "without these layers"),
     ("layers that are kept", (MoveLayers(("text",), "map", 8, 99),), "without these layers"),
     ("sixteen bits", (SetModel({"dtype_policy": "mixed_bfloat16"}),), "all layers but the last"),

@@ -15,6 +15,7 @@ import benchmarks
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,
+    CompileFunction,
     Insert,
     Move,
     MoveLayers,
@@ -57,6 +58,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("decoy_small_batch_waits", "parallel-map"): (TUNED, POOL),
     ("disabled_defaults", "tf-data-defaults"): (DEFAULTS,),
     ("disabled_defaults", "missing-cache"): (BEHIND, CACHE),
+    ("eager_step", "eager-execution"): (CompileFunction(SCRIPT, 29, "Trainer.train_step"),),
     ("eager_fit", "eager-execution"): (SetModel({"run_eagerly": False}),),
     ("predict_per_user", "small-predict"): (PredictOnBatch(SCRIPT, 25),),
     ("generator_waits", "python-input"): (TWO_COPIES, POOL),
@@ -128,7 +130,13 @@ BY_HAND = {
     ("text_layer_in_model", "preprocessing-in-model"),
 }
 """What only the author of the script can write."""
-BESIDE_THE_DATASETS = {"generator-elements", "python-input", "small-predict", "slow-python-call"}
+BESIDE_THE_DATASETS = {
+    "eager-execution",
+    "generator-elements",
+    "python-input",
+    "small-predict",
+    "slow-python-call",
+}
 GOAL = 0.8
 SCRIPTS = Path(benchmarks.__file__).parent / "scripts"
 

@@ -15,10 +15,10 @@ from pipediag.rules.step_overhead import (
     PREDICT_IN_STEP,
     SMALL_BATCH,
 )
-from pipediag.session.edits import SetModel, SetParameters
+from pipediag.session.edits import CompileFunction, SetModel, SetParameters
 from pipediag.session.loops import NestedCall
 from pipediag.session.model import HotLine, Session
-from pipediag.session.recorded_loops import Callback
+from pipediag.session.recorded_loops import Callback, EagerStep
 from tests.factories import (
     make_compute_bound_session,
     make_host,
@@ -147,6 +147,10 @@ AS_GRAPH = ("fail", (SetModel({"run_eagerly": False}),))
         "a fit without a breakdown": (make_session(loops=EAGER_FIT, breakdown=None), AS_GRAPH),
         "everywhere": (make_session(environment=EVERYWHERE), ("fail", None)),
         "an own loop": (custom(), ("fail", None)),
+        "an own step": (
+            custom(eager_step=EagerStep("step", "train.py", 20)),
+            ("fail", (CompileFunction("train.py", 20, "step"),)),
+        ),
         "a graph of Keras": (make_session(), ("pass", None)),
         "a function": (custom(step_functions=["train.py:8 train_step"]), ("pass", None)),
         "no training": (custom(updates_variables=False), ("pass", None)),

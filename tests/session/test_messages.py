@@ -19,6 +19,7 @@ from pipediag.capture.replay.graph import InnerChange, _target
 from pipediag.capture.replay.verification import _size_matters_to
 from pipediag.session.edits import (
     Change,
+    CompileFunction,
     Edit,
     Insert,
     Move,
@@ -115,6 +116,7 @@ ONE_OF_EACH: tuple[Change, ...] = (
     MoveLayers(("words",), "a"),
     PredictOnBatch("train.py", 30),
     RewriteCall("a", "train.py", 30, "pairs"),
+    CompileFunction("train.py", 30, "train_step"),
 )
 
 
@@ -132,7 +134,7 @@ def test_each_survives_the_pipe() -> None:
 
 
 def test_replay_makes_every_kind() -> None:
-    of_no_pipeline = {SetModel, SkipCallback, PredictOnBatch, RewriteCall}
+    of_no_pipeline = {SetModel, SkipCallback, PredictOnBatch, RewriteCall, CompileFunction}
     assert {kind for kind, _ in replayed._PASSES} | of_no_pipeline == set(get_args(Change))
 
 
@@ -140,7 +142,7 @@ def test_replay_makes_every_kind() -> None:
 def test_every_consumer_knows_each(change: Change) -> None:
     assert touched([change]) <= {"elements", "options", "model"}
     assert candidate(change).changes_model is isinstance(
-        change, SetModel | SkipCallback | MoveLayers
+        change, SetModel | SkipCallback | MoveLayers | CompileFunction
     )
     assert _size_matters_to(change) is isinstance(change, Remove)
     if isinstance(change, get_args(InnerChange)):

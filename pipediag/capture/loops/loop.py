@@ -209,6 +209,7 @@ class Loop:
     evaluated: weakref.ref[Any] | None = None
     """The dataset of its last evaluation, kept no longer than by the script."""
     step_functions: list[weakref.ref[Any]] = field(default_factory=list)
+    knows_eager_step: bool = False
     """The tf.functions that train in its steps."""
     consumers: int = 0
     """Iterators that were made for it."""

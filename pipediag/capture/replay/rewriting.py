@@ -8,16 +8,18 @@ from __future__ import annotations
 import ast
 import gc
 import tokenize
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from pipediag.capture.pipelines.functions import side_effect
 from pipediag.capture.replay.elements import difference_of, first_elements
 from pipediag.capture.replay.graph import Graph
 from pipediag.capture.replay.rebuilding import built, pass_caches_by
 from pipediag.capture.replay.refusal import NotReplayableError
-from pipediag.session.edits import Change, RewriteCall
+from pipediag.capture.signals import let_pass
+from pipediag.session.edits import RESULTS_DIFFER, Change, CompileFunction, RewriteCall
 
 _ELEMENTS = 64
 _SECONDS = 2.0
@@ -26,12 +28,23 @@ _SECONDS = 2.0
 class Rewritten:
     """Functions and the code that they run while `use` says so."""
 
-    def __init__(self, changes: Sequence[Change], files: Mapping[str, str]) -> None:
-        """Find the functions, and compile their other code from the patched `files`, by path."""
+    def __init__(
+        self,
+        changes: Sequence[Change],
+        files: Mapping[str, str],
+        step_failed: Callable[[BaseException], None],
+    ) -> None:
+        """Find the functions, and compile their other code from the patched `files`, by path.
+
+        `step_failed` is told of an error of a function that was made a `tf.function`; it then runs
+        as the script has it.
+        """
         self._codes: list[tuple[FunctionType, CodeType, CodeType]] = []
         for change in changes:
             if isinstance(change, RewriteCall):
                 self._codes += _swaps(change, files)
+            elif isinstance(change, CompileFunction):
+                self._codes += _compiled(change, step_failed)
 
     def __bool__(self) -> bool:
         return bool(self._codes)
@@ -83,6 +96,86 @@ def _swaps(
         _define_added(own_text, text, change.file, function.__globals__)
         found.append((function, own, other))
     return found
+
+
+_CALLED = 1_364_287_911
+"""Stands for the compiled function in the code of a call, until it is put there."""
+
+
+def _compiled(
+    change: CompileFunction, failed: Callable[[BaseException], None]
+) -> list[tuple[FunctionType, CodeType, CodeType]]:
+    """Return functions with their code, and with code that calls them as `tf.function`s.
+
+    Raises:
+        NotReplayableError: there is none, or tracing it once would lose what its Python does.
+    """
+    functions = [
+        each
+        for each in gc.get_objects()
+        if type(each) is FunctionType
+        and each.__code__.co_filename == change.file
+        and each.__code__.co_firstlineno == change.line
+    ]
+    if not functions:
+        raise NotReplayableError(f"The function `{change.function}` was not found.")
+    return [(each, each.__code__, _calling(_traced(each, failed), each)) for each in functions]
+
+
+def _traced(function: FunctionType, failed: Callable[[BaseException], None]) -> Callable[..., Any]:
+    from tensorflow.python.eager.polymorphic_function import polymorphic_function
+
+    owner = _owner(function)
+    changed = side_effect(function if owner is None else MethodType(function, owner))
+    if changed is not None:
+        raise NotReplayableError(f"{RESULTS_DIFFER[2]}, and {changed}.")
+    own = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    own.__kwdefaults__, own.__module__ = function.__kwdefaults__, function.__module__
+    compiled = polymorphic_function.function(own)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return compiled(*args, **kwargs)
+        except Exception as error:
+            let_pass(error)
+            failed(error)
+            return own(*args, **kwargs)
+
+    return call
+
+
+def _owner(function: FunctionType) -> object | None:
+    """Return an object of the class that has the function as a method; None where none has."""
+    everything = gc.get_objects()
+    classes = tuple(
+        each
+        for each in everything
+        if isinstance(each, type) and vars(each).get(function.__name__) is function
+    )
+    return next((each for each in everything if issubclass(type(each), classes)), None)
+
+
+def _calling(call: Callable[..., Any], function: FunctionType) -> CodeType:
+    """Return code that calls this in the function's place, and closes over the same names."""
+    names = ", ".join(function.__code__.co_freevars)
+    text = (
+        f"def around({names}):\n"
+        "    def function(*args, **kwargs):\n"
+        f"        call, _ = {_CALLED}, lambda: ({names})\n"
+        "        return call(*args, **kwargs)\n"
+        "    return function\n"
+    )
+    codes = _inside(compile(text, function.__code__.co_filename, "exec", dont_inherit=True))
+    code = next(one for one in codes if one.co_name == "function")
+    assert code.co_freevars == function.__code__.co_freevars
+    constants = tuple(call if one == _CALLED else one for one in code.co_consts)
+    return code.replace(co_consts=constants)
 
 
 def _own_name(change: RewriteCall) -> str:
@@ -137,4 +230,4 @@ def verify_rewritten(dataset: Any, changes: Sequence[Change], rewritten: Rewritt
         repeats = difference_of(own, again, values=True) is None
         difference = difference_of(own, other, values=repeats)
         if difference is not None:
-            raise NotReplayableError(f"The elements differ: {difference}.")
+            raise NotReplayableError(f"{RESULTS_DIFFER[1]}: {difference}.")

@@ -29,8 +29,10 @@ from pipediag.capture.replay.rebuilding import built, pass_caches_by
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.session.edits import (
     PASSES_DIFFER,
+    RESULTS_DIFFER,
     Change,
     Check,
+    CompileFunction,
     Insert,
     Move,
     MoveLayers,
@@ -160,7 +162,7 @@ def _size_matters_to(change: Change) -> bool:
             return True
         case SetParameters() | Move() | SetOptions() | SetModel() | SkipCallback() | MoveLayers():
             return False
-        case PredictOnBatch() | RewriteCall():
+        case PredictOnBatch() | RewriteCall() | CompileFunction():
             return False
         case unknown:
             return unknown_change(unknown)
@@ -240,7 +242,7 @@ def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
 
 def _refuse(difference: str | None) -> None:
     if difference is not None:
-        raise NotReplayableError(f"The batches differ: {difference}.")
+        raise NotReplayableError(f"{RESULTS_DIFFER[0]}: {difference}.")
 
 
 def _read(dataset: Any) -> Reading:

@@ -20,7 +20,7 @@ from pipediag.capture.replay import (
 )
 from pipediag.capture.replay.rewriting import Rewritten, verify_rewritten
 from pipediag.capture.runtime import Runtime, Settings, Variants
-from pipediag.session.edits import Change, RewriteCall
+from pipediag.session.edits import Change, CompileFunction, RewriteCall
 from pipediag.vocabulary import BASE
 
 
@@ -72,8 +72,11 @@ class Arm:
 class Arms:
     """Arms of one loop, by name."""
 
-    def __init__(self, loop: Loop, model: Variants) -> None:
+    def __init__(
+        self, loop: Loop, model: Variants, step_failed: Callable[[BaseException], None]
+    ) -> None:
         self._loop = loop
+        self._step_failed = step_failed
         self._dataset = getattr(loop.dataset, "_original_dataset", loop.dataset)
         self._model = model
         self._caches = FilledCaches()
@@ -101,10 +104,12 @@ class Arms:
         NotReplayableError where it can't be made, or not without changing what the script does.
         """
         self._run(None)
-        rewritten = Rewritten(changes, files or {})
+        rewritten = Rewritten(changes, files or {}, self._step_failed)
         verify_rewritten(self._dataset, changes, rewritten)
         if rewritten:
-            changes = tuple(one for one in changes if not isinstance(one, RewriteCall))
+            changes = tuple(
+                one for one in changes if not isinstance(one, RewriteCall | CompileFunction)
+            )
             self._rewritten.append(rewritten)
         settings: Settings = model_settings(changes)
         self._model.check(settings)

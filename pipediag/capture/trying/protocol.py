@@ -80,7 +80,7 @@ class Trials:
             else loop.trainer.variants(loop.model() if loop.model else None, self._step_failed)
         )
         self._clock = loop.runtime.clock()
-        self._arms = Arms(loop, self._model)
+        self._arms = Arms(loop, self._model, self._step_failed)
         self._running: Arm | None = None
         """The arm whose model makes the step that is called now; None for the script's own."""
         self._iterator: Any = None

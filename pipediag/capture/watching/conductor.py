@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from pipediag.capture.callsites import call_site, source_location
+from pipediag.capture.callsites import call_site, frames, is_users, name_of, source_location
 from pipediag.capture.loops.loop import Consumer, Loop, Stage, is_end_of_data
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.windows import Instruments
@@ -27,6 +27,7 @@ from pipediag.capture.watching.updates import (
     settle_role,
 )
 from pipediag.session.messages import RunSettings
+from pipediag.session.recorded_loops import EagerStep, RecordedLoop
 from pipediag.session.timeline import Span
 
 
@@ -139,6 +140,14 @@ class Conductor:
         self._boundary(consumer, time.monotonic_ns(), 0)
         consumer.batches += 1
 
+    def eager_step(self, runtime: Runtime) -> None:
+        """Note that the script applies gradients, in no function that is compiled."""
+        self.fed_step(runtime)
+        last = self._threads.here.last
+        if last is not None and not last.loop.knows_eager_step:
+            last.loop.knows_eager_step = True
+            last.loop.record.eager_step = _eager_step(last.loop.record)
+
     def evaluated(self, span: Span) -> None:
         """Note the end of a call of Keras that evaluates."""
         self._threads.here.nested.took(span, time.monotonic_ns())
@@ -212,7 +221,8 @@ class Conductor:
             return
         loop.record.trace_count += 1
         loop.clock.traced()
-        _runs(loop, function)
+        if self._held_here is None:  # an edit may make a function of what the script runs eagerly
+            _runs(loop, function)
         if again:
             loop.record.retrace_steps.append(loop.record.steps)
             loop.record.shapes_vary |= lengths_differ
@@ -419,6 +429,20 @@ def _runs(loop: Loop, function: Any) -> None:
         name = source_location(function)
         if name not in loop.record.step_functions:
             loop.record.step_functions.append(name)
+
+
+def _eager_step(loop: RecordedLoop) -> EagerStep | None:
+    """Return the function between the loop and this call that opens the tape; None for no such."""
+    for frame in frames():
+        code = frame.f_code
+        if not is_users(code.co_filename):
+            continue
+        lines = {line for _, _, line in code.co_lines()}
+        if code.co_filename == loop.file and loop.line in lines:
+            return None
+        if "GradientTape" in code.co_names:
+            return EagerStep(name_of(code), code.co_filename, code.co_firstlineno)
+    return None
 
 
 class ScriptsOwnError(Exception):

@@ -184,7 +184,9 @@ def rows_of(path: Path) -> Function:
 def test_functions_run_the_patched_code_while_they_are_told_to(tmp_path: Path) -> None:
     path = tmp_path / "data.py"
     rows = rows_of(path)
-    rewritten = Rewritten([RewriteCall("op", str(path), 3, "rows")], {str(path): PATCHED})
+    rewritten = Rewritten(
+        [RewriteCall("op", str(path), 3, "rows")], {str(path): PATCHED}, pytest.fail
+    )
 
     assert rewritten
     with rewritten.patched():
@@ -198,7 +200,9 @@ def test_functions_that_the_patched_file_adds_are_defined(tmp_path: Path) -> Non
     path = tmp_path / "data.py"
     rows = rows_of(path)
     text = "def more(row):\n    return row + 3\n\n\n" + PATCHED.replace("row + 2", "more(row)")
-    rewritten = Rewritten([RewriteCall("op", str(path), 3, "Data.rows")], {str(path): text})
+    rewritten = Rewritten(
+        [RewriteCall("op", str(path), 3, "Data.rows")], {str(path): text}, pytest.fail
+    )
 
     with rewritten.patched():
         assert list(rows(2)) == [3, 4]
@@ -223,5 +227,5 @@ def test_a_function_that_is_not_found_is_refused(
     files = {} if text is None else {str(path): text}
 
     with pytest.raises(NotReplayableError):
-        Rewritten([RewriteCall("op", str(path), line, function)], files)
+        Rewritten([RewriteCall("op", str(path), line, function)], files, pytest.fail)
     assert list(rows(1)) == [1]

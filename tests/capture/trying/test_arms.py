@@ -32,7 +32,7 @@ def arms_of(
     loop.dataset = dataset or Pipeline()
     model: Any = Model()
     loop.runtime = Pipelines()
-    return Arms(loop, model)
+    return Arms(loop, model, pytest.fail)
 
 
 def test_an_arm_knows_its_batches() -> None:

@@ -210,7 +210,7 @@ class TensorFlowHooks:
 
     def _note_eager_step(self, runtime: TensorFlowRuntime, *_: Any, **__: Any) -> None:
         if not self._with.updates.busy:
-            self._with.conductor.fed_step(runtime)
+            self._with.conductor.eager_step(runtime)
 
 
 _WRITES = (
