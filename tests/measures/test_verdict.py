@@ -9,6 +9,7 @@ import pytest
 from pipediag.measures.verdict.culprits import (
     Culprit,
     ShuffleFill,
+    eager_culprit,
     input_culprit,
     python_culprit,
     shuffle_fill,
@@ -18,6 +19,7 @@ from pipediag.measures.verdict.sentences import costs_most
 from pipediag.session.loops import Ceiling, Differential, Loop, NestedCall, Perturbation, Share
 from pipediag.session.model import Host, HotLine, Script, Session
 from pipediag.session.pipeline import Operation
+from pipediag.session.recorded_loops import EagerStep
 from pipediag.session.recording import OtherUse
 from tests import factories
 from tests.factories import make_host, make_keras, make_loop, make_loop_time, make_session
@@ -425,6 +427,16 @@ def test_python_is_named_where_nothing_of_the_overhead_is_larger(other: str) -> 
     assert python_culprit(make_breakdown(**{"python": 30.0, other: 30.0}), host) == on_batch
     assert python_culprit(make_breakdown(**{"python": 30.0, other: 30.1}), host) is None
     assert python_culprit(make_breakdown(python=30.0), HOT) is None
+    rare = make_host(hot_python=[line.model_copy(update={"percent": 0.8})])
+    assert python_culprit(make_breakdown(python=30.0), rare) is None
+
+
+def test_a_step_that_runs_eagerly_is_named_where_overhead_takes_most() -> None:
+    step = EagerStep("train_step", "train.py", 14)
+    assert eager_culprit(make_loop(eager_step=step, step_functions=[])) == Culprit(
+        "`train_step`", "train.py", 14
+    )
+    assert eager_culprit(make_loop(eager_step=step, step_functions=["train.py:14 step"])) is None
 
 
 def test_what_costs_about_as_much_is_named_with_it() -> None:

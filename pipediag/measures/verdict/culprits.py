@@ -77,13 +77,25 @@ def _operation(op: Operation) -> Culprit:
     return Culprit(f"`{op.kind}`{made_by}", op.file, op.line, op.id)
 
 
+_SEEN_OFTEN = 5.0
+"""Percent of the stack samples in which a line is to be seen. Own choice."""
+
+
 def python_culprit(breakdown: Mapping[StepClass, Share], host: Host | None) -> Culprit | None:
     """The hottest line of the training thread, where Python is the largest part of the overhead."""
     python = breakdown["python"].percent
     if python < max(breakdown[name].percent for name in ("dispatch", "compile", "device_wait")):
         return None
     hot = hot_line(host, "main")
-    return Culprit(f"`{hot.function}`", hot.file, hot.line) if hot else None
+    if hot is None or hot.percent < _SEEN_OFTEN:
+        return None
+    return Culprit(f"`{hot.function}`", hot.file, hot.line)
+
+
+def eager_culprit(loop: Loop | None) -> Culprit | None:
+    """Return the function that makes a step eagerly, if the script has one."""
+    step = loop.eager_step if loop is not None and not loop.step_functions else None
+    return Culprit(f"`{step.function}`", step.file, step.line) if step is not None else None
 
 
 def call_in_each_step(loop: Loop | None) -> NestedCall | None:

@@ -35,6 +35,7 @@ from pipediag.measures.verdict.culprits import (
     Culprit,
     ShuffleFill,
     call_in_each_step,
+    eager_culprit,
     input_culprit,
     python_culprit,
     shuffle_fill,
@@ -214,7 +215,10 @@ def _decide_consumer(
             session, "balanced", severity, sentence, doubts(session, "balanced", straddled)
         )
     sentence = other_sentence(first, most, breakdown, most_of_free_input(session)) + also
-    culprit = python_culprit(breakdown, session.host) if first == "overhead" else None
+    culprit = None
+    if first == "overhead":
+        eager = eager_culprit(session.diagnosed_loop())
+        culprit = eager or python_culprit(breakdown, session.host)
     call = call_in_each_step(session.diagnosed_loop())
     if call is not None:
         at = place(call.file, call.line)
