@@ -6,6 +6,7 @@ The user's line is that of the innermost frame which belongs to no library and n
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import os
 import sys
@@ -122,6 +123,25 @@ def frames() -> Iterator[FrameType]:
         if not is_pipediags(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
+
+
+_COLLECTS_WHILE_IT_LOOKS = sys.version_info < (3, 12)
+
+
+def current_frames() -> dict[int, FrameType]:
+    """Return the innermost frame of each thread, by the thread's identity.
+
+    Before Python 3.11.9 the interpreter holds its list of threads meanwhile, and may collect
+    garbage. Where that holds a `threading.local`, as TensorFlow's graphs do, it waits for the list
+    for ever, with the GIL (https://github.com/python/cpython/issues/106883).
+    """
+    if not (_COLLECTS_WHILE_IT_LOOKS and gc.isenabled()):
+        return sys._current_frames()
+    gc.disable()
+    try:
+        return sys._current_frames()
+    finally:
+        gc.enable()
 
 
 def call_site() -> CallSite | None:

@@ -6,7 +6,6 @@ The sampling thread is none of `threading`'s, so that the script counts its own 
 from __future__ import annotations
 
 import _thread
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -14,7 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from pipediag.capture.callsites import FRAMEWORKS, is_users, line_of, name_of, package_of
+from pipediag.capture.callsites import (
+    FRAMEWORKS,
+    current_frames,
+    is_users,
+    line_of,
+    name_of,
+    package_of,
+)
 from pipediag.session.timeline import SeenLine, SeenLines
 
 # Own choices: a look takes some 20 microseconds of the interpreter lock.
@@ -124,7 +130,7 @@ class LineSampler:
             while True:
                 self._asleep.acquire(timeout=_INTERVAL_NS / 1e9)
                 now_ns = time.monotonic_ns()
-                look = self._look(sys._current_frames())
+                look = self._look(current_frames())
                 with self._lock:
                     if not self._wanted:
                         self._ended = None

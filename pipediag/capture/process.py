@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Generic, TypeVar
 
+from pipediag.capture.callsites import current_frames
 from pipediag.capture.runtime import Runtime
 
 State = TypeVar("State")
@@ -64,7 +65,7 @@ def this_thread() -> threading.Thread | None:
 def frames_elsewhere() -> Iterator[FrameType]:
     """Iterate over the frames of all other threads, innermost first."""
     current = threading.get_ident()
-    for thread, innermost in sys._current_frames().items():
+    for thread, innermost in current_frames().items():
         frame: FrameType | None = innermost if thread != current else None
         while frame is not None:
             yield frame

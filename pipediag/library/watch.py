@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Literal
 
-from pipediag.capture.callsites import call_site, locals_of
+from pipediag.capture.callsites import call_site, current_frames, locals_of
 from pipediag.capture.guard import attempt
 from pipediag.capture.link import how_it_ended
 from pipediag.errors import PipediagError
@@ -178,7 +178,7 @@ class Fit:
         """Return True if the call is on the stack of its thread."""
         if self._callbacks is not None and self._callbacks() is None:
             return False  # what is on the stack is another call
-        frame = sys._current_frames().get(self._thread)
+        frame = current_frames().get(self._thread)
         while frame is not None:
             if frame.f_code is self._code:
                 return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import sys
 import threading
@@ -219,3 +220,21 @@ def test_a_frameworks_function_is_where_it_is_called() -> None:
     exec(compile("def one_step(): ...", file, "exec"), library)
 
     assert place_of(library["one_step"]) == ("one_step", FRAMEWORKS_CALL)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_no_garbage_is_collected_while_the_frames_of_threads_are_looked_up(
+    enabled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collecting: list[bool] = []
+    monkeypatch.setattr(callsites, "_COLLECTS_WHILE_IT_LOOKS", True)
+    monkeypatch.setattr(
+        sys, "_current_frames", lambda: dict.fromkeys(collecting.append(gc.isenabled()) or ())
+    )
+    try:
+        if not enabled:
+            gc.disable()
+        callsites.current_frames()
+        assert (collecting, gc.isenabled()) == ([False], enabled)
+    finally:
+        gc.enable()

@@ -80,7 +80,7 @@ class Night:
         self.no_more_threads = False
         fakes: dict[str, Any] = {
             "time": SimpleNamespace(monotonic_ns=lambda: self.now),
-            "sys": SimpleNamespace(_current_frames=lambda: self.frames),
+            "current_frames": lambda: self.frames,
             "threading": SimpleNamespace(get_ident=lambda: MAIN, RLock=threading.RLock),
             "_thread": SimpleNamespace(
                 start_new_thread=self._start,

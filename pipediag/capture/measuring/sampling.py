@@ -17,7 +17,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from pipediag.capture.callsites import FRAMEWORKS, is_users, line_of, name_of, package_of
+from pipediag.capture.callsites import (
+    FRAMEWORKS,
+    current_frames,
+    is_users,
+    line_of,
+    name_of,
+    package_of,
+)
 from pipediag.capture.guard import Guard
 from pipediag.session.recording import RecordedPythonCalls, RecordedStacks, StackLine
 
@@ -142,7 +149,7 @@ class StackSampler:
     def _sample(self) -> None:
         sample = _Sample(time.monotonic_ns())
         own = threading.get_ident()
-        for ident, frame in sys._current_frames().items():
+        for ident, frame in current_frames().items():
             if ident == own or _is_parked(frame):
                 continue
             users = _running_user_frame(frame)
