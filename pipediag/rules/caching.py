@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
@@ -40,7 +40,7 @@ from pipediag.session.edits import Change, Edit, Insert, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.tensorflow_names import CACHES, INFINITE_CARDINALITY
+from pipediag.tensorflow_names import BATCHING, CACHES, INFINITE_CARDINALITY
 from pipediag.vocabulary import EffectOnResults, Scalar
 
 FILL_S = 2.0
@@ -93,8 +93,31 @@ def elements_of_a_pass(session: Session, op: Operation) -> int | None:
         if other.kind != "repeat" and other.cardinality is not None and other.cardinality >= 0:
             return other.cardinality
         if other.kind not in CACHES and not keeps_elements([other]):
-            return None
-    return None
+            break
+    return _rows_of_an_epoch(session, op)
+
+
+_ONE_ROW_EACH = ("map", "shuffle", "prefetch", "with_options", "cache")
+
+
+def _rows_of_an_epoch(session: Session, op: Operation) -> int | None:
+    """Return the most rows that an epoch had, of those seen to their end, where each is an element.
+
+    Readers of files can't say how many elements they hold.
+    """
+    loop = session.diagnosed_loop()
+    if loop is None or loop.time is None or not loop.time.epoch_ends_seen or not loop.batch_size:
+        return None
+    if loop.keras is not None and loop.keras.steps_per_epoch:
+        return None
+    below = downstream(session, op)
+    batches = [other for other in below if other.kind in BATCHING]
+    path = between(session, op, batches[0]) if len(batches) == 1 else None
+    if path is None or any(other.kind not in _ONE_ROW_EACH for other in path):
+        return None
+    if any(other.kind in ("repeat", "take", "unbatch") for other in below):
+        return None
+    return math.ceil(loop.steps / loop.time.epoch_ends_seen) * loop.batch_size
 
 
 def against(
@@ -203,9 +226,13 @@ def _of_maps(session: Session) -> Finding | None:
             # The work is done while a shuffle fills, and the loop waits for that in every epoch.
             op, early = filling, True
             weight = Weight("fail", "", {"first_batches_percent_of_loop": percent})
+    op = _behind_its_filters(session, op)
     cache = _cache_of(session, op)
     finding = partial(MISSING_CACHE.finding, op=op, weight=weight, evidence=cache.evidence)
     reason = against(session, cache.passes, cache.size, elements_of_a_pass(session, op))
+    effect, each = cache.effect(), bytes_each(session, op)
+    if cache.size is None and each and against(session, cache.passes, 0.0) is None:
+        reason, cache = None, replace(cache, condition=_if_it_fits(session, each, cache.condition))
     if weight.status != "fail" and (reason is not None or not weight.undecided):
         status = "pass" if weight.status == "informative" else weight.status
         return finding(status, weight.sentence)
@@ -219,7 +246,7 @@ def _of_maps(session: Session) -> Finding | None:
     return finding(
         weight.to_try,
         weight.before(f"{cache.advice()}{foretold(time)}"),
-        effect=cache.effect(),
+        effect=effect,
         edit=cache.edit(whole_epoch=early),
         condition=cache.condition,
         untried=cache.untried(),
@@ -227,6 +254,18 @@ def _of_maps(session: Session) -> Finding | None:
         speedup_at_most=at_most,
         for_run=for_run,
     )
+
+
+def _behind_its_filters(session: Session, op: Operation) -> Operation:
+    """Return the last of the filters that follow at once, so that only what they pass is kept."""
+    following = [one for one in downstream(session, op) if op.id in one.parent_ids]
+    if (
+        len(following) == 1
+        and following[0].kind == "filter"
+        and _gives_the_same(session, following[0])
+    ):
+        return _behind_its_filters(session, following[0])
+    return op
 
 
 def _gives_the_same(session: Session, op: Operation) -> bool:
@@ -260,11 +299,7 @@ def _of_generator(session: Session, op: Operation) -> Finding | None:
         )
     condition = cache.condition or ""
     if cache.size is None and each:
-        most = int(available_bytes(session) * MEMORY.value / 100.0 / each)
-        condition += (
-            f", and there are at most {most:,} elements of {each:,.0f} bytes (half of the free "
-            "memory)"
-        )
+        condition = _if_it_fits(session, each, cache.condition)
     takes = f" It would take {memory_size(cache.size)}." if cache.size is not None else ""
     return finding(
         f"Put `.cache()` directly after {call_name(op)} {condition}.{takes}",
@@ -273,6 +308,13 @@ def _of_generator(session: Session, op: Operation) -> Finding | None:
         condition=condition,
         edit=cache_behind(session, op, MISSING_CACHE.id),
     )
+
+
+def _if_it_fits(session: Session, each: float, other: str | None) -> str:
+    """Return the condition that elements of so many bytes fit into memory, and another one."""
+    most = int(available_bytes(session) * MEMORY.value / 100.0 / each)
+    fits = f"there are at most {most:,} elements of {each:,.0f} bytes (half of the free memory)"
+    return f"if {fits}" if other is None else f"{other}, and {fits}"
 
 
 @dataclass(frozen=True)

@@ -239,9 +239,13 @@ class TrialsOfRun:
         self.outcomes[loop_id] = replace(outcome, run=run)
 
     def _share_of_budget(self, waiting: TrialsAwaited, session: Session) -> float:
-        """Return half of the budget where later loops may matter more than this one; less of that
-        where the pipeline of an evaluation is to be tried after it."""
+        """Return half of the budget where later loops may matter more than this one, or what its
+        whole epochs need; less of that where the pipeline of an evaluation is to be tried after it.
+        """
         budget_s = self.budget_s / 2 if waiting.more_to_come else self.budget_s
+        epochs_s = None if waiting.alone else _epochs_need_s(session, budget_s)
+        if epochs_s is not None and epochs_s <= self.budget_s:
+            budget_s = epochs_s
         edits = [finding.edit for finding in session.findings if finding.edit is not None]
         evaluates = any(edit.loop_id is not None for edit in edits)
         return budget_s * (1.0 - OF_EVALUATION) if evaluates else budget_s

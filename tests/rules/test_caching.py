@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -13,7 +14,7 @@ from pipediag.session.edits import Edit, Insert, Move
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.vocabulary import FindingStatus
-from tests.factories import make_host, make_keras, make_loop, make_session
+from tests.factories import make_host, make_keras, make_loop, make_loop_time, make_session
 from tests.records import (
     make_breakdown,
     make_function,
@@ -134,11 +135,42 @@ def test_a_trial_settles_what_two_clocks_say_of_the_wait(
     assert only(MISSING_CACHE, mapped(costly(self_ms_per_step=0.1), **kept)).status == "pass"
 
 
-def from_files(**parameters: Any) -> Session:
+def from_files(*then: Operation, element_bytes: int | None = 100, **parameters: Any) -> Session:
     reader = op(
         "reader", "TFRecordDataset", elements=32.0, bytes_per_element=100.0, parameters=parameters
     )
-    return session_of(reader, costly(cardinality=None), batch(), **epochs(10))
+    each = {} if element_bytes is not None else {"element_bytes": None, "bytes_per_element": None}
+    return session_of(reader, costly(cardinality=None, **each), *then, batch(), **epochs(10))
+
+
+def with_epoch_ends(session: Session, ends: int, **loop: Any) -> Session:
+    diagnosed = session.diagnosed_loop()
+    assert diagnosed is not None
+    time = make_loop_time(epoch_ends_seen=ends)
+    loops = [replace(diagnosed, time=time, steps=300, batch_size=32, **loop)]
+    return session.model_copy(update={"loops": loops})
+
+
+def test_an_epoch_that_was_seen_says_how_many_elements_files_hold() -> None:
+    unknown = only(MISSING_CACHE, from_files())
+    assert unknown.condition is not None
+    assert "half of the free memory" in unknown.condition
+
+    seen = only(MISSING_CACHE, with_epoch_ends(from_files(), 2))
+    assert seen.condition is None
+    # In 300 steps two epochs ended, so that none had more than 150.
+    assert seen.evidence["cache_bytes"] == 150 * 32 * 1000
+    repeated = with_epoch_ends(from_files(op("repeat")), 2)
+    assert only(MISSING_CACHE, repeated).condition is not None
+
+
+def test_only_what_a_filter_passes_is_kept() -> None:
+    passes = op("filter", function=make_function(), element_bytes=1000, elements=32.0)
+    session = with_epoch_ends(from_files(passes), 2)
+    finding = only(MISSING_CACHE, session)
+    assert finding.op_id == "filter"
+    assert finding.edit is not None
+    assert finding.edit.changes == (Insert("filter", "cache", {"elements": ANY}),)
 
 
 RANDOM = {"RandomUniform": 1}
@@ -148,7 +180,11 @@ RANDOM = {"RandomUniform": 1}
     {
         "unmeasured": (mapped(costly(self_ms_per_step=None)), ("informative", True)),
         "files of known size": (from_files(file_bytes=2_000_000), ("fail", True)),
-        "files of unknown size": (from_files(file_count=3), ("informative", False)),
+        "files of unknown size": (from_files(file_count=3), ("fail", True)),
+        "elements of unknown size": (
+            from_files(file_count=3, element_bytes=None),
+            ("informative", False),
+        ),
         "larger than memory": (mapped(costly(), host=SMALL), ("informative", False)),
         "read once": (mapped(costly(), count=1), ("informative", False)),
         "too large": (mapped(costly(element_bytes=10**6)), ("informative", False)),
