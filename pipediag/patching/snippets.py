@@ -295,7 +295,8 @@ def _rewritten(session: Session, change: RewriteCall) -> list[str]:
 
 
 def _compiled(_session: Session, change: CompileFunction) -> list[str]:
-    return ["@tf.function", f"def {change.function.rpartition('.')[2]}(...):"]
+    given = "(reduce_retracing=True)" if change.reduce_retracing else ""
+    return [f"@tf.function{given}", f"def {change.function.rpartition('.')[2]}(...):"]
 
 
 def _layers(session: Session, change: MoveLayers) -> list[str]:

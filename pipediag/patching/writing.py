@@ -407,11 +407,25 @@ def _compile_function(workspace: Workspace, change: CompileFunction) -> None:
         raise NotPatchableError(
             f"`{name}` was not found in its file, or TensorFlow is not imported there."
         )
+    if change.reduce_retracing:
+        workspace.change(source, _relaxed(source, found[0], tf))
+        return
     at = source.line_start(source.span(found[0].name).start)
     indent = re.match(rb"[ \t]*", source.data[at:])
     assert indent is not None
     line = f"{indent.group().decode()}@{tf}.function{source.newline}"
     workspace.change(source, [insertion(at, line)])
+
+
+def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[SourceChange]:
+    """Give the decorator `tf.function` the argument `reduce_retracing=True`."""
+    for each in definition.decorators:
+        made = each.decorator
+        if isinstance(made, cst.Call) and source.code(made.func) == f"{tf}.function":
+            return with_arguments(source, made, {"reduce_retracing": "True"})
+        if source.code(made) == f"{tf}.function":
+            return [insertion(source.span(made).end, "(reduce_retracing=True)")]
+    raise NotPatchableError(f"`{definition.name.value}` has no decorator `{tf}.function`.")
 
 
 def _layers(_workspace: Workspace, _change: MoveLayers) -> None:

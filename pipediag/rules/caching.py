@@ -230,8 +230,9 @@ def _of_maps(session: Session) -> Finding | None:
     cache = _cache_of(session, op)
     finding = partial(MISSING_CACHE.finding, op=op, weight=weight, evidence=cache.evidence)
     reason = against(session, cache.passes, cache.size, elements_of_a_pass(session, op))
-    effect, each = cache.effect(), bytes_each(session, op)
-    if cache.size is None and each and against(session, cache.passes, 0.0) is None:
+    effect, each, edit = cache.effect(), bytes_each(session, op), cache.edit(whole_epoch=early)
+    unknown = cache.size is None and against(session, cache.passes, 0.0) is None
+    if unknown and each and edit is not None:
         reason, cache = None, replace(cache, condition=_if_it_fits(session, each, cache.condition))
     if weight.status != "fail" and (reason is not None or not weight.undecided):
         status = "pass" if weight.status == "informative" else weight.status
@@ -247,7 +248,7 @@ def _of_maps(session: Session) -> Finding | None:
         weight.to_try,
         weight.before(f"{cache.advice()}{foretold(time)}"),
         effect=effect,
-        edit=cache.edit(whole_epoch=early),
+        edit=edit,
         condition=cache.condition,
         untried=cache.untried(),
         part="epoch_start" if early else "steps",

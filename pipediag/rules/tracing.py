@@ -12,6 +12,7 @@ from pipediag.facts.run_gain import gain_at_most
 from pipediag.facts.step import class_ms, class_percent, lengths_vary
 from pipediag.rules.relevance import NOTABLE, THRESHOLDS, Weight, weigh_rows
 from pipediag.rules.rule import Rule
+from pipediag.session.edits import CompileFunction, Edit
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Loop, Steps
@@ -67,9 +68,21 @@ def check_retracing(session: Session) -> Iterator[Finding]:
             "compile_percent_of_step": percent,
         },
         speedup_at_most=at_most,
+        edit=_for_all_shapes(loop) if steps.retraces >= RETRACES.value else None,
         part="steps" if row is None else "compile",
         for_run=None if row is None else gain_at_most(session.run, saved_s),
     )
+
+
+def _for_all_shapes(loop: Loop) -> Edit | None:
+    """Return the edit of the one function that is traced for each shape; None for other causes."""
+    places = [re.fullmatch(r"(.+):(\d+) (\S+)", one) for one in loop.step_functions]
+    if loop.kind == "keras" or not _shapes_vary(loop) or len(places) != 1 or places[0] is None:
+        return None
+    file, line, function = places[0].groups()
+    change = CompileFunction(file, int(line), function, reduce_retracing=True)
+    label = f"reduce_retracing=True for `{function}` ({PurePath(file).name}:{line})"
+    return Edit(f"{RETRACING.id}:{function}", label, (change,))
 
 
 def _steps_advice(session: Session, loop: Loop, steps: Steps) -> str:

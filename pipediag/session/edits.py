@@ -125,6 +125,8 @@ class CompileFunction:
     line: int
     """Where its definition begins, with decorators."""
     function: str
+    reduce_retracing: bool = False
+    """It is one already, and is traced for all shapes instead of for each."""
     do: Literal["compile"] = "compile"
 
 

@@ -319,11 +319,27 @@ def test_a_step_is_compiled_within_the_decorators_that_it_has(line: int) -> None
     )
 
 
+@pytest.mark.parametrize(
+    "before", ["@tensorflow.function", "@tensorflow.function(jit_compile=True)"]
+)
+def test_a_step_is_traced_for_all_shapes(before: str) -> None:
+    text = STEPS.replace("@timed", before)
+    change = CompileFunction(SCRIPT, 3, "Trainer.step", reduce_retracing=True)
+    after = before.replace(")", ", reduce_retracing=True)")
+    after = after if ")" in before else f"{before}(reduce_retracing=True)"
+    assert patched(text, [], change) == text.replace(before, after)
+
+
 UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
     ("a callback's hooks", (SkipCallback("Save", "t.py", 3),), "only you know"),
     ("a call that is not there", (PredictOnBatch(SCRIPT, 1),), "0 times"),
     ("a draw that is not there", (RewriteCall("map", SCRIPT, 1, "f"),), "0 times"),
     ("a function that is not there", (CompileFunction(SCRIPT, 1, "f"),), "not found"),
+    (
+        "a step without a decorator",
+        (CompileFunction(SCRIPT, 1, "f", reduce_retracing=True),),
+        "not found",
+    ),
     ("layers of the model", (MoveLayers(("text",), "batch"),), "without these layers"),
     ("layers that are kept", (MoveLayers(("text",), "map", 8, 99),), "without these layers"),
     ("sixteen bits", (SetModel({"dtype_policy": "mixed_bfloat16"}),), "all layers but the last"),

@@ -8,6 +8,7 @@ import pytest
 
 from pipediag.rules.registry import run_rules
 from pipediag.rules.tracing import GRAPH_CONSTANTS, LARGE_CONSTANTS, REPEATED_COMPILE, RETRACING
+from pipediag.session.edits import CompileFunction
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunPart
 from pipediag.session.model import Session
@@ -75,6 +76,27 @@ def test_a_training_function_that_is_traced_again(
     assert finding.speedup_at_most == (at_most and pytest.approx(at_most, abs=0.001))
     assert saved_s(finding) == (saved and pytest.approx(saved))
     assert finding.part == ("steps" if saved is None else "compile")
+
+
+@pytest.mark.parametrize(
+    ("loop", "relaxed"),
+    [
+        ({"shapes_vary": True}, True),
+        ({"shapes_vary": False}, False),
+        ({"shapes_vary": True, "step_functions": [STEP, "train.py:90 other"]}, False),
+        ({"shapes_vary": True, "kind": "keras"}, False),
+    ],
+)
+def test_a_step_that_is_traced_for_each_shape_may_be_traced_for_all(
+    loop: dict[str, Any], relaxed: bool
+) -> None:
+    finding = only(RETRACING, training(9, **{"kind": "tf_function", **STEPS, **loop}))
+    assert (finding.edit is not None) == relaxed
+    if finding.edit is not None:
+        (change,) = finding.edit.changes
+        assert isinstance(change, CompileFunction)
+        assert change.reduce_retracing
+        assert f"{change.file}:{change.line} {change.function}" == STEP
 
 
 def compiled(seconds: float, count: int | None = 8, **overrides: Any) -> RunPart:

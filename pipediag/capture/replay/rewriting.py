@@ -110,6 +110,10 @@ def _compiled(
     Raises:
         NotReplayableError: there is none, or tracing it once would lose what its Python does.
     """
+    if change.reduce_retracing:
+        raise NotReplayableError(
+            "A trial compares steps, and for these shapes it is traced already."
+        )
     functions = [
         each
         for each in gc.get_objects()
