@@ -30,7 +30,9 @@ from pipediag.measures.run.ledger import (
 from pipediag.measures.verdict.decision import decide
 from pipediag.rules.maps import settled
 from pipediag.rules.registry import reinstated, run_rules
+from pipediag.rules.relevance import input_first
 from pipediag.rules.search import after_trials
+from pipediag.rules.step_overhead import OWN_PYTHON_FIRST
 from pipediag.runner.child_process import ChildResult
 from pipediag.runner.output import OutputDirectory
 from pipediag.runner.source_files import (
@@ -196,7 +198,9 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
             return with_prediction_trial(session, finding)
         if _is_of_evaluation(finding):
             return _of_evaluation(session, finding, outcomes)
-        return _not_tried(finding, missing) if outcome is None else _tried(finding, outcome)
+        if outcome is None:
+            return _not_tried(finding, missing)
+        return _advised(session, _tried(finding, outcome))
 
     listed = [*session.findings, *_further(session, outcome)]
     findings = settled(tried, after_trials([with_trial(finding) for finding in listed]))
@@ -300,6 +304,17 @@ def _tried(finding: Finding, outcome: TrialOutcome) -> Finding:
     if (trial.reason or "").startswith(RESULTS_DIFFER):
         return tried.model_copy(update={"effect_on_results": "not safe here"})
     return tried
+
+
+def _advised(session: Session, finding: Finding) -> Finding:
+    """Return a confirmed finding without the words that other causes come first."""
+    first = (input_first(session), OWN_PYTHON_FIRST)
+    words = next((one for one in first if one and finding.advice.startswith(one)), None)
+    if finding.trial.state != "confirmed" or finding.edit is None or words is None:
+        return finding
+    rest = finding.advice.removeprefix(words).strip()
+    advice = rest or f"Make the change that a trial confirmed: {finding.edit.label}."
+    return finding.model_copy(update={"advice": advice})
 
 
 def _not_tried(finding: Finding, reason: str) -> Finding:

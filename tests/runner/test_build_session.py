@@ -11,6 +11,7 @@ import pytest
 
 from pipediag.measures.measured_loop import MAY_LACK
 from pipediag.rules.search import SEARCH
+from pipediag.rules.step_overhead import OWN_PYTHON_FIRST
 from pipediag.runner.build_session import (
     NO_RECORDING,
     NOT_WAITED,
@@ -190,6 +191,23 @@ def test_what_two_passes_showed_of_a_cache_decides_its_condition(
     assert (finding.condition, finding.effect_on_results) == (condition, effect)
     advised = any(finding.advice in step for step in concluded.verdict.next_steps)
     assert advised == (effect != "not safe here")
+
+
+@pytest.mark.parametrize(
+    ("rest", "advice"),
+    [
+        (" Run several steps.", "Run several steps."),
+        ("", "Make the change that a trial confirmed: try other."),
+    ],
+)
+def test_a_confirmed_change_is_advised_as_it_is(rest: str, advice: str) -> None:
+    finding = make_finding(
+        "other", status="informative", edit=make_edit("other"), advice=f"{OWN_PYTHON_FIRST}{rest}"
+    )
+    session = make_session(findings=[finding])
+    for found, expected in ((trial("confirmed", 1.5), advice), (trial("refuted", 1.0), None)):
+        (concluded,) = with_trials(session, tried(other=found), "Not reached.").findings
+        assert concluded.advice == (expected or finding.advice)
 
 
 def test_what_was_tried_beyond_the_rules_stands_beside_their_findings() -> None:
