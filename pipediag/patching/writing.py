@@ -382,9 +382,14 @@ def _predict(workspace: Workspace, change: PredictOnBatch) -> None:
         raise NotPatchableError("The call has arguments that `predict_on_batch` does not take.")
     name = called_name(call)
     assert name is not None
-    span = Span(source.span(name).start, source.span(call).end)
-    text = f"predict_on_batch({source.module.code_for_node(data[0].value)})"
-    workspace.change(source, [replaced(span, text)])
+    if call.args[0] is data[0]:
+        kept, last = (source.span(one.value).end for one in (data[0], call.args[-1]))
+        changes = [replaced(source.span(name), "predict_on_batch"), replaced(Span(kept, last), "")]
+    else:
+        span = Span(source.span(name).start, source.span(call).end)
+        text = f"predict_on_batch({source.module.code_for_node(data[0].value)})"
+        changes = [replaced(span, text)]
+    workspace.change(source, changes)
 
 
 def _rewrite(workspace: Workspace, change: RewriteCall) -> None:

@@ -330,6 +330,13 @@ def test_a_step_is_traced_for_all_shapes(before: str) -> None:
     assert patched(text, [], change) == text.replace(before, after)
 
 
+def test_the_data_of_a_prediction_stay_as_they_are_laid_out() -> None:
+    data = "    {\n        'user': users,  # all\n    },\n"
+    text = f"scores = model.predict(\n{data}    batch_size=64,\n    verbose=0,\n)[:, 0]\n"
+    after = patched(text, [], PredictOnBatch(SCRIPT, 1))
+    assert after == f"scores = model.predict_on_batch(\n{data})[:, 0]\n"
+
+
 UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
     ("a callback's hooks", (SkipCallback("Save", "t.py", 3),), "only you know"),
     ("a call that is not there", (PredictOnBatch(SCRIPT, 1),), "0 times"),
