@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitStatus(IntEnum):
-    """What the process says to shells and CI."""
+    """Exit statuses, for shells and CI."""
 
     DONE = 0
     GATE_FAILED = 1

@@ -1,4 +1,4 @@
-"""What TensorFlow and Keras call things: operations of graphs, iterators, datasets and options.
+"""Names that TensorFlow and Keras use: operations of graphs, iterators, datasets and options.
 
 The user's process imports it too: it imports nothing that Python has not imported itself.
 """
@@ -93,18 +93,18 @@ DEFAULT_SWITCHES = (
 
 
 def random_operations(graph_ops: Iterable[str]) -> list[str]:
-    """Those of these operations of a graph that draw random numbers, sorted."""
+    """Return the operations of a graph that draw random numbers, sorted."""
     return sorted(
         name for name in graph_ops if name in _RANDOM or name.startswith(_RANDOM_PREFIXES)
     )
 
 
 def draws_random(graph_ops: Collection[str]) -> bool:
-    """Whether two calls on one element may differ: random operations, or a seed in a variable."""
+    """Return True if two calls on one element may differ: random draws, or a seed in a variable."""
     seeded = any(name.startswith("StatelessRandom") for name in graph_ops)
     return bool(random_operations(graph_ops)) or (seeded and not VARIABLES.isdisjoint(graph_ops))
 
 
 def works_ahead(iterator: str) -> bool:
-    """Whether an iterator of this name makes elements before they are asked for."""
+    """Return True if an iterator of this name makes elements before they are asked for."""
     return iterator.startswith(WORKS_AHEAD)

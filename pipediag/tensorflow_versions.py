@@ -1,4 +1,4 @@
-"""Which versions of TensorFlow can be measured.
+"""Versions of TensorFlow that can be measured.
 
 The user's process imports it too: it imports nothing that Python has not imported itself.
 """

@@ -1,4 +1,4 @@
-"""What a profile shows: each device with its idle gaps, and a report of one or several hosts."""
+"""Summary of a profile: each device with its idle gaps, and a report of one or several hosts."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def _added(source: Source, call: cst.Call, texts: Sequence[str]) -> list[Change]
 
 
 def _on_own_lines(source: Source, last: cst.Arg, span: Span, texts: Sequence[str]) -> Change:
-    """As the last argument stands on a line of its own."""
+    """Write the arguments on lines of their own, as the last one is."""
     indent, newline = source.indent(span.start), source.newline
     comma = source.data.find(b",", span.end) + 1
     if isinstance(last.comma, cst.Comma) and _REST_OF_LINE.match(source.data, comma):

@@ -1,4 +1,4 @@
-"""What the patch of a session makes of the files that were measured."""
+"""Contents of the measured files after the patch of a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a Keras model is compiled, set in the source."""
+"""Settings with which a Keras model is compiled, set in the source."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _makers(source: Source, trained: Sequence[cst.BaseExpression]) -> set[str]:
 def _is_given_by(
     source: Source, call: cst.Call, root: cst.BaseExpression, makers: Set[str]
 ) -> bool:
-    """Whether one of these functions compiles what it returns there."""
+    """Return True if one of these functions compiles what it returns there."""
     function = function_around(source, call)
     return (
         function is not None

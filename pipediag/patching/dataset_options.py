@@ -50,7 +50,7 @@ def with_options(source: Source, last: cst.Call, options: Mapping[str, Scalar]) 
 
 
 def _given(source: Source, last: cst.Call, written: str) -> cst.BaseExpression | None:
-    """What the file gives this option of the pipeline's own, where it does so once."""
+    """Return the value that the file gives this option of the pipeline, where it does so once."""
     set_ = [
         node
         for node in source.nodes

@@ -15,7 +15,7 @@ _TUNED = ("num_parallel_calls", "num_parallel_reads", "buffer_size", "cycle_leng
 
 
 def tensorflow(source: Source) -> str | None:
-    """What the module TensorFlow is called at the file's outermost level, or None."""
+    """Return TensorFlow's name at the file's outermost level, or None."""
     return module_name(source, "tensorflow")
 
 
@@ -50,7 +50,7 @@ def last_import(source: Source, before: int) -> cst.SimpleStatementLine | None:
 
 
 def imported_as(source: Source, name: str) -> list[cst.CSTNode]:
-    """Where the file reads what it imports by that name: `make(x)`, `data.make(x)`."""
+    """Return the places that read what the file imports by that name: `make(x)`, `data.make(x)`."""
     names: set[str] = set()
     modules: set[str] = set()
     for node in source.nodes:
@@ -94,7 +94,7 @@ def free_name(source: Source, wanted: str, other: str | None = None) -> str:
 
 
 def references(source: Source, name: str, within: cst.CSTNode | None = None) -> list[cst.Name]:
-    """Where a variable of that name is read: no definition, no target, no attribute, no keyword."""
+    """Return the places that read a variable of that name; attributes and keywords are none."""
     return [
         node
         for node in source.nodes
@@ -106,7 +106,7 @@ def references(source: Source, name: str, within: cst.CSTNode | None = None) -> 
 
 
 def is_parameter(source: Source, name: cst.Name) -> bool:
-    """Whether a function around it gets it from its callers."""
+    """Return True if a function around it gets it from its callers."""
     functions = [
         each for each in source.ancestors(name) if isinstance(each, cst.FunctionDef | cst.Lambda)
     ]

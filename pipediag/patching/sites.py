@@ -1,4 +1,4 @@
-"""Which call in the source made an operation of a pipeline."""
+"""Calls in the source that made the operations of a pipeline."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _offset(source: Source, op: Operation, twins: Sequence[Operation]) -> int:
 
 
 def _follow_each_other(twins: Sequence[Operation]) -> bool:
-    """Whether one reads from another, so that no one call has made both."""
+    """Return True if one reads from another, so that no one call has made both."""
     ids = {each.id for each in twins}
     return any(ids & set(each.parent_ids) for each in twins)
 
@@ -81,7 +81,7 @@ def _statement_line(source: Source, call: cst.Call) -> int | None:
 
 
 def _one_chain(source: Source, offsets: Sequence[int]) -> bool:
-    """Whether each is called on what the one before it in the text gives."""
+    """Return True if each is called on the result of the one before it in the text."""
     calls = [source.calls[offset] for offset in offsets]
     return all(
         isinstance(below.func, cst.Attribute)
@@ -154,7 +154,7 @@ def _refuse_loop(above: cst.CSTNode, node: cst.CSTNode, what: str) -> None:
 
 
 def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:
-    """What a comprehension goes over is made once; so is all of it, seen from there."""
+    """Return True if the call is made once, as the iterable of a comprehension is."""
     if isinstance(above, cst.CompFor):
         return node is above.iter and isinstance(source.parent(above), _COMPREHENSIONS)
     return isinstance(above, _COMPREHENSIONS) and node is above.for_in
@@ -252,7 +252,7 @@ def _end(source: Source, name: cst.CSTNode) -> int:
 
 
 def _attributes(source: Source, name: str) -> list[cst.CSTNode]:
-    """Where an attribute of that name is read: `data.make`."""
+    """Return the places that read an attribute of that name: `data.make`."""
     return [
         node for node in source.nodes if isinstance(node, cst.Attribute) and node.attr.value == name
     ]

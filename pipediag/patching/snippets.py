@@ -138,7 +138,7 @@ def sgd_for_tables(keras: KerasUse | None) -> list[str]:
 
 
 def _class(name: str) -> str:
-    """What to derive from it by: Keras has it, or pipediag, or else the script."""
+    """Return an optimizer's class as an expression: of Keras, of pipediag, or of the script."""
     if name in _OF_KERAS:
         return f"keras.optimizers.{name}"
     return f"pipediag.optimizers.{name}" if name in ROW_WISE_OPTIMIZERS.values() else name

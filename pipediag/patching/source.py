@@ -136,7 +136,7 @@ class Source:
         }
 
     def span(self, node: cst.CSTNode) -> Span:
-        """Where the node stands, without parentheses around it."""
+        """Return the place of the node, without parentheses around it."""
         found = self._spans[node]
         start: int = found.start  # type: ignore[attr-defined]
         return Span(start, start + found.length)  # type: ignore[attr-defined]
@@ -176,7 +176,7 @@ class Source:
 
     @property
     def newline(self) -> str:
-        """How lines end here."""
+        """Return the characters that end a line here."""
         first = self.data.find(b"\n")
         return "\r\n" if first > 0 and self.data[first - 1 : first] == b"\r" else "\n"
 

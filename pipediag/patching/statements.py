@@ -58,7 +58,7 @@ def assigns(source: Source, call: cst.Call) -> tuple[cst.SimpleStatementLine, st
 
 
 def receiver(call: cst.Call) -> cst.BaseExpression | None:
-    """What a method is called on."""
+    """Return the expression that a method is called on."""
     return call.func.value if isinstance(call.func, cst.Attribute) else None
 
 
@@ -72,7 +72,7 @@ def rebinds(source: Source, call: cst.Call) -> tuple[cst.SimpleStatementLine, st
 
 
 def starts_with_its_name(source: Source, call: cst.Call) -> bool:
-    """Whether the statement has the form `name = name....`."""
+    """Return True if the statement has the form `name = name....`."""
     found = assigns(source, call)
     root: cst.BaseExpression | None = call
     while isinstance(root, cst.Call):
@@ -213,7 +213,7 @@ def _gives(statement: cst.CSTNode, name: str) -> bool:
 
 
 def _read_elsewhere(source: Source, name: cst.Name, block: list[cst.CSTNode]) -> bool:
-    """Whether other code of the function around the block, or of the file, reads the variable."""
+    """Return True if other code of the function around the block, or of the file, reads it."""
     function = function_around(source, name)
     others = [
         each
@@ -230,7 +230,7 @@ def function_around(source: Source, node: cst.CSTNode) -> cst.FunctionDef | None
 
 
 def _is_local(source: Source, name: cst.Name, outside: cst.FunctionDef | None) -> bool:
-    """Whether a function in between has a variable of its own of that name."""
+    """Return True if a function in between has a variable of its own of that name."""
     function = function_around(source, name)
     if function is None or function is outside:
         return False

@@ -93,7 +93,7 @@ class Workspace:
     def only_call(
         self, op_id: str, *, suits: Suits = "one", until: str | None = None
     ) -> tuple[Source, cst.Call]:
-        """The same of a call that has made no other operation than the one that was measured.
+        """Return the call of an operation if it has made no other one than the one measured.
 
         Args:
             op_id: of the operation.

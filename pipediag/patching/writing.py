@@ -78,14 +78,14 @@ def write(workspace: Workspace, changes: Sequence[Change]) -> None:
 
 
 def _refuse_same_place(changes: Sequence[Change]) -> None:
-    """Of two that move behind the same call, each edit would have its own stand first."""
+    """Raise if two move behind the same call, as each edit would have its own stand first."""
     places = [change.after for change in changes if isinstance(change, Move)]
     if len(set(places)) < len(places):
         raise NotPatchableError("Two of the changes move calls to the same place.")
 
 
 def _refuse_contradictions(changes: Sequence[Change]) -> None:
-    """As a trial of both refuses them: what one edit gives a value, no other may give another."""
+    """Raise if two changes give one parameter different values, as a trial of both does."""
     given: dict[tuple[str, str], Scalar] = {}
     for change in changes:
         for place, values in _settings(change):
@@ -204,7 +204,7 @@ def _check_endless(workspace: Workspace, source: Source, call: cst.Call) -> None
 
 
 def _drawn_anew(workspace: Workspace, op_id: str) -> bool:
-    """Whether a pipeline of the same operations may need other elements in each pass there.
+    """Return True if a pipeline of the same operations may need other elements in each pass.
 
     What stands in front by now counts: a change may have moved a shuffle behind the place.
     """
@@ -330,7 +330,7 @@ def _options(workspace: Workspace, change: SetOptions) -> None:
 
 
 def _last(workspace: Workspace) -> Operation:
-    """What the user's own pipeline ends with."""
+    """Return the last operation of the user's own pipeline."""
     pipeline = workspace.session.pipeline
     own = [
         op

@@ -283,7 +283,7 @@ SLOW_EPOCH_START = Rule(
 
 @dataclass(frozen=True)
 class _Cure:
-    """What ends or shortens the waits."""
+    """Change that ends or shortens the waits."""
 
     advice: str
     hides: bool = False

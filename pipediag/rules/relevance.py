@@ -1,4 +1,4 @@
-"""How much a cause matters to the steps or in the ledger, and what ending it gains at most."""
+"""Weights of causes in the steps or the ledger, and upper bounds on the gain of ending them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pipediag.vocabulary import FindingStatus, Scalar, StepClass
 
 @dataclass(frozen=True)
 class Weight:
-    """How much something matters: `fail` where it does, otherwise what to say instead."""
+    """Weight of a cause: `fail` where it matters, otherwise what to say instead."""
 
     status: FindingStatus
     sentence: str

@@ -42,7 +42,7 @@ class Block:
 
     @property
     def count(self) -> int | None:
-        """How often it came, where a row says so."""
+        """Return how often it came, where a row says so."""
         return max((row.count for row in self.rows if row.count is not None), default=None)
 
     @property
@@ -57,7 +57,7 @@ class Block:
 
     @property
     def work(self) -> str:
-        """What it does and how long it takes, as the start of a sentence."""
+        """Return its work and time as the start of a sentence."""
         whats = {READING: "reading this data set", OWN_LINE: "what these lines do"}
         what = whats.get(self.what, self.what.removeprefix("in "))
         return f"{what[:1].upper()}{what[1:]} takes {self.seconds:.1f} s"

@@ -1,4 +1,4 @@
-"""What each device did in a profile: busy and idle time, why it was idle, copies and kernels."""
+"""Work of each device in a profile: busy and idle time, why it was idle, copies and kernels."""
 
 from __future__ import annotations
 

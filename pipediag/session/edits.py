@@ -1,4 +1,4 @@
-"""What a recommendation would change: a few named changes to the recorded pipeline or the model.
+"""Changes of a recommendation, by name, to the recorded pipeline or the model.
 
 Plain dataclasses, because the user's process builds them too, without any import of its own.
 """
@@ -77,7 +77,7 @@ ANEW = "anew"
 
 @dataclass(frozen=True)
 class SetModel:
-    """The same Keras model compiled otherwise: `jit_compile`, `steps_per_execution`, ..."""
+    """A Keras model is compiled otherwise: `jit_compile`, `steps_per_execution`, ..."""
 
     settings: dict[str, Scalar]
     do: Literal["model"] = "model"

@@ -92,7 +92,7 @@ class PartName(Record):
 
 
 class CostPart(PartName):
-    """What one of them takes."""
+    """Time that one of them takes."""
 
     ms: float
     percent: float

@@ -1,4 +1,4 @@
-"""What was concluded of a run: its verdict, and what a rule has found."""
+"""Conclusions about a run: its verdict, and the findings of rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipediag.vocabulary import (
 
 
 class CallSpan(Record):
-    """Where a call stands, from the name that is called to the bracket that closes it."""
+    """Place of a call, from the name that is called to the bracket that closes it."""
 
     line: int
     column: int
@@ -98,7 +98,7 @@ class Verdict(Record):
 
 
 class Finding(Record):
-    """What one rule says of this run."""
+    """Result of one rule for this run."""
 
     rule: str
     title: str

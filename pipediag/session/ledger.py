@@ -74,7 +74,7 @@ class RunSpan(Record):
 
 
 class Run(Record):
-    """Where all of the run's time goes."""
+    """Ledger of all of the run's time."""
 
     scope: RunScope
     """`run`: from start to end; one `epoch`, or `1000_steps`, where nothing says how long it
@@ -122,7 +122,7 @@ class Run(Record):
 
 
 class RunGain(Record):
-    """What a change comes to in all of the run, where only one part of it gets faster."""
+    """Gain of the whole run from a change that makes one part of it faster."""
 
     speedup: float
     ci95: Interval | None = None

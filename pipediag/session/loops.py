@@ -130,7 +130,7 @@ class NestedCall(Record):
 
 
 class LoopTime(Record):
-    """Where a loop's time goes from the end of its first step on, without pipediag's own work; the
+    """Time of a loop from the end of its first step on, without pipediag's own work; the
     parts add up to the whole."""
 
     total_s: float

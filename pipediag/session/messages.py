@@ -1,4 +1,4 @@
-"""What the two processes of an analysis say to each other: one JSON object a line.
+"""Messages between the two processes of an analysis: one JSON object a line.
 
 Plain dataclasses, because the user's process makes them too. Times are `time.monotonic_ns()`.
 """
@@ -173,7 +173,7 @@ class ArmRefused:
 
 @dataclass(frozen=True)
 class BlockRun:
-    """What a stretch of steps, or of batches alone, came to, its warm-up left out."""
+    """Result of a block of steps, or of batches alone, without its warm-up."""
 
     arm: str
     batches: int

@@ -1,4 +1,4 @@
-"""What every record of the session has in common."""
+"""Base of every record of the session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the child process writes down of the places in the script that consume batches."""
+"""Records of the child process about places in the script that consume batches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class InputLayer:
 
 @dataclass
 class KerasUse:
-    """How the model of a Keras loop was built and compiled."""
+    """Model of a Keras loop, as it was built and compiled."""
 
     model: str
     optimizer: str | None
@@ -80,7 +80,7 @@ class KerasUse:
 
 @dataclass
 class RecordedTableUse:
-    """What a traced step does with an embedding table, as its graph has it."""
+    """Use of an embedding table by a traced step, from its graph."""
 
     variable: str
     device: str
@@ -184,7 +184,7 @@ class Softmax:
 
 @dataclass
 class TableFacts:
-    """What the model says of an embedding table."""
+    """Facts of the model about an embedding table."""
 
     layer: str
     """The layer that has it, or the variable's own name."""
@@ -288,7 +288,7 @@ class EagerStep:
 
 @dataclass
 class LoopFacts:
-    """What is known of a place in the script that consumes batches, as it was recorded."""
+    """Facts about a place in the script that consumes batches, as recorded."""
 
     id: str
     kind: LoopKind

@@ -1,4 +1,4 @@
-"""What the child process writes down while the script runs: facts only, nothing computed.
+"""Records that the child process writes while the script runs: facts only, nothing computed.
 
 Plain dataclasses, because they are made inside the user's process. Times are `time.monotonic_ns()`,
 which parent and child share.
@@ -224,7 +224,7 @@ class Device:
 
 @dataclass
 class RecordedEnvironment:
-    """What Python and the frameworks in the script's process say of themselves."""
+    """Facts about Python and the frameworks in the script's process."""
 
     python: str
     tensorflow: str | None = None

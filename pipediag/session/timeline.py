@@ -1,4 +1,4 @@
-"""What the child writes of the run as it goes: spans of time, and lines that were seen running.
+"""Timeline that the child writes as the run goes: spans, and lines that were seen running.
 
 One JSON array a line, appended at once, so that a killed process leaves all but its last one.
 """
@@ -116,7 +116,7 @@ def _encoded(values: list[Any]) -> bytes:
 
 @dataclass(frozen=True)
 class GpuReading:
-    """What the driver said of one GPU."""
+    """Reading of one GPU from its driver."""
 
     name: str
     utilisation_percent: float | None

@@ -1,4 +1,4 @@
-"""What was tried on the user's own pipeline and model, and what came of it."""
+"""Trials on the user's own pipeline and model, and their results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ and the same pipeline agree within 2 to 5 %, and less than 3 % is not worth an e
 
 
 class SpeedUp(Record):
-    """What was measured of one edit, or of several together."""
+    """Measured speed-up of one edit, or of several together."""
 
     speedup: float | None = None
     """Examples per second with the change divided by those without."""

@@ -63,7 +63,7 @@ class LostError(Exception):
 
 @dataclass(frozen=True)
 class TakenBy:
-    """What takes the batches of a block, which decides how its throughput is computed."""
+    """Consumer of a block's batches, which decides how its throughput is computed."""
 
     basis: Basis = "step"
     epoch_examples: float | None = None

@@ -1,4 +1,4 @@
-"""What trials ask of the process that runs the script, and the events that they report."""
+"""Requests of trials to the process that runs the script, and the events that they report."""
 
 from __future__ import annotations
 

@@ -302,7 +302,7 @@ class _Trials:
             self.alone_missing = str(error)
 
     def _conclude_alone(self, reason: str) -> None:
-        """Where the trials themselves only pulled, their blocks are the pipeline alone."""
+        """Take the blocks of trials that only pulled batches for the pipeline alone."""
         if self.alone or self.alone_missing:
             return
         blocks = self._bench.base_blocks

@@ -91,7 +91,7 @@ class _Arrival(MetaPathFinder):
 
 
 class Replaced:
-    """What hooks have replaced in modules and classes, to be put back in a program that goes on.
+    """Attributes that hooks have replaced, to be put back in a program that goes on.
 
     It is found by comparing: each hook alone knows where it belongs.
     """

@@ -330,7 +330,7 @@ _SMALLEST_PERCENT = 0.2
 
 
 def without_the_smallest(whole: Mapping[Place, Projected]) -> dict[Place, Projected]:
-    """The same time in fewer places: small ones are added to the row of their part."""
+    """Return the same time in fewer places: small ones are added to the row of their part."""
     limit = _SMALLEST_PERCENT / 100.0 * sum(one.ns for one in whole.values())
     joined: dict[Place, Projected] = {}
     for place, one in whole.items():

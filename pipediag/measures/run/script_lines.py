@@ -87,7 +87,7 @@ def _placed(spent: Sequence[Spent], seen: Sequence[SeenLines]) -> Iterator[tuple
 def divided_by_lines(
     whole: Mapping[Place, Projected], shares: Mapping[Place, Mapping[Place, float]]
 ) -> dict[Place, Projected]:
-    """The same time, measured or projected, with that of lines at their places."""
+    """Return the same time, measured or projected, with that of lines at their places."""
     divided: dict[Place, Projected] = {}
     for place, one in whole.items():
         lines = shares.get(place, {})

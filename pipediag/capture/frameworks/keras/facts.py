@@ -1,4 +1,4 @@
-"""What Keras's frames on the stack and its objects say: phases, models, callbacks and tables.
+"""Facts from Keras's frames on the stack and its objects: phases, models, callbacks and tables.
 
 Reading frames at the moment an iterator is made needs no patch of Keras, and works alike for
 Keras 3 on any backend and for tf_keras.

@@ -26,7 +26,7 @@ _Layers = tuple[str, ...]
 
 
 class Front(NamedTuple):
-    """What stands between a model's inputs and the layers that it trains."""
+    """Layers between a model's inputs and the layers that it trains."""
 
     layers: tuple[Any, ...]
     tensors: tuple[Any, ...]

@@ -139,7 +139,7 @@ def _key(settings: Settings) -> tuple[Any, ...]:
 
 
 class _CompileSettings:
-    """How one model of Keras 3 was compiled, read and set without compiling it anew."""
+    """Settings of a compiled model of Keras 3, read and set without compiling it anew."""
 
     def __init__(self, model: Any) -> None:
         self._model = model

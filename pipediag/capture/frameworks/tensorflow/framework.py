@@ -1,4 +1,4 @@
-"""Where pipediag hooks into TensorFlow, by module, and what TensorFlow says of itself.
+"""Hooks into TensorFlow's modules, and facts about the installed TensorFlow.
 
 Hooks run on every step, so they are short.
 """

@@ -1,4 +1,4 @@
-"""How TensorFlow runs steps on batches of tf.data's, and what a dataset tells of itself."""
+"""Steps of TensorFlow on batches of tf.data, and facts about datasets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a step gathers rows of a variable, and the ids of that, computed for a batch.
+"""Gathers of a variable's rows in a step, and their ids, computed for a batch.
 
 Only operations are run again that give the same for the same input and change nothing.
 """

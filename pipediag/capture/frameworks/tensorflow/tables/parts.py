@@ -1,4 +1,4 @@
-"""Which operations of a step are which part of what an embedding table costs, and which compute a
+"""Operations of a step by the part of an embedding table's cost that they are, and those of a
 number for each of many classes.
 
 What they do to a table decides, not their scopes: what touches a tensor of its size, or writes its
@@ -127,7 +127,7 @@ class TableParts:
 
 
 class _Origin:
-    """What an operation is computed from, back to the gradients and to what joins them."""
+    """Origin of an operation's inputs, back to the gradients and to what joins them."""
 
     def __init__(self, step: StepGraph, frame: Frame, op: Any, first: int = 1) -> None:
         self.computing: list[At] = []

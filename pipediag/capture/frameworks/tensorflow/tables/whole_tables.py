@@ -1,4 +1,4 @@
-"""What a step does to whole tables: tensors of a table's shape, and what writes to variables.
+"""Work of a step on whole tables: tensors of a table's shape, and what writes to variables.
 
 Tensors of that shape which operations join belong together: the table's own value, its gradient
 where it is spread over a tensor of the table's size, the optimizer's slots, and what is computed of
@@ -87,7 +87,7 @@ def _bytes_behind(handle: Any) -> int:
 
 
 class WholeTables:
-    """What a step makes of whole tables. Tables of one shape are read from the graph together."""
+    """Tensors made of whole tables in a step. Tables of one shape are read together."""
 
     def __init__(self, step: StepGraph) -> None:
         self._step = step
