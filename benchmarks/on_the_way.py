@@ -113,7 +113,9 @@ def known_by(recording: Recording, at_ns: int) -> Recording:
         replace(
             one,
             last_ns=None if one.last_ns is None else min(one.last_ns, at_ns),
-            epoch_seams=[seam for seam in one.epoch_seams if seam.asked_ns <= at_ns],
+            epoch_boundaries=[
+                boundary for boundary in one.epoch_boundaries if boundary.asked_ns <= at_ns
+            ],
         )
         for one in recording.loops
         if one.started_ns <= at_ns

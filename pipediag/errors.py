@@ -28,5 +28,5 @@ class PipediagError(Exception):
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """Add what the user is told below the message; Python 3.10 has no method for it."""
+    """Add a note for the user below the message; Python 3.10 has no method for it."""
     error.__notes__ = [*getattr(error, "__notes__", []), note]

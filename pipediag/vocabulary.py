@@ -121,12 +121,12 @@ EffectOnResults = Literal[
     "same results",
     "same up to order or rounding",
     "changes a hyper-parameter",
-    "mends results",
+    "corrects results",
     "not known",
     "not safe here",
 ]
-"""`mends results`: they change to what was meant. `not known`: only the author of a function knows
-whether it always gives the same. `not safe here`: the function is known to be random or stateful,
+"""`corrects results`: they change to what was meant. `not known`: only the author of a function
+knows if it always gives the same. `not safe here`: the function is known to be random or stateful,
 so that the results would not be the same."""
 
 Judgement = Literal["confirmed", "refuted", "inconclusive"]
@@ -157,7 +157,7 @@ Framework = Literal["tensorflow", "jax", "pytorch"]
 """What made a profile, and so what its advice should speak of."""
 TraceFormat = Literal["xplane", "kineto"]
 StepBasis = Literal["markers", "annotations", "scan", "get_next", "roots", "period"]
-"""How steps were told apart: pipediag's markers; Keras', JAX's or Kineto's annotations; the scan of
+"""How steps were found: pipediag's markers; Keras', JAX's or Kineto's annotations; the scan of
 a loop inside a graph; the hand-over of batches; repeated calls of a function; a period in the
 device's activity."""
 GapCause = Literal[

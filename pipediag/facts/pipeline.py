@@ -246,7 +246,7 @@ def passes_over_data(session: Session) -> float | None:
         return factor * rounds
     if factor > 1:
         return factor
-    several = (session.steps is not None and session.steps.seams > 0) or (
+    several = (session.steps is not None and session.steps.boundaries > 0) or (
         loop is not None and loop.iterators > 1
     )
     return 2 if several else None

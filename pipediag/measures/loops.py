@@ -20,9 +20,9 @@ from pipediag.session.messages import WantedLoop
 from pipediag.session.recorded_loops import (
     KerasUse,
     LoopFacts,
+    RecordedBoundary,
     RecordedEvaluation,
     RecordedLoop,
-    RecordedSeam,
 )
 from pipediag.session.recording import RecordedOperation, Recording
 from pipediag.vocabulary import EVALUATING, WindowKind
@@ -60,8 +60,8 @@ def cache_filled_meanwhile(recording: Recording, loop: RecordedLoop) -> Recorded
     blocks = blocks_of(recording, loop, "baseline")
     if loop.role != "training" or not blocks or _epochs(loop) == 1:
         return None
-    ended_ns = min((seam.start_ns for seam in loop.epoch_seams), default=None)
-    if loop.seams and (ended_ns is None or ended_ns < blocks[-1].starts_ns[-1]):
+    ended_ns = min((boundary.start_ns for boundary in loop.epoch_boundaries), default=None)
+    if loop.boundaries and (ended_ns is None or ended_ns < blocks[-1].starts_ns[-1]):
         return None
     snapshots = [one for one in recording.snapshots if one.loop_id == loop.id]
     if any(map(reads_a_cache, snapshots)):
@@ -97,12 +97,15 @@ def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
     disturbed = steps_ns(recording, loop, *_DISTURBED)
     each_wait = [
         wait
-        for seam in loop.epoch_seams
-        if seam.asked_ns not in disturbed and (wait := _wait_ms(seam, step_ms)) is not None
+        for boundary in loop.epoch_boundaries
+        if boundary.asked_ns not in disturbed and (wait := _wait_ms(boundary, step_ms)) is not None
     ]
     # From the last step to the request for the next batch.
-    ahead = [max(0, seam.asked_ns - seam.start_ns) for seam in loop.epoch_seams]
-    made = [min(seam.making_ns, ns) for seam, ns in zip(loop.epoch_seams, ahead, strict=True)]
+    ahead = [max(0, boundary.asked_ns - boundary.start_ns) for boundary in loop.epoch_boundaries]
+    made = [
+        min(boundary.making_ns, ns)
+        for boundary, ns in zip(loop.epoch_boundaries, ahead, strict=True)
+    ]
     between = (sum(ahead) - sum(made)) / 1e6
     number = pause_among(made)
     pause_ns = made.pop(number) if number is not None else 0
@@ -134,12 +137,12 @@ def _undisturbed(loop: RecordedLoop, disturbed: Mapping[int, int]) -> int:
     return loop.warm_steps - len(disturbed) * loop.batches_per_call
 
 
-def _wait_ms(seam: RecordedSeam, step_ms: float) -> float | None:
-    if seam.handed_ns is not None:
-        return (seam.handed_ns - seam.asked_ns) / 1e6
-    if seam.first_step_ns is None:
+def _wait_ms(boundary: RecordedBoundary, step_ms: float) -> float | None:
+    if boundary.handed_ns is not None:
+        return (boundary.handed_ns - boundary.asked_ns) / 1e6
+    if boundary.first_step_ns is None:
         return None
-    return max(0.0, seam.first_step_ns / 1e6 - step_ms)
+    return max(0.0, boundary.first_step_ns / 1e6 - step_ms)
 
 
 def time_missing(loop: RecordedLoop) -> str:
@@ -162,7 +165,7 @@ def steady_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
 
 def steady_steps_ns(recording: Recording, loop: RecordedLoop) -> dict[int, int]:
     """Return the nanoseconds of these steps by their start; one may be several batches."""
-    first = {seam.asked_ns for seam in loop.epoch_seams if seam.handed_ns is None}
+    first = {boundary.asked_ns for boundary in loop.epoch_boundaries if boundary.handed_ns is None}
     measured = steps_ns(recording, loop, "baseline")
     return {start: ns for start, ns in measured.items() if start not in first}
 

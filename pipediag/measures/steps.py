@@ -43,7 +43,7 @@ def measure_steps(recording: Recording, loop: RecordedLoop) -> Steps | None:
         fill_ms=_ms(loop.fill_ns),
         retraces=len(loop.retrace_steps),
         trace_count=loop.trace_count,
-        seams=loop.seams,
+        boundaries=loop.boundaries,
         batches_per_call=loop.batches_per_call,
         stable=settled[-1] if settled else True,
         samples_ms=[round(float(sample), 6) for sample in samples],

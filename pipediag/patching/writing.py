@@ -382,14 +382,24 @@ def _predict(workspace: Workspace, change: PredictOnBatch) -> None:
         raise NotPatchableError("The call has arguments that `predict_on_batch` does not take.")
     name = called_name(call)
     assert name is not None
-    if call.args[0] is data[0]:
-        kept, last = (source.span(one.value).end for one in (data[0], call.args[-1]))
-        changes = [replaced(source.span(name), "predict_on_batch"), replaced(Span(kept, last), "")]
+    comma = _first_comma(source, call) if call.args[0] is data[0] else None
+    if comma is not None:
+        rest = Span(comma, source.span(call.args[-1].value).end)
+        changes = [replaced(source.span(name), "predict_on_batch"), replaced(rest, "")]
     else:
         span = Span(source.span(name).start, source.span(call).end)
         text = f"predict_on_batch({source.module.code_for_node(data[0].value)})"
         changes = [replaced(span, text)]
     workspace.change(source, changes)
+
+
+def _first_comma(source: Source, call: cst.Call) -> int | None:
+    """Return the offset of the comma behind a first argument without a name; None in doubt."""
+    if len(call.args) < 2 or call.args[0].keyword is not None:
+        return None
+    end, next_ = source.span(call.args[0].value).end, source.span(call.args[1]).start
+    between = source.data[end:next_]
+    return end + between.index(b",") if between.count(b",") == 1 else None
 
 
 def _rewrite(workspace: Workspace, change: RewriteCall) -> None:

@@ -16,7 +16,7 @@ _ids_rule = partial(
     Rule,
     id="embedding-ids",
     severity="error",
-    effect="mends results",
+    effect="corrects results",
     subject="correctness",
     untried="It is about what the model learns, which a trial of speed can't tell.",
 )

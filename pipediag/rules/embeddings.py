@@ -409,7 +409,7 @@ def _gone_ms(session: Session, softmax: Softmax, took_ms: float) -> float | None
     """Return the time of a step that goes with it at most: gradient and update of the weights, too.
 
     A sampled softmax gives rows, which an optimizer may update alone. All that is computed where
-    the update of the weights was not told apart.
+    the update of the weights was not distinguished.
     """
     cost = session.embedding_cost
     if cost is None:

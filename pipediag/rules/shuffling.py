@@ -176,13 +176,13 @@ MISPLACED_CACHE = Rule(
     "Before a costly map the cache saves less time; results change to what was meant.",
     needs=("loop", "pipeline"),
     severity="error",
-    effect="mends results",
+    effect="corrects results",
     subject="correctness",
     frees=("input_wait",),
     untried="What stands between them takes other elements, so that neither can simply be moved.",
 )
 _FRAMEWORKS_OWN = "The framework makes it within a call of its own, which pipediag can't change."
-_PRICE = "This mends results: what is measured is what that costs."
+_PRICE = "This corrects results: what is measured is what that costs."
 _FULL = "Measured once the cache is full."
 _SAME_ORDER = ("map", "prefetch", "with_options")
 _CUTS = ("take", "take_while")

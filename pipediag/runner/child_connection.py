@@ -133,7 +133,7 @@ class Patience:
         self._told = False
 
     def stopping(self) -> None:
-        """Note that the script was told to stop, or that its last line has run."""
+        """Note that the script was asked to stop, or that its last line has run."""
         if self.stage == "running":
             self.stage = "stopping"
             self._since = self._active_at = self._looked_at = self._clock()

@@ -46,7 +46,7 @@ def fresh_line(stream: TextIO) -> str:
 
 @dataclass(frozen=True)
 class Busy:
-    """A script that was told to stop is waited for."""
+    """A script that was asked to stop is waited for."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class ProgressLine:
 
     That no loop comes, that one stays in its warm-up, that the script goes on after one, that a
     batch is repeated, that trials begin, that the script is run a second time for them, and which
-    change one of them has confirmed, is told on anything that standard error goes to.
+    change one of them has confirmed, is printed on anything that standard error goes to.
     """
 
     def __init__(self, stream: TextIO) -> None:

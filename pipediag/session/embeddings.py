@@ -76,9 +76,9 @@ class Embedding(TableFacts):
 
 NO_PROGRAM = (
     "The profile does not keep every program that XLA compiled, so that what those computed is not "
-    "told apart."
+    "distinguished."
 )
-"""Among `notes`: of what is told, each part may lack some."""
+"""Among `notes`: each part may lack some of its time."""
 
 
 class PartName(Record):

@@ -31,7 +31,7 @@ class Steps(Record):
     """How long the first batch was waited for: iterator start and shuffle fill."""
     retraces: int = 0
     trace_count: int = 0
-    seams: int = 0
+    boundaries: int = 0
     batches_per_call: int = 1
     stable: bool = True
     samples_ms: list[float] = []

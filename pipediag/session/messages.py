@@ -64,7 +64,7 @@ class RunSettings:
     unblock_interrupts: bool = False
     """True if SIGINT is blocked until the script begins, and not blocked for the script."""
     safe_path: bool = False
-    """True if the interpreter was told (`-P`, `-I`) not to prepend the script's directory."""
+    """True if the interpreter was asked (`-P`, `-I`) not to prepend the script's directory."""
 
     replaced_files: dict[str, str] | None = None
     """Of a run that is not observed: by their paths, files in place of which others are run."""

@@ -240,7 +240,7 @@ class RecordedVariable(TableFacts):
 
 
 @dataclass
-class RecordedSeam:
+class RecordedBoundary:
     """Between two runs of steps, such as epochs: from one's last step to the next one's first."""
 
     start_ns: int
@@ -336,7 +336,7 @@ class RecordedLoop(LoopFacts):
     """A place in the script that consumes batches, with the moments at which it did."""
 
     elapsed_ns: int
-    """In steps, from one hand-over to the next; seams between epochs are not in it."""
+    """In steps, from one hand-over to the next; boundaries between epochs are not in it."""
     started_ns: int
     batches_per_call: int = 1
     only_reads: bool = False
@@ -348,9 +348,9 @@ class RecordedLoop(LoopFacts):
     """How often a training function was traced while the loop ran."""
     retrace_steps: list[int] = field(default_factory=list)
     """Step numbers at which a training function was traced again."""
-    seams: int = 0
+    boundaries: int = 0
     """Ends of epochs and validations seen between two steps; such intervals are no steps."""
-    epoch_seams: list[RecordedSeam] = field(default_factory=list)
+    epoch_boundaries: list[RecordedBoundary] = field(default_factory=list)
     """The first of them, in order, with their times."""
     asked_ns: int | None = None
     """When the first batch was asked for."""

@@ -74,7 +74,7 @@ class ModelSnapshot:
 
 @dataclass
 class RecordedBlock:
-    """Consecutive steps without a seam, with tf.data's own gap times for them. Lists run in
+    """Consecutive steps without a boundary, with tf.data's own gap times for them. Lists run in
     parallel, one entry a step, which lasts to the next step's begin."""
 
     starts_ns: list[int] = field(default_factory=list)

@@ -134,7 +134,7 @@ class CountingPace:
         return count >= self.profile
 
     def waits_for_epoch_end(self, loop: Loop, _waited_ns: int) -> bool:
-        return self.waits and not loop.record.seams
+        return self.waits and not loop.record.boundaries
 
     def repeat_done(self, count: int, *_: Any) -> bool:
         return count >= self.repeat

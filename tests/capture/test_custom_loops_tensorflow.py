@@ -241,28 +241,28 @@ def taken(epochs: Captured, loop: RecordedLoop) -> None:
 
 def test_a_call_of_keras_holds_the_wait_in_its_first_step(epochs: Captured) -> None:
     loop = epochs.loop("fit")
-    assert len(loop.epoch_seams) == EPOCHS - 1
-    assert all(seam.handed_ns is None for seam in loop.epoch_seams)
-    assert all((seam.first_step_ns or 0) >= FILL_NS for seam in loop.epoch_seams)
+    assert len(loop.epoch_boundaries) == EPOCHS - 1
+    assert all(boundary.handed_ns is None for boundary in loop.epoch_boundaries)
+    assert all((boundary.first_step_ns or 0) >= FILL_NS for boundary in loop.epoch_boundaries)
     taken(epochs, loop)
 
 
 def test_a_loop_that_asks_by_itself_waits_before_its_first_step(epochs: Captured) -> None:
     loop = epochs.loop("own")
-    assert len(loop.epoch_seams) == EPOCHS - 1
-    for seam in loop.epoch_seams:
-        assert seam.handed_ns is not None
+    assert len(loop.epoch_boundaries) == EPOCHS - 1
+    for boundary in loop.epoch_boundaries:
+        assert boundary.handed_ns is not None
         # What is read ahead while the iterator is made is not waited for.
-        assert seam.handed_ns - seam.start_ns >= FILL_NS
+        assert boundary.handed_ns - boundary.start_ns >= FILL_NS
     taken(epochs, loop)
 
 
 def test_a_callback_behind_the_next_epoch_s_iterator_is_no_making_of_it(epochs: Captured) -> None:
     loop = epochs.loop("given")
-    assert len(loop.epoch_seams) == EPOCHS - 1
-    for seam in loop.epoch_seams:
-        assert seam.making_ns > 0
-        assert seam.asked_ns - seam.start_ns - seam.making_ns >= SLEEP_NS
+    assert len(loop.epoch_boundaries) == EPOCHS - 1
+    for boundary in loop.epoch_boundaries:
+        assert boundary.making_ns > 0
+        assert boundary.asked_ns - boundary.start_ns - boundary.making_ns >= SLEEP_NS
 
 
 def test_every_step_but_the_first_lies_between_the_first_ones_end_and_the_last_hand_over(

@@ -113,7 +113,7 @@ def test_a_gan_that_predicts_in_each_step_is_measured_and_stopped(capturing: Cap
     loop = run.loop("discriminator")
     assert {"warmup", "baseline", "stacks", "profile"} <= run.kinds(loop)
     assert {wait for block in run.baseline(loop).blocks for wait in block.waits_ns} == {0}
-    assert loop.seams <= 2
+    assert loop.boundaries <= 2
     assert run.loops("generator") == []
     assert run.loop("predict").role == "predict"
     (call,) = loop.nested
@@ -162,9 +162,9 @@ def test_a_gan_that_reads_a_dataset_and_predicts_is_measured(capturing: Capturin
     assert run.loop("evaluate").role == "evaluate"
     (call,) = loop.nested
     assert (call.what, call.line) == ("predict", run.line("predict"))
-    assert loop.epoch_seams, "an epoch's evaluation comes between its steps and the next one's"
-    assert loop.seams <= 2 + len(loop.epoch_seams)
-    assert run.loop("evaluate").steps == 4 * len(loop.epoch_seams)
+    assert loop.epoch_boundaries, "an epoch's evaluation comes between its steps and the next one's"
+    assert loop.boundaries <= 2 + len(loop.epoch_boundaries)
+    assert run.loop("evaluate").steps == 4 * len(loop.epoch_boundaries)
 
 
 SEVERAL = """
@@ -207,7 +207,7 @@ def test_the_loop_is_measured_with_both_waits(several: Captured, mark: str) -> N
     assert several.status == 0, several.stderr
     loop = several.loop(mark)
     assert (loop.role, loop.steps, loop.iterators) == ("training", 180, 3)
-    assert len(loop.epoch_seams) == 2
+    assert len(loop.epoch_boundaries) == 2
     assert {"warmup", "baseline", "stacks", "profile"} <= several.kinds(loop)
     for block in several.baseline(loop).blocks:
         assert block.gaps_us == []

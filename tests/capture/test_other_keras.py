@@ -112,7 +112,7 @@ def test_each_fit_is_a_training_loop(fits: Captured, mark: str, adapter: str) ->
 
     assert loop.keras is not None
     assert (loop.keras.data_adapter, loop.keras.optimizer) == (adapter, "Adam")
-    assert (loop.steps, loop.planned_steps, loop.batch_size, loop.seams) == (160, 160, 8, 2)
+    assert (loop.steps, loop.planned_steps, loop.batch_size, loop.boundaries) == (160, 160, 8, 2)
     assert fits.kinds(loop) == {"warmup", "baseline", "stacks", "profile"}
     for block in fits.baseline(loop).blocks:
         assert len(block.gaps_us) == len(block.durations_ns)

@@ -207,12 +207,12 @@ def epochs(capturing: Capturing) -> Captured:
     return capturing(EPOCHS, run_to_end=True)
 
 
-def test_windows_span_short_epochs_and_leave_out_the_seams(epochs: Captured) -> None:
+def test_windows_span_short_epochs_and_leave_out_the_boundaries(epochs: Captured) -> None:
     loop = next(loop for loop in epochs.recording.loops if loop.role == "training")
     baseline = epochs.baseline(loop)
 
     assert (loop.steps, loop.planned_steps) == (180, 180)
-    assert loop.seams == 60
+    assert loop.boundaries == 60
     assert epochs.kinds(loop) == {"warmup", "baseline", "stacks", "profile"}
     assert all(len(block.durations_ns) <= 2 for block in baseline.blocks)
     for block in baseline.blocks[:-1]:

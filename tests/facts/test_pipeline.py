@@ -33,7 +33,7 @@ def repeat(count: int | None) -> Operation:
         (session_of(source(), repeat(3), loops=[make_loop(keras=None)]), 3),
         (session_of(source(), loops=[make_loop(keras=None)]), None),
         (session_of(source(), loops=[make_loop(keras=None, iterators=4)]), 2),
-        (session_of(source(), steps=make_steps(seams=1), loops=[make_loop(keras=None)]), 2),
+        (session_of(source(), steps=make_steps(boundaries=1), loops=[make_loop(keras=None)]), 2),
         (session_of(source(), loops=[make_loop(keras=make_keras(epochs=1))]), 1),
     ],
 )

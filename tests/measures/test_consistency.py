@@ -19,7 +19,7 @@ from pipediag.measures.verdict.decision import decide
 from pipediag.reporters import html
 from pipediag.reporters.terminal import summary as terminal
 from pipediag.session.model import Script, Session
-from pipediag.session.recorded_loops import RecordedSeam
+from pipediag.session.recorded_loops import RecordedBoundary
 from pipediag.session.recording import RecordedWindow, Recording
 from pipediag.session.timeline import Timeline
 from tests.factories import make_host, make_session
@@ -43,14 +43,14 @@ def recordings(draw: st.DrawFn) -> Recording:
     epochs, per_epoch = draw(st.integers(1, 20)), draw(st.integers(1, 200))
     seen = draw(st.integers(0, 3))
     asked = draw(st.booleans())
-    now, seams = 2000 * MS, []
+    now, boundaries = 2000 * MS, []
     for _ in range(seen):
         between, wait = (round(draw(st.floats(0.0, 5000.0)) * MS) for _ in range(2))
         begin = now + between
-        seams.append(
-            RecordedSeam(now, begin, begin + wait)
+        boundaries.append(
+            RecordedBoundary(now, begin, begin + wait)
             if asked
-            else RecordedSeam(now, begin, None, first_step_ns=wait + round(step * MS))
+            else RecordedBoundary(now, begin, None, first_step_ns=wait + round(step * MS))
         )
         now = begin + wait + round(10 * step * MS)
     keras = make_recorded_loop().keras
@@ -65,7 +65,7 @@ def recordings(draw: st.DrawFn) -> Recording:
         warm_ns=draw(st.sampled_from([None, 2000 * MS])),
         last_ns=now + round(draw(parts) * 1000 * MS),
         warm_steps=draw(st.integers(0, 10 * seen + 60)),
-        epoch_seams=seams,
+        epoch_boundaries=boundaries,
         set_aside_ns=round(draw(parts) * 100 * MS),
     )
     return make_recording(loops=[loop], windows=windows, snapshots=[])

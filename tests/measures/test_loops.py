@@ -22,10 +22,10 @@ from pipediag.measures.loops import (
 from pipediag.session.loops import Evaluation, Loop, LoopTime
 from pipediag.session.messages import WantedLoop
 from pipediag.session.recorded_loops import (
+    RecordedBoundary,
     RecordedEvaluation,
     RecordedLoop,
     RecordedNestedCall,
-    RecordedSeam,
 )
 from pipediag.session.recording import RecordedOperation, Recording
 from tests.factories import make_session
@@ -56,9 +56,9 @@ def fitted(**overrides: Any) -> RecordedLoop:
         "warm_ns": 2000 * MS,
         "last_ns": 3790 * MS,
         "warm_steps": 59,
-        "epoch_seams": [
-            RecordedSeam(2190 * MS, 2290 * MS, 2790 * MS),
-            RecordedSeam(2990 * MS, 3090 * MS, 3590 * MS),
+        "epoch_boundaries": [
+            RecordedBoundary(2190 * MS, 2290 * MS, 2790 * MS),
+            RecordedBoundary(2990 * MS, 3090 * MS, 3590 * MS),
         ],
         **overrides,
     }
@@ -91,11 +91,11 @@ def test_what_was_seen_is_as_often_in_the_plan() -> None:
 
 
 def test_making_an_epochs_iterators_is_not_what_the_script_does_between_them() -> None:
-    seams = [
-        RecordedSeam(2190 * MS, 2290 * MS, 2790 * MS, making_ns=60 * MS),
-        RecordedSeam(2990 * MS, 3090 * MS, 3590 * MS, making_ns=60 * MS),
+    boundaries = [
+        RecordedBoundary(2190 * MS, 2290 * MS, 2790 * MS, making_ns=60 * MS),
+        RecordedBoundary(2990 * MS, 3090 * MS, 3590 * MS, making_ns=60 * MS),
     ]
-    time = taken(fitted(epoch_seams=seams))
+    time = taken(fitted(epoch_boundaries=boundaries))
     assert time.making_s == pytest.approx(2 * 0.06)
     assert time.between_epochs_s == pytest.approx(2 * 0.04)
     assert time.total_s == pytest.approx(taken(fitted()).total_s)
@@ -110,8 +110,10 @@ def test_without_a_plan_it_is_what_was_seen() -> None:
 
 
 def test_a_call_that_asks_for_its_batch_waits_in_its_first_step() -> None:
-    seams = [RecordedSeam(2190 * MS, 2290 * MS, None, first_step_ns=510 * MS)]
-    time = taken(fitted(epoch_seams=seams, planned_steps=None, last_ns=2990 * MS, warm_steps=40))
+    boundaries = [RecordedBoundary(2190 * MS, 2290 * MS, None, first_step_ns=510 * MS)]
+    time = taken(
+        fitted(epoch_boundaries=boundaries, planned_steps=None, last_ns=2990 * MS, warm_steps=40)
+    )
     assert time.first_batch_ms == pytest.approx(500.0)
     assert time.steps_s == pytest.approx(0.39)
 
@@ -157,8 +159,8 @@ def filled(
 
 
 def ended(at_ms: int) -> dict[str, Any]:
-    seam = RecordedSeam(start_ns=at_ms * MS, asked_ns=at_ms * MS, handed_ns=None)
-    return {"seams": 1, "epoch_seams": [seam]}
+    boundary = RecordedBoundary(start_ns=at_ms * MS, asked_ns=at_ms * MS, handed_ns=None)
+    return {"boundaries": 1, "epoch_boundaries": [boundary]}
 
 
 def test_steps_before_the_first_epoch_has_ended_fill_its_cache() -> None:
@@ -178,7 +180,7 @@ def test_steps_before_the_first_epoch_has_ended_fill_its_cache() -> None:
         {"operations": chain("range", "cache", "repeat", "batch")},
         {"role": "evaluation"},
         ended(4389),
-        {"seams": 1},
+        {"boundaries": 1},
         {"root_op_id": None},
         {"id": "another"},
     ],

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, Literal, NamedTuple
 
 from pipediag.capture.runtime import Runtime, Trainer
-from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
+from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.vocabulary import Scalar
 
 # More tell nothing new, and all are written down again after each window.
@@ -25,7 +25,7 @@ class LoopClock:
         self._record = record
         self._interrupted_ns: int | None = None
         self._ended_a_step = False
-        self._first_step_of: RecordedSeam | None = None
+        self._first_step_of: RecordedBoundary | None = None
         self._making_ns = 0
         self._made_ns: int | None = None
         self._made_ahead = False
@@ -47,8 +47,8 @@ class LoopClock:
     def began_later(self, now_ns: int) -> None:
         """Move the step's begin: it had to wait for the first batch of another iterator as well."""
         record = self._record
-        if record.epoch_seams and record.epoch_seams[-1].handed_ns == record.last_ns:
-            record.epoch_seams[-1].handed_ns = now_ns
+        if record.epoch_boundaries and record.epoch_boundaries[-1].handed_ns == record.last_ns:
+            record.epoch_boundaries[-1].handed_ns = now_ns
         record.last_ns = now_ns
 
     def made(self, began_ns: int, made_ns: int) -> None:
@@ -90,9 +90,9 @@ class LoopClock:
             record.warm_ns = now_ns
             return
         record.warm_steps += record.batches_per_call
-        seam, self._first_step_of = self._first_step_of, None
-        if seam is not None and record.last_ns is not None:
-            seam.first_step_ns = now_ns - record.last_ns
+        boundary, self._first_step_of = self._first_step_of, None
+        if boundary is not None and record.last_ns is not None:
+            boundary.first_step_ns = now_ns - record.last_ns
 
     def _gone_on(self, asked_ns: int, handed_ns: int | None, last_ns: int) -> None:
         """Go on after an epoch's end, or after our trials."""
@@ -105,13 +105,13 @@ class LoopClock:
             return
         if self._ended_a_step:
             record.warm_steps += record.batches_per_call
-        if record.role != "training" or len(record.epoch_seams) == _MOST_SEAMS:
+        if record.role != "training" or len(record.epoch_boundaries) == _MOST_SEAMS:
             return
-        seam = RecordedSeam(self._interrupted_ns, asked_ns, handed_ns)
-        seam.making_ns = self._making_until(asked_ns)
-        record.epoch_seams.append(seam)
+        boundary = RecordedBoundary(self._interrupted_ns, asked_ns, handed_ns)
+        boundary.making_ns = self._making_until(asked_ns)
+        record.epoch_boundaries.append(boundary)
         if handed_ns is None:
-            self._first_step_of = seam
+            self._first_step_of = boundary
 
     def _making_until(self, asked_ns: int) -> int:
         if self._made_ns is None or self._record.kind != "keras":

@@ -156,7 +156,7 @@ class Embeddings:
         like = next((one.record for one in known if one.variable is table.variable), table.record)
         record = self._recording.table(like)
         number = 1
-        # Variables without a name of their own, as in a list, are told apart by their order.
+        # Variables without a name of their own, as in a list, are distinguished by their order.
         while any(record is other.record for other in self._tables):
             number += 1
             record = self._recording.table(replace(like, layer=f"{like.layer} #{number}"))

@@ -12,7 +12,7 @@ from pipediag.session.messages import RunSettings
 from pipediag.tensorflow_names import CACHES
 
 _SECOND = 1_000_000_000
-# tf.data keeps the last 100 gap times; two batches are lost at the seams of a block.
+# tf.data keeps the last 100 gap times; two batches are lost at the boundaries of a block.
 _GAPS_KEPT = 96
 _STABLE_WITHIN = 0.15
 _SMALL_STEP_NS = 50_000_000
@@ -158,7 +158,11 @@ class Pace:
         No end was seen, more epochs follow, and the end is near; where it is not known how near, it
         is waited for as long.
         """
-        if self.settings.run_to_end or self.settings.hold_loop is not None or loop.record.seams:
+        if (
+            self.settings.run_to_end
+            or self.settings.hold_loop is not None
+            or loop.record.boundaries
+        ):
             return False
         limit_s = max(self.settings.look_ahead_s, self.settings.budget_s / _PART_FOR_EPOCH_END)
         if loop.steps_left is None:
@@ -204,7 +208,7 @@ class CacheFill:
         record = self._loop.record
         each = record.keras.epochs if record.keras is not None else None
         epochs = (each or 1) * (record.planned_rounds or 1)
-        first = not record.seams and epochs > 1
+        first = not record.boundaries and epochs > 1
         return first and elapsed_ns < _WAITS_NS and self._reads_a_cache
 
     @cached_property

@@ -159,7 +159,7 @@ class Diagnosis:
         PYTHON_CLOCK.run(self.loop.record.id, running=False)
         if self._stacks is not None:
             self._thread_cpu.pause()
-        self.loop.record.seams += 1
+        self.loop.record.boundaries += 1
         if self._adds_steps and self._window.block.durations_ns:
             self._blocks.interrupted(self._window, consumer, exhausted)
 

@@ -264,7 +264,7 @@ def _is_constant(tensor: Any) -> bool:
 def constant_bytes(operations: Iterable[Any]) -> int:
     """Return the bytes of all constants among these operations of a graph.
 
-    Reckoned from their shapes, as to read a constant copies it. One value for a whole shape, which
+    Computed from their shapes, as to read a constant copies it. One value for a whole shape, which
     TensorFlow writes but once, counts as if each were written.
     """
     constants = (one.outputs[0] for one in operations if one.type == _CONSTANT)

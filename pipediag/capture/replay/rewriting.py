@@ -36,7 +36,7 @@ class Rewritten:
     ) -> None:
         """Find the functions, and compile their other code from the patched `files`, by path.
 
-        `step_failed` is told of an error of a function that was made a `tf.function`; it then runs
+        `step_failed` receives the error of a function that was made a `tf.function`; it then runs
         as the script has it.
         """
         self._codes: list[tuple[FunctionType, CodeType, CodeType]] = []

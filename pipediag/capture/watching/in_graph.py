@@ -79,7 +79,7 @@ class InGraphMeasure:
         if self.loop.trains and self._last is not None:
             self.poll()
         self._last = self._began = None
-        self.loop.record.seams += 1
+        self.loop.record.boundaries += 1
         self.loop.record.steps = self.counter.read()
 
     def finish(self, reason: str) -> None:

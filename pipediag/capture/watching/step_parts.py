@@ -76,7 +76,7 @@ class FedSteps:
 
 
 _MOST_PLACES = 16
-"""Own choice: a step of more different calls is not told apart any further."""
+"""Own choice: a step of more different calls is not distinguished any further."""
 
 
 class NestedCalls:
@@ -143,7 +143,7 @@ class NestedCalls:
 
 
 _MOST_JOINED = 8
-"""Own choice: in a step that draws from more iterators, none is told from the steps of another."""
+"""Own choice: in a step that draws from more iterators, none is seen as a step of its own."""
 
 
 _JOINED = (

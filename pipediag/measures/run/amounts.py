@@ -20,7 +20,7 @@ from pipediag.measures.recorded_windows import (
 )
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.record import Interval
-from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
+from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Timeline
 from pipediag.tensorflow_names import CACHES
@@ -160,9 +160,9 @@ class _FirstCall:
     end_ns: int
     ns: int
 
-    def holds(self, seam: RecordedSeam) -> bool:
+    def holds(self, boundary: RecordedBoundary) -> bool:
         """Return True if an epoch began with it."""
-        return self.start_ns <= seam.asked_ns <= self.end_ns
+        return self.start_ns <= boundary.asked_ns <= self.end_ns
 
 
 def _settle(
@@ -206,28 +206,30 @@ def _settle_waits(
     """Move waits out of steps that ask for an epoch's first batch themselves."""
     steps, starts = steps_of(loop), starts_of(loop)
     waits = [
-        max(0, round(seam.first_step_ns - step_ns))
-        for seam in loop.epoch_seams
-        if seam.first_step_ns is not None and not any(call.holds(seam) for call in built)
+        max(0, round(boundary.first_step_ns - step_ns))
+        for boundary in loop.epoch_boundaries
+        if boundary.first_step_ns is not None and not any(call.holds(boundary) for call in built)
     ]
     amounts.waits_ns[loop.id] = waits
     amounts.move(sum(waits), steps, starts)
     usual = round(sum(waits) / len(waits)) if waits else 0
-    at_seams = [call for call in built if any(call.holds(seam) for seam in loop.epoch_seams)]
-    for call in at_seams:
+    at_boundaries = [
+        call for call in built if any(call.holds(boundary) for boundary in loop.epoch_boundaries)
+    ]
+    for call in at_boundaries:
         _wait(amounts, usual, call, starts)
     if built:
         _wait(amounts, _first_wait_ns(recording, loop, waits), built[0], starts)
     else:
         amounts.move(loop.fill_ns or 0, steps, starts)
-    amounts.count[starts] = len(waits) + len(at_seams) + 1
+    amounts.count[starts] = len(waits) + len(at_boundaries) + 1
 
 
 def _first_wait_ns(recording: Recording, loop: RecordedLoop, waits: Sequence[int]) -> int:
     """Return what the call that built the step waited for its batch: no longer than later waits,
     where each epoch starts its pipeline anew and none reads what the first one kept."""
     found = loop.fill_ns or 0
-    anew = loop.iterators > len(loop.epoch_seams)
+    anew = loop.iterators > len(loop.epoch_boundaries)
     kept = any(op.kind in CACHES for op in recording.upstream(loop.root_op_id))
     return min(found, max(waits)) if waits and anew and not kept else found
 

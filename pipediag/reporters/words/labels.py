@@ -71,7 +71,7 @@ EFFECT: dict[EffectOnResults, str] = {
     "same results": "same results",
     "same up to order or rounding": "same up to order or rounding",
     "changes a hyper-parameter": "changes a hyper-parameter, so retune",
-    "mends results": "corrects them: they change to what was meant",
+    "corrects results": "corrects them: they change to what was meant",
     "not known": "only you know whether they stay the same",
     "not safe here": "not safe here: the results would not be the same",
 }

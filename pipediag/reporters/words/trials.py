@@ -154,7 +154,7 @@ def change(session: Session, edit_id: str, *, with_effect: bool = False) -> str:
     label, changes = finding.edit.label, finding.effect_on_results
     if not with_effect or (finding.condition is None and changes in (None, "same results")):
         return label
-    corrects = "corrects the results" if changes == "mends results" else effect(finding)
+    corrects = "corrects the results" if changes == "corrects results" else effect(finding)
     return f"{label} ({finding.condition or corrects})"
 
 

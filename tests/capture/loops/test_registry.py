@@ -15,7 +15,7 @@ from pipediag.capture.loops.loop import Loop, LoopClock
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import TrainersPhase
-from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
+from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.vocabulary import LoopRole
 from tests.capture.instruments import ToyRuntime, training_loop
 from tests.recordings import make_recorded_loop
@@ -209,7 +209,7 @@ def test_batches_asked_for_by_python_are_waited_for_between_the_epochs(
     clock.hand_over(310, 5, continuous=True)
 
     assert (record.asked_ns, record.warm_ns, record.last_ns) == (40, 200, 310)
-    assert record.epoch_seams == [RecordedSeam(220, 250, 300)]
+    assert record.epoch_boundaries == [RecordedBoundary(220, 250, 300)]
     assert record.warm_steps == 3
 
 
@@ -228,7 +228,7 @@ def test_iterators_made_ahead_of_an_epoch_are_told_apart(kind: str, making: int)
     clock.interrupted(250, ended_a_step=False)
     clock.hand_over(260, None, continuous=False)
 
-    assert [seam.making_ns for seam in record.epoch_seams] == [making, 0]
+    assert [boundary.making_ns for boundary in record.epoch_boundaries] == [making, 0]
 
 
 def test_what_keras_does_as_it_leaves_an_epoch_is_none_of_what_lies_between_two() -> None:
@@ -252,7 +252,7 @@ def test_what_keras_does_as_it_leaves_an_epoch_is_none_of_what_lies_between_two(
     clock.epoch_begins(490)
     clock.hand_over(500, None, continuous=False)
 
-    assert [seam.making_ns for seam in record.epoch_seams] == [10 + 10, 3 + 2 + 16, 1]
+    assert [boundary.making_ns for boundary in record.epoch_boundaries] == [10 + 10, 3 + 2 + 16, 1]
 
 
 def test_a_call_that_asks_for_its_batch_holds_the_wait(record: RecordedLoop) -> None:
@@ -264,7 +264,7 @@ def test_a_call_that_asks_for_its_batch_holds_the_wait(record: RecordedLoop) -> 
     for now in (250, 290, 300):
         clock.hand_over(now, None, continuous=now > 250)
 
-    assert record.epoch_seams == [RecordedSeam(221, 250, None, first_step_ns=40)]
+    assert record.epoch_boundaries == [RecordedBoundary(221, 250, None, first_step_ns=40)]
     assert record.warm_steps == 4
 
 
@@ -281,7 +281,7 @@ def test_an_epoch_s_first_call_that_traces_does_not_tell_its_wait(record: Record
     for now in (940, 980):
         clock.hand_over(now, None, continuous=now > 940)
 
-    assert [seam.first_step_ns for seam in record.epoch_seams] == [None, 40]
+    assert [boundary.first_step_ns for boundary in record.epoch_boundaries] == [None, 40]
 
 
 def test_trials_and_our_own_work_are_set_aside(record: RecordedLoop) -> None:
@@ -295,5 +295,5 @@ def test_trials_and_our_own_work_are_set_aside(record: RecordedLoop) -> None:
     clock.hand_over(900, 1, continuous=False)
     clock.hand_over(910, 1, continuous=True)
 
-    assert record.epoch_seams == []
+    assert record.epoch_boundaries == []
     assert record.set_aside_ns == 4 + (899 - 210)

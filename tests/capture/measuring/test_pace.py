@@ -196,7 +196,7 @@ def test_a_loop_ends_the_run_where_nothing_is_gained_by_waiting(
         (69, {}, {}, False),
         (170, {}, {}, True),  # in the second of five epochs
         (470, {}, {}, False),  # in the last one
-        (70, {"seams": 1}, {}, False),
+        (70, {"boundaries": 1}, {}, False),
         (70, {}, {"budget_s": 0}, False),
         (90, {}, {"budget_s": 0}, True),
         (70, {"planned_steps": None}, {}, True),
@@ -244,7 +244,7 @@ def fill(directory: Path, epochs: int | None = 5, root: str = "batch", **record:
         ({"root": None}, 0, False),
         ({"keras": None}, 0, False),
         ({"keras": None, "planned_rounds": 1}, 0, False),
-        ({"seams": 1}, 0, False),
+        ({"boundaries": 1}, 0, False),
         # A long epoch is measured although it is the first.
         ({}, 30 * SECOND - 1, True),
         ({}, 30 * SECOND, False),

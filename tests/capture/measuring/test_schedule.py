@@ -149,7 +149,7 @@ def test_a_step_that_something_came_between_is_none(measured: Measured) -> None:
 
     window = measured.diagnosis._window
     assert [len(block.durations_ns) for block in (*window.record.blocks, window.block)] == [1, 1]
-    assert measured.loop.record.seams == 1
+    assert measured.loop.record.boundaries == 1
 
 
 def test_steps_beside_the_scripts_own_profile_are_left_out(measured: Measured) -> None:

@@ -32,7 +32,7 @@ class FakeDiagnosis:
         self.loop = loop
         self.phase = Phase.WARMUP
         self.waits: list[int | None] = []
-        self.seams = 0
+        self.boundaries = 0
         self.ended: str | None = None
 
     @property
@@ -49,7 +49,7 @@ class FakeDiagnosis:
     spare_steps = 0
 
     def interrupted(self, consumer: Any, exhausted: bool) -> None:
-        self.seams += 1
+        self.boundaries += 1
 
     def finish(self, reason: str) -> None:
         self.phase = Phase.DONE

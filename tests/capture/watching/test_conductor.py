@@ -117,7 +117,7 @@ def test_two_threads_that_train_at_once_are_two_trainings_one_of_them_measured(
         other.submit(stage.step, second).result()
 
     assert first.loop.diagnosis.measuring
-    assert (first.loop.diagnosis.seams, second.loop.diagnosis) == (0, None)
+    assert (first.loop.diagnosis.boundaries, second.loop.diagnosis) == (0, None)
     assert (first.loop.record.steps, second.loop.record.steps) == (4, 4)
     assert (first.loop.record.beside, second.loop.record.beside) == ("loop1", "loop0")
 

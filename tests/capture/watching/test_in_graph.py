@@ -183,7 +183,7 @@ def test_the_dataset_is_the_one_that_the_function_was_given(tracing: Tracing) ->
     tracing.in_graph.call_ended(call)
 
     assert tracing.found == [given]
-    assert tracing.measures[0].loop.record.seams == 1
+    assert tracing.measures[0].loop.record.boundaries == 1
 
 
 def test_a_function_whose_steps_write_is_a_training(

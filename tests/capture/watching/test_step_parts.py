@@ -97,7 +97,7 @@ def test_what_is_joined_is_known_in_the_next_epoch(stage: Stage) -> None:
     assert record.steps == 10
     assert record.elapsed_ns == (5 - 2 + 5 - 1) * 120
     assert validation.loop.record.elapsed_ns == 4 * 10
-    assert len(record.epoch_seams) == 1
+    assert len(record.epoch_boundaries) == 1
 
 
 def test_a_zip_that_ends_with_its_second_iterator_has_no_step_more(stage: Stage) -> None:
@@ -122,9 +122,9 @@ def test_the_second_iterator_s_start_belongs_to_the_epoch_s(stage: Stage) -> Non
     stage.now += 100
     zipped(stage, [one, two], 1, [3, 4])
 
-    (seam,) = one.loop.record.epoch_seams
-    assert seam.handed_ns is not None
-    assert seam.handed_ns - seam.asked_ns > 5000
+    (boundary,) = one.loop.record.epoch_boundaries
+    assert boundary.handed_ns is not None
+    assert boundary.handed_ns - boundary.asked_ns > 5000
     assert one.loop.record.elapsed_ns == 4 * 120 - 120 + 110
 
 

@@ -72,7 +72,7 @@ def _epochs_and_validation(stage: Stage, consumer: Consumer) -> dict[str, Any]:
         "record": asdict(consumer.loop.record),
         "batches": consumer.batches,
         "told": diagnosis.told,
-        "seams": diagnosis.seams,
+        "boundaries": diagnosis.boundaries,
         "last": consumer.loop.last_ns,
         "timeline": stage.timeline.told,
     }
@@ -146,7 +146,7 @@ def _on_a_worker_thread(
         "record": asdict(consumer.loop.record),
         "batches": consumer.batches,
         "told": consumer.loop.diagnosis.told,
-        "seams": consumer.loop.diagnosis.seams,
+        "boundaries": consumer.loop.diagnosis.boundaries,
         "last": consumer.loop.last_ns,
         "notes": stage.recorder.recording.notes,
     }

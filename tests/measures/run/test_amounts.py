@@ -11,7 +11,7 @@ from pipediag.measures.run.amounts import Amounts, amounts_of, starts_of, steady
 from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.measures.run.places import Place, Spent
 from pipediag.session.ledger import Run
-from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
+from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.session.recording import RecordedEnvironment, RecordedWindow
 from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import SpanKind
@@ -67,8 +67,8 @@ def test_a_first_call_has_waited_traced_and_made_a_step() -> None:
 def test_a_first_wait_holds_no_building_where_later_epochs_tell_how_long_it_is(
     iterators: int, kept: str, waited: int
 ) -> None:
-    seams = [RecordedSeam(6000, 6000, None, took) for took in (150, 210)]
-    loop = own_loop(fill_ns=500, iterators=iterators, epoch_seams=seams)
+    boundaries = [RecordedBoundary(6000, 6000, None, took) for took in (150, 210)]
+    loop = own_loop(fill_ns=500, iterators=iterators, epoch_boundaries=boundaries)
     stretches = Stretches()
     stretches.add(COMPILE, 1000, "first_call", loop_id="loop1")
     stretches.add(steps_of(loop), 5000, "steps", loop_id="loop1")
@@ -115,7 +115,7 @@ def test_an_epoch_that_begins_with_a_first_call_tells_no_wait(
     asked_ns: int, waits: list[int]
 ) -> None:
     """The call lasts from 0 to 1,000; the epoch's first step took 500."""
-    loop = own_loop(fill_ns=0, epoch_seams=[RecordedSeam(0, asked_ns, None, 500)])
+    loop = own_loop(fill_ns=0, epoch_boundaries=[RecordedBoundary(0, asked_ns, None, 500)])
     stretches = Stretches()
     stretches.add(COMPILE, 1000, "first_call", loop_id="loop1")
 

@@ -15,7 +15,7 @@ from pipediag.measures.run.amounts import SteadyStep
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.ledger import WHAT, RunBounds, epochs_taken, measure_run
 from pipediag.session.ledger import PAUSE, Run
-from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
+from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.session.recording import RecordedBlock, RecordedOperation
 from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import LoopRole, ScriptOutcome, SpanKind
@@ -231,17 +231,17 @@ def two_fits() -> Run:
     Two whole folds were seen, and the first epoch of the third.
     """
     spans = [span(1, "script", 0, 2800)]
-    seams = []
+    boundaries = []
     for fold in range(3):
         begin = 500 + 1000 * fold
         spans.append(span(10 * fold + 2, "fit", begin, min(begin + 700, 2800), "fit"))
         for epoch in range(2 if fold < 2 else 1):
             start = begin + 350 * epoch
             spans.append(span(10 * fold + 3 + epoch, "steps", start, start + 300, "loop1"))
-            seams.append(RecordedSeam((start - 50) * MS, start * MS, None, 110 * MS))
+            boundaries.append(RecordedBoundary((start - 50) * MS, start * MS, None, 110 * MS))
     keras = replace(make_recorded_loop().keras, epochs=2, steps_per_epoch=20)  # type: ignore[type-var]
     loop = make_recorded_loop(
-        keras=keras, planned_steps=40, fill_ns=100 * MS, epoch_seams=seams[1:]
+        keras=keras, planned_steps=40, fill_ns=100 * MS, epoch_boundaries=boundaries[1:]
     )
     window = make_window("baseline", make_block(40))
     recording = make_recording(loops=[loop], windows=[window])

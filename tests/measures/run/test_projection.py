@@ -14,7 +14,7 @@ from pipediag.measures.recorded_windows import Missing
 from pipediag.measures.run.epochs import as_often, projected
 from pipediag.measures.run.ledger import NOT_TO_ITS_END, RunBounds, measure_run
 from pipediag.session.ledger import COMES_ONCE, FURTHER_ROUNDS, Run
-from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
+from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.vocabulary import ScriptOutcome
 from tests.measures.run.runs import (
     FIT_LINE,
@@ -94,8 +94,8 @@ def test_waits_within_calls_are_carried_on() -> None:
     run.steps(1.0, 4.0)
     run.span("first_call", 1.0, 2.5, "one_step", FIT_LINE)
     run.steps(5.0, 9.0)
-    seams = [RecordedSeam(ns(4), ns(5), None, ns(0.31))]
-    loop = fit_loop(epochs=10, fill_ns=ns(0.25), epoch_seams=seams)
+    boundaries = [RecordedBoundary(ns(4), ns(5), None, ns(0.31))]
+    loop = fit_loop(epochs=10, fill_ns=ns(0.25), epoch_boundaries=boundaries)
 
     assert rows(ledger(run, recording_of(loop), 9.0, "stopped")) == {
         ("before_training", None): 1.0,

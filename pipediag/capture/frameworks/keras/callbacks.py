@@ -1,6 +1,6 @@
 """A Keras list of callbacks while a call passes through it.
 
-The callbacks are clocked, told apart in the timeline, or some of them left out.
+The callbacks are clocked, distinguished in the timeline, or some of them left out.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _KERAS_2 = ("tf_keras.src.engine.training", "keras.src.engine.training")
 class ModelVariants:
     """Keeps a training function for each choice of settings; `fit` looks it up at every step.
 
-    `failed` is told of an error in a variant's step, which then runs as the user compiled it.
+    `failed` receives an error in a variant's step, which then runs as the user compiled it.
     """
 
     def __init__(self, model: Any, failed: Callable[[BaseException], None]) -> None:

@@ -129,7 +129,7 @@ class TensorFlowHooks:
         yield "keras.src.backend.tensorflow.optimizer", self._on_keras_optimizer
 
     def _note_arrival(self) -> None:
-        # At once: a script that is killed soon afterwards is told from one that never came so far.
+        # At once: a script that is killed soon afterwards differs from one that never came so far.
         environment = self._with.recorder.recording.environment
         versions = sys.modules.get("tensorflow.python.framework.versions")
         environment.tensorflow = getattr(versions, "__version__", None) or "unknown"
@@ -200,7 +200,7 @@ class TensorFlowHooks:
         session.run = self._guard.before(vars(session)["run"], runs)
 
     def _on_keras_optimizer(self, module: Any) -> None:
-        """A step that no function runs is told by its optimizer."""
+        """Hook into the optimizer, which shows steps that no function runs."""
         optimizer = module.TFOptimizer
         for name in ("_backend_update_step", "_internal_apply_gradients"):
             original = vars(optimizer).get(name)

@@ -17,7 +17,7 @@ from pipediag.capture.watching.watchers import Watchers
 from pipediag.session.recording import NAME_BEGINS
 
 SCOPE = "pipediag_beside"
-"""The name scope of all operations of ours, by which they are told from the script's."""
+"""The name scope of all operations of ours, which distinguishes them from the script's."""
 _WHAT = "counting the steps of loops inside a tf.function"
 _BUILD = "_build_meta_graph"
 
