@@ -7,9 +7,8 @@ import hashlib
 import os
 import re
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -37,84 +36,26 @@ EPOCHS = 1000
 AROUND = 2
 """Lines of source that are shown above and below the one at fault. Own choice."""
 
-_LOOK_S = 0.5
-"""Fifty ticks of each CPU's counters."""
-_LOOK_AGAIN_S = 0.1
 _LONGEST_NAME = 80
 
 
-class MachineTakenError(Exception):
-    """Another process has measured for as long as this one was to wait."""
-
-
 @contextmanager
-def machine_lock(wait_s: float, file: Path | None = None) -> Iterator[int | None]:
-    """Hold the lock of this user for measurements; it ends with the process at the latest.
+def machine_lock() -> Iterator[None]:
+    """Wait until no other process of this user measures; others wait meanwhile.
 
-    Gives its descriptor; None if no lock can be made, as on a file system without any.
-
-    Raises:
-        MachineTakenError: it did not come free in time.
+    There is no wait where no lock can be made, as on a file system without any.
     """
-    path = file or Path(tempfile.gettempdir()) / f"pipediag-{os.getuid()}.lock"
-    try:
-        # A link that somebody else has put there is not followed.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError:
-        yield None
-        return
-    try:
-        until = time.monotonic() + wait_s
-        while not _locked(descriptor):
-            if time.monotonic() >= until:
-                raise MachineTakenError
-            time.sleep(_LOOK_AGAIN_S)
-        try:
-            yield descriptor
-        finally:
+    path = Path(tempfile.gettempdir()) / f"pipediag-{os.getuid()}.lock"
+    with ExitStack() as held:
+        with suppress(OSError):
+            # A link that somebody else has put there is not followed.
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(path, flags, 0o600)
+            held.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
             # Closing alone would leave it to children that were forked meanwhile.
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-    finally:
-        os.close(descriptor)
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True  # this file system has no locks
-    return True
-
-
-def reason_to_skip(marker: pytest.Mark) -> str | None:
-    """Return why a test is not run now: other programs use more of the CPUs than it allows."""
-    before = read_cpus()
-    time.sleep(_LOOK_S)
-    percent, most = others_percent(before, read_cpus()), _most_percent(marker)
-    if percent is None or percent <= most:
-        return None
-    return (
-        f"{_busy(percent, most)} Nothing was measured. Run the test when they have ended, or apart "
-        "from other tests."
-    )
-
-
-def _most_percent(marker: pytest.Mark | None) -> float:
-    return MOST_PERCENT if marker is None else _allowed(*marker.args, **marker.kwargs)
-
-
-def _allowed(max_percent: float = MOST_PERCENT) -> float:
-    """Take the marker's arguments, so that wrong ones are refused as those of a function."""
-    return float(max_percent)
-
-
-def _busy(percent: float, most: float) -> str:
-    return (
-        f"Other programs used {percent:.0f} % of the CPUs; more than {most:g} % spoils a "
-        "measurement."
-    )
+            held.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)
+        yield
 
 
 @dataclass(repr=False)
@@ -128,10 +69,6 @@ class Measurements:
 
     reports: Path
     """Directory of the reports of this test."""
-    wait_s: float
-    """Longest wait for other processes that measure, seconds."""
-    most_busy_percent: float
-    """Use of the CPUs by other programs during a measurement that is allowed."""
     _others: WeakKeyDictionary[Result, float] = field(default_factory=WeakKeyDictionary, init=False)
     """Use of the CPUs by other programs during each measurement, percent."""
     _written: WeakKeyDictionary[Result, Path] = field(default_factory=WeakKeyDictionary, init=False)
@@ -152,20 +89,13 @@ class Measurements:
 
         given = {"budget": 0.0, **how}
         try:
-            with machine_lock(self.wait_s):
+            with machine_lock():
                 before = read_cpus()
                 if model is None:
                     result = analyze_input(dataset, **given)
                 else:
                     result = analyze(dataset, model, **{"epochs": EPOCHS, **given})
                 percent = others_percent(before, read_cpus())
-        except MachineTakenError:
-            reason = (
-                f"Other processes have measured on this machine for {self.wait_s:g} s, and two at "
-                "once would spoil each other, so nothing was measured. Use fewer workers, or set "
-                "pipediag_wait_s."
-            )
-            raise pytest.skip.Exception(reason) from None
         except PipediagError as error:
             raise pytest.fail.Exception(str(error)) from None
         if percent is not None:
@@ -223,8 +153,11 @@ class Measurements:
     def _decide(self, result: Result, gate: GateResult, config: GateConfig) -> None:
         __tracebackhide__ = True
         percent = self._others.get(result, 0.0)
-        if percent > self.most_busy_percent and not config.allow_inconclusive:
-            busy = _busy(percent, self.most_busy_percent)
+        if percent > MOST_PERCENT and not config.allow_inconclusive:
+            busy = (
+                f"Other programs used {percent:.0f} % of the CPUs; more than {MOST_PERCENT:g} % "
+                "spoils a measurement."
+            )
             self._skip(result, [busy, "Measured:", *(check.sentence for check in gate.checks)])
         if gate.status is ExitStatus.INCONCLUSIVE:
             self._skip(result, [check.sentence for check in gate.undecided])
@@ -253,21 +186,11 @@ class Measurements:
 
 
 def measurements_of(test: pytest.Item) -> Measurements:
-    """Return the fixture of a test, as its project and its marker configure it."""
-    config = test.config
-    wait_s = config.getini("pipediag_wait_s")
+    """Return the fixture of a test, with its reports where its project wants them."""
     readable = re.sub(r"[^\w.]+", "-", test.nodeid).strip("-.")[-_LONGEST_NAME:]
     folder = f"{readable}-{hashlib.sha256(test.nodeid.encode()).hexdigest()[:8]}"
-    try:
-        return Measurements(
-            reports=config.rootpath / config.getini("pipediag_reports") / folder,
-            wait_s=float(wait_s),
-            most_busy_percent=_most_percent(test.get_closest_marker("pipediag_quiet")),
-        )
-    except ValueError:
-        raise pytest.UsageError(
-            f"pipediag_wait_s is {wait_s!r}; it is a number of seconds."
-        ) from None
+    config = test.config
+    return Measurements(config.rootpath / config.getini("pipediag_reports") / folder)
 
 
 def _failure(session: Session, gate: GateResult) -> Iterator[str]:

@@ -7,14 +7,11 @@ import stat
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from importlib.machinery import PathFinder
 from pathlib import Path
-from pkgutil import get_importer
 from typing import TYPE_CHECKING, Protocol
 
 from pipediag.errors import PipediagError
@@ -348,50 +345,20 @@ def _silent(_: Shown) -> None:
 
 
 def check_script(path: str) -> None:
-    """Refuse what Python could not run: nothing there, not a file, not Python.
+    """Refuse what can't be read, or only once, as a pipe; Python itself says what it can't run.
 
     Raises:
-        PipediagError: with one sentence that names the file, and the line of a syntax error.
+        PipediagError: with one sentence that names the file.
     """
-    script = Path(path)
     try:
-        mode = script.stat().st_mode
+        mode = Path(path).stat().st_mode
     except OSError as error:
         raise PipediagError(f"cannot run {path}: {error.strerror}.") from error
-    if stat.S_ISDIR(mode) or script.suffix in (".zip", ".pyz"):
-        _check_importable(path)
-    elif stat.S_ISREG(mode):
-        _check_syntax(script)
-    else:
+    if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
         raise PipediagError(
             f"cannot run {path}: it is not a regular file. Write the script to a file first, "
             "as it is read more than once."
         )
-
-
-def _check_importable(path: str) -> None:
-    get_importer(path)
-    if PathFinder.find_spec("__main__", [path]) is None:
-        raise PipediagError(
-            f"cannot run {path}: it holds no __main__.py. Name a script, or a module with -m."
-        )
-
-
-def _check_syntax(script: Path) -> None:
-    if get_importer(str(script)) is not None:
-        return  # a zip file by another name
-    try:
-        source = script.read_bytes()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            compile(source, str(script), "exec", dont_inherit=True)
-    except SyntaxError as error:
-        place = f"{script}:{error.lineno}" if error.lineno else str(script)
-        raise PipediagError(f"{place}: not valid Python: {error.msg}.") from error
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise PipediagError(f"{script}: not Python source: {error}.") from error
-    except OSError as error:
-        raise PipediagError(f"cannot read {script}: {error.strerror}.") from error
 
 
 def check_tensorflow() -> None:

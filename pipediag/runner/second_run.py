@@ -6,10 +6,8 @@ Nothing is measured again: session and edits are those of the first run.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from pipediag.errors import PipediagError
 from pipediag.facts.script import edits_for_second_run
@@ -18,7 +16,7 @@ from pipediag.runner.child_connection import Ask
 from pipediag.runner.child_process import ChildResult, supervise
 from pipediag.runner.progress import OnProgress, RunsAgain
 from pipediag.runner.trials_of_run import TrialsOfRun
-from pipediag.session.messages import Answer, Command, Prepare, RunSettings, TrialsAwaited
+from pipediag.session.messages import RunSettings, TrialsAwaited
 from pipediag.session.model import Session
 from pipediag.session.reading import read_recording
 from pipediag.session.recorded_loops import RecordedLoop
@@ -26,16 +24,13 @@ from pipediag.session.recording import RecordedOperation, Recording
 from pipediag.trials.schedule import TrialOutcome
 from pipediag.vocabulary import BY_ITSELF
 
-Ids = Mapping[str, str]
-"""From the ids of the first run to those of the second."""
-
 
 class BehavedOtherwiseError(Exception):
     """The second run is not like the first; the message is the end of a sentence."""
 
 
-def same_operations(first: Recording, second: Recording, loop_id: str) -> Ids:
-    """Return the ids of all operations that the loop reads from, matched by kind and place.
+def refuse_others(first: Recording, second: Recording, loop_id: str) -> None:
+    """Refuse a second run in which loop or operations, by their ids, are not those of the first.
 
     Raises:
         BehavedOtherwiseError: the loop of that id is another one, or reads from other operations.
@@ -45,48 +40,23 @@ def same_operations(first: Recording, second: Recording, loop_id: str) -> Ids:
         raise BehavedOtherwiseError(
             f"the loop in {_place_of(other)} came where the one in {_place_of(one)} had been"
         )
-    known, found = _with_sources(first), _with_sources(second)
-    ids: dict[str, str] = {}
-    pending = [(one.root_op_id, other.root_op_id)]
+    if one.root_op_id != other.root_op_id or _read(first, one) != _read(second, one):
+        raise BehavedOtherwiseError("its loop read from another pipeline")
+
+
+def _read(recording: Recording, loop: RecordedLoop) -> dict[str, tuple[object, ...] | None]:
+    """Return the operations that a loop reads from by their ids, those in functions included."""
+    known = {one.id: one for one in recording.operations}
+    found: dict[str, tuple[object, ...] | None] = {}
+    pending = [loop.root_op_id] if loop.root_op_id is not None else []
     while pending:
-        pair = pending.pop()
-        if pair == (None, None) or pair[0] in ids:
-            continue
-        before, after = known.get(str(pair[0])), found.get(str(pair[1]))
-        if before is None or after is None or _place(before[0]) != _place(after[0]):
-            raise BehavedOtherwiseError("its loop read from another pipeline")
-        if len(before[1]) != len(after[1]):
-            raise BehavedOtherwiseError("its loop read from another pipeline")
-        ids[before[0].id] = after[0].id
-        pending += zip(before[1], after[1], strict=True)
-    return ids
-
-
-def _with_sources(recording: Recording) -> dict[str, tuple[RecordedOperation, list[str]]]:
-    """Return each operation by its id, with the ids of those that it takes elements from."""
-    found = {one.id: (one, list(one.parent_ids)) for one in recording.operations}
-    for operation in recording.operations:
-        if operation.inside_function_of in found:
-            found[operation.inside_function_of][1].append(operation.id)
+        op_id = pending.pop()
+        if op_id not in found:
+            op = known.get(op_id)
+            found[op_id] = op and (*_place(op), op.inside_function_of)
+            pending += [*op.parent_ids] if op is not None else []
+            pending += [one.id for one in known.values() if one.inside_function_of == op_id]
     return found
-
-
-def asked_by_new_ids(ask: Ask, ids: Ids) -> Ask:
-    """Asks for arms by the ids of the second run."""
-
-    def translated(command: Command, limit_s: float) -> Answer:
-        if isinstance(command, Prepare):
-            changes = tuple(_translated(change, ids) for change in command.changes)
-            command = replace(command, changes=changes)
-        return ask(command, limit_s)
-
-    return translated
-
-
-def _translated(change: Any, ids: Ids) -> Any:
-    """Return the change with the ids of the operations that it names."""
-    names = {field.name for field in fields(change)} & {"op_id", "after"}
-    return replace(change, **{name: ids[getattr(change, name)] for name in names})
 
 
 def _loop(recording: Recording, loop_id: str) -> RecordedLoop:
@@ -206,13 +176,13 @@ class _Held:
 
     def __call__(self, waiting: TrialsAwaited, ask: Ask) -> None:
         try:
-            ids = same_operations(self.first, self._second(), self.hold_loop)
+            refuse_others(self.first, self._second(), self.hold_loop)
         except BehavedOtherwiseError as otherwise:
             self.otherwise = f"the script behaved otherwise than before: {otherwise}"
         except PipediagError as error:
             self.otherwise = str(error)
         else:
-            self.tried(waiting, asked_by_new_ids(ask, ids))
+            self.tried(waiting, ask)
 
     def says(self, child: ChildResult) -> str:
         outcome = self.tried.outcomes.get(self.hold_loop)

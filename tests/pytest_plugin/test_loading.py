@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
-from pipediag.pytest_plugin.measurements import MachineTakenError, machine_lock
+from pipediag.pytest_plugin.measurements import machine_lock
 from tests.factories import make_compute_bound_session, make_session
 from tests.probe import environment
 from tests.pytest_plugin.conftest import Library
@@ -64,31 +64,6 @@ def test_who_does_not_ask_for_it_gets_one_module(tmp_path: Path) -> None:
     assert beside == {"pipediag", "pipediag.pytest_plugin"}
 
 
-@pytest.mark.parametrize(("percent", "outcome"), [(26.0, "skipped"), (25.0, "passed")])
-def test_a_marked_test_is_skipped_beside_other_programs(
-    pytester: pytest.Pytester,
-    quiet: Callable[[float | None], None],
-    percent: float,
-    outcome: str,
-) -> None:
-    quiet(percent)
-    pytester.makepyfile(
-        test_it="import pytest\n\n@pytest.mark.pipediag_quiet\ndef test_it():\n    pass\n"
-    )
-    result = pytester.runpytest_inprocess("--strict-markers", "-rs", "-vv")
-    result.assert_outcomes(**{outcome: 1})
-    if outcome == "skipped":
-        result.stdout.fnmatch_lines(
-            ["SKIPPED*test_it.py:3: Other programs used 26 % of the CPUs;*Nothing was measured.*"]
-        )
-
-
-pytest_plugins = ["pytester"]
-
-
-ROOT = Path(__file__).parents[2]
-
-
 TRAINING = """
 def make_dataset():
     return "data"
@@ -126,53 +101,28 @@ def test_the_test_of_the_readme_runs(pytester: pytest.Pytester, library: Library
 
 HOLDING = """
 import sys
-from pathlib import Path
 from pipediag.pytest_plugin.measurements import machine_lock
 
-with machine_lock(0, Path(sys.argv[1])):
+with machine_lock():
     print("held", flush=True)
     sys.stdin.read()
 """
 
 
-def test_who_waited_long_enough_goes_without(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
-    with (
-        machine_lock(0.0, lock),
-        pytest.raises(MachineTakenError),
-        machine_lock(0.0, lock),
-    ):
-        pytest.fail("two hold it")
-
-
-def test_it_holds_against_another_process_until_that_ends(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
+def test_one_measures_at_a_time_until_its_process_ends(tmp_path: Path) -> None:
+    lock = tmp_path / f"pipediag-{os.getuid()}.lock"
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDING, str(lock)],
+        [sys.executable, "-c", HOLDING],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=environment(),
+        env=environment() | {"TMPDIR": str(tmp_path)},
         text=True,
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(MachineTakenError), machine_lock(0.0, lock):
-            pytest.fail("two hold it")
+        with lock.open() as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
         holder.kill()
         holder.wait()
-    with machine_lock(0.0, lock):
+    with machine_lock():
         pass
-
-
-def test_a_test_that_waited_in_vain_is_skipped(
-    pytester: pytest.Pytester, library: Library, tmp_path: Path
-) -> None:
-    pytester.makeini("[pytest]\npipediag_wait_s = 0\n")
-    pytester.makepyfile(test_it="def test_it(pipediag):\n    pipediag.profile(1, 2)\n")
-    with machine_lock(0.0, tmp_path / f"pipediag-{os.getuid()}.lock"):
-        result = pytester.runpytest_inprocess("-rs", "-vv")
-    result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(
-        ["SKIPPED*test_it.py:2: Other processes have measured on this machine for 0 s*"]
-    )
-    assert library.calls == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
@@ -11,10 +11,6 @@ from pipediag.reporters.words import pipeline as pipeline_rows
 from pipediag.reporters.words.evidence import evidence
 from pipediag.reporters.words.labels import SourceNames
 from pipediag.reporters.words.quantities import NO_BREAK, NOTHING
-from pipediag.reporters.words.run import (
-    SelfCheck,
-    self_checks,
-)
 from pipediag.session.embeddings import EmbeddingCost
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.record import Interval
@@ -173,25 +169,6 @@ def test_parts_come_in_the_order_of_a_run_with_their_places() -> None:
     assert [part.seconds for part in parts] == [2.5, 2.5, 5.0, 10.0]
     assert [part.basis for part in parts] == ["measured", "measured", "projected", "projected"]
     assert [row.what for row in parts[1].rows] == ["in `parse`"]
-
-
-def checks(**overrides: Any) -> list[SelfCheck]:
-    return self_checks(factories.make_session(**overrides))
-
-
-def test_three_pairs_with_how_far_they_are_apart() -> None:
-    time = factories.make_loop_time(total_s=20.0, unexplained_s=4.0)
-    loop, base, ledger = checks(
-        loops=[factories.make_loop(time=time)],
-        steps=records.make_steps(mean_ms=10.0),
-        trials=trial_sessions.make_run(base_step_ms=10.5),
-        run=factories.make_run(total_s=8.0, pipediag_s=1.5),
-        wall_s=9.4,
-    )
-    assert (loop.word, loop.off_percent) == ("differ", pytest.approx(25.0))
-    assert (base.word, base.off_percent) == ("agree", pytest.approx(5.0))
-    assert (ledger.word, ledger.off_percent) == ("agree", pytest.approx(-1.05, abs=0.01))
-    assert all(check.means for check in (loop, base, ledger))
 
 
 def rows_of(

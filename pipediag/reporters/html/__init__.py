@@ -103,7 +103,6 @@ def _context(session: Session) -> dict[str, Any]:
         "nothing_worth_doing": advice.nothing_worth_doing(session),
         "what_else": advice.what_else(session),
         "of_compute": embeddings.largest_part(session),
-        "self_checks": run.self_checks(session),
     }
 
 
