@@ -9,7 +9,7 @@ from statistics import median
 
 from pipediag.comparison import statistics
 from pipediag.comparison.result import Change, Quantity, Unit
-from pipediag.comparison.statistics import SHARES, TIMES, Floors, Order, Samples, Share
+from pipediag.comparison.statistics import SHARES, TIMES, Floors, Order, Share
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.step import GROUPS
 from pipediag.session.model import Session
@@ -94,24 +94,16 @@ def _quantity(
 
 
 def _judged_times(sides: Sides) -> Iterator[Quantity]:
-    order = sides.order
-    alternates = sides.repeated and order is not None and order.alternates
-    error = 1 / (3 if alternates else 2 if sides.repeated else 1)
     per_example = _batches_differ(sides)
-    step = _step(sides, per_example)
-    run = _run(sides)
+    step, run = _step(sides, per_example), _run(sides)
     if not sides.repeated:
-        both = (_blocks(sides.base, per_example), _blocks(sides.head, per_example))
-        yield _with_times(step, sides, error, both)
+        blocks = (_blocks(sides.base, per_example), _blocks(sides.head, per_example))
+        yield _with_times(step, sides, blocks)
         yield replace(run, missing=run.missing or _ONE_RUN)
         return
-    fastest = _at_its_fastest(sides, per_example)
-    step = _with_times(step, sides, error, _runs(step), fastest)
-    yield step
-    yield _decided_or_not_judged(_with_times(run, sides, error, _runs(run), fastest))
-    if fastest is not None and alternates:
-        judged = _with_times(fastest, sides, error, _runs(fastest), fastest)
-        yield judged if _confirms(judged, step) else fastest
+    fastest = _change_at_its_fastest(sides, per_example)
+    yield _with_times(step, sides, None, fastest)
+    yield _decided_or_not_judged(_with_times(run, sides, None, fastest))
 
 
 def _decided_or_not_judged(run: Quantity) -> Quantity:
@@ -147,11 +139,7 @@ def _run(sides: Sides) -> Quantity:
     return _quantity(sides, "run", label, run_s, "s")
 
 
-def _runs(quantity: Quantity) -> tuple[Samples, Samples]:
-    return Samples(quantity.base, "runs"), Samples(quantity.head, "runs")
-
-
-def _blocks(sessions: Sequence[Session], per_example: bool) -> Samples:
+def _blocks(sessions: Sequence[Session], per_example: bool) -> list[float]:
     """Return stretches of each session's steps."""
     found: list[float] = []
     for session in sessions:
@@ -160,55 +148,43 @@ def _blocks(sessions: Sequence[Session], per_example: bool) -> Samples:
             examples = (steps.batch_size or 1) if per_example else 1
             times = [one for one in steps.samples_ms if _SHORTEST <= one <= _LONGEST]
             found += [one / examples for one in statistics.blocks(times)]
-    return Samples(tuple(found), "blocks")
+    return found
 
 
-def _at_its_fastest(sides: Sides, per_example: bool) -> Quantity | None:
-    """Return the step in the fastest stretch of each run; None if a run has too few steps.
+def _change_at_its_fastest(sides: Sides, per_example: bool) -> float | None:
+    """Return the change of the fastest stretch of each run, percent; None if a run has too few.
 
-    Another load that comes and goes leaves it alone in most runs, so that they differ little.
+    Another load that comes and goes leaves it alone in most runs.
     """
     base, head = (
-        [min(_blocks([session], per_example).values, default=None) for session in side]
+        [min(_blocks([session], per_example), default=math.nan) for session in side]
         for side in (sides.base, sides.head)
     )
-    of_base, of_head = (tuple(one for one in side if one is not None) for side in (base, head))
-    if (len(of_base), len(of_head)) != (len(base), len(head)):
-        return None
-    label, unit = "Step, in the fastest stretch of each run", "us" if per_example else "ms"
-    return Quantity("step-at-its-fastest", label, unit, of_base, of_head)  # type: ignore[arg-type]
-
-
-def _confirms(fastest: Quantity, step: Quantity) -> bool:
-    """Return True if both the fastest stretches and the whole steps are slower by the floor."""
-    if fastest.outcome != "regressed" or step.change is None or step.floor is None:
-        return False
-    return step.change.value >= step.floor
+    change = 100.0 * (median(head) / median(base) - 1.0)
+    return change if all(map(math.isfinite, (*base, *head))) else None
 
 
 def _with_times(
     quantity: Quantity,
     sides: Sides,
-    error: float,
-    samples: tuple[Samples, Samples],
-    fastest: Quantity | None = None,
+    blocks: tuple[list[float], list[float]] | None,
+    fastest: float | None = None,
 ) -> Quantity:
+    """Return the quantity with its change, by the runs or by these stretches of steps."""
     if quantity.missing is not None:
         return replace(quantity, outcome="inconclusive")
-    if not all(side.enough for side in samples):
-        counts = " and ".join(str(len(side.values)) for side in samples)
-        reason = (
-            f"Too few to decide: {counts} stretches of steps, and {statistics.FEWEST_BLOCKS} are "
-            "needed. Measure more steps (--steps)."
-        )
-        return replace(quantity, outcome="inconclusive", missing=reason)
     floors = sides.times
-    change = statistics.change_of_times(*samples, error, sides.order if sides.repeated else None)
-    if sides.repeated:
-        part = None if fastest is None else fastest.difference
-        all_along = part is not None and statistics.has_most_of(part, change.value, floors.counts)
-        change = replace(change, all_along=all_along)
-    return _judged(quantity, change, floors)
+    if blocks is not None:
+        if min(map(len, blocks)) < statistics.FEWEST_BLOCKS:
+            reason = (
+                f"Too few to decide: {len(blocks[0])} and {len(blocks[1])} stretches of steps, and "
+                f"{statistics.FEWEST_BLOCKS} are needed. Measure more steps (--steps)."
+            )
+            return replace(quantity, outcome="inconclusive", missing=reason)
+        return _judged(quantity, statistics.change_of_times(*blocks, 1.0, basis="blocks"), floors)
+    change = statistics.change_of_times(quantity.base, quantity.head, 0.5, sides.order)
+    all_along = fastest is not None and statistics.has_most_of(fastest, change.value, floors.counts)
+    return _judged(quantity, replace(change, all_along=all_along), floors)
 
 
 def _judged(quantity: Quantity, change: Change, floors: Floors) -> Quantity:
@@ -223,7 +199,7 @@ def _judged_shares(sides: Sides) -> Iterator[Quantity]:
         if quantity.missing is not None:
             yield replace(quantity, outcome="inconclusive")
         elif sides.repeated:
-            change = statistics.change_of_shares(*_runs(quantity), error, sides.order)
+            change = statistics.change_of_shares(quantity.base, quantity.head, error, sides.order)
             yield _judged(quantity, change, SHARES["runs"])
         else:
             both = (

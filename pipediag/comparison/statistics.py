@@ -29,6 +29,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean, median, variance
 
+import numpy as np
+
 from pipediag.comparison.result import Basis, Change, Outcome
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
@@ -73,18 +75,6 @@ only two and a half times that counts."""
 
 SHARES: dict[Basis, Floors] = {"runs": Floors(5.0, 20.0), "steps": Floors(10.0, 30.0)}
 """Points. XProf's limits for input wait are 5 and 20 % of the step."""
-
-
-@dataclass(frozen=True)
-class Samples:
-    """The numbers of one side; all are positive if they are times."""
-
-    values: tuple[float, ...]
-    basis: Basis
-
-    @property
-    def enough(self) -> bool:
-        return len(self.values) >= (FEWEST_RUNS if self.basis == "runs" else FEWEST_BLOCKS)
 
 
 @dataclass(frozen=True)
@@ -133,16 +123,20 @@ def blocks(samples: Sequence[float]) -> list[float]:
 
 
 def change_of_times(
-    base: Samples, head: Samples, share: float, order: Order | None = None
+    base: Sequence[float],
+    head: Sequence[float],
+    share: float,
+    order: Order | None = None,
+    basis: Basis = "runs",
 ) -> Change:
     """Return the change in percent of base, with the interval of the log ratio.
 
     The value is that of the medians, which one odd run does not move. `order` is that of the runs;
-    None if it is not known.
+    None if it is not known. All times are positive.
     """
-    logs = [[math.log(one) for one in side.values] for side in (base, head)]
-    value = math.log(median(head.values) / median(base.values))
-    change = _change(logs[0], logs[1], value, base.basis, share, order)
+    logs = [[math.log(one) for one in side] for side in (base, head)]
+    value = math.log(median(head) / median(base))
+    change = _change(logs[0], logs[1], value, basis, share, order)
     return replace(
         change,
         value=_percent(change.value),
@@ -153,11 +147,10 @@ def change_of_times(
 
 
 def change_of_shares(
-    base: Samples, head: Samples, share: float, order: Order | None = None
+    base: Sequence[float], head: Sequence[float], share: float, order: Order | None = None
 ) -> Change:
     """Return the change in points."""
-    value = median(head.values) - median(base.values)
-    return _change(base.values, head.values, value, base.basis, share, order)
+    return _change(base, head, median(head) - median(base), "runs", share, order)
 
 
 def change_of_measured_shares(base: Share, head: Share, share: float) -> Change:
@@ -287,31 +280,16 @@ def without_drift(
     if they show no drift that makes the difference larger: if the slope is smaller than its own
     standard error.
     """
-    values = _centred([*base, *head])
-    sides = _centred([0.0] * len(base) + [1.0] * len(head))
-    places = _centred([float(place) for place in (*order.base, *order.head)])
-    of_sides, of_places = _product(sides, sides), _product(places, places)
-    both = _product(sides, places)
-    left = of_sides * of_places - both**2
+    values = np.array([*base, *head])
+    sides = [0.0] * len(base) + [1.0] * len(head)
+    design = np.column_stack((np.ones(len(values)), sides, [*order.base, *order.head]))
+    unscaled = np.linalg.inv(design.T @ design)
+    _, difference, slope = fit = unscaled @ design.T @ values
     freedom = len(values) - 3
-    difference = (_product(sides, values) * of_places - both * _product(places, values)) / left
-    slope = (_product(places, values) * of_sides - both * _product(sides, values)) / left
-    residuals = (
-        value - difference * side - slope * place
-        for value, side, place in zip(values, sides, places, strict=True)
-    )
-    spread = math.sqrt(sum(one**2 for one in residuals) / freedom / left)
-    made = slope * both / of_sides
-    if abs(slope) <= spread * math.sqrt(of_sides) or made * (difference + made) <= 0.0:
+    variance_left = float(np.sum((values - design @ fit) ** 2)) / freedom
+    _, error_of_difference, error_of_slope = np.sqrt(variance_left * np.diag(unscaled))
+    seen = fmean(head) - fmean(base)
+    if abs(slope) <= error_of_slope or (seen - difference) * seen <= 0.0:
         return None
-    reach = student_quantile(1.0 - error, freedom) * spread * math.sqrt(of_places)
-    return difference - reach, difference + reach
-
-
-def _centred(values: Sequence[float]) -> list[float]:
-    mean = fmean(values)
-    return [value - mean for value in values]
-
-
-def _product(one: Sequence[float], other: Sequence[float]) -> float:
-    return math.fsum(a * b for a, b in zip(one, other, strict=True))
+    reach = student_quantile(1.0 - error, freedom) * float(error_of_difference)
+    return float(difference) - reach, float(difference) + reach

@@ -53,7 +53,7 @@ def _read(recording: Recording, loop: RecordedLoop) -> dict[str, tuple[object, .
         op_id = pending.pop()
         if op_id not in found:
             op = known.get(op_id)
-            found[op_id] = op and (*_place(op), op.inside_function_of)
+            found[op_id] = None if op is None else (*_place(op), op.inside_function_of)
             pending += [*op.parent_ids] if op is not None else []
             pending += [one.id for one in known.values() if one.inside_function_of == op_id]
     return found
