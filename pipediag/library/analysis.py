@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from pipediag.capture import Capture, StopScript
@@ -19,13 +16,9 @@ from pipediag.capture.measuring.kept_state import (
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.replay.refusal import first_line
 from pipediag.errors import PipediagError
-from pipediag.library.cells import in_notebook
-from pipediag.library.companion_process import CompanionProcess
-from pipediag.library.measurement import NO_FILE, acquire, release
-from pipediag.library.result import OwnDirectory, Result
-from pipediag.session.files import SESSION_FILE
-from pipediag.session.messages import Ended, RunSettings, Started
-from pipediag.session.store import load_session
+from pipediag.library.measurement import Measurement
+from pipediag.library.result import Result
+from pipediag.session.messages import Ended
 from pipediag.vocabulary import Call, OwnEnding
 
 _NEW_VARIABLES = (
@@ -138,72 +131,36 @@ def _measured(work: Work, call: Call, budget: float, steps: int | None) -> Resul
     lack = lacks_memory()
     if lack is not None:
         raise PipediagError(f"nothing was measured: {lack}.")
-    acquire()
-    try:
-        directory = OwnDirectory()
-        try:
-            _measure_in(directory, work, call, budget, steps)
-        except BaseException:
-            directory.cleanup()
-            raise
-    finally:
-        release()
-    session = load_session(Path(directory.name) / SESSION_FILE)
-    return Result(session, None, measured_in=directory)
-
-
-def _measure_in(
-    directory: OwnDirectory, work: Work, call: Call, budget: float, steps: int | None
-) -> None:
-    site = call_site()
-    settings = RunSettings(
-        script=site.file if site else NO_FILE,
-        args=(),
-        module=False,
-        capture_directory=tempfile.mkdtemp(prefix=".capture-", dir=directory.name),
-        steps=steps,
-        look_ahead_s=0.0,
-        call=call,
-    )
-    companion = CompanionProcess(
-        settings, Path(directory.name), budget_s=budget, printed=in_notebook()
-    )
-    try:
-        _run(work, companion, settings.input_only)
-        companion.finish()
-    except BaseException:
-        companion.kill()
-        raise
-
-
-def _run(work: Work, companion: CompanionProcess, input_only: bool) -> None:
-    """Run the work under a capture; what it raises is raised, and there is no session then."""
     state = TrainingState()
-    capture = Capture(companion.settings, companion.teller, program_goes_on=True)
-
-    def ended(outcome: OwnEnding) -> None:
-        unknown = state.count_unknown()
-        if unknown:
-            capture.note(_NEW_VARIABLES.format(count=unknown))
-        status = 0 if outcome == "finished" else None
-        capture.script_ended(outcome, status, None)
-        companion.teller.tell(Ended(outcome, status))
-
-    began_ns = time.monotonic_ns()
+    measurement = Measurement(
+        call, call_site(), steps=steps, budget_s=budget, before_training=state.keep_new
+    )
     try:
-        capture.install_in(state.keep_new)
-        companion.teller.tell(Started())
-        capture.script_begins(began_ns)
         try:
-            work(capture)
-        except StopScript:
-            # Without a consumer no loop waits; pipelines are tried when the loop is over.
-            ended("finished" if input_only else "stopped")
+            outcome = _outcome(work, measurement.capture, call)
+        except BaseException:
+            measurement.capture.leave_alone()
+            raise
         else:
-            ended("finished")
-    finally:
-        capture.leave_alone()
-        _restore(state)
+            unknown = state.count_unknown()
+            if unknown:
+                measurement.capture.note(_NEW_VARIABLES.format(count=unknown))
+            measurement.leave(Ended(outcome, 0 if outcome == "finished" else None))
+        finally:
+            _restore(state)
+    except BaseException:
+        measurement.give_up()
+        raise
+    return measurement.finish()
+
+
+def _outcome(work: Work, capture: Capture, call: Call) -> OwnEnding:
+    try:
+        work(capture)
+    except StopScript:
+        # Without a consumer no loop waits; pipelines are tried when the loop is over.
+        return "finished" if call == "analyze_input" else "stopped"
+    return "finished"
 
 
 def _restore(state: TrainingState) -> None:

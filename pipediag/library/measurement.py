@@ -1,8 +1,7 @@
-"""A measurement of a program's own training, which goes on to its end; one at a time."""
+"""Measurements of a program's own training, one at a time."""
 
 from __future__ import annotations
 
-import atexit
 import sys
 import threading
 import time
@@ -14,6 +13,7 @@ from pipediag.capture import Capture
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.signals import let_pass
 from pipediag.errors import PipediagError
+from pipediag.library.cells import in_notebook
 from pipediag.library.companion_process import CompanionProcess
 from pipediag.library.result import OwnDirectory, Result
 from pipediag.runner.output import Refusal, prepare_output
@@ -37,7 +37,6 @@ _ANOTHER = (
 _LOCK = threading.Lock()
 """Held while something is measured: two measurements would measure each other."""
 _end_current: Callable[[], None] | None = None
-_at_exit: dict[object, Callable[[], None]] = {}
 
 
 def acquire(end_if_over: Callable[[], None] | None = None) -> None:
@@ -65,45 +64,42 @@ def release() -> None:
     _LOCK.release()
 
 
-def at_exit(owner: object, end: Callable[[], None]) -> None:
-    """Have this called when the program exits, unless `nothing_at_exit` is called before."""
-    if not _at_exit:
-        atexit.unregister(_end_all)
-        atexit.register(_end_all)
-    _at_exit[owner] = end
-
-
-def nothing_at_exit(owner: object) -> None:
-    """Forget what was to be called at exit."""
-    _at_exit.pop(owner, None)
-
-
-def _end_all() -> None:
-    for end in list(_at_exit.values()):
-        end()
-
-
 class Measurement:
     """A measurement from installing the hooks to its session.
 
-    Nothing is stopped, and nothing of the training is restored.
+    Attributes:
+        capture: what records in this process.
     """
 
     def __init__(
         self,
-        out: Path | None,
-        steps: int | None,
         call: Call,
         site: CallSite | None,
+        *,
+        out: Path | None = None,
+        steps: int | None = None,
+        budget_s: float | None = None,
+        before_training: Callable[[], None] = lambda: None,
         end_if_over: Callable[[], None] | None = None,
     ) -> None:
         """Begin.
+
+        Args:
+            call: what the user has called.
+            site: the place of that call.
+            out: directory of the report; None writes none.
+            steps: measured steps; None adapts to their length.
+            budget_s: time for trials, in a training that is stopped when all is measured; None for
+                one that goes on to its end, in which nothing is tried.
+            before_training: called before the first step.
+            end_if_over: called when another measurement wants to begin.
 
         Raises:
             PipediagError: nothing can be measured here.
         """
         began_ns = time.monotonic_ns()
         self._kept = out is not None
+        self._stops = budget_s is not None
         with ExitStack() as undo:
             acquire(end_if_over)
             undo.callback(release)
@@ -118,40 +114,36 @@ class Measurement:
                 module=False,
                 capture_directory=str(self._output.capture),
                 steps=steps,
-                run_to_end=True,
-                budget_s=0.0,
+                run_to_end=not self._stops,
+                look_ahead_s=0.0 if self._stops else RunSettings.look_ahead_s,
                 call=call,
             )
             self._companion = CompanionProcess(
-                settings, self._output.path, budget_s=0.0, kept=self._kept
+                settings,
+                self._output.path,
+                budget_s=budget_s or 0.0,
+                kept=self._kept,
+                printed=self._stops and in_notebook(),
             )
             undo.callback(self._companion.kill)
             teller = self._companion.teller
-            self._capture = Capture(self._companion.settings, teller, program_goes_on=True)
-            undo.callback(self._capture.leave_alone, stopped=False)
-            self._capture.install_in()
+            self.capture = Capture(self._companion.settings, teller, program_goes_on=True)
+            undo.callback(self.capture.leave_alone, stopped=self._stops)
+            self.capture.install_in(before_training)
             teller.tell(Started())
-            self._capture.script_begins(began_ns)
+            self.capture.script_begins(began_ns)
             undo.pop_all()
-
-    def fit_goes_on(self) -> None:
-        """Measure a `fit` of Keras that has begun."""
-        self._capture.fit_goes_on()
-
-    def step_aside(self) -> None:
-        """Let the hooks do nothing from here on; `leave` is still to come."""
-        self._capture.step_aside()
 
     def leave(self, ended: Ended) -> None:
         """Take the hooks off."""
         teller = self._companion.teller
         try:
-            self._capture.script_ended(ended.outcome, ended.status, ended.error)
+            self.capture.script_ended(ended.outcome, ended.status, ended.error)
         except Exception as problem:  # noqa: BLE001 - what was recorded by then is saved
             let_pass(problem)
             teller.tell(NotSaved(f"{type(problem).__name__}: {problem}"))
         finally:
-            self._capture.leave_alone(stopped=False)
+            self.capture.leave_alone(stopped=self._stops)
         teller.tell(ended)
 
     def give_up(self) -> None:

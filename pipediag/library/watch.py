@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -19,7 +20,7 @@ from pipediag.capture.guard import attempt
 from pipediag.capture.link import how_it_ended
 from pipediag.errors import PipediagError
 from pipediag.library.cells import tell, when_cell_ends
-from pipediag.library.measurement import Measurement, at_exit, nothing_at_exit
+from pipediag.library.measurement import Measurement
 from pipediag.library.result import Result
 from pipediag.session.messages import Ended
 from pipediag.vocabulary import Call
@@ -92,21 +93,26 @@ class Watch:
 
         def begin() -> None:
             over = None if fit is None else self._end_if_over
-            self._measurement = Measurement(self._out, self._steps, self._call, site, over)
+            self._measurement = Measurement(
+                self._call, site, out=self._out, steps=self._steps, end_if_over=over
+            )
             if fit is not None:
-                self._measurement.fit_goes_on()
+                self._measurement.capture.fit_goes_on()
                 # A notebook keeps the frames of the last error, and what they hold.
                 when_cell_ends(self._end_if_over)
                 # Keras does not call the callback if `fit` raises; its list goes with its frame.
                 # That is in a finalizer, in which Ctrl-C would be lost: the session is made later.
-                fit.when_gone(self._measurement.step_aside)
+                fit.when_gone(self._measurement.capture.step_aside)
 
         self._end_if_over()
         self._fit = fit
         self._result, self._result_missing = None, _NOT_LEFT
         self._try("measuring", begin)
         if self.is_open:
-            at_exit(self, lambda: self.end(NOT_LEFT if self._entered else CUT_OFF))
+            atexit.register(self._end_at_exit)
+
+    def _end_at_exit(self) -> None:
+        self.end(NOT_LEFT if self._entered else CUT_OFF)
 
     def end(self, ended: Ended) -> None:
         """Take the hooks off and wait for the session; a second call, or one in a forked child,
@@ -126,7 +132,7 @@ class Watch:
         try:
             self._try("making a session", close)
         finally:
-            nothing_at_exit(self)
+            atexit.unregister(self._end_at_exit)
 
     def _end_if_over(self) -> None:
         """End the measurement of a `fit` that is over and has not said so, as it raised."""

@@ -58,7 +58,7 @@ class Measured:
     asked: Any = None
     ended: Any = None
 
-    def __init__(self, out: Any, steps: Any, call: str, *_: object) -> None:
+    def __init__(self, call: str, *_: object, out: Any, steps: Any, **__: object) -> None:
         Measured.asked = out, steps
         assert call == "cell"
 
