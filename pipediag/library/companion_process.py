@@ -28,7 +28,7 @@ from pipediag.session.messages import (
 
 @dataclass(frozen=True)
 class CompanionRequest:
-    """What the companion is asked for: a JSON file; descriptors are inherited."""
+    """Request to the companion: a JSON file; descriptors are inherited."""
 
     pid: int
     """The process that measures."""

@@ -209,8 +209,9 @@ class Loop:
     evaluated: weakref.ref[Any] | None = None
     """The dataset of its last evaluation, kept no longer than by the script."""
     step_functions: list[weakref.ref[Any]] = field(default_factory=list)
-    knows_eager_step: bool = False
     """The tf.functions that train in its steps."""
+    knows_eager_step: bool = False
+    """True once it was looked for the script's own function that makes a step."""
     consumers: int = 0
     """Iterators that were made for it."""
     joined: list[Consumer] = field(default_factory=list)

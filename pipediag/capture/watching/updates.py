@@ -226,7 +226,7 @@ def settle_role(loop: Loop, loops: Iterable[Loop]) -> None:
 
 
 def notice_beside(measured: Loop, loop: Loop) -> None:
-    """Return True if a step of the loop that is measured fell between two of another thread's."""
+    """Note a step of the loop that is measured between two of another thread's loop."""
     if loop.trains and loop.record.beside is None and measured.last_ns > loop.last_ns:
         measured.record.beside, loop.record.beside = loop.record.id, measured.record.id
 

@@ -148,7 +148,7 @@ def group(session: Session | TraceReport) -> Groups:
 
 @dataclass(frozen=True)
 class Gain:
-    """What a change buys: one number, with what it is of."""
+    """Gain of a change: one number, with what it is of."""
 
     number: str
     """`2.4x`."""
@@ -193,7 +193,7 @@ def _of_steps(figures: Trial | Combined, what: str) -> Gain:
 
 @dataclass(frozen=True)
 class Answer:
-    """What to change first, what that buys, and why to believe it."""
+    """Answer of the report: the first change, its gain, and why to believe it."""
 
     finding: Finding
     changes: tuple[str, ...]
