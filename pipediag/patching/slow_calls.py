@@ -21,14 +21,15 @@ _NAME = "weighted_choice"
 _FUNCTION = """\
 def NAME(rng, values, size, weights):
     \"\"\"Draw like `rng.choice(values, size, p=weights)`; sums of the last weights are kept.\"\"\"
-    if weights is None:
-        return rng.choice(values, size)
     kept, sums = getattr(NAME, "last", (None, None))
-    if kept is None or not NUMPY.array_equal(kept, weights):
-        kept = NUMPY.array(weights, dtype=float)
-        sums = NUMPY.cumsum(kept)
-        sums /= sums[-1]
-        NAME.last = kept, sums
+    count = values if NUMPY.ndim(values) == 0 else len(values)
+    if kept is None or len(kept) != count or not NUMPY.array_equal(kept, weights):
+        first = rng.choice(values, size, p=weights)  # which checks the weights
+        if weights is not None:
+            kept = NUMPY.array(weights, dtype=float)
+            sums = NUMPY.cumsum(kept)
+            NAME.last = kept, sums / sums[-1]
+        return first
     drawn = sums.searchsorted(rng.random(size), side="right")
     return drawn if NUMPY.ndim(values) == 0 else NUMPY.asarray(values)[drawn]
 """

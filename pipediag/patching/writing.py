@@ -382,6 +382,8 @@ def _predict(workspace: Workspace, change: PredictOnBatch) -> None:
         raise NotPatchableError("The call has arguments that `predict_on_batch` does not take.")
     name = called_name(call)
     assert name is not None
+    if b"#" in source.data[source.span(data[0].value).end : source.span(call).end]:
+        raise NotPatchableError("A comment stands among the arguments that would go.")
     comma = _first_comma(source, call) if call.args[0] is data[0] else None
     if comma is not None:
         rest = Span(comma, source.span(call.args[-1].value).end)

@@ -337,6 +337,11 @@ def test_the_data_of_a_prediction_stay_as_they_are_laid_out() -> None:
     assert after == f"scores = model.predict_on_batch(\n{data})[:, 0]\n"
 
 
+def test_a_comment_among_the_arguments_that_would_go_is_kept() -> None:
+    text = "scores = model.predict(\n    users,  # all of them\n    batch_size=64,\n)\n"
+    assert "comment" in refused(text, [], PredictOnBatch(SCRIPT, 1))
+
+
 UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
     ("a callback's hooks", (SkipCallback("Save", "t.py", 3),), "only you know"),
     ("a call that is not there", (PredictOnBatch(SCRIPT, 1),), "0 times"),

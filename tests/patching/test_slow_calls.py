@@ -74,6 +74,22 @@ def test_the_same_numbers_are_drawn(call: str, change: str) -> None:
             np.testing.assert_array_equal(own, other)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "weights[row] = -1",
+        "weights[row] = np.nan",
+        "weights[row] += 1",
+        "weights = weights[row:] / weights[row:].sum()",
+    ],
+)
+def test_weights_that_numpy_refuses_are_refused(change: str) -> None:
+    text = script(CALLS[1], change)
+    for each in (text, rewritten(text)):
+        with pytest.raises(ValueError, match=r"(?i)probabilities|a'? and '?p"):
+            drawn_by(each, np.random.default_rng(7))
+
+
 def test_without_weights_the_generator_draws_itself() -> None:
     text = script(CALLS[1])
     own, other = (list_of(text_, np.random.default_rng(7)) for text_ in (text, rewritten(text)))

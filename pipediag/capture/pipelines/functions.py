@@ -73,7 +73,9 @@ def _functions_named_in(code: CodeType, known: Mapping[str, Any]) -> Iterator[st
 
 _CONTAINERS = (list, dict, set, bytearray, deque)
 _CHANGING = frozenset(
-    "add append appendleft clear discard extend insert pop popitem remove setdefault update".split()
+    "add append appendleft clear difference_update discard extend extendleft insert "
+    "intersection_update pop popitem popleft remove reverse rotate setdefault sort "
+    "symmetric_difference_update update".split()
 )
 _WRITING = frozenset("write writelines writerow writerows".split())
 _FILES = frozenset(

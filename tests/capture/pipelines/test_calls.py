@@ -9,6 +9,7 @@ import io
 import os
 import random
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from math import sqrt
@@ -225,6 +226,18 @@ def fills(x: int) -> Any:
     return BUFFER
 
 
+QUEUE: deque[int] = deque()
+
+
+def takes(x: int) -> int:
+    return QUEUE.popleft() + x
+
+
+def sorts(x: int) -> int:
+    SEEN.sort()
+    return x
+
+
 def logs(x: int) -> int:
     LOG.write(f"{x}\n")
     return x
@@ -279,6 +292,8 @@ class Counter:
         (appends, "it changes `SEEN`"),
         (learns, "it changes `VOCABULARY`"),
         (fills, "it changes `BUFFER`"),
+        (takes, "it changes `QUEUE`"),
+        (sorts, "it changes `SEEN`"),
         (logs, "it changes `LOG`"),
         (logs_rows, "it changes `ROWS`"),
         (saves, "it writes files"),
