@@ -66,16 +66,13 @@ def vectorized(source: Source, call: cst.Call) -> list[Change]:
     given = _given(call, "map_func", 0)
     span = source.span(given)
     row, rows = free_name(source, "row"), free_name(source, "rows")
-    if isinstance(given, cst.Lambda) and _takes_one(given.params):
+    function = given if isinstance(given, cst.Lambda) else _definition(source, given, call)
+    if function is not None and _takes_one(function.params):
         before, after = f"lambda {rows}: {tf}.vectorized_map(", f", {rows})"
     else:
-        definition = _definition(source, given, call)
-        if definition is not None and _takes_one(definition.params):
-            before, after = f"lambda {rows}: {tf}.vectorized_map(", f", {rows})"
-        else:
-            opened, closed = "()" if isinstance(given, cst.Lambda) else ("", "")
-            before = f"lambda *{rows}: {tf}.vectorized_map(lambda {row}: {opened}"
-            after = f"{closed}(*{row}), {rows})"
+        opened, closed = "()" if isinstance(given, cst.Lambda) else ("", "")
+        before = f"lambda *{rows}: {tf}.vectorized_map(lambda {row}: {opened}"
+        after = f"{closed}(*{row}), {rows})"
     return [insertion(span.start, before), insertion(span.end, after)]
 
 

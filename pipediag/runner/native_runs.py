@@ -46,7 +46,7 @@ class NativeRun:
     """Command, directory and environment of a program."""
 
     name: str
-    """What it is called where its time or its failure is printed."""
+    """Name by which its time or its failure is printed."""
     command: tuple[str, ...]
     directory: Path | None = None
     """Working directory; None is ours."""

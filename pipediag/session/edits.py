@@ -123,7 +123,7 @@ class CompileFunction:
 
     file: str
     line: int
-    """Where its definition begins, with decorators."""
+    """Line at which its definition begins, with decorators."""
     function: str
     reduce_retracing: bool = False
     """It is one already, and is traced for all shapes instead of for each."""

@@ -283,7 +283,7 @@ class EagerStep:
     function: str
     file: str
     line: int
-    """Where its definition begins, with decorators."""
+    """Line at which its definition begins, with decorators."""
 
 
 @dataclass
