@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import TypeGuard
 
 import libcst as cst
 
 from pipediag.patching.names import names_in
-from pipediag.patching.source import Source, called_name
+from pipediag.patching.source import Source, called, name_of, walk
 
 CALL_THEIR_FUNCTION = frozenset(
     "apply filter flat_map from_generator group_by_window interleave map scan take_while".split()
@@ -28,12 +29,6 @@ SAME_ELEMENTS = frozenset("prefetch shard skip take with_options".split())
 every epoch."""
 ANY_ORDER = SAME_ELEMENTS | {"cache", "repeat", "shuffle"}
 """Operations that a caller may choose next to an operation that moves: they look at no element."""
-
-_READERS = frozenset(
-    "FixedLengthRecordDataset TFRecordDataset TextLineDataset from_tensor_slices from_tensors "
-    "range".split()
-)
-"""Sources whose dataset has the same elements in every pass."""
 
 Call = tuple[Source, cst.CSTNode]
 """A file, and the name that is called in it."""
@@ -68,21 +63,20 @@ class _Factory:
         self, source: Source, function: cst.FunctionDef, until: int, calls: Sequence[Call]
     ) -> None:
         self._source = source
-        self._function = function
         self._until = until
-        self._calls = calls
-        self._inside = [
-            node
-            for node in source.nodes
-            if source.span(node).start < until and function.body in source.ancestors(node)
-        ]
-        self._methods = _methods(source, function)
+        self._inside = [each for each in walk(function.body) if source.span(each).start < until]
+        block = source.parent(function)
+        beside = block.body if isinstance(block, cst.IndentedBlock) else ()
+        self._methods = {each.name.value for each in beside if isinstance(each, cst.FunctionDef)}
         self._one_instance = len({_receiver(where, name) for where, name in calls}) == 1
-        self._differing = {
+        self._given = {
             name for name in _parameters(function) if not _given_alike(function, name, calls)
         }
+        self._differing = set(self._given)
         self._datasets = {
-            name.value for call in self._operations() if (name := _root(call)) is not None
+            root.value
+            for node in self._inside
+            if _is_operation(node) and (root := _root(node)) is not None
         }
         self._spread()
 
@@ -90,25 +84,22 @@ class _Factory:
         """Return whether the pipelines differ in data, sizes and optional operations alone."""
         for node in self._inside:
             match node:
-                case cst.If() if self._depends(node.test):
-                    harmless = self._is_harmless(node, optional)
-                case cst.IfExp() if self._depends(node.test):
-                    harmless = self._has_only(node, optional)
-                case cst.Match() if self._depends(node.subject):
-                    harmless = self._has_only(node, frozenset())
-                case cst.For() if self._depends(node.iter):
-                    harmless = self._has_only(node, frozenset())
+                case cst.If(test=choice) | cst.IfExp(test=choice):
+                    harmless = not self._depends(choice) or self._only_adds(node, optional)
+                case cst.Match(subject=choice) | cst.For(iter=choice):
+                    harmless = not self._depends(choice) or self._only_adds(node, frozenset())
                 case cst.Call() if self._source.span(_named(node)).start < self._until:
                     harmless = not self._calls_otherwise(node)
                 case _:
                     continue
             if not harmless:
                 return False
-        return "shuffle" in optional or not self._has_foreign_source(optional)
+        return "shuffle" in optional or not self._reads_from_its_callers()
 
     def _spread(self) -> None:
         """Add the names whose values are computed from differing ones, or chosen by them."""
-        while True:
+        before = -1
+        while len(self._differing) > before:
             before = len(self._differing)
             for node in self._inside:
                 match node:
@@ -117,73 +108,39 @@ class _Factory:
                     case cst.For() if self._depends(node.iter):
                         self._differing |= names_in(self._source, node.target)
                     case cst.If() if self._depends(node.test):
-                        for each in self._within(node):
-                            if isinstance(each, cst.Assign) and not self._rebinds(each):
+                        for each in self._source.all(cst.Assign, node):
+                            if not self._rebinds(each):
                                 self._differing |= _targets(self._source, each)
-                            elif isinstance(each, cst.FunctionDef):
-                                self._differing.add(each.name.value)
-            if len(self._differing) == before:
-                return
-
-    def _within(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        return (each for each in self._inside if node in self._source.ancestors(each))
-
-    def _operations(self, within: cst.CSTNode | None = None) -> list[cst.Call]:
-        nodes = self._inside if within is None else self._within(within)
-        return [
-            node
-            for node in nodes
-            if isinstance(node, cst.Call)
-            and isinstance(node.func, cst.Attribute)
-            and node.func.attr.value in _OPERATIONS
-        ]
+                        defined = self._source.all(cst.FunctionDef, node)
+                        self._differing |= {each.name.value for each in defined}
 
     def _depends(self, node: cst.CSTNode) -> bool:
         """Return whether a value may differ between the calls of the factory."""
-        return any(
-            (isinstance(each, cst.Name) and self._is_differing_name(each))
-            or (isinstance(each, cst.Attribute) and self._is_differing_attribute(each))
-            for each in self._inside
-            if each is node or node in self._source.ancestors(each)
-        )
+        return any(map(self._differs, walk(node)))
 
-    def _is_differing_name(self, name: cst.Name) -> bool:
-        parent = self._source.parent(name)
-        is_label = (isinstance(parent, cst.Attribute) and parent.attr is name) or (
-            isinstance(parent, cst.Arg) and parent.keyword is name
-        )
-        return not is_label and name.value in self._differing
+    def _differs(self, node: cst.CSTNode) -> bool:
+        match node, self._source.parent(node):
+            case cst.Name(), cst.Attribute(attr=label) | cst.Arg(keyword=label) if label is node:
+                return False
+            case cst.Name(), _:
+                return node.value in self._differing
+            case cst.Attribute(value=cst.Name(value="self" | "cls")), _:
+                return node.attr.value not in self._methods and not self._one_instance
+        return False
 
-    def _is_differing_attribute(self, node: cst.Attribute) -> bool:
-        """Return whether it is an attribute of `self`, no method, of more than one instance."""
-        owner = node.value
+    def _only_adds(self, node: cst.CSTNode, optional: frozenset[str]) -> bool:
+        """Return whether what is chosen only adds optional operations, or ends with an error."""
+        calls = self._source.all(cst.Call, node)
         return (
-            isinstance(owner, cst.Name)
-            and owner.value in ("self", "cls")
-            and node.attr.value not in self._methods
-            and not self._one_instance
+            {called(call) for call in calls if _is_operation(call)} <= optional
+            and not any(map(self._takes_a_dataset, calls))
+            and not self._source.all(cst.Return, node)
         )
-
-    def _is_harmless(self, node: cst.If, optional: frozenset[str]) -> bool:
-        """Return whether a chosen block only adds optional operations, or ends with an error."""
-        returns = any(isinstance(each, cst.Return) for each in self._within(node))
-        return not returns and self._has_only(node, optional)
-
-    def _has_only(self, node: cst.CSTNode, optional: frozenset[str]) -> bool:
-        called = {name.value for call in self._operations(node) if (name := called_name(call))}
-        hands_on = any(
-            isinstance(each, cst.Call) and self._takes_a_dataset(each)
-            for each in self._within(node)
-        )
-        return called <= optional and not hands_on
 
     def _takes_a_dataset(self, call: cst.Call) -> bool:
         """Return whether a dataset is an argument: `augment(ds)`; its operations are unknown."""
-        return any(
-            isinstance(each, cst.Name) and each.value in self._datasets
-            for arg in call.args
-            for each in [arg.value]
-        )
+        values = (arg.value for arg in call.args)
+        return any(isinstance(one, cst.Name) and one.value in self._datasets for one in values)
 
     def _calls_otherwise(self, call: cst.Call) -> bool:
         """Return whether the function that is called, or that an operation gets, may differ."""
@@ -207,126 +164,62 @@ class _Factory:
         targets = _targets(self._source, node)
         return root is not None and targets == {root.value} and root.value in self._datasets
 
-    def _has_foreign_source(self, optional: frozenset[str]) -> bool:
-        """Return whether a caller hands over a dataset that may differ from pass to pass."""
-        given = set(_parameters(self._function)) & self._differing
+    def _reads_from_its_callers(self) -> bool:
+        """Return whether a caller hands over a dataset, which may differ from pass to pass."""
+        given = set(self._given)
         for node in self._inside:
-            if isinstance(node, cst.Assign) and not isinstance(_innermost(node.value), cst.Call):
-                root = _first_name(_innermost(node.value))
-                if root in self._differing and _targets(self._source, node) & self._datasets:
-                    given |= _targets(self._source, node) - {root}
-        foreign = given & self._datasets
-        if not foreign <= set(_positional(self._function)):
-            return True
-        handed = [
-            (where, given_for(self._function, name, call))
-            for name in foreign
-            for where, use in self._calls
-            if isinstance(call := where.parent(use), cst.Call)
-        ]
-        return not all(_reads_alike(where, value, optional) for where, value in handed)
+            if isinstance(node, cst.Assign):
+                value = _innermost(node.value)
+                while isinstance(value, cst.Attribute | cst.Subscript):
+                    value = value.value
+                if isinstance(value, cst.Name) and value.value in self._differing:
+                    given |= _targets(self._source, node) - {value.value}
+        return not given.isdisjoint(self._datasets)
 
 
-def _reads_alike(
-    source: Source, value: cst.BaseExpression | None, optional: frozenset[str]
-) -> bool:
-    """Return whether a dataset reads the same elements in each pass: files or arrays, in order."""
-    if isinstance(value, cst.Name):
-        scope = _scope(source, value)
-        found = [
-            node.value
-            for node in source.nodes
-            if isinstance(node, cst.Assign)
-            and _scope(source, node) is scope
-            and value.value in _targets(source, node)
-        ]
-        same = [
-            each for each in found if (root := _root(each)) is None or root.value != value.value
-        ]
-        chained = [_called_within(each) for each in found if each not in same]
-        return bool(same) and all(
-            [
-                *(_reads_alike(source, each, optional) for each in same),
-                *(c <= optional for c in chained),
-            ]
-        )
-    inner = _innermost(value) if value is not None else None
-    if value is None or not isinstance(inner, cst.Call) or not _called_within(value) <= optional:
-        return False
-    return source.code(inner.func).rpartition(".")[2] in _READERS
-
-
-def _called_within(value: cst.BaseExpression) -> set[str]:
-    """Return the operations of a chain."""
-    found: set[str] = set()
-    while (
-        isinstance(value, cst.Call)
-        and isinstance(value.func, cst.Attribute)
-        and value.func.attr.value in _OPERATIONS
-    ):
-        found.add(value.func.attr.value)
-        value = value.func.value
-    return found
+def _is_operation(node: cst.CSTNode) -> TypeGuard[cst.Call]:
+    is_method = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
+    return is_method and called(node) in _OPERATIONS
 
 
 def _named(call: cst.Call) -> cst.CSTNode:
-    return called_name(call) or call.func
-
-
-def _methods(source: Source, function: cst.FunctionDef) -> set[str]:
-    body = source.parent(function)
-    statements = body.body if isinstance(body, cst.IndentedBlock) else ()
-    return {each.name.value for each in statements if isinstance(each, cst.FunctionDef)}
+    return call.func if called(call) is None else name_of(call)
 
 
 def _parameters(function: cst.FunctionDef) -> list[str]:
-    given = function.params
-    found = [each.name.value for each in (*given.params, *given.kwonly_params)]
-    found += [
+    return [
         each.name.value
-        for each in (given.star_arg, given.star_kwarg)
-        if isinstance(each, cst.Param)
+        for each in function.params.children
+        if isinstance(each, cst.Param) and each.name.value not in ("self", "cls")
     ]
-    return [name for name in found if name not in ("self", "cls")]
 
 
 def _given_alike(function: cst.FunctionDef, name: str, calls: Sequence[Call]) -> bool:
     """Return whether all calls, from one function, hand over the same variable or constant."""
-    if len({(where.path, id(_scope(where, each))) for where, each in calls}) != 1:
+    if len({(where.path, id(where.around(each, cst.FunctionDef))) for where, each in calls}) != 1:
         return False
     texts: set[str | None] = set()
     for where, each in calls:
         call = where.parent(each)
         if not isinstance(call, cst.Call) or any(arg.star for arg in call.args):
             return False
-        value = given_for(function, name, call)
-        if value is not None and any(isinstance(n, cst.Call) for n in _below(where, value)):
+        value = _given_for(function, name, call)
+        if value is not None and where.all(cst.Call, value):
             return False
         texts.add(None if value is None else where.code(value))
     return len(texts) == 1
 
 
-def given_for(function: cst.FunctionDef, name: str, call: cst.Call) -> cst.BaseExpression | None:
+def _given_for(function: cst.FunctionDef, name: str, call: cst.Call) -> cst.BaseExpression | None:
     """Return what a call of a function, or of a method, gives for a parameter; None for nothing."""
-    names = [each for each in _positional(function) if each not in ("self", "cls")]
-    unnamed = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+    names = [each.name.value for each in function.params.params]
+    names = [each for each in names if each not in ("self", "cls")]
+    unnamed = [arg.value for arg in call.args if arg.keyword is None]
     for arg in call.args:
         if arg.keyword is not None and arg.keyword.value == name:
             return arg.value
     place = names.index(name) if name in names else len(unnamed)
     return unnamed[place] if place < len(unnamed) else None
-
-
-def _positional(function: cst.FunctionDef) -> list[str]:
-    return [each.name.value for each in function.params.params]
-
-
-def _below(source: Source, node: cst.CSTNode) -> list[cst.CSTNode]:
-    return [each for each in source.nodes if each is node or node in source.ancestors(each)]
-
-
-def _scope(source: Source, node: cst.CSTNode) -> cst.CSTNode | None:
-    return next((n for n in source.ancestors(node) if isinstance(n, cst.FunctionDef)), None)
 
 
 def _receiver(source: Source, name: cst.CSTNode) -> str | None:
@@ -339,24 +232,12 @@ def _targets(source: Source, node: cst.Assign) -> set[str]:
 
 def _innermost(value: cst.BaseExpression) -> cst.BaseExpression:
     """Return what a chain of dataset operations begins with."""
-    while (
-        isinstance(value, cst.Call)
-        and isinstance(value.func, cst.Attribute)
-        and value.func.attr.value in _OPERATIONS
-    ):
+    while _is_operation(value) and isinstance(value.func, cst.Attribute):
         value = value.func.value
     return value
 
 
 def _root(value: cst.BaseExpression) -> cst.Name | None:
     """Return the variable that a chain of dataset operations begins with."""
-    if isinstance(value, cst.Call) and (name := called_name(value)) and name.value in _OPERATIONS:
-        found = _innermost(value)
-        return found if isinstance(found, cst.Name) else None
-    return None
-
-
-def _first_name(value: cst.BaseExpression) -> str | None:
-    while isinstance(value, cst.Attribute | cst.Subscript):
-        value = value.value
-    return value.value if isinstance(value, cst.Name) else None
+    found = _innermost(value) if called(value) in _OPERATIONS else None
+    return found if isinstance(found, cst.Name) else None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import chain, count
 
 import libcst as cst
 
-from pipediag.patching.source import Source
+from pipediag.patching.source import Source, walk
 from pipediag.session.edits import AUTOTUNE
 from pipediag.vocabulary import Scalar
 
@@ -35,12 +34,13 @@ def modules(source: Source) -> dict[str, str]:
     }
 
 
-def _top_imports(source: Source) -> Iterator[cst.SimpleStatementLine]:
-    for statement in source.module.body:
-        if isinstance(statement, cst.SimpleStatementLine) and any(
-            isinstance(small, cst.Import | cst.ImportFrom) for small in statement.body
-        ):
-            yield statement
+def _top_imports(source: Source) -> list[cst.SimpleStatementLine]:
+    return [
+        each
+        for each in source.module.body
+        if isinstance(each, cst.SimpleStatementLine)
+        and any(isinstance(small, cst.Import | cst.ImportFrom) for small in each.body)
+    ]
 
 
 def last_import(source: Source, before: int) -> cst.SimpleStatementLine | None:
@@ -62,10 +62,8 @@ def imported_as(source: Source, name: str) -> list[cst.CSTNode]:
             (names if code == name else modules).add(known)
     attributes = [
         node
-        for node in source.nodes
-        if isinstance(node, cst.Attribute)
-        and node.attr.value == name
-        and source.code(node.value).partition(".")[0] in modules
+        for node in source.all(cst.Attribute)
+        if node.attr.value == name and source.code(node.value).partition(".")[0] in modules
     ]
     return [*attributes, *(each for one in sorted(names) for each in references(source, one))]
 
@@ -78,17 +76,12 @@ def written(source: Source, name: str, value: Scalar) -> str:
     return f'"{value}"' if isinstance(value, str) and value.isidentifier() else repr(value)
 
 
-def names(source: Source) -> set[str]:
-    """Every name that occurs in the file."""
-    return {node.value for node in source.nodes if isinstance(node, cst.Name)}
-
-
 def free_name(source: Source, wanted: str, other: str | None = None) -> str:
     """The wanted name, or another one, numbered if need be, that does not occur in the file.
 
     The other one is `dataset_<wanted>` where none is given.
     """
-    taken, other = names(source), other or f"dataset_{wanted}"
+    taken, other = names_in(source, source.module), other or f"dataset_{wanted}"
     numbered = (f"{other}_{number}" for number in count(2))
     return next(name for name in chain((wanted, other), numbered) if name not in taken)
 
@@ -97,11 +90,8 @@ def references(source: Source, name: str, within: cst.CSTNode | None = None) -> 
     """Return the places that read a variable of that name; attributes and keywords are none."""
     return [
         node
-        for node in source.nodes
-        if isinstance(node, cst.Name)
-        and node.value == name
-        and _is_read(source, node)
-        and (within is None or within in source.ancestors(node))
+        for node in source.all(cst.Name, within)
+        if node.value == name and _is_read(source, node)
     ]
 
 
@@ -111,53 +101,42 @@ def is_parameter(source: Source, name: cst.Name) -> bool:
         each for each in source.ancestors(name) if isinstance(each, cst.FunctionDef | cst.Lambda)
     ]
     return any(
-        isinstance(node, cst.Param) and node.name.value == name.value
+        each.name.value == name.value
         for function in functions
-        for node in source.nodes
-        if function.params in source.ancestors(node)
+        for each in source.all(cst.Param, function.params)
     )
 
 
 def _is_read(source: Source, node: cst.Name) -> bool:
     parent = source.parent(node)
-    if isinstance(parent, cst.Attribute):
+    if isinstance(parent, cst.Attribute | cst.Arg):
         return parent.value is node
-    if isinstance(parent, cst.Arg):
-        return parent.value is node
-    return not isinstance(
-        parent,
-        cst.AssignTarget
-        | cst.AsName
-        | cst.Param
-        | cst.FunctionDef
-        | cst.ClassDef
-        | cst.ImportAlias,
-    )
+    named = cst.AssignTarget | cst.AsName | cst.Param | cst.ImportAlias
+    return not isinstance(parent, named | cst.FunctionDef | cst.ClassDef)
 
 
 def bound(source: Source, statement: cst.CSTNode) -> set[str]:
     """Names that a statement, or what is in it, gives a value."""
     found: set[str] = set()
-    for node in source.nodes:
-        if node is not statement and statement not in source.ancestors(node):
-            continue
-        if isinstance(node, cst.FunctionDef | cst.ClassDef):
-            found.add(node.name.value)
-        elif isinstance(node, cst.ImportAlias):
-            found.add(node.evaluated_alias or source.code(node.name).partition(".")[0])
-        elif isinstance(
-            node, cst.AssignTarget | cst.AnnAssign | cst.AugAssign | cst.For | cst.NamedExpr
-        ):
-            found |= names_in(source, node.target)
-        elif isinstance(node, cst.AsName):
-            found |= names_in(source, node.name)
+    for node in walk(statement):
+        match node:
+            case cst.FunctionDef() | cst.ClassDef():
+                found.add(node.name.value)
+            case cst.ImportAlias():
+                found.add(node.evaluated_alias or source.code(node.name).partition(".")[0])
+            case cst.AsName(name=target):
+                found |= names_in(source, target)
+            case (
+                cst.AssignTarget(target=target)
+                | cst.AnnAssign(target=target)
+                | cst.AugAssign(target=target)
+                | cst.For(target=target)
+                | cst.NamedExpr(target=target)
+            ):
+                found |= names_in(source, target)
     return found
 
 
-def names_in(source: Source, target: cst.CSTNode) -> set[str]:
+def names_in(source: Source, part: cst.CSTNode) -> set[str]:
     """Every name that occurs in a part of the file."""
-    return {
-        node.value
-        for node in source.nodes
-        if isinstance(node, cst.Name) and (node is target or target in source.ancestors(node))
-    }
+    return {node.value for node in source.all(cst.Name, part)}

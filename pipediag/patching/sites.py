@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -12,7 +12,7 @@ import libcst as cst
 from pipediag.patching.factories import ANY_ORDER, CALL_THEIR_FUNCTION, SAME_ELEMENTS, builds_alike
 from pipediag.patching.names import imported_as, references
 from pipediag.patching.refusal import MadeInALoopError, NotPatchableError
-from pipediag.patching.source import Source, called_name
+from pipediag.patching.source import Source, called, name_of
 from pipediag.session.pipeline import Operation
 
 
@@ -57,26 +57,15 @@ def _candidates(source: Source, op: Operation) -> list[int]:
     Python gives the line of a method's name; of the whole call where that has arguments by stars;
     and of the statement for what AutoGraph has converted.
     """
-    named = [(n, call) for n, call in source.calls.items() if _called(call) == op.kind]
-    by_name = [n for n, call in named if source.line(_name(call)) == op.line]
+    named = [(n, call) for n, call in source.calls.items() if called(call) == op.kind]
+    by_name = [n for n, call in named if source.line(name_of(call)) == op.line]
     by_call = [n for n, call in named if source.line(call) == op.line]
     by_statement = [n for n, call in named if _statement_line(source, call) == op.line]
     return sorted(by_name or by_call or by_statement)
 
 
-def _called(call: cst.Call) -> str:
-    return _name(call).value
-
-
-def _name(call: cst.Call) -> cst.Name:
-    name = called_name(call)
-    assert name is not None
-    return name
-
-
 def _statement_line(source: Source, call: cst.Call) -> int | None:
-    above = source.ancestors(call)
-    statement = next((each for each in above if isinstance(each, cst.SimpleStatementLine)), None)
+    statement = source.around(call, cst.SimpleStatementLine)
     return source.line(statement) if statement is not None else None
 
 
@@ -105,45 +94,77 @@ Callers = dict[str, list[tuple[str, int]]]
 """Functions that make several pipelines, with the files and lines that call them."""
 
 
-def refuse_repeated(
-    source: Source,
-    call: cst.CSTNode,
-    *,
-    suits: Suits = "one",
-    until: int | None = None,
-    what: str = "pipeline",
-    others: Sequence[Source] = (),
-    depth: int = 0,
-) -> Callers:
-    """Raises NotPatchableError where the call may be made several times: each makes another one.
+@dataclass(frozen=True)
+class Repeats:
+    """Where calls may be made several times: each time makes another pipeline or model."""
 
-    A function that is handed to an operation, as to `flat_map`, counts as called in that place.
+    files: Sequence[Source]
+    """Of the program, whose calls count."""
+    suits: Suits = "one"
+    """Pipelines for which the change is right."""
+    what: str = "pipeline"
+    """It makes."""
 
-    Args:
-        source: the file.
-        call: in it.
-        suits: pipelines for which the change is right.
-        until: offset of the last place that the change touches; None: the call's end.
-        what: it makes.
-        others: other files of the program, whose calls count, too.
-        depth: of functions that call one another.
+    def refuse(
+        self, source: Source, call: cst.CSTNode, until: int | None = None, depth: int = 0
+    ) -> Callers:
+        """Raises NotPatchableError where the call may be made several times.
 
-    Returns:
-        Functions that make several such pipelines, and who calls them.
-    """
-    until = source.span(call).end if until is None else until
-    node = call
-    for above in source.ancestors(call):
-        if isinstance(above, cst.FunctionDef):
-            return _refuse_called_often(source, above, suits, until, what, others, depth)
-        if suits != "any" and not _is_once(source, above, node):
-            _refuse_loop(above, node, what)
-            if isinstance(above, cst.Lambda) and not _is_handed_to_an_operation(source, above):
+        A function that is handed to an operation, as to `flat_map`, counts as called in that place.
+
+        Args:
+            source: the file.
+            call: in it.
+            until: offset of the last place that the change touches; None: the call's end.
+            depth: of functions that call one another.
+
+        Returns:
+            Functions that make several such pipelines, and who calls them.
+        """
+        node = call
+        for above in source.ancestors(call):
+            if isinstance(above, cst.FunctionDef):
+                end = source.span(call).end if until is None else until
+                return self._refuse_function(source, above, end, depth)
+            if self.suits != "any" and not _is_once(source, above, node):
+                _refuse_loop(above, node, self.what)
+                if isinstance(above, cst.Lambda) and not _is_handed_to_an_operation(source, above):
+                    raise NotPatchableError(
+                        f"How often the lambda that makes the {self.what} is called is not known."
+                    )
+            node = above
+        return {}
+
+    def _refuse_function(
+        self, source: Source, function: cst.FunctionDef, until: int, depth: int
+    ) -> Callers:
+        name = function.name.value
+        used = [(where, one) for where in self.files for one in _uses_in(where, source, function)]
+        makers: Callers = {}
+        if len(used) > 1:
+            makers[name] = sorted({(where.path, where.line(each)) for where, each in used})
+            if self.suits == "any":
+                return makers
+            optional = _OPTIONAL.get(self.suits)
+            if (
+                optional is None
+                or depth >= _DEPTH
+                or not all(_is_called(where, each) for where, each in used)
+                or not builds_alike(source, function, until, used, optional)
+            ):
                 raise NotPatchableError(
-                    f"How often the lambda that makes the {what} is called is not known."
+                    f"The function `{name}` that makes it is used in {len(used)} places, and only "
+                    "one of them was measured."
                 )
-        node = above
-    return {}
+        elif depth >= _DEPTH:
+            return {}
+        for where, place in used:
+            if not (_is_called(where, place) or _is_handed_to_an_operation(where, place)):
+                if self.suits == "any":
+                    return {}
+                raise NotPatchableError(f"How often `{name}` is called is not known.")
+            makers |= self.refuse(where, place, _end(where, place), depth + 1)
+        return makers
 
 
 def _refuse_loop(above: cst.CSTNode, node: cst.CSTNode, what: str) -> None:
@@ -160,85 +181,11 @@ def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:
     return isinstance(above, _COMPREHENSIONS) and node is above.for_in
 
 
-def _refuse_called_often(
-    source: Source,
-    function: cst.FunctionDef,
-    suits: Suits,
-    until: int,
-    what: str,
-    others: Sequence[Source],
-    depth: int,
-) -> Callers:
-    name = function.name.value
-    used = _uses(source, function, others)
-    if len(used) > 1:
-        return _called_often(source, function, suits, until, others, depth, used)
-    if not used or depth >= _DEPTH:
-        return {}
-    ((where, place),) = used
-    if not (_is_called(where, place) or _is_handed_to_an_operation(where, place)):
-        if suits == "any":
-            return {}
-        raise NotPatchableError(f"How often `{name}` is called is not known.")
-    rest = [each for each in (source, *others) if each is not where]
-    return refuse_repeated(
-        where, place, suits=suits, until=_end(where, place), what=what, others=rest, depth=depth + 1
-    )
-
-
-def _called_often(
-    source: Source,
-    function: cst.FunctionDef,
-    suits: Suits,
-    until: int,
-    others: Sequence[Source],
-    depth: int,
-    used: Sequence[tuple[Source, cst.CSTNode]],
-) -> Callers:
-    """Return the callers of a function that is used in several places, if the change suits all."""
-    name = function.name.value
-    callers: Callers = {name: sorted({(where.path, where.line(each)) for where, each in used})}
-    if suits == "any":
-        return callers
-    called = all(_is_called(where, each) for where, each in used)
-    optional = _OPTIONAL.get(suits)
-    if (
-        optional is not None
-        and called
-        and depth < _DEPTH
-        and builds_alike(source, function, until, used, optional)
-    ):
-        for where, each in used:
-            rest = [other for other in (source, *others) if other is not where]
-            callers |= refuse_repeated(
-                where,
-                each,
-                suits=suits,
-                until=_end(where, each),
-                others=rest,
-                depth=depth + 1,
-            )
-        return callers
-    raise NotPatchableError(
-        f"The function `{name}` that makes it is used in {len(used)} places, and only one of "
-        "them was measured."
-    )
-
-
-def _uses(
-    source: Source, function: cst.FunctionDef, others: Sequence[Source]
-) -> list[tuple[Source, cst.CSTNode]]:
-    """Return where a function, or a method, of a file is read in this file and in others."""
-    return [
-        (where, each) for where in (source, *others) for each in uses_in(where, source, function)
-    ]
-
-
-def uses_in(where: Source, source: Source, function: cst.FunctionDef) -> list[cst.CSTNode]:
+def _uses_in(where: Source, source: Source, function: cst.FunctionDef) -> list[cst.CSTNode]:
     """Return where a file reads a function, or a method, of the file `source`."""
     name = function.name.value
     if isinstance(source.parent(source.parent(function) or function), cst.ClassDef):
-        return _attributes(where, name)
+        return [each for each in where.all(cst.Attribute) if each.attr.value == name]
     if where.path == source.path:
         return list(references(where, name))
     return imported_as(where, name)
@@ -249,13 +196,6 @@ def _end(source: Source, name: cst.CSTNode) -> int:
     parent = source.parent(name)
     called = parent is not None and _is_called(source, name)
     return source.span(parent if called and parent is not None else name).end
-
-
-def _attributes(source: Source, name: str) -> list[cst.CSTNode]:
-    """Return the places that read an attribute of that name: `data.make`."""
-    return [
-        node for node in source.nodes if isinstance(node, cst.Attribute) and node.attr.value == name
-    ]
 
 
 def _is_called(source: Source, name: cst.CSTNode) -> bool:

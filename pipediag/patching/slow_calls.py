@@ -13,7 +13,7 @@ from pipediag.patching.names import (
 )
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.source import Change, Source, called_name, replaced
-from pipediag.patching.statements import behind, function_around
+from pipediag.patching.statements import behind
 
 _PARAMETERS = ("a", "size", "replace", "p")
 """Of `choice`, in their order."""
@@ -113,7 +113,7 @@ def _reads(source: Source, loop: cst.For | cst.CompFor, name: str) -> list[cst.N
         NotPatchableError: it is read outside of loops that set it.
     """
     found = []
-    for each in references(source, name, within=function_around(source, loop)):
+    for each in references(source, name, within=source.around(loop, cst.FunctionDef)):
         above = list(source.ancestors(each))
         loops: list[cst.For | cst.CompFor] = [one for one in above if isinstance(one, cst.For)]
         loops += [one.for_in for one in above if isinstance(one, cst.BaseComp | cst.GeneratorExp)]

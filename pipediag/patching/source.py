@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import libcst as cst
 from libcst.metadata import (
@@ -25,6 +25,8 @@ from libcst.metadata import (
 )
 
 from pipediag.patching.refusal import NotPatchableError
+
+_Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
 class Span(NamedTuple):
@@ -119,21 +121,31 @@ class Source:
     @cached_property
     def nodes(self) -> list[cst.CSTNode]:
         """Every node, in the order of the text."""
-        return list(self._walk(self.module))
+        return list(walk(self.module))
 
-    def _walk(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        yield node
-        for child in node.children:
-            yield from self._walk(child)
+    def all(self, kind: type[_Node], within: cst.CSTNode | None = None) -> list[_Node]:
+        """Return the nodes of a kind, in the order of the text.
+
+        Args:
+            kind: of the nodes.
+            within: a node; only itself and what is in it counts.
+        """
+        nodes = self.nodes if within is None else walk(within)
+        return [node for node in nodes if isinstance(node, kind)]
 
     @cached_property
     def calls(self) -> dict[int, cst.Call]:
         """Calls of something that has a name, by the offset of that name."""
-        return {
-            self.span(name).start: node
-            for node in self.nodes
-            if isinstance(node, cst.Call) and (name := called_name(node)) is not None
-        }
+        named = ((called_name(call), call) for call in self.all(cst.Call))
+        return {self.span(name).start: call for name, call in named if name is not None}
+
+    def calls_of(self, *names: str, line: int | None = None) -> list[cst.Call]:
+        """Return the calls of these names, on all lines or with the name on one."""
+        return [
+            call
+            for call in self.calls.values()
+            if called(call) in names and line in (None, self.line(name_of(call)))
+        ]
 
     def span(self, node: cst.CSTNode) -> Span:
         """Return the place of the node, without parentheses around it."""
@@ -155,6 +167,10 @@ class Source:
         while above is not None:
             yield above
             above = self.parent(above)
+
+    def around(self, node: cst.CSTNode, kind: type[_Node]) -> _Node | None:
+        """Return the innermost node of a kind that a node is in."""
+        return next((each for each in self.ancestors(node) if isinstance(each, kind)), None)
 
     def code(self, node: cst.CSTNode) -> str:
         """The node's text, without parentheses around it."""
@@ -223,6 +239,13 @@ class Source:
         return after
 
 
+def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield a node and all that is in it, in the order of the text."""
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
 def _pieces(changes: Sequence[Change], length: int) -> list[Piece]:
     pieces: list[Piece] = []
     at = 0
@@ -240,6 +263,19 @@ def called_name(call: cst.Call) -> cst.Name | None:
     if isinstance(call.func, cst.Attribute):
         return call.func.attr
     return call.func if isinstance(call.func, cst.Name) else None
+
+
+def name_of(call: cst.Call) -> cst.Name:
+    """The name that is called, of a call that has one."""
+    name = called_name(call)
+    assert name is not None
+    return name
+
+
+def called(node: cst.CSTNode | None) -> str | None:
+    """The text of the name that a call calls; None for any other node."""
+    name = called_name(node) if isinstance(node, cst.Call) else None
+    return name.value if name is not None else None
 
 
 def link(source: Source, call: cst.Call) -> Span:

@@ -48,9 +48,7 @@ def assigned(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression] | None:
 
 def assigns(source: Source, call: cst.Call) -> tuple[cst.SimpleStatementLine, str] | None:
     """Statement and name where the call is all of what the statement gives the name."""
-    statement = next(
-        (each for each in source.ancestors(call) if isinstance(each, cst.SimpleStatementLine)), None
-    )
+    statement = source.around(call, cst.SimpleStatementLine)
     given = assigned(statement) if statement is not None else None
     if statement is None or given is None or given[1] is not call:
         return None
@@ -126,15 +124,7 @@ def chain_up(source: Source, below: cst.Call, above: cst.Call) -> list[cst.Call]
     Raises:
         NotPatchableError: they are not written as one chain in one block.
     """
-    return chain_from(source, below, above)
-
-
-def chain_from(source: Source, value: cst.BaseExpression | None, above: cst.Call) -> list[cst.Call]:
-    """Return the calls from an expression up to a call, as `chain_up` does.
-
-    Raises:
-        NotPatchableError: they are not written as one chain in one block.
-    """
+    value: cst.BaseExpression | None = below
     chain: list[cst.Call] = []
     while True:
         if isinstance(value, cst.Name):
@@ -150,7 +140,7 @@ def chain_from(source: Source, value: cst.BaseExpression | None, above: cst.Call
 def _value_of(source: Source, name: cst.Name, above: cst.Call) -> cst.BaseExpression:
     """Return what was last given to a variable in the block, where nothing else has read it."""
     statement = statement_of(source, name)
-    around = next((each for each in source.ancestors(statement) if isinstance(each, cst.If)), None)
+    around = source.around(statement, cst.If)
     if around is not None and _adds(source, around, name.value) is not None:
         statement = around
     block = block_of(source, statement)
@@ -189,7 +179,7 @@ def _value_of(source: Source, name: cst.Name, above: cst.Call) -> cst.BaseExpres
 
 def condition_around(source: Source, call: cst.Call) -> cst.If | None:
     """Return the `if` that only adds this operation to a dataset: `if c: ds = ds.shuffle(n)`."""
-    above = next((each for each in source.ancestors(call) if isinstance(each, cst.If)), None)
+    above = source.around(call, cst.If)
     found = rebinds(source, call)
     if above is None or found is None or _adds(source, above, found[1]) is not call:
         return None
@@ -214,24 +204,19 @@ def _gives(statement: cst.CSTNode, name: str) -> bool:
 
 def _read_elsewhere(source: Source, name: cst.Name, block: list[cst.CSTNode]) -> bool:
     """Return True if other code of the function around the block, or of the file, reads it."""
-    function = function_around(source, name)
+    function = source.around(name, cst.FunctionDef)
     others = [
         each
         for each in references(source, name.value, within=function)
         if not any(each is node or node in source.ancestors(each) for node in block)
-        or function_around(source, each) is not function
+        or source.around(each, cst.FunctionDef) is not function
     ]
     return any(not _is_local(source, each, function) for each in others)
 
 
-def function_around(source: Source, node: cst.CSTNode) -> cst.FunctionDef | None:
-    """The innermost function whose definition holds it; None where it stands in the file itself."""
-    return next((n for n in source.ancestors(node) if isinstance(n, cst.FunctionDef)), None)
-
-
 def _is_local(source: Source, name: cst.Name, outside: cst.FunctionDef | None) -> bool:
     """Return True if a function in between has a variable of its own of that name."""
-    function = function_around(source, name)
+    function = source.around(name, cst.FunctionDef)
     if function is None or function is outside:
         return False
     return is_parameter(source, name) or name.value in bound(source, function.body)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import libcst as cst
 
-from pipediag.patching import compiled_model
+from pipediag.patching import keras_settings
+from pipediag.patching.applying import current_file
 from pipediag.patching.refusal import MadeInALoopError, NotPatchableError
-from pipediag.patching.sites import Callers, Suits, anchored, refuse_repeated, uses_in
+from pipediag.patching.sites import Callers, Repeats, Suits, anchored
 from pipediag.patching.snippets import every, find
 from pipediag.patching.source import Change, Source
-from pipediag.patching.statements import function_around
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 
@@ -107,9 +107,8 @@ class Workspace:
         end = source.span(call).end
         if until is not None:
             end = max(end, source.span(self.call(until)[1]).end)
-        makers = refuse_repeated(
-            source, call, suits=suits, until=end, others=self.other_files(source.path)
-        )
+        files = [source, *self.other_files(source.path)]
+        makers = Repeats(files, suits).refuse(source, call, end)
         self.makers |= makers
         if op_id in self._shared and not makers and suits != "any":
             raise NotPatchableError(
@@ -117,11 +116,6 @@ class Workspace:
                 "them was measured."
             )
         return source, call
-
-    def uses(self, maker: Source, call: cst.Call, source: Source) -> list[cst.CSTNode]:
-        """Return where a file reads the name of the function around a call of another, or of it."""
-        function = function_around(maker, call)
-        return [] if function is None else uses_in(source, maker, function)
 
     def other_files(self, path: str) -> list[Source]:
         """The other files that the program is known to have, as they are: only looked at."""
@@ -151,11 +145,11 @@ class Workspace:
         if loop is None or loop.keras is None or self._compile_file() != path:
             return
         try:
-            self._sources[path] = compiled_model.anchored(
+            self._sources[path] = keras_settings.anchored(
                 self._sources[path], loop.keras, loop.line, self.other_files(path)
             )
         except NotPatchableError as error:
-            self._reasons[compiled_model.COMPILE] = str(error)
+            self._reasons[keras_settings.COMPILE] = str(error)
 
     def _compile_file(self) -> str | None:
         """Return the file that compiles the loop's model, or that trains it if nothing else."""
@@ -171,9 +165,9 @@ class Workspace:
             NotPatchableError: the call can't be found there.
         """
         source = self.source(self._compile_file())
-        if compiled_model.COMPILE in self._reasons:
-            raise NotPatchableError(self._reasons[compiled_model.COMPILE])
-        return source, source.call(compiled_model.COMPILE)
+        if keras_settings.COMPILE in self._reasons:
+            raise NotPatchableError(self._reasons[keras_settings.COMPILE])
+        return source, source.call(keras_settings.COMPILE)
 
     def of_the_same_call(self, op_id: str) -> list[str]:
         """This operation and all others that the call has made."""
@@ -195,14 +189,8 @@ class Workspace:
 def made_in_a_loop(session: Session, op_id: str) -> bool:
     """Return True if the script's source makes the operation anew in each pass of a loop."""
 
-    def read(path: str) -> bytes:
-        try:
-            return Path(path).read_bytes()
-        except OSError as error:
-            raise NotPatchableError(f"{path} can't be read.") from error
-
     try:
-        Workspace(session, read).only_call(op_id)
+        Workspace(session, current_file).only_call(op_id)
     except NotPatchableError as error:
         return isinstance(error, MadeInALoopError)
     return False

@@ -13,25 +13,22 @@ from pipediag.patching.arguments import argument, with_arguments
 from pipediag.patching.batch_forms import for_batches, vectorized
 from pipediag.patching.chains import called_by_readers, inserted, moved, removed, renamed
 from pipediag.patching.chunked_generators import in_chunks, is_of_its_caller
-from pipediag.patching.compiled_model import compiled
 from pipediag.patching.dataset_options import with_options
-from pipediag.patching.handed_over import handed_over
+from pipediag.patching.keras_settings import compiled, with_workers
 from pipediag.patching.names import is_parameter, references, tensorflow, written
-from pipediag.patching.pydataset import with_workers
-from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.refusal import NotPatchableError, only
 from pipediag.patching.sites import Suits
 from pipediag.patching.slow_calls import rewritten_call
 from pipediag.patching.snippets import every
 from pipediag.patching.source import Change as SourceChange
-from pipediag.patching.source import Source, Span, called_name, insertion, replaced
-from pipediag.patching.statements import assigns, function_around, rebinds
+from pipediag.patching.source import Source, Span, insertion, name_of, replaced
+from pipediag.patching.statements import assigns, rebinds
 from pipediag.patching.workspace import Workspace
 from pipediag.session.edits import (
     Change,
     CompileFunction,
     Insert,
     Move,
-    MoveLayers,
     PredictOnBatch,
     Remove,
     Replace,
@@ -39,7 +36,6 @@ from pipediag.session.edits import (
     SetModel,
     SetOptions,
     SetParameters,
-    SkipCallback,
 )
 from pipediag.session.loops import Loop
 from pipediag.session.pipeline import Operation
@@ -52,6 +48,8 @@ _MOVED_FOR_ALL = frozenset({"map", "shuffle"})
 """Moved within pipelines of the same operations and functions, each of them gives the same up to
 order as before."""
 _BATCHES = frozenset({"batch", "padded_batch", "ragged_batch"})
+_UNNAMED = frozenset({"buffer_size", "batch_size", "count"})
+_COUNTED = "`steps_per_epoch` counts batches and would have to change too."
 _PARALLEL = frozenset({"num_parallel_calls", "num_parallel_reads"})
 """Parameters that change how fast elements come and not which: they may hold for more pipelines
 than the one that was measured."""
@@ -69,12 +67,21 @@ def write(workspace: Workspace, changes: Sequence[Change]) -> None:
         changes = workers
     _refuse_same_place(changes)
     _refuse_contradictions(changes)
-    if not all(any(matches(change) for matches, _ in _PASSES) for change in changes):
-        raise NotPatchableError("Pipediag can't write a change of that kind.")
-    for matches, write_one in _PASSES:
+    for change in changes:
+        if change.do in _BY_HAND:
+            raise NotPatchableError(_BY_HAND[change.do])
+    for name, write_one in _PASSES.items():
         for change in changes:
-            if matches(change):
+            if _pass_of(change) == name:
                 write_one(workspace, change)
+
+
+def _pass_of(change: Change) -> str:
+    if isinstance(change, Insert) and change.kind == "prefetch":
+        return "prefetch"
+    if isinstance(change, Replace) and change.kind == "in_chunks":
+        return "in_chunks"
+    return change.do
 
 
 def _refuse_same_place(changes: Sequence[Change]) -> None:
@@ -99,14 +106,13 @@ def _refuse_contradictions(changes: Sequence[Change]) -> None:
 
 def _settings(change: Change) -> list[tuple[str, dict[str, Scalar]]]:
     match change:
-        case SetParameters():
-            return [(change.op_id, change.parameters)]
-        case SetOptions():
-            return [("options", change.options)]
-        case SetModel():
-            return [("model", change.settings)]
-        case _:
-            return []
+        case SetParameters(op_id=place, parameters=values):
+            return [(place, values)]
+        case SetOptions(options=values):
+            return [("options", values)]
+        case SetModel(settings=values):
+            return [("model", values)]
+    return []
 
 
 def _set(workspace: Workspace, change: SetParameters) -> None:
@@ -123,24 +129,19 @@ def _fits(workspace: Workspace) -> list[cst.Call]:
     loop = workspace.session.diagnosed_loop()
     if loop is None or loop.keras is None or loop.file is None:
         return []
-    calls = workspace.source(loop.file).calls.values()
-    return [call for call in calls if (name := called_name(call)) and name.value == "fit"]
+    return workspace.source(loop.file).calls_of("fit")
 
 
-def _counts_steps(call: cst.Call) -> bool:
-    return any(
-        arg.keyword is not None and arg.keyword.value == "steps_per_epoch" for arg in call.args
-    )
-
-
-def _may_count_steps(call: cst.Call) -> bool:
-    return _counts_steps(call) or any(arg.star == "**" for arg in call.args)
+def _counts_steps(call: cst.Call, *names: str) -> bool:
+    keywords = {arg.keyword.value for arg in call.args if arg.keyword is not None}
+    return not keywords.isdisjoint(("steps_per_epoch", *names))
 
 
 def _check_counted_batches(workspace: Workspace, op_id: str) -> None:
     """Raises NotPatchableError where what follows, or `fit`, counts batches."""
-    if any(_may_count_steps(call) for call in _fits(workspace)):
-        raise NotPatchableError("`steps_per_epoch` counts batches and would have to change too.")
+    fits = _fits(workspace)
+    if any(_counts_steps(call) or any(arg.star == "**" for arg in call.args) for call in fits):
+        raise NotPatchableError(_COUNTED)
     ops = every(workspace.session)
     below = {op_id}
     for _ in ops:
@@ -159,13 +160,8 @@ def _check_batch_size(source: Source, call: cst.Call) -> None:
         raise NotPatchableError(f"`{given.value.value}` is what the callers of a function give it.")
     if isinstance(given.value, cst.Name) and len(references(source, given.value.value)) > 1:
         raise NotPatchableError(f"`{given.value.value}` says more than the size of these batches.")
-    counted = ("steps_per_epoch", "validation_steps")
-    if any(
-        arg.keyword is not None and arg.keyword.value in counted
-        for each in source.calls.values()
-        for arg in each.args
-    ):
-        raise NotPatchableError("`steps_per_epoch` counts batches and would have to change too.")
+    if any(_counts_steps(each, "validation_steps") for each in source.calls.values()):
+        raise NotPatchableError(_COUNTED)
 
 
 def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
@@ -184,12 +180,14 @@ def _insert(workspace: Workspace, change: Insert) -> None:
         raise NotPatchableError("More than one operation reads from there.")
     if change.kind == "repeat":
         _check_endless(workspace, source, call)
-    parameters = dict(change.parameters)
     if change.kind == "prefetch_to_device":
         raise NotPatchableError("The copy to a device must stay the pipeline's end.")
     if change.kind not in _ADDED:
         raise NotPatchableError(f"A {change.kind} can't be written as one call.")
-    given = ", ".join(_argument(*each) for each in _texts(source, parameters).items())
+    given = ", ".join(
+        text if name in _UNNAMED else f"{name}={text}"
+        for name, text in _texts(source, change.parameters).items()
+    )
     workspace.change(source, inserted(source, call, f".{change.kind}({given})"))
 
 
@@ -222,28 +220,10 @@ def _drawn_anew(workspace: Workspace, op_id: str) -> bool:
     return False
 
 
-def _argument(name: str, text: str) -> str:
-    return text if name in ("buffer_size", "batch_size", "count") else f"{name}={text}"
-
-
 def _move(workspace: Workspace, change: Move) -> None:
     op, target = workspace.operation(change.op_id), workspace.operation(change.after)
-    if op.inside_function_of != target.inside_function_of:
-        raise NotPatchableError("The two calls do not stand in the same function.")
-    maker, after = workspace.call(change.after)
-    if op.kind == "shuffle" and _in_another_function(workspace, change):
-        source, call = workspace.only_call(change.op_id, suits="moved")
-        changes, added = handed_over(
-            source, call, maker, after, workspace.uses(maker, after, source)
-        )
-        workspace.moved.add(change.op_id)
-        if source.path == maker.path:
-            workspace.change(source, [*changes, *added])
-        else:
-            workspace.change(source, changes)
-            workspace.change(maker, added)
-        return
-    if op.file != target.file:
+    _, after = workspace.call(change.after)
+    if (op.inside_function_of, op.file) != (target.inside_function_of, target.file):
         raise NotPatchableError("The two calls do not stand in the same function.")
     suits: Suits = "moved" if op.kind in _MOVED_FOR_ALL else "one"
     source, call = workspace.only_call(change.op_id, suits=suits, until=change.after)
@@ -265,14 +245,6 @@ def _move(workspace: Workspace, change: Move) -> None:
         _, after = workspace.call(change.after)
         rewritten = []
     workspace.change(source, [*moved(source, call, after), *rewritten])
-
-
-def _in_another_function(workspace: Workspace, change: Move) -> bool:
-    source, call = workspace.call(change.op_id)
-    maker, after = workspace.call(change.after)
-    return source.path != maker.path or (
-        function_around(source, call) is not function_around(maker, after)
-    )
 
 
 def _remove(workspace: Workspace, change: Remove) -> None:
@@ -324,8 +296,7 @@ def _loop(workspace: Workspace) -> Loop:
 
 
 def _options(workspace: Workspace, change: SetOptions) -> None:
-    last = _last(workspace)
-    source, call = workspace.only_call(last.id)
+    source, call = workspace.only_call(_last(workspace).id)
     workspace.change(source, with_options(source, call, change.options))
 
 
@@ -338,10 +309,7 @@ def _last(workspace: Workspace) -> Operation:
         if not (op.made_by_framework or op.inserted_by_tensorflow or op.inside_function_of)
     ]
     read = {parent for op in own for parent in op.parent_ids}
-    ends = [op for op in own if op.id not in read]
-    if len(ends) != 1:
-        raise NotPatchableError("Where the pipeline ends is not known.")
-    return ends[0]
+    return only((op for op in own if op.id not in read), "Where the pipeline ends is not known.")
 
 
 def _compile(workspace: Workspace, change: SetModel) -> None:
@@ -351,45 +319,35 @@ def _compile(workspace: Workspace, change: SetModel) -> None:
     workspace.change(source, compiled(source, call, loop.keras, change.settings))
 
 
-def _skip(_workspace: Workspace, _change: SkipCallback) -> None:
-    raise NotPatchableError("Whether its work is needed at each batch only you know.")
-
-
 _LEFT_OUT = frozenset({"batch_size", "verbose"})
 
 
 def _predict(workspace: Workspace, change: PredictOnBatch) -> None:
     """Call `predict_on_batch` with the data alone."""
     source = workspace.source(change.file)
-    calls = [
-        call
-        for call in source.calls.values()
-        if (name := called_name(call)) is not None
-        and name.value == "predict"
-        and isinstance(call.func, cst.Attribute)
-        and source.line(name) == change.line
-    ]
-    if len(calls) != 1:
-        raise NotPatchableError(f"Line {change.line} calls `predict` {len(calls)} times.")
-    (call,) = calls
+    calls = source.calls_of("predict", line=change.line)
+    call = only(calls, f"Line {change.line} calls `predict` {len(calls)} times.")
     data = [arg for arg in call.args if arg.keyword is None or arg.keyword.value == "x"]
     others = [arg for arg in call.args if arg not in data]
-    if len(data) != 1 or any(
-        arg.star or arg.keyword is None or arg.keyword.value not in _LEFT_OUT
-        for arg in (*data, *others)
-        if arg.star or arg in others
+    if (
+        len(data) != 1
+        or not isinstance(call.func, cst.Attribute)
+        or any(
+            arg.star
+            or (arg in others and (arg.keyword is None or arg.keyword.value not in _LEFT_OUT))
+            for arg in call.args
+        )
     ):
         raise NotPatchableError("The call has arguments that `predict_on_batch` does not take.")
-    name = called_name(call)
-    assert name is not None
+    name = source.span(name_of(call))
     if b"#" in source.data[source.span(data[0].value).end : source.span(call).end]:
         raise NotPatchableError("A comment stands among the arguments that would go.")
     comma = _first_comma(source, call) if call.args[0] is data[0] else None
     if comma is not None:
         rest = Span(comma, source.span(call.args[-1].value).end)
-        changes = [replaced(source.span(name), "predict_on_batch"), replaced(rest, "")]
+        changes = [replaced(name, "predict_on_batch"), replaced(rest, "")]
     else:
-        span = Span(source.span(name).start, source.span(call).end)
+        span = Span(name.start, source.span(call).end)
         text = f"predict_on_batch({source.module.code_for_node(data[0].value)})"
         changes = [replaced(span, text)]
     workspace.change(source, changes)
@@ -415,9 +373,8 @@ def _compile_function(workspace: Workspace, change: CompileFunction) -> None:
     name, tf = change.function.rpartition(".")[2], tensorflow(source)
     found = [
         node
-        for node in source.nodes
-        if isinstance(node, cst.FunctionDef)
-        and node.name.value == name
+        for node in source.all(cst.FunctionDef)
+        if node.name.value == name
         and change.line in (source.line(node.name), *map(source.line, node.decorators))
     ]
     if len(found) != 1 or tf is None:
@@ -445,45 +402,23 @@ def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[Sourc
     raise NotPatchableError(f"`{definition.name.value}` has no decorator `{tf}.function`.")
 
 
-def _layers(_workspace: Workspace, _change: MoveLayers) -> None:
-    raise NotPatchableError("The model has to be built without these layers, and saved with them.")
-
-
-def _of(*kinds: type[Change]) -> Callable[[Change], bool]:
-    return lambda change: isinstance(change, kinds)
-
-
-def _stacks(change: Change) -> bool:
-    return isinstance(change, Replace) and change.kind == "in_chunks"
-
-
-def _replaces(change: Change) -> bool:
-    return isinstance(change, Replace) and not _stacks(change)
-
-
-def _is_prefetch(change: Change) -> bool:
-    return isinstance(change, Insert) and change.kind == "prefetch"
-
-
-def _is_other_insert(change: Change) -> bool:
-    return isinstance(change, Insert) and change.kind != "prefetch"
-
-
-_PASSES: tuple[tuple[Callable[[Change], bool], Callable[[Workspace, Any], None]], ...] = (
-    (_of(SkipCallback), _skip),
-    (_of(PredictOnBatch), _predict),
-    (_of(RewriteCall), _rewrite),
-    (_of(CompileFunction), _compile_function),
-    (_of(MoveLayers), _layers),
-    (_of(SetParameters), _set),
-    (_replaces, _replace),
-    (_is_prefetch, _insert),
-    (_of(Move), _move),
-    (_is_other_insert, _insert),
-    (_of(Remove), _remove),
-    (_of(SetOptions), _options),
-    (_of(SetModel), _compile),
-    (_stacks, _stack),
-)
+_BY_HAND = {
+    "skip": "Whether its work is needed at each batch only you know.",
+    "layers": "The model has to be built without these layers, and saved with them.",
+}
+_PASSES: dict[str, Callable[[Workspace, Any], None]] = {
+    "predict": _predict,
+    "rewrite": _rewrite,
+    "compile": _compile_function,
+    "set": _set,
+    "replace": _replace,
+    "prefetch": _insert,
+    "move": _move,
+    "insert": _insert,
+    "remove": _remove,
+    "options": _options,
+    "model": _compile,
+    "in_chunks": _stack,
+}
 """In the order of capture/replay/changes.py, but for the one that takes the place of the name by
 which others find their call."""

@@ -1,25 +1,18 @@
-"""Settings with which a Keras model is compiled, set in the source."""
+"""Settings of Keras in the source: how a model is compiled, the workers of a PyDataset."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 import libcst as cst
 
 from pipediag.patching.arguments import argument, with_arguments
 from pipediag.patching.names import is_parameter, last_import, references
-from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.sites import refuse_repeated
-from pipediag.patching.source import Change, Source, called_name, insertion, replaced
-from pipediag.patching.statements import (
-    Statement,
-    assigned,
-    before,
-    behind,
-    function_around,
-    receiver,
-)
+from pipediag.patching.refusal import NotPatchableError, only
+from pipediag.patching.sites import Repeats
+from pipediag.patching.source import Change, Source, called, insertion, name_of, replaced
+from pipediag.patching.statements import Statement, assigned, before, behind, receiver
 from pipediag.session.recorded_loops import KerasUse
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
@@ -27,6 +20,16 @@ _PLAIN = ("steps_per_execution", "jit_compile", "run_eagerly")
 _NOT_LAZY = ("gradient_accumulation_steps", "loss_scale_factor")
 """Arguments of Keras' optimizers that those of `pipediag.optimizers` do not take."""
 
+
+_BY_HAND = {
+    "dtype_policy": "The policy holds for all layers but the last, which only their author can "
+    "name.",
+    "sampled_softmax": "The model has to be built without its last layer, and its loss is to be "
+    "written.",
+    "sgd_for_tables": "Keras gives one optimizer to all variables, so a class of its own is to be "
+    "written.",
+}
+"""Settings and optimizers that can't be written, with the reason."""
 
 COMPILE = "compile"
 """What the call of `compile` is anchored as, as operations are by their ids."""
@@ -48,10 +51,9 @@ def anchored(source: Source, keras: KerasUse, line: int | None, others: Sequence
         call = _recorded(source, keras.compile_line)
     else:
         call = _compile(source, line)
-    refuse_repeated(source, call, what="model", others=others)
-    name = called_name(call)
-    assert name is not None
-    return replace(source, anchors={**source.anchors, COMPILE: source.span(name).start})
+    Repeats([source, *others], what="model").refuse(source, call)
+    start = source.span(name_of(call)).start
+    return replace(source, anchors={**source.anchors, COMPILE: start})
 
 
 def compiled(
@@ -62,22 +64,12 @@ def compiled(
     Raises:
         NotPatchableError: a setting is no argument of `compile`.
     """
-    if "dtype_policy" in settings:
-        raise NotPatchableError(
-            "The policy holds for all layers but the last, which only their author can name."
-        )
-    if "sampled_softmax" in settings:
-        raise NotPatchableError(
-            "The model has to be built without its last layer, and its loss is to be written."
-        )
-    if settings.get("optimizer") == "sgd_for_tables":
-        raise NotPatchableError(
-            "Keras gives one optimizer to all variables, so a class of its own is to be written."
-        )
+    for name, reason in _BY_HAND.items():
+        if name in (*settings, settings.get("optimizer")):
+            raise NotPatchableError(reason)
     _refuse_set_elsewhere(source, settings)
-    changes: list[Change] = []
     plain = {name: repr(value) for name, value in settings.items() if name in _PLAIN}
-    changes.extend(with_arguments(source, call, plain))
+    changes = with_arguments(source, call, plain)
     if (optimizer := settings.get("optimizer")) is not None:
         changes.extend(_optimizer(source, call, keras, optimizer))
     if len(plain) + ("optimizer" in settings) != len(settings):
@@ -89,8 +81,8 @@ def _refuse_set_elsewhere(source: Source, settings: dict[str, Scalar]) -> None:
     """Raises NotPatchableError where the file sets outside of `compile` what that would set."""
     given = {
         node.targets[0].target.attr.value
-        for node in source.nodes
-        if isinstance(node, cst.Assign) and isinstance(node.targets[0].target, cst.Attribute)
+        for node in source.all(cst.Assign)
+        if isinstance(node.targets[0].target, cst.Attribute)
     }
     for name in sorted(given & set(settings)):
         raise NotPatchableError(f"The file sets `{name}` outside of `compile`, too.")
@@ -98,27 +90,19 @@ def _refuse_set_elsewhere(source: Source, settings: dict[str, Scalar]) -> None:
 
 def _recorded(source: Source, line: int) -> cst.Call:
     """Return the one call of `compile` on a line, which is not that of a model's own `compile`."""
-    calls = [
-        call
-        for call in source.calls.values()
-        if (name := called_name(call)) is not None
-        and name.value == "compile"
-        and source.line(call) == line
-    ]
-    if len(calls) != 1:
-        raise NotPatchableError(f"Line {line} calls `compile` {len(calls)} times.")
-    around = function_around(source, calls[0])
+    calls = [one for one in source.calls_of("compile") if source.line(one) == line]
+    call = only(calls, f"Line {line} calls `compile` {len(calls)} times.")
+    around = source.around(call, cst.FunctionDef)
     if around is not None and around.name.value == "compile":
         raise NotPatchableError("The model has a `compile` of its own, which may not take that.")
-    return calls[0]
+    return call
 
 
 def _compile(source: Source, line: int | None) -> cst.Call:
     """The one call of `compile` that has made the model: of what the loop's line calls a method on,
     or in the function that gives it.
     """
-    functions = (each for each in source.nodes if isinstance(each, cst.FunctionDef))
-    if any(function.name.value == "compile" for function in functions):
+    if any(one.name.value == "compile" for one in source.all(cst.FunctionDef)):
         raise NotPatchableError("The file has a `compile` of its own, which may not take that.")
     trained = [
         root
@@ -129,43 +113,32 @@ def _compile(source: Source, line: int | None) -> cst.Call:
     makers = _makers(source, trained)
     calls = [
         call
-        for call in source.calls.values()
-        if (name := called_name(call)) is not None
-        and name.value == "compile"
-        and (root := receiver(call)) is not None
+        for call in source.calls_of("compile")
+        if (root := receiver(call)) is not None
         and (source.code(root) in names or _is_given_by(source, call, root, makers))
     ]
-    if len(calls) != 1:
-        count = f"{len(calls)} models" if calls else "no model that the loop is known to train"
-        raise NotPatchableError(f"The file compiles {count}.")
-    return calls[0]
+    count = f"{len(calls)} models" if calls else "no model that the loop is known to train"
+    return only(calls, f"The file compiles {count}.")
 
 
 def _makers(source: Source, trained: Sequence[cst.BaseExpression]) -> set[str]:
     """Functions whose calls give what is trained."""
     names = {root.value for root in trained if isinstance(root, cst.Name)}
     given = [found[1] for node in source.nodes if (found := assigned(node)) and found[0] in names]
-    return {
-        called.value
-        for value in (*trained, *given)
-        if isinstance(value, cst.Call) and (called := called_name(value)) is not None
-    }
+    return {name for value in (*trained, *given) if (name := called(value)) is not None}
 
 
 def _is_given_by(
     source: Source, call: cst.Call, root: cst.BaseExpression, makers: Set[str]
 ) -> bool:
     """Return True if one of these functions compiles what it returns there."""
-    function = function_around(source, call)
+    function = source.around(call, cst.FunctionDef)
     return (
         function is not None
         and function.name.value in makers
         and any(
-            isinstance(node, cst.Return)
-            and node.value is not None
-            and source.code(node.value) == source.code(root)
-            and function in source.ancestors(node)
-            for node in source.nodes
+            node.value is not None and source.code(node.value) == source.code(root)
+            for node in source.all(cst.Return, function)
         )
     )
 
@@ -197,8 +170,7 @@ def _lazy(source: Source, value: cst.BaseExpression, name: str, lazy: str) -> Ch
         value = _made_once(source, value.value)
     if isinstance(value, cst.SimpleString):
         return replaced(source.span(value), f"{lazy}()")
-    called = called_name(value) if isinstance(value, cst.Call) else None
-    if not isinstance(value, cst.Call) or called is None or called.value != name:
+    if not isinstance(value, cst.Call) or called(value) != name:
         raise NotPatchableError(f"What it is given is not made by a call of `{name}`.")
     if any(argument(value, refused) is not None for refused in _NOT_LAZY):
         raise NotPatchableError(f"{lazy} takes not all of its arguments.")
@@ -206,11 +178,7 @@ def _lazy(source: Source, value: cst.BaseExpression, name: str, lazy: str) -> Ch
 
 
 def _made_once(source: Source, name: str) -> cst.BaseExpression:
-    values = [
-        found[1]
-        for node in source.nodes
-        if (found := assigned(node)) is not None and found[0] == name
-    ]
+    values = [one[1] for node in source.nodes if (one := assigned(node)) and one[0] == name]
     if len(values) != 1 or len(references(source, name)) != 1:
         raise NotPatchableError(f"`{name}` is not made in one place and used in one.")
     return values[0]
@@ -228,3 +196,27 @@ def _imported(source: Source, lazy: str, use: int) -> Change:
     if not isinstance(first, Statement):
         return insertion(0, f"{line}{source.newline}")
     return before(source, first, [line])
+
+
+def with_workers(source: Source, name: str | None, values: Mapping[str, str]) -> list[Change]:
+    """Set the workers of a PyDataset where its class calls Keras, or else where it is made.
+
+    Raises:
+        NotPatchableError: neither is written in this file.
+    """
+    named = (each for each in source.all(cst.ClassDef) if each.name.value == name)
+    found = only(named, f"The file does not define `{name}` once.")
+    made = [each for each in found.body.body if isinstance(each, cst.FunctionDef)]
+    made = [each for each in made if each.name.value == "__init__"][:1]
+    if made:
+        code = source.module.code_for_node
+        calls = [
+            call
+            for call in source.all(cst.Call, made[0])
+            if called(call) == "__init__" and code(call.func).startswith("super(")
+        ]
+        call = only(calls, "Its `__init__` does not call that of Keras once.")
+    else:
+        calls = source.calls_of(name) if name is not None else []
+        call = only(calls, f"`{name}` is made in {len(calls)} places.")
+    return with_arguments(source, call, values)
