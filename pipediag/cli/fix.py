@@ -82,7 +82,7 @@ def command(
     patch = loaded.patch
     if patch is None or patch.diff is None or not (apply or verify):
         return
-    from pipediag.patching.as_measured import patched_files
+    from pipediag.patching.making import patched_files
 
     contents = patched_files(loaded, patch)
     status = _verify(loaded, contents, rounds) if verify else ExitStatus.DONE

@@ -8,63 +8,39 @@ from collections.abc import Mapping, Sequence
 import libcst as cst
 
 from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.source import Change, Source, Span, called_name, insertion, replaced
+from pipediag.patching.source import Change, Source, Span, called, insertion, replaced
 
-POSITIONS: Mapping[str, tuple[str, ...]] = {
-    "map": ("map_func", "num_parallel_calls", "deterministic"),
-    "flat_map": ("map_func",),
-    "interleave": (
-        "map_func",
-        "cycle_length",
-        "block_length",
-        "num_parallel_calls",
-        "deterministic",
-    ),
-    "batch": ("batch_size", "drop_remainder", "num_parallel_calls", "deterministic"),
-    "padded_batch": ("batch_size", "padded_shapes", "padding_values", "drop_remainder"),
-    "ragged_batch": ("batch_size", "drop_remainder"),
-    "rebatch": ("batch_size", "drop_remainder"),
-    "shuffle": ("buffer_size", "seed", "reshuffle_each_iteration"),
-    "prefetch": ("buffer_size",),
-    "TFRecordDataset": ("filenames", "compression_type", "buffer_size", "num_parallel_reads"),
-    "TextLineDataset": ("filenames", "compression_type", "buffer_size", "num_parallel_reads"),
-    "FixedLengthRecordDataset": (
-        "filenames",
-        "record_bytes",
-        "header_bytes",
-        "footer_bytes",
-        "buffer_size",
-        "compression_type",
-        "num_parallel_reads",
-    ),
-    "from_generator": (
-        "generator",
-        "output_types",
-        "output_shapes",
-        "args",
-        "output_signature",
-        "name",
-    ),
-    "stack": ("values", "axis", "name"),
-    "concat": ("values", "axis", "name"),
-    "compile": (
-        "optimizer",
-        "loss",
-        "loss_weights",
-        "metrics",
-        "weighted_metrics",
-        "run_eagerly",
-        "steps_per_execution",
-        "jit_compile",
-        "auto_scale_loss",
-    ),
+_OF_BATCHES = "batch_size drop_remainder"
+_OF_FILES = "filenames compression_type buffer_size num_parallel_reads"
+POSITIONS: Mapping[str, Sequence[str]] = {
+    name: parameters.split()
+    for name, parameters in {
+        "map": "map_func num_parallel_calls deterministic",
+        "flat_map": "map_func",
+        "interleave": "map_func cycle_length block_length num_parallel_calls deterministic",
+        "batch": f"{_OF_BATCHES} num_parallel_calls deterministic",
+        "padded_batch": "batch_size padded_shapes padding_values drop_remainder",
+        "ragged_batch": _OF_BATCHES,
+        "rebatch": _OF_BATCHES,
+        "shuffle": "buffer_size seed reshuffle_each_iteration",
+        "prefetch": "buffer_size",
+        "TFRecordDataset": _OF_FILES,
+        "TextLineDataset": _OF_FILES,
+        "FixedLengthRecordDataset": "filenames record_bytes header_bytes footer_bytes buffer_size "
+        "compression_type num_parallel_reads",
+        "from_generator": "generator output_types output_shapes args output_signature name",
+        "stack": "values axis name",
+        "concat": "values axis name",
+        "compile": "optimizer loss loss_weights metrics weighted_metrics run_eagerly "
+        "steps_per_execution jit_compile auto_scale_loss",
+    }.items()
 }
 """Parameters of what is called, as far as they may be given by position."""
 
 _REST_OF_LINE = re.compile(rb"[ \t]*(#[^\r\n]*)?\r?\n")
 
 
-def argument(call: cst.Call, name: str, called: str | None = None) -> cst.Arg | None:
+def argument(call: cst.Call, name: str) -> cst.Arg | None:
     """The argument that is given for a parameter, or None.
 
     Raises:
@@ -72,8 +48,7 @@ def argument(call: cst.Call, name: str, called: str | None = None) -> cst.Arg | 
     """
     if any(arg.star for arg in call.args):
         raise NotPatchableError("Its arguments are given by `*` or `**`.")
-    named = called_name(call)
-    order = POSITIONS.get(called or (named.value if named else ""), ())
+    order = POSITIONS.get(called(call) or "", ())
     for index, arg in enumerate(call.args):
         given = arg.keyword.value if arg.keyword else order[index] if index < len(order) else None
         if given == name:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import libcst as cst
 
@@ -11,7 +12,7 @@ from pipediag.patching.chains import moved
 from pipediag.patching.chunked_generators import defined, lines_of
 from pipediag.patching.names import free_name, imported_as, references, tensorflow
 from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.source import Change, Source, called_name, insertion, replaced
+from pipediag.patching.source import Change, Source, called, insertion, name_of, replaced
 from pipediag.patching.statements import chain_up
 from pipediag.session.recording import RecordedFunction
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
@@ -88,7 +89,7 @@ def _parsed_at_once(source: Source, call: cst.Call) -> list[Change]:
     found = _calls_of(source, call, frozenset({PER_ROW, PER_BATCH}))
     if not found:
         raise NotPatchableError(f"The function that calls `{PER_ROW}` was not found in this file.")
-    names = [_name(each) for each in found if _name(each).value == PER_ROW]
+    names = [name_of(each) for each in found if called(each) == PER_ROW]
     if any(not isinstance(source.parent(name), cst.Attribute) for name in names):
         raise NotPatchableError(
             f"`{PER_ROW}` is imported by its name, and so would have to be `{PER_BATCH}`."
@@ -107,23 +108,23 @@ def _next_axes(source: Source, call: cst.Call) -> list[Change]:
         above = each.func.value if isinstance(each.func, cst.Attribute) else None
         if not isinstance(above, cst.Name) or above.value != tensorflow(source):
             # A trial goes along the next axis whatever TensorFlow's function is called.
-            raise NotPatchableError(f"Whose `{_name(each).value}` it calls is not known.")
+            raise NotPatchableError(f"Whose `{called(each)}` it calls is not known.")
         if "shape" in source.code(each):
             raise NotPatchableError("Parts of a shape are put together in its function.")
-        given = argument(each, "axis", _name(each).value)
+        given = argument(each, "axis")
         if given is None:
             changes += with_arguments(source, each, {"axis": "1"})
         elif isinstance(given.value, cst.Integer):
             changes.append(replaced(source.span(given.value), str(int(given.value.value) + 1)))
         elif not isinstance(given.value, cst.UnaryOperation):
-            raise NotPatchableError(f"The axis of `{_name(each).value}` is not known.")
+            raise NotPatchableError(f"The axis of `{called(each)}` is not known.")
     return changes
 
 
 def _by_row(source: Source, call: cst.Call) -> list[Change]:
     """Hand a batch to Python in one call, which calls the function for each of its rows."""
     found = _calls_of(source, call, _PYTHON | _SHAPES.keys())
-    python = [each for each in found if _name(each).value in _PYTHON]
+    python = [each for each in found if called(each) in _PYTHON]
     if not python:
         raise NotPatchableError("The call of Python in its function was not found in this file.")
     at = min(source.span(each).start for each in (call, *python))
@@ -133,25 +134,25 @@ def _by_row(source: Source, call: cst.Call) -> list[Change]:
     for each in python:
         span = source.span(_given(each, "func", 0))
         changes += [insertion(span.start, f"{name}("), insertion(span.end, ")")]
-    shapes = [each for each in found if _name(each).value in _SHAPES]
-    return [
-        *changes,
-        *(_of_batch(source, _given(each, "shape", _SHAPES[_name(each).value])) for each in shapes),
-    ]
+    for each in found:
+        position = _SHAPES.get(called(each) or "")
+        if position is not None:
+            changes.append(_of_batch(source, _given(each, "shape", position)))
+    return changes
 
 
 def _given(call: cst.Call, name: str, position: int) -> cst.BaseExpression:
     named = [arg.value for arg in call.args if arg.keyword and arg.keyword.value == name]
     placed = [arg.value for arg in call.args if arg.keyword is None]
     if any(arg.star for arg in call.args) or not (named or len(placed) > position):
-        raise NotPatchableError(f"What `{_name(call).value}` is given is not known.")
+        raise NotPatchableError(f"What `{called(call)}` is given is not known.")
     return (named or placed[position:])[0]
 
 
 def _of_batch(source: Source, shape: cst.BaseExpression) -> Change:
     """Put a first dimension of any size before a shape."""
     code = source.module.code_for_node
-    if isinstance(shape, cst.Call) and _is_called(shape, "TensorShape"):
+    if isinstance(shape, cst.Call) and called(shape) == "TensorShape":
         return _of_batch(source, _given(shape, "dims", 0))
     if isinstance(shape, cst.List | cst.Tuple):
         items = ["None", *(code(each.value) for each in shape.elements)]
@@ -162,17 +163,6 @@ def _of_batch(source: Source, shape: cst.BaseExpression) -> Change:
     if isinstance(shape, cst.Name | cst.Attribute | cst.Subscript):
         return replaced(source.span(shape), f"[None, *{code(shape)}]")
     raise NotPatchableError(f"How the shape `{code(shape)}` is made up is not known.")
-
-
-def _name(call: cst.Call) -> cst.Name:
-    name = called_name(call)
-    assert name is not None
-    return name
-
-
-def _is_called(call: cst.Call, *names: str) -> bool:
-    name = called_name(call)
-    return name is not None and name.value in names
 
 
 def _calls_of(source: Source, call: cst.Call, names: frozenset[str]) -> list[cst.Call]:
@@ -187,12 +177,8 @@ def _found(
     body = given if is_lambda else _definition(source, given, at)
     if body is None or depth == 0:
         return []
-    calls = [
-        node
-        for node in source.nodes
-        if isinstance(node, cst.Call) and body in source.ancestors(node)
-    ]
-    found = [node for node in calls if _is_called(node, *names)]
+    calls = source.all(cst.Call, body)
+    found = [node for node in calls if called(node) in names]
     found += [one for node in calls for one in _found(source, node.func, node, names, depth - 1)]
     if found and isinstance(body, cst.FunctionDef) and depth < _DEPTH:
         _refuse_shared(source, body)
@@ -216,7 +202,7 @@ def _others_moved(source: Source, call: cst.Call, other_files: Sequence[Source])
     for other in others:
         if other is call:
             continue
-        if not isinstance(other, cst.Call) or not _is_called(other, "map"):
+        if not isinstance(other, cst.Call) or called(other) != "map":
             raise _is_shared(function)
         batch = _batch_behind(source, other)
         if batch is None:
@@ -229,13 +215,10 @@ _KEEP_ROWS = ("prefetch", "repeat", "shuffle", "with_options")
 
 
 def _batch_behind(source: Source, call: cst.Call) -> cst.Call | None:
-    for batch in source.calls.values():
-        if _is_called(batch, "batch"):
-            try:
-                chain = chain_up(source, batch, call)
-            except NotPatchableError:
-                continue
-            if all(_is_called(each, *_KEEP_ROWS) for each in chain[1:-1]):
+    for batch in source.calls_of("batch"):
+        with suppress(NotPatchableError):
+            between = chain_up(source, batch, call)[1:-1]
+            if all(called(each) in _KEEP_ROWS for each in between):
                 return batch
     return None
 
@@ -244,21 +227,14 @@ def _definition(
     source: Source, given: cst.BaseExpression, at: cst.CSTNode
 ) -> cst.FunctionDef | None:
     """Return the one function of the file that a name, or `self.name`, stands for."""
+    within: cst.CSTNode | None = None
     if isinstance(given, cst.Name):
-        classes: list[cst.ClassDef] | None = None
         name = given.value
     elif isinstance(given, cst.Attribute) and source.code(given.value) in ("self", "cls"):
-        classes = [each for each in source.ancestors(at) if isinstance(each, cst.ClassDef)][:1]
-        name = given.attr.value
+        within, name = source.around(at, cst.ClassDef), given.attr.value
     else:
         return None
-    found = [
-        node
-        for node in source.nodes
-        if isinstance(node, cst.FunctionDef)
-        and node.name.value == name
-        and (classes is None or any(each in source.ancestors(node) for each in classes))
-    ]
+    found = [each for each in source.all(cst.FunctionDef, within) if each.name.value == name]
     return found[0] if len(found) == 1 else None
 
 
@@ -277,7 +253,5 @@ def _is_shared(function: cst.FunctionDef) -> NotPatchableError:
 
 def _uses(source: Source, function: cst.FunctionDef) -> list[cst.Name | cst.Attribute]:
     name = function.name.value
-    attributes = [
-        node for node in source.nodes if isinstance(node, cst.Attribute) and node.attr.value == name
-    ]
+    attributes = [each for each in source.all(cst.Attribute) if each.attr.value == name]
     return [*references(source, name), *attributes]

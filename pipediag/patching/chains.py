@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import libcst as cst
 
 from pipediag.patching.arguments import with_arguments
-from pipediag.patching.names import bound, tensorflow
+from pipediag.patching.names import bound, names_in, tensorflow
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.source import Change, Piece, Source, Span, insertion, link, replaced
 from pipediag.patching.statements import (
@@ -90,7 +90,7 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
     there = statement_of(source, after)
     here: Statement = condition_around(source, call) or statement_of(source, call)
     if here is not there:
-        check_names(source, call, here, there)
+        _check_names(source, call, here, there)
     alone, target = rebinds(source, call), assigns(source, after)
     if isinstance(here, cst.If) and not (alone and target and alone[1] == target[1]):
         raise NotPatchableError("The condition around it would have to move into the chain.")
@@ -114,21 +114,16 @@ def _bare(source: Source, whole: Span) -> Span:
     return Span(dot, whole.end)
 
 
-def check_names(source: Source, call: cst.Call, here: Statement, there: Statement) -> None:
+def _check_names(source: Source, call: cst.Call, here: Statement, there: Statement) -> None:
     """Raise NotPatchableError where a name in the call's arguments changes between two places."""
     block = block_of(source, here)
     if there not in block:
         raise NotPatchableError("The two calls do not stand in the same block.")
     first, last = sorted((block.index(here), block.index(there)))
     given = set().union(*(bound(source, each) for each in block[first : last + 1]))
-    used = {
-        node.value
-        for part in (*call.args, *((here.test,) if isinstance(here, cst.If) else ()))
-        for node in source.nodes
-        if isinstance(node, cst.Name) and (node is part or part in source.ancestors(node))
-    }
-    if given & used:
-        name = sorted(given & used)[0]
+    parts = (*call.args, *((here.test,) if isinstance(here, cst.If) else ()))
+    used = set().union(*(names_in(source, part) for part in parts))
+    for name in sorted(given & used)[:1]:
         raise NotPatchableError(f"`{name}` gets its value between the two places.")
 
 

@@ -11,7 +11,7 @@ from pipediag.patching.arguments import argument
 from pipediag.patching.chains import inserted
 from pipediag.patching.names import free_name, references, tensorflow
 from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.source import Change, Source, replaced
+from pipediag.patching.source import Change, Source, called, replaced
 from pipediag.patching.statements import (
     assigned,
     assigns,
@@ -53,9 +53,8 @@ def _given(source: Source, last: cst.Call, written: str) -> cst.BaseExpression |
     """Return the value that the file gives this option of the pipeline, where it does so once."""
     set_ = [
         node
-        for node in source.nodes
-        if isinstance(node, cst.Assign)
-        and isinstance(node.targets[0].target, cst.Attribute)
+        for node in source.all(cst.Assign)
+        if isinstance(node.targets[0].target, cst.Attribute)
         and source.code(node.targets[0].target).endswith(f".{written}")
     ]
     if len(set_) > 1:
@@ -74,25 +73,20 @@ def _given(source: Source, last: cst.Call, written: str) -> cst.BaseExpression |
 
 def _call_with_options(source: Source, last: cst.Call) -> cst.Call | None:
     """The call that gives the pipeline its options: its end, or made of what its end is called."""
-    if _gives_options(last):
+    if called(last) == "with_options":
         return last
     above = source.parent(source.parent(last) or last)
-    if isinstance(above, cst.Call) and _gives_options(above) and receiver(above) is last:
+    if isinstance(above, cst.Call) and called(above) == "with_options" and receiver(above) is last:
         return above
     found = assigns(source, last)
     calls = [
         call
-        for call in source.calls.values()
+        for call in source.calls_of("with_options")
         if found is not None
-        and _gives_options(call)
         and isinstance(root := receiver(call), cst.Name)
         and root.value == found[1]
     ]
     return calls[0] if len(calls) == 1 else None
-
-
-def _gives_options(call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "with_options"
 
 
 def _name_of_options(call: cst.Call) -> str | None:
@@ -101,7 +95,7 @@ def _name_of_options(call: cst.Call) -> str | None:
 
 
 def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
-    if _gives_options(last):
+    if called(last) == "with_options":
         return _to_those_it_has(source, last, lines)
     module = tensorflow(source)
     if module is None:
@@ -121,13 +115,7 @@ def _to_those_it_has(source: Source, last: cst.Call, lines: list[str]) -> list[C
     name = _name_of_options(last)
     if name is None:
         raise NotPatchableError("Its options have no name to set one by.")
-    made = [
-        node
-        for node in source.nodes
-        if isinstance(node, cst.SimpleStatementLine)
-        and (found := assigned(node)) is not None
-        and found[0] == name
-    ]
+    made = [node for node in source.nodes if (found := assigned(node)) and found[0] == name]
     if len(made) != 1 or not references(source, name):
         raise NotPatchableError(f"`{name}` is not made in one place.")
     return [before(source, statement_of(source, last), [f"{name}.{line}" for line in lines])]

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 
+from pipediag.errors import PipediagError
+from pipediag.patching.applying import current_file, measured_files
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.snippets import snippet
 from pipediag.patching.workspace import Workspace
@@ -118,3 +120,32 @@ def _shared(maker: str, callers: Sequence[tuple[str, int]]) -> str:
         f"`{maker}` is called in {listed}: every pipeline that it makes gets the change, and one "
         "was measured."
     )
+
+
+def patched_files(session: Session, patch: Patch) -> dict[str, bytes]:
+    """The files as the patch makes them, made anew from the edits, by their paths.
+
+    Raises:
+        PipediagError: the files are not those that were measured, or another change than the one
+            that is printed would come out.
+    """
+    files = measured_files(patch)
+    edits = {finding.edit.id: finding.edit for finding in session.findings if finding.edit}
+    chosen = [edits[id] for id in patch.edits if id in edits]
+
+    def read(path: str) -> bytes:
+        """Files that are only looked at may have changed: whether it matters shows in the patch."""
+        return files[path] if path in files else current_file(path)
+
+    made, contents = make_patch(session, chosen, read)
+    if _lines_of(made.diff) != _lines_of(patch.diff) or set(contents) != set(files):
+        raise PipediagError(
+            "This pipediag makes another change of these edits than the session holds. Nothing was "
+            "changed. Analyse the script again, or apply what is printed by hand."
+        )
+    return contents
+
+
+def _lines_of(diff: str | None) -> list[str]:
+    """A diff without its file names, which depend on where it is made."""
+    return [line for line in (diff or "").split("\n") if not line.startswith(("--- ", "+++ "))]

@@ -68,9 +68,14 @@ def imported_as(source: Source, name: str) -> list[cst.CSTNode]:
     return [*attributes, *(each for one in sorted(names) for each in references(source, one))]
 
 
+def is_tuned(name: str, value: Scalar) -> bool:
+    """Return True if TensorFlow adapts a parameter of that value while it runs."""
+    return value == AUTOTUNE and name in _TUNED
+
+
 def written(source: Source, name: str, value: Scalar) -> str:
     """A parameter's value as source."""
-    if value == AUTOTUNE and value is not True and name in _TUNED:
+    if is_tuned(name, value):
         module = tensorflow(source)
         return f"{module}.data.AUTOTUNE" if module else str(AUTOTUNE)
     return f'"{value}"' if isinstance(value, str) and value.isidentifier() else repr(value)

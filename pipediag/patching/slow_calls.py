@@ -11,8 +11,8 @@ from pipediag.patching.names import (
     names_in,
     references,
 )
-from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.source import Change, Source, called_name, replaced
+from pipediag.patching.refusal import NotPatchableError, only
+from pipediag.patching.source import Change, Source, called, name_of, replaced
 from pipediag.patching.statements import behind
 
 _PARAMETERS = ("a", "size", "replace", "p")
@@ -71,8 +71,7 @@ def rewritten_call(source: Source, line: int) -> list[Change]:
 def _goes_over_rows(source: Source, node: cst.CSTNode, line: int) -> bool:
     if not isinstance(node, cst.For | cst.CompFor) or not isinstance(node.iter, cst.Call):
         return False
-    name = called_name(node.iter)
-    return name is not None and name.value == "iterrows" and source.line(name) == line
+    return called(node.iter) == "iterrows" and source.line(name_of(node.iter)) == line
 
 
 def rows_as_dictionaries(source: Source, loop: cst.For | cst.CompFor) -> list[Change]:
@@ -164,7 +163,8 @@ def drawn_from_kept_sums(source: Source, line: int) -> list[Change]:
     Raises:
         NotPatchableError: there is no such call, or it draws in another way.
     """
-    call = _choice(source, line)
+    calls = source.calls_of("choice", line=line)
+    call = only(calls, f"Line {line} calls `choice` {len(calls)} times.")
     given = _arguments(call)
     if not isinstance(call.func, cst.Attribute):
         raise NotPatchableError("It is not called as a method of a generator.")
@@ -179,19 +179,6 @@ def drawn_from_kept_sums(source: Source, line: int) -> list[Change]:
     text = f"{name}({code(call.func.value)}, {code(given['a'])}, {size}, {code(given['p'])})"
     defined = behind(source, after, ["", "", *weighted_choice(name, numpy)])
     return [defined, replaced(source.span(call), text)]
-
-
-def _choice(source: Source, line: int) -> cst.Call:
-    found = [
-        call
-        for call in source.calls.values()
-        if (name := called_name(call)) is not None
-        and name.value == "choice"
-        and source.line(name) == line
-    ]
-    if len(found) != 1:
-        raise NotPatchableError(f"Line {line} calls `choice` {len(found)} times.")
-    return found[0]
 
 
 def _arguments(call: cst.Call) -> dict[str, cst.BaseExpression]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pipediag.facts.pipeline import (
     FROM_FILES_OR_ARRAYS,
@@ -15,6 +14,7 @@ from pipediag.facts.pipeline import (
 from pipediag.patching.batch_forms import ROWS
 from pipediag.patching.chunked_generators import lines_of, source_of
 from pipediag.patching.dataset_options import attribute
+from pipediag.patching.names import is_tuned
 from pipediag.patching.slow_calls import rows_of, weighted_choice
 from pipediag.session.edits import (
     AUTOTUNE,
@@ -80,28 +80,17 @@ class SgdForTables({optimizer}):{scaled}
 optimizer = SgdForTables(...)  # with its arguments{but_for}
 {decay}model.compile(optimizer, ...{unscaled})  # slots of the tables stay allocated"""
 _NO_DECAY = 'optimizer.exclude_from_weight_decay(var_names=["embeddings"])\n'
+_WITHOUT_TERMS = (
+    "keras.layers.Embedding(...)  # without its embeddings_regularizer, embeddings_constraint"
+)
 _OVER_TABLES = ("use_ema", "global_clipnorm", "gradient_accumulation_steps")
 """Arguments that let any optimizer pass over whole tables, however it updates them."""
 _DECAYS = "AdamW"
 """Without being told to."""
 _SCALED = "LossScaleOptimizer"
 _OF_KERAS = frozenset(
-    {
-        "Adadelta",
-        "Adafactor",
-        "Adagrad",
-        "Adam",
-        "AdamW",
-        "Adamax",
-        "Ftrl",
-        "Lamb",
-        "Lion",
-        "Muon",
-        "Nadam",
-        "RMSprop",
-        "SGD",
-        "ScheduleFreeAdamW",
-    }
+    "Adadelta Adafactor Adagrad Adam AdamW Adamax Ftrl Lamb Lion Muon Nadam RMSprop SGD "
+    "ScheduleFreeAdamW".split()
 )
 """The classes in `keras.optimizers` of Keras 3.15."""
 
@@ -200,7 +189,9 @@ def snippet(session: Session, changes: Sequence[Change]) -> str | None:
         last = above.get(change.after) if isinstance(change, Insert | Move) else None
         lines += _lines(session, change) if last is None else [_behind(session, change, last)]
         if isinstance(change, Insert | Move):
-            above[change.after] = _kind_of(session, change)
+            above[change.after] = (
+                change.kind if isinstance(change, Insert) else _kind(session, change.op_id)
+            )
     lines += _by_row(session, written)
     return "\n".join(lines) or None
 
@@ -244,46 +235,49 @@ def _behind(session: Session, change: Change, last: str) -> str:
     return f"{line.partition('  # ')[0]}  # behind that {last}"
 
 
-def _kind_of(session: Session, change: Insert | Move) -> str:
-    return change.kind if isinstance(change, Insert) else _kind(session, change.op_id)
-
-
 def _lines(session: Session, change: Change) -> list[str]:
-    for kind, lines in _BY_KIND:
-        if isinstance(change, kind):
-            return lines(session, change)
-    raise TypeError(f"{type(change).__name__} is no kind of change that is known.")
+    match change:
+        case SetOptions():
+            lines = _options(change)
+        case SetModel():
+            lines = _model(session, change)
+        case RewriteCall():
+            lines = _rewritten(session, change)
+        case CompileFunction(function=function):
+            given = "(reduce_retracing=True)" if change.reduce_retracing else ""
+            lines = [f"@tf.function{given}", f"def {function.rpartition('.')[2]}(...):"]
+        case PredictOnBatch():
+            lines = ["model.predict_on_batch(x)  # in place of model.predict(x, ...)"]
+        case SkipCallback():
+            lines = ["if batch % 100:", "    return"]
+        case _:
+            lines = _of_pipeline(session, change)
+    return lines
 
 
-def _set(session: Session, change: SetParameters) -> list[str]:
-    return [f".{_kind(session, change.op_id)}(..., {_arguments(change.parameters)})"]
-
-
-def _inserted(session: Session, change: Insert) -> list[str]:
-    behind = _place(session, change.after)
-    if change.kind == "prefetch_to_device":
-        device = repr(change.parameters.get("device"))
-        return [f".apply(tf.data.experimental.prefetch_to_device({device}))  # behind {behind}"]
-    return [f".{change.kind}({_arguments(change.parameters)})  # behind {behind}"]
-
-
-def _moved(session: Session, change: Move) -> list[str]:
-    given = "lambda *rows: tf.vectorized_map(lambda row: f(*row), rows)"
-    function = given if change.vectorized else "..."
-    kind, place = _kind(session, change.op_id), _place(session, change.after)
-    return [f".{kind}({function})  # behind {place}"]
-
-
-def _removed(session: Session, change: Remove) -> list[str]:
-    return [f"# without {_place(session, change.op_id)}"]
-
-
-def _skipped(_session: Session, _change: SkipCallback) -> list[str]:
-    return ["if batch % 100:", "    return"]
-
-
-def _predicted(_session: Session, _change: PredictOnBatch) -> list[str]:
-    return ["model.predict_on_batch(x)  # in place of model.predict(x, ...)"]
+def _of_pipeline(
+    session: Session, change: SetParameters | Insert | Move | Remove | Replace | MoveLayers
+) -> list[str]:
+    match change:
+        case SetParameters():
+            return [f".{_kind(session, change.op_id)}(..., {_arguments(change.parameters)})"]
+        case Insert(kind="prefetch_to_device"):
+            device = repr(change.parameters.get("device"))
+            call = f".apply(tf.data.experimental.prefetch_to_device({device}))"
+        case Insert():
+            call = f".{change.kind}({_arguments(change.parameters)})"
+        case Move():
+            given = "lambda *rows: tf.vectorized_map(lambda row: f(*row), rows)"
+            call = f".{_kind(session, change.op_id)}({given if change.vectorized else '...'})"
+        case Remove():
+            return [f"# without {_place(session, change.op_id)}"]
+        case Replace():
+            return _replaced(session, change)
+        case MoveLayers():
+            place = _place(session, change.after)
+            kept = "" if change.kept is None else ", with a cache behind it"
+            return [f"# layers {', '.join(change.layers)} in a map behind {place}{kept}"]
+    return [f"{call}  # behind {_place(session, change.after)}"]
 
 
 def _rewritten(session: Session, change: RewriteCall) -> list[str]:
@@ -294,31 +288,22 @@ def _rewritten(session: Session, change: RewriteCall) -> list[str]:
     return [*weighted_choice(), "", "weighted_choice(rng, values, size, weights)"]
 
 
-def _compiled(_session: Session, change: CompileFunction) -> list[str]:
-    given = "(reduce_retracing=True)" if change.reduce_retracing else ""
-    return [f"@tf.function{given}", f"def {change.function.rpartition('.')[2]}(...):"]
-
-
-def _layers(session: Session, change: MoveLayers) -> list[str]:
-    place = _place(session, change.after)
-    kept = "" if change.kept is None else ", with a cache behind it"
-    return [f"# layers {', '.join(change.layers)} in a map behind {place}{kept}"]
-
-
 def _replaced(session: Session, change: Replace) -> list[str]:
-    if change.kind == "PyDataset":
-        return [f"super().__init__({_arguments(change.parameters)})"]
-    if change.kind == "in_chunks":
-        return [*source_of(change.parameters), "", "in_chunks(generator, output_signature)"]
-    if change.kind == "parallel_flat_map":
-        made = "lambda *x: tf.data.Dataset.from_tensors(x).flat_map(f)"
-        return [f".interleave({made}, {_arguments(change.parameters)})"]
-    if change.kind == "bucket_by_sequence_length" or _kind(session, change.op_id) != "flat_map":
-        return []
-    return [f".{change.kind}(..., {_arguments(change.parameters)})"]
+    given = _arguments(change.parameters)
+    match change.kind, _kind(session, change.op_id):
+        case "PyDataset", _:
+            return [f"super().__init__({given})"]
+        case "in_chunks", _:
+            return [*source_of(change.parameters), "", "in_chunks(generator, output_signature)"]
+        case "parallel_flat_map", _:
+            made = "lambda *x: tf.data.Dataset.from_tensors(x).flat_map(f)"
+            return [f".interleave({made}, {given})"]
+        case "interleave", "flat_map":
+            return [f".interleave(..., {given})"]
+    return []
 
 
-def _options(_session: Session, change: SetOptions) -> list[str]:
+def _options(change: SetOptions) -> list[str]:
     lines = [f"options.{attribute(name)} = {value!r}" for name, value in change.options.items()]
     return ["options = tf.data.Options()", *lines, "dataset = dataset.with_options(options)"]
 
@@ -329,14 +314,18 @@ def _model(session: Session, change: SetModel) -> list[str]:
     lines = (
         [f'keras.mixed_precision.set_global_policy("{policy}")'] if isinstance(policy, str) else []
     )
-    for name, written in _IN_THE_MODEL.items():
-        lines += written if settings.pop(name, False) else []
-    lines += _drawn(session, settings.pop("sampled_softmax", None))
+    if settings.pop("table_terms_left_out", False):
+        lines.append(_WITHOUT_TERMS)
+    loop = session.diagnosed_loop()
+    drawn, softmaxes = settings.pop("sampled_softmax", None), loop.softmaxes if loop else []
+    if isinstance(drawn, int) and softmaxes:
+        lines += sampled_softmax(softmaxes[0], drawn)
     if settings.get("optimizer") == "sgd_for_tables":
         del settings["optimizer"]
-        lines += sgd_for_tables(_keras(session))
-    row_wise = _row_wise(session) if settings.get("optimizer") == "row_wise" else None
-    if row_wise is not None:
+        lines += sgd_for_tables(loop.keras if loop else None)
+    own = (loop.keras.optimizer if loop and loop.keras else None) or ""
+    row_wise = ROW_WISE_OPTIMIZERS.get(own)
+    if settings.get("optimizer") == "row_wise" and row_wise is not None:
         del settings["optimizer"]
         lines += [
             f"from pipediag.optimizers import {row_wise}",
@@ -345,38 +334,12 @@ def _model(session: Session, change: SetModel) -> list[str]:
     return [*lines, f"model.compile(..., {_arguments(settings)})"] if settings else lines
 
 
-_IN_THE_MODEL = {
-    "table_terms_left_out": [
-        "keras.layers.Embedding(...)  # without its embeddings_regularizer, embeddings_constraint"
-    ],
-}
-"""Settings that are no arguments of `compile`, as code."""
-
-
-def _drawn(session: Session, drawn: Scalar) -> list[str]:
-    loop = session.diagnosed_loop()
-    softmax = next(iter(loop.softmaxes), None) if loop else None
-    return sampled_softmax(softmax, drawn) if softmax and isinstance(drawn, int) else []
-
-
-def _row_wise(session: Session) -> str | None:
-    """The row-wise optimizer in place of the diagnosed loop's own."""
-    keras = _keras(session)
-    return ROW_WISE_OPTIMIZERS.get(keras.optimizer or "") if keras else None
-
-
-def _keras(session: Session) -> KerasUse | None:
-    loop = session.diagnosed_loop()
-    return loop.keras if loop else None
-
-
 def _arguments(values: dict[str, Scalar]) -> str:
     return ", ".join(f"{name}={_value(name, value)}" for name, value in values.items())
 
 
 def _value(name: str, value: Scalar) -> str:
-    tuned = value == AUTOTUNE and (name.startswith("num_parallel") or name == "buffer_size")
-    return "tf.data.AUTOTUNE" if tuned else repr(value)
+    return "tf.data.AUTOTUNE" if is_tuned(name, value) else repr(value)
 
 
 def _place(session: Session, op_id: str) -> str:
@@ -401,19 +364,3 @@ def every(session: Session) -> list[Operation]:
     pipelines = [session.pipeline, *(loop.pipeline for loop in session.loops)]
     ops = {op.id: op for pipeline in pipelines if pipeline is not None for op in pipeline.ops}
     return list(ops.values())
-
-
-_BY_KIND: tuple[tuple[type[Change], Callable[[Session, Any], list[str]]], ...] = (
-    (SetParameters, _set),
-    (Insert, _inserted),
-    (Move, _moved),
-    (Remove, _removed),
-    (Replace, _replaced),
-    (SetOptions, _options),
-    (SetModel, _model),
-    (SkipCallback, _skipped),
-    (PredictOnBatch, _predicted),
-    (RewriteCall, _rewritten),
-    (CompileFunction, _compiled),
-    (MoveLayers, _layers),
-)

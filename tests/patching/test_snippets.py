@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipediag.patching.snippets import snippet
-from pipediag.session.edits import Change, Insert, Move, SetModel
+from pipediag.session.edits import AUTOTUNE, Change, Insert, Move, SetModel, SetParameters
 from pipediag.session.recorded_loops import KerasUse, Softmax
 from pipediag.vocabulary import Scalar, SparseOrDense
 from tests.factories import make_keras, make_loop, make_session
@@ -168,3 +168,11 @@ def test_python_behind_a_batch_comes_with_the_function_that_calls_it_for_rows() 
     assert code.startswith(".map(...)  # behind the batch in line 39\n")
     assert "def for_each_row(function):" in code
     assert "for_each_row" not in of_a_pipeline(Move("shuffle", "map"), function=python)
+
+
+def test_what_tensorflow_adapts_is_written_as_users_write_it() -> None:
+    adapted = SetParameters("map", {"cycle_length": AUTOTUNE, "num_parallel_calls": AUTOTUNE})
+
+    assert of_a_pipeline(adapted) == (
+        ".map(..., cycle_length=tf.data.AUTOTUNE, num_parallel_calls=tf.data.AUTOTUNE)"
+    )
