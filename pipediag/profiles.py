@@ -13,8 +13,8 @@ from pipediag.measures.profile import trace_report
 from pipediag.rules.registry import run_device_rules
 from pipediag.session.devices import TraceReport
 from pipediag.session.files import write_text
-from pipediag.session.record import build_validators, to_json
-from pipediag.trace.summary import HostSummary, ProfileReading
+from pipediag.session.record import to_json
+from pipediag.trace.summary import HostSummary, read_hosts
 
 if TYPE_CHECKING:
     from pipediag.reporters.perfetto_profile import Exported
@@ -40,22 +40,15 @@ class WrittenTrace:
     """The trace for Perfetto; None if it was not asked for."""
 
 
-def prepare() -> None:
-    """Do what an analysis needs before a profile is read."""
-    build_validators(TraceReport)
-
-
-def analyse_profiles(named: Sequence[Path], reading: ProfileReading) -> TraceResult:
-    """Return what the profiles show, once they are read.
-
-    Args:
-        named: the paths that the user gave.
-        reading: the files that these mean.
+def analyse_profiles(
+    named: Sequence[Path], files: Sequence[Path], gap_floor_ns: int
+) -> TraceResult:
+    """Read the files that the user's paths mean, and return what they show.
 
     Raises:
         PipediagError: none can be read.
     """
-    hosts = reading.summaries()
+    hosts = read_hosts(files, gap_floor_ns)
     read = tuple(host for host in hosts if host.summary is not None)
     if not read:
         raise PipediagError("\n".join(host.reason or "" for host in hosts))

@@ -67,13 +67,9 @@ def command(
     """
     # Without numpy's own threads, which nothing here needs, a process can be forked.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from pipediag.trace.summary import ProfileReading
+    from pipediag.profiles import analyse_profiles, dump_trace_report, write_trace
 
-    with ProfileReading(profile_files(paths, run), gap_floor_ns=gap_floor_us * 1000) as reading:
-        _prepare()
-        from pipediag.profiles import analyse_profiles, dump_trace_report, write_trace
-
-        result = analyse_profiles(paths, reading)
+    result = analyse_profiles(paths, profile_files(paths, run), gap_floor_us * 1000)
     written = None if output is None else write_trace(result, output, perfetto=perfetto)
     if not json_mode:
         _show(result, list(_lines(written)), verbose)
@@ -83,17 +79,6 @@ def command(
         say(f"pipediag: {unread.reason}")
     for line in _lines(written):
         say(f"wrote {line}")
-
-
-def _prepare() -> None:
-    """Import and build what the report needs; processes may read profiles meanwhile."""
-    # With the first median numpy would import its masked arrays.
-    import numpy.ma  # noqa: F401
-
-    from pipediag import profiles
-    from pipediag.reporters.terminal import trace as trace_terminal  # noqa: F401
-
-    profiles.prepare()
 
 
 def _lines(written: WrittenTrace | None) -> Iterator[str]:

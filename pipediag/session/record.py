@@ -31,20 +31,6 @@ def to_json(record: Record, indent: int | None = None) -> str:
         return harmless_json(valid.model_dump_json(indent=indent))
 
 
-def build_validators(record: type[Record]) -> None:
-    """Build what the first use of the record and of those in it would build: up to 100 ms."""
-    for found in {record, *_records_in(record)}:
-        found.model_rebuild()
-
-
-def _records_in(record: type[Record]) -> Iterator[type[Record]]:
-    for field in record.model_fields.values():
-        for found in annotation_parts(field.annotation):
-            if isinstance(found, type) and issubclass(found, Record):
-                yield found
-                yield from _records_in(found)
-
-
 def annotation_parts(annotation: Any) -> Iterator[Any]:
     """Yield a type annotation, and each type that it is made of."""
     yield annotation

@@ -22,10 +22,8 @@ from pipediag.trace import START_UP, STEP_MARKER
 from pipediag.trace.classes import STEP_CLASSES, Activity, sweep
 from pipediag.trace.device_events import (
     NOT_FOUND,
-    device_class,
     device_events,
     launch_calls,
-    stream_lines,
 )
 from pipediag.trace.events import Indices, Line, Times, TraceEvents
 from pipediag.trace.intervals import covered
@@ -62,7 +60,6 @@ _UNNAMED_CALLS = (
     re.compile(r"enumerate\(DataLoader\)"),
     re.compile(r"(FunctionRun|SessionRun|TFE_Py_Execute(Cancelable)?)$"),
 )
-_OPERATION_STATS = ("tf_op", "hlo_op", "hlo_module", "name", "level 0", "annotation")
 
 FEWEST_ANNOTATIONS = 2
 """One annotation may be around the whole training."""
@@ -126,8 +123,7 @@ def find_steps(events: TraceEvents, activity: Activity) -> StepWindows | None:
     """Return the steps by the first means that shows any; None if none does.
 
     pipediag's markers, annotations of a framework or a script, the scan of a loop inside a graph
-    over a dataset, the ends of GetNext calls, calls of the training function, and at last kernels
-    on a device that repeat.
+    over a dataset, the ends of GetNext calls, and at last calls of the training function.
     """
     return (
         _marked_steps(activity)
@@ -135,7 +131,6 @@ def find_steps(events: TraceEvents, activity: Activity) -> StepWindows | None:
         or _counted(None if activity.loop is None else activity.loop.steps, "scan")
         or _fetched_steps(activity)
         or _counted(root_windows(events, activity.line), "roots")
-        or _counted(periodic_windows(events), "period")
     )
 
 
@@ -206,21 +201,13 @@ def _steps_of(line: Line, indices: Indices, basis: StepBasis) -> StepWindows:
     return StepWindows(windows, numbers, basis)
 
 
-@dataclass(frozen=True)
-class Repeat:
-    """A kind of event between whose occurrences the same happens."""
+def repeats(kinds: NDArray[np.int64], costs: NDArray[np.int64]) -> dict[int, float]:
+    """Return every kind that may begin a step, given the cost of each event of the sequence.
 
-    kind: int
-    places: NDArray[np.intp]
-    """Its places in the sequence."""
-    same_share: float
-    """The part of the cost between its first and its last occurrence that is the same each time."""
-
-
-def repeats(kinds: NDArray[np.int64], costs: NDArray[np.int64]) -> list[Repeat]:
-    """Return every kind that may begin a step, given the cost of each event of the sequence."""
+    With each, the part of the cost between its first and its last event that is the same each time.
+    """
     if not len(kinds):
-        return []
+        return {}
     # Where running sums of random weights differ by the same, the same kinds lie between.
     _, ranks = np.unique(kinds, return_inverse=True)
     weights = np.random.default_rng(0).integers(
@@ -230,12 +217,12 @@ def repeats(kinds: NDArray[np.int64], costs: NDArray[np.int64]) -> list[Repeat]:
     spent = np.append(0, np.cumsum(costs))
     places = np.argsort(kinds, kind="stable")
     edges = np.flatnonzero(np.diff(kinds[places])) + 1
-    found = []
+    found = {}
     for of_kind in np.split(places, edges):
         if len(of_kind) >= FEWEST_REPEATS:
             same = _same_share(of_kind, contents, spent)
             if same is not None:
-                found.append(Repeat(int(kinds[of_kind[0]]), of_kind, same))
+                found[int(kinds[of_kind[0]])] = same
     return found
 
 
@@ -342,7 +329,7 @@ def _root(
             cost_of[function] = len(each) * float(np.median(each))
     least = DOMINANT_SHARE * sum(cost_of.values())
     likely = [function for function, cost in cost_of.items() if cost and cost >= least]
-    likely = likely or [repeat.kind for repeat in repeats(functions, costs)]
+    likely = likely or list(repeats(functions, costs))
     function = max(likely, key=lambda function: cost_of[function], default=None)
     if function is None or not steady:
         return None
@@ -355,52 +342,3 @@ def _of_training(line: Line, indices: Indices, pipeline_ids: Set[int]) -> Indice
     of_pipeline |= np.isin(line.step_ids(indices), list(pipeline_ids))
     indices = indices[~of_pipeline]
     return indices[outermost(line.end_ns[indices])]
-
-
-def periodic_windows(events: TraceEvents) -> NDArray[np.int64] | None:
-    """Return windows from one start of a kernel to the next; None without a period.
-
-    Only the stream that computed longest counts, without copies, since their order differs from
-    step to step. Of several kernels that run once a step, it is the one for which the stream waited
-    longest.
-    """
-    kernels = []
-    for line in (line for plane in events.accelerators for line in stream_lines(plane)):
-        names = line.used_names.items()
-        indices = line.having([key for key, name in names if device_class(name) != "device_copy"])
-        lengths = (line.end_ns - line.start_ns)[indices]
-        if len(line):
-            kernels.append((int(lengths.sum()), line, indices, lengths))
-    if not kernels:
-        return None
-    _, line, indices, lengths = max(kernels, key=lambda kernel: kernel[0])
-    # The longest period that is kept exactly comes before one that is kept mostly. Where logging
-    # runs every ten steps and the profile has three times ten, ten steps pass for one; the other
-    # way round one cell of a recurrent layer would.
-    found = sorted(
-        repeats(_name_kinds(line)[indices], lengths),
-        key=lambda repeat: (-repeat.same_share, -len(repeat.places)),
-    )
-    same_steps = [repeat for repeat in found if _is_one_operation(line, indices[repeat.places])]
-    if not same_steps:
-        return None
-    count = len(same_steps[0].places)
-    starts, ends = line.start_ns[indices], line.end_ns[indices]
-    waits = np.zeros(len(starts), np.int64)
-    waits[1:] = np.maximum(starts[1:] - np.maximum.accumulate(ends)[:-1], 0)
-    first = max(
-        # Of a step that the profile saw in part, only some kernels are there.
-        (repeat for repeat in same_steps if abs(len(repeat.places) - count) <= 1),
-        key=lambda repeat: (np.median(waits[repeat.places[1:]]), -repeat.places[0]),
-    )
-    edges = starts[first.places]
-    return np.column_stack((edges[:-1], edges[1:]))
-
-
-def _is_one_operation(line: Line, indices: NDArray[np.intp]) -> bool:
-    """Return True if a kernel is of one operation each time; a layer's kernels are of several.
-
-    Where the profile does not name operations, nothing speaks against it.
-    """
-    first = [line.stats(index) for index in indices[:FEWEST_REPEATS].tolist()]
-    return all(len({stats.get(name) for stats in first}) == 1 for name in _OPERATION_STATS)

@@ -1,7 +1,7 @@
 """Summaries of profiles: steps, input pipeline and devices, of one host or of several.
 
-Other processes summarise large files, so that one that cannot be read costs only its own summary,
-also where that ends the process, as memory runs out.
+Other processes summarise large files of several hosts, so that one that cannot be read costs only
+its own summary, also where that ends the process, as memory runs out.
 """
 
 from __future__ import annotations
@@ -178,63 +178,36 @@ class HostSummary:
     """Notes of the profiler, or of the reader."""
 
 
-class ProfileReading:
-    """Begins to read profiles; leaving the context ends the processes that read.
+def read_hosts(
+    paths: Sequence[Path], gap_floor_ns: int = GAP_FLOOR_NS, processes: int | None = None
+) -> list[HostSummary]:
+    """Return each file's summary, or why there is none, in the order of the paths.
+
+    Files of one name from several directories get the directory's name in front.
 
     Args:
         paths: one file for each host.
         gap_floor_ns: shorter gaps are only added up.
-        processes: how many read at once, 0 for this one alone; by default one for each core and
-            file, and none where the files are small.
+        processes: how many read at once, under two for this one alone; by default one for each core
+            and file, and none where the files are small.
     """
-
-    def __init__(
-        self,
-        paths: Sequence[Path],
-        *,
-        gap_floor_ns: int = GAP_FLOOR_NS,
-        processes: int | None = None,
-    ) -> None:
-        self._paths = paths
-        self._gap_floor_ns = gap_floor_ns
-        if processes is None:
-            large = sum(map(_size, paths)) >= APART_FROM_BYTES
-            processes = min(len(paths), _cores()) if large else 0
-        self._pool = _process_pool(processes) if processes else None
-        self._futures = (
-            [self._pool.submit(_summary, path, gap_floor_ns) for path in paths]
-            if self._pool is not None
-            else []
-        )
-
-    def __enter__(self) -> ProfileReading:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-
-    @property
-    def apart(self) -> bool:
-        """True if other processes read."""
-        return self._pool is not None
-
-    def summaries(self) -> list[HostSummary]:
-        """Return each file's summary, or why there is none, in the order of the paths.
-
-        Files of one name from several directories get the directory's name in front.
-        """
-        if self._pool is None:
-            hosts = [_summary(path, self._gap_floor_ns) for path in self._paths]
-        else:
-            hosts = [_result(*one) for one in zip(self._paths, self._futures, strict=True)]
-        count = Counter(host.host for host in hosts)
-        return [
-            replace(host, host=f"{host.path.absolute().parent.name}/{host.host}")
-            if count[host.host] > 1
-            else host
-            for host in hosts
-        ]
+    if processes is None:
+        large = sum(map(_size, paths)) >= APART_FROM_BYTES
+        processes = min(len(paths), _cores()) if large else 0
+    if processes < 2:
+        hosts = [_summary(path, gap_floor_ns) for path in paths]
+    else:
+        context = multiprocessing.get_context(_start_method())
+        with ProcessPoolExecutor(processes, context, _prepare) as pool:
+            futures = [pool.submit(_summary, path, gap_floor_ns) for path in paths]
+            hosts = [_result(*one) for one in zip(paths, futures, strict=True)]
+    count = Counter(host.host for host in hosts)
+    return [
+        replace(host, host=f"{host.path.absolute().parent.name}/{host.host}")
+        if count[host.host] > 1
+        else host
+        for host in hosts
+    ]
 
 
 def _result(path: Path, future: Future[HostSummary]) -> HostSummary:
@@ -258,11 +231,6 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
-
-
-def _process_pool(processes: int) -> ProcessPoolExecutor:
-    context = multiprocessing.get_context(_start_method())
-    return ProcessPoolExecutor(processes, mp_context=context, initializer=_prepare)
 
 
 def _start_method() -> str:

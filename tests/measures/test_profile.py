@@ -32,7 +32,7 @@ from pipediag.trace.devices import (
 )
 from pipediag.trace.gaps import DeviceGaps
 from pipediag.trace.pipeline import IteratorKey
-from pipediag.trace.summary import HostSummary, ProfileReading
+from pipediag.trace.summary import HostSummary, read_hosts
 from pipediag.vocabulary import GAP_CAUSES, GapCause
 from tests.measures.traces import make_split, make_trace
 from tests.records import make_pipeline
@@ -177,7 +177,7 @@ def test_several_hosts_are_on_their_devices_and_an_unread_file_is_none(tmp_path:
     damaged = tmp_path / "c.xplane.pb"
     damaged.write_bytes(b"\xff" * 50)
 
-    report = trace_report("logs", ProfileReading([*files, damaged]).summaries(), CREATED_AT)
+    report = trace_report("logs", read_hosts([*files, damaged]), CREATED_AT)
 
     assert [host.host for host in report.hosts] == ["a", "b"]
     assert [device.host for device in report.devices] == ["a", "b"]
@@ -194,7 +194,7 @@ def test_hosts_whose_files_say_when_are_compared_step_by_step(tmp_path: Path) ->
         builder.plane("Task Environment").stat("profile_start_time", began)
         files.append(builder.save(tmp_path, f"{host}.xplane.pb"))
 
-    report = trace_report("logs", ProfileReading(files).summaries(), CREATED_AT)
+    report = trace_report("logs", read_hosts(files), CREATED_AT)
 
     assert [host.steps_late_ms for host in report.hosts] == [0.0, 0.03]
     assert [device.host_late_ms for device in report.devices] == [0.0, 0.03]

@@ -6,8 +6,6 @@ import errno
 import json
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -233,22 +231,3 @@ def test_it_refuses_a_session_with_an_unknown_verdict() -> None:
 def test_the_committed_page_is_current() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page == with_table(page), "run python -m pipediag.session.reference"
-
-
-PROGRAM = """
-from pipediag.session.record import build_validators
-from pipediag.session.devices import TraceHost, TraceReport, TraceSteps
-
-built = lambda: [record.__pydantic_complete__ for record in (TraceReport, TraceHost, TraceSteps)]
-print(built())
-build_validators(TraceReport)
-print(built())
-"""
-
-
-def test_validators_are_built_of_the_record_and_of_those_in_it() -> None:
-    said = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
-    )
-
-    assert said.stdout.splitlines() == ["[False, False, False]", "[True, True, True]"], said.stderr

@@ -16,7 +16,6 @@ from pipediag.trace.steps import (
     StepWindows,
     annotated_steps,
     find_steps,
-    periodic_windows,
     repeats,
     root_windows,
     split_steps,
@@ -24,11 +23,9 @@ from pipediag.trace.steps import (
 from tests.trace.builder import (
     Event,
     Launcher,
-    LineBuilder,
     TraceBuilder,
     add_annotations,
     add_graph_call,
-    add_kernels,
     graph_call,
     host_profile,
 )
@@ -93,7 +90,6 @@ def every_sign(markers: bool, annotations: bool, batches: bool, calls: bool) -> 
         ((False, True, True, True), "annotations", [10, 1010, 2010, 3010], (40, 41, 42, 43)),
         ((False, False, True, True), "get_next", [30, 1030, 2030], (0, 1, 2)),
         ((False, False, False, True), "roots", [40, 1040, 2040], (0, 1, 2)),
-        ((False, False, False, False), "period", [100, 1100, 2100], (0, 1, 2)),
     ],
 )
 def test_the_best_sign_of_a_step_decides(
@@ -247,7 +243,7 @@ def repeated(sequence: str, costs: list[int] | None = None) -> dict[str, float]:
     """Which letters may begin a step, with the share that is the same each time."""
     kinds = np.array([ord(letter) for letter in sequence], np.int64)
     lengths = np.array(costs or [10] * len(sequence), np.int64)
-    return {chr(repeat.kind): repeat.same_share for repeat in repeats(kinds, lengths)}
+    return {chr(kind): same for kind, same in repeats(kinds, lengths).items()}
 
 
 def call_windows(builder: TraceBuilder, directory: Path) -> list[list[int]] | None:
@@ -391,58 +387,3 @@ def test_what_python_in_the_input_pipeline_calls_is_no_step(tmp_path: Path) -> N
         add_graph_call(pool, start + 20, start + 80)
         pool.event("FunctionRun", start + 30, start + 40, id=start + 8)
     assert call_windows(builder, tmp_path) is None
-
-
-def stream(builder: TraceBuilder, number: int = 13) -> LineBuilder:
-    return builder.plane("/device:GPU:0").line(f"Stream #{number}(Kernel)", number)
-
-
-def kernel_windows(builder: TraceBuilder, directory: Path) -> list[list[int]] | None:
-    found = periodic_windows(builder.events(directory))
-    return None if found is None else found.tolist()
-
-
-@pytest.mark.parametrize(
-    ("kernels", "expected"),
-    [
-        # The profile begins within a step, which begins where the stream had waited. A kernel and
-        # its pause take 15 ns, `_` 5 more.
-        ("grad update _ embed layer " * 3 + "grad", [[35, 100], [100, 165]]),
-        # Without a wait before another, the one that ran first.
-        ("embed grad embed grad embed grad", [[0, 30], [30, 60]]),
-        # A layer that is repeated within the step begins none.
-        ("embed layer layer layer grad grad grad _ " * 3, [[0, 110], [110, 220]]),
-        # One step of six does something more.
-        (
-            "embed grad log " + "embed grad " * 6,
-            [[0, 45], [45, 75], [75, 105], [105, 135], [135, 165], [165, 195]],
-        ),
-        # Start-up that takes no longer than two steps.
-        ("init init embed grad embed grad embed grad", [[30, 60], [60, 90]]),
-        # Copies do not matter.
-        ("embed MemcpyH2D grad embed grad MemcpyD2H embed grad", [[0, 45], [45, 90]]),
-        ("MemcpyH2D MemcpyD2H " * 4, None),
-        ("embed grad", None),
-        # Twice may be chance.
-        ("embed grad embed grad", None),
-        # One step: twelve layers forwards, the same backwards, in other kernels.
-        ("embed " + "layer " * 12 + "loss " + "gradient " * 12 + "update", None),
-        ("a b a c c a b b b a c a b c c c", None),
-    ],
-)
-def test_the_kernel_that_comes_once_a_step(
-    kernels: str, expected: list[list[int]] | None, tmp_path: Path
-) -> None:
-    builder = TraceBuilder()
-    add_kernels(stream(builder), kernels.split())
-    assert kernel_windows(builder, tmp_path) == expected
-
-
-def test_the_stream_that_computes_longest_is_looked_at(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    plane = builder.plane("/device:GPU:0")
-    add_kernels(plane.line("Stream #1", 1), ["embed", "grad", "_"] * 4)
-    add_kernels(plane.line("Stream #2", 2), ["nccl_all_reduce"] * 7)
-    # Input arrives when it will.
-    add_kernels(plane.line("Stream #3", 3), ["MemcpyH2D"] * 9, lasting=50)
-    assert kernel_windows(builder, tmp_path) == [[0, 35], [35, 70], [70, 105]]

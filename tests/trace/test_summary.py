@@ -5,14 +5,13 @@ from __future__ import annotations
 import gzip
 import os
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pipediag.trace import summary as module
-from pipediag.trace.summary import HostSummary, ProfileReading, TraceSummary, summarise
+from pipediag.trace.summary import HostSummary, TraceSummary, read_hosts, summarise
 from tests.trace.builder import TraceBuilder, add_graph_call, add_steps
 
 RECORDED = Path(__file__).parent / "data" / "fit.xplane.pb.gz"
@@ -107,11 +106,6 @@ def test_what_the_host_hands_to_replicas_is_not_counted_beside_what_they_ask_for
 US = 1_000
 
 
-def summarise_hosts(paths: Sequence[Path], processes: int | None = None) -> list[HostSummary]:
-    with ProfileReading(paths, processes=processes) as reading:
-        return reading.summaries()
-
-
 # A forked reader has what a test puts in its place, too: this one stays what it is.
 _summary = module._summary
 
@@ -134,7 +128,7 @@ def test_files_of_one_name_bear_their_directories(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         paths.append(profile(tmp_path / name, "vm", 20))
-    assert [host.host for host in summarise_hosts(paths)] == ["one/vm", "two/vm"]
+    assert [host.host for host in read_hosts(paths)] == ["one/vm", "two/vm"]
 
 
 def test_a_bad_file_costs_its_own_summary_alone(tmp_path: Path) -> None:
@@ -142,7 +136,7 @@ def test_a_bad_file_costs_its_own_summary_alone(tmp_path: Path) -> None:
     bad = tmp_path / "bad.xplane.pb"
     bad.write_bytes(good.read_bytes()[:-3])
     missing = tmp_path / "missing.pt.trace.json.gz"
-    found = summarise_hosts([bad, good, missing])
+    found = read_hosts([bad, good, missing])
     assert [host.summary is None for host in found] == [True, False, True]
     assert "cut short" in str(found[0].reason)
     assert "No such file" in str(found[2].reason)
@@ -158,6 +152,6 @@ def _killed_by_one(path: Path, gap_floor_ns: int) -> HostSummary:
 
 def test_a_killed_process_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_summary", _killed_by_one)
-    found = summarise_hosts([tmp_path / name for name in ("a", "huge", "b")], processes=2)
+    found = read_hosts([tmp_path / name for name in ("a", "huge", "b")], processes=2)
     assert all(host.reason for host in found)
     assert "was killed" in str(found[1].reason)

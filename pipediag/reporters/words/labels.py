@@ -142,7 +142,6 @@ STEP_BASIS: dict[StepBasis, str] = {
     "scan": "the scan of the loop inside a graph",
     "get_next": "the hand-over of batches",
     "roots": "repeated calls of one function",
-    "period": "a period in the device's activity",
 }
 
 NO_REASON = "Not measured; no reason was recorded."
