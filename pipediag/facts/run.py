@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT, Threshold
 from pipediag.facts.pipeline import (
@@ -153,6 +154,15 @@ def rows_of_loop(session: Session, part: RunPartName) -> list[RunPart]:
     loop = session.diagnosed_loop()
     rows = session.run.parts if session.run is not None and loop is not None else []
     return [row for row in rows if row.part == part and loop and row.loop_id == loop.id]
+
+
+def traces_of_step(session: Session, loop: Loop) -> RunPart | None:
+    """Return the ledger's row on the traces of the loop's functions, beside the steps."""
+    run = session.run
+    rows = [row for row in run.parts if row.part == "compile" and row.count] if run else []
+    steps = {PurePath(one).name for one in loop.step_functions}
+    named = (r for r in rows if f"{PurePath(r.file or '').name}:{r.line} {r.what}" in steps)
+    return next(named, None)
 
 
 def first_waits(session: Session) -> list[RunPart]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import hypot, sqrt
 from typing import Literal
 
-from pipediag.facts.run import first_waits, later_starts_s, rows_of_loop
+from pipediag.facts.run import first_waits, later_starts_s, rows_of_loop, traces_of_step
 from pipediag.session.edits import Edit, Insert, MoveLayers
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import (
@@ -70,6 +70,9 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
     run, trial = session.run, finding.trial
     if run is None or finding.about_results:
         return None
+    if trial.basis == "traces" and trial.speedup is not None:
+        gain = _becoming(run, run.whole_s / trial.speedup, "measured")
+        return gain.model_copy(update={"ci95": trial.ci95})
     if trial.speedup is not None:
         of_trial = _epochs if trial.basis == "epoch" else _shortened
         return _measured(run, _kept(of_trial(session, run, finding), run, finding.edit), trial)
@@ -80,6 +83,45 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
         return None
     left_s = shortened_s / max(finding.speedup_at_most, _LOWEST_SPEEDUP)
     return _becoming(run, run.whole_s - shortened_s + left_s, "at most")
+
+
+def with_saved_traces(session: Session, steps: Trial) -> Trial | None:
+    """Return the trial with the speed-up of the run by the traces that go; `steps` has the steps'.
+
+    The traces, the steps, and the speed of the steps are off by independent amounts. None where
+    the run's traces, or those that are left, are not known.
+    """
+    run, loop = session.run, session.diagnosed_loop()
+    row = traces_of_step(session, loop) if loop is not None else None
+    if run is None or run.scope != "run" or row is None or not row.count or not steps.traces:
+        return None
+    if steps.speedup is None or steps.ci95 is None:
+        return None
+    saved = _taken(run, [row]).share(max(0.0, 1.0 - steps.traces / row.count))
+    shortened, whole_s = _steps(session, run), run.whole_s
+
+    def speedup(saved_s: float, steps_s: float, speedup: float) -> float:
+        slower_s = steps_s * (1.0 / max(speedup, _LOWEST_SPEEDUP) - 1.0)
+        return whole_s / max(whole_s - saved_s + slower_s, _SHORTEST_S)
+
+    middle = (saved.seconds, shortened.seconds, steps.speedup)
+    ends = (
+        (saved.seconds - saved.off_s, saved.seconds + saved.off_s),
+        (shortened.seconds - shortened.off_s, shortened.seconds + shortened.off_s),
+        steps.ci95,
+    )
+    of_steps = (
+        f"{steps.traces} traces instead of {row.count} made all steps of the trial, at "
+        f"{steps.speedup:.2f}x [{steps.ci95[0]:.2f}, {steps.ci95[1]:.2f}] of their speed."
+    )
+    return steps.model_copy(
+        update={
+            "speedup": round(speedup(*middle), 4),
+            "ci95": _interval(speedup, middle, ends),
+            "basis": "traces",
+            "caveats": [*steps.caveats, of_steps],
+        }
+    )
 
 
 def gain_at_most(run: Run | None, saved_s: float | None) -> RunGain | None:

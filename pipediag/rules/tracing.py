@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from pipediag.facts.limits import Threshold, bound
 from pipediag.facts.pipeline import call_name
+from pipediag.facts.run import traces_of_step
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.facts.step import class_ms, class_percent, lengths_vary
 from pipediag.rules.relevance import NOTABLE, THRESHOLDS, Weight, weigh_rows
@@ -50,7 +51,7 @@ def check_retracing(session: Session) -> Iterator[Finding]:
         return
     # The ledger has traces; what XLA compiles for another shape without one is in the steps.
     traced = retraced or _made_anew(loop, steps)
-    row = _in_the_run(session, loop) if traced else None
+    row = traces_of_step(session, loop) if traced else None
     at_most = saved_s = None
     if row is not None:
         saved_s = row.seconds * _saved_part(row, TRACES_LEFT)
@@ -92,6 +93,11 @@ def _steps_advice(session: Session, loop: Loop, steps: Steps) -> str:
             f"{session.environment.keras} traces its step again in each call of `train_on_batch`."
         )
     names = ", ".join(PurePath(one).name for one in loop.step_functions) or "the training function"
+    if _for_all_shapes(loop) is not None and steps.retraces >= RETRACES.value:
+        return (
+            f"Give {names} `reduce_retracing=True`, so that {TRACES_LEFT} traces serve batches of "
+            f"all shapes: it was traced {steps.retraces} times more while the loop was measured."
+        )
     if steps.retraces >= RETRACES.value:
         return (
             f"Give {names} `reduce_retracing=True`, and tensors instead of Python numbers: it was "
@@ -120,15 +126,6 @@ def _keras_retraces(session: Session, loop: Loop) -> bool:
     step = "TensorFlowTrainer.make_train_function"
     of_keras = any(step in function for function in loop.step_functions)
     return loop.from_python and of_keras and version is not None and int(version[1]) < 7
-
-
-def _in_the_run(session: Session, loop: Loop) -> RunPart | None:
-    """Return the ledger's row on the traces of the loop's functions, beside the steps."""
-    run = session.run
-    rows = [row for row in run.parts if row.part == "compile" and row.count] if run else []
-    steps = {PurePath(one).name for one in loop.step_functions}
-    named = (r for r in rows if f"{PurePath(r.file or '').name}:{r.line} {r.what}" in steps)
-    return next(named, None)
 
 
 def _saved_part(row: RunPart, left: int) -> float:

@@ -13,7 +13,7 @@ from pipediag import __version__
 from pipediag.errors import add_note
 from pipediag.facts.machine import cores_allowed
 from pipediag.facts.order import concluded
-from pipediag.facts.run_gain import gain_of_all
+from pipediag.facts.run_gain import gain_of_all, with_saved_traces
 from pipediag.facts.script import edits_for_held_loop, edits_for_second_run, ended_well
 from pipediag.measures.embeddings import describe_embeddings
 from pipediag.measures.host import host_of_loop, host_samples
@@ -44,7 +44,12 @@ from pipediag.runner.source_files import (
     written_since,
 )
 from pipediag.sensors.machine import describe_machine
-from pipediag.session.edits import ENOUGH_THE_SAME, PASSES_DIFFER, RESULTS_DIFFER
+from pipediag.session.edits import (
+    ENOUGH_THE_SAME,
+    PASSES_DIFFER,
+    RESULTS_DIFFER,
+    saves_traces,
+)
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.ledger import Run
@@ -62,6 +67,7 @@ from pipediag.session.timeline import HostTrack
 from pipediag.session.trials import NO_BUDGET, Trial
 from pipediag.trials.candidates import is_of_prediction, with_prediction_trial
 from pipediag.trials.schedule import TrialOutcome
+from pipediag.trials.statistics import judge
 
 if TYPE_CHECKING:
     from pipediag.runner.second_run import SecondRun
@@ -200,7 +206,7 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
             return _of_evaluation(session, finding, outcomes)
         if outcome is None:
             return _not_tried(finding, missing)
-        return _advised(session, _tried(finding, outcome))
+        return _advised(session, _with_saved_traces(session, _tried(finding, outcome)))
 
     listed = [*session.findings, *_further(session, outcome)]
     findings = settled(tried, after_trials([with_trial(finding) for finding in listed]))
@@ -304,6 +310,21 @@ def _tried(finding: Finding, outcome: TrialOutcome) -> Finding:
     if (trial.reason or "").startswith(RESULTS_DIFFER):
         return tried.model_copy(update={"effect_on_results": "not safe here"})
     return tried
+
+
+def _with_saved_traces(session: Session, finding: Finding) -> Finding:
+    """Return a finding whose edit saves traces with what that comes to in the run."""
+    trial = finding.trial
+    if not saves_traces(finding.edit) or trial.speedup is None:
+        return finding
+    saved = with_saved_traces(session, trial)
+    if saved is None or saved.ci95 is None:
+        reason = "It saves traces, and how many the whole run would make is not known."
+        known = {"state": "inconclusive", "reason": reason, "speedup": None, "ci95": None}
+    else:
+        saved = saved.model_copy(update={"state": judge(*saved.ci95), "reason": None})
+        known = {}
+    return finding.model_copy(update={"trial": (saved or trial).model_copy(update=known)})
 
 
 def _advised(session: Session, finding: Finding) -> Finding:

@@ -90,6 +90,7 @@ class ChildExecutor:
             answer.elapsed_ns,
             answer.first_ns,
             answer.first_batches,
+            answer.traces,
         )
 
     def _answer(self, command: Command, expected: type[Expected], limit_s: float) -> Expected:

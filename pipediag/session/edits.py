@@ -239,7 +239,18 @@ def _touched_by(change: Change) -> tuple[Touched, ...]:
 
 def traces_otherwise(changes: Iterable[Change]) -> bool:
     """Return True if the training step becomes another one, which is traced and compiled anew."""
-    return any(isinstance(change, SetModel | MoveLayers | CompileFunction) for change in changes)
+    return any(
+        isinstance(change, SetModel | MoveLayers)
+        or (isinstance(change, CompileFunction) and not change.reduce_retracing)
+        for change in changes
+    )
+
+
+def saves_traces(edit: Edit | None) -> bool:
+    """Return True if its gain is in traces that are not made, and not in the steps between them."""
+    return edit is not None and any(
+        isinstance(change, CompileFunction) and change.reduce_retracing for change in edit.changes
+    )
 
 
 def adds_cache(change: Change) -> bool:

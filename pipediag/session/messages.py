@@ -184,6 +184,8 @@ class BlockRun:
     of batches alone."""
     first_batches: int = 1
     """How many that step took."""
+    traces: int | None = None
+    """How many traces the arm's `tf.function` has, where the arm changes how it is traced."""
 
 
 Answer = Prepared | ArmRefused | BlockRun

@@ -10,9 +10,10 @@ from pipediag.vocabulary import TrialState
 
 Consumer = Literal["training", "pipeline alone"]
 """What took the batches: the script's own training loop, or nothing, as fast as they came."""
-Basis = Literal["step", "epoch", "pipeline"]
-"""What a speed-up was made from: measured `step`s; an `epoch`'s first wait and steps; or the
-`pipeline` alone, from which the step's is estimated."""
+Basis = Literal["step", "epoch", "pipeline", "traces"]
+"""What a speed-up was made from: measured `step`s; an `epoch`'s first wait and steps; the
+`pipeline` alone, from which the step's is estimated; or the `traces` of the step that are saved,
+with its steps, of which it is the run's."""
 
 WORTHWHILE = 1.03
 """Confirmed: the whole interval lies above; refuted: the whole interval lies below. Blocks of one
@@ -46,6 +47,9 @@ class Trial(SpeedUp):
     reason: str | None
     """Why it was not tried, or what keeps it from being decided."""
     consumer: Consumer | None = None
+    traces: int | None = None
+    """Number of traces with which a `tf.function` with `reduce_retracing` made all steps of the
+    trial; None for other edits."""
     same_elements: int | None = None
     """Number of elements in front of an added cache that were the same in two passes; None where
     that was not checked."""

@@ -264,6 +264,8 @@ class Bench:
         self.building_s = 0.0
         """Time that building a variant takes: as long as the base took, whose caches are filled
         too."""
+        self.traces: dict[str, int | None] = {}
+        """By variant: how many its `tf.function` has, if the variant changes its tracing."""
         self.lost: LostError | None = None
         self._clock = clock
         self._order = random.Random(seed)
@@ -349,6 +351,7 @@ class Bench:
         duration_ms = block.elapsed_ns / 1e6
         since_began_ms = self.used_s() * 1e3 - duration_ms
         _refuse_empty(block)
+        self.traces[variant.name] = block.traces
         if variant.name == BASE:
             self.base_blocks.append(block)
         self.blocks.append(

@@ -288,6 +288,7 @@ class Contest:
                 reason=unclear if decision.state == "inconclusive" else None,
                 consumer=self._bench.taken_by.consumer,
                 caveats=one.caveats,
+                traces=self._bench.traces.get(one.candidate.variant.name),
                 same_elements=one.same_elements,
                 **one.ratios.figures(self._bench.taken_by, decision.estimate),
                 **self._bench.once(one.candidate.variant),

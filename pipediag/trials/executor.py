@@ -39,6 +39,8 @@ class Block:
     None where that is not known."""
     first_batches: int = 1
     """Number of batches that this step took."""
+    traces: int | None = None
+    """Number of traces that the variant's `tf.function` has, if the variant changes its tracing."""
 
     @property
     def examples_per_s(self) -> float:

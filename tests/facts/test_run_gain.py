@@ -12,6 +12,7 @@ from pipediag.facts.run_gain import (
     gain_for_run,
     gain_of_all,
     gain_of_whole,
+    with_saved_traces,
 )
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import Finding
@@ -243,3 +244,45 @@ def test_what_is_traced_once_more_is_added() -> None:
     assert whole is not None
     assert whole.after_s == pytest.approx(8.0)
     assert whole.ci95 == pytest.approx((24.0 / 9.0, 24.0 / 7.0))
+
+
+def traced_again(**trial: Any) -> Trial | None:
+    """Steps of 30 s and 20 traces of 2 s each, in a run of 100 s."""
+    session = make_session(
+        loops=[make_loop(step_functions=["train.py:7 train_step"])],
+        run=make_run(
+            make_part("compile", 40.0, file="train.py", line=7, what="train_step", count=20),
+            make_part("steps", 30.0, loop_id="loop_0"),
+            make_part("startup", 30.0),
+        ),
+    )
+    steps = {"speedup": 1.0, "ci95": (0.95, 1.05), "traces": 2, "blocks": 6, "basis": "step"}
+    found = with_saved_traces(session, Trial(state="refuted", reason=None, **{**steps, **trial}))
+    if found is not None:
+        gain = gain_for_run(session, make_finding("retracing", trial=found))
+        assert gain is not None
+        assert (gain.speedup, gain.basis) == (pytest.approx(found.speedup), "measured")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("trial", "speedup"),
+    [
+        ({}, 100 / 64),
+        ({"traces": 20}, 1.0),
+        ({"speedup": 0.5, "ci95": (0.4, 0.6)}, 100 / 94),
+        ({"traces": None}, None),
+        ({"speedup": None}, None),
+    ],
+)
+def test_traces_that_go_shorten_the_run_by_what_they_took(
+    trial: dict[str, Any], speedup: float | None
+) -> None:
+    found = traced_again(**trial)
+    if speedup is None:
+        assert found is None
+        return
+    assert found is not None
+    assert found.speedup == pytest.approx(speedup, abs=1e-3)
+    assert found.ci95 is not None
+    assert found.ci95[0] < speedup < found.ci95[1]

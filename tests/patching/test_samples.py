@@ -59,6 +59,9 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("disabled_defaults", "tf-data-defaults"): (DEFAULTS,),
     ("disabled_defaults", "missing-cache"): (BEHIND, CACHE),
     ("eager_step", "eager-execution"): (CompileFunction(SCRIPT, 29, "Trainer.train_step"),),
+    ("retracing_lengths", "retracing"): (
+        CompileFunction(SCRIPT, 40, "train_step", reduce_retracing=True),
+    ),
     ("eager_fit", "eager-execution"): (SetModel({"run_eagerly": False}),),
     ("predict_per_user", "small-predict"): (PredictOnBatch(SCRIPT, 25),),
     ("generator_waits", "python-input"): (TWO_COPIES, POOL),
@@ -134,6 +137,7 @@ BESIDE_THE_DATASETS = {
     "eager-execution",
     "generator-elements",
     "python-input",
+    "retracing",
     "small-predict",
     "slow-python-call",
 }

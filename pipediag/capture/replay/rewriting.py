@@ -6,6 +6,7 @@ The code comes from the patched file, so that what is timed is what a patch woul
 from __future__ import annotations
 
 import ast
+import dataclasses
 import gc
 import tokenize
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from pipediag.capture.callsites import place_of
 from pipediag.capture.pipelines.functions import side_effect
 from pipediag.capture.replay.elements import difference_of, first_elements
 from pipediag.capture.replay.graph import Graph
@@ -40,19 +42,29 @@ class Rewritten:
         as the script has it.
         """
         self._codes: list[tuple[FunctionType, CodeType, CodeType]] = []
+        self._tracings: list[_Tracing] = []
         for change in changes:
             if isinstance(change, RewriteCall):
                 self._codes += _swaps(change, files)
+            elif isinstance(change, CompileFunction) and change.reduce_retracing:
+                self._tracings += _relaxed(change)
             elif isinstance(change, CompileFunction):
                 self._codes += _compiled(change, step_failed)
 
     def __bool__(self) -> bool:
-        return bool(self._codes)
+        return bool(self._codes or self._tracings)
 
     def use(self, *, patched: bool) -> None:
         """Let the functions run the patched code from their next call on, or their own."""
         for function, own, other in self._codes:
             function.__code__ = other if patched else own
+        for one in self._tracings:
+            vars(one.function).update(one.relaxed if patched else one.own)
+
+    def traces(self) -> int | None:
+        """Return how many traces serve all shapes so far; None where each shape has its own."""
+        counts = [len(one.relaxed[_CACHE]) for one in self._tracings]
+        return max(counts) if counts else None
 
     @contextmanager
     def patched(self) -> Iterator[None]:
@@ -110,10 +122,6 @@ def _compiled(
     Raises:
         NotReplayableError: there is none, or tracing it once would lose what its Python does.
     """
-    if change.reduce_retracing:
-        raise NotReplayableError(
-            "A trial compares steps, and for these shapes it is traced already."
-        )
     functions = [
         each
         for each in gc.get_objects()
@@ -152,6 +160,57 @@ def _traced(function: FunctionType, failed: Callable[[BaseException], None]) -> 
             return own(*args, **kwargs)
 
     return call
+
+
+_CACHE = "_function_cache"
+_OPTIONS = ("_variable_creation_config", "_no_variable_creation_config")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tracing:
+    """What a `tf.function` keeps of its traces: as the script has it, and with fewer of them."""
+
+    function: Any
+    own: dict[str, Any]
+    relaxed: dict[str, Any]
+
+
+def _relaxed(change: CompileFunction) -> list[_Tracing]:
+    """Return the `tf.function`s made of that function, each with an empty store of traces.
+
+    A function that is a method has one of its own for each object.
+
+    Raises:
+        NotReplayableError: none was called yet, or this TensorFlow keeps its traces elsewhere.
+    """
+    from tensorflow.python.eager.polymorphic_function import polymorphic_function
+
+    found = []
+    for function in gc.get_objects():
+        if type(function) is not polymorphic_function.Function:
+            continue
+        _, site = place_of(function)
+        if site is None or (site.file, site.line) != (change.file, change.line):
+            continue
+        own = {name: vars(function).get(name) for name in (_CACHE, *_OPTIONS)}
+        cache, options = own[_CACHE], [own[name] for name in _OPTIONS if own[name] is not None]
+        if not options:
+            continue
+        if not all(map(dataclasses.is_dataclass, options)):
+            raise NotReplayableError("This TensorFlow keeps the traces of a function elsewhere.")
+        relaxed = {**own, _CACHE: type(cache)()}
+        for name in _OPTIONS:
+            if own[name] is not None:
+                relaxed[name] = dataclasses.replace(
+                    own[name],
+                    reduce_retracing=True,
+                    function_cache=relaxed[_CACHE],
+                    function_captures=type(own[name].function_captures)(),
+                )
+        found.append(_Tracing(function, own, relaxed))
+    if not found:
+        raise NotReplayableError(f"The function `{change.function}` was not found.")
+    return found
 
 
 def _owner(function: FunctionType) -> object | None:

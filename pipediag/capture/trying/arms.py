@@ -57,6 +57,8 @@ class Arm:
     """Callbacks of the script whose batch hooks are not called for its steps."""
     enter: Callable[[], None] = nothing
     """Lets the script's functions run the arm's code, or their own."""
+    traces: Callable[[], int | None] = nothing
+    """Counts the traces of a function that the arm has traced otherwise."""
 
     @property
     def moved(self) -> tuple[str, ...]:
@@ -135,7 +137,16 @@ class Arms:
         own = self._loop.record.batches_per_call
         batches_per_step = self._model.batches_per_step(settings, own)
         enter = partial(self._run, rewritten)
-        self._built[name] = Arm(dataset, runtime, settings, rows, batches_per_step, skipped, enter)
+        self._built[name] = Arm(
+            dataset,
+            runtime,
+            settings,
+            rows,
+            batches_per_step,
+            skipped,
+            enter,
+            rewritten.traces,
+        )
         self._run(None)
         return same
 

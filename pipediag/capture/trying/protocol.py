@@ -203,6 +203,7 @@ class Trials:
             block.elapsed_ns,
             block.first_ns,
             arm.batches_per_step,
+            arm.traces(),
         )
 
     def _block(self, command: RunBlock, arm: Arm, began_ns: int) -> EpochWithin | TimedBlock:

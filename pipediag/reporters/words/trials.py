@@ -91,6 +91,8 @@ def _basis(trial: Trial) -> str | None:
     of = " of the pipeline alone" if trial.consumer == "pipeline alone" else ""
     if trial.basis == "epoch":
         of = " of an epoch's start and its steps"
+    elif trial.basis == "traces":
+        of = " of the steps, and the traces of this run"
     return f"{counted(trial.blocks, 'block pair')}{of}"
 
 

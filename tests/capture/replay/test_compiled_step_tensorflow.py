@@ -75,3 +75,48 @@ def test_a_step_is_a_graph_while_that_is_tried(capturing: Capturing) -> None:
     assert "`self.losses`" in results["keeps"]
     assert results["reads"] == [True, 0.0]
     assert results["failures"] == 1
+
+
+RETRACED = """
+    import json
+    import tensorflow as tf
+    from pipediag.capture.replay.rewriting import Rewritten
+    from pipediag.session.edits import CompileFunction
+
+    class Trainer:
+        def __init__(self):
+            self.total = None
+        @tf.function
+        def step(self, x):
+            if self.total is None:
+                self.total = tf.Variable(0.0)
+            self.total.assign_add(tf.reduce_sum(x))
+            return self.total
+
+    def lengths(trainer):
+        return [float(trainer.step(tf.ones([length]))) for length in range(2, 8)]
+
+    trainer, other = Trainer(), Trainer()
+    lengths(trainer)
+    code = vars(Trainer)["step"].python_function.__code__
+    change = CompileFunction(code.co_filename, code.co_firstlineno, "step", reduce_retracing=True)
+    rewritten = Rewritten([change], {}, lambda error: None)
+    own = trainer.step.experimental_get_tracing_count()
+    with rewritten.patched():
+        totals = lengths(trainer)
+    results = {
+        "own": own,
+        "relaxed": rewritten.traces(),
+        "after": trainer.step.experimental_get_tracing_count(),
+        "totals": totals,
+    }
+    print("RESULTS", json.dumps(results))
+"""
+
+
+def test_a_function_is_traced_for_all_shapes_while_that_is_tried(capturing: Capturing) -> None:
+    results = capturing(RETRACED).results
+    assert results["own"] == results["after"]
+    assert results["own"] >= 6
+    assert results["relaxed"] == 2
+    assert results["totals"] == [29.0, 32.0, 36.0, 41.0, 47.0, 54.0]
