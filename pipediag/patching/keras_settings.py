@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import libcst as cst
@@ -12,7 +12,7 @@ from pipediag.patching.names import is_parameter, last_import, references
 from pipediag.patching.refusal import NotPatchableError, only
 from pipediag.patching.sites import Repeats
 from pipediag.patching.source import Change, Source, called, insertion, name_of, replaced
-from pipediag.patching.statements import Statement, assigned, before, behind, receiver
+from pipediag.patching.statements import Statement, assigned, before, behind
 from pipediag.session.recorded_loops import KerasUse
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
@@ -35,22 +35,23 @@ COMPILE = "compile"
 """What the call of `compile` is anchored as, as operations are by their ids."""
 
 
-def anchored(source: Source, keras: KerasUse, line: int | None, others: Sequence[Source]) -> Source:
+def anchored(source: Source, keras: KerasUse, others: Sequence[Source]) -> Source:
     """Return the file as it was measured, with the call found that compiles the loop's model.
 
     Args:
-        source: file that compiles the model, or that trains it where no `compile` was recorded.
+        source: file that compiles the model.
         keras: what was recorded of the model.
-        line: line of the loop, in the same file.
         others: other files of the program, which may call the function that compiles it.
 
     Raises:
         NotPatchableError: the call is not known.
     """
-    if keras.compile_line is not None:
-        call = _recorded(source, keras.compile_line)
-    else:
-        call = _compile(source, line)
+    line = keras.compile_line
+    calls = [one for one in source.calls_of("compile") if source.line(one) == line]
+    call = only(calls, f"Line {line} calls `compile` {len(calls)} times.")
+    around = source.around(call, cst.FunctionDef)
+    if around is not None and around.name.value == "compile":
+        raise NotPatchableError("The model has a `compile` of its own, which may not take that.")
     Repeats([source, *others], what="model").refuse(source, call)
     start = source.span(name_of(call)).start
     return replace(source, anchors={**source.anchors, COMPILE: start})
@@ -86,61 +87,6 @@ def _refuse_set_elsewhere(source: Source, settings: dict[str, Scalar]) -> None:
     }
     for name in sorted(given & set(settings)):
         raise NotPatchableError(f"The file sets `{name}` outside of `compile`, too.")
-
-
-def _recorded(source: Source, line: int) -> cst.Call:
-    """Return the one call of `compile` on a line, which is not that of a model's own `compile`."""
-    calls = [one for one in source.calls_of("compile") if source.line(one) == line]
-    call = only(calls, f"Line {line} calls `compile` {len(calls)} times.")
-    around = source.around(call, cst.FunctionDef)
-    if around is not None and around.name.value == "compile":
-        raise NotPatchableError("The model has a `compile` of its own, which may not take that.")
-    return call
-
-
-def _compile(source: Source, line: int | None) -> cst.Call:
-    """The one call of `compile` that has made the model: of what the loop's line calls a method on,
-    or in the function that gives it.
-    """
-    if any(one.name.value == "compile" for one in source.all(cst.FunctionDef)):
-        raise NotPatchableError("The file has a `compile` of its own, which may not take that.")
-    trained = [
-        root
-        for call in source.calls.values()
-        if source.line(call) == line and (root := receiver(call)) is not None
-    ]
-    names = {source.code(root) for root in trained}
-    makers = _makers(source, trained)
-    calls = [
-        call
-        for call in source.calls_of("compile")
-        if (root := receiver(call)) is not None
-        and (source.code(root) in names or _is_given_by(source, call, root, makers))
-    ]
-    count = f"{len(calls)} models" if calls else "no model that the loop is known to train"
-    return only(calls, f"The file compiles {count}.")
-
-
-def _makers(source: Source, trained: Sequence[cst.BaseExpression]) -> set[str]:
-    """Functions whose calls give what is trained."""
-    names = {root.value for root in trained if isinstance(root, cst.Name)}
-    given = [found[1] for node in source.nodes if (found := assigned(node)) and found[0] in names]
-    return {name for value in (*trained, *given) if (name := called(value)) is not None}
-
-
-def _is_given_by(
-    source: Source, call: cst.Call, root: cst.BaseExpression, makers: Set[str]
-) -> bool:
-    """Return True if one of these functions compiles what it returns there."""
-    function = source.around(call, cst.FunctionDef)
-    return (
-        function is not None
-        and function.name.value in makers
-        and any(
-            node.value is not None and source.code(node.value) == source.code(root)
-            for node in source.all(cst.Return, function)
-        )
-    )
 
 
 def _optimizer(source: Source, call: cst.Call, keras: KerasUse, wanted: Scalar) -> list[Change]:

@@ -17,6 +17,7 @@ from pipediag.patching.snippets import every, find
 from pipediag.patching.source import Change, Source
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.session.recorded_loops import KerasUse
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 """Directories of installed packages."""
@@ -141,30 +142,27 @@ class Workspace:
 
     def _anchor_compile(self, path: str) -> None:
         """Find the call that compiles the model of the loop, as long as lines are as measured."""
-        loop = self.session.diagnosed_loop()
-        if loop is None or loop.keras is None or self._compile_file() != path:
+        keras = self._keras()
+        if keras is None or keras.compile_file != path:
             return
         try:
-            self._sources[path] = keras_settings.anchored(
-                self._sources[path], loop.keras, loop.line, self.other_files(path)
-            )
+            source, others = self._sources[path], self.other_files(path)
+            self._sources[path] = keras_settings.anchored(source, keras, others)
         except NotPatchableError as error:
             self._reasons[keras_settings.COMPILE] = str(error)
 
-    def _compile_file(self) -> str | None:
-        """Return the file that compiles the loop's model, or that trains it if nothing else."""
+    def _keras(self) -> KerasUse | None:
         loop = self.session.diagnosed_loop()
-        if loop is None or loop.keras is None:
-            return None
-        return loop.keras.compile_file or loop.file
+        return loop.keras if loop is not None else None
 
     def compile_call(self) -> tuple[Source, cst.Call]:
         """Return the file and the call that compile the model of the loop.
 
         Raises:
-            NotPatchableError: the call can't be found there.
+            NotPatchableError: the call can't be found there, or was not recorded.
         """
-        source = self.source(self._compile_file())
+        keras = self._keras()
+        source = self.source(keras.compile_file if keras is not None else None)
         if keras_settings.COMPILE in self._reasons:
             raise NotPatchableError(self._reasons[keras_settings.COMPILE])
         return source, source.call(keras_settings.COMPILE)

@@ -339,17 +339,16 @@ def _predict(workspace: Workspace, change: PredictOnBatch) -> None:
         )
     ):
         raise NotPatchableError("The call has arguments that `predict_on_batch` does not take.")
-    name = source.span(name_of(call))
     if b"#" in source.data[source.span(data[0].value).end : source.span(call).end]:
         raise NotPatchableError("A comment stands among the arguments that would go.")
-    comma = _first_comma(source, call) if call.args[0] is data[0] else None
-    if comma is not None:
+    name = source.span(name_of(call))
+    comma = _first_comma(source, call)
+    if comma is not None and call.args[0] is data[0]:
         rest = Span(comma, source.span(call.args[-1].value).end)
         changes = [replaced(name, "predict_on_batch"), replaced(rest, "")]
     else:
-        span = Span(name.start, source.span(call).end)
         text = f"predict_on_batch({source.module.code_for_node(data[0].value)})"
-        changes = [replaced(span, text)]
+        changes = [replaced(Span(name.start, source.span(call).end), text)]
     workspace.change(source, changes)
 
 

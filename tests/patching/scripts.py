@@ -47,10 +47,16 @@ def chained(*ops: Operation) -> list[Operation]:
 
 
 def session_of(text: str, *ops: Operation, keras: dict[str, Any] | None = None) -> Session:
-    """The script's session; its loop stands in the line that calls `fit`, where there is one."""
-    fit = [n for n, line in enumerate(text.split("\n"), 1) if ".fit(" in line]
+    """The script's session; its loop stands in the last line that calls `fit`, its model's
+    `compile` in the last that calls that, where there are such."""
+    lines = list(enumerate(text.split("\n"), 1))
+    fit = [n for n, line in lines if ".fit(" in line]
+    compiled = [n for n, line in lines if ".compile(" in line]
+    where = {"compile_file": SCRIPT, "compile_line": compiled[-1]} if compiled else {}
     loop: Loop = make_loop(
-        file=SCRIPT, line=fit[-1] if fit else None, keras=make_keras(**(keras or {}))
+        file=SCRIPT,
+        line=fit[-1] if fit else None,
+        keras=make_keras(**{**where, **(keras or {})}),
     )
     pipeline = make_pipeline(ops=chained(*ops), bottleneck_op_id=None)
     return make_session(pipeline=pipeline, loops=[loop])

@@ -152,15 +152,15 @@ def test_a_batch_size_beside_a_count_of_batches_stays() -> None:
     assert "steps_per_epoch" in refused(text, [op(text, "batch")], change)
 
 
-def test_two_models_are_told_apart_by_the_one_that_is_trained() -> None:
+def test_two_models_are_told_apart_by_the_line_that_was_recorded() -> None:
     text = "a.compile('sgd')\nb.compile('sgd')\nb.fit(ds)\n"
     change = SetModel({"jit_compile": True})
     assert "b.compile('sgd', jit_compile=True)" in patched(text, [], change)
 
 
-def test_two_models_of_one_name_are_not_told_apart() -> None:
-    text = "m.compile('sgd')\nm.fit(ds)\nm.compile('adam')\nm.fit(ds)\n"
-    assert "2 models" in refused(text, [], SetModel({"jit_compile": True}))
+def test_two_models_that_one_line_compiles_are_not_told_apart() -> None:
+    text = "m.compile('sgd'); n.compile('adam')\nm.fit(ds)\n"
+    assert "2 times" in refused(text, [], SetModel({"jit_compile": True}))
 
 
 def test_an_optimizer_that_is_made_elsewhere_stays() -> None:

@@ -136,18 +136,28 @@ def test_what_may_be_made_several_times_is_left_alone(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "reason"),
     [
-        'import re as _re\nTOKEN = _re.compile("a")\nmodel = build()\nmodel.fit(ds)\n',
-        'teacher.compile("sgd", "mse")\nmodel = build()\nmodel.fit(ds)\n',
-        "class GAN(keras.Model):\n    def compile(self, d):\n        super().compile()\n\n\n"
-        "gan.compile(d=1)\ngan.fit(ds)\n",
-        'def build(n):\n    m = make(n)\n    m.compile("sgd")\n    return m\n\n\n'
-        "small = build(8)\nlarge = build(800)\nlarge.fit(ds)\n",
+        (
+            "class GAN(keras.Model):\n    def compile(self, d):\n        super().compile()\n\n\n"
+            "gan.compile(d=1)\ngan.fit(ds)\n",
+            "of its own",
+        ),
+        (
+            'def build(n):\n    m = make(n)\n    m.compile("sgd")\n    return m\n\n\n'
+            "small = build(8)\nlarge = build(800)\nlarge.fit(ds)\n",
+            "used in 2 places",
+        ),
     ],
 )
-def test_only_the_model_that_was_measured_is_compiled_otherwise(text: str) -> None:
-    refused(text, STEPS)
+def test_a_compile_of_its_own_or_of_several_models_is_left_alone(text: str, reason: str) -> None:
+    lines = (HEAD + text).split("\n")
+    line = next(n for n, each in enumerate(lines, 1) if ".compile(" in each)
+    assert reason in refused(text, STEPS, compile_line=line)
+
+
+def test_a_model_that_was_compiled_before_anything_was_recorded_is_left_alone() -> None:
+    assert "not recorded" in refused("model.fit(ds)\n", STEPS)
 
 
 BUILDER = (
