@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -309,17 +309,6 @@ def add_annotations(line: LineBuilder, name: str, *spans: tuple[int, int]) -> No
     """Annotations as Keras and JAX write them, numbered from 1."""
     for number, (start, end) in enumerate(spans, start=1):
         line.event(name, start, end, step_num=number)
-
-
-def add_kernels(
-    line: LineBuilder, names: Iterable[str], *, start: int = 0, pause: int = 5, lasting: int = 10
-) -> None:
-    """Kernels of equal length with equal pauses; `_` in place of a name pauses once more."""
-    for name in names:
-        if name != "_":
-            line.event(name, start, start + lasting)
-            start += lasting
-        start += pause
 
 
 class Launcher:

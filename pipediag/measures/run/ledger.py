@@ -29,7 +29,7 @@ from pipediag.measures.run.places import (
     spent_on,
 )
 from pipediag.measures.run.projection import Projection, project
-from pipediag.measures.run.rounds import before_its_next_round, in_its_training, rounds_of
+from pipediag.measures.run.rounds import in_its_training, rounds_of
 from pipediag.measures.run.script_lines import (
     Shares,
     at_line_of,
@@ -100,11 +100,10 @@ def measure_run(
     if last is not None:
         epochs = without_pauses(amounts, last, epochs, at_line_of(last, shares))
     projection = None
-    if last is not None and step is not None and _was_cut_off(bounds):
-        rounds = rounds_of(spent, last)
-        goes_on = before_its_next_round(rounds) or in_its_training(timeline, spent, epochs)
-        if stopped or goes_on:
-            projection = project(recording, last, epochs, amounts, step, rounds)
+    ended = ended_from_outside(bounds.outcome, bounds.status)
+    if last is not None and step is not None and (stopped or (ended and in_its_training(spent))):
+        rounds = rounds_of(spent, last, amounts)
+        projection = project(recording, last, epochs, amounts, step, rounds)
     hottest = hottest_lines(spent, timeline.seen)
     seen = {place: ns for place, ns in amounts.ns.items() if place != PIPEDIAG and ns > 0}
     whole = _whole(seen, amounts, projection)
@@ -132,10 +131,6 @@ def measure_run(
         seen=_rows(_whole(seen, amounts, None), shares, hottest) if only_these else [],
         spans=run_spans(spent, recording.started_ns),
     )
-
-
-def _was_cut_off(bounds: RunBounds) -> bool:
-    return bounds.outcome == "stopped" or ended_from_outside(bounds.outcome, bounds.status)
 
 
 def _spent_of_run(timeline: Timeline, recording: Recording, bounds: RunBounds) -> list[Spent]:

@@ -116,7 +116,7 @@ class _Training:
         for place, one in projection.places.items():
             again = one.times(1 + rounds.left)
             projection.places[place] = again.plus_ns(before.get(place, 0))
-        _add_rounds(projection, self.amounts, rounds)
+        projection.places = {**rounds.others, **projection.places}
         projection.not_seen += [*rounds.not_seen, AFTERWARDS]
         return projection
 
@@ -252,20 +252,6 @@ def _why_not_the_run(scope: RunScope, given_epochs: int | None, *, filled: bool)
     return (
         "Nothing says how long the script would train, and it was stopped: these are 1,000 steps."
     )
-
-
-def _add_rounds(projection: Projection, amounts: Amounts, rounds: Rounds) -> None:
-    """Project what no epoch holds with each round, as it came in those that were seen."""
-    for place, again in rounds.others.items():
-        if place in projection.places or again.to_come <= 0:
-            continue
-        count, took = amounts.count.get(place), amounts.ns.get(place, 0)
-        whole_rounds = again.times - bool(again.begun)
-        counted = None if count is None else round(count + again.count * whole_rounds)
-        to_come = projected(again.rounds_ns, again.times)
-        # What hooks can't tell apart is divided in `amounts`, and is in no round by itself.
-        to_come = to_come.share(took * again.share * again.to_come / to_come.ns)
-        projection.places[place] = replace(to_come.plus_ns(took), count=counted)
 
 
 def _times(step: SteadyStep, steps: float) -> Projected:

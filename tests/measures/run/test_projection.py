@@ -298,8 +298,8 @@ def test_what_the_first_round_alone_built_is_built_once(whole: int) -> None:
     assert rows(rounds(whole, planned_rounds=8))["compile", "the step of `fit`"] == 0.5
 
 
-@pytest.mark.parametrize(("tested_s", "whole_s"), [(1.0, 9.0), (3.0, 9.0), (4.0, 10.0)])
-def test_what_a_round_has_begun_is_not_all_to_come(tested_s: float, whole_s: float) -> None:
+@pytest.mark.parametrize(("tested_s", "whole_s"), [(1.0, 7.0), (3.0, 9.0), (4.0, 10.0)])
+def test_what_a_round_has_begun_is_not_to_come(tested_s: float, whole_s: float) -> None:
     run = Written()
     for number in range(3):
         begun = 10.0 * number
@@ -401,21 +401,8 @@ def test_a_fit_that_had_returned_is_not_carried_on(
     assert found.projected_missing == (None if carried_on else NOT_TO_ITS_END)
 
 
-def test_between_two_rounds_those_to_come_are_carried_on() -> None:
-    run = training(7.0)
-    run.timeline.spans[0] = replace(run.timeline.spans[0], end_ns=None)
-    run.span("evaluation", 7.0, None, "evaluate", 30)
-    found = outcome_of(run, fit_loop(epochs=2, planned_rounds=5), 9.0, "timed-out")
-
-    assert found.epochs_planned == 10
-    assert rows(found)["steps", None] == pytest.approx(20.0)
-    assert rows(found)["evaluation", "`evaluate`"] == pytest.approx(10.0)
-
-
-@pytest.mark.parametrize(("after_s", "carried_on"), [(3.0, True), (3.1, False)])
-def test_a_loop_that_is_left_for_longer_than_between_its_epochs_is_over(
-    after_s: float, carried_on: bool
-) -> None:
+@pytest.mark.parametrize(("after_s", "carried_on"), [(1.0, True), (1.1, False)])
+def test_a_loop_with_something_behind_it_is_over(after_s: float, carried_on: bool) -> None:
     run = Written()
     run.span("script", 0.0, None)
     run.epoch(0.0, 1.0, 3.0)
@@ -425,21 +412,3 @@ def test_a_loop_that_is_left_for_longer_than_between_its_epochs_is_over(
     found = ledger(run, recording, 7.0 + after_s, "timed-out")
 
     assert (found.projected_total_s is not None) == carried_on
-
-
-@pytest.mark.parametrize(("test_s", "carried_on"), [(2.0, True), (60.0, False)])
-def test_rounds_that_are_left_for_longer_than_between_them_are_over(
-    test_s: float, carried_on: bool
-) -> None:
-    """As a `fit` of one epoch in a loop of a hundred that breaks off."""
-    run = Written()
-    run.span("script", 0.0, None)
-    for begun in (1.0, 5.0):
-        run.span("fit", begun, begun + 3.0, "fit", FIT_LINE)
-        run.epoch(begun, begun + 0.5, begun + 2.5)
-    run.span("evaluation", 8.0, None, "evaluate", 30)
-    loop = fit_loop(epochs=1, planned_rounds=100, iterators=2)
-    found = ledger(run, recording_of(loop), 8.0 + test_s, "timed-out")
-
-    assert (found.projected_total_s is not None) == carried_on
-    assert found.projected_missing == (None if carried_on else NOT_TO_ITS_END)
