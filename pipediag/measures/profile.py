@@ -16,17 +16,14 @@ from pipediag.session.devices import (
     TRACE_SCHEMA_VERSION,
     ClassShare,
     DeviceActivity,
-    DeviceCopies,
     DeviceGap,
-    DeviceKernel,
-    DeviceLaunches,
     TraceHost,
     TraceReport,
     TraceSteps,
     UnreadFile,
 )
 from pipediag.session.pipeline import Pipeline
-from pipediag.trace.devices import Copies, DeviceTrace, Kernel
+from pipediag.trace.devices import DeviceTrace
 from pipediag.trace.events import Indices
 from pipediag.trace.steps import StepSplit
 from pipediag.trace.summary import HostSummary, TraceSummary
@@ -94,60 +91,17 @@ MOST_GAPS = 2000
 """A profile of small operations has a hundred thousand gaps, and each takes 300 bytes of JSON: the
 longest are kept, and the sums hold all."""
 
-MOST_KERNELS = 20
-"""Kept by name, those that took most time; the sums hold all."""
-
 
 def describe_devices(
     trace: TraceSummary, pipeline: Pipeline | None, operation_of: Mapping[IteratorKey, str]
 ) -> list[DeviceActivity]:
-    """One entry for each device; times in milliseconds, gaps counted from the window's start."""
-    return [_describe(device, trace, pipeline, operation_of) for device in trace.devices]
-
-
-def _describe(
-    device: DeviceTrace,
-    trace: TraceSummary,
-    pipeline: Pipeline | None,
-    operation_of: Mapping[IteratorKey, str],
-) -> DeviceActivity:
-    gaps = _longest_gaps(device, trace, pipeline, operation_of)
-    overlap = device.overlap
-    matmuls = [kernel for kernel in device.kernels if kernel.tensor_core is not None]
-    return DeviceActivity(
-        name=device.name,
-        kind=device.kind,
-        model=device.model,
-        span_ms=device.span_ns / 1e6,
-        busy_ms=device.busy_ns / 1e6,
-        idle_ms=device.idle_ns / 1e6,
-        busy_percent=_percent(device.busy_ns, device.span_ns),
-        idle_percent=_percent(device.idle_ns, device.span_ns),
-        longest_gap_ms=device.longest_gap_ns / 1e6,
-        noise_ms=device.noise_ns / 1e6,
-        noise_count=device.noise_count,
-        gap_floor_us=device.gap_floor_ns / 1e3,
-        causes_ms={cause: ns / 1e6 for cause, ns in device.gaps.by_cause().items()},
-        gap_count=len(device.gaps),
-        compute_ms=overlap.compute_ns / 1e6 if overlap else None,
-        copy_ms=overlap.copy_ns / 1e6 if overlap else None,
-        exposed_copy_ms=overlap.exposed_copy_ns / 1e6 if overlap else None,
-        collective_ms=overlap.collective_ns / 1e6 if overlap else None,
-        exposed_collective_ms=overlap.exposed_collective_ns / 1e6 if overlap else None,
-        matmul_ms=_milliseconds(matmuls) if device.kernels else None,
-        tensor_core_ms=(
-            _milliseconds([kernel for kernel in matmuls if kernel.tensor_core])
-            if device.kernels
-            else None
-        ),
-        copies=[_copies(copies) for copies in device.copies],
-        kernels=[
-            DeviceKernel(name=one.name, count=one.count, ms=one.total_ns / 1e6)
-            for one in device.kernels[:MOST_KERNELS]
-        ],
-        launches=_launches(device),
-        gaps=gaps,
-    )
+    """One entry for each device, with its longest gaps, which count from the window's start."""
+    return [
+        device.activity.model_copy(
+            update={"gaps": _longest_gaps(device, trace, pipeline, operation_of)}
+        )
+        for device in trace.devices
+    ]
 
 
 def _longest_gaps(
@@ -179,42 +133,6 @@ def _longest_gaps(
             )
         )
     return found
-
-
-def _copies(copies: Copies) -> DeviceCopies:
-    known = copies.bytes is not None and copies.summed_ns > 0
-    return DeviceCopies(
-        direction=copies.direction,
-        count=copies.count,
-        ms=copies.running_ns / 1e6,
-        exposed_ms=copies.exposed_ns / 1e6,
-        bytes=copies.bytes,
-        gb_per_s=(copies.bytes or 0) / copies.summed_ns if known else None,
-    )
-
-
-def _launches(device: DeviceTrace) -> DeviceLaunches | None:
-    found = device.launches
-    if found is None:
-        return None
-    launch_ns, delay_ns = found.median_launch_ns, found.median_delay_ns
-    return DeviceLaunches(
-        kernels=found.kernels,
-        per_s=found.kernels / (device.span_ns / 1e9) if device.span_ns else 0.0,
-        matched=found.matched,
-        median_kernel_us=found.median_kernel_ns / 1e3,
-        median_launch_us=None if launch_ns is None else launch_ns / 1e3,
-        shorter_than_launch_percent=found.shorter_than_launch_percent,
-        median_delay_us=None if delay_ns is None else delay_ns / 1e3,
-    )
-
-
-def _milliseconds(kernels: list[Kernel]) -> float:
-    return sum(kernel.total_ns for kernel in kernels) / 1e6
-
-
-def _percent(part: int, whole: int) -> float:
-    return 100.0 * part / whole if whole else 0.0
 
 
 _NUMBERED = frozenset({"markers", "annotations"})

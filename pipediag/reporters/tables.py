@@ -287,7 +287,7 @@ def _all_gaps(summary: TraceSummary, host_name: str | None) -> Iterator[pandas.D
                 {
                     **dict.fromkeys(_gap(None, None), [None] * count),
                     "device": [device.name] * count,
-                    "device_kind": [device.kind] * count,
+                    "device_kind": [device.activity.kind] * count,
                     "host": [host_name] * count,
                     "start_ms": found.start_ms,
                     "duration_ms": found.duration_ms,

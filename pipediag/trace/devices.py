@@ -14,10 +14,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipediag.session.devices import (
+    DeviceActivity,
+    DeviceCopies,
+    DeviceKernel,
+    DeviceLaunches,
+)
 from pipediag.trace import GAP_FLOOR_NS
 from pipediag.trace.classes import Activity
 from pipediag.trace.device_events import (
@@ -73,87 +80,23 @@ Launched = tuple[Times, NDArray[np.intp]]
 _NO_LAUNCHES: Launched = np.empty(0, np.int64), np.empty(0, np.intp)
 
 
-@dataclass(frozen=True)
-class Copies:
-    """All copies of one direction."""
-
-    direction: CopyDirection
-    count: int
-    running_ns: int
-    """Time in which at least one of them ran."""
-    summed_ns: int
-    exposed_ns: int
-    """The part of `running_ns` in which no kernel ran."""
-    bytes: int | None
-    """None where a copy does not say its size."""
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """All runs of one kernel."""
-
-    name: str
-    count: int
-    total_ns: int
-    tensor_core: bool | None
-    """None where it is no matrix product, or a compiler's whose name does not say."""
-
-
-@dataclass(frozen=True)
-class KernelLaunches:
-    """Kernels compared with the calls that launched them; medians in nanoseconds."""
-
-    kernels: int
-    matched: int
-    median_kernel_ns: float
-    median_launch_ns: float | None = None
-    shorter_than_launch_percent: float | None = None
-    """Share of the matched calls whose kernels together ran for less time than the call took."""
-    median_delay_ns: float | None = None
-    """From a call's end to its first kernel's start; 0 where that started before."""
-
-
-@dataclass(frozen=True)
-class Overlap:
-    """Time of the window in which each class of activity ran, and in which it ran alone."""
-
-    compute_ns: int
-    copy_ns: int
-    exposed_copy_ns: int
-    """Copies while no kernel ran."""
-    collective_ns: int
-    exposed_collective_ns: int
-    """Collectives while no other kernel ran."""
+MOST_KERNELS = 20
+"""Kept by name, those that took most time; the sums hold all."""
 
 
 @dataclass(frozen=True)
 class DeviceTrace:
-    """One device; span = busy + idle, idle = gaps + noise."""
+    """One device: its record, with no gap in it, and its gaps as columns."""
 
-    name: str
-    kind: str
-    """`gpu` or `cpu`."""
+    activity: DeviceActivity
     window: Window
     """The steps; without steps, first start to last end on the device."""
-    busy_ns: int
-    idle_ns: int
-    longest_gap_ns: int
-    noise_ns: int
-    """Gaps under the floor, summed."""
-    noise_count: int
-    gap_floor_ns: int
     gaps: DeviceGaps = field(repr=False)
     """Those that are no shorter than the floor."""
-    model: str | None = None
-    overlap: Overlap | None = None
-    copies: tuple[Copies, ...] = ()
-    kernels: tuple[Kernel, ...] = ()
-    """The longest first; a collective counts as one."""
-    launches: KernelLaunches | None = None
 
     @property
-    def span_ns(self) -> int:
-        return self.window[1] - self.window[0]
+    def name(self) -> str:
+        return self.activity.name
 
 
 def device_traces(
@@ -184,18 +127,25 @@ def device_traces(
         noise = lengths[lengths < gap_floor_ns]
         # A long profile has many short ones, of which only the lengths are needed.
         idle = idle[lengths >= gap_floor_ns]
-        return DeviceTrace(
+        explained = explain_gaps(idle, host, others, *launched, calls, records, activity.line)
+        span_ns, busy_ns, idle_ns = within[1] - within[0], total(busy), int(lengths.sum())
+        found = DeviceActivity(
             name=name,
             kind=kind,
-            window=within,
-            busy_ns=total(busy),
-            idle_ns=int(lengths.sum()),
-            longest_gap_ns=int(lengths.max(initial=0)),
-            noise_ns=int(noise.sum()),
+            span_ms=span_ns / 1e6,
+            busy_ms=busy_ns / 1e6,
+            idle_ms=idle_ns / 1e6,
+            busy_percent=100.0 * busy_ns / span_ns if span_ns else 0.0,
+            idle_percent=100.0 * idle_ns / span_ns if span_ns else 0.0,
+            longest_gap_ms=int(lengths.max(initial=0)) / 1e6,
+            noise_ms=int(noise.sum()) / 1e6,
             noise_count=len(noise),
-            gap_floor_ns=gap_floor_ns,
-            gaps=explain_gaps(idle, host, others, *launched, calls, records, activity.line),
+            gap_floor_us=gap_floor_ns / 1e3,
+            causes_ms={cause: ns / 1e6 for cause, ns in explained.by_cause().items()},
+            gap_count=len(idle),
+            gaps=[],
         )
+        return DeviceTrace(found, within, explained)
 
     if not devices:
         busy = activity.by_class["device_compute"]
@@ -220,20 +170,18 @@ def _with_work(
     compute, copies = device.running("device_compute"), device.running("device_copy")
     collectives = device.running("collective")
     kernels = union(compute, collectives)
-    return replace(
-        trace,
-        model=_model(device.plane),
-        overlap=Overlap(
-            compute_ns=total(compute),
-            copy_ns=total(copies),
-            exposed_copy_ns=total(subtract(copies, kernels)),
-            collective_ns=total(collectives),
-            exposed_collective_ns=total(subtract(collectives, compute)),
-        ),
-        copies=device_copies(device, kernels),
-        kernels=device_kernels(device),
-        launches=kernel_launches(device, launched_by, calls),
-    )
+    work = {
+        "model": _model(device.plane),
+        "compute_ms": total(compute) / 1e6,
+        "copy_ms": total(copies) / 1e6,
+        "exposed_copy_ms": total(subtract(copies, kernels)) / 1e6,
+        "collective_ms": total(collectives) / 1e6,
+        "exposed_collective_ms": total(subtract(collectives, compute)) / 1e6,
+        "copies": _copies(device, kernels),
+        "launches": _launches(device, launched_by, calls, trace.activity.span_ms),
+        **_kernels(device),
+    }
+    return replace(trace, activity=trace.activity.model_copy(update=work))
 
 
 def _model(plane: Plane) -> str | None:
@@ -250,7 +198,7 @@ def _model(plane: Plane) -> str | None:
     return ", ".join(parts) or None
 
 
-def device_copies(device: DeviceEvents, kernels: Intervals) -> tuple[Copies, ...]:
+def _copies(device: DeviceEvents, kernels: Intervals) -> list[DeviceCopies]:
     """Return the copies of each direction, longest first; `kernels` is when any kernel ran."""
     places: dict[CopyDirection, list[int]] = {}
     sizes: dict[CopyDirection, list[int | None]] = {}
@@ -268,19 +216,19 @@ def device_copies(device: DeviceEvents, kernels: Intervals) -> tuple[Copies, ...
     found = []
     for direction in sorted(places, key=COPY_DIRECTIONS.index):
         start_ns, end_ns = device.start_ns[places[direction]], device.end_ns[places[direction]]
-        running = normalise(start_ns, end_ns)
+        running, summed_ns = normalise(start_ns, end_ns), int((end_ns - start_ns).sum())
         known = [size for size in sizes[direction] if size is not None]
-        found.append(
-            Copies(
-                direction=direction,
-                count=len(start_ns),
-                running_ns=total(running),
-                summed_ns=int((end_ns - start_ns).sum()),
-                exposed_ns=total(subtract(running, kernels)),
-                bytes=sum(known) if len(known) == len(start_ns) else None,
-            )
+        count_bytes = sum(known) if len(known) == len(start_ns) else None
+        copies = DeviceCopies(
+            direction=direction,
+            count=len(start_ns),
+            ms=total(running) / 1e6,
+            exposed_ms=total(subtract(running, kernels)) / 1e6,
+            bytes=count_bytes,
+            gb_per_s=count_bytes / summed_ns if count_bytes is not None and summed_ns else None,
         )
-    return tuple(sorted(found, key=lambda copies: -copies.summed_ns))
+        found.append((summed_ns, copies))
+    return [copies for _, copies in sorted(found, key=lambda one: -one[0])]
 
 
 def _direction(name: str, details: str) -> CopyDirection:
@@ -298,8 +246,8 @@ def _direction(name: str, details: str) -> CopyDirection:
     return "device_to_host" if target else "device_to_device"
 
 
-def device_kernels(device: DeviceEvents) -> tuple[Kernel, ...]:
-    """Return every kernel that ran, the one that took most time first."""
+def _kernels(device: DeviceEvents) -> dict[str, Any]:
+    """Return the kernels that ran, the one that took most time first, and matrix products' time."""
     chosen = ~device.of_class("device_copy")
     names, lengths = device.name_ids[chosen], (device.end_ns - device.start_ns)[chosen]
     counts = np.bincount(names, minlength=1)
@@ -308,18 +256,33 @@ def device_kernels(device: DeviceEvents) -> tuple[Kernel, ...]:
     for key in np.flatnonzero(counts).tolist():
         count, total_ns = by_name.get(device.plane.names[key], (0, 0))
         by_name[device.plane.names[key]] = count + int(counts[key]), total_ns + int(totals[key])
-    kernels = []
-    for name, (count, total_ns) in by_name.items():
-        matmul = _MATMUL.search(name) is not None
-        uses = _TENSOR_CORE.search(name) is not None
-        unknown = not matmul or (not uses and _COMPILED.search(name) is not None)
-        kernels.append(Kernel(name, count, total_ns, None if unknown else uses))
-    return tuple(sorted(kernels, key=lambda kernel: -kernel.total_ns))
+    if not by_name:
+        return {}
+    uses = {name: uses_tensor_cores(name) for name in by_name}
+    products = sum(by_name[name][1] for name, known in uses.items() if known is not None)
+    on_tensor_cores = sum(by_name[name][1] for name, known in uses.items() if known)
+    longest = sorted(by_name.items(), key=lambda one: -one[1][1])[:MOST_KERNELS]
+    return {
+        "matmul_ms": products / 1e6,
+        "tensor_core_ms": on_tensor_cores / 1e6,
+        "kernels": [
+            DeviceKernel(name=name, count=count, ms=total_ns / 1e6)
+            for name, (count, total_ns) in longest
+        ],
+    }
 
 
-def kernel_launches(
-    device: DeviceEvents, launched_by: NDArray[np.intp], calls: LaunchCalls
-) -> KernelLaunches | None:
+def uses_tensor_cores(kernel: str) -> bool | None:
+    """Return None where it is no matrix product, or a compiler's whose name does not say."""
+    uses = _TENSOR_CORE.search(kernel) is not None
+    if _MATMUL.search(kernel) is None or (not uses and _COMPILED.search(kernel) is not None):
+        return None
+    return uses
+
+
+def _launches(
+    device: DeviceEvents, launched_by: NDArray[np.intp], calls: LaunchCalls, span_ms: float
+) -> DeviceLaunches | None:
     """Compare the kernels with their launches; return None where no kernel ran.
 
     `launched_by` is the place of each activity's call, as `LaunchCalls.of` gives it. One call may
@@ -336,12 +299,13 @@ def kernel_launches(
     launch = calls.end_ns[call] - calls.start_ns[call]
     together = np.bincount(which.reshape(-1), weights=lengths[matched], minlength=len(call))
     delay = np.maximum(device.start_ns[kernels][matched][first] - calls.end_ns[call], 0)
-    found = KernelLaunches(len(kernels), int(matched.sum()), float(np.median(lengths)))
-    if not len(call):
-        return found
-    return replace(
-        found,
-        median_launch_ns=float(np.median(launch)),
-        shorter_than_launch_percent=100.0 * float(np.mean(together < launch)),
-        median_delay_ns=float(np.median(delay)),
+    known = len(call) > 0
+    return DeviceLaunches(
+        kernels=len(kernels),
+        per_s=1000.0 * len(kernels) / span_ms if span_ms else 0.0,
+        matched=int(matched.sum()),
+        median_kernel_us=float(np.median(lengths)) / 1e3,
+        median_launch_us=float(np.median(launch)) / 1e3 if known else None,
+        shorter_than_launch_percent=100.0 * float(np.mean(together < launch)) if known else None,
+        median_delay_us=float(np.median(delay)) / 1e3 if known else None,
     )

@@ -17,19 +17,10 @@ from pipediag.measures.profile import (
 )
 from pipediag.session.devices import (
     DeviceActivity,
-    DeviceCopies,
     DeviceGap,
-    DeviceKernel,
-    DeviceLaunches,
     TraceHost,
 )
-from pipediag.trace.devices import (
-    Copies,
-    DeviceTrace,
-    Kernel,
-    KernelLaunches,
-    Overlap,
-)
+from pipediag.trace.devices import DeviceTrace
 from pipediag.trace.gaps import DeviceGaps
 from pipediag.trace.pipeline import IteratorKey
 from pipediag.trace.summary import HostSummary, read_hosts
@@ -55,20 +46,20 @@ def device(*gaps: tuple[int, int, dict[GapCause, int]], **overrides: Any) -> Dev
         "doing_names": ("$train_step", "save$"),
         "launch_ids": np.full(count, -1),
     }
-    details |= {name: overrides.pop(name) for name in tuple(overrides) if name in details}
-    values: dict[str, Any] = {
-        "name": "GPU:0",
-        "kind": "gpu",
-        "window": (5 * MS, 105 * MS),
-        "busy_ns": 40 * MS,
-        "idle_ns": 60 * MS,
-        "longest_gap_ns": 9 * MS,
-        "noise_ns": MS,
-        "gap_floor_ns": 5_000,
-        "noise_count": 3,
-        "gaps": DeviceGaps(spans.astype(np.int64), split, **details),
-    }
-    return DeviceTrace(**{**values, **overrides})
+    columns = DeviceGaps(spans.astype(np.int64), split, **{**details, **overrides})
+    activity = DeviceActivity(
+        name="GPU:0",
+        kind="gpu",
+        span_ms=100.0,
+        busy_ms=40.0,
+        idle_ms=60.0,
+        busy_percent=40.0,
+        idle_percent=60.0,
+        longest_gap_ms=9.0,
+        noise_ms=1.0,
+        gaps=[],
+    )
+    return DeviceTrace(activity, (5 * MS, 105 * MS), columns)
 
 
 def test_a_gap_names_the_operation_behind_it() -> None:
@@ -79,82 +70,24 @@ def test_a_gap_names_the_operation_behind_it() -> None:
     )
     trace = make_trace(window_ns=(5 * MS, 105 * MS), devices=(traced,))
     (found,) = describe_devices(trace, make_pipeline(), {MAP: "map_0"})
-    assert (found.busy_percent, found.idle_percent, found.noise_ms) == (40.0, 60.0, 1.0)
-    assert found.causes_ms == {"input": 9.0}
     (described,) = found.gaps
     assert (described.start_ms, described.duration_ms) == (2.0, 9.0)
     assert (described.op_id, described.line, described.iterator) == ("map_0", 12, "Root::Map")
     assert described.doing == "train_step"
 
 
-def test_a_device_is_told_in_all_that_was_traced_of_it() -> None:
-    traced = device(
-        (27, 36, {"sync": 9}),
-        doing_ids=np.array([0], np.int32),
-        model="NVIDIA H200",
-        overlap=Overlap(30 * MS, 8 * MS, 2 * MS, 4 * MS, 1 * MS),
-        copies=(
-            Copies("host_to_device", 3, 4 * MS, 8 * MS, 2 * MS, 64_000_000),
-            Copies("set", 1, 1 * MS, 1 * MS, 1 * MS, None),
-            Copies("device_to_host", 2, 0, 0, 0, 100),
-        ),
-        kernels=(Kernel("gemm", 5, 20 * MS, True),),
-        launches=KernelLaunches(15, 10, 2_000.0, None, None, None),
-    )
+def test_a_gap_is_described_with_its_causes_and_its_step() -> None:
+    traced = device((27, 36, {"sync": 9}), doing_ids=np.array([0], np.int32))
     (found,) = describe_devices(make_trace(devices=(traced,)), None, {})
-
-    assert found == DeviceActivity(
-        name="GPU:0",
-        kind="gpu",
-        model="NVIDIA H200",
-        span_ms=100.0,
-        busy_ms=40.0,
-        idle_ms=60.0,
-        busy_percent=40.0,
-        idle_percent=60.0,
-        longest_gap_ms=9.0,
-        noise_ms=1.0,
-        noise_count=3,
-        gap_floor_us=5.0,
+    gap = DeviceGap(
+        start_ms=27.0,
+        duration_ms=9.0,
+        cause="sync",
         causes_ms={"sync": 9.0},
-        gap_count=1,
-        compute_ms=30.0,
-        copy_ms=8.0,
-        exposed_copy_ms=2.0,
-        collective_ms=4.0,
-        exposed_collective_ms=1.0,
-        matmul_ms=20.0,
-        tensor_core_ms=20.0,
-        copies=[
-            copied("host_to_device", count=3, ms=4.0, exposed_ms=2.0, bytes=64_000_000, gb_per_s=8),
-            copied("set", count=1, ms=1.0, exposed_ms=1.0, bytes=None, gb_per_s=None),
-            copied("device_to_host", count=2, ms=0.0, exposed_ms=0.0, bytes=100, gb_per_s=None),
-        ],
-        kernels=[DeviceKernel(name="gemm", count=5, ms=20.0)],
-        launches=DeviceLaunches(
-            kernels=15,
-            per_s=150.0,
-            matched=10,
-            median_kernel_us=2.0,
-            median_launch_us=None,
-            shorter_than_launch_percent=None,
-            median_delay_us=None,
-        ),
-        gaps=[
-            DeviceGap(
-                start_ms=27.0,
-                duration_ms=9.0,
-                cause="sync",
-                causes_ms={"sync": 9.0},
-                doing="train_step",
-                step=2,
-            )
-        ],
+        doing="train_step",
+        step=2,
     )
-
-
-def copied(direction: str, **known: object) -> DeviceCopies:
-    return DeviceCopies(**{"direction": direction, **known})
+    assert found == traced.activity.model_copy(update={"gaps": [gap]})
 
 
 @pytest.mark.parametrize("count", [1, 4, 5])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.trace.classes import classify
-from pipediag.trace.devices import DeviceTrace, device_traces
+from pipediag.trace.devices import DeviceTrace, device_traces, uses_tensor_cores
 from pipediag.trace.files import read
 from pipediag.trace.pipeline import pipeline_records
 from pipediag.trace.summary import summarise
@@ -32,9 +32,10 @@ def test_busy_is_the_union_of_all_streams(tmp_path: Path) -> None:
     plane.line("Stream #14(MemcpyH2D)", 14).event("MemcpyH2D", 30 * US, 60 * US)
     plane.line("Steps", 0xDEADBEEF).event("0", 0, 100 * US)
     [device] = devices(builder, tmp_path, None)
-    assert (device.name, device.kind) == ("GPU:0", "gpu")
-    assert (device.span_ns, device.busy_ns, device.idle_ns) == (100 * US, 70 * US, 30 * US)
-    assert device.longest_gap_ns == 30 * US
+    found = device.activity
+    assert (found.name, found.kind) == ("GPU:0", "gpu")
+    assert (found.span_ms, found.busy_ms, found.idle_ms) == (0.1, 0.07, 0.03)
+    assert found.longest_gap_ms == 0.03
 
 
 def test_gaps_under_the_floor_are_noise(tmp_path: Path) -> None:
@@ -42,7 +43,7 @@ def test_gaps_under_the_floor_are_noise(tmp_path: Path) -> None:
     stream = gpu(builder)
     stream.event("k", 0, 10).event("k", 5_009, 6_000).event("k", 11_000, 12_000)
     [device] = devices(builder, tmp_path, None)
-    assert (device.noise_ns, device.noise_count) == (4_999, 1)
+    assert (device.activity.noise_ms, device.activity.noise_count) == (0.004_999, 1)
     assert device.gaps.spans.tolist() == [[6_000, 11_000]]
     assert device.gaps.by_cause() == {"unknown": 5_000}
 
@@ -51,7 +52,8 @@ def test_the_steps_window_counts_idle_before_the_first_kernel(tmp_path: Path) ->
     builder = TraceBuilder()
     gpu(builder).event("k", 0, 10 * US).event("k", 60 * US, 70 * US)
     [device] = devices(builder, tmp_path, (20 * US, 100 * US))
-    assert (device.span_ns, device.busy_ns, device.idle_ns) == (80 * US, 10 * US, 70 * US)
+    found = device.activity
+    assert (found.span_ms, found.busy_ms, found.idle_ms) == (0.08, 0.01, 0.07)
     assert device.gaps.spans.tolist() == [[20 * US, 60 * US], [70 * US, 100 * US]]
 
 
@@ -88,10 +90,10 @@ def test_real_accelerator_traces(trace: str) -> None:
     events = read(TRACES / f"{trace}.xplane.pb")
     found = {
         (trace, device.name): (
-            round(device.span_ns / 1e6, 3),
-            round(device.busy_ns / 1e6, 3),
-            round(device.idle_ns / 1e6, 3),
-            round(device.longest_gap_ns / 1e6, 3),
+            round(device.activity.span_ms, 3),
+            round(device.activity.busy_ms, 3),
+            round(device.activity.idle_ms, 3),
+            round(device.activity.longest_gap_ms, 3),
             int((device.gaps.lengths_ns > 1e6).sum()),
         )
         for device in device_traces(events, classify(events), pipeline_records(events), None)
@@ -121,8 +123,11 @@ def test_what_a_kernels_name_says(tmp_path: Path, name: str, tensor_core: bool |
     profile = CudaProfile()
     profile.kernel((0, 20), name=name)
     [device] = profile.devices(tmp_path)
-    [kernel] = device.kernels
-    assert (kernel.tensor_core, kernel.total_ns) == (tensor_core, 20 * US)
+    assert uses_tensor_cores(name) is tensor_core
+    found = device.activity
+    products = 0.0 if tensor_core is None else 0.02
+    assert [(kernel.name, kernel.ms) for kernel in found.kernels] == [(name, 0.02)]
+    assert (found.matmul_ms, found.tensor_core_ms) == (products, 0.02 if tensor_core else 0.0)
 
 
 def test_kernels_against_their_calls(tmp_path: Path) -> None:
@@ -131,11 +136,15 @@ def test_kernels_against_their_calls(tmp_path: Path) -> None:
     profile.kernel((20, 40), launch=(8, 12), name="b")
     profile.kernel((40, 50), name="b")
     [device] = profile.devices(tmp_path)
-    assert [(kernel.name, kernel.count) for kernel in device.kernels] == [("b", 2), ("a", 1)]
-    assert device.launches is not None
-    assert (device.launches.kernels, device.launches.matched) == (3, 2)
-    assert device.launches.shorter_than_launch_percent == 50
-    assert device.launches.median_delay_ns == 6.5 * US
+    assert [(kernel.name, kernel.count) for kernel in device.activity.kernels] == [
+        ("b", 2),
+        ("a", 1),
+    ]
+    launches = device.activity.launches
+    assert launches is not None
+    assert (launches.kernels, launches.matched) == (3, 2)
+    assert launches.shorter_than_launch_percent == 50
+    assert launches.median_delay_us == 6.5
 
 
 @pytest.mark.parametrize(
@@ -166,6 +175,7 @@ def test_the_direction_and_the_size_of_a_copy(
     stats = {key: details} if details else {}
     builder.plane("/device:GPU:0").line("Stream #14", 14).event(name, 0, 50, **stats)
     [device] = summarise(builder.save(tmp_path)).devices
-    [copies] = device.copies
+    [copies] = device.activity.copies
     assert (copies.direction, copies.count, copies.bytes) == (direction, 1, size)
-    assert copies.running_ns == copies.exposed_ns == 50
+    assert copies.ms == copies.exposed_ms == 0.000_05
+    assert copies.gb_per_s == (None if size is None else size / 50)

@@ -41,8 +41,9 @@ def test_a_device_that_starves_behind_its_launches(tmp_path: Path) -> None:
         profile.kernel((start + 13, start + 20), launch=launch, line=executor)
     [device] = profile.devices(tmp_path, (0, 100))
     assert causes_us(device) == {"launch": 65}
-    assert device.launches is not None
-    assert (device.launches.matched, device.launches.median_delay_ns) == (5, 1 * US)
+    launches = device.activity.launches
+    assert launches is not None
+    assert (launches.matched, launches.median_delay_us) == (5, 1)
 
 
 def test_a_gap_that_the_window_cuts_ends_with_the_work_behind_it(tmp_path: Path) -> None:
@@ -71,10 +72,10 @@ def test_a_copy_that_computation_does_not_cover_is_exposed(tmp_path: Path) -> No
     profile.kernel((30, 100))
     profile.copy((90, 110), 2_000_000)
     [device] = profile.devices(tmp_path)
-    assert device.overlap is not None
-    assert (device.overlap.copy_ns, device.overlap.exposed_copy_ns) == (50 * US, 40 * US)
-    assert (device.busy_ns, device.idle_ns) == (110 * US, 0)
-    [copies] = device.copies
+    done = device.activity
+    assert (done.copy_ms, done.exposed_copy_ms) == (0.05, 0.04)
+    assert (done.busy_ms, done.idle_ms) == (0.11, 0)
+    [copies] = done.copies
     assert (copies.direction, copies.count, copies.bytes) == ("host_to_device", 2, 5_000_000)
 
 
@@ -88,8 +89,7 @@ def test_a_device_that_waits_for_another(tmp_path: Path) -> None:
     first, second = profile.devices(tmp_path)
     assert causes_us(first) == {"collective": 150}
     assert causes_us(second) == {}
-    assert first.overlap is not None
-    assert first.overlap.collective_ns == 20 * US
+    assert first.activity.collective_ms == 0.02
 
 
 def test_a_host_clock_that_is_ahead_is_set_back(tmp_path: Path) -> None:
@@ -101,8 +101,8 @@ def test_a_host_clock_that_is_ahead_is_set_back(tmp_path: Path) -> None:
         launch = (start + 90 + 20, start + 95 + 20)
         profile.kernel((start + 90, start + 93), launch=launch)
     [device] = profile.devices(tmp_path)
-    assert device.launches is not None
-    assert device.launches.matched == 3
+    assert device.activity.launches is not None
+    assert device.activity.launches.matched == 3
     # From 93 to 190: 7 until the step ends, 80 of input, 10 of Python, and no delay.
     assert causes_us(device) == {"input": 160, "python": 34}
 

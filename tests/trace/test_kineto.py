@@ -230,7 +230,7 @@ def findings(summary: TraceSummary) -> dict[str, Finding]:
 
 def input_percent_of_idle(summary: TraceSummary) -> float:
     [device] = summary.devices
-    return 100 * device.gaps.by_cause().get("input", 0) / device.idle_ns
+    return 100 * device.gaps.by_cause().get("input", 0) / (1e6 * device.activity.idle_ms)
 
 
 @real
@@ -238,7 +238,7 @@ def test_a_real_trace_without_profiler_steps() -> None:
     events = read(TRACES / "torch-resnet-2080ti-dataloader.json.gz")
     summary = summarise_events(events)
     [device] = summary.devices
-    assert (round(device.span_ns / 1e6), round(device.busy_ns / 1e6)) == (14_523, 4_734)
+    assert (round(device.activity.span_ms), round(device.activity.busy_ms)) == (14_523, 4_734)
     fetched = [
         place
         for place, name in enumerate(device.gaps.doing_names)

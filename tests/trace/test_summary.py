@@ -69,8 +69,10 @@ def test_the_pipeline_of_a_real_fit(summary: TraceSummary) -> None:
 def test_the_input_gaps_of_a_real_fit_are_the_slow_maps(summary: TraceSummary) -> None:
     [device] = summary.devices
     assert device.name == "CPU"
-    assert device.busy_ns + device.idle_ns == device.span_ns
-    assert int(device.gaps.lengths_ns.sum()) + device.noise_ns == device.idle_ns
+    found = device.activity
+    assert found.busy_ms + found.idle_ms == pytest.approx(found.span_ms)
+    gaps_ms = int(device.gaps.lengths_ns.sum()) / 1e6
+    assert gaps_ms + found.noise_ms == pytest.approx(found.idle_ms)
     longest = np.argsort(device.gaps.lengths_ns)[-10:].tolist()
     assert {device.gaps.causes[gap] for gap in longest} == {"input"}
     assert {device.gaps.iterators[device.gaps.iterator_ids[gap]] for gap in longest} == {
@@ -118,9 +120,9 @@ def profile(directory: Path, host: str, busy_us: int) -> Path:
     return builder.save(directory, f"{host}.xplane.pb")
 
 
-def busy_us(host: HostSummary) -> int:
+def busy_us(host: HostSummary) -> float:
     assert host.summary is not None
-    return host.summary.devices[0].busy_ns // US
+    return host.summary.devices[0].activity.busy_ms * 1000
 
 
 def test_files_of_one_name_bear_their_directories(tmp_path: Path) -> None:
