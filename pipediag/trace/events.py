@@ -6,6 +6,7 @@ Times are nanoseconds (int64) on one clock for the whole profile.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,26 +31,38 @@ Times = NDArray[np.int64]
 Indices = NDArray[np.intp]
 
 
-class Statistics(Protocol):
+class Statistics(ABC):
     """Statistics of the events of one line."""
 
+    @abstractmethod
     def of(self, index: int) -> dict[str, StatValue]:
         """Return all statistics of one event."""
-        ...
+
+    def values(self, name: str, indices: Indices) -> list[StatValue | None]:
+        """Return one statistic of many events; None where an event does not have it."""
+        return [self.of(index).get(name) for index in indices.tolist()]
 
     def integers(self, name: str, indices: Indices) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return one statistic of many events, and which events have it as an integer.
 
         The value is 0 where the event does not have it. Unsigned values above 2**63 wrap.
         """
-        ...
+        found = self.values(name, indices)
+        present = np.array([isinstance(value, int) for value in found], np.bool_)
+        whole = [value % (1 << 64) if isinstance(value, int) else 0 for value in found]
+        return np.array(whole, np.uint64).view(np.int64), present
 
     def texts(self, name: str, indices: Indices) -> tuple[list[str], Indices]:
         """Return the different texts of one statistic, and the place of each event's.
 
         An event that does not have it, or has it as something else, has the empty text.
         """
-        ...
+        numbers = {"": 0}
+        text_of = [
+            numbers.setdefault(value, len(numbers)) if isinstance(value, str) else 0
+            for value in self.values(name, indices)
+        ]
+        return list(numbers), np.array(text_of, np.intp)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from the first event on.
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -15,15 +14,14 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from pipediag.trace.events import (
     ACCELERATOR_PREFIX,
     HOST_PLANE,
     SINCE_1970_NS,
-    Indices,
     Line,
     Plane,
+    Statistics,
     StatValue,
     TraceEvents,
 )
@@ -38,13 +36,10 @@ _DEVICE_ACTIVITY = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "m
 """Categories in lower case: older traces write them with a capital."""
 _NO_ACTIVITY = frozenset({"gpu_user_annotation", "cuda_sync", "trace"})
 _COMPLETE, _METADATA = "X", "M"
-_STATISTICS = ("correlation_id", "bytes")
-_VALUES = 3 + len(_STATISTICS)
-_ABSENT = -(1 << 63)
-"""Stands for a statistic that an event does not have."""
-
 _Key = tuple[str, str]
 """A process and a thread; or a device and a stream. They may be numbers or text in the file."""
+_Row = tuple[int, int, int, dict[str, StatValue]]
+"""Start, end, the place of the name, and statistics of an event."""
 
 
 # msgspec skips the parts of a trace that are not named here. Their values may have any type.
@@ -91,96 +86,65 @@ def nanoseconds(microseconds: Decimal) -> int:
 
 
 @dataclass(frozen=True)
-class ArgumentStatistics:
-    """Arguments of a line's events that are integers: values, and which events have one."""
+class _Arguments(Statistics):
+    """Arguments of a line's events that are integers."""
 
-    columns: dict[str, tuple[NDArray[np.int64], NDArray[np.bool_]]] = field(repr=False)
+    each: list[dict[str, StatValue]] = field(repr=False)
 
     def of(self, index: int) -> dict[str, StatValue]:
-        columns = self.columns.items()
-        return {name: int(values[index]) for name, (values, present) in columns if present[index]}
-
-    def integers(self, name: str, indices: Indices) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        if name not in self.columns:
-            return np.zeros(len(indices), np.int64), np.zeros(len(indices), np.bool_)
-        values, present = self.columns[name]
-        return values[indices], present[indices]
-
-    def texts(self, _: str, indices: Indices) -> tuple[list[str], Indices]:
-        """Return empty texts: arguments that are texts are not kept."""
-        return [""], np.zeros(len(indices), np.intp)
+        return self.each[index]
 
 
-class Thread:
-    """Events of one thread or stream, while they are read."""
-
-    def __init__(self) -> None:
-        self.name = ""
-        self._values = array("q")
-        """Five of each event: start, end, name, and the integers of `_STATISTICS`."""
-
-    def __len__(self) -> int:
-        return len(self._values) // _VALUES
-
-    @property
-    def first_ns(self) -> int:
-        """The earliest start."""
-        return min(self._values[::_VALUES])
-
-    def add(self, start_ns: int, end_ns: int, name: int, arguments: Arguments) -> None:
-        """Take an event; `name` is the place of its name."""
-        integers = map(_integer, (arguments.correlation, arguments.bytes))
-        self._values.extend((start_ns, end_ns, name, *integers))
-
-    def line(self, plane: Plane, number: int, name: str, first_ns: int) -> Line:
-        """Return the thread as a line of the plane, times from `first_ns` on."""
-        values = np.array(self._values, np.int64).reshape(-1, _VALUES)
-        values = values[np.lexsort((-values[:, 1], values[:, 0]))]
-        start_ns, end_ns, names, *integers = values.T
-        columns = {}
-        for stat, column in zip(_STATISTICS, integers, strict=True):
-            present = column != _ABSENT
-            if present.any():
-                columns[stat] = np.where(present, column, 0), present
-        return Line(
-            id=number,
-            name=name,
-            start_ns=start_ns - first_ns,
-            end_ns=end_ns - first_ns,
-            name_ids=names.astype(np.int32),
-            statistics=ArgumentStatistics(columns),
-            plane=plane,
-        )
+def _line(rows: list[_Row], plane: Plane, number: int, name: str, first_ns: int) -> Line:
+    """Return the events of a thread as a line of the plane, times from `first_ns` on."""
+    rows = sorted(rows, key=lambda row: (row[0], -row[1]))
+    times = np.array([row[:3] for row in rows], np.int64)
+    return Line(
+        id=number,
+        name=name,
+        start_ns=times[:, 0] - first_ns,
+        end_ns=times[:, 1] - first_ns,
+        name_ids=times[:, 2].astype(np.int32),
+        statistics=_Arguments([row[3] for row in rows]),
+        plane=plane,
+    )
 
 
-def _integer(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_NS:
-        return value
-    return _ABSENT
+def _integers(arguments: Arguments) -> dict[str, StatValue]:
+    values = {"correlation_id": arguments.correlation, "bytes": arguments.bytes}
+    return {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_NS
+    }
 
 
 class _Gatherer:
     """Sorts events into planes and threads as they come."""
 
     def __init__(self) -> None:
-        self._threads: dict[str, dict[_Key, Thread]] = {}
+        self._rows: dict[str, dict[_Key, list[_Row]]] = {}
         self._names: dict[str, dict[str, int]] = {}
+        self._threads: dict[_Key, str] = {}
 
     def planes(self, properties: Any) -> tuple[list[Plane], int]:
         """Return the planes, host first, times from the earliest event on; and when that was."""
-        filled = {
-            plane: {key: thread for key, thread in threads.items() if len(thread)}
-            for plane, threads in self._threads.items()
-        }
-        first_ns = min((t.first_ns for of in filled.values() for t in of.values()), default=0)
+        lines = [rows for threads in self._rows.values() for rows in threads.values()]
+        first_ns = min((row[0] for rows in lines for row in rows), default=0)
         planes = []
-        for name in sorted(filter(filled.get, filled), key=lambda name: (name != HOST_PLANE, name)):
+        for name in sorted(self._rows, key=lambda name: (name != HOST_PLANE, name)):
             plane = Plane(name, list(self._names[name]), _device_stats(name, properties))
-            for count, (key, thread) in enumerate(filled[name].items()):
-                number, title = _identity(name, key, thread, count)
-                plane.lines.append(thread.line(plane, number, title, first_ns))
+            for count, (key, rows) in enumerate(self._rows[name].items()):
+                number, title = self._identity(name, key, count)
+                plane.lines.append(_line(rows, plane, number, title, first_ns))
             planes.append(plane)
         return planes, first_ns
+
+    def _identity(self, plane: str, key: _Key, count: int) -> tuple[int, str]:
+        if plane == HOST_PLANE:
+            return count, self._threads.get(key, "").strip() or f"thread {key[1]} of {key[0]}"
+        stream = key[1].removeprefix("stream").strip()
+        return int(stream) if stream.isdecimal() else count, f"Stream #{stream}"
 
     def add_complete(self, event: Event) -> None:
         category = (event.cat or "").lower()
@@ -199,25 +163,20 @@ class _Gatherer:
             end_ns = nanoseconds(event.ts + event.dur)
         names = self._names.setdefault(plane, {})
         name = names.setdefault(event.name, len(names))
-        self._thread(plane, key).add(start_ns, end_ns, name, arguments)
+        rows = self._rows.setdefault(plane, {}).setdefault(key, [])
+        rows.append((start_ns, end_ns, name, _integers(arguments)))
 
     def add_metadata(self, event: Event) -> None:
         name = event.args.name if event.args else None
         if not isinstance(name, str):
             return
         if event.name == "thread_name":
-            self._thread(HOST_PLANE, (str(event.pid), str(event.tid))).name = name
+            self._threads[str(event.pid), str(event.tid)] = name
         elif event.name == "process_name" and name.startswith((HOST_PLANE, "/device:")):
             raise MalformedError(
                 "it is the trace viewer's copy of a TensorFlow or JAX profile, which leaves events "
                 "out; read the .xplane.pb file beside it"
             )
-
-    def _thread(self, plane: str, key: _Key) -> Thread:
-        threads = self._threads.setdefault(plane, {})
-        if key not in threads:
-            threads[key] = Thread()
-        return threads[key]
 
 
 def parse(data: bytes, path: Path) -> TraceEvents:
@@ -267,13 +226,6 @@ def _event(decoder: msgspec.json.Decoder[Event], raw: msgspec.Raw) -> Event:
     except UnicodeDecodeError:
         # Bytes that are not UTF-8 cost a replacement character, not the event.
         return decoder.decode(bytes(raw).decode("utf-8", errors="replace"))
-
-
-def _identity(plane: str, key: _Key, thread: Thread, count: int) -> tuple[int, str]:
-    if plane == HOST_PLANE:
-        return count, thread.name.strip() or f"thread {key[1]} of {key[0]}"
-    stream = key[1].removeprefix("stream").strip()
-    return int(stream) if stream.isdecimal() else count, f"Stream #{stream}"
 
 
 def _device_stats(plane: str, properties: Any) -> dict[str, StatValue]:

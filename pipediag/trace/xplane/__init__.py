@@ -21,6 +21,7 @@ from pipediag.trace.events import (
     Indices,
     Line,
     Plane,
+    Statistics,
     StatValue,
     TraceEvents,
 )
@@ -138,8 +139,8 @@ class _StatNames:
 
 
 @dataclass(frozen=True)
-class _EventStatistics:
-    """Statistics of a line's events."""
+class _EventStatistics(Statistics):
+    """An event's own come before those of its name."""
 
     events: Any = field(repr=False)
     """XEvent messages, in the order of the file."""
@@ -154,24 +155,7 @@ class _EventStatistics:
         own = self.stat_names.decode(self.events[int(self.order[index])].stats)
         return self.shared.get(int(self.name_ids[index]), {}) | own
 
-    def integers(self, name: str, indices: Indices) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        found = self._values(name, indices)
-        present = np.array([isinstance(value, int) for value in found], np.bool_)
-        # Unsigned values above 2**63 wrap.
-        whole = [value % (1 << 64) if isinstance(value, int) else 0 for value in found]
-        return np.array(whole, np.uint64).view(np.int64), present
-
-    def texts(self, name: str, indices: Indices) -> tuple[list[str], Indices]:
-        numbers = {"": 0}
-        found = self._values(name, indices)
-        text_of = [
-            numbers.setdefault(value, len(numbers)) if isinstance(value, str) else 0
-            for value in found
-        ]
-        return list(numbers), np.array(text_of, np.intp)
-
-    def _values(self, name: str, indices: Indices) -> list[StatValue | None]:
-        """Return one statistic of these events; an event's own come before those of its name."""
+    def values(self, name: str, indices: Indices) -> list[StatValue | None]:
         shared = {place: stats[name] for place, stats in self.shared.items() if name in stats}
         found = [shared.get(place) for place in self.name_ids[indices].tolist()]
         keys = self.stat_names.keys(name)
