@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,47 +19,13 @@ from pipediag.runner.child_connection import Ask, OnTrials
 from pipediag.runner.child_process import ChildResult, child_that_waits, supervise
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import OnProgress, Shown
-from pipediag.session.messages import RunSettings, TrialsAwaited, WantedLoop, WindowBegun
+from pipediag.session.messages import RunSettings, TrialsAwaited, WantedLoop
 from pipediag.tensorflow_versions import OLDEST, installed_builds, is_too_old, too_old_sentence
 
 if TYPE_CHECKING:
     from pipediag.runner.build_session import EndedRun, Recorded
     from pipediag.runner.trials_of_run import TrialsOfRun
     from pipediag.session.model import Session
-
-NEEDED = (
-    "pipediag.runner.build_session",
-    "pipediag.reporters.tables",
-    "pipediag.reporters.html",
-    "pipediag.reporters.terminal.summary",
-)
-FOR_TRIALS = ("pipediag.runner.trials_of_run",)
-
-
-class EarlyImports(threading.Thread):
-    """Imports one module after the other, until `stop` is called."""
-
-    def __init__(self, *, trials: bool) -> None:
-        super().__init__(name="imports")
-        self._names = (*NEEDED, *(FOR_TRIALS if trials else ()))
-        self._stopped = threading.Event()
-
-    def stop(self) -> None:
-        """Begin no further module; code that needs one imports it."""
-        self._stopped.set()
-
-    def close(self) -> None:
-        """Stop, and wait for the module that was begun: at the interpreter's end it would fail."""
-        self.stop()
-        if self.ident is not None:
-            self.join()
-
-    def run(self) -> None:
-        for name in self._names:
-            if self._stopped.is_set():
-                return
-            import_module(name)
-
 
 LOOK_THROUGH_S = 600.0
 """How long a script may go on to find its longest loop. Own choice: a longer one has been found."""
@@ -203,7 +167,6 @@ def _run(
     sampler = HostSampler()
     # A run that counts is never touched.
     tries = request.budget_s > 0 and not request.run_to_end
-    imports = EarlyImports(trials=tries)
     started_ns, began_s = time.monotonic_ns(), time.time()
 
     def draft() -> Session:
@@ -222,20 +185,11 @@ def _run(
         save_session(session, output.path / SESSION_FILE)
         return session
 
-    def begin(pid: int) -> None:
-        sampler.start(pid)
-        imports.start()
-
-    def follow(message: Shown) -> None:
-        if isinstance(message, WindowBegun):
-            imports.stop()
-        on_progress(message)
-
     tried: TrialsOfRun | None = None
 
     def on_trials(waiting: TrialsAwaited, ask: Ask) -> None:
         nonlocal tried
-        # Imported while the script trains, not before it may begin.
+        # Imported while the script stands, not before it may begin.
         from pipediag.runner.trials_of_run import TrialsOfRun
 
         if tried is None:
@@ -252,15 +206,14 @@ def _run(
         raise KeyboardInterrupt
     try:
         child = start(
-            on_started=begin,
-            on_progress=follow,
+            on_started=sampler.start,
+            on_progress=on_progress,
             on_trials=on_trials if tries else None,
         )
     except PipediagError:
         output.abandon()
         raise
     finally:
-        imports.close()
         host = sampler.stop()
     # Imported after the script was started, as it brings pydantic and numpy along.
     from pipediag.runner.build_session import EndedRun
