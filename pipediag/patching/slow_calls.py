@@ -1,4 +1,4 @@
-"""Slow calls of Python in generators, written another way: weighted draws, rows of a DataFrame."""
+"""Slow calls of Python, written another way: weighted draws, rows of a DataFrame, eager models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipediag.patching.names import (
     references,
 )
 from pipediag.patching.refusal import NotPatchableError, only
-from pipediag.patching.source import Change, Source, called, name_of, replaced
+from pipediag.patching.source import Change, Source, called, insertion, name_of, replaced
 from pipediag.patching.statements import behind
 
 _PARAMETERS = ("a", "size", "replace", "p")
@@ -53,6 +53,42 @@ _OF_A_SERIES = frozenset(
     "size str T values".split()
 )
 """Attributes of a row that may be no column."""
+
+
+_CALL_MODEL = """\
+@TENSORFLOW.function(reduce_retracing=True)
+def NAME(model, *args, **kwargs):
+    return model(*args, **kwargs)
+"""
+
+
+def call_model(name: str = "call_model", tensorflow: str = "tf") -> list[str]:
+    """Return the lines of a function that calls a model, for a file with these names."""
+    return _CALL_MODEL.replace("NAME", name).replace("TENSORFLOW", tensorflow).splitlines()
+
+
+def through_a_function(source: Source, line: int, model: str) -> list[Change]:
+    """Call the model of a line through a `tf.function`, which the file defines behind its imports.
+
+    Raises:
+        NotPatchableError: there is no such call, or the file does not import TensorFlow.
+    """
+    calls = [
+        call
+        for call in source.calls.values()
+        if call.args and source.line(call) == line and source.code(call.func) == model
+    ]
+    call = only(calls, f"Line {line} calls `{model}` {len(calls)} times.")
+    after = last_import(source, source.span(call).start)
+    tensorflow = module_name(source, "tensorflow")
+    if after is None or tensorflow is None:
+        raise NotPatchableError("The file does not import TensorFlow.")
+    name = free_name(source, "call_model", "call_compiled_model")
+    return [
+        behind(source, after, ["", "", *call_model(name, tensorflow)]),
+        replaced(source.span(call.func), name),
+        insertion(source.span(call.args[0]).start, f"{model}, "),
+    ]
 
 
 def rewritten_call(source: Source, line: int) -> list[Change]:

@@ -15,10 +15,11 @@ from pipediag.patching.batch_forms import ROWS
 from pipediag.patching.chunked_generators import lines_of, source_of
 from pipediag.patching.dataset_options import attribute
 from pipediag.patching.names import is_tuned
-from pipediag.patching.slow_calls import rows_of, weighted_choice
+from pipediag.patching.slow_calls import call_model, rows_of, weighted_choice
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,
+    CompileCall,
     CompileFunction,
     Insert,
     Move,
@@ -248,6 +249,8 @@ def _lines(session: Session, change: Change) -> list[str]:
             lines = [f"@tf.function{given}", f"def {function.rpartition('.')[2]}(...):"]
         case PredictOnBatch():
             lines = ["model.predict_on_batch(x)  # in place of model.predict(x, ...)"]
+        case CompileCall(model=model):
+            lines = [*call_model(), "", f"call_model({model}, ...)  # in place of {model}(...)"]
         case SkipCallback():
             lines = ["if batch % 100:", "    return"]
         case _:

@@ -18,7 +18,7 @@ from pipediag.patching.keras_settings import compiled, with_workers
 from pipediag.patching.names import is_parameter, references, tensorflow, written
 from pipediag.patching.refusal import NotPatchableError, only
 from pipediag.patching.sites import Suits
-from pipediag.patching.slow_calls import rewritten_call
+from pipediag.patching.slow_calls import rewritten_call, through_a_function
 from pipediag.patching.snippets import every
 from pipediag.patching.source import Change as SourceChange
 from pipediag.patching.source import Source, Span, insertion, name_of, replaced
@@ -26,6 +26,7 @@ from pipediag.patching.statements import assigns, rebinds
 from pipediag.patching.workspace import Workspace
 from pipediag.session.edits import (
     Change,
+    CompileCall,
     CompileFunction,
     Insert,
     Move,
@@ -366,6 +367,11 @@ def _rewrite(workspace: Workspace, change: RewriteCall) -> None:
     workspace.change(source, rewritten_call(source, change.line))
 
 
+def _compile_call(workspace: Workspace, change: CompileCall) -> None:
+    source = workspace.source(change.file)
+    workspace.change(source, through_a_function(source, change.line, change.model))
+
+
 def _compile_function(workspace: Workspace, change: CompileFunction) -> None:
     """Write `@tf.function` above the definition, below the decorators that it has."""
     source = workspace.source(change.file)
@@ -407,6 +413,7 @@ _BY_HAND = {
 }
 _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
     "predict": _predict,
+    "compile_call": _compile_call,
     "rewrite": _rewrite,
     "compile": _compile_function,
     "set": _set,

@@ -21,11 +21,20 @@ from pipediag.facts.pipeline import (
     prefetch_switched_off,
     upstream_of,
 )
+from pipediag.facts.run import faster_evaluation
 from pipediag.rules.caching import FILL_S, LEAST_BATCHES, fits_in_memory
 from pipediag.rules.maps import is_serial_and_stateful
 from pipediag.rules.relevance import THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Rule
-from pipediag.session.edits import AUTOTUNE, Change, Edit, Insert, PredictOnBatch, SetParameters
+from pipediag.session.edits import (
+    AUTOTUNE,
+    Change,
+    CompileCall,
+    Edit,
+    Insert,
+    PredictOnBatch,
+    SetParameters,
+)
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run, RunPart
 from pipediag.session.loops import Loop
@@ -61,7 +70,7 @@ def check_costly_evaluation(session: Session) -> Iterator[Finding]:
     cheap = {
         (one.file, one.line)
         for one, _ in small_predictions(session)
-        if 2.0 * sum(one.on_batch_ms) < sum(one.predict_ms)
+        if 2.0 * sum(one.other_ms) < sum(one.own_ms)
     }
     rows = [row for row in run.parts if row.part == "evaluation" and row.what is not None]
     rows = [row for row in rows if (row.file, row.line) not in cheap]
@@ -247,8 +256,8 @@ def check_small_predict(session: Session) -> Iterator[Finding]:
     """Yield a finding on each line whose calls were timed and take a part of the run."""
     assert session.run is not None
     for timed, rows in small_predictions(session):
-        count, name, line = len(timed.predict_ms), Path(timed.file).name, timed.line
-        calls_ms, batches_ms = sum(timed.predict_ms), sum(timed.on_batch_ms)
+        count, name, line = len(timed.own_ms), Path(timed.file).name, timed.line
+        calls_ms, batches_ms = sum(timed.own_ms), sum(timed.other_ms)
         taken_s = sum(row.seconds for row in rows)
         weight = weigh_rows(session.run, rows, taken_s * max(0.0, 1.0 - batches_ms / calls_ms))
         advice = (
@@ -274,6 +283,56 @@ def check_small_predict(session: Session) -> Iterator[Finding]:
         )
 
 
+EAGER_EVALUATION = Rule(
+    id="eager-evaluation",
+    title="Call the model through a `tf.function`",
+    why="A model that is called eagerly starts each of its operations from Python.",
+    fix="Put `@tf.function(reduce_retracing=True)` on a function that calls the model, and call "
+    "that one for each batch. What then happens in Python with its results stays as it is.",
+    needs=("run",),
+    thresholds=THRESHOLDS,
+    effect="same up to order or rounding",
+    untried="Both calls are timed where the script calls the model, in a run with trials.",
+)
+
+
+@EAGER_EVALUATION.found_by
+def check_eager_evaluation(session: Session) -> Iterator[Finding]:
+    """Yield a finding on each line that calls a model eagerly on batches of an evaluation."""
+    assert session.run is not None
+    for timed in session.predictions:
+        loop = next((one for one in session.loops if one.id == timed.loop_id), None)
+        if timed.model is None or loop is None or not timed.is_timed:
+            continue
+        place = (loop.file, loop.line)
+        rows = [one for one in session.run.parts if one.part == "evaluation"]
+        rows = [one for one in rows if (one.file, one.line) == place]
+        count, name = len(timed.own_ms), Path(timed.file).name
+        own_ms, other_ms = sum(timed.own_ms) / count, sum(timed.other_ms) / count
+        taken_s = sum(row.seconds for row in rows)
+        saved = 1.0 - 1.0 / faster_evaluation(loop, timed, own_ms, other_ms)
+        weight = weigh_rows(session.run, rows, taken_s * max(0.0, saved))
+        advice = (
+            f"Call `{timed.model}` through a `tf.function` at {name}:{timed.line}, with the same "
+            f"results up to rounding: {other_ms:.1f} ms instead of {own_ms:.1f} ms a batch."
+        )
+        change = CompileCall(timed.file, timed.line, timed.model)
+        yield EAGER_EVALUATION.finding(
+            weight.status,
+            weight.before(advice),
+            place=(timed.file, timed.line),
+            weight=weight,
+            evidence={"eager_ms": own_ms, "tf_function_ms": other_ms, "rows": timed.rows},
+            edit=Edit(
+                id=f"{EAGER_EVALUATION.id}:{name}:{timed.line}",
+                label=f"`{timed.model}` as a tf.function at {name}:{timed.line}",
+                changes=(change,),
+                loop_id=loop.id,
+            ),
+            part="evaluation",
+        )
+
+
 _PASSED_ON = ("prefetch", "with_options")
 """After which nothing need be cached that can be cached before them."""
 _ORDERING = ("repeat", "shuffle")
@@ -287,7 +346,9 @@ def small_predictions(session: Session) -> Iterator[tuple[Prediction, list[RunPa
         rows = [
             row
             for row in parts
-            if row.part == "evaluation" and (row.file, row.line) == (one.file, one.line)
+            if one.model is None
+            and row.part == "evaluation"
+            and (row.file, row.line) == (one.file, one.line)
         ]
         if one.is_timed and rows:
             yield one, rows

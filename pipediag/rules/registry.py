@@ -84,6 +84,7 @@ RULES: tuple[Rule, ...] = (
     tracing.REPEATED_COMPILE,
     epoch_start.SLOW_EPOCH_START,
     evaluation.SMALL_PREDICT,
+    evaluation.EAGER_EVALUATION,
     evaluation.COSTLY_EVALUATION,
     script_work.SLOW_EPOCH_END,
     script_work.WORK_AFTER_TRAINING,

@@ -37,6 +37,7 @@ from pipediag.trials.candidates import (
     SharedChanges,
     epoch_to_try,
     epoch_worth_trying,
+    is_of_prediction,
     shorter_shuffles,
 )
 from pipediag.trials.executor import (
@@ -153,7 +154,11 @@ Own choice: one edit on a pipeline alone takes less than several in a training."
 
 def edits_of(findings: Iterable[Finding], loop_id: str | None) -> list[Finding]:
     """Return findings whose edits change the pipeline of that loop; None is the diagnosed one."""
-    return [one for one in findings if one.edit is not None and one.edit.loop_id == loop_id]
+    return [
+        one
+        for one in findings
+        if one.edit is not None and one.edit.loop_id == loop_id and not is_of_prediction(one)
+    ]
 
 
 @dataclass
@@ -247,8 +252,12 @@ class TrialsOfRun:
         epochs_s = None if waiting.alone else _epochs_need_s(session, budget_s)
         if epochs_s is not None and epochs_s <= self.budget_s:
             budget_s = epochs_s
-        edits = [finding.edit for finding in session.findings if finding.edit is not None]
-        evaluates = any(edit.loop_id is not None for edit in edits)
+        evaluates = any(
+            finding.edit is not None
+            and finding.edit.loop_id is not None
+            and not is_of_prediction(finding)
+            for finding in session.findings
+        )
         return budget_s * (1.0 - OF_EVALUATION) if evaluates else budget_s
 
     def _has_tried(self, loop_id: str) -> bool:

@@ -106,6 +106,17 @@ class PredictOnBatch:
 
 
 @dataclass(frozen=True)
+class CompileCall:
+    """A line calls a model through a `tf.function`, and not eagerly."""
+
+    file: str
+    line: int
+    model: str
+    """The code that names the model there: `self.model`."""
+    do: Literal["compile_call"] = "compile_call"
+
+
+@dataclass(frozen=True)
 class RewriteCall:
     """A known slow call in a function that makes elements is written another way."""
 
@@ -158,6 +169,7 @@ Change = (
     | SetModel
     | SkipCallback
     | PredictOnBatch
+    | CompileCall
     | RewriteCall
     | MoveLayers
     | CompileFunction
@@ -232,7 +244,7 @@ def _touched_by(change: Change) -> tuple[Touched, ...]:
             return ("model",)
         case MoveLayers():
             return ("elements", "model")
-        case PredictOnBatch():
+        case PredictOnBatch() | CompileCall():
             return ()
     unknown_change(change)
 

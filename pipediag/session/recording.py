@@ -15,23 +15,29 @@ from pipediag.vocabulary import RecordedOutcome, Scalar, WindowKind
 
 @dataclass
 class Prediction:
-    """One line that calls `predict` again and again, on data that fits in one batch."""
+    """One line that calls `predict`, or a model itself, again and again, on a batch of data."""
 
     file: str
     line: int
     rows: int
     """Of the data of the last call that was timed."""
-    predict_ms: list[float] = field(default_factory=list)
+    own_ms: list[float] = field(default_factory=list)
     """Calls of the script's own."""
-    on_batch_ms: list[float] = field(default_factory=list)
-    """`predict_on_batch` on the same data, right after each of these calls."""
+    other_ms: list[float] = field(default_factory=list)
+    """`predict_on_batch`, or the model as a `tf.function`, on the same data, after each of them."""
+    calls: int = 0
+    """All of that line so far."""
+    model: str | None = None
+    """The code that names the model where that is called itself, eagerly: `self.model`."""
+    loop_id: str | None = None
+    """The loop whose batch the model is then called on."""
     lacking: str | None = None
     """Why it was not timed, or not to the end, as a sentence."""
 
     @property
     def is_timed(self) -> bool:
         """Return True if there are enough pairs for an interval."""
-        return self.lacking is None and len(self.on_batch_ms) >= FEWEST_PAIRS
+        return self.lacking is None and len(self.other_ms) >= FEWEST_PAIRS
 
 
 FEWEST_PAIRS = 5

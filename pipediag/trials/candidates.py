@@ -6,9 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
-from pipediag.facts.run import FIRST_BATCHES, making_ms, seen_time
+from pipediag.facts.run import FIRST_BATCHES, faster_evaluation, making_ms, seen_time
 from pipediag.facts.run_gain import fills_a_cache
-from pipediag.session.edits import Change, Check, Edit, PredictOnBatch, SetParameters, touched
+from pipediag.session.edits import (
+    Change,
+    Check,
+    CompileCall,
+    Edit,
+    PredictOnBatch,
+    SetParameters,
+    touched,
+)
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -114,8 +122,13 @@ def with_prediction_trial(session: Session, finding: Finding) -> Finding:
     found = next((one for one in session.predictions if (one.file, one.line) == place), None)
     if found is None or not found.is_timed:
         return finding
-    pairs = zip(found.predict_ms, found.on_batch_ms, strict=True)
-    ratio = estimate([predict / max(on_batch, 1e-3) for predict, on_batch in pairs])
+    loop = next((one for one in session.loops if one.id == found.loop_id), None)
+    ratio = estimate(
+        [
+            faster_evaluation(loop, found, own, other) if loop else own / max(other, 1e-3)
+            for own, other in zip(found.own_ms, found.other_ms, strict=True)
+        ]
+    )
     trial = Trial(
         state=judge(ratio.low, ratio.high),
         reason=None,
@@ -126,9 +139,9 @@ def with_prediction_trial(session: Session, finding: Finding) -> Finding:
     return finding.model_copy(update={"trial": trial})
 
 
-def _prediction(finding: Finding) -> PredictOnBatch | None:
+def _prediction(finding: Finding) -> PredictOnBatch | CompileCall | None:
     changes = finding.edit.changes if finding.edit is not None else ()
-    return next((one for one in changes if isinstance(one, PredictOnBatch)), None)
+    return next((one for one in changes if isinstance(one, PredictOnBatch | CompileCall)), None)
 
 
 WAITS = 2 * FEWEST_ROUNDS + 4

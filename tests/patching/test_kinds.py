@@ -9,6 +9,7 @@ import pytest
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,
+    CompileCall,
     CompileFunction,
     Insert,
     Move,
@@ -342,9 +343,20 @@ def test_a_comment_among_the_arguments_that_would_go_is_kept() -> None:
     assert "comment" in refused(text, [], PredictOnBatch(SCRIPT, 1))
 
 
+def test_a_model_is_called_through_a_function_behind_the_imports() -> None:
+    text = "import tensorflow as tf\n\nscores = [\n    self.model((a, b), training=False)[0],\n]\n"
+    after = patched(text, [], CompileCall(SCRIPT, 4, "self.model"))
+    assert after == (
+        "import tensorflow as tf\n\n\n@tf.function(reduce_retracing=True)\n"
+        "def call_model(model, *args, **kwargs):\n    return model(*args, **kwargs)\n"
+        "\nscores = [\n    call_model(self.model, (a, b), training=False)[0],\n]\n"
+    )
+
+
 UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
     ("a callback's hooks", (SkipCallback("Save", "t.py", 3),), "only you know"),
     ("a call that is not there", (PredictOnBatch(SCRIPT, 1),), "0 times"),
+    ("a model that is not called", (CompileCall(SCRIPT, 1, "net"),), "0 times"),
     ("a draw that is not there", (RewriteCall("map", SCRIPT, 1, "f"),), "0 times"),
     ("a function that is not there", (CompileFunction(SCRIPT, 1, "f"),), "not found"),
     (

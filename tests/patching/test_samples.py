@@ -15,6 +15,7 @@ import benchmarks
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,
+    CompileCall,
     CompileFunction,
     Insert,
     Move,
@@ -58,6 +59,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("decoy_small_batch_waits", "parallel-map"): (TUNED, POOL),
     ("disabled_defaults", "tf-data-defaults"): (DEFAULTS,),
     ("disabled_defaults", "missing-cache"): (BEHIND, CACHE),
+    ("eager_evaluation", "eager-evaluation"): (CompileCall(SCRIPT, 41, "model"),),
     ("eager_step", "eager-execution"): (CompileFunction(SCRIPT, 29, "Trainer.train_step"),),
     ("retracing_lengths", "retracing"): (
         CompileFunction(SCRIPT, 40, "train_step", reduce_retracing=True),
@@ -134,6 +136,7 @@ BY_HAND = {
 }
 """What only the author of the script can write."""
 BESIDE_THE_DATASETS = {
+    "eager-evaluation",
     "eager-execution",
     "generator-elements",
     "python-input",

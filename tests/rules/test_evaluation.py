@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
+from pipediag.facts.run_gain import gain_for_run
 from pipediag.patching.making import make_patch
-from pipediag.rules.evaluation import COSTLY_EVALUATION, SMALL_PREDICT, cache_place, repeated_work
+from pipediag.rules.evaluation import (
+    COSTLY_EVALUATION,
+    EAGER_EVALUATION,
+    SMALL_PREDICT,
+    cache_place,
+    repeated_work,
+)
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, PredictOnBatch, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunPart
@@ -235,6 +242,45 @@ def test_where_the_run_gains_little_or_too_few_were_timed_nothing_fails(
     session: Session, status: str
 ) -> None:
     assert only(SMALL_PREDICT, session).status == status
+
+
+def called_eagerly(function_ms: float, steps: int = 300, **timed: Any) -> Session:
+    """Evaluation of 40 s at line 8 in a run of 60 s; a batch takes 12 ms, the model 10 of them."""
+    part = make_part("evaluation", 40.0, what="a loop", file=FILE, line=8, count=9)
+    loop = make_loop(
+        id="loop_1",
+        role="validation",
+        file=FILE,
+        line=8,
+        steps=steps,
+        evaluation=Evaluation(steps=20, step_ms=12.0, consumer_ms=11.0),
+    )
+    values = {"calls": 300, "model": "model", "loop_id": "loop_1", **timed}
+    seen = Prediction(FILE, 9, 64, [10.0] * 8, [function_ms + n / 100 for n in range(8)], **values)
+    return make_session(
+        loops=[make_loop(), loop], run=make_run(part, whole_s=60.0), predictions=[seen]
+    )
+
+
+def test_a_model_that_is_called_eagerly_gains_what_its_calls_save_of_a_step() -> None:
+    session = called_eagerly(2.0)
+    finding = only(EAGER_EVALUATION, session)
+    assert (finding.status, finding.file, finding.line) == ("fail", FILE, 9)
+    assert candidates([finding]) == []
+    tried = with_prediction_trial(session, finding)
+    assert tried.trial.state == "confirmed"
+    assert tried.trial.speedup == pytest.approx(12.0 / 4.0, rel=0.02)
+    gain = gain_for_run(session, tried)
+    assert gain is not None
+    assert gain.after_s == pytest.approx(20.0 + 40.0 / 3.0, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "session",
+    [called_eagerly(9.9), called_eagerly(2.0, model=None), called_eagerly(2.0, lacking="No.")],
+)
+def test_a_model_that_gains_nothing_as_a_function_is_left_as_it_is(session: Session) -> None:
+    assert only(EAGER_EVALUATION, session).status == "pass"
 
 
 SOURCE = (

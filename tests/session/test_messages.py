@@ -19,6 +19,7 @@ from pipediag.capture.replay.graph import InnerChange, _target
 from pipediag.capture.replay.verification import _size_matters_to
 from pipediag.session.edits import (
     Change,
+    CompileCall,
     CompileFunction,
     Edit,
     Insert,
@@ -115,6 +116,7 @@ ONE_OF_EACH: tuple[Change, ...] = (
     SkipCallback("Logger", "train.py", 30),
     MoveLayers(("words",), "a"),
     PredictOnBatch("train.py", 30),
+    CompileCall("train.py", 31, "self.model"),
     RewriteCall("a", "train.py", 30, "pairs"),
     CompileFunction("train.py", 30, "train_step"),
 )
@@ -134,7 +136,14 @@ def test_each_survives_the_pipe() -> None:
 
 
 def test_replay_makes_every_kind() -> None:
-    of_no_pipeline = {SetModel, SkipCallback, PredictOnBatch, RewriteCall, CompileFunction}
+    of_no_pipeline = {
+        SetModel,
+        SkipCallback,
+        PredictOnBatch,
+        CompileCall,
+        RewriteCall,
+        CompileFunction,
+    }
     assert {kind for kind, _ in replayed._PASSES} | of_no_pipeline == set(get_args(Change))
 
 

@@ -168,7 +168,7 @@ _OPTIONS = ("_variable_creation_config", "_no_variable_creation_config")
 
 @dataclasses.dataclass(frozen=True)
 class _Tracing:
-    """What a `tf.function` keeps of its traces: as the script has it, and with fewer of them."""
+    """The store of traces of a `tf.function`: the script's, and one that serves more shapes."""
 
     function: Any
     own: dict[str, Any]

@@ -32,6 +32,7 @@ from pipediag.session.edits import (
     RESULTS_DIFFER,
     Change,
     Check,
+    CompileCall,
     CompileFunction,
     Insert,
     Move,
@@ -162,7 +163,7 @@ def _size_matters_to(change: Change) -> bool:
             return True
         case SetParameters() | Move() | SetOptions() | SetModel() | SkipCallback() | MoveLayers():
             return False
-        case PredictOnBatch() | RewriteCall() | CompileFunction():
+        case PredictOnBatch() | CompileCall() | RewriteCall() | CompileFunction():
             return False
         case unknown:
             return unknown_change(unknown)

@@ -81,6 +81,11 @@ class Conductor:
             return None
         return self._loops.consumer_for(iterator, dataset, runtime, distributed)
 
+    def consumed_here(self) -> RecordedLoop | None:
+        """Return the loop whose batch was handed over last on this thread."""
+        last = self._threads.here.last
+        return None if last is None else last.loop.record
+
     def handed_over(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> Any:
         """Note that `next` got a batch for Python; return the one to hand over."""
         if self.streak.handed(consumer, asked_ns, handed_ns):

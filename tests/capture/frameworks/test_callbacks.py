@@ -407,8 +407,8 @@ def test_a_line_that_calls_often_is_timed_in_pairs() -> None:
     assert found is not None
     assert found.file == __file__
     assert found.rows == 3
-    assert found.predict_ms == [10.0] * 8
-    assert len(found.on_batch_ms) == 8
+    assert found.own_ms == [10.0] * 8
+    assert len(found.other_ms) == 8
     assert found.is_timed
     assert model.asked == 9  # the first one traces
     assert called(model, times=5) is None, "a line that calls seldom is left alone"

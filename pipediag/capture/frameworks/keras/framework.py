@@ -19,7 +19,7 @@ from pipediag.capture.frameworks import Hook
 from pipediag.capture.frameworks.keras import facts
 from pipediag.capture.frameworks.keras.callbacks import CallbacksAtBatches, named, pass_through
 from pipediag.capture.frameworks.keras.model_variants import ModelVariants
-from pipediag.capture.frameworks.keras.timed_calls import PredictTrials, TimedCalls
+from pipediag.capture.frameworks.keras.timed_calls import EagerCalls, PredictTrials, TimedCalls
 from pipediag.capture.recorder import version_of
 from pipediag.capture.runtime import Variants
 from pipediag.capture.watching.watchers import Watchers
@@ -126,6 +126,13 @@ class KerasHooks:
             conductor.fit_over,
             trials.called if watchers.held.makes_trials else None,
         )
+        self._eager = (
+            EagerCalls(
+                watchers.recorder.recording.predictions, watchers.timeline, conductor.consumed_here
+            )
+            if watchers.held.makes_trials
+            else None
+        )
         self._here = threading.local()
         """`over_ns`: the end of the last step so far of the epoch that a thread walks over."""
 
@@ -137,6 +144,9 @@ class KerasHooks:
         yield f"{adapters}.py_dataset_adapter", self._on_py_dataset_adapter
         yield "keras.src.trainers.trainer", lambda one: facts.watch_compile(one.Trainer, guard)
         yield "keras.src.backend.tensorflow.trainer", self._on_tensorflow_trainer
+        if self._eager is not None:
+            eager = self._eager
+            yield "keras.src.models.model", lambda one: eager.install(one.Model, guard)
         for backend, trainer in _OTHER_TRAINERS.items():
             yield f"keras.src.backend.{backend}.trainer", partial(self._on_other_trainer, trainer)
         yield "keras.src.callbacks.callback_list", self._on_callbacks

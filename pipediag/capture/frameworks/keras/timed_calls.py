@@ -1,15 +1,20 @@
 """Calls of Keras that take a while: `fit`, `evaluate`, `predict`, and callbacks at ends of epochs.
 
-Frequent small calls of `predict` are compared with `predict_on_batch`.
+Frequent small calls of `predict` are compared with `predict_on_batch`, and calls of a model itself
+with those of a `tf.function`.
 """
 
 from __future__ import annotations
 
+import ast
+import sys
+import threading
 import time
+import tokenize
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
-from pipediag.capture.callsites import call_site
+from pipediag.capture.callsites import CallSite, call_site, frames, locals_of
 from pipediag.capture.frameworks.keras.callbacks import (
     ListedCallbacks,
     defined_at,
@@ -17,7 +22,9 @@ from pipediag.capture.frameworks.keras.callbacks import (
     pass_through,
 )
 from pipediag.capture.guard import Guard, nothing
+from pipediag.capture.pipelines.functions import side_effect
 from pipediag.capture.timeline import Timeline
+from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Prediction
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import SpanKind
@@ -141,6 +148,8 @@ class PredictTrials:
             return
         place = (site.file, site.line)
         self._calls[place] = calls = self._calls.get(place, 0) + 1
+        if place in self._found:
+            self._found[place].calls = calls
         if not _SEEN < calls <= _SEEN + _PAIRS:
             return
         if place not in self._found:
@@ -170,7 +179,7 @@ def _compare(
         return "The data are no arrays."
     if sum(getattr(each, "nbytes", 0) for each in arrays) > _MOST_BYTES:
         return "The data are too many for one batch."
-    if not found.on_batch_ms:
+    if not found.other_ms:
         model.predict_on_batch(data)  # traces
     start_ns = time.perf_counter_ns()
     other = model.predict_on_batch(data)
@@ -179,8 +188,8 @@ def _compare(
     if len(results) != len(others) or not all(map(_close, results, others)):
         return "`predict_on_batch` gives other values."
     found.rows = int(arrays[0].shape[0])
-    found.predict_ms.append(took_ns / 1e6)
-    found.on_batch_ms.append(on_batch_ns / 1e6)
+    found.own_ms.append(took_ns / 1e6)
+    found.other_ms.append(on_batch_ns / 1e6)
     return None
 
 
@@ -209,3 +218,150 @@ def _close(one: Any, other: Any) -> bool:
     if one.dtype.kind not in "fc":
         return bool((one == other).all())
     return bool((abs(one - other) <= _ABSOLUTE + _RELATIVE * abs(other)).all())
+
+
+_NESTED = threading.local()
+"""`depth` of calls of models, one within the other."""
+
+
+class EagerCalls:
+    """Times calls of a Keras model, eagerly on batches of no training loop, and as `tf.function`s.
+
+    A model that is called for each batch of an evaluation starts each of its operations from
+    Python. The other call is made after one of the script's, with the same arguments.
+    """
+
+    def __init__(
+        self,
+        predictions: list[Prediction],
+        timeline: Timeline,
+        consumed: Callable[[], RecordedLoop | None],
+    ) -> None:
+        """`consumed` returns the loop whose batch this thread was handed last."""
+        self._predictions = predictions
+        self._timeline = timeline
+        self._consumed = consumed
+        self._found: dict[tuple[str, int], Prediction] = {}
+        self._compiled: dict[tuple[str, int], Any] = {}
+
+    def install(self, model_class: type, guard: Guard) -> None:
+        """Time calls of models, which layers of that class are not."""
+        called = guard.entry("timing a model as a `tf.function`", self._called)
+        original = model_class.__call__
+
+        def call(model: Any, *args: Any, **kwargs: Any) -> Any:
+            depth = getattr(_NESTED, "depth", 0)
+            if depth or not _runs_eagerly():
+                return original(model, *args, **kwargs)
+            _NESTED.depth, began_ns = depth + 1, time.perf_counter_ns()
+            try:
+                result = original(model, *args, **kwargs)
+                took_ns = time.perf_counter_ns() - began_ns
+                called(took_ns, result, model, args, kwargs)
+            finally:
+                _NESTED.depth = depth
+            return result
+
+        model_class.__call__ = guard.hook(original, call)  # type: ignore[method-assign]
+
+    def _called(
+        self, took_ns: int, result: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        loop, site = self._consumed(), call_site()
+        if loop is None or loop.role == "training" or site is None or site.by_framework:
+            return
+        place = (site.file, site.line)
+        found = self._found.get(place)
+        if found is None:
+            found = self._found[place] = Prediction(*place, 0, loop_id=loop.id)
+        found.calls += 1
+        if found.lacking or not _SEEN < found.calls <= _SEEN + _PAIRS:
+            return
+        if not found.own_ms:
+            self._predictions.append(found)
+            found.model = _named(model, site)
+        began_ns = time.monotonic_ns()
+        try:
+            found.lacking = self._compare(found, took_ns, result, model, args, kwargs)
+        except Exception as error:
+            found.lacking = f"The model as a `tf.function` raised {type(error).__name__}."
+        finally:
+            self._timeline.passed("aside", began_ns, time.monotonic_ns())
+
+    def _compare(
+        self,
+        found: Prediction,
+        took_ns: int,
+        result: Any,
+        model: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> str | None:
+        """Time the other call; return why that can't be done."""
+        if found.model is None:
+            return "The line does not name the model that it calls, or names several."
+        if kwargs.get("training") or len(args) != 1:
+            return "The model is called as in training, or with more than its data."
+        changed = side_effect(model.call)
+        if changed is not None:
+            return f"Its Python would run only while it is traced, and {changed}."
+        place = (found.file, found.line)
+        compiled = self._compiled.get(place)
+        if compiled is None:
+            function = sys.modules["tensorflow"].function
+            compiled = self._compiled[place] = function(_call, reduce_retracing=True)
+        traces = compiled.experimental_get_tracing_count()
+        start_ns = time.perf_counter_ns()
+        other = compiled(model, *args, **kwargs)
+        if compiled.experimental_get_tracing_count() != traces:
+            start_ns = time.perf_counter_ns()
+            other = compiled(model, *args, **kwargs)
+        other_ns = time.perf_counter_ns() - start_ns
+        results, others = [[each.numpy() for each in _leaves(one)] for one in (result, other)]
+        if len(results) != len(others) or not all(map(_close, results, others)):
+            return "The model as a `tf.function` gives other values."
+        rows = next((each.shape[0] for each in _leaves(args) if _is_array(each)), None)
+        found.rows = int(rows or 0)
+        found.own_ms.append(took_ns / 1e6)
+        found.other_ms.append(other_ns / 1e6)
+        return None
+
+
+def _call(model: Any, *args: Any, **kwargs: Any) -> Any:
+    return model(*args, **kwargs)
+
+
+def _runs_eagerly() -> bool:
+    """Return True outside of functions that are traced and of tapes that record."""
+    context = sys.modules.get("tensorflow.python.eager.context")
+    record = sys.modules.get("tensorflow.python.eager.record")
+    if context is None or record is None or not context.executing_eagerly():
+        return False
+    return not record.could_possibly_record()
+
+
+def _named(model: Any, site: CallSite) -> str | None:
+    """Return the code by which the line of a call names the model; None in doubt."""
+    place = (site.file, site.line)
+    frame = next((one for one in frames() if (one.f_code.co_filename, one.f_lineno) == place), None)
+    if frame is None:
+        return None
+    names = {**frame.f_globals, **locals_of(frame)}
+    try:
+        with tokenize.open(site.file) as file:
+            tree = ast.parse(file.read())
+    except (OSError, SyntaxError, ValueError):
+        return None
+    calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call))
+    there = [one.func for one in calls if one.lineno <= site.line <= (one.end_lineno or 0)]
+    found = [ast.unparse(one) for one in there if _value(one, names) is model]
+    return found[0] if len(found) == 1 else None
+
+
+def _value(code: ast.expr, names: dict[str, Any]) -> Any:
+    """Return the value of a name, or of an attribute that an object keeps; None for other code."""
+    if isinstance(code, ast.Name):
+        return names.get(code.id)
+    if isinstance(code, ast.Attribute):
+        return getattr(_value(code.value, names), "__dict__", {}).get(code.attr)
+    return None

@@ -1,0 +1,59 @@
+"""Calls of a model that are timed eagerly and as a `tf.function`, in a running script."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.capture.conftest import Capturing
+
+pytestmark = pytest.mark.tensorflow
+
+SCRIPT = """
+    import json
+    from unittest.mock import Mock
+    import keras
+    import tensorflow as tf
+    from pipediag.capture.frameworks.keras.timed_calls import EagerCalls
+    from pipediag.capture.guard import Guard
+    from pipediag.session.recorded_loops import RecordedLoop
+
+    predictions, loop = [], Mock(role="other", id="loop_1")
+    EagerCalls(predictions, Mock(), lambda: loop).install(keras.Model, Guard(print))
+
+    class Keeps(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+        def call(self, x, training=False):
+            self.seen.append(1)
+            return x + 1.0
+
+    inputs = keras.Input((3,))
+    model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
+    keeps, x = Keeps(), tf.ones([4, 3])
+    for length in range(2, 22):
+        model(tf.ones([length, 3]), training=False)
+    for _ in range(20):
+        keeps(x)
+    for _ in range(20):
+        model(x, training=True)
+    for _ in range(20):
+        with tf.GradientTape():
+            model(x)
+    loop.role = "training"
+    for _ in range(20):
+        model(x)
+    results = [[one.model, one.calls, len(one.other_ms), one.lacking] for one in predictions]
+    print("RESULTS", json.dumps(results))
+"""
+
+
+def test_calls_of_a_model_are_timed_unless_they_train_or_would_lose_something(
+    capturing: Capturing,
+) -> None:
+    evaluated, keeps, trains = capturing(SCRIPT).results
+    assert evaluated == ["model", 20, 8, None]
+    assert (keeps[0], keeps[2]) == ("keeps", 0)
+    assert "`self.seen`" in keeps[3]
+    assert (trains[0], trains[2]) == ("model", 0)
+    assert "training" in trains[3]
