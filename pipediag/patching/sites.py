@@ -96,7 +96,7 @@ Callers = dict[str, list[tuple[str, int]]]
 
 @dataclass(frozen=True)
 class Repeats:
-    """Nodes in which calls may be made several times, each of which makes another pipeline or model."""
+    """Nodes in which calls may be made several times, each time for another pipeline or model."""
 
     files: Sequence[Source]
     """Of the program, whose calls count."""
