@@ -21,13 +21,8 @@ class Throttling:
 
 def cpu_quota(root: Path = ROOT) -> float | None:
     """Return the CPUs that the control groups allow, or None where there is no limit."""
-    found = [
-        quota
-        for directory in _directories("cpu", root)
-        for quota in (_quota_v2(directory), _quota_v1(directory))
-        if quota is not None
-    ]
-    return min(found, default=None)
+    quotas = (_quota(directory) for directory in _directories("cpu", root))
+    return min((one for one in quotas if one is not None), default=None)
 
 
 def memory_limit(root: Path = ROOT) -> int | None:
@@ -85,30 +80,22 @@ def killed_since(before: int | None) -> bool:
 _UNLIMITED = 1 << 60
 
 
-def _quota_v2(directory: Path) -> float | None:
-    fields = text_of(directory / "cpu.max").split()
-    if len(fields) != 2 or not fields[0].isdigit():
-        return None
-    return int(fields[0]) / int(fields[1])
-
-
-def _quota_v1(directory: Path) -> float | None:
-    quota = _integer(directory / "cpu.cfs_quota_us")
-    period = _integer(directory / "cpu.cfs_period_us")
-    return quota / period if quota and period and quota > 0 else None
+def _quota(directory: Path) -> float | None:
+    """Return the quota of one group, of version 2 or else of version 1."""
+    quota, _, period = text_of(directory / "cpu.max").partition(" ")
+    quota = quota or text_of(directory / "cpu.cfs_quota_us")
+    period = period or text_of(directory / "cpu.cfs_period_us")
+    # Without a limit, the first is `max`, or -1.
+    return int(quota) / int(period) if quota.strip().isdigit() and period else None
 
 
 def _directories(controller: str, root: Path) -> Iterator[Path]:
     """Yield directories of the process's groups with the controller's files, innermost first."""
     groups = _groups(root)
     for mount_point, mount_root, kind, options in _mounts(root):
-        if kind == "cgroup2":
-            path = groups.get("")
-        elif kind == "cgroup" and controller in options:
-            path = groups.get(controller)
-        else:
-            continue
-        if path is None:
+        own = "" if kind == "cgroup2" else controller
+        path = groups.get(own) if not own or controller in options else None
+        if path is None or not kind.startswith("cgroup"):
             continue
         relative = Path(path.removeprefix(mount_root.rstrip("/")).lstrip("/"))
         top = root / mount_point.lstrip("/")

@@ -23,18 +23,7 @@ def installed_gpus(root: Path = Path("/")) -> list[str]:
     nvml = Nvml()
     nvidia = nvml.names()
     nvml.close()
-    return [*(nvidia or _driver_gpus(root) or pci_gpus([NVIDIA], root)), *pci_gpus([AMD], root)]
-
-
-def _driver_gpus(root: Path) -> list[str]:
-    """Return the models by the kernel driver's own list, which needs no library."""
-    names = []
-    for path in sorted((root / "proc/driver/nvidia/gpus").glob("*/information")):
-        for line in text_of(path).splitlines():
-            key, _, value = line.partition(":")
-            if key.strip() == "Model":
-                names.append(value.strip())
-    return names
+    return [*(nvidia or pci_gpus([NVIDIA], root)), *pci_gpus([AMD], root)]
 
 
 def pci_gpus(vendors: Sequence[str], root: Path = Path("/")) -> list[str]:

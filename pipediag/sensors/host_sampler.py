@@ -77,7 +77,6 @@ class HostSampler:
             return
         finally:
             nvml.close()
-            self._reader.close()
 
     def _sample(self, reader: ProcessReader, nvml: Nvml) -> None:
         started = thorough_due = time.monotonic()
@@ -85,7 +84,9 @@ class HostSampler:
             last = self._ended.is_set()
             now, cpu_before = time.monotonic(), time.thread_time()
             thorough = last or now >= thorough_due
-            self._take(reader, nvml, thorough)
+            reading = reader.read(thorough)
+            gpus = nvml.readings() if thorough else ()
+            self._readings.append(replace(reading, gpus=gpus) if gpus else reading)
             if last:
                 return
             rest = (time.thread_time() - cpu_before) / MAX_CPU_SHARE
@@ -95,9 +96,3 @@ class HostSampler:
             else:
                 interval = max(interval, rest)
             self._ended.wait(interval)
-
-    def _take(self, reader: ProcessReader, nvml: Nvml, thorough: bool) -> None:
-        reading = reader.read(thorough)
-        if thorough and (gpus := nvml.readings()):
-            reading = replace(reading, gpus=gpus)
-        self._readings.append(reading)

@@ -1,6 +1,6 @@
 """Counters of one process, its threads and the machine, read from /proc ten times a second.
 
-A reading costs one read for each thread, of a file kept open, and four for the process. What costs
+A reading costs one read for each thread and four for the process. What costs
 more (names of new threads apart) is read only when asked for: child processes and the counters of
 the whole machine.
 """
@@ -34,18 +34,10 @@ def stat_fields(stat: bytes) -> list[bytes]:
     return stat[stat.rindex(b")") + 2 :].split()
 
 
-def number_after(text: bytes, key: bytes) -> int | None:
-    """Return the number that follows `key` in a file of named numbers."""
-    start = text.find(key)
-    if start < 0:
-        return None
-    return int(text[start + len(key) :].split(None, 1)[0])
-
-
 def _kib(text: bytes, key: bytes) -> int | None:
-    """Return the bytes of a number of KiB that follows `key`."""
-    number = number_after(text, key)
-    return None if number is None else number * 1024
+    """Return the bytes of a number of KiB that follows `key` in a file of named numbers."""
+    start = text.find(key)
+    return None if start < 0 else int(text[start + len(key) :].split(None, 1)[0]) * 1024
 
 
 def read_file(path: str) -> bytes:
@@ -55,14 +47,9 @@ def read_file(path: str) -> bytes:
     """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return read_open_file(fd)
+        text = os.read(fd, 8192)
     finally:
         os.close(fd)
-
-
-def read_open_file(fd: int) -> bytes:
-    """Return the first 8 KiB of a file that is kept open; raises as `read_file`."""
-    text = os.pread(fd, 8192, 0)
     if not text:
         raise ProcessLookupError("the file is empty")
     return text
@@ -89,29 +76,22 @@ class CpuTicks:
 
 def ticks_of(cpus: Collection[int], root: Path = Path("/")) -> CpuTicks | None:
     """Return the ticks of these CPUs; None where the system does not show them."""
-    names = {f"cpu{number}".encode() for number in cpus}
-    try:
-        # A line for each CPU, so the file may be longer than what `read_file` gives.
-        lines = (root / "proc/stat").read_bytes().splitlines()
-    except OSError:
-        return None
-    each = [line.split()[1:] for line in lines if line.partition(b" ")[0] in names]
-    ticks = [[int(one) for one in cpu[:_COUNTED]] for cpu in each if len(cpu) > _DISK]
+    each = _read_ticks(root)
+    ticks = [each[name] for number in cpus if (name := f"cpu{number}") in each]
     whole = sum(map(sum, ticks))
     return CpuTicks(whole, sum(cpu[_IDLE] + cpu[_DISK] for cpu in ticks)) if whole else None
 
 
-def _disk_wait_ticks(root: Path) -> tuple[int | None, int | None]:
-    """Return ticks in which a CPU waited for the disk, and ticks of all CPUs, idle ones too."""
-    with suppress(OSError, ValueError, IndexError):
-        machine = read_file(str(root / "proc/stat")).split(b"\n", 1)[0]
-        ticks = [int(field) for field in machine.split()[1:9]]
-        return ticks[_DISK], sum(ticks)
-    return None, None
+def _read_ticks(root: Path) -> dict[str, list[int]]:
+    """Return the ticks of each CPU by its name, and those of all of them as `cpu`."""
+    try:
+        # A line for each CPU, so the file may be longer than what `read_file` gives.
+        lines = (root / "proc/stat").read_text().splitlines()
+    except OSError:
+        return {}
+    cpus = (line.split() for line in lines if line.startswith("cpu"))
+    return {name: [int(one) for one in ticks[:_COUNTED]] for name, *ticks in cpus}
 
-
-# Leaves most of the usual limit of 1024 open files to the rest of the parent.
-MAX_OPEN_FILES = 256
 
 # A thread names itself just after it started, so its first names are looked at again.
 _NAME_READINGS = 3
@@ -123,7 +103,6 @@ _TICK_NS = 1_000_000_000 // (os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") 
 @dataclass
 class _Thread:
     seen: ThreadSeen
-    fd: int | None
     readings: int = 0
     cpu_ns: int = 0
     switches: int = 0
@@ -157,9 +136,9 @@ class ProcessReader:
         if thorough:
             self._find_children()
         self._read_children()
-        available, cache = self._memory()
-        io_wait, ticks = _disk_wait_ticks(self._root) if thorough else (None, None)
+        machine = _read_ticks(self._root).get("cpu") if thorough else None
         allowed = self._allowed_cpus() if thorough else None
+        available, cache = self._memory()
         return HostReading(
             at_ns=at_ns,
             cpu_ns=self._cpu_ns(self.pid),
@@ -172,16 +151,11 @@ class ProcessReader:
             available_bytes=available,
             page_cache_bytes=cache,
             rss_peak_bytes=self._rss_peak_bytes() if thorough else None,
-            io_wait_ticks=io_wait,
-            machine_ticks=ticks,
+            io_wait_ticks=None if machine is None else machine[_DISK],
+            machine_ticks=None if machine is None else sum(machine),
             allowed_busy_ns=None if allowed is None else allowed.busy * _TICK_NS,
             allowed_idle_ns=None if allowed is None else allowed.idle * _TICK_NS,
         )
-
-    def close(self) -> None:
-        for thread in self._alive.values():
-            _close(thread.fd)
-        self._alive = {}
 
     def _memory(self) -> tuple[int | None, int | None]:
         """Return bytes available to new allocations, and of page cache, of the limited group."""
@@ -218,14 +192,13 @@ class ProcessReader:
             alive = {int(name) for name in os.listdir(self._tasks)}  # noqa: PTH208  (half the cost)
         except FileNotFoundError as error:
             raise ProcessLookupError(str(error)) from error
-        for tid in self._alive.keys() - alive:
-            self._forget(tid)
+        self._alive = {tid: self._alive[tid] for tid in self._alive.keys() & alive}
         ran = {}
         for tid in alive:
             try:
                 spent = self._read_thread(tid)
             except (FileNotFoundError, ProcessLookupError):
-                self._forget(tid)
+                self._alive.pop(tid, None)
                 continue
             if spent:
                 ran[tid] = spent
@@ -235,8 +208,7 @@ class ProcessReader:
         thread = self._alive.get(tid) or self._meet(tid)
         if thread.readings < _NAME_READINGS:
             self._name(thread)
-        text = read_file(self._cpu_file(tid)) if thread.fd is None else read_open_file(thread.fd)
-        cpu_ns, switches = self._parse(text)
+        cpu_ns, switches = self._spent(tid)
         spent, thread.cpu_ns = cpu_ns - thread.cpu_ns, cpu_ns
         self._switches += switches - thread.switches
         thread.switches = switches
@@ -244,12 +216,7 @@ class ProcessReader:
 
     def _meet(self, tid: int) -> _Thread:
         started = int(stat_fields(read_file(f"{self._tasks}/{tid}/stat"))[19])
-        fd = None
-        if len(self._alive) < MAX_OPEN_FILES:
-            with suppress(OSError):
-                fd = os.open(self._cpu_file(tid), os.O_RDONLY | os.O_CLOEXEC)
-        thread = _Thread(ThreadSeen(tid, "", started), fd)
-        self._alive[tid] = thread
+        self._alive[tid] = thread = _Thread(ThreadSeen(tid, "", started))
         return thread
 
     def _name(self, thread: _Thread) -> None:
@@ -260,20 +227,12 @@ class ProcessReader:
             thread.seen = ThreadSeen(tid, name, thread.seen.started_ticks)
             self.threads[tid] = thread.seen
 
-    def _forget(self, tid: int) -> None:
-        thread = self._alive.pop(tid, None)
-        if thread is not None:
-            _close(thread.fd)
-
-    def _cpu_file(self, tid: int) -> str:
-        return f"{self._tasks}/{tid}/{'schedstat' if self._precise else 'stat'}"
-
-    def _parse(self, text: bytes) -> tuple[int, int]:
+    def _spent(self, tid: int) -> tuple[int, int]:
         """Return the CPU time in nanoseconds, and how often the thread was put on a CPU."""
         if self._precise:
-            on_cpu, _, times = text.split()
+            on_cpu, _, times = read_file(f"{self._tasks}/{tid}/schedstat").split()
             return int(on_cpu), int(times)
-        return _cpu_ns(text), 0
+        return _cpu_ns(read_file(f"{self._tasks}/{tid}/stat")), 0
 
     def _find_children(self) -> None:
         """Add processes that this one, or a child of it, has started."""
@@ -300,18 +259,14 @@ class ProcessReader:
 
     def _read_bytes(self) -> int | None:
         with suppress(OSError):
-            return number_after(read_file(f"{self._proc}/{self.pid}/io"), b"read_bytes:")
+            text = read_file(f"{self._proc}/{self.pid}/io")
+            return int(text.partition(b"read_bytes:")[2].split(None, 1)[0])
         return None
 
     def _rss_peak_bytes(self) -> int | None:
         with suppress(OSError):
             return _kib(read_file(f"{self._proc}/{self.pid}/status"), b"VmHWM:")
         return None
-
-
-def _close(fd: int | None) -> None:
-    if fd is not None:
-        os.close(fd)
 
 
 def _cpu_ns(stat: bytes) -> int:

@@ -27,6 +27,7 @@ _FROM_A_TENSOR = ("GatherV2", "Gather")
 _SAME_VALUES = ("Identity", "StopGradient", "PreventGradient", "CheckNumerics", "Snapshot")
 _SAME_IDS = (*_SAME_VALUES, "Reshape", "ExpandDims", "Squeeze")
 """Operations that leave each id as it is, and in its place."""
+_ONE_TO_ONE = (*_SAME_IDS, "Cast")
 _COMPARES = "NotEqual"
 """The comparison with 0 in the mask of Keras's Embedding, and in masks that people write."""
 
@@ -99,9 +100,9 @@ def gathers_rows(step: StepGraph, frame: Frame, op: Any) -> bool:
 
 def masks_zero(step: StepGraph, lookups: Sequence[Lookup]) -> bool:
     """Return True if the step compares the ids of one of these lookups with 0, as a mask does."""
-    looked_up = {_origin(step, one.ids).key for one in lookups}
+    looked_up = {step.behind(one.ids, _ONE_TO_ONE).key for one in lookups}
     return any(
-        _origin(step, At(frame, op.inputs[0])).key in looked_up
+        step.behind(At(frame, op.inputs[0]), _ONE_TO_ONE).key in looked_up
         and _is_zero(step.source(At(frame, op.inputs[1])).tensor)
         for frame, op in step.operations
         if op.type == _COMPARES and not in_gradients(op)
@@ -117,10 +118,9 @@ def cast_of(step: StepGraph, ids: At) -> Cast | None:
             floats.append(at.tensor.dtype)
         elif floats and at.tensor.dtype.is_integer:
             return Cast(_narrowest(floats), at)
-        before = _one_to_one(step, at)
-        if before is None:
+        if at.op.type not in _ONE_TO_ONE:
             return Cast(_narrowest(floats), None) if floats and is_source(step, at) else None
-        at = step.source(before)
+        at = step.source(at.inputs()[0])
 
 
 def vocabularies_of(step: StepGraph, ids: At) -> list[Any]:
@@ -157,9 +157,7 @@ def _of_rows(step: StepGraph, op: Any, frame: Frame) -> bool:
 
 def _read_behind(step: StepGraph, at: At) -> At | None:
     """Return the read of a whole variable; None for a tensor that was computed."""
-    at = step.source(at)
-    while at.op.type in (*_SAME_VALUES, "Cast"):
-        at = step.source(at.inputs()[0])
+    at = step.behind(at, (*_SAME_VALUES, "Cast"))
     return at if at.op.type == "ReadVariableOp" else None
 
 
@@ -193,20 +191,6 @@ def _before_turning(step: StepGraph, at: At) -> At | None:
         return None
     compared, added = (step.source(one.inputs()[0]) for one in (negative, turned))
     return ids if compared.key == added.key == ids.key else None
-
-
-def _one_to_one(step: StepGraph, at: At) -> At | None:
-    """Return the input of an operation that keeps each id in its place; None for others."""
-    at = step.source(at)
-    return at.inputs()[0] if at.op.type in (*_SAME_IDS, "Cast") else None
-
-
-def _origin(step: StepGraph, at: At) -> At:
-    """Return where ids come from, one for one, through any types."""
-    at = step.source(at)
-    while (before := _one_to_one(step, at)) is not None:
-        at = step.source(before)
-    return at
 
 
 def _is_zero(tensor: Any) -> bool:
@@ -299,11 +283,12 @@ def is_source(step: StepGraph, at: At) -> bool:
     )
 
 
-def sources_of(step: StepGraph, ids: At) -> list[At]:
-    """Return the parts of the batch, or arguments of the step, that ids are computed from.
+def sources_of(step: StepGraph, lookup: Lookup) -> list[At]:
+    """Return the parts of the batch, or arguments of the step, that its ids are computed from;
+    within a loop or branch, those that are of the same turn.
 
     Raises:
-        NotFromABatchError: they are computed from more than these.
+        NotFromABatchError: they do not come from the batch alone, or from one of another turn.
     """
 
     def goes_on(at: At) -> bool:
@@ -312,16 +297,8 @@ def sources_of(step: StepGraph, ids: At) -> list[At]:
         _check(at.op)
         return True
 
-    return [at for at in step.upwards([ids], goes_on) if is_source(step, at)]
-
-
-def sources_of_lookup(step: StepGraph, lookup: Lookup) -> list[At]:
-    """Return the sources of its ids; within a loop or branch, those that are of the same turn.
-
-    Raises:
-        NotFromABatchError: they do not come from the batch, or from one of another turn.
-    """
-    sources, branch = sources_of(step, lookup.ids), lookup.branch
+    found, branch = step.upwards([lookup.ids], goes_on), lookup.branch
+    sources = [at for at in found if is_source(step, at)]
     if branch is not None and not (
         sources
         and all(

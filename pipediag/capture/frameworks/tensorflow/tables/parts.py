@@ -8,15 +8,15 @@ rows, and what leads from a gradient to these writes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pipediag.capture.frameworks.tensorflow.tables.lookups import gathers_rows
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
     At,
     Frame,
-    Key,
     StepGraph,
     calls_functions,
+    downwards,
     in_gradients,
     of_all_devices,
 )
@@ -29,6 +29,7 @@ from pipediag.capture.frameworks.tensorflow.tables.whole_tables import (
 from pipediag.session.recorded_loops import Softmax
 from pipediag.vocabulary import SparseOrDense, TablePart
 
+Key = TypeVar("Key")
 Label = TypeVar("Label")
 Place = tuple[int, str]
 """Identity of an operation: the number of its frame, and its name there."""
@@ -72,7 +73,7 @@ class TableParts:
 
     def _write(self, frame: Frame, op: Any) -> Iterator[tuple[Place, TablePart]]:
         """Yield one write to the table or a slot of it, and what leads to it."""
-        origin = _Origin(self._step, frame, op)
+        origin = _origin(self._step, frame, op)
         part: TablePart = "regularizer" if self._is_constraint(frame, op, origin) else "update"
         yield place_of(frame, op), part
         # What is written without a gradient may be computed by the whole model.
@@ -102,7 +103,7 @@ class TableParts:
         if op.type in _NO_PASS or not self._any_whole(op.inputs):
             return None
         # Norms of gradients are the optimizer's, those of the table a regulariser's.
-        if _Origin(self._step, frame, op, first=0).has_gradient:
+        if _origin(self._step, frame, op, first=0).has_gradient:
             return "update"
         return "copy" if op.type == "Cast" else _term(op)
 
@@ -112,7 +113,9 @@ class TableParts:
         if op.type in _NO_PASS or not self._any_whole(op.outputs) or self._any_each(op.inputs):
             return None
         # A layer that uses all of the table, as tied output weights, makes such a gradient, too.
-        used = any(_takes_a_batch(self._step, frame, one) for one in _gradients_from(op))
+        ends = downwards(op, lambda at: at.type not in _JOINS and in_gradients(at))
+        gradients = (at for at in ends if at.type not in _JOINS and in_gradients(at))
+        used = any(_takes_a_batch(self._step, frame, one) for one in gradients)
         return "gradient" if used else "regularizer"
 
     def _any_each(self, tensors: Iterable[Any]) -> bool:
@@ -126,63 +129,38 @@ class TableParts:
         return any(tuple(shape.as_list()) == self._shape for shape in shapes)
 
 
-class _Origin:
+class _Origin(NamedTuple):
     """Origin of an operation's inputs, back to the gradients and to what joins them."""
 
-    def __init__(self, step: StepGraph, frame: Frame, op: Any, first: int = 1) -> None:
-        self.computing: list[At] = []
-        """What optimizers do with a gradient."""
-        self.joining: list[At] = []
-        """What makes one gradient of a table out of those of its lookups."""
-        self.has_gradient = False
-        seen: set[Key] = set()
-        waiting = [(step.source(At(frame, one)), False) for one in op.inputs[first:]]
-        while waiting:
-            at, beyond = waiting.pop()
-            if at.key in seen or at.tensor.shape.rank == 0 or at.op.type in _FROM_A_BATCH:
-                continue
-            seen.add(at.key)
-            if in_gradients(at.op):
-                beyond = self.has_gradient = True
-                if at.op.type not in _SUMS_ROWS and at.op.type not in _JOINS:
-                    continue
-                self.joining.append(at)
-            elif beyond:
-                continue
-            else:
-                self.computing.append(at)
-            waiting.extend((step.source(one), beyond) for one in at.inputs())
+    computing: list[At]
+    """What optimizers do with a gradient."""
+    joining: list[At]
+    """What makes one gradient of a table out of those of its lookups."""
+    has_gradient: bool
+
+
+def _origin(step: StepGraph, frame: Frame, op: Any, first: int = 1) -> _Origin:
+    def counts(at: At) -> bool:
+        return at.tensor.shape.rank != 0 and at.op.type not in _FROM_A_BATCH
+
+    def joins(at: At) -> bool:
+        return counts(at) and in_gradients(at.op) and at.op.type in _SUMS_ROWS | _JOINS
+
+    inputs = (At(frame, one) for one in op.inputs[first:])
+    reached = step.upwards(inputs, lambda at: counts(at) and not in_gradients(at.op))
+    known = [at for at in reached if counts(at)]
+    gradients = [at for at in known if in_gradients(at.op)]
+    computing = [at for at in known if not in_gradients(at.op)]
+    joining = [at for at in step.upwards(gradients, joins) if joins(at)]
+    return _Origin(computing, joining, bool(gradients))
 
 
 def _term(op: Any) -> TablePart | None:
     """Return the regulariser's part if all that is computed of it is one number, as a term of the
     loss, or leaves its graph; None for products with a layer's input and for gathered rows."""
-    seen: set[str] = set()
-    waiting = [op]
-    while waiting:
-        at = waiting.pop()
-        if at.name in seen or in_gradients(at):
-            continue
-        seen.add(at.name)
-        if at.type in _MULTIPLIES | _GATHERS:
-            return None
-        waiting.extend(
-            user for one in at.outputs if one.shape.rank != 0 for user in one.consumers()
-        )
-    return "regularizer"
-
-
-def _gradients_from(op: Any) -> Iterator[Any]:
-    """Yield it and what it leads to in its graph, up to where gradients of uses are joined."""
-    seen: set[str] = set()
-    waiting = [op]
-    while waiting:
-        at = waiting.pop()
-        if at.name in seen or at.type in _JOINS or not in_gradients(at):
-            continue
-        seen.add(at.name)
-        yield at
-        waiting.extend(user for one in at.outputs for user in one.consumers())
+    uses = downwards(op, lambda at: not in_gradients(at))
+    used = any(at.type in _MULTIPLIES | _GATHERS and not in_gradients(at) for at in uses)
+    return None if used else "regularizer"
 
 
 def _takes_a_batch(step: StepGraph, frame: Frame, op: Any) -> bool:
@@ -198,6 +176,14 @@ def _takes_a_batch(step: StepGraph, frame: Frame, op: Any) -> bool:
     )
 
 
+def agreed(values: Iterable[tuple[Key, Label | None]]) -> dict[Key, Label | None]:
+    """Return the value of each key; None where several were given that differ."""
+    found: dict[Key, Label | None] = {}
+    for key, value in values:
+        found[key] = value if found.setdefault(key, value) == value else None
+    return found
+
+
 def event_names(step: StepGraph, labels: Mapping[Place, Label | None]) -> dict[str, Label | None]:
     """Return the labels by the names that a profile may have for operations; None for all others.
 
@@ -205,25 +191,11 @@ def event_names(step: StepGraph, labels: Mapping[Place, Label | None]) -> dict[s
     of the call; what it does not put there keeps its own. A name of several operations has a label
     where all of these have it.
     """
-    found: dict[str, Label | None] = {}
-    for frame, op in step.operations:
-        label = labels.get(place_of(frame, op))
-        for name in _names(frame, op):
-            found[name] = label if found.setdefault(name, label) == label else None
-    return found
-
-
-def of_one_table(
-    tables: Iterable[tuple[int, dict[Place, TablePart]]],
-) -> dict[Place, tuple[int, TablePart] | None]:
-    """Return table and part of the operations that are of one table alone, None for others."""
-    found: dict[Place, tuple[int, TablePart] | None] = {}
-    for table, by_place in tables:
-        for place, part in by_place.items():
-            known = found.setdefault(place, (table, part))
-            if known is None or known[0] != table:
-                found[place] = None
-    return found
+    return agreed(
+        (name, labels.get(place_of(frame, op)))
+        for frame, op in step.operations
+        for name in _names(frame, op)
+    )
 
 
 def place_of(frame: Frame, op: Any) -> Place:
@@ -295,11 +267,8 @@ def _of(
     step: StepGraph, logits: At, labels: SparseOrDense, variables: dict[int, Any]
 ) -> tuple[Any, Softmax] | None:
     classes = _last(logits)
-    product = None if classes is None else _product_behind(step, logits, classes)
-    if classes is None or product is None:
-        return None
-    weights = _weights(step, product, classes, variables)
-    if weights is None:
+    weights = None if classes is None else _weights(step, logits, classes, variables)
+    if classes is None or weights is None:
         return None
     rows, columns = weights.shape.as_list()
     return of_all_devices(weights), Softmax(
@@ -311,32 +280,21 @@ def _of(
     )
 
 
-def _weights(step: StepGraph, product: At, classes: int, variables: dict[int, Any]) -> Any:
-    """Return the variable of a product, with a row or a column for each class; or None."""
-    for factor in product.inputs():
-        at = step.source(factor)
-        while at.op.type in _HANDS_ON:
-            at = step.source(at.inputs()[0])
-        handle = step.captured(at.inputs()[0]) if at.op.type == "ReadVariableOp" else None
+def _weights(step: StepGraph, logits: At, classes: int, variables: dict[int, Any]) -> Any:
+    """Return the variable that logits are a product with, which has a row or a column for each
+    class; or None."""
+
+    def wide(at: At) -> bool:
+        return (at.tensor.shape.rank or 0) >= 2 and _last(at) == classes
+
+    behind = step.upwards([logits], lambda at: wide(at) and at.op.type not in _MULTIPLIES)
+    products = (at for at in behind if wide(at) and at.op.type in _MULTIPLIES)
+    for factor in (one for product in products for one in product.inputs()):
+        read = step.behind(factor, _HANDS_ON)
+        handle = step.captured(read.inputs()[0]) if read.op.type == "ReadVariableOp" else None
         variable = variables.get(id(handle))
         if variable is not None and variable.shape.rank == 2 and classes in variable.shape:
             return variable
-    return None
-
-
-def _product_behind(step: StepGraph, logits: At, classes: int) -> At | None:
-    """Return the product that logits are made of, through tensors with a number for each class."""
-    seen = set()
-    following: At | None = logits
-    while following is not None:
-        at = step.source(following)
-        if at.op.type in _MULTIPLIES:
-            return at
-        if at.key in seen:
-            return None
-        seen.add(at.key)
-        wide = [one for one in at.inputs() if (one.tensor.shape.rank or 0) >= 2]
-        following = next((one for one in wide if _last(one) == classes), None)
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -143,6 +143,13 @@ class StepGraph:
                 if goes_on(at):
                     waiting.extend(self.source(one) for one in at.inputs())
 
+    def behind(self, at: At, kinds: Container[str]) -> At:
+        """Return what a tensor is made from, through operations of these kinds."""
+        at = self.source(at)
+        while at.op.type in kinds:
+            at = self.source(at.inputs()[0])
+        return at
+
     def captured(self, at: At) -> Any:
         """Return the captured handle or constant behind a tensor; None for all else."""
         made = self.source(at)
@@ -184,6 +191,21 @@ class StepGraph:
         self.frames.append(callee)
         self._unfold(callee)
         return callee
+
+
+def downwards(op: Any, goes_on: Callable[[Any], bool]) -> Iterator[Any]:
+    """Yield an operation and those of its graph that use it, each once, but for single numbers;
+    what lies behind one, where it `goes_on`."""
+    seen: set[str] = set()
+    waiting = [op]
+    while waiting:
+        at = waiting.pop()
+        if at.name not in seen:
+            seen.add(at.name)
+            yield at
+            if goes_on(at):
+                made = (one for one in at.outputs if one.shape.rank != 0)
+                waiting.extend(user for one in made for user in one.consumers())
 
 
 def calls_functions(op: Any) -> bool:

@@ -17,14 +17,14 @@ from pipediag.capture.frameworks.tensorflow.tables.lookups import (
     given_by_call,
     lookups_in,
     masks_zero,
-    sources_of_lookup,
+    sources_of,
     vocabularies_of,
 )
 from pipediag.capture.frameworks.tensorflow.tables.parts import (
     Place,
     TableParts,
+    agreed,
     event_names,
-    of_one_table,
     over_many_classes,
     softmaxes_in,
 )
@@ -95,7 +95,7 @@ class TableInStep:
         lacks: list[str] = []
         for lookup in lookups:
             try:
-                sources = sources_of_lookup(self._step, lookup)
+                sources = sources_of(self._step, lookup)
             except NotFromABatchError as lack:
                 lacks.append(str(lack))
                 continue
@@ -177,7 +177,11 @@ class Step:
     def labels(self) -> dict[str, _Label | None]:
         """Return what operations are, by the names that a profile may have for them."""
         parts = [(id(table.variable), table.parts(self._whole)) for table in self.tables]
-        labels: dict[Place, _Label | None] = of_one_table([*parts, *self._updates_of_weights()])
+        labels: dict[Place, _Label | None] = agreed(
+            (place, (table, part))
+            for table, by_place in (*parts, *self._updates_of_weights())
+            for place, part in by_place.items()
+        )
         for place in over_many_classes(self.graph, self._weights):
             labels.setdefault(place, _VOCABULARY)
         return event_names(self.graph, labels)
@@ -216,7 +220,8 @@ class TracedTables:
         self._traced = traced
         self._steps = steps = [step for _, step in traced]
         self.tables: Sequence[TableInStep] = _each_once(steps)
-        labels = _labels(steps)
+        # A name that means different things in two functions is nobody's.
+        labels = agreed(one for step in steps for one in step.labels().items())
         self.vocabulary_operations = [name for name in labels if labels[name] == _VOCABULARY]
         seen = {id(weight): one for step in steps for weight, one in step.softmaxes}
         for table in self.tables:
@@ -251,15 +256,6 @@ def _each_once(steps: Sequence[Step]) -> list[TableInStep]:
         if known is None or (known.use.gradient is None and table.use.gradient is not None):
             found[id(table.variable)] = table
     return list(found.values())
-
-
-def _labels(steps: Sequence[Step]) -> dict[str, _Label | None]:
-    """Return those of all functions; None for a name that means different things in two."""
-    labels: dict[str, _Label | None] = {}
-    for step in steps:
-        for name, label in step.labels().items():
-            labels[name] = label if labels.setdefault(name, label) == label else None
-    return labels
 
 
 def _by_part(labels: dict[str, _Label | None], table: int) -> dict[TablePart, list[str]]:

@@ -243,10 +243,7 @@ class _OfShape:
         at = self._step.source(at)
         if at.op.type != "UnsortedSegmentSum":
             return False
-        at = self._step.source(at.inputs()[2])
-        while at.op.type in _COUNTS:
-            at = self._step.source(at.inputs()[0])
-        return at.op.type in ("Unique", "UniqueV2")
+        return self._step.behind(at.inputs()[2], _COUNTS).op.type in ("Unique", "UniqueV2")
 
     def _node(self, at: At) -> _Node:
         return ("tensor", *self._step.source(at).key)
@@ -290,15 +287,9 @@ def _exchanged(step: StepGraph) -> Iterator[tuple[At, At]]:
 
 
 def _packed(step: StepGraph, at: At) -> list[At]:
-    def before(at: At) -> At:
-        at = step.source(at)
-        while at.op.type in _SAME:
-            at = step.source(at.inputs()[0])
-        return at
-
-    packed = before(at)
+    packed = step.behind(at, _SAME)
     parts = packed.inputs()[:-1] if packed.op.type == "ConcatV2" else [packed]
-    return [before(one) for one in parts]
+    return [step.behind(one, _SAME) for one in parts]
 
 
 def _unpacked(frame: Frame, op: Any) -> list[At]:
