@@ -143,8 +143,6 @@ class RecordedStacks:
     samples: int
     interval_ns: int
     lines: list[StackLine] = field(default_factory=list)
-    thread_samples: dict[str, int] = field(default_factory=dict)
-    """Samples in which each kind of thread was seen running Python code."""
     callbacks_ns: dict[str, int] = field(default_factory=dict)
     """What each class of Keras callbacks took after batches meanwhile, by the clock."""
     steps_ns: int = 0

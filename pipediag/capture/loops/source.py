@@ -57,21 +57,12 @@ def only_reads(frames: Iterable[FrameType]) -> bool:
     tree = parsed(frame.f_code.co_filename) if frame is not None else None
     if frame is None or tree is None:
         return False
-    nodes = list(around(tree, frame.f_lineno))
-    loops = [one for one in nodes if isinstance(one, _Iteration) and _begins_at(one, frame)]
-    if loops:
-        return all(_name(call) in _CALLS_NO_MODEL for call in _calls_in(_repeated(loops[-1])))
-    statement = next((one for one in reversed(nodes) if isinstance(one, ast.stmt)), None)
-    if statement is None or isinstance(statement, _Iteration):
+    nodes = [one for one in around(tree, frame.f_lineno) if isinstance(one, ast.stmt | _Iteration)]
+    if not nodes:
         return False
-    return any(_name(call) in _WHOLE for call in _calls_in([statement]))
-
-
-def _begins_at(loop: _Iteration, frame: FrameType) -> bool:
-    """Return True if what it goes through is written on the frame's line."""
-    headers = [loop] if isinstance(loop, ast.For | ast.AsyncFor) else loop.generators
-    through = [one.iter for one in headers]
-    return any(one.lineno <= frame.f_lineno <= (one.end_lineno or 0) for one in through)
+    if isinstance(nodes[-1], _Iteration):
+        return all(_name(call) in _CALLS_NO_MODEL for call in _calls_in(_repeated(nodes[-1])))
+    return any(_name(call) in _WHOLE for call in _calls_in([nodes[-1]]))
 
 
 def _repeated(loop: _Iteration) -> list[ast.AST]:

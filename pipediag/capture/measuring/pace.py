@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
@@ -19,13 +20,20 @@ _SMALL_STEP_NS = 50_000_000
 _TINY_STEP_NS = 5_000_000
 _ENOUGH_STEPS = 20
 """From so many steps on the interval of the mean is reliable (`measures/verdict/doubts.py`)."""
-_FEW_STEPS_AFTER_NS = 6 * _SECOND
+_FEW_STEPS_AFTER_S = 6
 _PART_OF_BUDGET = 4
-_MOST_PATIENCE_NS = 60 * _SECOND
+_MOST_PATIENCE_S = 60
 """Own choice: nobody waits longer for a step time, whatever was given for trials."""
 _PART_FOR_EPOCH_END = 6
 """Own choice: the part of the budget for trials that may be waited for the end of an epoch. What
 that costs may decide what to try."""
+
+_Limit = tuple[int, float]
+"""Steps, or batches, and seconds: a window is over once both are reached, of any of its limits."""
+_STACKS: tuple[_Limit, ...] = ((5, 0.7), (0, 3))
+_LOOK: tuple[_Limit, ...] = ((8, 0.5), (0, 3))
+_PROFILE: tuple[_Limit, ...] = ((20, 0), (5, 2), (2, 10))
+_REPEAT: tuple[_Limit, ...] = ((20, 0.7), (5, 3), (0, 6))
 
 
 @dataclass(frozen=True)
@@ -73,23 +81,15 @@ class Pace:
         Even steps that were asked for give way to a script that ends sooner: the profile needs
         some as well. Of long ones 5 do.
         """
-        fewest = 5 if elapsed_ns >= _FEW_STEPS_AFTER_NS else 10
+        fewest = 5 if elapsed_ns >= _FEW_STEPS_AFTER_S * _SECOND else 10
         if remaining is not None and count >= max(fewest, remaining):
             return True
         if self.settings.steps is not None:
             return count >= self.settings.steps
-        return (
-            (count >= 30 and elapsed_ns >= 2 * _SECOND)
-            or (count >= _ENOUGH_STEPS and elapsed_ns >= _FEW_STEPS_AFTER_NS)
-            or (count >= 10 and elapsed_ns >= self._patience_ns)
-            or (count >= 5 and elapsed_ns >= max(20 * _SECOND, self._patience_ns))
-        )
-
-    @property
-    def _patience_ns(self) -> float:
-        """Return how long fewer steps than enough are measured."""
-        given_ns = self.settings.budget_s * _SECOND / _PART_OF_BUDGET
-        return min(max(_FEW_STEPS_AFTER_NS, given_ns), _MOST_PATIENCE_NS)
+        few_s = _FEW_STEPS_AFTER_S
+        patience_s = min(max(few_s, self.settings.budget_s / _PART_OF_BUDGET), _MOST_PATIENCE_S)
+        few = ((10, patience_s), (5, max(20, patience_s)))
+        return _reached(((30, 2), (_ENOUGH_STEPS, few_s), *few), count, elapsed_ns)
 
     def block_done(self, count: int, elapsed_ns: int, batches_per_call: int) -> bool:
         """Return True before tf.data forgets gap times, or after a quarter of a second."""
@@ -106,16 +106,12 @@ class Pace:
         return 8 if step_ns < _TINY_STEP_NS and self.settings.steps is None else 1
 
     def stacks_done(self, count: int, elapsed_ns: int, remaining: int | None) -> bool:
-        """Return True after 0.7 s and 5 steps, or 3 s, or when the profile needs what is left."""
-        if remaining is not None and remaining < 40 and count >= 2:
-            return True
-        return (count >= 5 and elapsed_ns >= 0.7 * _SECOND) or elapsed_ns >= 3 * _SECOND
+        """Return True when stacks were sampled in enough steps, or the profile needs the others."""
+        return _gives_way(count, remaining) or _reached(_STACKS, count, elapsed_ns)
 
     def looked_enough(self, count: int, elapsed_ns: int, remaining: int | None) -> bool:
-        """Return True after 8 batches and 0.5 s, or 3 s, or 2 if the profile needs the others."""
-        if remaining is not None and remaining < 40 and count >= 2:
-            return True
-        return (count >= 8 and elapsed_ns >= 0.5 * _SECOND) or elapsed_ns >= 3 * _SECOND
+        """Return True when so many batches were read, or when the profile needs the others."""
+        return _gives_way(count, remaining) or _reached(_LOOK, count, elapsed_ns)
 
     @property
     def no_profile(self) -> str | None:
@@ -123,20 +119,16 @@ class Pace:
         return "none was asked for" if self.settings.profile_steps == 0 else None
 
     def profile_done(self, count: int, elapsed_ns: int, at_last_batch: bool = False) -> bool:
-        """Return True after 20 steps, or 5 after two seconds, or 2 after ten.
+        """Return True after enough steps.
 
-        Those 5 are enough where the next step is the last, too: the loop can be held for trials
-        before it, and no more once it is over.
+        5 are enough where the next step is the last, too: the loop can be held for trials before
+        it, and no more once it is over.
         """
         if at_last_batch and count >= 5:
             return True
         if self.settings.profile_steps is not None:
             return count >= self.settings.profile_steps
-        return (
-            count >= 20
-            or (count >= 5 and elapsed_ns >= 2 * _SECOND)
-            or (count >= 2 and elapsed_ns >= 10 * _SECOND)
-        )
+        return _reached(_PROFILE, count, elapsed_ns)
 
     def ends_here(self, seconds_left: float | None, *, followed: bool) -> bool:
         """Return True if a measured loop is stopped, and does not run on to what comes after it.
@@ -183,12 +175,16 @@ class Pace:
         return self.settings.loop == "longest"
 
     def repeat_done(self, count: int, elapsed_ns: int) -> bool:
-        """Return True after 20 steps and 0.7 s, or 5 steps after 3 s, or 6 s."""
-        return (
-            (count >= 20 and elapsed_ns >= 0.7 * _SECOND)
-            or (count >= 5 and elapsed_ns >= 3 * _SECOND)
-            or elapsed_ns >= 6 * _SECOND
-        )
+        return _reached(_REPEAT, count, elapsed_ns)
+
+
+def _reached(limits: Iterable[_Limit], count: int, elapsed_ns: float) -> bool:
+    return any(count >= steps and elapsed_ns >= s * _SECOND for steps, s in limits)
+
+
+def _gives_way(count: int, remaining: int | None) -> bool:
+    """Return True if the profile needs the steps that are left."""
+    return remaining is not None and remaining < 40 and count >= 2
 
 
 _WAITS_NS = 30_000_000_000

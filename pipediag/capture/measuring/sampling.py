@@ -95,10 +95,9 @@ SWITCH_INTERVAL = _SwitchInterval()
 
 @dataclass
 class _Sample:
-    """The threads that were running at one moment: their kinds, and lines of the user's code."""
+    """Lines of the user's code that threads were running at one moment."""
 
     at_ns: int
-    threads: list[str] = field(default_factory=list)
     lines: list[tuple[str, int, str, str]] = field(default_factory=list)
 
 
@@ -123,7 +122,6 @@ class StackSampler:
             if any(start <= sample.at_ns < end for start, end in spans)
         ]
         lines = Counter(line for sample in samples for line in sample.lines)
-        threads = Counter(kind for sample in samples for kind in sample.threads)
         return RecordedStacks(
             loop_id=loop_id,
             samples=len(samples),
@@ -132,7 +130,6 @@ class StackSampler:
                 StackLine(file, line, function, thread, count)
                 for (file, line, function, thread), count in lines.most_common(20)
             ],
-            thread_samples=dict(threads),
         )
 
     def _run(self) -> None:
@@ -150,14 +147,9 @@ class StackSampler:
         sample = _Sample(time.monotonic_ns())
         own = threading.get_ident()
         for ident, frame in current_frames().items():
-            if ident == own or _is_parked(frame):
-                continue
-            users = _running_user_frame(frame)
-            thread = "source" if users is not None else "other"
-            if ident == self._training_thread:
-                thread = "main"
-            sample.threads.append(thread)
+            users = None if ident == own or _is_parked(frame) else _running_user_frame(frame)
             if users is not None:
+                thread = "main" if ident == self._training_thread else "source"
                 code = users.f_code
                 sample.lines.append((code.co_filename, line_of(users), name_of(code), thread))
         self._samples.append(sample)

@@ -54,8 +54,6 @@ class Conductor:
         self.diagnosing = LoopChoice(
             updates, instruments, settings, held, self.stopping, self._threads
         )
-        self.in_a_loop = False
-        """True once any iterator has handed over a batch."""
         self._over = False
 
     @property
@@ -239,7 +237,6 @@ class Conductor:
         """End all that is measured: the script's code has ended, or is being stopped."""
         self.streak.settle()
         self._over = True
-        self._with.recorder.attempt("counting a thread's last steps", self._count_left)
         for thread in self._threads.all():
             self._interrupt(thread, exhausted=False)
         self.diagnosing.script_over(reason)
@@ -336,16 +333,6 @@ class Conductor:
             loop.record.steps += loop.record.batches_per_call
         return part
 
-    def _count_left(self) -> None:
-        """Count steps of a streak whose own thread is gone, or in whose middle the script ends."""
-        consumer, noted = self.streak.left()
-        if consumer is None:
-            return
-        for began_ns, wait_ns in noted:
-            self._count(consumer, began_ns, wait_ns, continuous=True)
-            consumer.loop.diagnosis.boundary(consumer, began_ns, wait_ns, continuous=True)
-            consumer.batches += consumer.loop.record.batches_per_call
-
     def _count(
         self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool
     ) -> None:
@@ -375,7 +362,6 @@ class Conductor:
             self._interrupt(thread, exhausted=False)
         thread.interrupted = True
         thread.last = consumer
-        self.in_a_loop = True
 
     def _learn_role(self, thread: ThreadState) -> None:
         """Take the loop of a step that wrote a trainable variable for a training loop.

@@ -101,13 +101,6 @@ class Streak:
         for began_ns, wait_ns in noted:
             self._tell(self._consumer, began_ns, wait_ns)
 
-    def left(self) -> tuple[Consumer | None, list[tuple[int, int | None]]]:
-        """Return what was noted and its thread will not tell: the iterator, and the steps as `Tell`
-        takes them."""
-        consumer, noted = self._consumer, self._noted
-        self._noted, self._left = [], 0
-        return consumer, noted
-
     def let_go(self) -> None:
         """Forget it all."""
         self._noted, self._left = [], 0

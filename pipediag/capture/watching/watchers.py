@@ -18,7 +18,6 @@ from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.recording import OtherUse
 
 SESSION_RUN = "Session.run of TensorFlow 1"
-STEP_WITHOUT_DATASET = "a training tf.function that is not fed by a tf.data iterator"
 
 
 class OtherUses:

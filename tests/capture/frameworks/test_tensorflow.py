@@ -62,7 +62,6 @@ class Stage:
         self.cancels = self.arm_to_blame = False
         self.streak = Streak(lambda *_: self.told.append("noted"))
         self.conductor: Any = SimpleNamespace(
-            in_a_loop=True,
             diagnosing=SimpleNamespace(looks=False),
             stopping=SimpleNamespace(stop=self._stop),
             streak=self.streak,

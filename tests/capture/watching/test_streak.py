@@ -114,57 +114,6 @@ def test_once_measured_steps_are_noted_and_counted_all_the_same(
     assert found[0]["record"]["steps"] == 52
 
 
-def _on_a_worker_thread(
-    path: Path, monkeypatch: pytest.MonkeyPatch, spares: bool, *, outlived: bool
-) -> dict[str, Any]:
-    """What is known of a loop that a worker thread runs, once the script has ended in its middle,
-    or after the thread has."""
-    made: list[tuple[Stage, Consumer]] = []
-    trained, over = threading.Event(), threading.Event()
-
-    def work() -> None:
-        stage, consumer = _training(path, monkeypatch, spares)
-        made.append((stage, consumer))
-        for step in range(12):
-            stage.step(consumer, trains=True, wait_ns=step)
-        trained.set()
-        if not outlived:
-            assert over.wait(60)
-            stage.step(consumer)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    assert trained.wait(60)
-    if outlived:
-        thread.join()
-    [(stage, consumer)] = made
-    stage.now += 100
-    stage.conductor.script_over("the script finished")
-    over.set()
-    thread.join()
-    return {
-        "record": asdict(consumer.loop.record),
-        "batches": consumer.batches,
-        "told": consumer.loop.diagnosis.told,
-        "boundaries": consumer.loop.diagnosis.boundaries,
-        "last": consumer.loop.last_ns,
-        "notes": stage.recorder.recording.notes,
-    }
-
-
-@pytest.mark.parametrize("outlived", [True, False])
-def test_what_a_worker_thread_has_noted_is_counted_where_the_script_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outlived: bool
-) -> None:
-    noted, each = (
-        _on_a_worker_thread(tmp_path / str(spares), monkeypatch, spares, outlived=outlived)
-        for spares in (True, False)
-    )
-
-    assert noted == each
-    assert (noted["record"]["steps"], noted["notes"]) == (15, [])
-
-
 def test_steps_decide_each_where_a_later_loop_is_waited_for_until_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

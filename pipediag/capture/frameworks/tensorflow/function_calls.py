@@ -15,7 +15,7 @@ from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.watching.conductor import ScriptsOwnError
 from pipediag.capture.watching.in_graph import InGraphCall
-from pipediag.capture.watching.watchers import STEP_WITHOUT_DATASET, Watchers
+from pipediag.capture.watching.watchers import Watchers
 
 ConsumerAmong = Callable[[tuple[Any, ...]], tuple[Consumer | None, Any]]
 """Finds the argument that is an iterator of ours, and whose it is."""
@@ -50,7 +50,6 @@ class FunctionCalls:
         self._updates = watchers.updates
         self._in_graph = watchers.in_graph
         self._held = watchers.held
-        self._other_uses = watchers.other_uses
         self._timeline = watchers.timeline
         self._guard = watchers.guard
         self._streak = watchers.conductor.streak
@@ -152,9 +151,6 @@ class FunctionCalls:
         if visit.in_graph is not None:
             self._in_graph.call_ended(visit.in_graph)
         count = visit.function.experimental_get_tracing_count()
-        outside = visit.consumer is None and not self._conductor.in_a_loop
-        if outside and self._updates.trains(visit.function):
-            self._other_uses.note(STEP_WITHOUT_DATASET)
         if count == visit.traced_before:
             self._streak.follows(visit.function, count, self._updates.running)
         else:

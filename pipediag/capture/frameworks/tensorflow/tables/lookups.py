@@ -301,11 +301,7 @@ def sources_of(step: StepGraph, lookup: Lookup) -> list[At]:
     sources = [at for at in found if is_source(step, at)]
     if branch is not None and not (
         sources
-        and all(
-            one.frame.branch is branch
-            and (one.op.type == _HANDED_OUT or one.frame.is_element(one.op))
-            for one in sources
-        )
+        and all(one.frame.branch is branch and one.op.type == _HANDED_OUT for one in sources)
     ):
         raise NotFromABatchError(f"they are looked up within `{branch.call.type}` of the graph")
     return sources

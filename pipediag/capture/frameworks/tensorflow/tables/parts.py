@@ -55,7 +55,7 @@ class TableParts:
         self._step = step
         self._handle = handle
         self._shape = shape
-        self._touching = whole.touching(handle, shape)
+        self._touching = whole.of_shape(shape).touching(handle)
         self._touched = {place_of(frame, op) for frame, op in self._touching}
 
     def by_place(self) -> dict[Place, TablePart]:

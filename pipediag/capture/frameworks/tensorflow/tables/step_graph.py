@@ -55,15 +55,6 @@ class Frame:
         place = self.positions.get(op.name) if op.type == "Placeholder" else None
         return self.given[place] if place is not None and place < len(self.given) else None
 
-    def is_element(self, op: Any) -> bool:
-        """Return True for a part of the element of the dataset that the call is for."""
-        return (
-            self.call is not None
-            and self.call.type == _OVER_DATA
-            and op.name in self.positions
-            and self.given_for(op) is None
-        )
-
     @property
     def branch(self) -> Frame | None:
         """Return the body of the loop or branch that it is in; None where each step runs it

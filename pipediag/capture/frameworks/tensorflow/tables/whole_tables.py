@@ -97,7 +97,7 @@ class WholeTables:
     def use_of(self, variable: Any, lookups: list[Lookup], writes: Writes) -> RecordedTableUse:
         """Describe what the step does with a table, and with what is computed together with it."""
         own, shape = variable.handle, tuple(variable.shape.as_list())
-        found = self._read(shape)
+        found = self.of_shape(shape)
         made = found.made_with(own)
         types = [op.type for op, _ in made]
         sizes = [math.prod(shape) * int(one.dtype.size) for _, outputs in made for one in outputs]
@@ -136,12 +136,7 @@ class WholeTables:
             slot_bytes=sum(map(_bytes_behind, slots)),
         )
 
-    def touching(self, handle: Any, shape: tuple[int, ...]) -> list[tuple[Frame, Any]]:
-        """Return the operations that read, make or write that table, or what is computed together
-        with it."""
-        return self._read(shape).touching(handle)
-
-    def _read(self, shape: tuple[int, ...]) -> _OfShape:
+    def of_shape(self, shape: tuple[int, ...]) -> _OfShape:
         if shape not in self._of_shape:
             self._of_shape[shape] = _OfShape(self._step, shape, self._exchanged)
         return self._of_shape[shape]
