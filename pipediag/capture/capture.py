@@ -37,7 +37,7 @@ from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.in_graph import InGraphLoops
 from pipediag.capture.watching.updates import UpdateWatch
-from pipediag.capture.watching.watchers import OtherUses, Watchers
+from pipediag.capture.watching.watchers import Watchers
 from pipediag.session.messages import Ended, RunSettings
 from pipediag.vocabulary import BY_ITSELF, OwnEnding
 
@@ -118,7 +118,6 @@ class Capture:
             profiler=profiler,
             state=instruments.state,
             timeline=self._timeline,
-            other_uses=OtherUses(self._recorder.recording.other_uses),
             came_late=program_goes_on,
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.capture.callsites import call_site
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.profiler import Profiler
@@ -15,26 +14,6 @@ from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.in_graph import InGraphLoops
 from pipediag.capture.watching.updates import UpdateWatch
-from pipediag.session.recording import OtherUse
-
-SESSION_RUN = "Session.run of TensorFlow 1"
-
-
-class OtherUses:
-    """Counts them by the line that they come from."""
-
-    def __init__(self, uses: list[OtherUse]) -> None:
-        self._uses = uses
-
-    def note(self, what: str) -> None:
-        """Count one more use, from the line that is running."""
-        site = call_site()
-        file, line = (site.file, site.line) if site else (None, None)
-        for use in self._uses:
-            if (use.what, use.file, use.line) == (what, file, line):
-                use.count += 1
-                return
-        self._uses.append(OtherUse(what, file, line, 1))
 
 
 @dataclass(frozen=True)
@@ -59,7 +38,5 @@ class Watchers:
     """Receives reads and saves of what the script has trained."""
     timeline: Timeline
     """Receives calls that take long, and traces."""
-    other_uses: OtherUses
-    """Receives uses that are no training loop."""
     came_late: bool = False
     """True if the program had datasets, iterators and functions before we came."""

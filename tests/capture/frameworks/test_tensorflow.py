@@ -83,7 +83,6 @@ class Stage:
             updates=self.updates,
             in_graph=in_graph,
             held=SimpleNamespace(loop=None, failed=self._failed),
-            other_uses=None,
         )
 
         class Function:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
+from pipediag.capture.callsites import call_site
 from pipediag.capture.frameworks import Hook
 from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
 from pipediag.capture.frameworks.tensorflow.graph_loops import GraphLoops, watch_saving
@@ -22,8 +23,8 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import PYTHON_CLOCK
 from pipediag.capture.recorder import version_of
 from pipediag.capture.watching.updates import UpdateWatch
-from pipediag.capture.watching.watchers import SESSION_RUN, Watchers
-from pipediag.session.recording import Device, RecordedEnvironment
+from pipediag.capture.watching.watchers import Watchers
+from pipediag.session.recording import Device, OtherUse, RecordedEnvironment
 from pipediag.tensorflow_versions import is_too_old
 
 
@@ -193,11 +194,19 @@ class TensorFlowHooks:
         kind.__init__ = self._guard.before(kind.__init__, made)
 
     def _on_session(self, module: Any) -> None:
-        runs = self._guard.entry(
-            "counting sessions", lambda *_, **__: self._with.other_uses.note(SESSION_RUN)
-        )
+        runs = self._guard.entry("counting sessions", self._note_session)
         session = module.BaseSession
         session.run = self._guard.before(vars(session)["run"], runs)
+
+    def _note_session(self, *_: Any, **__: Any) -> None:
+        """Count one more run of a session, from the line that is running."""
+        uses, site = self._with.recorder.recording.other_uses, call_site()
+        place = (site.file, site.line) if site else (None, None)
+        known = next((use for use in uses if (use.file, use.line) == place), None)
+        if known is None:
+            uses.append(OtherUse("Session.run of TensorFlow 1", place[0], place[1], 1))
+        else:
+            known.count += 1
 
     def _on_keras_optimizer(self, module: Any) -> None:
         """Hook into the optimizer, which shows steps that no function runs."""

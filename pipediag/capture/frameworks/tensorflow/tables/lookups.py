@@ -131,18 +131,15 @@ def vocabularies_of(step: StepGraph, ids: At) -> list[Any]:
 
 def _gathers(step: StepGraph) -> Iterator[Lookup]:
     for frame, op in step.operations:
-        if in_gradients(op):
+        if in_gradients(op) or not gathers_rows(step, frame, op):
             continue
-        if op.type == GATHERS_ROWS:
-            handle, read = step.captured(At(frame, op.inputs[0])), None
-        elif op.type in _FROM_A_TENSOR and _of_rows(step, op, frame):
-            read = _read_behind(step, At(frame, op.inputs[0]))
-            handle = None if read is None else step.captured(read.inputs()[0])
-        else:
-            continue
+        of, ids = At(frame, op.inputs[0]), At(frame, op.inputs[1])
+        read = None if op.type == GATHERS_ROWS else step.behind(of, (*_SAME_VALUES, "Cast"))
+        if read is not None and read.op.type != "ReadVariableOp":
+            continue  # of a tensor that was computed
+        handle = step.captured(of if read is None else read.inputs()[0])
         if handle is not None:
-            ids = _ids_behind(step, At(frame, op.inputs[1]))
-            yield Lookup(handle, ids, read, frame.branch, frame.compiled)
+            yield Lookup(handle, _ids_behind(step, ids), read, frame.branch, frame.compiled)
 
 
 def _of_rows(step: StepGraph, op: Any, frame: Frame) -> bool:
@@ -153,12 +150,6 @@ def _of_rows(step: StepGraph, op: Any, frame: Frame) -> bool:
 
     axis = tensor_util.constant_value(step.source(At(frame, op.inputs[2])).tensor)
     return axis is not None and int(axis) == 0
-
-
-def _read_behind(step: StepGraph, at: At) -> At | None:
-    """Return the read of a whole variable; None for a tensor that was computed."""
-    at = step.behind(at, (*_SAME_VALUES, "Cast"))
-    return at if at.op.type == "ReadVariableOp" else None
 
 
 def _ids_behind(step: StepGraph, at: At) -> At:
@@ -248,7 +239,7 @@ def given_by_call(step: StepGraph, args: tuple[Any, ...], kwargs: dict[str, Any]
     Raises:
         UnreadableStepError: the step was traced for other arguments.
     """
-    from tensorflow.python.framework import dtypes
+    from tensorflow.python.framework import dtypes, ops
     from tensorflow.python.util import nest
 
     flat = nest.flatten((args, kwargs), expand_composites=True)
@@ -260,20 +251,11 @@ def given_by_call(step: StepGraph, args: tuple[Any, ...], kwargs: dict[str, Any]
         for tensor, part in zip(inputs, parts, strict=True)
     ):
         raise UnreadableStepError(_NO_MATCH)
-    return {
-        At(step.root, tensor).key: _as_tensor(part)
-        for tensor, part in zip(inputs, parts, strict=True)
-    }
-
-
-def _as_tensor(value: Any) -> Any:
-    """Convert an array as the call does, on the device where ids are computed."""
-    from tensorflow.python.framework import ops, tensor
-
-    if isinstance(value, tensor.Tensor):
-        return value
-    with ops.device("/CPU:0"):
-        return ops.convert_to_tensor(value)
+    with ops.device("/CPU:0"):  # where ids are computed
+        return {
+            At(step.root, tensor).key: ops.convert_to_tensor(part)
+            for tensor, part in zip(inputs, parts, strict=True)
+        }
 
 
 def is_source(step: StepGraph, at: At) -> bool:

@@ -49,13 +49,11 @@ _NO_PASS = _MULTIPLIES | set("Rank Shape ShapeN Size Transpose VariableShape".sp
 class TableParts:
     """Finds the parts of one table in one step."""
 
-    def __init__(
-        self, step: StepGraph, whole: WholeTables, handle: Any, shape: tuple[int, ...]
-    ) -> None:
+    def __init__(self, step: StepGraph, whole: WholeTables, variable: Any) -> None:
         self._step = step
-        self._handle = handle
-        self._shape = shape
-        self._touching = whole.of_shape(shape).touching(handle)
+        self._handle = variable.handle
+        self._shape = tuple(variable.shape.as_list())
+        self._touching = whole.of_shape(self._shape).touching(self._handle)
         self._touched = {place_of(frame, op) for frame, op in self._touching}
 
     def by_place(self) -> dict[Place, TablePart]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.tables.lookups import (
@@ -67,8 +67,7 @@ class TableInStep:
     ) -> None:
         self.variable = of_all_devices(variable)
         self._step = step
-        self._handle = variable.handle
-        self._shape = shape = tuple(variable.shape.as_list())
+        shape = tuple(variable.shape.as_list())
         self.record = RecordedVariable(
             layer=variable.name.removesuffix(":0"),
             rows=shape[0],
@@ -118,10 +117,6 @@ class TableInStep:
                 f"be computed from a batch: {lacks[0]}."
             )
 
-    def parts(self, whole: WholeTables) -> dict[Place, TablePart]:
-        """Return which operations of the step are which part of what it costs."""
-        return TableParts(self._step, whole, self._handle, self._shape).by_place()
-
     def answers(self, given: Given) -> bool:
         return self._needed <= given.keys()
 
@@ -168,33 +163,24 @@ class Step:
         # A function that is called twice is written once.
         graphs = {id(frame.graph): frame.graph for frame in graph.frames}
         self.constant_bytes = sum(constant_bytes(one.get_operations()) for one in graphs.values())
-        self._weights = {tuple(one.shape.as_list()) for one in variables.values()}
-        multiplied = {id(weight) for weight, _ in self.softmaxes}
-        self._of_softmaxes = [
-            one for one in variables.values() if id(of_all_devices(one)) in multiplied
-        ]
+        self._variables = variables.values()
 
     def labels(self) -> dict[str, _Label | None]:
-        """Return what operations are, by the names that a profile may have for them."""
-        parts = [(id(table.variable), table.parts(self._whole)) for table in self.tables]
+        """Return what operations are, by the names that a profile may have for them; of weights
+        that a softmax is taken over and that are no tables, their updates alone."""
+        tables = {id(table.variable) for table in self.tables}
+        multiplied = {id(weight) for weight, _ in self.softmaxes}
         labels: dict[Place, _Label | None] = agreed(
-            (place, (table, part))
-            for table, by_place in (*parts, *self._updates_of_weights())
-            for place, part in by_place.items()
+            (place, (whole, part))
+            for one in self._variables
+            if (whole := id(of_all_devices(one))) in tables | multiplied
+            for place, part in TableParts(self.graph, self._whole, one).by_place().items()
+            if whole in tables or part == "update"
         )
-        for place in over_many_classes(self.graph, self._weights):
+        weights = {tuple(one.shape.as_list()) for one in self._variables}
+        for place in over_many_classes(self.graph, weights):
             labels.setdefault(place, _VOCABULARY)
         return event_names(self.graph, labels)
-
-    def _updates_of_weights(self) -> Iterator[tuple[int, dict[Place, TablePart]]]:
-        """Yield those of weights that a softmax is taken over and that are no tables."""
-        known = {id(table.variable) for table in self.tables}
-        for one in self._of_softmaxes:
-            whole = of_all_devices(one)
-            if id(whole) not in known:
-                shape = tuple(one.shape.as_list())
-                parts = TableParts(self.graph, self._whole, one.handle, shape).by_place()
-                yield id(whole), {at: part for at, part in parts.items() if part == "update"}
 
 
 def _is_a_table(variable: Any, writes: Writes) -> bool:
