@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Any, Protocol
+from typing import Protocol
 
 from pipediag.capture.callsites import is_users, package_of
 from pipediag.capture.link import Teller, how_it_ended
@@ -145,11 +145,7 @@ class Ending:
         """Leave printing to the script's excepthook, and to Python what follows it."""
         users_hook = getattr(sys, "excepthook", sys.__excepthook__)
 
-        def hook(
-            kind: type[BaseException],
-            error: BaseException,
-            traceback: TracebackType | None,  # noqa: ARG001 - the one of `error`
-        ) -> None:
+        def hook(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
             sys.excepthook = users_hook
             remove_own_frames(error)
             sys.last_traceback = error.__traceback__
@@ -245,10 +241,10 @@ def close_open_files() -> None:
 
 def _clear_what_is_held(reference: weakref.ref[_Mark]) -> None:
     mark = reference()
-    if mark is None:
-        return
-    for namespace in _namespaces(mark):
-        if _runs_elsewhere(namespace):
+    for namespace in gc.get_referrers(mark) if mark is not None else ():
+        if not isinstance(namespace, dict) or namespace.get(_MARK) is not mark:
+            continue
+        if any(frame.f_globals is namespace for frame in frames_elsewhere()):
             continue  # Python stops a daemon thread there; this one would see its names go.
         # Objects before what their finalisers may call.
         for is_code in (False, True):
@@ -256,16 +252,6 @@ def _clear_what_is_held(reference: weakref.ref[_Mark]) -> None:
                 if isinstance(value, _CODE) == is_code and name != "__builtins__":
                     namespace[name] = None
                 del value
-
-
-def _runs_elsewhere(namespace: dict[str, Any]) -> bool:
-    return any(frame.f_globals is namespace for frame in frames_elsewhere())
-
-
-def _namespaces(mark: _Mark) -> Iterator[dict[str, Any]]:
-    for holder in gc.get_referrers(mark):
-        if isinstance(holder, dict) and holder.get(_MARK) is mark:
-            yield holder
 
 
 def _depth(stream: io.IOBase) -> int:

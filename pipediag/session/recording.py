@@ -281,9 +281,6 @@ class Recording:
     error: str | None
     """Type and message of the exception that ended the script."""
     environment: RecordedEnvironment
-    collection_ns: int | None = None
-    """What collecting Python's garbage took when the script was to be stopped; None where it ends
-    by itself, or keeps Python from collecting."""
     operations: list[RecordedOperation] = field(default_factory=list)
     loops: list[RecordedLoop] = field(default_factory=list)
     windows: list[RecordedWindow] = field(default_factory=list)

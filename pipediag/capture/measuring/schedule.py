@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from enum import Enum
+from collections.abc import Callable
+from enum import IntEnum, auto
 from statistics import median
 
 from pipediag.capture.loops.loop import Consumer, Loop, Stage, StandIn
@@ -28,15 +29,17 @@ from pipediag.session.messages import LoopMeasured, WindowBegun
 _LONG_EPOCH = 10
 
 
-class Phase(Enum):
-    WARMUP = "warmup"
-    BASELINE = "baseline"
-    STACKS = "stacks"
-    LOOK = "look"
-    PROFILE = "profile"
-    EPOCH_END = "epoch end"
-    REPEAT = "repeat"
-    DONE = "done"
+class Phase(IntEnum):
+    """Numbers: to hash another Enum runs Python code, at each step."""
+
+    WARMUP = auto()
+    BASELINE = auto()
+    STACKS = auto()
+    LOOK = auto()
+    PROFILE = auto()
+    EPOCH_END = auto()
+    REPEAT = auto()
+    DONE = auto()
 
 
 class Diagnosis:
@@ -204,25 +207,7 @@ class Diagnosis:
         if self.loop.at_last_batch and self._is_measured(now_ns):
             self._skip_to_trials(consumer)
             return True
-        # Compared, not looked up in a table: to hash an Enum runs Python code, at each step.
-        match self.phase:
-            case Phase.WARMUP:
-                acted = self._during_warmup(consumer, now_ns)
-            case Phase.BASELINE:
-                acted = self._during_baseline(consumer, now_ns)
-            case Phase.STACKS:
-                acted = self._during_stacks(consumer, now_ns)
-            case Phase.LOOK:
-                acted = self._during_look(consumer, now_ns)
-            case Phase.PROFILE:
-                acted = self._during_profile(consumer, now_ns)
-            case Phase.EPOCH_END:
-                acted = self._during_epoch_end(consumer, now_ns)
-            case Phase.REPEAT:
-                acted = self._during_repeat(consumer, now_ns)
-            case Phase.DONE:
-                acted = False
-        return acted
+        return _DURING[self.phase](self, consumer, now_ns)
 
     def _is_measured(self, now_ns: int) -> bool:
         """Return True if the step time is known, and a window is open that takes more steps."""
@@ -474,3 +459,14 @@ class Diagnosis:
     def _typical_ns(self) -> float:
         recent = self._since_trace[-20:]
         return median(recent) if recent else 0.0
+
+
+_DURING: dict[Phase, Callable[[Diagnosis, Consumer, int], bool]] = {
+    Phase.WARMUP: Diagnosis._during_warmup,
+    Phase.BASELINE: Diagnosis._during_baseline,
+    Phase.STACKS: Diagnosis._during_stacks,
+    Phase.LOOK: Diagnosis._during_look,
+    Phase.PROFILE: Diagnosis._during_profile,
+    Phase.EPOCH_END: Diagnosis._during_epoch_end,
+    Phase.REPEAT: Diagnosis._during_repeat,
+}

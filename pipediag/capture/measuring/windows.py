@@ -123,33 +123,24 @@ class Stock:
 
     def __init__(self) -> None:
         self._before: IteratorModel | None = None
-        self._batches_before = 0
         self._drains = 0
 
-    def begin(self, model: IteratorModel | None, batches: int) -> None:
-        """Begin a window, when the iterator has handed out so many batches."""
-        self._before, self._batches_before = model, batches
+    def begin(self, model: IteratorModel | None) -> None:
+        """Begin a window."""
+        self._before = model
 
-    def used_up(self, model: IteratorModel | None, batches: int) -> bool:
+    def used_up(self, model: IteratorModel | None) -> bool:
         """Return True if the window that ends lived on a stock: another one begins in its place.
 
         A pipeline whose stock goes on to shrink is taken as it is, after three such windows.
         """
-        before, used = self._before, batches - self._batches_before
-        if self._drains == _MOST_DRAINS or model is None or before is None or used <= 0:
+        if self._drains == _MOST_DRAINS or model is None or self._before is None:
             return False
-        shrunk = _stocked(before.nodes) - _stocked(model.nodes)
-        if shrunk <= _DRAINED_SHARE * used and not _drained(before.nodes, model.nodes):
+        if not _drained(self._before.nodes, model.nodes):
             return False
         self._drains += 1
-        self.begin(model, batches)
+        self.begin(model)
         return True
-
-
-def _stocked(nodes: list[ModelNode]) -> int:
-    """Return the batches that wait in the last buffer before the consumer."""
-    buffers = [node for node in nodes if node.name.startswith(_BUFFERS)]
-    return min(buffers, key=lambda node: node.id).buffered_elements if buffers else 0
 
 
 def _drained(before: list[ModelNode], after: list[ModelNode]) -> bool:
@@ -177,18 +168,18 @@ class Blocks:
 
     def begin(self, consumer: Consumer) -> None:
         """Note the buffers with which the window without a profiler begins."""
-        self._stock.begin(*self._snapshot(consumer))
+        self._stock.begin(self._snapshot(consumer))
 
-    def end(self, window: OpenWindow, consumer: Consumer) -> tuple[IteratorModel | None, int]:
-        """End a block that is long enough; return the model, and the batches handed out so far."""
-        model, batches = self._snapshot(consumer)
+    def end(self, window: OpenWindow, consumer: Consumer) -> IteratorModel | None:
+        """End a block that is long enough; return the pipeline's model."""
+        model = self._snapshot(consumer)
         # A step that begins by a call has not asked for its batch yet.
         self._close(window, model, 0, last_gap_unknown=consumer.hand_over == "call")
-        return model, batches
+        return model
 
     def end_last(self, window: OpenWindow, consumer: Consumer) -> bool:
         """End the window's last block; return True if it lived on a stock of ready batches."""
-        return self._stock.used_up(*self.end(window, consumer))
+        return self._stock.used_up(self.end(window, consumer))
 
     def interrupted(self, window: OpenWindow, consumer: Consumer, exhausted: bool) -> None:
         """End a block that something else than a step follows, maybe the end of the data."""
@@ -196,11 +187,8 @@ class Blocks:
         unknown = exhausted and consumer.hand_over == "call"
         self._close(window, model, int(exhausted), last_gap_unknown=unknown)
 
-    def _snapshot(self, consumer: Consumer) -> tuple[IteratorModel | None, int]:
-        """Record the pipeline's model, if it has one; return it, and the batches handed out so far.
-
-        The difference of two gives rates.
-        """
+    def _snapshot(self, consumer: Consumer) -> IteratorModel | None:
+        """Record the pipeline's model, if it has one, and return it; two of them give rates."""
         loop, measured = self._loop, self._loop.measured(consumer)
         model = loop.runtime.model_of(measured.iterator())
         if model is not None:
@@ -217,7 +205,7 @@ class Blocks:
             )
         elif loop.runtime.no_models is not None:
             self._recorder.note(loop.runtime.no_models)
-        return model, measured.batches
+        return model
 
     def _close(
         self,

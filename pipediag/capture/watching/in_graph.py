@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
 from pipediag.capture.guard import Guard
@@ -18,7 +19,6 @@ from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.embeddings import Embeddings
 from pipediag.capture.measuring.windows import Instruments, OpenWindow
 from pipediag.capture.pipelines.calls import user_site
-from pipediag.capture.process import EachThread
 from pipediag.capture.runtime import Cancellation, Counter, Runtime
 from pipediag.capture.watching.updates import UpdateWatch, learn_role
 from pipediag.session.messages import LoopFound, LoopMeasured, WindowBegun
@@ -150,12 +150,6 @@ class InGraphCall:
         self.watcher: threading.Thread | None = None
 
 
-class _Calls:
-    """Calls of one thread."""
-
-    current: InGraphCall | None = None
-
-
 class InGraphLoops:
     """Counts the steps of in-graph loops, measures those that train, and can cancel a call."""
 
@@ -178,7 +172,8 @@ class InGraphLoops:
         self._any_measured = False
         """Asked first, on every step: a weak dictionary answers in Python code."""
         self._measures: list[InGraphMeasure] = []
-        self._calls = EachThread(_Calls)
+        self._calls: dict[int, InGraphCall] = {}
+        """The call that each thread makes."""
         self._watch = guard.entry("watching a loop inside a tf.function", self._watch_call)
 
     def found(
@@ -193,7 +188,7 @@ class InGraphLoops:
             return None
         measure = self._measure_of.get(function)
         if measure is None:
-            call = self._calls.here.current
+            call = self._calls.get(get_ident())
             given = call.argument if call is not None else None
             known = given if given is not None else dataset
             loop = self._loops.new_in_graph_loop(known, user_site(), runtime)
@@ -220,7 +215,7 @@ class InGraphLoops:
         measure = self._measure_of.get(function)
         if measure is not None:
             measure.call_begins()
-        self._calls.here.current = call
+        self._calls[get_ident()] = call
         call.watcher = threading.Thread(
             target=self._watch, args=(call,), name="pipediag-in-graph", daemon=True
         )
@@ -232,7 +227,7 @@ class InGraphLoops:
         call.over.set()
         if call.watcher is not None:
             call.watcher.join()
-        self._calls.here.current = None
+        self._calls.pop(get_ident(), None)
         measure = self._measure_of.get(call.function)
         if measure is not None:
             measure.call_ended()
@@ -258,9 +253,8 @@ class InGraphLoops:
 
     def given_up(self) -> None:
         """Measure nothing more and watch no call, after an error of ours."""
-        for calls in self._calls.all():
-            if calls.current is not None:
-                calls.current.over.set()
+        for call in list(self._calls.values()):
+            call.over.set()
         self.finish("pipediag stopped after an error of its own")
 
     def finish(self, reason: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 import weakref
 from collections.abc import Callable
@@ -136,7 +135,6 @@ class Stopping:
         """End the script by StopScript; one that swallows that is left by force the next time."""
         if self._raised and self._leave is not None:
             self._leave()
-        self.time_a_collection()
         self._raised = True
         self._with.timeline.closed()
         self._with.state.give_back()
@@ -145,21 +143,6 @@ class Stopping:
         self._with.tell(messages.Stopping())
         self._with.recorder.recording.stop_reason = "enough was measured"
         raise StopScript
-
-    def time_a_collection(self) -> None:
-        """Time a garbage collection, as the script's exit would take it, which nobody sees.
-
-        A script that is to be stopped has it timed before trials, as its run is described then.
-        """
-        recorder = self._with.recorder
-        if self._leave is None or recorder.recording.collection_ns or not gc.isenabled():
-            return
-        began_ns = time.monotonic_ns()
-        recorder.attempt("timing a collection", gc.collect)
-        ended_ns = time.monotonic_ns()
-        recorder.recording.collection_ns = ended_ns - began_ns
-        self._with.timeline.passed("aside", began_ns, ended_ns)
-        recorder.save()
 
     def keep_pipelines(self) -> None:
         """Keep the pipelines that run now until the process is gone."""
@@ -338,8 +321,6 @@ class LoopChoice:
         """Let the parent try what would help the loop, and then go on or stop the script."""
         self.active = None
         goes_on = self._stopping.goes_on_after(loop)
-        if not goes_on:
-            self._stopping.time_a_collection()
         one_iterator = consumer.hand_over != "fed" and not loop.joined
         if one_iterator and self._held.hold(loop, consumer, more_to_come=goes_on):
             return

@@ -9,9 +9,8 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any
 
 from pipediag.capture.guard import Guard
@@ -65,24 +64,11 @@ class UpdateWatch:
     def tracing_ns(self, value: int) -> None:
         self._threads.here.tracing_ns = value
 
-    def install_writes(
-        self,
-        owners: Iterable[type],
-        methods: Sequence[str],
-        written: Callable[..., None],
-        guard: Guard,
-    ) -> None:
-        """Watch methods that write; `written`, called with their arguments, says what is noted."""
-        tells = guard.entry("telling which steps train", written)
-        for owner, name in product(owners, methods):
-            method = owner.__dict__.get(name)
-            if method is not None:
-                setattr(owner, name, guard.before(method, tells))
-
-    def install_optimizer(self, optimizer_class: type, method: str, guard: Guard) -> None:
+    def install_optimizer(self, optimizer_class: type, guard: Guard) -> None:
         """Watch an optimiser's step, for those that write by native operations."""
         stepped = guard.entry("telling which steps train", lambda *_, **__: self.note())
-        setattr(optimizer_class, method, guard.before(getattr(optimizer_class, method), stepped))
+        owner: Any = optimizer_class
+        owner.apply_gradients = guard.before(owner.apply_gradients, stepped)
 
     def note(self) -> None:
         """Note a write of a trainable variable, or a trace of a function that will write one."""

@@ -17,16 +17,12 @@ from pipediag.measures.run.epochs import (
     in_doubt,
     projected,
 )
-from pipediag.measures.run.places import EXIT, Place
+from pipediag.measures.run.places import Place
 from pipediag.measures.run.rounds import Rounds
 from pipediag.session.ledger import AFTERWARDS, AN_EPOCHS_END, COMES_ONCE, MAKING
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.vocabulary import RunScope
-
-EXIT_COLLECTIONS = 5.4
-"""An interpreter that ends collects garbage several times: the exits of four scripts that use
-TensorFlow took 5.0 to 5.7 times as long as one collection at their end (CPython 3.11)."""
 
 
 @dataclass
@@ -61,10 +57,7 @@ def project(
     plan = None if filled else training.plan(length)
     if plan is None:
         return training.without_plan(length, filled=filled)
-    projection = training.to_its_end(*plan, rounds)
-    if recording.collection_ns is not None:
-        projection.places[EXIT] = in_doubt(EXIT_COLLECTIONS * recording.collection_ns, None)
-    return projection
+    return training.to_its_end(*plan, rounds)
 
 
 @dataclass(frozen=True)

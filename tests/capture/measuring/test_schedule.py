@@ -70,7 +70,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
 
 
 def test_steps_on_a_stock_of_ready_batches_are_warm_up(measured: Measured) -> None:
-    measured.runtime.models = [model(10), model(0), model(0)]
+    measured.runtime.models = [model(10, 0), model(0, 10), model(0, 20)]
     measured.until(Phase.STACKS)
 
     kinds = [window.kind for window in measured.recording.windows]
@@ -172,7 +172,7 @@ def test_a_loop_that_ends_early_leaves_nothing_running(measured: Measured, phase
     assert (FakeSampler.running, measured.instruments.profiler.running) == (0, False)
     assert measured.consumer.stand_in.stage is Stage.OWN
     last = measured.recording.windows[-1]
-    assert (last.kind, last.complete, last.reason) == (phase.value, False, "the script finished")
+    assert (last.kind, last.complete, last.reason) == (phase.name.lower(), False, "the script finished")
 
 
 def test_an_iterator_is_given_back_though_closing_the_window_fails(

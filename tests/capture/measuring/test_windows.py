@@ -71,14 +71,15 @@ def node(number: int, name: str, buffered: int) -> ModelNode:
     )
 
 
-def model(buffered: int, name: str = "Prefetch") -> IteratorModel:
+def model(buffered: int, handed_out: int = 0) -> IteratorModel:
     """A pipeline with so many batches ready, behind a buffer of another operation."""
-    return IteratorModel([], [node(3, "ParallelMapV2", 50), node(1, name, buffered)], 1)
+    last = replace(node(1, "Prefetch", buffered), num_elements=handed_out)
+    return IteratorModel([], [node(3, "ParallelMapV2", 50), last], 1)
 
 
 def stock_of(buffered: int) -> Stock:
     stock = Stock()
-    stock.begin(model(buffered), batches=100)
+    stock.begin(model(buffered, 100))
     return stock
 
 
@@ -96,19 +97,19 @@ def stock_of(buffered: int) -> Stock:
 def test_a_window_that_lived_on_ready_batches_is_told(
     left: int, batches: int, used_up: bool
 ) -> None:
-    assert stock_of(10).used_up(model(left), batches) is used_up
+    assert stock_of(10).used_up(model(left, batches)) is used_up
 
 
 def test_the_window_that_follows_is_compared_with_where_that_one_ended() -> None:
     stock = stock_of(10)
 
-    assert stock.used_up(model(4), 110)
-    assert not stock.used_up(model(3), 120)
+    assert stock.used_up(model(4, 110))
+    assert not stock.used_up(model(3, 120))
 
 
 def test_a_stock_that_shrinks_on_and_on_is_the_pipelines_pace() -> None:
     stock = stock_of(100)
-    told = [stock.used_up(model(100 - 20 * number), 100 + 20 * number) for number in range(1, 6)]
+    told = [stock.used_up(model(100 - 20 * number, 100 + 20 * number)) for number in range(1, 6)]
 
     assert told == [True, True, True, False, False]
 
@@ -122,8 +123,8 @@ def behind_a_map(stocked: int, handed_out: int) -> IteratorModel:
 @pytest.mark.parametrize(("left", "used_up"), [(120, True), (190, False), (200, False)])
 def test_a_stock_further_up_hides_what_makes_it_as_well(left: int, used_up: bool) -> None:
     stock = Stock()
-    stock.begin(behind_a_map(200, 1000), batches=1000)
-    assert stock.used_up(behind_a_map(left, 1100), 1100) is used_up
+    stock.begin(behind_a_map(200, 1000))
+    assert stock.used_up(behind_a_map(left, 1100)) is used_up
 
 
 class Session:

@@ -349,18 +349,6 @@ def test_a_script_is_stopped_where_its_loop_would_take_long(ends: Ends) -> None:
     assert ends.kept == 1
 
 
-def test_what_its_exit_would_take_is_told_by_a_collection_of_garbage(ends: Ends) -> None:
-    recording = ends.instruments.recorder.recording
-    ends.stopping.time_a_collection()
-    took_ns = recording.collection_ns
-    with pytest.raises(StopScript):
-        ends.stopping.stop()
-
-    assert took_ns is not None
-    assert took_ns > 0
-    assert recording.collection_ns == took_ns
-
-
 def test_a_script_that_swallows_its_stop_is_left_by_force(ends: Ends) -> None:
     for left in (False, True):
         with pytest.raises(StopScript):

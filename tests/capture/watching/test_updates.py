@@ -44,7 +44,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> UpdateWatch:
     monkeypatch.setattr(Optimizer, "apply_gradients", Optimizer.apply_gradients)
     watch, guard = UpdateWatch(), Guard(print)
     watch_writes([Variable], watch, guard)
-    watch.install_optimizer(Optimizer, "apply_gradients", guard)
+    watch.install_optimizer(Optimizer, guard)
     return watch
 
 

@@ -160,7 +160,7 @@ class KerasHooks:
             yield f"{package}.callbacks", self._on_callbacks
             yield (
                 f"{package}.optimizers.legacy.optimizer_v2",
-                lambda one: updates.install_optimizer(one.OptimizerV2, "apply_gradients", guard),
+                lambda one: updates.install_optimizer(one.OptimizerV2, guard),
             )
 
     def _on_other_trainer(self, name: str, module: Any) -> None:

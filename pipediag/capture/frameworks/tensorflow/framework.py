@@ -9,6 +9,7 @@ import gc
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
 from pipediag.capture.callsites import call_site
@@ -123,9 +124,7 @@ class TensorFlowHooks:
         yield "tensorflow.python.client.session", self._on_session
         yield (
             "tensorflow.python.training.optimizer",
-            lambda one: self._with.updates.install_optimizer(
-                one.Optimizer, "apply_gradients", guard
-            ),
+            lambda one: self._with.updates.install_optimizer(one.Optimizer, guard),
         )
         yield "keras.src.backend.tensorflow.optimizer", self._on_keras_optimizer
 
@@ -240,7 +239,10 @@ def watch_writes(classes: Iterable[type], updates: UpdateWatch, guard: Guard) ->
         if _is_trained(variable):
             note()
 
-    updates.install_writes(classes, _WRITES, written, guard)
+    tells = guard.entry("telling which steps train", written)
+    for owner, name in product(classes, _WRITES):
+        if name in vars(owner):
+            setattr(owner, name, guard.before(vars(owner)[name], tells))
 
 
 def _is_trained(variable: Any) -> bool:

@@ -49,11 +49,8 @@ class Iterators:
     def install_owned(self, module: Any) -> None:
         """Hook onto the iterators of `for batch in dataset` and `iter(dataset)`."""
         guard, owned = self._guard, module.OwnedIterator
-        create, advance = owned._create_iterator, owned._next_internal
+        create = owned._create_iterator
         made = guard.entry("watching iterators", self._iterator_made, vital=True)
-        asked = guard.entry("watching iterators", self._consumer_that_asks, vital=True)
-        failed = guard.entry("watching iterators", self._advance_failed, vital=True)
-        handed_over = self._hand_over()
         from tensorflow.python.eager import context
         from tensorflow.python.framework import errors
 
@@ -62,7 +59,24 @@ class Iterators:
             create(iterator, dataset, *args, **kwargs)
             made(iterator, dataset, began_ns)
 
-        def next_internal(iterator: Any, *args: Any, **kwargs: Any) -> Any:
+        self._executing_eagerly = context.executing_eagerly
+        self._out_of_range = errors.OutOfRangeError
+        self._runtime.advance = owned._next_internal
+        self._owned = owned
+        owned._create_iterator = guard.hook(create, create_iterator)
+        self._watch_next(owned, "_next_internal", owned._next_internal)
+
+    def _watch_next(self, owner: Any, method: str, advance: Callable[..., Any]) -> None:
+        """Hook onto the method by which a class of iterators hands over batches, as `advance`
+        does."""
+        guard, what = self._guard, "watching iterators"
+        asked = guard.entry(what, self._consumer_that_asks, vital=True)
+        failed = guard.entry(what, self._advance_failed, vital=True)
+        handed_over = guard.entry(
+            "counting the steps of loops", self._conductor.handed_over, _the_batch, vital=True
+        )
+
+        def get_next(iterator: Any, *args: Any, **kwargs: Any) -> Any:
             consumer: Consumer | None = asked(iterator)
             if consumer is None:
                 return advance(iterator, *args, **kwargs)
@@ -75,20 +89,8 @@ class Iterators:
                 batch = advance(consumer.stand_in.asked(iterator), *args, **kwargs)
             return handed_over(consumer, asked_ns, time.monotonic_ns(), batch)
 
-        self._executing_eagerly = context.executing_eagerly
-        self._out_of_range = errors.OutOfRangeError
-        self._runtime.advance = advance
-        self._classes += (owned,)
-        self._owned = owned
-        owned._create_iterator = guard.hook(create, create_iterator)
-        owned._next_internal = guard.hook(advance, next_internal)
-
-    def _hand_over(self) -> Callable[..., Any]:
-        """Return an entry that returns the batch to hand over."""
-        conductor = self._conductor
-        return self._guard.entry(
-            "counting the steps of loops", conductor.handed_over, _the_batch, vital=True
-        )
+        self._classes += (owner,)
+        setattr(owner, method, guard.hook(getattr(owner, method), get_next))
 
     def _iterator_made(self, iterator: Any, dataset: Any, began_ns: int) -> None:
         made_ns = time.monotonic_ns()
@@ -139,22 +141,24 @@ class Iterators:
     def install_distributed(self, module: Any) -> None:
         """Hook onto the iterators of a tf.distribute strategy."""
         guard, distributing = self._guard, self._distributing
-        made = guard.entry("watching distributed iterators", self._distributed_made, vital=True)
-        asked = guard.entry("watching distributed iterators", self._consumer_of, vital=True)
-        failed = guard.entry(
-            "watching distributed iterators", self._conductor.exhausted, vital=True
-        )
-        handed_over = self._hand_over()
+        made = guard.entry("watching iterators", self._distributed_made, vital=True)
+
+        def within(original: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*args: Any, **kwargs: Any) -> Any:
+                distributing.inside = True
+                try:
+                    return original(*args, **kwargs)
+                finally:
+                    distributing.inside = False
+
+            return call
 
         def watch_creation(dataset_class: Any) -> None:
             original = dataset_class.__iter__
+            make = within(original)
 
             def iterate(dataset: Any) -> Any:
-                distributing.inside = True
-                try:
-                    iterator = original(dataset)
-                finally:
-                    distributing.inside = False
+                iterator = make(dataset)
                 made(iterator, dataset)
                 return iterator
 
@@ -162,33 +166,12 @@ class Iterators:
 
         watch_creation(module.DistributedDataset)
         watch_creation(module.DistributedDatasetsFromFunction)
-        advance = module.DistributedIteratorBase.get_next
-
-        def get_next(iterator: Any, *args: Any, **kwargs: Any) -> Any:
-            consumer: Consumer | None = asked(iterator)
-            if consumer is None:
-                return advance(iterator, *args, **kwargs)
-            asked_ns = time.monotonic_ns()
-            distributing.inside = True
-            try:
-                batch = advance(iterator, *args, **kwargs)
-            except Exception:
-                failed(consumer)
-                raise
-            finally:
-                distributing.inside = False
-            return handed_over(consumer, asked_ns, time.monotonic_ns(), batch)
-
-        self._classes += (module.DistributedIteratorBase,)
-        module.DistributedIteratorBase.get_next = guard.hook(advance, get_next)
+        base = module.DistributedIteratorBase
+        self._watch_next(base, "get_next", within(base.get_next))
 
     def _distributed_made(self, iterator: Any, dataset: Any) -> None:
         consumer = self._conductor.iterator_made(iterator, dataset, self._runtime, distributed=True)
         self._mark(iterator, consumer)
-
-    def _consumer_of(self, iterator: Any) -> Consumer | None:
-        consumer: Consumer | None = iterator.__dict__.get(_CONSUMER)
-        return None if self._updates.inside_function else consumer
 
     def consumer_among(self, args: tuple[Any, ...]) -> tuple[Consumer | None, Any]:
         """Return the consumer of the first argument that is an iterator of ours, and that."""
