@@ -205,8 +205,6 @@ class Vocabulary:
 
     handle: Any
     """Identity of the table in a traced step."""
-    out_of_vocabulary: tuple[int, ...]
-    """The ids of tokens that are not in it."""
     zero_is_a_token: bool
     """True if id 0 stands for a token, known or not, and not for padding."""
 

@@ -22,9 +22,6 @@ class EmbeddingIds(IdFacts):
     unique_per_step: float
     """Mean number of different ids in a batch, which are the rows that a step needs; of several
     replicas, in the batch that they share."""
-    out_of_vocabulary_percent: float | None = None
-    """Share of lookups by tokens that are unknown to the table of tokens in front, which the step
-    has or the pipeline."""
     hot_rows: int
     """One in a hundred of the table's rows."""
     hot_percent: float

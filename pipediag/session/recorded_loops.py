@@ -162,8 +162,6 @@ class RecordedIds(IdFacts):
     earlier half; None with one batch."""
     lookups_ahead: int | None
     """Lookups of that later half."""
-    out_of_vocabulary: int | None = None
-    """Ids that stand for tokens unknown to the table of tokens in front."""
 
 
 @dataclass

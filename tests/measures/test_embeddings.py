@@ -106,7 +106,6 @@ def test_ids_of_a_few_batches() -> None:
     assert (row.ids.lookups_per_step, row.ids.unique_per_step) == (100.0, 60.4)
     assert (row.ids.hot_percent, row.ids.hot_percent_ahead) == (50.0, 40.0)
     assert row.ids.zero_percent == 10.0
-    assert row.ids.out_of_vocabulary_percent is None
 
 
 PARTS: dict[TablePart, list[str]] = {

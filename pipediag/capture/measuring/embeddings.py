@@ -145,11 +145,9 @@ class Embeddings:
                 continue
             handles = {id(handle) for handle in table.passage.vocabularies}
             tokens = [one for one in vocabularies if id(one.handle) in handles]
-            unknown: tuple[int, ...] | None = None
             if tokens:
                 counted.zero_is_a_token = any(one.zero_is_a_token for one in tokens)
-                unknown = tuple({id for one in tokens for id in one.out_of_vocabulary})
-            counted.tally = IdTally(counted.record.rows, table.passage, unknown)
+            counted.tally = IdTally(counted.record.rows, table.passage)
 
     def _record_of(self, table: StepTable, known: list[KnownTable]) -> RecordedVariable:
         """Return the trainer's record of the same variable, or else one of the step's own."""

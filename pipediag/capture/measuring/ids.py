@@ -20,11 +20,10 @@ _TOP_SHARE = 0.01
 class IdTally:
     """Counts the ids of one table."""
 
-    def __init__(self, rows: int, passage: Passage, out_of_vocabulary: tuple[int, ...] | None):
+    def __init__(self, rows: int, passage: Passage) -> None:
         self._np: Any = sys.modules["numpy"]
         self._rows = rows
         self._passage = passage
-        self._unknown = out_of_vocabulary
         self._batches: list[int] = []
         self._ids: list[Any] = []
         """Those of each batch, flat."""
@@ -73,8 +72,6 @@ class IdTally:
             outside_examples=self._outside_examples(),
             cast_through=self._passage.through,
         )
-        if self._unknown is not None:
-            record.out_of_vocabulary = int(counts[np.isin(values, self._unknown)].sum())
         self._count_casts(record)
         return record
 

@@ -195,8 +195,8 @@ class Embedding:
 
 
 class Tokens:
-    def __init__(self, mask_token: str | None, num_oov_indices: int = 1) -> None:
-        self.mask_token, self.num_oov_indices = mask_token, num_oov_indices
+    def __init__(self, mask_token: str | None) -> None:
+        self.mask_token = mask_token
         self.lookup_table = SimpleNamespace(resource_handle="handle")
 
 
@@ -223,16 +223,12 @@ def test_tables_and_their_slots() -> None:
     assert (frozen.mask_zero, frozen.path) == (True, "model/tied/embeddings")
 
 
-def test_what_tokens_that_are_unknown_are_given() -> None:
-    inner = SimpleNamespace(_lookup_layer=Tokens(mask_token="", num_oov_indices=1))
+def test_vocabularies_whose_first_id_is_a_token() -> None:
+    inner = SimpleNamespace(_lookup_layer=Tokens(mask_token=""))
 
-    found = vocabularies(model_of(Tokens("", 2), Tokens(None), inner, object()))
+    found = vocabularies(model_of(Tokens(""), Tokens(None), inner, object()))
 
-    assert [(one.out_of_vocabulary, one.zero_is_a_token) for one in found] == [
-        ((1, 2), False),
-        ((0,), True),
-        ((1,), False),
-    ]
+    assert [one.zero_is_a_token for one in found] == [False, True, False]
 
 
 class Layer:

@@ -268,8 +268,8 @@ def test_variables_of_one_name_are_told_apart(measured: Measured) -> None:
 ROWS = 300
 
 
-def tally_of(*batches: Any, rows: int = ROWS, unknown: tuple[int, ...] | None = None) -> Any:
-    tally = IdTally(rows, Passage("int64"), unknown)
+def tally_of(*batches: Any, rows: int = ROWS) -> Any:
+    tally = IdTally(rows, Passage("int64"))
     for number, ids in enumerate(batches, 1):
         tally.add(number, [LookedUp(np.asarray(ids))])
     return tally.recorded()
@@ -278,7 +278,7 @@ def tally_of(*batches: Any, rows: int = ROWS, unknown: tuple[int, ...] | None = 
 def test_the_figures_are_those_of_a_plain_pass() -> None:
     rng = np.random.default_rng(0)
     batches = [np.minimum(rng.zipf(1.3, size=(16, 12)), ROWS - 1) for _ in range(7)]
-    record = tally_of(*batches, unknown=(1,))
+    record = tally_of(*batches)
 
     ids = [int(one) for batch in batches for one in batch.ravel()]
     counts = Counter(ids)
@@ -288,7 +288,6 @@ def test_the_figures_are_those_of_a_plain_pass() -> None:
     assert record.unique_per_batch == np.mean([len(set(batch.ravel())) for batch in batches])
     assert (record.smallest, record.largest) == (min(ids), max(ids))
     assert record.top_lookups == sum(count for _, count in counts.most_common(top))
-    assert record.out_of_vocabulary == counts[1]
     early = Counter(int(one) for batch in batches[:3] for one in batch.ravel())
     hot = {one for one, _ in early.most_common(top)}
     late = [int(one) for batch in batches[3:] for one in batch.ravel()]
@@ -312,7 +311,7 @@ def test_ids_outside_are_shown_with_their_batch() -> None:
 
 
 def test_ids_that_a_float_type_changes() -> None:
-    tally = IdTally(1000, Passage("int64", "bfloat16"), None)
+    tally = IdTally(1000, Passage("int64", "bfloat16"))
     before = np.array([[255, 256, 257, 258, 640, 642]])
     tally.add(1, [LookedUp(np.array([[255, 256, 256, 258, 640, 640]]), before)])
     record = tally.recorded()

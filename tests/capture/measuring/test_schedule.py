@@ -172,7 +172,11 @@ def test_a_loop_that_ends_early_leaves_nothing_running(measured: Measured, phase
     assert (FakeSampler.running, measured.instruments.profiler.running) == (0, False)
     assert measured.consumer.stand_in.stage is Stage.OWN
     last = measured.recording.windows[-1]
-    assert (last.kind, last.complete, last.reason) == (phase.name.lower(), False, "the script finished")
+    assert (last.kind, last.complete, last.reason) == (
+        phase.name.lower(),
+        False,
+        "the script finished",
+    )
 
 
 def test_an_iterator_is_given_back_though_closing_the_window_fails(

@@ -59,21 +59,22 @@ def phase_of(frames: Iterable[FrameType]) -> TrainersPhase | None:
 def passes_a_batch_on(frames: Iterable[FrameType]) -> bool:
     """Return True if a method of Keras 2 like `train_on_batch` makes an iterator of its batch."""
     for frame in frames:
-        file = frame.f_code.co_filename
-        if frame.f_code.co_name == _ONE_BATCH and package_of(file) in KERAS:
+        if _is_kerass(frame, _ONE_BATCH):
             return True
-        if is_users(file):
+        if is_users(frame.f_code.co_filename):
             return False
     return False
 
 
 def fed_model(frames: Iterable[FrameType]) -> Any:
     """Return the model whose `train_on_batch` the frames (innermost first) run in."""
-    for frame in frames:
-        code = frame.f_code
-        if code.co_name == "train_on_batch" and package_of(code.co_filename) in KERAS:
-            return locals_of(frame)["self"]
-    return None
+    found = (locals_of(one)["self"] for one in frames if _is_kerass(one, "train_on_batch"))
+    return next(found, None)
+
+
+def _is_kerass(frame: FrameType, name: str) -> bool:
+    """Return True for a function of Keras's of this name."""
+    return frame.f_code.co_name == name and package_of(frame.f_code.co_filename) in KERAS
 
 
 def describe_fit(frame: FrameType) -> KerasUse:
@@ -338,10 +339,7 @@ def vocabularies(model: Any) -> list[Vocabulary]:
         layer = getattr(outer, "_lookup_layer", outer)
         handle = getattr(getattr(layer, "lookup_table", None), "resource_handle", None)
         if handle is not None:
-            masked = layer.mask_token is not None
-            first = 1 if masked else 0
-            unknown = range(first, first + layer.num_oov_indices)
-            found.append(Vocabulary(handle, tuple(unknown), zero_is_a_token=not masked))
+            found.append(Vocabulary(handle, zero_is_a_token=layer.mask_token is None))
     return found
 
 
