@@ -21,7 +21,6 @@ import pytest
 from pipediag.doctor.machine import BUSY_SHARE
 from pipediag.encoding.text import one_line, printable
 from pipediag.errors import ExitStatus, PipediagError
-from pipediag.sensors.machine import others_percent, read_cpus
 
 if TYPE_CHECKING:
     from pipediag.gate.config import GateConfig
@@ -69,8 +68,6 @@ class Measurements:
 
     reports: Path
     """Directory of the reports of this test."""
-    _others: WeakKeyDictionary[Result, float] = field(default_factory=WeakKeyDictionary, init=False)
-    """Use of the CPUs by other programs during each measurement, percent."""
     _written: WeakKeyDictionary[Result, Path] = field(default_factory=WeakKeyDictionary, init=False)
     _numbers: Iterator[int] = field(default_factory=partial(count, 1), init=False)
 
@@ -90,17 +87,11 @@ class Measurements:
         given = {"budget": 0.0, **how}
         try:
             with machine_lock():
-                before = read_cpus()
                 if model is None:
-                    result = analyze_input(dataset, **given)
-                else:
-                    result = analyze(dataset, model, **{"epochs": EPOCHS, **given})
-                percent = others_percent(before, read_cpus())
+                    return analyze_input(dataset, **given)
+                return analyze(dataset, model, **{"epochs": EPOCHS, **given})
         except PipediagError as error:
             raise pytest.fail.Exception(str(error)) from None
-        if percent is not None:
-            self._others[result] = percent
-        return result
 
     def assert_not_input_bound(
         self, dataset: Any, model: Any, max_percent: float = 20.0, **how: Any
@@ -152,7 +143,8 @@ class Measurements:
 
     def _decide(self, result: Result, gate: GateResult, config: GateConfig) -> None:
         __tracebackhide__ = True
-        percent = self._others.get(result, 0.0)
+        host = result.session.host
+        percent = 100 * (host.cores_of_others or 0) / host.cores_allowed if host else 0.0
         if percent > MOST_PERCENT and not config.allow_inconclusive:
             busy = (
                 f"Other programs used {percent:.0f} % of the CPUs; more than {MOST_PERCENT:g} % "

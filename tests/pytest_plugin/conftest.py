@@ -1,4 +1,4 @@
-"""Tests within tests: their library gives sessions made up here, on a machine that is quiet."""
+"""Tests within tests: their library gives sessions made up here."""
 
 from __future__ import annotations
 
@@ -48,13 +48,5 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
 
 
 @pytest.fixture(autouse=True)
-def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[float | None], None]:
-    """Says what other programs use of the CPUs: nothing at first. The lock is this test's own."""
+def own_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-
-    def used(percent: float | None) -> None:
-        name = "pipediag.pytest_plugin.measurements.others_percent"
-        monkeypatch.setattr(name, lambda *_: percent)
-
-    used(0.0)
-    return used

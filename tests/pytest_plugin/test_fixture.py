@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from pipediag.errors import PipediagError
 from pipediag.session.findings import SourceExcerpt
 from pipediag.session.store import save_session
-from tests.factories import make_compute_bound_session, make_session, make_verdict
+from tests.factories import make_compute_bound_session, make_host, make_session, make_verdict
 from tests.pytest_plugin.conftest import Library
 
 pytest_plugins = ["pytester"]
@@ -76,10 +74,9 @@ def test_the_interval_decides(
 def test_beside_other_programs_nothing_is_decided(
     pytester: pytest.Pytester,
     library: Library,
-    quiet: Callable[[float | None], None],
     limit: int,
 ) -> None:
-    quiet(26.0)
+    library.session = make_session(host=make_host(cores_of_others=0.52, cores_allowed=2.0))
     said = output(pytester, NOT_INPUT_BOUND.replace('"model"', f'"model", {limit}'), "-vv")
     assert "1 skipped" in said
     assert "Other programs used 26 % of the CPUs; more than 25 % spoils a measurement." in said

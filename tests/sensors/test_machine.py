@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +11,7 @@ import pytest
 
 from pipediag.sensors import cgroup, gpus, machine
 from pipediag.sensors.gpus import AMD, NVIDIA, Nvml, installed_gpus, pci_gpus
-from pipediag.sensors.machine import (
-    CpuReading,
-    describe_machine,
-    others_percent,
-    read_cpus,
-)
+from pipediag.sensors.machine import describe_machine
 from pipediag.session.recording import Device, RecordedEnvironment
 from pipediag.session.timeline import GpuReading
 from tests.fake_proc import add_cgroup_v1, add_cgroup_v2, write
@@ -61,22 +55,6 @@ def test_the_fingerprint_is_of_the_machine_alone(
 
     monkeypatch.setattr(machine, "usable_cores", lambda: 8)
     assert describe_machine(recorded(), root).fingerprint != base
-
-
-def test_only_the_cpus_that_this_process_may_use_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1})
-    monkeypatch.setattr(os, "sysconf", lambda _: 100)
-    write(tmp_path, "proc/stat", "cpu1 100 0 50 800 50 0 0 0 70 0\ncpu10 900 0 0 100 0 0 0 0 0 0\n")
-    found = read_cpus(tmp_path)
-    assert (found.whole_s, found.busy_s) == (10.0, 1.5)
-    assert read_cpus(tmp_path / "nothing") is None
-
-
-def test_what_is_not_ours_is_that_of_others() -> None:
-    before, after = CpuReading(100.0, 40.0, 30.0), CpuReading(120.0, 56.0, 36.0)
-    assert others_percent(before, after) == 50.0
 
 
 @pytest.fixture(autouse=True)
