@@ -151,7 +151,6 @@ def make_host(**overrides: Any) -> Host:
         "hot_python": [
             HotLine(file=SCRIPT, line=6, function="parse", percent=80.0, thread="source")
         ],
-        "python_source_cpu_ms_per_step": 8.0,
         "samples": 20,
     }
     return Host(**{**values, **overrides})

@@ -33,7 +33,6 @@ _START_TICKS = 10
 MIN_SAMPLES = 3
 
 MAX_HOT_LINES = 10
-OWN_THREADS = "pipediag"
 OUTSIDE = "outside"
 
 _MOST_LINES = 8
@@ -46,16 +45,8 @@ _Counter = Callable[[HostReading], "int | None"]
 
 
 def python_threads(windows: Iterable[RecordedWindow]) -> set[int]:
-    """Return native ids of the threads that Python made, as far as the recording's windows know.
-
-    Python also lists foreign threads that called back into it, by names that begin with `Dummy-`.
-    """
-    return {
-        int(native_id)
-        for window in windows
-        for name, _, native_id in (key.rpartition("#") for key in window.python_thread_cpu_ns)
-        if not name.startswith("Dummy-")
-    }
+    """Return native ids of the threads that Python made, as far as the recording's windows know."""
+    return {native_id for window in windows for native_id in window.python_threads}
 
 
 def thread_pools(track: HostTrack, python_ids: set[int]) -> dict[int, Pool]:
@@ -169,7 +160,7 @@ def measure_host(
         spans_ns: between two of them other things happen.
         cores_allowed: what affinity and quota leave.
         stacks: taken beside the loop.
-        windows: all of the loop: they name the Python threads and say what these cost.
+        windows: all of the loop: they name the Python threads.
     """
     if track.missing is not None:
         return Missing(track.missing)
@@ -207,7 +198,6 @@ def measure_host(
         read_bytes_per_s=spans.per_s(lambda r: r.read_bytes),
         context_switches_per_s=spans.per_s(lambda r: r.switches),
         hot_python=hot_lines(stacks),
-        python_source_cpu_ms_per_step=_source_cpu_ms(track.pid, windows),
         gpus=_gpus(inside),
         samples=samples,
     )
@@ -241,19 +231,6 @@ def _code(file: str, line: int) -> str | None:
             break
         code = f"{code} {linecache.getline(file, number).strip()}".rstrip()
     return code or None
-
-
-def _source_cpu_ms(pid: int, windows: Sequence[RecordedWindow]) -> float | None:
-    """Return CPU time per step of Python threads beside the training loop's, ours left out."""
-    known = [window for window in windows if window.python_thread_cpu_ns]
-    steps = sum(len(block.durations_ns) for window in known for block in window.blocks)
-    spent = sum(
-        cpu_ns
-        for window in known
-        for key, cpu_ns in window.python_thread_cpu_ns.items()
-        if not key.startswith(OWN_THREADS) and key.rpartition("#")[2] != str(pid)
-    )
-    return spent / 1e6 / steps if steps else None
 
 
 def _gpus(readings: Sequence[HostReading]) -> list[GpuReading]:

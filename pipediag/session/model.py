@@ -63,8 +63,6 @@ class Host(Record):
     read_bytes_per_s: float | None
     context_switches_per_s: float | None = None
     hot_python: list[HotLine]
-    python_source_cpu_ms_per_step: float | None = None
-    """CPU time per step of Python threads other than the training loop's."""
     gpus: list[GpuReading] = []
     samples: int = 0
     missing: str | None = None

@@ -117,8 +117,8 @@ class RecordedWindow:
     """Why the window ended where it did, if not as planned."""
     stable: bool | None = None
     """Warm-up only: whether the step time had settled when the window ended."""
-    python_thread_cpu_ns: dict[str, int] = field(default_factory=dict)
-    """CPU time that each Python thread took in the window, by `name#native id`."""
+    python_threads: list[int] = field(default_factory=list)
+    """Native ids of the threads that Python made, as the stacks were sampled."""
     trace_directory: str | None = None
     python_calls: list[RecordedPythonCalls] | None = None
     """Baseline only: the Python functions of pipelines; None where they were not measured."""

@@ -73,14 +73,6 @@ def test_readings_that_straddle_an_edge_count_in_proportion() -> None:
     assert host.threads["python_main"] == pytest.approx(7.5)
 
 
-def test_python_beside_the_loop_costs_cpu_per_step() -> None:
-    window = make_stacks_window(1500, 1700, steps=10)
-    window.python_thread_cpu_ns["pipediag-stacks#999"] = 500 * MS
-    host = measure_host(make_track(), [WINDOW], 2.0, windows=[window])
-    assert host is not None
-    assert host.python_source_cpu_ms_per_step == pytest.approx(20)
-
-
 def test_gpus_are_averaged_and_their_memory_is_the_highest() -> None:
     readings = [
         make_reading(

@@ -117,8 +117,5 @@ def make_host_window(kind: Any, start_ms: int, end_ms: int, steps: int = 0) -> R
 
 def make_stacks_window(start_ms: int, end_ms: int, steps: int) -> RecordedWindow:
     window = make_host_window("stacks", start_ms, end_ms, steps)
-    window.python_thread_cpu_ns = {
-        f"MainThread#{PID}": 600 * MS,
-        f"Thread-1 (source)#{SOURCE}": 200 * MS,
-    }
+    window.python_threads = [PID, SOURCE]
     return window

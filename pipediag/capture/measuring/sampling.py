@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -155,42 +154,13 @@ class StackSampler:
         self._samples.append(sample)
 
 
-class ThreadCpu:
-    """CPU time of each Python thread while steps run; empty where /proc does not tell."""
+def python_threads() -> list[int]:
+    """Return the native ids of the threads that Python made.
 
-    def __init__(self) -> None:
-        self._at_start: dict[str, int] | None = None
-        self._used: dict[str, int] = {}
-
-    def start(self) -> None:
-        """Count from now on; does nothing where it counts already."""
-        if self._at_start is None:
-            self._at_start = _cpu_so_far()
-
-    def pause(self) -> None:
-        """Count no further until `start`."""
-        before, self._at_start = self._at_start, None
-        if before is None:
-            return
-        for name, cpu_ns in _cpu_so_far().items():
-            self._used[name] = self._used.get(name, 0) + cpu_ns - before.get(name, 0)
-
-    def used(self) -> dict[str, int]:
-        """Stop counting and return nanoseconds by `name#native id`."""
-        self.pause()
-        return self._used
-
-
-def _cpu_so_far() -> dict[str, int]:
-    # From /proc, as the C library's thread clocks crash for a thread that has ended.
-    usage: dict[str, int] = {}
-    for thread in threading.enumerate():
-        try:
-            schedule = Path(f"/proc/self/task/{thread.native_id}/schedstat").read_text()
-        except OSError:
-            continue
-        usage[f"{thread.name}#{thread.native_id}"] = int(schedule.split()[0])
-    return usage
+    Python also lists foreign threads that called back into it, by names that begin with `Dummy-`.
+    """
+    made = (one for one in threading.enumerate() if not one.name.startswith("Dummy-"))
+    return [one.native_id for one in made if one.native_id is not None]
 
 
 def _is_parked(frame: FrameType) -> bool:

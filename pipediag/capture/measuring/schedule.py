@@ -19,7 +19,7 @@ from pipediag.capture.measuring.sampling import (
     CALLBACK_CLOCK,
     PYTHON_CLOCK,
     StackSampler,
-    ThreadCpu,
+    python_threads,
 )
 from pipediag.capture.measuring.windows import Blocks, Instruments, OpenWindow
 from pipediag.capture.process import train_along
@@ -64,7 +64,6 @@ class Diagnosis:
         self._cache_fill = CacheFill(loop, instruments.recorder)
         self._fills = False
         self._stacks: StackSampler | None = None
-        self._thread_cpu = ThreadCpu()
         self.embeddings = Embeddings(loop, instruments)
         self._taken: StandIn | None = None
         """Where a repeated batch is handed out, or the one that is to be."""
@@ -160,8 +159,6 @@ class Diagnosis:
         """Interrupt the steps: an epoch ended, or something else consumes batches."""
         self._with.profiler.end_mark()
         PYTHON_CLOCK.run(self.loop.record.id, running=False)
-        if self._stacks is not None:
-            self._thread_cpu.pause()
         self.loop.record.boundaries += 1
         if self._adds_steps and self._window.block.durations_ns:
             self._blocks.interrupted(self._window, consumer, exhausted)
@@ -191,8 +188,6 @@ class Diagnosis:
         """Let what samples the script beside its steps run in steps that count, and not between."""
         counts = self._skip == 0 and self.phase is Phase.BASELINE
         PYTHON_CLOCK.run(self.loop.record.id, running=counts)
-        if self._stacks is not None:
-            self._thread_cpu.start()
 
     def _advance(self, consumer: Consumer, now_ns: int) -> None:
         if self._act(consumer, now_ns):
@@ -319,7 +314,6 @@ class Diagnosis:
         self._with.tell(WindowBegun("stacks"))
         self.phase = Phase.STACKS
         self._window = OpenWindow.begin("stacks", self.loop, self._with)
-        self._thread_cpu.start()
         self._stacks = StackSampler(threading.get_ident())
         CALLBACK_CLOCK.start()
         return True
@@ -348,7 +342,7 @@ class Diagnosis:
         stacks, self._stacks = self._stacks.stop(self.loop.record.id, self._window.spans_ns()), None
         stacks.callbacks_ns, stacks.steps_ns = callbacks_ns, sum(self._window.durations())
         self._with.recorder.recording.stacks.append(stacks)
-        self._window.record.python_thread_cpu_ns = self._thread_cpu.used()
+        self._window.record.python_threads = python_threads()
 
     def _begin_profile(self, consumer: Consumer) -> None:
         self.phase = Phase.PROFILE
