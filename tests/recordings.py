@@ -195,7 +195,6 @@ def make_recording(**overrides: Any) -> Recording:
         "outcome": "stopped",
         "exit_status": None,
         "ended_ns": 6000 * MS,
-        "stop_reason": "the windows are complete",
         "error": None,
         "environment": RecordedEnvironment(
             python="3.11.9",

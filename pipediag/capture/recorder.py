@@ -75,7 +75,6 @@ class Recorder:
             outcome="running",
             exit_status=None,
             ended_ns=None,
-            stop_reason=None,
             error=None,
             environment=RecordedEnvironment(python=sys.version.split()[0]),
         )

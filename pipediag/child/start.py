@@ -111,15 +111,7 @@ def _search_own_places_only() -> list[str]:
 
 def _found_no_module(error: BaseException) -> bool:
     """Return True if the interpreter's `-m` gave up before the module's code began."""
-    traceback = error.__traceback__
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    return (
-        isinstance(error, SystemExit)
-        and str(error).startswith(f"{sys.executable}: ")
-        and traceback is not None
-        and traceback.tb_frame.f_code.co_name == "_run_module_as_main"
-    )
+    return isinstance(error, SystemExit) and str(error).startswith(f"{sys.executable}: ")
 
 
 if __name__ == "__main__":

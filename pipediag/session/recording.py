@@ -141,7 +141,6 @@ class RecordedStacks:
 
     loop_id: str
     samples: int
-    interval_ns: int
     lines: list[StackLine] = field(default_factory=list)
     callbacks_ns: dict[str, int] = field(default_factory=dict)
     """What each class of Keras callbacks took after batches meanwhile, by the clock."""
@@ -277,7 +276,6 @@ class Recording:
     exit_status: int | None
     """The script's own exit status; None while it runs or when it was stopped."""
     ended_ns: int | None
-    stop_reason: str | None
     error: str | None
     """Type and message of the exception that ended the script."""
     environment: RecordedEnvironment

@@ -206,7 +206,7 @@ class FakeSampler:
     def stop(self, loop_id: str, steps_ns: list[tuple[int, int]]) -> RecordedStacks:
         FakeSampler.steps_ns = steps_ns
         FakeSampler.running -= 1
-        return RecordedStacks(loop_id, 0, 0, [], {})
+        return RecordedStacks(loop_id, 0)
 
 
 class FakeTimeline:

@@ -99,7 +99,7 @@ def test_too_few_samples_are_no_measurement(window_ns: tuple[int, int]) -> None:
 
 
 def make_stacks(lines: list[StackLine]) -> RecordedStacks:
-    return RecordedStacks("fit", 50, 10 * MS, lines)
+    return RecordedStacks("fit", 50, lines)
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,6 @@ class StackSampler:
         return RecordedStacks(
             loop_id=loop_id,
             samples=len(samples),
-            interval_ns=_INTERVAL_NS,
             lines=[
                 StackLine(file, line, function, thread, count)
                 for (file, line, function, thread), count in lines.most_common(20)

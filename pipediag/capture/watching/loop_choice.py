@@ -141,7 +141,6 @@ class Stopping:
         self.keep_pipelines()
         self._keep()
         self._with.tell(messages.Stopping())
-        self._with.recorder.recording.stop_reason = "enough was measured"
         raise StopScript
 
     def keep_pipelines(self) -> None:
