@@ -35,18 +35,17 @@ class GraphLoops:
         """Count the steps of `for batch in dataset` inside a tf.function."""
         registry = dataset_autograph.control_flow.for_loop_registry._registry
         dataset_class = dataset_autograph.dataset_ops.DatasetV2
-        registry[dataset_class] = self._hooked(registry[dataset_class], lambda dataset: dataset)
+        hooked = self._hooking(lambda dataset: dataset)
+        registry[dataset_class] = hooked(registry[dataset_class])
 
     def install_iterators(self, control_flow: Any) -> None:
         """Count the steps of `for batch in iterator` inside a tf.function."""
+        hooked = self._hooking(lambda iterated: getattr(iterated, "_dataset", iterated))
         for name in ("_tf_iterator_for_stmt", "_tf_distributed_iterable_for_stmt"):
-            hooked = self._hooked(
-                getattr(control_flow, name), lambda one: getattr(one, "_dataset", one)
-            )
-            setattr(control_flow, name, hooked)
+            setattr(control_flow, name, hooked(getattr(control_flow, name)))
 
-    def _hooked(self, original: Any, dataset_of: Callable[[Any], Any]) -> Any:
-        """Return a function that puts a counter into the body of the loop of another one."""
+    def _hooking(self, dataset_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return a function that hooks onto another, to put a counter into the body of its loop."""
 
         def counted(iterated: Any, body: Callable[[Any], Any]) -> Callable[[Any], Any]:
             measure = self._measured(dataset_of(iterated))
@@ -61,10 +60,15 @@ class GraphLoops:
 
         enter = self._guard.entry(_WHAT, counted, lambda _, body: body)
 
-        def for_stmt(iterated: Any, extra_test: Any, body: Any, *rest: Any, **named: Any) -> Any:
-            return original(iterated, extra_test, enter(iterated, body), *rest, **named)
+        def hooked(original: Any) -> Any:
+            def for_stmt(
+                iterated: Any, extra_test: Any, body: Any, *rest: Any, **named: Any
+            ) -> Any:
+                return original(iterated, extra_test, enter(iterated, body), *rest, **named)
 
-        return self._guard.hook(original, for_stmt)
+            return self._guard.hook(original, for_stmt)
+
+        return hooked
 
     def _measured(self, dataset: Any) -> InGraphMeasure | None:
         if not hasattr(dataset, "element_spec"):
