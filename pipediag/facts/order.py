@@ -165,7 +165,7 @@ def _gain_range(finding: Finding) -> tuple[float, float]:
 def _named_by_the_verdict_first(ordered: list[Finding], where: RunPartName | None) -> list[Finding]:
     """Put the advice on that part before what is confirmed, where it could gain more."""
     confirmed = [finding for finding in ordered if _group(finding) == _CONFIRMED]
-    named = [one for one in ordered if _group(one) == _UNTRIED and one.part == where != "steps"]
+    named = [one for one in ordered if _group(one) == _UNTRIED and one.part == where]
     if not confirmed or not named or any(one.part == where for one in confirmed):
         return ordered
     best = max(named, key=_gain)

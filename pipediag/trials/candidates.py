@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
+from pipediag.facts.order import known_gain
 from pipediag.facts.run import FIRST_BATCHES, faster_evaluation, making_ms, seen_time
 from pipediag.facts.run_gain import fills_a_cache
 from pipediag.session.edits import (
@@ -66,10 +67,11 @@ def candidates(findings: Iterable[Finding]) -> list[Candidate]:
     """Return the edits of what fails or informs, each once, in the order of the findings.
 
     Findings stand in the order in which to deal with them, so the budget goes first to what is
-    worth knowing first.
+    worth knowing first. What only informs, as its condition is the user's to decide, goes before
+    what could gain less.
     """
     found: dict[str, Candidate] = {}
-    for finding in findings:
+    for finding in _by_bounds(findings):
         edit = finding.edit
         if edit is None or finding.status not in ("fail", "informative"):
             continue
@@ -87,6 +89,19 @@ def candidates(findings: Iterable[Finding]) -> list[Candidate]:
             condition=finding.condition,
         )
     return list(found.values())
+
+
+def _by_bounds(findings: Iterable[Finding]) -> list[Finding]:
+    ordered: list[Finding] = []
+    for finding in findings:
+        bound = finding.evidence.get("at_most_if_the_same_ratio")
+        less = (
+            place
+            for place, other in enumerate(ordered)
+            if isinstance(bound, float) and (known_gain(other) or 1.0) < bound
+        )
+        ordered.insert(next(less, len(ordered)), finding)
+    return ordered
 
 
 def together(chosen: list[Candidate]) -> Variant:

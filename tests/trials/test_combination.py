@@ -143,6 +143,16 @@ def test_only_what_fails_or_informs_is_tried() -> None:
     ) == ["fails", "informs"]
 
 
+def test_what_waits_for_the_users_decision_is_tried_before_what_gains_less() -> None:
+    cache = make_finding("cache", 1.0, status="informative")
+    assert ids(
+        make_finding("much", 4.0),
+        make_finding("little", 1.1),
+        cache.model_copy(update={"evidence": {"at_most_if_the_same_ratio": 3.0}}),
+        make_finding("unknown", 1.0, status="informative"),
+    ) == ["much", "cache", "little", "unknown"]
+
+
 def test_the_weakest_promise_holds_for_all_of_them() -> None:
     def check(*edits: object) -> str | None:
         return together(candidates(made(edits))).check
