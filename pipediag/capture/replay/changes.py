@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from typing import Any, TypeVar
 
-from pipediag.capture.replay.graph import Graph, Inner, Node, OnElements, inserted
+from pipediag.capture.replay.graph import Graph, Node, OnElements, inserted
 from pipediag.capture.replay.preconditions import draws_random
-from pipediag.capture.replay.refusal import NotReplayableError, at_start, first_line, said
+from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
 from pipediag.capture.replay.replacing import for_batches, replacement
-from pipediag.capture.signals import let_pass
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,
@@ -24,7 +24,6 @@ from pipediag.session.edits import (
     SetParameters,
     SkipCallback,
 )
-from pipediag.session.recording import RecordedOperation
 from pipediag.tensorflow_names import BATCHING
 from pipediag.vocabulary import Scalar
 
@@ -105,20 +104,19 @@ def _of(changes: Sequence[Change], kind: type[C]) -> list[C]:
 
 
 def _refuse_contradictions(graph: Graph, changes: Sequence[Change]) -> None:
-    removed = {change.op_id for change in _of(changes, Remove)}
-    settings: dict[tuple[str, str], Scalar] = {}
-    placed: set[tuple[str, str]] = set()
-    for change in changes:
-        if isinstance(change, SetParameters):
-            if change.op_id in removed:
-                raise _contradiction(graph, change.op_id)
-            for name, value in change.parameters.items():
-                if settings.setdefault((change.op_id, name), value) != value:
-                    raise _contradiction(graph, change.op_id)
-        elif isinstance(change, Move | Replace):
-            if change.op_id in removed or (change.do, change.op_id) in placed:
-                raise _contradiction(graph, change.op_id)
-            placed.add((change.do, change.op_id))
+    at_operations = [
+        one for one in changes if isinstance(one, SetParameters | Remove | Move | Replace)
+    ]
+    for one, other in combinations(at_operations, 2):
+        if one.op_id == other.op_id and _contradict(one, other):
+            raise _contradiction(graph, one.op_id)
+
+
+def _contradict(one: Change, other: Change) -> bool:
+    if isinstance(one, SetParameters) and isinstance(other, SetParameters):
+        given = one.parameters
+        return any(given.get(name, value) != value for name, value in other.parameters.items())
+    return type(one) is type(other) or isinstance(one, Remove) or isinstance(other, Remove)
 
 
 def _contradiction(graph: Graph, op_id: str) -> NotReplayableError:
@@ -134,30 +132,17 @@ def _found(graph: Graph, op_id: str) -> Node:
     outer = graph.outer_of(op_id)
     if outer is None:
         raise NotReplayableError(f"The pipeline of this loop has no operation {op_id}.")
-    operation = outer[1]
     raise NotReplayableError(
-        f"{at_start(said(operation))} is made by another operation's function, where Pipediag "
-        "can only change parameters, add and leave out."
+        f"{at_start(said(outer[1]))} is made by another operation's function, where Pipediag can "
+        "only change arguments."
     )
-
-
-def _inner(graph: Graph, op_id: str) -> Inner | None:
-    """Return the changes within the function that makes an operation; None if no function does."""
-    outer = None if graph.find(op_id) else graph.outer_of(op_id)
-    if outer is None:
-        return None
-    node = outer[0]
-    assert node.call is not None
-    if node.inner is None:
-        node.inner = Inner(node.call.inside)
-    return node.inner
 
 
 def _set(graph: Graph, changes: list[SetParameters]) -> None:
     for change in changes:
-        inner = _inner(graph, change.op_id)
-        if inner is not None:
-            inner.changes.append(change)
+        outer = None if graph.find(change.op_id) else graph.outer_of(change.op_id)
+        if outer is not None:
+            outer[0].inner.setdefault(change.op_id, {}).update(change.parameters)
         else:
             _found(graph, change.op_id).parameters.update(change.parameters)
 
@@ -180,10 +165,6 @@ def _insert_others(graph: Graph, changes: list[Insert]) -> None:
 def _insert(graph: Graph, changes: list[Insert]) -> None:
     # The last one first, so that they end up in the order in which they were given.
     for change in reversed(changes):
-        inner = _inner(graph, change.after)
-        if inner is not None:
-            inner.changes.insert(0, change)
-            continue
         after = _found(graph, change.after)
         if change.kind == "cache":
             _refuse_random_cache(after)
@@ -229,10 +210,6 @@ def _mapped(layers: OnElements, change: MoveLayers, inputs: list[Any]) -> Any:
 
 def _remove(graph: Graph, changes: list[Remove]) -> None:
     for change in changes:
-        inner = _inner(graph, change.op_id)
-        if inner is not None:
-            inner.changes.append(change)
-            continue
         node = _found(graph, change.op_id)
         if len(node.inputs) != 1:
             assert node.operation is not None
@@ -258,9 +235,6 @@ def _move(graph: Graph, moves: list[Move]) -> None:
 
 
 def _move_one(graph: Graph, change: Move) -> None:
-    if _inner(graph, change.op_id) is not None:
-        _hoist(graph, change)
-        return
     node, after = _found(graph, change.op_id), _found(graph, change.after)
     if node is after or node.inputs == [after]:
         return
@@ -295,35 +269,6 @@ def _chain(downstream: Node, upstream: Node) -> list[Node] | None:
             return None
         chain.append(chain[-1].inputs[0])
     return chain
-
-
-def _hoist(graph: Graph, change: Move) -> None:
-    """Move an operation out of another one's function, behind that."""
-    outer = graph.outer_of(change.op_id)
-    assert outer is not None
-    node, operation = outer
-    if node.operation is None or node.operation.id != change.after:
-        raise NotReplayableError(
-            f"{at_start(said(operation))} can only move behind the operation whose function "
-            "makes it."
-        )
-    inner = _inner(graph, change.op_id)
-    assert inner is not None
-    inner.changes.append(Remove(change.op_id))
-    graph.splice_in(Node([], partial(_call_hoisted, inner, operation)), node)
-
-
-def _call_hoisted(inner: Inner, operation: RecordedOperation, inputs: list[Any]) -> Any:
-    function, given = inner.hoisted[operation.id]
-    try:
-        return function(inputs[0], *given.args[1:], **given.kwargs)
-    except Exception as error:
-        let_pass(error)
-        failure = first_line(error)
-    raise NotReplayableError(
-        f"{at_start(said(operation))} can't leave the function that makes it, as when it needs a "
-        f"value from there: {failure}"
-    )
 
 
 def _set_options(graph: Graph, changes: list[SetOptions]) -> None:

@@ -17,7 +17,6 @@ from pipediag.capture.pipelines.calls import MARK, Call, call_of, keep, replayin
 from pipediag.capture.process import free_memory_bytes
 from pipediag.capture.replay.elements import first_elements, read_through, tensor_bytes
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
-from pipediag.session.edits import Insert, Remove, SetParameters, unknown_change
 from pipediag.session.recording import RecordedOperation
 from pipediag.vocabulary import Scalar
 
@@ -155,16 +154,17 @@ def _set_parameters(
 
 
 Place = tuple[str | None, int | None]
-InnerChange = SetParameters | Insert | Remove
+Parameters = dict[str, dict[str, Scalar]]
+"""Arguments that change, by operation."""
 
 
 class Inner:
-    """Recognises the calls of a function as it is traced again, and changes some of them."""
+    """Recognises the calls of a function as it is traced again, and changes their arguments."""
 
-    def __init__(self, operations: Sequence[RecordedOperation]) -> None:
-        self.changes: list[InnerChange] = []
-        self.hoisted: dict[str, tuple[Callable[..., Any], inspect.BoundArguments]] = {}
-        """The calls that were left out, by operation."""
+    def __init__(
+        self, operations: Sequence[RecordedOperation], parameters: Parameters | None = None
+    ) -> None:
+        self._parameters = parameters or {}
         self._places: dict[tuple[str, Place], deque[RecordedOperation]] = defaultdict(deque)
         self._kinds: dict[str, deque[RecordedOperation]] = defaultdict(deque)
         for operation in operations:
@@ -178,26 +178,15 @@ class Inner:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        """Make the call as it was recorded, with the changes that name it."""
+        """Make the call as it was recorded, with the arguments that change."""
         if not self._kinds[kind]:
             return function(*args, **kwargs)
         operation = self._next(kind, user_place())
         given = inspect.signature(function).bind(*args, **kwargs)
-        if "name" in inspect.signature(function).parameters:
+        if "name" in given.signature.parameters:
             given.arguments["name"] = operation.name
-        mine = [c for c in self.changes if _target(c) == operation.id]
-        for change in mine:
-            if isinstance(change, SetParameters):
-                _set_parameters(given, change.parameters, operation)
-        if any(isinstance(change, Remove) for change in mine):
-            self.hoisted[operation.id] = function, given
-            made = args[0]
-        else:
-            made = function(*given.args, **given.kwargs)
-        for change in mine:
-            if isinstance(change, Insert):
-                made = inserted(made, change.kind, change.parameters)
-        return made
+        _set_parameters(given, self._parameters.get(operation.id, {}), operation)
+        return function(*given.args, **given.kwargs)
 
     def _next(self, kind: str, place: Place) -> RecordedOperation:
         """Calls at one place come in the order of their recording, in every tracing anew."""
@@ -205,16 +194,6 @@ class Inner:
         waiting = self._places.get((kind, place)) or self._kinds[kind]
         waiting.rotate(-1)
         return waiting[-1]
-
-
-def _target(change: InnerChange) -> str:
-    match change:
-        case Insert():
-            return change.after
-        case SetParameters() | Remove():
-            return change.op_id
-        case unknown:
-            return unknown_change(unknown)
 
 
 Make = Callable[[list[Any]], Any]
@@ -234,8 +213,8 @@ class Node:
     dataset: Any = None
     """What the script made; used as it is where nothing changed up to here."""
     parameters: dict[str, Scalar] = field(default_factory=dict)
-    inner: Inner | None = None
-    """Changes within its function."""
+    inner: Parameters = field(default_factory=dict)
+    """The same of operations that its function makes."""
 
     @property
     def operation(self) -> RecordedOperation | None:
@@ -371,7 +350,7 @@ def _made(node: Node, inputs: list[Any]) -> Any:
     if call is None:
         assert node.make is not None
         return node.make(inputs)
-    token = replaying.set((node.inner or Inner(call.inside)).call)
+    token = replaying.set(Inner(call.inside, node.inner).call)
     try:
         if node.make is not None:
             made = node.make(inputs)
