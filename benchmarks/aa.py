@@ -28,15 +28,22 @@ from pipediag.runner.child_process import supervise
 from pipediag.runner.trials_of_run import ChildExecutor
 from pipediag.session.edits import Change, Edit, Insert, SetOptions, SetParameters
 from pipediag.session.findings import Finding
-from pipediag.session.messages import RECORDING_FILE, RunSettings, TrialsAwaited
-from pipediag.session.model import Session
+from pipediag.session.messages import (
+    RECORDING_FILE,
+    BlockRun,
+    Prepared,
+    RunBlock,
+    RunSettings,
+    TrialsAwaited,
+)
 from pipediag.session.reading import read_recording
 from pipediag.session.trials import Trial
 from pipediag.trials.bench import Bench, TakenBy
 from pipediag.trials.candidates import candidates
 from pipediag.trials.contest import Contest
-from pipediag.trials.executor import Block, Preparation, Variant
+from pipediag.trials.executor import Variant
 from pipediag.trials.schedule import run_trials
+from pipediag.vocabulary import BASE
 
 STEP_S = 0.002
 BATCH = 32
@@ -116,21 +123,18 @@ class SimulatedExecutor:
         """Return the seconds since the start."""
         return self.now
 
-    def prepare(self, variant: Variant) -> Preparation:
+    def prepare(self, variant: Variant) -> Prepared:
         """Build nothing."""
-        del variant
-        return Preparation([])
+        return Prepared(variant.name)
 
-    def block(self, variant: Variant, seconds: float) -> Block:
+    def run(self, command: RunBlock) -> BlockRun:
         """Return a block of that many seconds."""
         step_s = STEP_S * math.exp(-next(self._levels))
-        if variant.changes:
+        if command.arm != BASE:
             step_s /= self._speedup
-        batches = max(5, round(seconds / step_s))
+        batches = max(5, round(command.seconds / step_s))
         self.now += WARMUP_S + batches * step_s
-        return Block(batches * BATCH, batches, round(batches * step_s * 1e9))
-
-    pull = block
+        return BlockRun(command.arm, batches, batches * BATCH, round(batches * step_s * 1e9))
 
 
 def simulated(
@@ -200,8 +204,7 @@ def tried_live(script: Path, budget_s: float) -> dict[str, Trial]:
                 "deterministic": SetOptions({"deterministic": True}),
             }
             findings = [_finding(name, change) for name, change in nothings.items()]
-            session = Session.model_construct(loops=[])
-            found.update(run_trials(session, findings, ChildExecutor(ask), budget_s).trials)
+            found.update(run_trials(None, findings, ChildExecutor(ask), budget_s).trials)
 
         supervise(
             RunSettings(str(script.resolve()), (), False, directory),

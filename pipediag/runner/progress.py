@@ -6,7 +6,7 @@ import os
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from pipediag.encoding.text import inert, one_line
 from pipediag.session.messages import (
@@ -20,6 +20,9 @@ from pipediag.session.messages import (
 )
 from pipediag.trials.executor import Decided, TrialEvent, Trying
 from pipediag.vocabulary import WindowKind
+
+if TYPE_CHECKING:
+    from pipediag.session.trials import Trial
 
 COLUMNS = 80
 """Where the terminal does not tell."""
@@ -202,8 +205,8 @@ class ProgressLine:
 def _on_any_stream(message: Shown) -> str | None:
     """Return the line for a message that is written wherever standard error goes."""
     match message:
-        case Decided(state="confirmed"):
-            return f"confirmed {_gain(message)}: {message.label}"
+        case Decided(label=label, trial=trial) if trial.state == "confirmed":
+            return f"confirmed {_gain(trial)}: {label}"
         case RunsAgain(changes):
             several = "" if changes == 1 else "s"
             return RUNS_AGAIN.format(changes=f"{changes} change{several}")
@@ -248,11 +251,10 @@ def _loop(line: int | None) -> str:
     return "the loop" if line is None else f"the loop in line {line}"
 
 
-def _gain(decided: Decided) -> str:
-    assert decided.speedup is not None
-    assert decided.ci95 is not None
+def _gain(trial: Trial) -> str:
+    assert trial.ci95 is not None
     # Not by the reporters' words: importing them would cost the blocks that follow.
-    if decided.basis == "pipeline":
-        return f"{decided.speedup:.2f}x by estimate from the pipeline alone"
-    low, high = decided.ci95
-    return f"{decided.speedup:.2f}x [{low:.2f}, {high:.2f}]"
+    if trial.basis == "pipeline":
+        return f"{trial.speedup:.2f}x by estimate from the pipeline alone"
+    low, high = trial.ci95
+    return f"{trial.speedup:.2f}x [{low:.2f}, {high:.2f}]"

@@ -6,7 +6,7 @@ A loop waits while the parent works out what would help it; what it answers to e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -28,22 +28,20 @@ from pipediag.session.messages import (
     Command,
     Prepare,
     Prepared,
-    Pull,
     RunBlock,
     TrialsAwaited,
 )
 from pipediag.session.model import Session
+from pipediag.trials.bench import TakenBy
 from pipediag.trials.candidates import (
-    SharedChanges,
+    SHORTER_SHUFFLES,
     epoch_to_try,
     epoch_worth_trying,
     is_of_prediction,
     shorter_shuffles,
 )
 from pipediag.trials.executor import (
-    Block,
     ExecutorLostError,
-    Preparation,
     Variant,
     VariantRefusedError,
 )
@@ -64,35 +62,18 @@ class ChildExecutor:
     ask: Ask
     common: tuple[Change, ...] = ()
     """Changes that all variants share, the base too."""
-    caveats: Sequence[str] = ()
     session: Session | None = None
     """Of the loop, where its source is asked whether a cache would be filled twice."""
 
-    def prepare(self, variant: Variant) -> Preparation:
+    def prepare(self, variant: Variant) -> Prepared:
         changes = (*self.common, *variant.changes)
         if self.session is not None:
             _refuse_caches_that_are_lost(self.session, changes)
         asked = Prepare(variant.name, changes, variant.check, _rewritten_files(changes))
-        answer = self._answer(asked, Prepared, PREPARE_LIMIT_S)
-        return Preparation(list(self.caveats), answer.first_ns, answer.same_elements)
+        return self._answer(asked, Prepared, PREPARE_LIMIT_S)
 
-    def block(self, variant: Variant, seconds: float, epoch_examples: float | None = None) -> Block:
-        through = epoch_examples is not None and variant.runs_through
-        return self._block(RunBlock(variant.name, seconds, epoch_examples, through))
-
-    def pull(self, variant: Variant, seconds: float) -> Block:
-        return self._block(Pull(variant.name, seconds))
-
-    def _block(self, command: RunBlock | Pull) -> Block:
-        answer = self._answer(command, BlockRun, BLOCK_LIMIT_S + 10 * command.seconds)
-        return Block(
-            answer.examples,
-            answer.batches,
-            answer.elapsed_ns,
-            answer.first_ns,
-            answer.first_batches,
-            answer.traces,
-        )
+    def run(self, command: RunBlock) -> BlockRun:
+        return self._answer(command, BlockRun, BLOCK_LIMIT_S + 10 * command.seconds)
 
     def _answer(self, command: Command, expected: type[Expected], limit_s: float) -> Expected:
         try:
@@ -205,22 +186,26 @@ class TrialsOfRun:
         budget_s = self._share_of_budget(waiting, session)
         epoch = None if waiting.alone else epoch_to_try(session, budget_s)
         # An epoch that is to be timed needs its buffers as they are.
-        shared = shorter_shuffles(session) if epoch is None else SharedChanges()
+        shared = shorter_shuffles(session) if epoch is None else ()
+        left_out = (SHORTER_SHUFFLES,) if shared else ()
+        if waiting.alone:
+            taken_by = TakenBy("pipeline", None, consumer_ms(session) or 0.0, left_out=left_out)
+        else:
+            taken_by = TakenBy("step" if epoch is None else "epoch", epoch, left_out=left_out)
         outcome = run_trials(
-            session,
+            loop,
             edits_of(session.findings, None),
-            ChildExecutor(ask, shared.changes, shared.caveats, session),
+            ChildExecutor(ask, shared, session),
             budget_s,
+            taken_by=taken_by,
             further=beyond(session, session.findings),
             on_event=self.on_progress,
-            consumer_ms=(consumer_ms(session) or 0.0) if waiting.alone else None,
-            epoch_examples=epoch,
             epochs_need_s=None if waiting.alone else _epochs_need_s(session, budget_s),
             share=budget_s / self._given_s if self._given_s > 0.0 else 1.0,
             # The clock is one for all processes of a machine.
             began_s=waiting.since_ns / 1e9,
         )
-        self._keep(loop.id, outcome, waiting)
+        self._keep(outcome, waiting)
 
     def _try_evaluated(self, session: Session, waiting: TrialsAwaited, ask: Ask) -> None:
         """Try the pipeline of a loop that evaluates, in what its training has left of the time."""
@@ -228,21 +213,23 @@ class TrialsOfRun:
         findings = edits_of(session.findings, waiting.loop_id)
         if loop is None or not findings:
             return
+        rest_ms = loop.evaluation.consumer_ms if loop.evaluation is not None else None
+        why = "Nothing is evaluated for a trial"
         outcome = run_trials(
-            session,
+            loop,
             findings,
             ChildExecutor(ask),
             self.budget_s,
+            taken_by=TakenBy("pipeline", None, rest_ms or 0.0, why),
             on_event=self.on_progress,
-            evaluates=loop,
             began_s=waiting.since_ns / 1e9,
         )
-        self._keep(loop.id, outcome, waiting)
+        self._keep(outcome, waiting)
 
-    def _keep(self, loop_id: str, outcome: TrialOutcome, waiting: TrialsAwaited) -> None:
+    def _keep(self, outcome: TrialOutcome, waiting: TrialsAwaited) -> None:
         self.budget_s = max(0.0, self.budget_s - outcome.run.used_s)
         run = outcome.run.model_copy(update={"start_ms": waiting.since_ms})
-        self.outcomes[loop_id] = replace(outcome, run=run)
+        self.outcomes[waiting.loop_id] = replace(outcome, run=run)
 
     def _share_of_budget(self, waiting: TrialsAwaited, session: Session) -> float:
         """Return half of the budget where later loops may matter more than this one, or what its

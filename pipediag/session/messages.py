@@ -187,6 +187,15 @@ class BlockRun:
     traces: int | None = None
     """How many traces the arm's `tf.function` has, where the arm changes how it is traced."""
 
+    @property
+    def examples_per_s(self) -> float:
+        return self.examples / self.elapsed_ns * 1e9
+
+    @property
+    def step_ms(self) -> float:
+        """Return the mean time per batch."""
+        return self.elapsed_ns / 1e6 / self.batches
+
 
 Answer = Prepared | ArmRefused | BlockRun
 """To a command, one to each."""
@@ -264,10 +273,12 @@ class Prepare:
 
 @dataclass(frozen=True)
 class RunBlock:
-    """Run steps of the loop with this variant for so long, after a warm-up."""
+    """Run steps of the loop with a fresh iterator of this variant for so long, after a warm-up."""
 
     arm: str
     seconds: float
+    alone: bool = False
+    """True if its batches are taken as fast as they come instead."""
     epoch_examples: float | None = None
     """Where a whole epoch counts: how many it has, beyond which the block does not go."""
     runs_through: bool = False
@@ -276,19 +287,11 @@ class RunBlock:
 
 
 @dataclass(frozen=True)
-class Pull:
-    """Take batches of this variant as fast as they come for so long, after a warm-up."""
-
-    arm: str
-    seconds: float
-
-
-@dataclass(frozen=True)
 class EndTrials:
     """No more is asked; the loop goes on by itself."""
 
 
-ArmCommand = Prepare | RunBlock | Pull
+ArmCommand = Prepare | RunBlock
 Command = ArmCommand | EndTrials
 
 

@@ -7,18 +7,16 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import TypedDict, TypeVar
+from typing import Any, TypeVar
 
 from pipediag.facts.run_gain import ONCE_OFF, Taken
 from pipediag.session.edits import ANEW, Change, CompileFunction, SetModel, traces_otherwise
-from pipediag.session.record import Interval
-from pipediag.session.trials import Basis, Consumer, TrialBlock
+from pipediag.session.messages import BlockRun, Prepared, RunBlock
+from pipediag.session.trials import Basis, Consumer, SpeedUp, TrialBlock
 from pipediag.trials.executor import (
-    Block,
     Executor,
     ExecutorLostError,
     OnEvent,
-    Preparation,
     Trying,
     Variant,
     VariantRefusedError,
@@ -49,6 +47,8 @@ _Answer = TypeVar("_Answer")
 class BaseRefusedError(Exception):
     """The pipeline as written can't be run, so there is nothing to compare with."""
 
+    variant = BASE
+
     def __init__(self, reason: object) -> None:
         super().__init__(f"The pipeline as written can't be run for a trial: {reason}")
 
@@ -73,38 +73,37 @@ class TakenBy:
     consumer overlap, so a step takes as long as the slower of the two."""
     why: str = "The training loop can't be run by itself"
     """Without a loop: why no step was made, as the start of a sentence."""
+    left_out: tuple[str, ...] = ()
+    """What all variants leave out, the base too, as sentences."""
 
     @property
     def consumer(self) -> Consumer:
         return "pipeline alone" if self.basis == "pipeline" else "training"
 
     @property
-    def caveat(self) -> str | None:
-        """Return what the measurement leaves out, or None."""
+    def caveats(self) -> list[str]:
+        """Return what the measurement leaves out."""
         if self.basis != "pipeline":
-            return None
-        if not self.consumer_ms:
-            return (
-                f"{self.why}: the pipeline was measured alone, and what the rest of a step takes "
-                "is not known."
-            )
-        return (
-            f"{self.why}: the pipeline was measured alone, and a step taken as the longer of a "
-            f"batch and the {self.consumer_ms:.1f} ms that the rest of the step took."
+            return list(self.left_out)
+        rest = (
+            f"a step taken as the longer of a batch and the {self.consumer_ms:.1f} ms that the "
+            "rest of the step took."
+            if self.consumer_ms
+            else "what the rest of a step takes is not known."
         )
+        return [f"{self.why}: the pipeline was measured alone, and {rest}", *self.left_out]
 
-    def run(self, executor: Executor, variant: Variant, seconds: float) -> Block:
-        if self.basis == "pipeline":
-            return executor.pull(variant, seconds)
-        if self.epoch_examples is None:
-            return executor.block(variant, seconds)
-        return executor.block(variant, seconds, self.epoch_examples)
+    def block(self, variant: Variant, seconds: float) -> RunBlock:
+        """Return the command for a block of the variant."""
+        through = self.epoch_examples is not None and variant.runs_through
+        alone = self.basis == "pipeline"
+        return RunBlock(variant.name, seconds, alone, self.epoch_examples, through)
 
-    def step_ms(self, block: Block) -> float:
+    def step_ms(self, block: BlockRun) -> float:
         """Return the mean step, without the wait for an epoch's first batch."""
         return max(self.consumer_ms, block.step_ms)
 
-    def examples_per_s(self, block: Block) -> float:
+    def examples_per_s(self, block: BlockRun) -> float:
         """Return the throughput of steps, or of an epoch with the wait for its first batch."""
         if self.basis == "pipeline":
             return block.examples / block.batches / self.step_ms(block) * 1e3
@@ -117,31 +116,18 @@ class TakenBy:
 
 @dataclass(frozen=True)
 class Round:
-    """One block of each variant."""
+    """One block of each variant, by its name."""
 
-    rates: dict[str, float]
-    """Examples per second by variant, of steps or epochs."""
-    pulled: dict[str, float]
-    """Examples per second by variant, as the batches came."""
-    refused: dict[str, str]
+    blocks: dict[str, BlockRun] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
     """Reasons of the variants that failed."""
-
-
-class Figures(TypedDict):
-    """Fields that a trial and a combination share."""
-
-    speedup: float
-    ci95: Interval
-    blocks: int
-    basis: Basis
-    pipeline_speedup: float | None
-    pipeline_ci95: Interval | None
 
 
 @dataclass
 class Ratios:
     """Throughput of one variant over that of another, one ratio for each round."""
 
+    taken_by: TakenBy
     steps: list[float] = field(default_factory=list)
     pulled: list[float] = field(default_factory=list)
     """Ratios of the batches as they came; the same as `steps` where steps were measured."""
@@ -150,35 +136,14 @@ class Ratios:
         return len(self.steps)
 
     def add(self, found: Round, variant: Variant, to: Variant) -> None:
-        self.steps.append(found.rates[variant.name] / found.rates[to.name])
-        self.pulled.append(found.pulled[variant.name] / found.pulled[to.name])
+        block, other = found.blocks[variant.name], found.blocks[to.name]
+        per_s = self.taken_by.examples_per_s
+        self.steps.append(per_s(block) / per_s(other))
+        self.pulled.append(block.examples_per_s / other.examples_per_s)
 
     def look(self, *, last: bool = False) -> Decision | None:
         """Return the decision after these rounds; see `statistics.look`."""
         return look(self.steps, last=last)
-
-    def figures(self, taken_by: TakenBy, step: Estimate) -> Figures:
-        """Return the estimate as fields; the pipeline's own where nothing else was measured."""
-        alone = estimate(self.pulled) if taken_by.basis == "pipeline" else None
-        return Figures(
-            speedup=round(step.value, 4),
-            ci95=step.interval,
-            blocks=step.rounds,
-            basis=taken_by.basis,
-            pipeline_speedup=round(alone.value, 4) if alone else None,
-            pipeline_ci95=alone.interval if alone else None,
-        )
-
-
-class Once(TypedDict):
-    """Fields that a trial and a combination share; None where nothing is traced otherwise, or that
-    was not measured."""
-
-    once_s: float | None
-    once_ci95_s: Interval | None
-
-
-NOT_KNOWN = Once(once_s=None, once_ci95_s=None)
 
 
 @dataclass
@@ -193,27 +158,21 @@ class FirstCalls:
 
     one_length: bool = True
     """True if all batches have one length: XLA compiles for each, and the first step shows one."""
-    _first_s: dict[str, float] = field(default_factory=dict)
+    first_ns: dict[str, int] = field(default_factory=dict)
+    """First step of each variant, by its name."""
 
-    def note(self, variant: Variant, preparation: Preparation) -> None:
-        if preparation.first_ns is not None:
-            self._first_s[variant.name] = preparation.first_ns / 1e9
-
-    def once(self, variant: Variant, blocks: Sequence[TrialBlock]) -> Once:
-        """Return what the run takes once more with the variant; negative where it takes less."""
+    def once(self, variant: Variant, blocks: Sequence[TrialBlock]) -> Taken | None:
+        """Return what the run takes once more with the variant, less than nothing where it takes
+        less; None where nothing is traced otherwise, or that was not measured."""
         if not (self.one_length and traces_otherwise(variant.changes)) or variant.runs_through:
-            return NOT_KNOWN
+            return None
         taken = self._traced(variant.name, variant.name, blocks)
         as_it_is = (
             Taken(-FIRST_TRACE_S / 2, FIRST_TRACE_S / 2)
             if makes_graph(variant.changes)
             else self._traced(RETRACED.name, BASE, blocks)
         )
-        if taken is None or as_it_is is None:
-            return NOT_KNOWN
-        more = taken + as_it_is.share(-1.0)
-        low, high = more.seconds - more.off_s, more.seconds + more.off_s
-        return Once(once_s=round(more.seconds, 4), once_ci95_s=(round(low, 4), round(high, 4)))
+        return taken + as_it_is.share(-1.0) if taken is not None and as_it_is is not None else None
 
     def _traced(self, name: str, like: str, blocks: Iterable[TrialBlock]) -> Taken | None:
         """Return the part of its first step that the first steps of later blocks don't take."""
@@ -222,10 +181,11 @@ class FirstCalls:
             for block in blocks
             if block.arm == like and block.first_step_ms is not None
         ]
-        if name not in self._first_s or not later_s:
+        if name not in self.first_ns or not later_s:
             return None
-        traced = Taken(self._first_s[name], ONCE_OFF * self._first_s[name])
-        return traced + Taken(-fmean(later_s), (max(later_s) - min(later_s)) / 2.0)
+        first_s = self.first_ns[name] / 1e9
+        waited = Taken(-fmean(later_s), (max(later_s) - min(later_s)) / 2.0)
+        return Taken(first_s, ONCE_OFF * first_s) + waited
 
 
 def makes_graph(changes: Iterable[Change]) -> bool:
@@ -260,7 +220,7 @@ class Bench:
         self.budget_s = budget_s
         self.on_event = on_event
         self.blocks: list[TrialBlock] = []
-        self.base_blocks: list[Block] = []
+        self.base_blocks: list[BlockRun] = []
         self.building_s = 0.0
         """Time that building a variant takes: as long as the base took, whose caches are filled
         too."""
@@ -283,13 +243,14 @@ class Bench:
         """Return the time until the budget ends; negative when it is overdrawn."""
         return self.budget_s - self.used_s()
 
-    def prepare(self, variant: Variant, label: str) -> Preparation:
+    def prepare(self, variant: Variant, label: str) -> Prepared:
         """Have a variant built and checked."""
         self._labels[variant.name] = label
         self._announce(variant)
-        preparation = self._guarded(variant, lambda: self.executor.prepare(variant))
-        self._first_calls.note(variant, preparation)
-        return preparation
+        prepared = self._guarded(variant, lambda: self.executor.prepare(variant))
+        if prepared.first_ns is not None:
+            self._first_calls.first_ns[variant.name] = prepared.first_ns
+        return prepared
 
     def retrace_base(self) -> None:
         """Have the step as written traced once more, for what that takes; once at most, and not
@@ -298,15 +259,27 @@ class Bench:
             with suppress(VariantRefusedError):
                 self.prepare(RETRACED, RETRACED_LABEL)
 
-    def once(self, variant: Variant) -> Once:
-        """Return what the run takes once more with the variant, as far as that was measured."""
-        return self._first_calls.once(variant, self.blocks)
+    def speed_up(self, variant: Variant, ratios: Ratios, step: Estimate) -> dict[str, Any]:
+        """Return the fields of a `SpeedUp`; of the pipeline where nothing else was measured."""
+        alone = estimate(ratios.pulled) if self.taken_by.basis == "pipeline" else None
+        once = self._first_calls.once(variant, self.blocks)
+        off_s = once.off_s if once else 0.0
+        found = SpeedUp(
+            speedup=round(step.value, 4),
+            ci95=step.interval,
+            blocks=step.rounds,
+            basis=self.taken_by.basis,
+            pipeline_speedup=round(alone.value, 4) if alone else None,
+            pipeline_ci95=alone.interval if alone else None,
+            once_s=round(once.seconds, 4) if once else None,
+            once_ci95_s=(round(once.seconds - off_s, 4), round(once.seconds + off_s, 4))
+            if once
+            else None,
+        )
+        return dict(found)
 
-    def prepare_base(self) -> list[str]:
+    def prepare_base(self) -> None:
         """Have the pipeline as written built, and run one block that tells what a round will cost.
-
-        Returns:
-            What the replay leaves out.
 
         Raises:
             BaseRefusedError: it can't be run.
@@ -314,12 +287,11 @@ class Bench:
         """
         try:
             begin = self._clock()
-            left_out = self.prepare(BASE_VARIANT, BASE_LABEL).left_out
+            self.prepare(BASE_VARIANT, BASE_LABEL)
             self.building_s = self._clock() - begin
             self.block(BASE_VARIANT)
         except VariantRefusedError as error:
             raise BaseRefusedError(error) from error
-        return left_out
 
     def round(self, variants: Sequence[Variant], seconds: float = BLOCK_S) -> Round:
         """Run one block of each variant, in random order.
@@ -329,28 +301,24 @@ class Bench:
             LostError: the executor is gone; the round is lost with it.
         """
         self._rounds += 1
-        found = Round({}, {}, {})
+        found = Round()
         for variant in self._order.sample(list(variants), len(variants)):
             try:
-                block = self.block(variant, seconds)
+                found.blocks[variant.name] = self.block(variant, seconds)
             except VariantRefusedError as error:
                 if variant.name == BASE:
                     raise BaseRefusedError(error) from error
                 found.refused[variant.name] = str(error)
-            else:
-                found.rates[variant.name] = self.taken_by.examples_per_s(block)
-                found.pulled[variant.name] = block.examples_per_s
         return found
 
-    def block(self, variant: Variant, seconds: float = BLOCK_S) -> Block:
+    def block(self, variant: Variant, seconds: float = BLOCK_S) -> BlockRun:
         """Run one block; its whole duration, warm-up included, is what the variant costs."""
         self._announce(variant)
         begin = self._clock()
-        block = self._guarded(variant, lambda: self.taken_by.run(self.executor, variant, seconds))
+        block = self._run(variant, self.taken_by.block(variant, seconds))
         self._walls[variant.name] = self._clock() - begin
         duration_ms = block.elapsed_ns / 1e6
         since_began_ms = self.used_s() * 1e3 - duration_ms
-        _refuse_empty(block)
         self.traces[variant.name] = block.traces
         if variant.name == BASE:
             self.base_blocks.append(block)
@@ -367,11 +335,9 @@ class Bench:
         )
         return block
 
-    def pull_base(self, seconds: float) -> Block:
+    def pull_base(self, seconds: float) -> BlockRun:
         """Run a block of the base without its consumer; it is no part of a round."""
-        block = self._guarded(BASE_VARIANT, lambda: self.executor.pull(BASE_VARIANT, seconds))
-        _refuse_empty(block)
-        return block
+        return self._run(BASE_VARIANT, RunBlock(BASE, seconds, alone=True))
 
     def cost_s(self, variants: Iterable[Variant]) -> float:
         """Return what a round of these takes, by their last blocks; an unknown one as the base, or
@@ -389,6 +355,12 @@ class Bench:
         at_once_s = _steps_per_call(variant) * self.base_blocks[-1].step_ms / 1e3
         return max(base_s, FEWEST_CALLS * at_once_s)
 
+    def _run(self, variant: Variant, command: RunBlock) -> BlockRun:
+        block = self._guarded(variant, lambda: self.executor.run(command))
+        if block.batches <= 0 or block.examples <= 0 or block.elapsed_ns <= 0:
+            raise VariantRefusedError("It delivered no batch while it was timed.")
+        return block
+
     def _announce(self, variant: Variant) -> None:
         self.on_event(Trying(self._labels[variant.name], left_s=max(0.0, self.left_s())))
 
@@ -403,8 +375,3 @@ class Bench:
 def _steps_per_call(variant: Variant) -> int:
     settings = [one.settings for one in variant.changes if isinstance(one, SetModel)]
     return max((int(one.get("steps_per_execution") or 1) for one in settings), default=1)
-
-
-def _refuse_empty(block: Block) -> None:
-    if block.batches <= 0 or block.examples <= 0 or block.elapsed_ns <= 0:
-        raise VariantRefusedError("It delivered no batch while it was timed.")

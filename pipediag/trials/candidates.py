@@ -237,26 +237,19 @@ def _batches_of_an_epoch(session: Session) -> float | None:
     return loop.steps / run.epochs_seen if run.epochs_seen and run.epochs_seen >= 1.0 else None
 
 
-@dataclass(frozen=True)
-class SharedChanges:
-    """Changes that base and edits have in common, and the sentences that say so."""
-
-    changes: tuple[Change, ...] = ()
-    caveats: tuple[str, ...] = ()
+SHORTER_SHUFFLES = (
+    "Shuffle buffers were made smaller in all variants, as each block fills them anew."
+)
 
 
-def shorter_shuffles(session: Session) -> SharedChanges:
+def shorter_shuffles(session: Session) -> tuple[Change, ...]:
     """Return smaller buffers for shuffles that take longer than `LONGEST_FILL_S` to fill.
 
     A full buffer passes elements on at the same cost whatever its size; only the time and the
     memory to fill it grow.
     """
     ops = session.pipeline.ops if session.pipeline else []
-    changes = [change for op in ops if (change := _shortened(session, op)) is not None]
-    if not changes:
-        return SharedChanges()
-    caveat = "Shuffle buffers were made smaller in all variants, as each block fills them anew."
-    return SharedChanges(tuple(changes), (caveat,))
+    return tuple(change for op in ops if (change := _shortened(session, op)) is not None)
 
 
 def _shortened(session: Session, op: Operation) -> SetParameters | None:

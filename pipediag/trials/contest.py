@@ -68,23 +68,19 @@ _MARGIN = 1.1
 """Factor on the lacking time: the next run's waits are not those of this one. Own choice."""
 
 
-@dataclass(frozen=True)
-class Confirmed:
-    """An edit that is worth it by itself."""
-
-    candidate: Candidate
-    estimate: Estimate
-    ratios: Ratios
-
-
 @dataclass
-class _Live:
-    """An edit whose rounds are being run."""
+class Tried:
+    """An edit whose rounds are being run, or were."""
 
     candidate: Candidate
+    ratios: Ratios
     caveats: list[str] = field(default_factory=list)
-    ratios: Ratios = field(default_factory=Ratios)
     same_elements: int | None = None
+
+    @property
+    def estimate(self) -> Estimate:
+        """Return the estimate that it was decided by."""
+        return estimate(self.ratios.steps, LOOK_ALPHA)
 
 
 class Contest:
@@ -94,13 +90,13 @@ class Contest:
         self.trials: dict[str, Trial] = {}
         self.epochs_need_s: float | None = None
         """Budget in seconds with which edits of whole epochs would have been tried."""
-        self.confirmed: list[Confirmed] = []
+        self.confirmed: list[Tried] = []
         self.more_to_come = False
         """True if edits may enter once these are decided, which need time as well."""
         self._bench = bench
         self._share = share
         self._waiting: deque[Candidate] = deque()
-        self._live: list[_Live] = []
+        self._live: list[Tried] = []
         self._last_block_s = BLOCK_S
 
     def enter(self, candidates: Iterable[Candidate]) -> None:
@@ -136,7 +132,7 @@ class Contest:
         """Record that an edit is not tried at all."""
         self._settle(candidate, Trial(state="not_tried", reason=reason))
 
-    def end(self, reason: str, culprit: str | None = None) -> None:
+    def end(self, reason: str, culprit: str) -> None:
         """Judge what has enough rounds, except the variant that ended the trials."""
         for one in self._live:
             decision = one.ratios.look(last=True)
@@ -187,18 +183,18 @@ class Contest:
                 return
             self._waiting.remove(candidate)
             # Before it is built: if that ends the process, it is known which edit it was.
-            entering = _Live(candidate)
+            entering = Tried(candidate, Ratios(self._bench.taken_by))
             self._live.append(entering)
             began_s = self._bench.used_s()
             try:
-                preparation = self._bench.prepare(candidate.variant, candidate.edit.label)
+                prepared = self._bench.prepare(candidate.variant, candidate.edit.label)
             except VariantRefusedError as error:
                 self._live.remove(entering)
                 self.refuse(candidate, str(error))
                 continue
-            caveats = [candidate.edit.caveat, self._bench.taken_by.caveat, *preparation.left_out]
+            caveats = [candidate.edit.caveat, *self._bench.taken_by.caveats]
             entering.caveats = list(dict.fromkeys(one for one in caveats if one))
-            entering.same_elements = same = preparation.same_elements
+            entering.same_elements = same = prepared.same_elements
             if same is not None and same >= ENOUGH_THE_SAME:
                 # The condition of a cache holds: two passes gave the same elements.
                 entering.candidate = replace(candidate, condition=None)
@@ -227,7 +223,7 @@ class Contest:
         listed = [*(one.candidate for one in self._live), *more]
         return self._bench.cost_s([BASE_VARIANT, *(one.variant for one in listed)])
 
-    def _give_up(self, one: _Live) -> None:
+    def _give_up(self, one: Tried) -> None:
         rounds = len(one.ratios)
         reason = f"The time for trials ended after {_rounds(rounds)}."
         decision = one.ratios.look(last=True)
@@ -278,9 +274,9 @@ class Contest:
                 unclear = f"After {_rounds(MOST_ROUNDS)} the interval still contains {WORTHWHILE}."
                 self._decide(one, decision, unclear)
 
-    def _decide(self, one: _Live, decision: Decision, unclear: str) -> None:
+    def _decide(self, one: Tried, decision: Decision, unclear: str) -> None:
         if decision.state == "confirmed":
-            self.confirmed.append(Confirmed(one.candidate, decision.estimate, one.ratios))
+            self.confirmed.append(one)
         self._settle(
             one.candidate,
             Trial(
@@ -290,33 +286,21 @@ class Contest:
                 caveats=one.caveats,
                 traces=self._bench.traces.get(one.candidate.variant.name),
                 same_elements=one.same_elements,
-                **one.ratios.figures(self._bench.taken_by, decision.estimate),
-                **self._bench.once(one.candidate.variant),
+                **self._bench.speed_up(one.candidate.variant, one.ratios, decision.estimate),
             ),
         )
 
     def _settle(self, candidate: Candidate, trial: Trial) -> None:
         for edit in (candidate.edit.id, *candidate.same_as):
             self.trials[edit] = trial
-        self._bench.on_event(
-            Decided(
-                edit=candidate.edit.id,
-                label=candidate.edit.label,
-                state=trial.state,
-                speedup=trial.speedup,
-                ci95=trial.ci95,
-                basis=trial.basis,
-            )
-        )
+        self._bench.on_event(Decided(candidate.edit.id, candidate.edit.label, trial))
 
 
 def _rounds(count: int) -> str:
     return "1 round" if count == 1 else f"{count} rounds"
 
 
-def combine(
-    bench: Bench, confirmed: Iterable[Confirmed], ended: str | None = None
-) -> Combined | None:
+def combine(bench: Bench, confirmed: Iterable[Tried], ended: str | None = None) -> Combined | None:
     """Start from the best edit, add the others in the order of their gain, measure what is in.
 
     Caches come behind what gains much: a trial finds them full, where nothing in front of them adds
@@ -354,11 +338,11 @@ _LITTLE = 0.25
 """Part of the best gain, by its logarithm. Own choice."""
 
 
-def _ranked(confirmed: list[Confirmed]) -> list[Confirmed]:
+def _ranked(confirmed: list[Tried]) -> list[Tried]:
     gains = [math.log(one.estimate.value) for one in confirmed if not one.candidate.fills_a_cache]
     little = _LITTLE * max(gains, default=0.0)
 
-    def place(one: Confirmed) -> tuple[int, float]:
+    def place(one: Tried) -> tuple[int, float]:
         changes = one.candidate.edit.changes
         parallel = all(isinstance(each, SetParameters | SetOptions) for each in changes)
         last = 2 if parallel and math.log(one.estimate.value) < little else 0
@@ -368,12 +352,12 @@ def _ranked(confirmed: list[Confirmed]) -> list[Confirmed]:
 
 
 class _Combination:
-    def __init__(self, bench: Bench, best: Confirmed) -> None:
+    def __init__(self, bench: Bench, best: Tried) -> None:
         self._bench = bench
         self._dropped: list[DroppedEdit] = []
         self._begin(best)
 
-    def _begin(self, best: Confirmed) -> None:
+    def _begin(self, best: Tried) -> None:
         self._members = [best.candidate]
         self._ratios = best.ratios
         self._estimate = best.estimate
@@ -382,7 +366,7 @@ class _Combination:
     def drop(self, candidate: Candidate, reason: str) -> None:
         self._dropped.append(DroppedEdit(edit=candidate.edit.id, reason=reason))
 
-    def leave_out(self, one: Confirmed, reason: str) -> None:
+    def leave_out(self, one: Tried, reason: str) -> None:
         """Drop an edit that could not be judged on top of what is in, or what is in if that gains
         less: a full cache gains most of all in every epoch but the first."""
         if one.estimate.value <= self._estimate.value:
@@ -392,7 +376,7 @@ class _Combination:
             self.drop(member, reason)
         self._begin(one)
 
-    def add(self, one: Confirmed) -> None:
+    def add(self, one: Tried) -> None:
         """Keep an edit if it makes what is in already faster by enough to be worth it."""
         candidate = one.candidate
         names = " and ".join(one.edit.label for one in self._members)
@@ -434,7 +418,7 @@ class _Combination:
             return
         members = together(self._members)
         variants = [BASE_VARIANT, members]
-        ratios = Ratios()
+        ratios = Ratios(self._bench.taken_by)
         while len(ratios) < FINAL_ROUNDS and self._bench.cost_s(variants) <= self._bench.left_s():
             found = self._bench.round(variants)
             if found.refused:
@@ -447,8 +431,7 @@ class _Combination:
         return Combined(
             findings=[one.edit.id for one in self._members],
             dropped=self._dropped,
-            **self._ratios.figures(self._bench.taken_by, self._estimate),
-            **self._bench.once(together(self._members)),
+            **self._bench.speed_up(together(self._members), self._ratios, self._estimate),
             filling_speedup=round(self._filling.value, 4) if self._filling else None,
             filling_ci95=self._filling.interval if self._filling else None,
         )
@@ -456,7 +439,7 @@ class _Combination:
     def _compare(self, current: Variant, with_it: Variant) -> tuple[Decision | None, Ratios]:
         """Return the decision on what is added, and all of it against base."""
         variants = [BASE_VARIANT, current, with_it]
-        ratios, against_base = Ratios(), Ratios()
+        ratios, against_base = (Ratios(self._bench.taken_by) for _ in range(2))
         while self._fits(variants, len(ratios)):
             found = self._bench.round(variants)
             if found.refused:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from pipediag.session.edits import Change, Check
+from pipediag.session.messages import BlockRun, Prepared, RunBlock
 
 if TYPE_CHECKING:
     # The progress line needs this module before anything is measured: importing pydantic would
     # delay the script.
-    from pipediag.session.record import Interval
-    from pipediag.session.trials import Basis
-    from pipediag.vocabulary import TrialState
+    from pipediag.session.trials import Trial
 
 
 @dataclass(frozen=True)
@@ -25,44 +24,6 @@ class Variant:
     check: Check | None = None
     runs_through: bool = False
     """True if one iterator of it hands out all epochs, one after the other."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """Consecutive steps of one variant, without those of its warm-up."""
-
-    examples: float
-    batches: int
-    elapsed_ns: int
-    first_ns: int | None = None
-    """From the variant's new iterator to the end of the step that waited for its first batch;
-    None where that is not known."""
-    first_batches: int = 1
-    """Number of batches that this step took."""
-    traces: int | None = None
-    """Number of traces that the variant's `tf.function` has, if the variant changes its tracing."""
-
-    @property
-    def examples_per_s(self) -> float:
-        return self.examples / self.elapsed_ns * 1e9
-
-    @property
-    def step_ms(self) -> float:
-        """Return the mean time per batch."""
-        return self.elapsed_ns / 1e6 / self.batches
-
-
-@dataclass(frozen=True)
-class Preparation:
-    """Result of building a variant."""
-
-    left_out: list[str]
-    """What the variant leaves out, as sentences."""
-    first_ns: int | None = None
-    """From its new iterator to the end of its first step, in which a changed model is traced and
-    compiled; None where no step was made."""
-    same_elements: int | None = None
-    """Number of elements that were the same in two passes; None where that was not checked."""
 
 
 class VariantRefusedError(Exception):
@@ -80,7 +41,7 @@ class Executor(Protocol):
     process is gone; the message is the reason.
     """
 
-    def prepare(self, variant: Variant) -> Preparation:
+    def prepare(self, variant: Variant) -> Prepared:
         """Build a variant, check it, fill its caches and run its first steps.
 
         Every cache is filled, also one that the script has: otherwise blocks would compare filling
@@ -88,16 +49,11 @@ class Executor(Protocol):
         """
         ...
 
-    def block(self, variant: Variant, seconds: float, epoch_examples: float | None = None) -> Block:
-        """Run steps of the training loop with a fresh iterator of the variant, after a warm-up.
+    def run(self, command: RunBlock) -> BlockRun:
+        """Run a block of a variant that was prepared.
 
-        With `epoch_examples` the block ends with an epoch of that many examples. An epoch that ends
-        sooner is timed as a whole, without a warm-up.
+        An epoch that ends sooner is timed as a whole, without a warm-up.
         """
-        ...
-
-    def pull(self, variant: Variant, seconds: float) -> Block:
-        """Take batches of a fresh iterator of the variant as fast as possible, without steps."""
         ...
 
 
@@ -112,14 +68,11 @@ class Trying:
 
 @dataclass(frozen=True)
 class Decided:
-    """An edit is decided. Figures are None where it was not tried or has too few rounds."""
+    """An edit is decided, or was not tried."""
 
     edit: str
     label: str
-    state: TrialState
-    speedup: float | None
-    ci95: Interval | None
-    basis: Basis | None
+    trial: Trial
 
 
 TrialEvent = Trying | Decided

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import fmean
 
 from pipediag.facts.step import lengths_vary
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
-from pipediag.session.model import Session
+from pipediag.session.messages import BlockRun
 from pipediag.session.trials import Combined, PipelineAlone, Trial, TrialRun
 from pipediag.trials.bench import (
     BASE_VARIANT,
@@ -23,7 +24,7 @@ from pipediag.trials.bench import (
 )
 from pipediag.trials.candidates import Candidate, candidates
 from pipediag.trials.contest import Contest, combine
-from pipediag.trials.executor import Block, Executor, OnEvent, VariantRefusedError
+from pipediag.trials.executor import Executor, OnEvent, VariantRefusedError
 from pipediag.trials.statistics import FEWEST_ROUNDS, estimate
 
 PULL_S = 0.3
@@ -33,6 +34,7 @@ PULLS_SHARE = 0.15
 
 _NO_EDIT = "There was no edit to try."
 _SEED = 20240229
+STEPS = TakenBy()
 
 
 @dataclass(frozen=True)
@@ -51,19 +53,17 @@ class TrialOutcome:
 
 
 def run_trials(
-    session: Session,
+    loop: Loop | None,
     findings: Sequence[Finding],
     executor: Executor,
     budget_s: float,
     *,
+    taken_by: TakenBy = STEPS,
     further: Sequence[Finding] = (),
     clock: Callable[[], float] = time.monotonic,
     on_event: OnEvent = lambda _event: None,
-    consumer_ms: float | None = None,
-    epoch_examples: float | None = None,
     epochs_need_s: float | None = None,
     share: float = 1.0,
-    evaluates: Loop | None = None,
     began_s: float | None = None,
     seed: int = _SEED,
 ) -> TrialOutcome:
@@ -73,26 +73,20 @@ def run_trials(
     process is gone.
 
     Args:
-        session: of the run so far.
+        loop: the loop whose pipeline is tried.
         findings: in the order in which to deal with them.
         executor: the process that runs the script.
         budget_s: time for all trials.
+        taken_by: what consumes the batches.
         further: findings that are tried where none of the others is confirmed.
         clock: gives seconds.
         on_event: gets `Trying` before each variant is built and before each block, and `Decided` as
             soon as an edit is decided.
-        consumer_ms: time that a step takes beside its input, where the training loop can't be
-            driven; batches are then pulled instead.
-        epoch_examples: examples of an epoch, where whole epochs are compared.
-        epochs_need_s: the budget that this would need, where it is too small.
+        epochs_need_s: the budget that whole epochs would need, where it is too small.
         share: part of the user's own budget that this one is.
-        evaluates: the loop whose pipeline is tried where that is not the diagnosed one; its batches
-            are pulled, as nothing is evaluated for a trial.
         began_s: when the budget began to count, by the clock; None is now.
         seed: of the order within rounds.
     """
-    loop = evaluates or session.diagnosed_loop()
-    taken_by = _taken_by(consumer_ms, epoch_examples, evaluates)
     varies = loop is not None and (loop.shapes_vary or lengths_vary(loop.element_spec or ""))
     first_calls = FirstCalls(one_length=not varies)
     bench = Bench(executor, taken_by, budget_s, clock, on_event, seed, began_s, first_calls)
@@ -117,18 +111,6 @@ def run_trials(
         pipeline_alone=trials.alone,
         pipeline_alone_missing=trials.alone_missing,
     )
-
-
-def _taken_by(
-    consumer_ms: float | None, epoch_examples: float | None, evaluates: Loop | None
-) -> TakenBy:
-    if evaluates is not None:
-        seen = evaluates.evaluation
-        rest_ms = seen.consumer_ms if seen is not None else None
-        return TakenBy("pipeline", None, rest_ms or 0.0, "Nothing is evaluated for a trial")
-    if consumer_ms is not None:
-        return TakenBy("pipeline", consumer_ms=consumer_ms)
-    return TakenBy("step" if epoch_examples is None else "epoch", epoch_examples)
 
 
 class _Trials:
@@ -215,15 +197,15 @@ class _Trials:
         )
 
     def _measure(self, first: list[Candidate], further: list[Candidate]) -> None:
-        ended: str | None = None
-        contest = self.contest
+        contest, ended = self.contest, None
         alternatives = [one for one in first if one.edit.instead_of is not None]
         # No patch holds these, so they have the time that the others leave.
         to_retune = [one for one in first if one.changes_hyper_parameter]
         later = [*alternatives, *(one for one in to_retune if one not in alternatives)]
         now = [one for one in first if one not in later]
         try:
-            self.notes += self._bench.prepare_base()
+            self._bench.prepare_base()
+            self.notes += self._bench.taken_by.left_out
             slow = [one for one in now if self._bench.takes_long(one.variant)]
             contest.enter(one for one in now if one not in slow)
             now, later = [], [*later, *slow]
@@ -236,18 +218,18 @@ class _Trials:
             if not contest.confirmed:
                 contest.enter(self._allowed(further))
                 self._one_by_one()
-        except BaseRefusedError as error:
+        except (BaseRefusedError, LostError) as error:
             ended = str(error)
-            contest.end(ended)
-        except LostError as lost:
-            ended = str(lost)
-            contest.end(ended, culprit=lost.variant)
+            contest.end(ended, culprit=error.variant)
         for one in (*now, *later):
             if ended is not None and one.edit.id not in contest.trials:
                 contest.refuse(one, ended)
         self.combined = combine(self._bench, contest.confirmed, ended)
-        if ended is None:
-            ended = self._pull_with_what_is_left()
+        with suppress(LostError):
+            if ended is None and self._bench.lost is None:
+                self._pull_alone(share=1.0)
+        if ended is None and self._bench.lost is not None:
+            ended = str(self._bench.lost)
         self._conclude_alone(ended or "No time was left for it.")
         if ended:
             self.notes.append(ended)
@@ -273,15 +255,6 @@ class _Trials:
         while self.contest.step():
             if self.contest.any_measured():
                 self._pull_alone(PULLS_SHARE)
-
-    def _pull_with_what_is_left(self) -> str | None:
-        if self._bench.lost:
-            return str(self._bench.lost)
-        try:
-            self._pull_alone(share=1.0)
-        except LostError as lost:
-            return str(lost)
-        return None
 
     def _pull_alone(self, share: float) -> None:
         """Pull batches if that share of the time left allows enough pulls.
@@ -312,6 +285,6 @@ class _Trials:
             self.alone_missing = reason
 
 
-def _time_per_batch(blocks: Sequence[Block]) -> PipelineAlone:
+def _time_per_batch(blocks: Sequence[BlockRun]) -> PipelineAlone:
     found = estimate([block.step_ms for block in blocks])
     return PipelineAlone(step_ms=round(found.value, 4), ci95_ms=found.interval, blocks=found.rounds)

@@ -18,7 +18,6 @@ from pipediag.session.messages import (
     FromChild,
     LoopFound,
     Prepared,
-    Pull,
     RunBlock,
     encode,
 )
@@ -122,7 +121,7 @@ def test_a_line_that_was_cut_does_not_spoil_the_next(
 
 def test_commands_come_one_by_one_until_the_end_of_the_pipe() -> None:
     reading, writing = os.pipe()
-    asked = [RunBlock("base", 0.4), Pull("wide", 0.3)]
+    asked = [RunBlock("base", 0.4), RunBlock("wide", 0.3, alone=True)]
     os.write(writing, b"".join(map(encode, asked)))
     os.close(writing)
     commands = CommandPipe(reading)
@@ -135,7 +134,7 @@ def test_a_parent_that_asks_for_nothing_is_not_waited_for_for_ever(
 ) -> None:
     monkeypatch.setattr(link, "ASKING_LIMIT_S", 0.05)
     reading, writing = os.pipe()
-    os.write(writing, encode(Pull("wide", 0.3))[:-1])
+    os.write(writing, encode(RunBlock("wide", 0.3, alone=True))[:-1])
     with pytest.raises(SilentParentError, match="no command for 0"):
         CommandPipe(reading).next()
     os.close(reading)

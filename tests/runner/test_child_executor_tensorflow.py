@@ -29,7 +29,6 @@ from pipediag.session.messages import (
     BlockRun,
     Prepare,
     Prepared,
-    Pull,
     RunBlock,
     RunSettings,
     TrialsAwaited,
@@ -153,7 +152,7 @@ class Voice:
         return self._ask(RunBlock(arm, 0.1), 60)
 
     def pull(self, arm: str) -> Answer:
-        return self._ask(Pull(arm, 0.1), 60)
+        return self._ask(RunBlock(arm, 0.1, alone=True), 60)
 
 
 def block_of(answer: Answer) -> BlockRun:

@@ -18,12 +18,11 @@ from pipediag.session.messages import (
     Command,
     Prepare,
     Prepared,
-    Pull,
+    RunBlock,
     TrialsAwaited,
 )
 from pipediag.session.model import Session
 from pipediag.trials.executor import (
-    Preparation,
     Variant,
     VariantRefusedError,
 )
@@ -67,7 +66,7 @@ class Answers:
 
     def __call__(self, command: Command, _limit_s: float) -> Answer:
         match command:
-            case Pull(name):
+            case RunBlock(name, alone=True):
                 return BlockRun(name, batches=10, examples=320, elapsed_ns=10**8)
             case Prepare(name) if name in self._refused:
                 return ArmRefused(name, "It can't be built.")
@@ -217,8 +216,8 @@ def test_an_arm_is_prepared_with_what_all_arms_share() -> None:
     child = Child(Prepared("without", first_ns=7))
     shared = SetOptions({"deterministic": True})
 
-    prepared = ChildExecutor(child, (shared,), ["Of a part."]).prepare(ARM)
-    assert prepared == Preparation(["Of a part."], first_ns=7)
+    prepared = ChildExecutor(child, (shared,)).prepare(ARM)
+    assert prepared.first_ns == 7
     assert child.asked == [(Prepare("without", (shared, Remove("op2")), "equal"), PREPARE_LIMIT_S)]
 
 

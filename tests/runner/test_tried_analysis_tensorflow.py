@@ -84,7 +84,7 @@ def test_more_calls_in_flight_are_confirmed_and_head_the_report(tmp_path: Path) 
     )
     assert {block.arm for block in session.trials.blocks} >= {"base", "parallel-map:op2"}
     assert session.findings[0] == finding
-    assert "confirmed" in [event.state for event in events if isinstance(event, Decided)]
+    assert "confirmed" in [event.trial.state for event in events if isinstance(event, Decided)]
 
 
 def test_an_edit_that_kills_the_process_costs_only_itself(tmp_path: Path) -> None:

@@ -9,13 +9,8 @@ from typing import Any
 
 from pipediag.session.edits import Edit, SetModel, SetParameters
 from pipediag.session.findings import Finding
-from pipediag.trials.executor import (
-    Block,
-    ExecutorLostError,
-    Preparation,
-    Variant,
-    VariantRefusedError,
-)
+from pipediag.session.messages import BlockRun, Prepared, RunBlock
+from pipediag.trials.executor import ExecutorLostError, Variant, VariantRefusedError
 from pipediag.trials.schedule import TrialOutcome, run_trials
 from pipediag.vocabulary import EffectOnResults, FindingStatus
 from tests.factories import make_session
@@ -49,7 +44,6 @@ class FakeExecutor:
     """By variant: from which of its blocks on it fails, and why."""
     lose_block: dict[str, int] = field(default_factory=dict)
     lose_prepare: set[str] = field(default_factory=set)
-    left_out: dict[str, list[str]] = field(default_factory=dict)
     pull_step_ms: float = 1.0
     first_call_ns: dict[str, int] = field(default_factory=dict)
     """By variant: what its first step takes, when it is prepared."""
@@ -66,52 +60,47 @@ class FakeExecutor:
         self.prepared: list[Variant] = []
         self._gone = False
 
-    def prepare(self, variant: Variant) -> Preparation:
-        self._enter("prepare", variant)
+    def prepare(self, variant: Variant) -> Prepared:
+        self._enter("prepare", variant.name)
         self.clock.now += self.prepare_s
         if variant.name in self.lose_prepare:
             self._lose()
         if variant.name in self.refuse_prepare:
             raise VariantRefusedError(self.refuse_prepare[variant.name])
         self.prepared.append(variant)
-        left_out = self.left_out.get(variant.name, [])
         same = self.same_elements.get(variant.name)
-        return Preparation(left_out, self.first_call_ns.get(variant.name), same)
-
-    def block(self, variant: Variant, seconds: float, epoch_examples: float | None = None) -> Block:
-        return self._run("block", variant, seconds, self.step_ms)
-
-    def pull(self, variant: Variant, seconds: float) -> Block:
-        return self._run("pull", variant, seconds, self.pull_step_ms)
+        return Prepared(variant.name, self.first_call_ns.get(variant.name), same)
 
     def count(self, kind: str, variant: str) -> int:
         return self.calls.count((kind, variant))
 
-    def _run(self, kind: str, variant: Variant, seconds: float, base_ms: float) -> Block:
-        self._enter(kind, variant)
-        assert variant.name in {one.name for one in self.prepared}, "a block before prepare"
-        if self.count(kind, variant.name) >= self.lose_block.get(variant.name, 10**9):
+    def run(self, command: RunBlock) -> BlockRun:
+        name, kind = command.arm, "pull" if command.alone else "block"
+        self._enter(kind, name)
+        assert name in {one.name for one in self.prepared}, "a block before prepare"
+        if self.count(kind, name) >= self.lose_block.get(name, 10**9):
             self._lose()
-        fails_from, reason = self.refuse_block.get(variant.name, (10**9, ""))
-        if self.count(kind, variant.name) >= fails_from:
+        fails_from, reason = self.refuse_block.get(name, (10**9, ""))
+        if self.count(kind, name) >= fails_from:
             raise VariantRefusedError(reason)
-        step_s = base_ms / 1e3 / self.speed(variant) * self.drift(self.clock.now)
+        base_ms = self.pull_step_ms if command.alone else self.step_ms
+        step_s = base_ms / 1e3 / self.speed(name) * self.drift(self.clock.now)
         step_s *= 1.0 + abs(self._random.gauss(0.0, self.noise))
-        batches = max(5, round(seconds / step_s))
+        batches = max(5, round(command.seconds / step_s))
         self.clock.now += self.warmup_s + batches * step_s
         elapsed_ns = int(batches * step_s * 1e9)
-        return Block(batches * BATCH, batches, elapsed_ns, self.first_step_ns)
+        return BlockRun(name, batches, batches * BATCH, elapsed_ns, self.first_step_ns)
 
-    def speed(self, variant: Variant) -> float:
-        if variant.name in self.together:
-            return self.together[variant.name]
+    def speed(self, name: str) -> float:
+        if name in self.together:
+            return self.together[name]
         product = 1.0
-        for name in variant.name.split(" + "):
-            product *= self.speeds.get(name, 1.0)
+        for one in name.split(" + "):
+            product *= self.speeds.get(one, 1.0)
         return product
 
-    def _enter(self, kind: str, variant: Variant) -> None:
-        self.calls.append((kind, variant.name))
+    def _enter(self, kind: str, name: str) -> None:
+        self.calls.append((kind, name))
         if self._gone:
             raise ExecutorLostError("It is gone already.")
 
@@ -167,7 +156,9 @@ def try_edits(
     **options: Any,
 ) -> TrialOutcome:
     options = {"clock": executor.clock, "further": made(further), **options}
-    return run_trials(make_session(), made(findings), executor, budget_s, **options)
+    return run_trials(
+        make_session().diagnosed_loop(), made(findings), executor, budget_s, **options
+    )
 
 
 MODEL_CHANGE = (SetModel(settings={"jit_compile": True}),)

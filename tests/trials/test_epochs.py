@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from pipediag.session.edits import Change, Remove, SetModel, SetParameters
+from pipediag.session.messages import BlockRun, RunBlock
 from pipediag.session.model import Session
 from pipediag.session.trials import TrialBlock
-from pipediag.trials.bench import FIRST_TRACE_S, NOT_KNOWN, RETRACED, FirstCalls, TakenBy
+from pipediag.trials.bench import FIRST_TRACE_S, RETRACED, FirstCalls, TakenBy
 from pipediag.trials.candidates import (
     epoch_to_try,
     shorter_shuffles,
 )
-from pipediag.trials.executor import Block, Preparation, Variant
+from pipediag.trials.executor import Variant
 from pipediag.trials.schedule import TrialOutcome
 from pipediag.vocabulary import BASE
 from tests.factories import make_keras, make_loop, make_loop_time, make_session
@@ -90,8 +91,8 @@ def test_steps_are_compared_where_no_epoch_can_be(session: Session) -> None:
 
 def test_a_block_of_an_epoch_is_its_first_step_and_as_many_others() -> None:
     epochs = TakenBy("epoch", 640.0)
-    whole = Block(19 * 32, 19, S // 10, first_ns=S, first_batches=1)
-    part = Block(8 * 32, 8, 8 * S // 190, first_ns=S, first_batches=1)
+    whole = BlockRun("a", 19, 19 * 32, S // 10, first_ns=S, first_batches=1)
+    part = BlockRun("a", 8, 8 * 32, 8 * S // 190, first_ns=S, first_batches=1)
 
     assert epochs.examples_per_s(whole) == pytest.approx(640.0 / 1.1)
     assert epochs.examples_per_s(part) == pytest.approx(640.0 / 1.1)
@@ -100,10 +101,12 @@ def test_a_block_of_an_epoch_is_its_first_step_and_as_many_others() -> None:
 class SlowStart(FakeExecutor):
     """Each variant waits a second before its first step, but for that with the cache."""
 
-    def block(self, variant: Variant, seconds: float, epoch_examples: float | None = None) -> Block:
-        assert epoch_examples == 10 * BATCH
-        block = super().block(variant, seconds)
-        wait_s = 0.1 if variant.name == "cache" else 1.0
+    def run(self, command: RunBlock) -> BlockRun:
+        block = super().run(command)
+        if command.alone:
+            return block
+        assert command.epoch_examples == 10 * BATCH
+        wait_s = 0.1 if command.arm == "cache" else 1.0
         self.clock.now += wait_s
         return replace(block, first_ns=int(wait_s * 1e9))
 
@@ -111,7 +114,7 @@ class SlowStart(FakeExecutor):
 def test_an_edit_that_only_shortens_the_wait_is_confirmed_over_epochs() -> None:
     executor = SlowStart(step_ms=10.0)
     edit = make_edit("cache", whole_epoch=True)
-    outcome = try_edits(executor, [edit], epoch_examples=10 * BATCH)
+    outcome = try_edits(executor, [edit], taken_by=TakenBy("epoch", 10 * BATCH))
     trial = outcome.trials["cache"]
 
     assert (trial.state, trial.basis) == ("confirmed", "epoch")
@@ -137,7 +140,7 @@ def test_an_edit_of_epochs_that_take_too_long_names_the_budget_that_is_enough() 
 
 def test_the_end_of_an_epoch_stands_for_its_start_where_a_pipeline_runs_through() -> None:
     """Twenty steps took 2 s in all, whichever of them waited."""
-    block = Block(20 * 32, 20, 2 * S, first_ns=S // 10, first_batches=1)
+    block = BlockRun("a", 20, 20 * 32, 2 * S, first_ns=S // 10, first_batches=1)
     assert TakenBy("epoch", 640.0).examples_per_s(block) == pytest.approx(320.0)
 
 
@@ -152,7 +155,7 @@ def session(size: object, elements: float | None = 32.0, step_ms: float = 10.0) 
 
 def wanted(session: Session) -> int | None:
     """The size that the only changed shuffle gets."""
-    changes = shorter_shuffles(session).changes
+    changes = shorter_shuffles(session)
     if not changes:
         return None
     (change,) = changes
@@ -174,7 +177,7 @@ def test_each_shuffle_is_changed_by_what_passes_through_it() -> None:
         make_operation(f"of_{n}", "shuffle", elements=n, parameters={"buffer_size": 10**6})
         for n in (1.0, 64.0)
     ]
-    found = shorter_shuffles(make_session(pipeline=make_pipeline(ops=ops))).changes
+    found = shorter_shuffles(make_session(pipeline=make_pipeline(ops=ops)))
     assert found == (
         SetParameters("of_1.0", {"buffer_size": 25}),
         SetParameters("of_64.0", {"buffer_size": 1600}),
@@ -202,28 +205,25 @@ BLOCKS = [block("edit", 100.0), block("edit", 300.0), block(BASE, 500.0), block(
 
 
 def first_calls(**seconds: float) -> FirstCalls:
-    found = FirstCalls()
-    for name, taken_s in seconds.items():
-        variant = RETRACED if name == "anew" else Variant(name)
-        found.note(variant, Preparation([], int(taken_s * SECOND)))
-    return found
+    names = {"anew": RETRACED.name}
+    first_ns = {names.get(one, one): int(taken_s * SECOND) for one, taken_s in seconds.items()}
+    return FirstCalls(first_ns=first_ns)
 
 
 def test_it_is_what_later_first_steps_and_the_step_as_written_do_not_take() -> None:
     """Of 2 s, 0.2 s are the first batch; the step as written takes 1 s, of which 0.5 s are."""
     once = first_calls(edit=2.0, anew=1.0).once(Variant("edit", (XLA,)), BLOCKS)
-    assert once["once_s"] == pytest.approx(1.8 - 0.5)
+    assert once is not None
+    assert once.seconds == pytest.approx(1.8 - 0.5)
     off_s = (0.2**2 + 0.1**2 + 0.1**2) ** 0.5  # a tenth of each, and half of what waits span
-    assert once["once_ci95_s"] == pytest.approx((1.3 - off_s, 1.3 + off_s), abs=1e-4)
+    assert once.off_s == pytest.approx(off_s, abs=1e-4)
 
 
 def test_a_step_that_was_not_traced_at_all_has_the_first_trace_of_its_process() -> None:
     once = first_calls(edit=1.2).once(Variant("edit", (GRAPH,)), BLOCKS)
-    assert once["once_s"] == pytest.approx(1.0 + FIRST_TRACE_S / 2)
-    assert once["once_ci95_s"] is not None
-    low, high = once["once_ci95_s"]
-    assert low < 1.0
-    assert high > 1.0 + FIRST_TRACE_S
+    assert once is not None
+    assert once.seconds == pytest.approx(1.0 + FIRST_TRACE_S / 2)
+    assert once.off_s > FIRST_TRACE_S / 2
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_a_step_that_was_not_traced_at_all_has_the_first_trace_of_its_process() 
 def test_it_is_not_known(
     variant: Variant, seconds: dict[str, float], blocks: list[TrialBlock]
 ) -> None:
-    assert first_calls(**seconds).once(variant, blocks) == NOT_KNOWN
+    assert first_calls(**seconds).once(variant, blocks) is None
 
 
 def tried(executor: FakeExecutor, changes: tuple[Change, ...] = MODEL_CHANGE) -> TrialOutcome:

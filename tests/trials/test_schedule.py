@@ -8,12 +8,10 @@ import pytest
 
 from pipediag.session.edits import SetModel
 from pipediag.session.findings import Finding
+from pipediag.session.messages import BlockRun, RunBlock
 from pipediag.session.trials import Trial
+from pipediag.trials.bench import TakenBy
 from pipediag.trials.contest import MOST_AT_ONCE
-from pipediag.trials.executor import (
-    Block,
-    Variant,
-)
 from pipediag.trials.statistics import FEWEST_ROUNDS, LOOKS, MOST_ROUNDS
 from pipediag.vocabulary import BASE
 from tests.trials.bench import MODEL_CHANGE, FakeExecutor, make_edit, make_finding, try_edits
@@ -165,7 +163,7 @@ def test_without_an_edit_nothing_is_started() -> None:
 
 def test_a_loop_that_cannot_be_driven_is_judged_by_its_pipeline_and_consumer() -> None:
     executor = FakeExecutor({"a": 4.0}, pull_step_ms=8.0)
-    outcome = try_edits(executor, "a", consumer_ms=4.0)
+    outcome = try_edits(executor, "a", taken_by=TakenBy("pipeline", consumer_ms=4.0))
     a = outcome.trials["a"]
     assert a.consumer == "pipeline alone"
     # Batches come every 2 ms, but the rest of the step still takes 4.
@@ -192,7 +190,7 @@ def test_what_the_pipeline_alone_cannot_show_is_not_tried() -> None:
             make_finding(make_edit("model", changes=MODEL_CHANGE)),
             make_finding("batch", effect="changes a hyper-parameter"),
         ],
-        consumer_ms=4.0,
+        taken_by=TakenBy("pipeline", consumer_ms=4.0),
     )
     assert {trial.state for trial in outcome.trials.values()} == {"not_tried"}
     assert executor.calls == []
@@ -252,9 +250,9 @@ class Stalling(FakeExecutor):
     stalled: tuple[str, int] = ("", 0)
     stall_s: float = 1000.0
 
-    def block(self, variant: Variant, seconds: float) -> Block:
-        block = super().block(variant, seconds)
-        if (variant.name, self.count("block", variant.name)) == self.stalled:
+    def run(self, command: RunBlock) -> BlockRun:
+        block = super().run(command)
+        if (command.arm, self.count("block", command.arm)) == self.stalled:
             self.clock.now += self.stall_s
         return block
 

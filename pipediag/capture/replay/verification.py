@@ -32,23 +32,13 @@ from pipediag.session.edits import (
     RESULTS_DIFFER,
     Change,
     Check,
-    CompileCall,
-    CompileFunction,
     Insert,
     Move,
-    MoveLayers,
-    PredictOnBatch,
     Remove,
     Replace,
-    RewriteCall,
-    SetModel,
-    SetOptions,
-    SetParameters,
-    SkipCallback,
     adds_cache,
     as_written,
     touched,
-    unknown_change,
 )
 
 ROWS_OF_A_CHECK = 16
@@ -152,21 +142,9 @@ def _batch_size(node: Node) -> int | None:
 
 def _sizes_matter(nodes: list[Node], changes: Sequence[Change]) -> bool:
     """Return True if batches of another size would be compared with batches as they come in."""
-    return bool(_kinds(nodes) & _SPLITTING) or any(map(_size_matters_to, changes))
-
-
-def _size_matters_to(change: Change) -> bool:
-    match change:
-        case Insert() | Replace():
-            return change.kind in _SPLITTING
-        case Remove():
-            return True
-        case SetParameters() | Move() | SetOptions() | SetModel() | SkipCallback() | MoveLayers():
-            return False
-        case PredictOnBatch() | CompileCall() | RewriteCall() | CompileFunction():
-            return False
-        case unknown:
-            return unknown_change(unknown)
+    kinds = {change.kind for change in changes if isinstance(change, Insert | Replace)}
+    removes = any(isinstance(change, Remove) for change in changes)
+    return removes or bool((_kinds(nodes) | kinds) & _SPLITTING)
 
 
 def _rows_of_a_batch(nodes: list[Node]) -> int:

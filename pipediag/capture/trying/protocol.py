@@ -33,7 +33,6 @@ from pipediag.session.messages import (
     FromChild,
     Prepare,
     Prepared,
-    Pull,
     RunBlock,
     TrialsOver,
 )
@@ -162,7 +161,7 @@ class Trials:
         match command:
             case Prepare():
                 return (yield from self._prepare(command))
-            case Pull(arm, seconds):
+            case RunBlock(arm, seconds, alone=True):
                 return self._pull_alone(arm, int(seconds * 1e9))
             case RunBlock():
                 return (yield from self._run_block(command))

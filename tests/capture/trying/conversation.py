@@ -18,7 +18,6 @@ from pipediag.session.messages import (
     FromChild,
     Prepare,
     Prepared,
-    Pull,
     RunBlock,
 )
 from tests.capture.instruments import ToyRuntime, consumer_of, training_loop
@@ -113,7 +112,7 @@ class Parent:
         self.asks.append(RunBlock(arm, seconds))
 
     def pull(self, arm: str, seconds: float = 1) -> None:
-        self.asks.append(Pull(arm, seconds))
+        self.asks.append(RunBlock(arm, seconds, alone=True))
 
 
 class Clock:
