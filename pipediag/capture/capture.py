@@ -33,7 +33,7 @@ from pipediag.capture.recorder import Recorder, describe_environment, open_journ
 from pipediag.capture.replay.making_again import enter_as_it_is, made_again
 from pipediag.capture.signals import HeldInterrupts
 from pipediag.capture.timeline import Timeline
-from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.in_graph import InGraphLoops
 from pipediag.capture.watching.updates import UpdateWatch
@@ -89,7 +89,7 @@ class Capture:
             and settings.loop is None,
         )
         commands = None if settings.command_fd is None else CommandPipe(settings.command_fd)
-        held = HeldLoops(
+        held = Trials(
             commands,
             instruments,
             only=settings.hold_loop,

@@ -1,9 +1,10 @@
-"""Blocks of steps with one arm alive: a warm-up, then what is measured. Counts and times alone."""
+"""Blocks of steps of one variant: a warm-up, then what is measured. Counts and times alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TypeVar
 
 _SECOND = 1_000_000_000
 _WARM_NS = 3 * _SECOND // 10
@@ -12,135 +13,115 @@ _LONG_WARM_NS = 2 * _SECOND
 _FEWEST_STEPS = 5
 _LONG_NS = 3 * _SECOND
 _FEWEST_LONG_STEPS = 2
+_MOST_RESTARTS = 3
+
+Result = TypeVar("Result")
 
 
-@dataclass
-class Warmup:
-    """Fresh buffers fill and autotune finds its settings before anything is measured."""
+@dataclass(frozen=True)
+class Step:
+    """A step that ended; `continuous` if nothing else came between its begin and its end."""
 
-    began_ns: int
-    steps: int = 0
-
-    def step(self, now_ns: int) -> bool:
-        """Count a step that ended; return True if the warm-up is over."""
-        self.steps += 1
-        elapsed = now_ns - self.began_ns
-        return (self.steps >= _WARM_STEPS and elapsed >= _WARM_NS) or elapsed >= _LONG_WARM_NS
+    now_ns: int
+    continuous: bool = True
+    traced: bool = False
+    """True if a function was traced in it."""
 
 
-@dataclass
-class MeasuredSteps:
-    """Steps in the order in which they come; those that something else interrupted are left out."""
-
-    wanted_ns: int
-    last_ns: int
-    steps: int = 0
-    elapsed_ns: int = 0
-
-    def step(self, now_ns: int, continuous: bool) -> bool:
-        """Count a step that ended; return True if there are enough of them."""
-        if continuous:
-            self.steps += 1
-            self.elapsed_ns += now_ns - self.last_ns
-        self.last_ns = now_ns
-        return (self.steps >= _FEWEST_STEPS and self.elapsed_ns >= self.wanted_ns) or (
-            self.steps >= _FEWEST_LONG_STEPS and self.elapsed_ns >= max(_LONG_NS, self.wanted_ns)
-        )
-
-    def settle(self, settled_ns: int) -> None:
-        """Count the time in which an accelerator caught up with the last step."""
-        self.elapsed_ns += settled_ns - self.last_ns
-        self.last_ns = settled_ns
+Steps = Generator[None, Step, Result]
+"""Resumed with each step."""
 
 
-@dataclass
-class EpochWithin:
-    """A block of as many steps as an epoch has, of an iterator that runs through all epochs.
+@dataclass(frozen=True)
+class Timed:
+    """Steps that count, and what the first one of the block took, its wait included."""
+
+    steps: int
+    elapsed_ns: int
+    first_ns: int
+
+
+def epoch_within(steps: int, settled_ns: Callable[[int], int]) -> Steps[Timed]:
+    """Time as many steps as an epoch has, of an iterator that runs through all epochs.
 
     They begin behind the first one, whose wait no later epoch has, so that the end of an epoch and
-    what comes of it are among them.
+    what comes of it are among them. As `first_ns` stands their mean: none of them waits more than
+    the others for a start.
     """
-
-    steps_wanted: int
-    settled_ns: Callable[[int], int]
-    """When an accelerator is through with the step that ended then."""
-    first_ns: int | None = None
-    """One of its steps, in the mean: none of them waits more than the others for a start."""
-    steps: int = 0
-    elapsed_ns: int = 0
-    warms_up: bool = False
-    _since_ns: int | None = None
-
-    def step(self, now_ns: int, continuous: bool) -> bool:  # noqa: ARG002
-        """Count a step that ended; return True if the block is over."""
-        if self._since_ns is None:
-            self._since_ns = self.settled_ns(now_ns)
-            return False
-        self.steps += 1
-        if self.steps < self.steps_wanted:
-            return False
-        self.elapsed_ns = self.settled_ns(now_ns) - self._since_ns
-        self.first_ns = self.elapsed_ns // self.steps
-        return True
+    step = yield
+    since_ns = settled_ns(step.now_ns)
+    for _ in range(steps):
+        step = yield
+    elapsed_ns = settled_ns(step.now_ns) - since_ns
+    return Timed(steps, elapsed_ns, elapsed_ns // steps)
 
 
-@dataclass
-class TimedBlock:
-    """A block from its fresh iterator on: the step that waits for the first batch, then others.
+def timed(
+    begin: Callable[[], int],
+    wanted_ns: int,
+    settled_ns: Callable[[int], int],
+    epoch_steps: int | None = None,
+) -> Steps[Timed]:
+    """Time steps from a fresh iterator on: the one that waits for the first batch, then others.
 
     Steps of an epoch that is over before there are enough of them are counted from that first step
     on, all of them: that is the epoch as it is. A longer epoch has a warm-up, as any block has.
+
+    Args:
+        begin: makes the iterator, and returns when that began. It is called anew where a step of
+            the warm-up traces a function: meanwhile the pipeline fills its buffers.
+        wanted_ns: time that the counted steps are to take.
+        settled_ns: returns when an accelerator is through with the step that ended then.
+        epoch_steps: steps behind the first one, beyond which the block does not go; None where an
+            epoch's end is no limit.
     """
+    restarts = _MOST_RESTARTS
+    while (
+        found := (yield from _timed(begin(), wanted_ns, settled_ns, epoch_steps, restarts > 0))
+    ) is None:
+        restarts -= 1
+    return found
 
-    began_ns: int
-    wanted_ns: int
-    settled_ns: Callable[[int], int]
-    """When an accelerator is through with the step that ended then."""
-    epoch_steps: int | None = None
-    """Behind the first one, beyond which it does not go; None where an epoch's end is no limit."""
-    first_ns: int | None = None
-    """What the first step took, its wait included."""
-    steps: int = 0
-    elapsed_ns: int = 0
-    _since_ns: int = 0
-    _behind_first: int = 0
-    _warmup: Warmup = field(init=False)
-    _measured: MeasuredSteps | None = None
 
-    def __post_init__(self) -> None:
-        self._warmup = Warmup(self.began_ns)
-
-    @property
-    def warms_up(self) -> bool:
-        """Return True if none of its steps counts yet."""
-        return self._measured is None
-
-    def step(self, now_ns: int, continuous: bool) -> bool:
-        """Count a step that ended; return True if the block is over."""
-        if self.first_ns is None:
-            self._since_ns = self.settled_ns(now_ns)
-            self.first_ns = self._since_ns - self.began_ns
-            if self.epoch_steps is not None:
-                # However long the wait was: buffers are to fill behind it.
-                self._warmup = Warmup(self._since_ns)
-                return False
+def _timed(
+    began_ns: int,
+    wanted_ns: int,
+    settled_ns: Callable[[int], int],
+    epoch_steps: int | None,
+    ends_if_traced: bool,
+) -> Steps[Timed | None]:
+    """Return None if a step of the warm-up traced a function."""
+    step = yield
+    since_ns = settled_ns(step.now_ns)
+    first_ns = since_ns - began_ns
+    # However long the wait was: in an epoch, buffers are to fill behind it.
+    behind, warm = (0, 1) if epoch_steps is None else (0, 0)
+    warm_since_ns = began_ns if epoch_steps is None else since_ns
+    last_ns: int | None = None
+    steps = elapsed_ns = 0
+    while True:
+        if last_ns is None:
+            if step.traced and ends_if_traced:
+                return None
+            if _is_warm(warm, step.now_ns - warm_since_ns):
+                last_ns = settled_ns(step.now_ns)
         else:
-            self._behind_first += 1
-        if self._over(now_ns, continuous):
-            return True
-        if self.epoch_steps is None or self._behind_first < self.epoch_steps:
-            return False
-        self.steps, self.elapsed_ns = self._behind_first, self.settled_ns(now_ns) - self._since_ns
-        return True
+            if step.continuous:
+                steps, elapsed_ns = steps + 1, elapsed_ns + step.now_ns - last_ns
+            last_ns = step.now_ns
+            if _is_enough(steps, elapsed_ns, wanted_ns):
+                return Timed(steps, elapsed_ns + settled_ns(last_ns) - last_ns, first_ns)
+        if behind == epoch_steps:
+            return Timed(behind, settled_ns(step.now_ns) - since_ns, first_ns)
+        step = yield
+        behind, warm = behind + 1, warm + 1
 
-    def _over(self, now_ns: int, continuous: bool) -> bool:
-        """Return True if enough steps behind a warm-up have been measured."""
-        if self._measured is None:
-            if self._warmup.step(now_ns):
-                self._measured = MeasuredSteps(self.wanted_ns, self.settled_ns(now_ns))
-            return False
-        if not self._measured.step(now_ns, continuous):
-            return False
-        self._measured.settle(self.settled_ns(now_ns))
-        self.steps, self.elapsed_ns = self._measured.steps, self._measured.elapsed_ns
-        return True
+
+def _is_warm(steps: int, elapsed_ns: int) -> bool:
+    """Return True once fresh buffers are full and autotune has found its settings."""
+    return (steps >= _WARM_STEPS and elapsed_ns >= _WARM_NS) or elapsed_ns >= _LONG_WARM_NS
+
+
+def _is_enough(steps: int, elapsed_ns: int, wanted_ns: int) -> bool:
+    least_ns = wanted_ns if steps >= _FEWEST_STEPS else max(_LONG_NS, wanted_ns)
+    return steps >= _FEWEST_LONG_STEPS and elapsed_ns >= least_ns

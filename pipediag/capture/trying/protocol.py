@@ -8,12 +8,10 @@ iterator. Of a loop that is over, or that Python does not drive, the pipeline al
 
 from __future__ import annotations
 
-import inspect
 import math
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,7 +21,7 @@ from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.runtime import Variants
 from pipediag.capture.signals import is_of_a_signal_handler, let_pass
 from pipediag.capture.trying.arms import Arm, Arms, AsItIs
-from pipediag.capture.trying.blocks import EpochWithin, MeasuredSteps, TimedBlock, Warmup
+from pipediag.capture.trying.blocks import Step, Steps, Timed, epoch_within, timed
 from pipediag.session.messages import (
     Answer,
     ArmCommand,
@@ -44,33 +42,30 @@ _TAKES_ITS_BATCH_ITSELF = (
     "Let it run as a graph, and analyse again."
 )
 _INTERRUPTED = "the script was interrupted in the middle of them"
-_MOST_RESTARTS = 3
 
 
-@dataclass(frozen=True)
-class _Step:
-    """A step that ended; `continuous` if nothing else came between its begin and its end."""
-
-    now_ns: int
-    continuous: bool
-
-
-_Steps = Generator[None, _Step | None, Any]
-"""Resumed with each step of the loop, and with None where a step traced a function."""
-
-
-class Trials:
+class TrialsOfLoop:
     """Trials in one loop, on its training thread."""
 
     def __init__(
-        self, loop: Loop, commands: CommandPipe, tell: Callable[[FromChild], None]
+        self,
+        loop: Loop,
+        commands: CommandPipe,
+        tell: Callable[[FromChild], None],
+        over: Callable[[bool], None],
     ) -> None:
+        """Prepare them.
+
+        `over` is called when they are over, with True if the parent may still ask for what nobody
+        waits for any more.
+        """
         self.loop = loop
         self.skipped: Sequence[Any] = ()
         """Callbacks of the script that are not called for the steps of the arm that runs."""
-        self.over = False
-        self.unheard = False
-        """True if the parent may still ask for what nobody waits for any more."""
+        self.traced = False
+        """True if a function was traced in the step that is running."""
+        self._over = False
+        self._unheard = False
         self._commands = commands
         self._tell = tell
         self._model: Variants = (
@@ -87,6 +82,7 @@ class Trials:
         self._failure: str | None = None
         """Why the step that runs failed with the arm."""
         self._undo = ExitStack()
+        self._undo.callback(lambda: over(self._unheard))
         self._undo.callback(self._arms.clear)
         self._undo.callback(self._model.use, {})
         self._undo.callback(self._hand_out, None)
@@ -104,16 +100,11 @@ class Trials:
         """Note that a step ended and the next one begins."""
         self._adopt(consumer)
         failure, self._failure = self._failure, None
+        traced, self.traced = self.traced, False
         if failure is not None:
             self._resume(partial(self._protocol.throw, NotReplayableError(failure)))
         else:
-            self._resume(partial(self._protocol.send, _Step(now_ns, continuous)))
-
-    def traced(self) -> None:
-        """Note that a function was traced in this step."""
-        waits = inspect.getgeneratorstate(self._protocol) == inspect.GEN_SUSPENDED
-        if waits and not self.over:
-            self._protocol.send(None)
+            self._resume(partial(self._protocol.send, Step(now_ns, continuous, traced)))
 
     def failed(self, error: BaseException) -> bool:
         """Note that the arm's iterator, or the step on its batch, raised; return True if an arm is
@@ -135,13 +126,13 @@ class Trials:
 
     def stop(self, reason: str) -> None:
         """End the trials, as the loop is over by itself or by an error."""
-        if not self.over:
+        if not self._over:
             self._end()
             self._tell(TrialsOver(reason))
 
     # The protocol.
 
-    def _answer_all(self) -> _Steps:
+    def _answer_all(self) -> Steps[None]:
         while True:
             self._hand_out(None)  # nothing of an arm runs on while the parent decides
             command = self._commands.next()
@@ -157,7 +148,7 @@ class Trials:
                 answer = ArmRefused(command.arm, _sentence(error))
             self._tell(answer)
 
-    def _answer(self, command: ArmCommand) -> _Steps:
+    def _answer(self, command: ArmCommand) -> Steps[Answer]:
         match command:
             case Prepare():
                 return (yield from self._prepare(command))
@@ -166,7 +157,7 @@ class Trials:
             case RunBlock():
                 return (yield from self._run_block(command))
 
-    def _prepare(self, command: Prepare) -> _Steps:
+    def _prepare(self, command: Prepare) -> Steps[Prepared]:
         """Build an arm, and make its first two steps."""
         same = self._arms.build(command.arm, command.changes, command.check, command.files)
         if self._consumer is None:
@@ -174,26 +165,26 @@ class Trials:
         arm = self._arms[command.arm]
         if arm.moved and self._consumer.hand_over == "next":
             raise NotReplayableError(_TAKES_ITS_BATCH_ITSELF)
-        began_ns = yield from self._start(arm)
-        first = yield from _next_step()
+        yield from self._switch_to(arm)
+        began_ns = self._give_iterator(arm)
+        first = yield
         first_ns = self._clock.settled_ns(first.now_ns) - began_ns
-        yield from _next_step()
+        yield
         return Prepared(command.arm, first_ns, same)
 
-    def _run_block(self, command: RunBlock) -> _Steps:
+    def _run_block(self, command: RunBlock) -> Steps[BlockRun]:
         if self._consumer is None:
             raise NotReplayableError("The loop is over, so nothing consumes its batches.")
-        arm, restarts = self._arms[command.arm], 0
-        block = self._block(command, arm, (yield from self._start(arm)))
-        while True:
-            step = yield
-            if step is not None:
-                if block.step(step.now_ns, step.continuous):
-                    break
-            elif block.warms_up and restarts < _MOST_RESTARTS:
-                # Meanwhile the pipeline filled its buffers, and the trace may outlast the warm-up.
-                restarts += 1
-                block = self._block(command, arm, self._give_iterator(arm))
+        arm, settled_ns = self._arms[command.arm], self._clock.settled_ns
+        steps = _steps_of_epoch(command, arm)
+        yield from self._switch_to(arm)
+        if steps is not None and command.runs_through:
+            self._give_iterator(arm)
+            block = yield from epoch_within(steps, settled_ns)
+        else:
+            behind = None if steps is None else max(1, steps - 1)
+            begin, wanted_ns = partial(self._give_iterator, arm), int(command.seconds * 1e9)
+            block = yield from timed(begin, wanted_ns, settled_ns, behind)
         batches = block.steps * arm.batches_per_step
         return BlockRun(
             command.arm,
@@ -205,18 +196,8 @@ class Trials:
             arm.traces(),
         )
 
-    def _block(self, command: RunBlock, arm: Arm, began_ns: int) -> EpochWithin | TimedBlock:
-        settled_ns, wanted_ns = self._clock.settled_ns, int(command.seconds * 1e9)
-        if command.epoch_examples is None:
-            return TimedBlock(began_ns, wanted_ns, settled_ns)
-        batches = math.ceil(command.epoch_examples / arm.rows)
-        steps = max(1, batches // arm.batches_per_step)
-        if command.runs_through:
-            return EpochWithin(steps, settled_ns)
-        return TimedBlock(began_ns, wanted_ns, settled_ns, max(1, steps - 1))
-
-    def _start(self, arm: Arm) -> _Steps:
-        """Let the next steps be the arm's; return when it was given its iterator."""
+    def _switch_to(self, arm: Arm) -> Steps[None]:
+        """Let the next steps be the arm's."""
         former, self._running = self._running, arm
         self._model.use(arm.settings)
         self.skipped = arm.skipped
@@ -225,10 +206,10 @@ class Trials:
             # kind, and as many of them.
             if former is not None:
                 self._hand_out(former.iterator())
-            yield from _next_step()
-        return self._give_iterator(arm)
+            yield
 
     def _give_iterator(self, arm: Arm) -> int:
+        """Hand out batches of a fresh iterator, and return when that began."""
         began_ns = time.monotonic_ns()
         self._hand_out(None)
         self._hand_out(arm.iterator())
@@ -237,15 +218,15 @@ class Trials:
     def _pull_alone(self, name: str, wanted_ns: int) -> BlockRun:
         arm, pull = self._arms[name], self.loop.runtime.pull
         iterator = arm.iterator()
-        warmup = Warmup(time.monotonic_ns())
-        pull(iterator)
-        while not warmup.step(time.monotonic_ns()):
+        block = timed(time.monotonic_ns, wanted_ns, lambda now_ns: now_ns)
+        next(block)
+        while True:
             pull(iterator)
-        measured = MeasuredSteps(wanted_ns, time.monotonic_ns())
-        pull(iterator)
-        while not measured.step(time.monotonic_ns(), continuous=True):
-            pull(iterator)
-        return BlockRun(name, measured.steps, measured.steps * arm.rows, measured.elapsed_ns)
+            try:
+                block.send(Step(time.monotonic_ns()))
+            except StopIteration as over:
+                found: Timed = over.value
+                return BlockRun(name, found.steps, found.steps * arm.rows, found.elapsed_ns)
 
     # What it rests on.
 
@@ -255,7 +236,7 @@ class Trials:
         except StopIteration:
             self._end()
         except (UnknownCommandError, SilentParentError) as error:
-            self.unheard = isinstance(error, SilentParentError)
+            self._unheard = isinstance(error, SilentParentError)
             self.stop(str(error))
         except BaseException as error:
             if is_of_a_signal_handler(error) or not isinstance(error, Exception):
@@ -286,15 +267,15 @@ class Trials:
         self._running = None
 
     def _end(self) -> None:
-        self.over = True
+        self._over = True
         self.skipped = ()
         self._undo.close()
 
 
-def _next_step() -> Generator[None, _Step | None, _Step]:
-    while (step := (yield)) is None:
-        pass
-    return step
+def _steps_of_epoch(command: RunBlock, arm: Arm) -> int | None:
+    if command.epoch_examples is None:
+        return None
+    return max(1, math.ceil(command.epoch_examples / arm.rows) // arm.batches_per_step)
 
 
 def _sentence(error: BaseException) -> str:

@@ -15,7 +15,7 @@ from pipediag.capture.process import EachThread, runs_tf_data
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.signals import let_pass
-from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.loop_choice import LoopChoice, Stopping
 from pipediag.capture.watching.step_parts import ThreadState
 from pipediag.capture.watching.streak import Streak
@@ -41,7 +41,7 @@ class Conductor:
         instruments: Instruments,
         settings: RunSettings,
         leave: Callable[[], None] | None,
-        held: HeldLoops,
+        held: Trials,
     ) -> None:
         self._loops = loops
         self._updates = updates

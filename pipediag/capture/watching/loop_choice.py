@@ -17,7 +17,7 @@ from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.process import EachThread
 from pipediag.capture.recorder import describe_environment
 from pipediag.capture.signals import let_pass
-from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.step_parts import ThreadState
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session import messages
@@ -169,7 +169,7 @@ class LoopChoice:
         updates: UpdateWatch,
         instruments: Instruments,
         settings: RunSettings,
-        held: HeldLoops,
+        held: Trials,
         stopping: Stopping,
         threads: EachThread[ThreadState],
     ) -> None:

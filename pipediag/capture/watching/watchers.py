@@ -10,7 +10,7 @@ from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.timeline import Timeline
-from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.in_graph import InGraphLoops
 from pipediag.capture.watching.updates import UpdateWatch
@@ -26,7 +26,7 @@ class Watchers:
     """Receives iterators, and each batch that they hand over."""
     updates: UpdateWatch
     """Receives writes of trainable variables."""
-    held: HeldLoops
+    held: Trials
     """Receives steps that fail, and epochs that could be held."""
     in_graph: InGraphLoops
     """Receives loops that a function runs by itself."""

@@ -19,7 +19,7 @@ from pipediag.capture.frameworks.keras.framework import Keras
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.updates import UpdateWatch
 from tests.capture.instruments import FakeTimeline
 
@@ -109,7 +109,7 @@ class Stage:
         instruments: Any = SimpleNamespace(
             recorder=recorder, tell=lambda *_, **__: None, state=KeptState(guard, recorder.note)
         )
-        self.held = HeldLoops(None, instruments)
+        self.held = Trials(None, instruments)
         watchers: Any = SimpleNamespace(
             guard=guard,
             conductor=self.conductor,

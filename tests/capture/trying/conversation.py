@@ -12,7 +12,7 @@ from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import arms
 from pipediag.capture.trying import protocol as module
-from pipediag.capture.trying.protocol import Trials
+from pipediag.capture.trying.protocol import TrialsOfLoop
 from pipediag.session.messages import (
     Command,
     FromChild,
@@ -150,6 +150,8 @@ class Stage:
         played(monkeypatch)
         self.parent, self.clock, self.model = Parent(), Clock(), Model()
         self.told: list[Any] = []
+        self.over: list[bool] = []
+        """How trials ended."""
         self.loop = training_loop(batches_per_call=2)
         self.loop.dataset = Pipeline()
         self.consumer = consumer_of(self.loop)
@@ -169,16 +171,16 @@ class Stage:
     def events(self) -> list[type]:
         return [type(message) for message in self.told]
 
-    def trials(self) -> Trials:
+    def trials(self) -> TrialsOfLoop:
         commands: Any = self.parent
-        return Trials(self.loop, commands, self.tell)
+        return TrialsOfLoop(self.loop, commands, self.tell, self.over.append)
 
-    def begun(self) -> Trials:
+    def begun(self) -> TrialsOfLoop:
         trials = self.trials()
         trials.begin(self.consumer)
         return trials
 
-    def prepared(self) -> Trials:
+    def prepared(self) -> TrialsOfLoop:
         """With an arm that has taken its first steps; what the parent asks next has begun."""
         self.parent.asks.insert(0, Prepare("base", (), None))
         trials = self.begun()
@@ -189,7 +191,7 @@ class Stage:
 
     def step(
         self,
-        trials: Trials,
+        trials: TrialsOfLoop,
         consumer: Consumer | None = None,
         *,
         times: int = 1,

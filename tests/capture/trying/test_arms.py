@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
+from itertools import accumulate, count
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import arms as module
 from pipediag.capture.trying.arms import Arms
-from pipediag.capture.trying.blocks import EpochWithin, MeasuredSteps, TimedBlock, Warmup
+from pipediag.capture.trying.blocks import Step, Steps, Timed, epoch_within, timed
 from pipediag.session.edits import MoveLayers, SetModel, SkipCallback
 from tests.capture.instruments import training_loop
 from tests.capture.trying.conversation import Model, Pipeline, Pipelines, played
@@ -133,73 +135,57 @@ def test_an_arm_knows_which_layers_its_pipeline_has(monkeypatch: pytest.MonkeyPa
 MS = 1_000_000
 
 
-def steps_until_warm(step_ms: int) -> int:
-    warmup, now, steps = Warmup(0), 0, 0
-    while True:
-        now += step_ms * MS
-        steps += 1
-        if warmup.step(now):
-            return steps
+def settled(now_ns: int) -> int:
+    """An accelerator is through 4 ms after a step."""
+    return now_ns + 4 * MS
 
 
-def measured(step_ms: int, wanted_ms: int) -> MeasuredSteps:
-    steps, now = MeasuredSteps(wanted_ms * MS, 0), 0
-    while not steps.step((now := now + step_ms * MS), continuous=True):
-        pass
-    return steps
+def driven(block: Steps[Timed], ends_ms: Iterable[float], *apart: int) -> tuple[int, Timed]:
+    """Give it steps that end at these times, and return how many it took, and what it found.
+
+    Those of the numbers in `apart` had something else in between.
+    """
+    next(block)
+    for number, now_ms in enumerate(ends_ms, 1):
+        try:
+            block.send(Step(int(now_ms * MS), continuous=number not in apart))
+        except StopIteration as over:
+            return number, over.value
+    raise AssertionError("It goes on.")
+
+
+def block_of(wanted_ms: int, epoch_steps: int | None = None) -> Steps[Timed]:
+    return timed(lambda: 0, wanted_ms * MS, lambda now_ns: now_ns, epoch_steps)
 
 
 def test_what_came_between_two_steps_is_left_out() -> None:
-    block = MeasuredSteps(100 * MS, last_ns=0)
-    block.step(10 * MS, continuous=True)
-    block.step(900 * MS, continuous=False)
-    block.step(915 * MS, continuous=True)
-
-    assert (block.steps, block.elapsed_ns) == (2, 25 * MS)
+    """Three steps of 200 ms warm up, and the next ones count."""
+    ends_ms = [200, 400, 600, 700, 9_000, 9_100, 9_200, 9_300, 9_400]
+    assert driven(block_of(400), ends_ms, 5) == (9, Timed(5, 500 * MS, 200 * MS))
 
 
 def test_a_block_ends_when_the_accelerator_is_done() -> None:
-    block = MeasuredSteps(100 * MS, last_ns=0)
-    block.step(10 * MS, continuous=True)
-    block.settle(14 * MS)
-
-    assert (block.steps, block.elapsed_ns) == (1, 14 * MS)
-
-
-def timed(first_ms: int, step_ms: int, epoch_steps: int | None) -> TimedBlock:
-    """A block of 400 ms, begun at 0, whose first step waits."""
-    block = TimedBlock(0, 400 * MS, lambda now_ns: now_ns, epoch_steps)
-    now = first_ms * MS
-    while not block.step(now, continuous=True):
-        now += step_ms * MS
-    return block
+    block = timed(lambda: 0, 400 * MS, settled)
+    # It begins as late, and the first step ended later.
+    ends_ms = [200, 400, 600, *range(700, 1200, 100)]
+    assert driven(block, ends_ms) == (8, Timed(5, 500 * MS, 204 * MS))
 
 
 def test_of_a_pipeline_through_all_epochs_an_end_counts_and_no_start() -> None:
     """Nine steps of 10 ms and one that waits for what comes of an epoch's end."""
-    block, now = EpochWithin(10, lambda now_ns: now_ns + 1), 900 * MS
-    for step_ms in (0, *[10] * 4, 210, *[10] * 4):
-        now += step_ms * MS
-        assert not block.step(now, continuous=True)
-    assert block.step(now + 10 * MS, continuous=False)
-
-    assert (block.steps, block.elapsed_ns, block.first_ns) == (10, 300 * MS, 30 * MS)
-    assert not block.warms_up
-
-
-@pytest.mark.parametrize(("step_ms", "steps"), [(2, 150), (400, 3), (2500, 1)])
-def test_a_warm_up_takes_some_time_and_some_steps(step_ms: int, steps: int) -> None:
-    assert steps_until_warm(step_ms) == steps
+    ends_ms = accumulate((900, *[10] * 4, 210, *[10] * 5))
+    assert driven(epoch_within(10, settled), ends_ms, 11) == (11, Timed(10, 300 * MS, 30 * MS))
 
 
 @pytest.mark.parametrize(
-    ("step_ms", "wanted_ms", "steps"),
-    [(2, 400, 200), (300, 400, 5), (2000, 400, 2), (2000, 10_000, 5)],
+    ("step_ms", "wanted_ms", "warm", "steps"),
+    [(2, 400, 150, 200), (400, 400, 3, 5), (2500, 400, 1, 2), (2000, 10_000, 1, 5)],
 )
-def test_a_block_lasts_as_long_as_asked_and_some_steps(
-    step_ms: int, wanted_ms: int, steps: int
+def test_warm_up_and_block_take_some_time_and_some_steps(
+    step_ms: int, wanted_ms: int, warm: int, steps: int
 ) -> None:
-    assert measured(step_ms, wanted_ms).steps == steps
+    taken, found = driven(block_of(wanted_ms), count(step_ms, step_ms))
+    assert (taken - found.steps, found.steps) == (warm, steps)
 
 
 @pytest.mark.parametrize(
@@ -209,9 +195,5 @@ def test_a_block_lasts_as_long_as_asked_and_some_steps(
 def test_a_block_counts_a_short_epoch_whole_and_of_others_what_follows_a_warm_up(
     first_ms: int, step_ms: int, epoch_steps: int | None, steps: int
 ) -> None:
-    block = timed(first_ms, step_ms, epoch_steps)
-    assert (block.first_ns, block.steps, block.elapsed_ns) == (
-        first_ms * MS,
-        steps,
-        steps * step_ms * MS,
-    )
+    _, found = driven(block_of(400, epoch_steps), count(first_ms, step_ms))
+    assert found == Timed(steps, steps * step_ms * MS, first_ms * MS)

@@ -89,8 +89,8 @@ def test_a_trace_begins_the_warm_up_anew_however_long_it_took(stage: Stage) -> N
     stage.parent.block("base")
     trials = stage.prepared()
     stage.clock.now += 5 * SECOND
-    trials.traced()
-    stage.step(trials, times=WARM_STEPS + 9)
+    trials.traced = True
+    stage.step(trials, times=1 + WARM_STEPS + 9)
     assert stage.told == []
     stage.step(trials)
 
@@ -102,10 +102,10 @@ def test_what_is_traced_at_every_step_does_not_restart_its_arm_for_ever(stage: S
     trials = stage.prepared()
     made = Pipeline.made
     for _ in range(9):
-        trials.traced()
+        trials.traced = True
+        stage.step(trials)
     assert Pipeline.made == made + 3
-    stage.step(trials, times=WARM_STEPS + 10)
-    stage.parent.block("base")
+    stage.step(trials, times=WARM_STEPS + 10 - 6)
 
     assert stage.events == [BlockRun]
 
@@ -147,10 +147,10 @@ def test_an_arm_that_can_not_be_made_is_refused_and_the_parent_asks_on(
     monkeypatch.setattr(arms, "rebuild", fail)
     stage.parent.prepare("first")
     stage.parent.prepare("second")
-    trials = stage.begun()
+    stage.begun()
 
     assert stage.told == [ArmRefused("first", reason), ArmRefused("second", reason)]
-    assert trials.over
+    assert stage.over
 
 
 def test_a_step_of_an_arm_that_fails_is_made_with_the_pipeline_as_it_is_written(
@@ -224,7 +224,7 @@ def test_at_the_end_the_script_has_its_iterator_and_its_model(
     stage.step(trials)
 
     assert stage.events == [BlockRun]
-    assert (trials.over, stage.model.used) == (True, [{}])
+    assert (stage.over, stage.model.used) == ([False], [{}])
     assert stage.consumer.stand_in.stage is InPlace.OWN
 
 
@@ -240,7 +240,8 @@ def test_trials_end_where_the_parent_is_not_understood(stage: Stage, error: Exce
     stage.parent.looks = ask
     stage.step(trials, times=WARM_STEPS + 10)
 
-    assert (trials.over, stage.handed_out, stage.model.used[-1]) == (True, None, {})
+    assert (stage.handed_out, stage.model.used[-1]) == (None, {})
+    assert stage.over == [isinstance(error, SilentParentError)]
     assert stage.told[-1] == TrialsOver(str(error))
 
 
@@ -290,7 +291,7 @@ def test_callbacks_are_left_out_for_the_steps_of_their_arm_alone(stage: Stage) -
     stage.step(trials, times=2)
     assert trials.skipped == ()
     stage.step(trials, times=WARM_STEPS + 10)
-    assert trials.over
+    assert stage.over
     assert trials.skipped == ()
 
 

@@ -13,7 +13,7 @@ from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
 from pipediag.capture.measuring.schedule import Phase
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import RunSettings, WantedLoop
@@ -93,7 +93,7 @@ class Stage:
             descriptions=(),
             running_pipelines=list,
         )
-        held = HeldLoops(None, instruments, only=hold_loop)
+        held = Trials(None, instruments, only=hold_loop)
         self.conductor = Conductor(registry, self.updates, instruments, settings, self.leave, held)
 
     def leave(self) -> None:

@@ -14,7 +14,7 @@ import pytest
 from pipediag.capture.guard import StopScript
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring import schedule
-from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import RunSettings, TrialsAwaited, TrialsOver
@@ -43,7 +43,7 @@ class Script:
             keep_evaluated=lambda: None,
             let_go_of_fits=lambda: [setattr(loop, "fit_frame", None) for loop in self.loops],
         )
-        self.held = HeldLoops(commands, self.instruments.all)
+        self.held = Trials(commands, self.instruments.all)
         asked = RunSettings("train.py", (), False, str(directory), **settings)
         self.conductor = Conductor(
             registry, UpdateWatch(), self.instruments.all, asked, lambda: None, self.held

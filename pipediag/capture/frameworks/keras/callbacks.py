@@ -14,7 +14,7 @@ from pipediag.capture.frameworks.keras.facts import describe_callback
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
 from pipediag.capture.replay import NotReplayableError
-from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.trying.trials import Trials
 from pipediag.session.edits import SkipCallback
 
 Walk = Callable[[Iterable[Any]], Generator[Any, None, None]]
@@ -111,7 +111,7 @@ class CallbacksAtBatches:
     begins, and only then.
     """
 
-    def __init__(self, held: HeldLoops) -> None:
+    def __init__(self, held: Trials) -> None:
         self._held = held
         self._skipped: dict[int, list[Any]] = {}
         """The callbacks that did not hear that a batch began, by the id of the list."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ from pipediag.capture.link import SilentParentError
 from pipediag.capture.loops.loop import StandIn
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.trying.trials import Trials
 from pipediag.session.messages import FromChild, TrialsAwaited, TrialsOver
 from tests.capture.instruments import ToyRuntime
 from tests.recordings import make_block, make_window
@@ -33,7 +34,7 @@ class Stage:
             tell=self.told.append,
             state=KeptState(Guard(self.recorder.note), self.recorder.note),
         )
-        self.held = HeldLoops(commands or SilentParent(), instruments, only=only)
+        self.held = Trials(commands or SilentParent(), instruments, only=only)
         record = SimpleNamespace(id="loop1", kind="keras", batches_per_call=1, untried=None)
         self.loop: Any = SimpleNamespace(
             record=record, dataset=None, model=None, runtime=ToyRuntime(), trainer=None
@@ -54,6 +55,13 @@ def test_a_fit_whose_steps_do_not_repeat_keeps_all_of_them(stage: Stage) -> None
     assert stage.told == []
     assert not stage.held.was_held(stage.loop)
     assert "nothing was tried in the running `fit`" in stage.loop.record.untried
+
+
+def test_the_epoch_of_another_thread_repeats_no_step_of_this_one(stage: Stage) -> None:
+    with stage.held.in_epoch(), ThreadPoolExecutor(1) as other:
+        assert not other.submit(stage.hold).result()
+        assert stage.loop.record.untried is not None
+        assert stage.held.repeats_steps
 
 
 def test_no_step_is_made_that_other_processes_would_wait_for(stage: Stage) -> None:

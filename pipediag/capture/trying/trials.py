@@ -1,18 +1,19 @@
-"""Loops held between two steps while the parent has edits tried in them."""
+"""Trials in measured loops: a loop waits between two steps while the parent has edits tried."""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from pipediag.capture.link import CommandPipe
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.process import train_along
-from pipediag.capture.trying.protocol import Trials
+from pipediag.capture.trying.protocol import TrialsOfLoop
 from pipediag.session.messages import TrialsAwaited
 from pipediag.vocabulary import WindowKind
 
@@ -36,8 +37,8 @@ _UNHEARD = (
 _BEFORE_THE_STEP_IS_KNOWN: tuple[WindowKind, ...] = ("warmup", "baseline")
 
 
-class HeldLoops:
-    """Holds one loop at a time for trials, each loop once; only one at all where that was asked."""
+class Trials:
+    """Trials in one loop at a time, in each loop once; in only one at all where that was asked."""
 
     def __init__(
         self,
@@ -53,13 +54,14 @@ class HeldLoops:
         """Id of the one loop that may be held, or else its pipeline tried; None for each."""
         self._input_only = input_only
         """True if nobody trains, so that only pipelines are tried."""
-        self._trials: Trials | None = None
+        self._trials: TrialsOfLoop | None = None
         self.loop: Loop | None = None
         """The loop that is held: a plain attribute, as it is read on every step."""
         self._seen: set[str] = set()
         self._no_more: str | None = None
         """Why no other loop is held: one was left in the middle of trials."""
-        self._epochs = 0
+        self._epochs: Counter[int] = Counter()
+        """Open epochs of Keras by thread."""
 
     @property
     def makes_trials(self) -> bool:
@@ -68,17 +70,18 @@ class HeldLoops:
 
     @property
     def repeats_steps(self) -> bool:
-        """Return True if Keras' running epoch would come to the same step again, if held."""
-        return self._epochs > 0
+        """Return True if this thread's epoch of Keras would come to the same step again."""
+        return self._epochs[threading.get_ident()] > 0
 
     @contextmanager
     def in_epoch(self) -> Iterator[None]:
         """Open for as long as an epoch of Keras runs that can be held."""
-        self._epochs += 1
+        thread = threading.get_ident()
+        self._epochs[thread] += 1
         try:
             yield
         finally:
-            self._epochs -= 1
+            self._epochs[thread] -= 1
 
     @property
     def skipped(self) -> Sequence[Any]:
@@ -112,9 +115,10 @@ class HeldLoops:
         if lack is not None:
             loop.record.untried = lack
             return False
-        trials = self._begin(self._commands, loop, alone=False, more_to_come=more_to_come)
-        self._trials, self.loop = trials, loop
-        return self._goes_on(partial(trials.begin, consumer))
+        self._trials = self._of(self._commands, loop, alone=False, more_to_come=more_to_come)
+        self.loop = loop
+        self._trials.begin(consumer)
+        return self._trials is not None
 
     def _lack(self, loop: Loop) -> str | None:
         """Return why the loop can't be held, as a sentence, if so."""
@@ -127,9 +131,9 @@ class HeldLoops:
         lack = self._with.state.keep()
         return f"No trial was made: {lack}." if lack is not None else None
 
-    def _begin(
+    def _of(
         self, commands: CommandPipe, loop: Loop, *, alone: bool, more_to_come: bool
-    ) -> Trials:
+    ) -> TrialsOfLoop:
         self._seen.add(loop.record.id)
         recording = self._with.recorder.recording
         # The step time was known when the windows after the baseline began.
@@ -142,47 +146,34 @@ class HeldLoops:
         since_ns = now_ns if alone else min(closer, default=now_ns)
         since_ms = (since_ns - recording.started_ns) / 1e6
         self._with.tell(TrialsAwaited(loop.record.id, alone, more_to_come, since_ns, since_ms))
-        return Trials(loop, commands, self._with.tell)
-
-    def _goes_on(self, report: Callable[[], None]) -> bool:
-        """Return True if trials go on after `report`; whatever ends them restores everything."""
-        try:
-            report()
-        finally:
-            self._release_if_over()
-        return self._trials is not None
+        return TrialsOfLoop(loop, commands, self._with.tell, self._over)
 
     def boundary(self, consumer: Consumer, now_ns: int, continuous: bool) -> bool:
         """Note that a step of the held loop ended; return True if it goes on being held."""
         assert self._trials is not None
-        return self._goes_on(partial(self._trials.boundary, consumer, now_ns, continuous))
+        self._trials.boundary(consumer, now_ns, continuous)
+        return self._trials is not None
 
     def traced(self, loop: Loop) -> None:
         """Note that a training function was traced in the step that is running."""
         if self._trials is not None and loop is self.loop:
-            self._trials.traced()
+            self._trials.traced = True
 
     def failed(self, consumer: Consumer, error: BaseException) -> bool:
         """Note that a step raised; return True if an arm was to blame, which has stepped aside."""
         trials = self._trials
-        if trials is None or consumer.loop is not self.loop:
-            return False
-        blamed = trials.failed(error)
-        self._release_if_over()
-        return blamed
+        return trials is not None and consumer.loop is self.loop and trials.failed(error)
 
     def stop(self, reason: str) -> None:
         """End trials with the script; a loop that ended in them has its pipeline left to try."""
         if self._trials is not None:
-            self._trials.stop(reason)
             self._seen.discard(self._trials.loop.record.id)
-            self._trials = self.loop = None
+            self._trials.stop(reason)
 
     def leave(self, reason: str) -> None:
         """End trials as the script has left the loop and goes on, with its own training."""
         self._no_more = _LEFT
         self.stop(reason)
-        self._with.state.give_back()
 
     def try_pipelines_alone(self, loops: Iterable[Loop]) -> None:
         """Let the parent try pipelines of loops that could not be held while they ran; and of
@@ -195,18 +186,11 @@ class HeldLoops:
                 continue
             loop.record.untried = self._no_more
             if self._no_more is None:
-                trials = self._begin(self._commands, loop, alone=True, more_to_come=False)
-                trials.begin(None)
-                self._note_unheard(trials)
+                self._of(self._commands, loop, alone=True, more_to_come=False).begin(None)
 
-    def _release_if_over(self) -> None:
-        trials = self._trials
-        if trials is not None and trials.over:
-            self._note_unheard(trials)
-            self._trials = self.loop = None
-            self._with.state.give_back()
-
-    def _note_unheard(self, trials: Trials) -> None:
-        """Hold no other loop where the parent may still ask for what nobody waits for."""
-        if trials.unheard:
+    def _over(self, unheard: bool) -> None:
+        """Restore everything, and hold no other loop where the parent may still ask for one."""
+        if unheard:
             self._no_more = _UNHEARD
+        self._trials = self.loop = None
+        self._with.state.give_back()
