@@ -73,7 +73,7 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
         graph.append(Node([], make=_repeated))
     for last in _of(changes, Insert):
         if last.kind == _AT_THE_END:
-            _found(graph, last.after)
+            graph.node(last.after)
             graph.append(Node([], partial(_add, last.kind, last.parameters)))
 
 
@@ -125,31 +125,18 @@ def _contradiction(graph: Graph, op_id: str) -> NotReplayableError:
     return NotReplayableError(f"Two changes contradict each other at {name}.")
 
 
-def _found(graph: Graph, op_id: str) -> Node:
-    node = graph.find(op_id)
-    if node is not None:
-        return node
-    outer = graph.outer_of(op_id)
-    if outer is None:
-        raise NotReplayableError(f"The pipeline of this loop has no operation {op_id}.")
-    raise NotReplayableError(
-        f"{at_start(said(outer[1]))} is made by another operation's function, where Pipediag can "
-        "only change arguments."
-    )
-
-
 def _set(graph: Graph, changes: list[SetParameters]) -> None:
     for change in changes:
         outer = None if graph.find(change.op_id) else graph.outer_of(change.op_id)
         if outer is not None:
             outer[0].inner.setdefault(change.op_id, {}).update(change.parameters)
         else:
-            _found(graph, change.op_id).parameters.update(change.parameters)
+            graph.node(change.op_id).parameters.update(change.parameters)
 
 
 def _replace(graph: Graph, changes: list[Replace]) -> None:
     for change in changes:
-        node = _found(graph, change.op_id)
+        node = graph.node(change.op_id)
         node.make = replacement(node, change.kind, change.parameters)
 
 
@@ -165,7 +152,7 @@ def _insert_others(graph: Graph, changes: list[Insert]) -> None:
 def _insert(graph: Graph, changes: list[Insert]) -> None:
     # The last one first, so that they end up in the order in which they were given.
     for change in reversed(changes):
-        after = _found(graph, change.after)
+        after = graph.node(change.after)
         if change.kind == "cache":
             _refuse_random_cache(after)
         graph.splice_in(Node([], partial(_add, change.kind, change.parameters)), after)
@@ -193,7 +180,7 @@ def _map_layers(graph: Graph, changes: list[MoveLayers]) -> None:
     if graph.layers is None:
         raise NotReplayableError("Layers of a model can only be moved while it is trained.")
     (change,) = changes
-    graph.splice_in(Node([], partial(_mapped, graph.layers, change)), _found(graph, change.after))
+    graph.splice_in(Node([], partial(_mapped, graph.layers, change)), graph.node(change.after))
 
 
 def _mapped(layers: OnElements, change: MoveLayers, inputs: list[Any]) -> Any:
@@ -210,7 +197,7 @@ def _mapped(layers: OnElements, change: MoveLayers, inputs: list[Any]) -> Any:
 
 def _remove(graph: Graph, changes: list[Remove]) -> None:
     for change in changes:
-        node = _found(graph, change.op_id)
+        node = graph.node(change.op_id)
         if len(node.inputs) != 1:
             assert node.operation is not None
             raise NotReplayableError(
@@ -235,7 +222,7 @@ def _move(graph: Graph, moves: list[Move]) -> None:
 
 
 def _move_one(graph: Graph, change: Move) -> None:
-    node, after = _found(graph, change.op_id), _found(graph, change.after)
+    node, after = graph.node(change.op_id), graph.node(change.after)
     if node is after or node.inputs == [after]:
         return
     down = _chain(after, node)

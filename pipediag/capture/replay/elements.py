@@ -24,16 +24,14 @@ def spec_difference(before: Any, after: Any) -> str | None:
 
     try:
         nest.assert_same_structure(before, after)
+        pairs = list(zip(nest.flatten(before), nest.flatten(after), strict=True))
     except (TypeError, ValueError):
-        return f"their structure was {_short(before)} and is {_short(after)}"
-    for old, new in zip(nest.flatten(before), nest.flatten(after), strict=True):
-        if type(old) is not type(new):
+        pairs = [(before, after)]
+    for old, new in pairs:
+        types = [(type(one), getattr(one, "dtype", None)) for one in (old, new)]
+        shapes = [getattr(one, "shape", None) for one in (old, new)]
+        if types[0] != types[1] or not _shapes_agree(*shapes):
             return f"a component was {_short(old)} and is {_short(new)}"
-        if getattr(old, "dtype", None) != getattr(new, "dtype", None):
-            return f"a component had the type {old.dtype.name} and has {new.dtype.name}"
-        shapes = getattr(old, "shape", None), getattr(new, "shape", None)
-        if not _shapes_agree(*shapes):
-            return f"a component had the shape {shapes[0]} and has {shapes[1]}"
     return None
 
 

@@ -285,6 +285,19 @@ class Graph:
         """Return the node of an operation on the pipeline itself."""
         return next((node for node, call in self.calls() if call.operation.id == op_id), None)
 
+    def node(self, op_id: str) -> Node:
+        """Return the node of an operation on the pipeline itself, or raise NotReplayableError."""
+        node = self.find(op_id)
+        if node is not None:
+            return node
+        outer = self.outer_of(op_id)
+        if outer is None:
+            raise NotReplayableError(f"The pipeline of this loop has no operation {op_id}.")
+        raise NotReplayableError(
+            f"{at_start(said(outer[1]))} is made by another operation's function, where Pipediag "
+            "can only change arguments."
+        )
+
     def outer_of(self, op_id: str) -> tuple[Node, RecordedOperation] | None:
         """Return the node whose function made an operation, and the operation."""
         for node, call in self.calls():

@@ -10,9 +10,7 @@ from typing import Any
 
 from pipediag import tensorflow_names
 from pipediag.capture.callsites import KERAS, package_of_module
-from pipediag.capture.pipelines.calls import MOST_FILES, Call, uncompressed_bytes
 from pipediag.capture.pipelines.functions import closure_of
-from pipediag.capture.replay.elements import first_elements
 from pipediag.capture.replay.graph import Graph, Node
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
 from pipediag.session.recording import RecordedOperation
@@ -133,20 +131,3 @@ def refuse_files_of_its_own(graph: Graph) -> None:
                 f"{at_start(said(operation))} keeps elements in files, which a trial would share "
                 "with the script."
             )
-
-
-def refuse_changed_files(graph: Graph) -> None:
-    """Refuse files that hold more or less than when the pipeline was made, and measured."""
-    for _, call in graph.calls():
-        before = call.operation.parameters.get("file_bytes")
-        if before is not None and _bytes_now(call) != before:
-            raise NotReplayableError(
-                f"The files that {said(call.operation)} reads changed while the script ran."
-            )
-
-
-def _bytes_now(call: Call) -> int | None:
-    names: Any = call.args[0] if call.args else call.kwargs.get("filenames")
-    if hasattr(names, "element_spec"):
-        names = [name.numpy() for name in first_elements(names, MOST_FILES).elements]
-    return uncompressed_bytes(names, call.operation.parameters.get("compression_type"))

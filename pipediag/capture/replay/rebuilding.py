@@ -22,7 +22,6 @@ from pipediag.capture.replay.graph import (
     most_elements_in_memory,
 )
 from pipediag.capture.replay.preconditions import (
-    refuse_changed_files,
     refuse_files_of_its_own,
     refuse_one_shot_sources,
     refuse_side_effects,
@@ -126,7 +125,6 @@ def rebuild(
     graph = Graph(dataset, layers)
     refuse_one_shot_sources(graph)
     refuse_side_effects(graph)
-    refuse_changed_files(graph)
     refuse_files_of_its_own(graph)
     if caches is not None:
         caches.stand_in(graph)

@@ -6,7 +6,6 @@ Only the part that changes is read, cut out of the pipeline as written and as ch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -48,20 +47,11 @@ _FEWEST_ELEMENTS = 32
 _SPLITTING = frozenset({"unbatch", "rebatch"})
 
 
-@dataclass(frozen=True)
-class Parts:
-    """Both forms of the changed part, as datasets that start from the same elements."""
+def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> tuple[Any, Any, bool]:
+    """Cut out what the changes touch, as written and as changed, to read the same few elements.
 
-    before: Any
-    after: Any
-    random: bool
-    """True if two passes over the part itself may differ."""
-
-
-def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> Parts:
-    """Cut out what the changes touch, and give it a few elements of what it reads from.
-
-    Where it reads from several datasets, or from none, everything upstream belongs to it.
+    Returns True as well if two passes over the part itself may differ. Where it reads from several
+    datasets, or from none, everything upstream belongs to it.
     """
     before, after = Graph(dataset), Graph(dataset)
     refuse_files_of_its_own(before)
@@ -71,11 +61,12 @@ def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> Pa
     kept = after.kept()
     tops = _tops(before, after, kept)
     cuts = [_cut(top, kept) for top in tops]
-    sources = {id(source): source for cut in cuts for source in cut.sources}
-    whole = len(sources) != 1 or not all(cut.sources for cut in cuts)
+    sources = {id(source): source for _, read in cuts for source in read}
+    whole = len(sources) != 1 or not all(read for _, read in cuts)
     if whole:
         cuts = [_cut(top, set()) for top in tops]
-    nodes = cuts[0].nodes + cuts[1].nodes
+    (own, _), (changed, _) = cuts
+    nodes = own + changed
     if not _sizes_matter(nodes, changes):
         for node in nodes:
             if (_batch_size(node) or 0) > ROWS_OF_A_CHECK:
@@ -84,7 +75,7 @@ def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> Pa
     if not whole:
         ((key, source),) = sources.items()
         # Half a batch at the end shows what happens to a remainder.
-        wanted = max(_FEWEST_ELEMENTS, _rows_of_a_batch(cuts[0].nodes) * 5 // 2)
+        wanted = max(_FEWEST_ELEMENTS, _rows_of_a_batch(own) * 5 // 2)
         elements = first_elements(source, wanted, seconds).elements
         if not elements:
             raise NotReplayableError("The pipeline hands out no elements to check.")
@@ -95,18 +86,11 @@ def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> Pa
         )
         for graph, top in zip((before, after), tops, strict=True)
     )
-    random = any(map(is_random, nodes))
-    return Parts(built_before, built_after, random)
+    return built_before, built_after, any(map(is_random, nodes))
 
 
-@dataclass(frozen=True)
-class _Cut:
-    nodes: list[Node]
-    sources: list[Any]
-    """The datasets that the nodes read from and that are the same in both forms."""
-
-
-def _cut(top: Node, kept: set[int]) -> _Cut:
+def _cut(top: Node, kept: set[int]) -> tuple[list[Node], list[Any]]:
+    """Return the nodes up to `kept` datasets, and those of them that the nodes read from."""
     nodes: dict[Node, None] = {}
     sources: dict[int, Any] = {}
     pending = [top]
@@ -117,7 +101,7 @@ def _cut(top: Node, kept: set[int]) -> _Cut:
         elif node not in nodes:
             nodes[node] = None
             pending.extend(node.inputs)
-    return _Cut(list(nodes), list(sources.values()))
+    return list(nodes), list(sources.values())
 
 
 def _tops(before: Graph, after: Graph, kept: set[int]) -> tuple[Node, Node]:
@@ -175,14 +159,16 @@ def verify(dataset: Any, changes: Sequence[Change], check: Check) -> int | None:
     if check == "repeats":
         return _same_in_two_passes(dataset, changes)
     # Filling a cache would cost more than the check.
-    parts = changed_parts(dataset, [as_written(change) for change in changes], READING_LIMIT_S)
-    _refuse(spec_difference(parts.before.element_spec, parts.after.element_spec))
-    expected, found = _read(parts.before), _read(parts.after)
-    by_value = check == "equal" and not parts.random
+    written = [as_written(change) for change in changes]
+    before, after, random = changed_parts(dataset, written, READING_LIMIT_S)
+    _refuse(spec_difference(before.element_spec, after.element_spec))
+    expected, found = _read(before), _read(after)
+    by_value = check == "equal" and not random
     if by_value:
         _refuse(_count_difference(expected, found))
     difference = difference_of(expected.elements, found.elements, values=by_value)
-    if difference is not None and by_value and _differs_from_itself(parts, expected):
+    again = _read(before) if difference is not None and by_value else None
+    if again is not None and difference_of(expected.elements, again.elements, values=True):
         if any(isinstance(change, Move) for change in changes):
             raise NotReplayableError(
                 "The pipeline hands out other values every time, so it can't be checked whether "
@@ -207,10 +193,7 @@ def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
     refuse_files_of_its_own(graph)
     pass_caches_by(graph)
     apply(graph, [change for change in changes if not adds_cache(change)])
-    top = next(
-        node for node in graph.nodes() if node.operation is not None and node.operation.id == place
-    )
-    part = built(graph, top, {})
+    part = built(graph, graph.node(place), {})
     compared, difference = compared_passes(part, _MOST_IN_PASSES, PASSES_S)
     if difference is not None:
         raise NotReplayableError(
@@ -233,8 +216,3 @@ def _count_difference(expected: Reading, found: Reading) -> str | None:
     if expected.exhausted and found.exhausted and before != after:
         return f"there are {after} where there were {before}"
     return None
-
-
-def _differs_from_itself(parts: Parts, expected: Reading) -> bool:
-    again = _read(parts.before)
-    return difference_of(expected.elements, again.elements, values=True) is not None
