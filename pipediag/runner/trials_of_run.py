@@ -35,7 +35,7 @@ from pipediag.session.model import Session
 from pipediag.trials.bench import TakenBy
 from pipediag.trials.candidates import (
     SHORTER_SHUFFLES,
-    epoch_to_try,
+    Epoch,
     epoch_worth_trying,
     is_of_prediction,
     shorter_shuffles,
@@ -183,15 +183,18 @@ class TrialsOfRun:
             return
         if waiting.alone and self.rerun and edits_for_held_loop(session):
             return
-        budget_s = self._share_of_budget(waiting, session)
-        epoch = None if waiting.alone else epoch_to_try(session, budget_s)
+        epoch = None if waiting.alone else epoch_worth_trying(session)
+        budget_s = self._share_of_budget(waiting, session, epoch)
+        lacks_s = epoch.budget_s if epoch is not None and epoch.budget_s > budget_s else None
         # An epoch that is to be timed needs its buffers as they are.
-        shared = shorter_shuffles(session) if epoch is None else ()
+        shared = shorter_shuffles(session) if epoch is None or lacks_s else ()
         left_out = (SHORTER_SHUFFLES,) if shared else ()
         if waiting.alone:
             taken_by = TakenBy("pipeline", None, consumer_ms(session) or 0.0, left_out=left_out)
+        elif epoch is None or lacks_s:
+            taken_by = TakenBy(left_out=left_out)
         else:
-            taken_by = TakenBy("step" if epoch is None else "epoch", epoch, left_out=left_out)
+            taken_by = TakenBy("epoch", epoch.examples)
         outcome = run_trials(
             loop,
             edits_of(session.findings, None),
@@ -200,7 +203,7 @@ class TrialsOfRun:
             taken_by=taken_by,
             further=beyond(session, session.findings),
             on_event=self.on_progress,
-            epochs_need_s=None if waiting.alone else _epochs_need_s(session, budget_s),
+            epochs_need_s=lacks_s,
             share=budget_s / self._given_s if self._given_s > 0.0 else 1.0,
             # The clock is one for all processes of a machine.
             began_s=waiting.since_ns / 1e9,
@@ -231,14 +234,15 @@ class TrialsOfRun:
         run = outcome.run.model_copy(update={"start_ms": waiting.since_ms})
         self.outcomes[waiting.loop_id] = replace(outcome, run=run)
 
-    def _share_of_budget(self, waiting: TrialsAwaited, session: Session) -> float:
+    def _share_of_budget(
+        self, waiting: TrialsAwaited, session: Session, epoch: Epoch | None
+    ) -> float:
         """Return half of the budget where later loops may matter more than this one, or what its
         whole epochs need; less of that where the pipeline of an evaluation is to be tried after it.
         """
         budget_s = self.budget_s / 2 if waiting.more_to_come else self.budget_s
-        epochs_s = None if waiting.alone else _epochs_need_s(session, budget_s)
-        if epochs_s is not None and epochs_s <= self.budget_s:
-            budget_s = epochs_s
+        if epoch is not None and budget_s < epoch.budget_s <= self.budget_s:
+            budget_s = epoch.budget_s
         evaluates = any(
             finding.edit is not None
             and finding.edit.loop_id is not None
@@ -253,9 +257,3 @@ class TrialsOfRun:
         return before is not None and any(
             trial.state != "not_tried" for trial in before.trials.values()
         )
-
-
-def _epochs_need_s(session: Session, budget_s: float) -> float | None:
-    """Return the budget in seconds that whole epochs need; None where this one is enough."""
-    epoch = epoch_worth_trying(session)
-    return epoch.budget_s if epoch is not None and epoch.budget_s > budget_s else None

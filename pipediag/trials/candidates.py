@@ -186,16 +186,6 @@ class Epoch:
     """Time for trials that its waits need."""
 
 
-def epoch_to_try(session: Session, budget_s: float) -> float | None:
-    """Return the examples of one epoch; None where steps are compared.
-
-    Steps are compared where `epoch_worth_trying` has none, and where the budget has no time for the
-    waits.
-    """
-    epoch = epoch_worth_trying(session)
-    return epoch.examples if epoch is not None and epoch.budget_s <= budget_s else None
-
-
 def epoch_worth_trying(session: Session) -> Epoch | None:
     """Return None where less than `FIRST_BATCHES` of an epoch is its start, or its length is not
     known."""

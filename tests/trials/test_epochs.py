@@ -13,7 +13,7 @@ from pipediag.session.model import Session
 from pipediag.session.trials import TrialBlock
 from pipediag.trials.bench import FIRST_TRACE_S, RETRACED, FirstCalls, TakenBy
 from pipediag.trials.candidates import (
-    epoch_to_try,
+    epoch_worth_trying,
     shorter_shuffles,
 )
 from pipediag.trials.executor import Variant
@@ -35,6 +35,11 @@ def waiting(first_batch_ms: float = 1600.0, ledger: bool = True, **loop: Any) ->
         steps=make_steps(mean_ms=10.0, fill_ms=2_000.0),
         run=make_run(epochs_planned=10, epochs_seen=2.5) if ledger else None,
     )
+
+
+def epoch_to_try(session: Session, budget_s: float) -> float | None:
+    epoch = epoch_worth_trying(session)
+    return epoch.examples if epoch is not None and epoch.budget_s <= budget_s else None
 
 
 def test_an_epoch_has_the_examples_of_its_batches() -> None:
