@@ -23,11 +23,12 @@ from pipediag.session.messages import (
     decode,
     encode,
 )
+from pipediag.trials.executor import ExecutorLostError
 
 CHUNK_BYTES = 1 << 16
 
 
-class ChildGone(Exception):  # noqa: N818 - no error of anybody's
+class ChildGone(ExecutorLostError):  # noqa: N818 - no error of anybody's
     """The child does not answer any more; the message is a sentence that says why."""
 
 

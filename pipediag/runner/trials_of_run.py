@@ -18,7 +18,7 @@ from pipediag.patching.slow_calls import rewritten_call
 from pipediag.patching.source import Source
 from pipediag.patching.workspace import made_in_a_loop
 from pipediag.rules.search import beyond
-from pipediag.runner.child_connection import Ask, ChildGone
+from pipediag.runner.child_connection import Ask
 from pipediag.runner.progress import Diagnosing, OnProgress
 from pipediag.session.edits import Change, Insert, RewriteCall, adds_cache
 from pipediag.session.findings import Finding
@@ -40,11 +40,7 @@ from pipediag.trials.candidates import (
     is_of_prediction,
     shorter_shuffles,
 )
-from pipediag.trials.executor import (
-    ExecutorLostError,
-    Variant,
-    VariantRefusedError,
-)
+from pipediag.trials.executor import Variant, VariantRefusedError
 from pipediag.trials.schedule import TrialOutcome, run_trials
 
 PREPARE_LIMIT_S = 120.0
@@ -76,10 +72,7 @@ class ChildExecutor:
         return self._answer(command, BlockRun, BLOCK_LIMIT_S + 10 * command.seconds)
 
     def _answer(self, command: Command, expected: type[Expected], limit_s: float) -> Expected:
-        try:
-            answer = self.ask(command, limit_s)
-        except ChildGone as gone:
-            raise ExecutorLostError(str(gone)) from None
+        answer = self.ask(command, limit_s)
         if isinstance(answer, ArmRefused):
             raise VariantRefusedError(answer.reason)
         assert isinstance(answer, expected)

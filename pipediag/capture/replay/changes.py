@@ -213,12 +213,11 @@ def _move(graph: Graph, moves: list[Move]) -> None:
     pending = sorted(moves, key=lambda move: order.get(move.op_id, -1), reverse=True)
     while pending:
         waiting = {move.op_id for move in pending}
-        ready = [move for move in pending if move.after not in waiting]
-        if not ready:
+        ready = next((move for move in pending if move.after not in waiting), None)
+        if ready is None:
             raise _contradiction(graph, pending[0].op_id)
-        for move in ready:
-            _move_one(graph, move)
-        pending = [move for move in pending if move not in ready]
+        _move_one(graph, ready)
+        pending.remove(ready)
 
 
 def _move_one(graph: Graph, change: Move) -> None:

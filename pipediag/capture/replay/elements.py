@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import Any, TypeVar
 
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
@@ -65,10 +64,9 @@ def _element_difference(old: Any, new: Any, values: bool) -> str | None:
         nest.assert_same_structure(old, new, expand_composites=True)
     except (TypeError, ValueError):
         return "the structure is another one"
-    olds = nest.flatten(old, expand_composites=True)
-    news = nest.flatten(new, expand_composites=True)
-    for component, (a, b) in enumerate(zip_longest(olds, news)):
-        difference = _tensor_difference(a, b, values)
+    olds, news = (nest.flatten(one, expand_composites=True) for one in (old, new))
+    differences = (_tensor_difference(a, b, values) for a, b in zip(olds, news, strict=True))
+    for component, difference in enumerate(differences):
         if difference is not None:
             return f"component {component} {difference}" if len(olds) > 1 else difference
     return None
@@ -77,13 +75,10 @@ def _element_difference(old: Any, new: Any, values: bool) -> str | None:
 def _tensor_difference(old: Any, new: Any, values: bool) -> str | None:
     if old.dtype != new.dtype:
         return f"had the type {old.dtype.name} and has {new.dtype.name}"
-    if old.shape.rank != new.shape.rank:
+    by_value = values and old.dtype.name not in ("variant", "resource")
+    if old.shape.rank != new.shape.rank or (by_value and old.shape != new.shape):
         return f"had the shape {old.shape} and has {new.shape}"
-    if not values or old.dtype.name in ("variant", "resource"):
-        return None
-    if old.shape != new.shape:
-        return f"had the shape {old.shape} and has {new.shape}"
-    return _value_difference(old, new)
+    return _value_difference(old, new) if by_value else None
 
 
 def _value_difference(old: Any, new: Any) -> str | None:

@@ -53,10 +53,10 @@ def _on_device(dataset: Any, device: Scalar, buffer_size: Scalar = None) -> Any:
 
 def _cache_of(dataset: Any, elements: Scalar) -> Any:
     assert isinstance(elements, int)
-    free, size = free_memory_bytes(), elements * _element_bytes(dataset)
-    if free is not None and size > free * _SHARE_OF_MEMORY:
+    most = most_elements_in_memory(dataset)
+    if 0 <= most < elements:
         raise NotReplayableError(
-            f"The cache would hold about {size / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free."
+            f"The cache would hold {elements:,} elements, and there is memory for {most:,}."
         )
     return filled_cache(dataset.take(elements))
 
@@ -70,15 +70,11 @@ def filled_cache(dataset: Any) -> Any:
 
 def most_elements_in_memory(dataset: Any) -> int:
     """Return how many elements of a dataset a cache may hold; -1 where that is not known."""
-    free = free_memory_bytes()
-    return -1 if free is None else int(free * _SHARE_OF_MEMORY / max(1, _element_bytes(dataset)))
-
-
-def _element_bytes(dataset: Any) -> int:
-    elements = first_elements(dataset, _MEASURED_ELEMENTS).elements
-    if not elements:
+    measured = first_elements(dataset, _MEASURED_ELEMENTS).elements
+    if not measured:
         raise NotReplayableError("There are no elements to cache.")
-    return sum(map(tensor_bytes, elements)) // len(elements)
+    free, size = free_memory_bytes(), sum(map(tensor_bytes, measured)) // len(measured)
+    return -1 if free is None else int(free * _SHARE_OF_MEMORY / max(1, size))
 
 
 _WRAPPERS: dict[str, Callable[[Any, Any], Any]] = {
@@ -239,6 +235,23 @@ class Node:
         return _datasets_read_by(self.call) if self.call else list(self.dataset._inputs())
 
 
+def nodes_up_to(top: Node, ends: Callable[[Node], bool] = lambda _: False) -> list[Node]:
+    """Return all that a node reads, itself included, each after what it reads from.
+
+    Nothing above a node where it `ends` is among them.
+    """
+    ordered: dict[Node, None] = {}
+
+    def visit(node: Node) -> None:
+        for upstream in () if ends(node) else node.inputs:
+            if upstream not in ordered:
+                visit(upstream)
+        ordered[node] = None
+
+    visit(top)
+    return list(ordered)
+
+
 class Graph:
     """The nodes upstream of a loop. `end` stands for the loop and reads the last dataset."""
 
@@ -265,17 +278,7 @@ class Graph:
 
     def nodes(self) -> list[Node]:
         """Every node that the loop still reads, each after what it reads from."""
-        ordered: dict[Node, None] = {}
-
-        def visit(node: Node) -> None:
-            for upstream in node.inputs:
-                if upstream not in ordered:
-                    visit(upstream)
-            ordered[node] = None
-
-        visit(self.end)
-        del ordered[self.end]
-        return list(ordered)
+        return nodes_up_to(self.end)[:-1]
 
     def calls(self) -> Iterator[tuple[Node, Call]]:
         """Yield the nodes that recorded calls made, and the calls."""
@@ -300,11 +303,8 @@ class Graph:
 
     def outer_of(self, op_id: str) -> tuple[Node, RecordedOperation] | None:
         """Return the node whose function made an operation, and the operation."""
-        for node, call in self.calls():
-            for operation in call.inside:
-                if operation.id == op_id:
-                    return node, operation
-        return None
+        inside = ((node, one) for node, call in self.calls() for one in call.inside)
+        return next(((node, one) for node, one in inside if one.id == op_id), None)
 
     def kept(self) -> set[int]:
         """Ids of the datasets that are as the script made them, all that is upstream included."""

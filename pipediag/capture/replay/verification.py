@@ -18,7 +18,7 @@ from pipediag.capture.replay.elements import (
     first_elements,
     spec_difference,
 )
-from pipediag.capture.replay.graph import Graph, Node
+from pipediag.capture.replay.graph import Graph, Node, nodes_up_to
 from pipediag.capture.replay.preconditions import (
     is_random,
     refuse_files_of_its_own,
@@ -62,9 +62,8 @@ def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> tu
     tops = _tops(before, after, kept)
     cuts = [_cut(top, kept) for top in tops]
     sources = {id(source): source for _, read in cuts for source in read}
-    whole = len(sources) != 1 or not all(read for _, read in cuts)
-    if whole:
-        cuts = [_cut(top, set()) for top in tops]
+    if len(sources) != 1 or not all(read for _, read in cuts):
+        sources, cuts = {}, [_cut(top, set()) for top in tops]
     (own, _), (changed, _) = cuts
     nodes = own + changed
     if not _sizes_matter(nodes, changes):
@@ -72,8 +71,7 @@ def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> tu
             if (_batch_size(node) or 0) > ROWS_OF_A_CHECK:
                 node.parameters["batch_size"] = ROWS_OF_A_CHECK
     fixed: dict[int, Any] = {}
-    if not whole:
-        ((key, source),) = sources.items()
+    for key, source in sources.items():
         # Half a batch at the end shows what happens to a remainder.
         wanted = max(_FEWEST_ELEMENTS, _rows_of_a_batch(own) * 5 // 2)
         elements = first_elements(source, wanted, seconds).elements
@@ -91,17 +89,9 @@ def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> tu
 
 def _cut(top: Node, kept: set[int]) -> tuple[list[Node], list[Any]]:
     """Return the nodes up to `kept` datasets, and those of them that the nodes read from."""
-    nodes: dict[Node, None] = {}
-    sources: dict[int, Any] = {}
-    pending = [top]
-    while pending:
-        node = pending.pop()
-        if id(node.dataset) in kept:
-            sources[id(node.dataset)] = node.dataset
-        elif node not in nodes:
-            nodes[node] = None
-            pending.extend(node.inputs)
-    return list(nodes), list(sources.values())
+    reached = nodes_up_to(top, lambda node: id(node.dataset) in kept)
+    nodes = [node for node in reached if id(node.dataset) not in kept]
+    return nodes, [node.dataset for node in reached if id(node.dataset) in kept]
 
 
 def _tops(before: Graph, after: Graph, kept: set[int]) -> tuple[Node, Node]:

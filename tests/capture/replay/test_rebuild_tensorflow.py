@@ -472,7 +472,7 @@ def test_sources_and_batches(results: dict[str, Any], name: str, expected: objec
         ("no way", "Pipediag can't replace the batch in script.py, line "),
         ("bad value", "TensorFlow refuses the changed pipeline: InvalidArgumentError"),
         ("own data", "hands out the script's own data"),
-        ("huge cache", "The cache would hold about 4000000.0 GB, and "),
+        ("huge cache", "The cache would hold 1,000,000,000 elements, and "),
     ],
 )
 def test_refusals_are_sentences(results: dict[str, Any], name: str, words: str) -> None:
