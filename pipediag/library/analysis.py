@@ -13,8 +13,7 @@ from pipediag.capture.measuring.kept_state import (
     TrainingState,
     lacks_memory,
 )
-from pipediag.capture.replay import NotReplayableError
-from pipediag.capture.replay.refusal import first_line
+from pipediag.capture.replay.refusal import NotReplayableError, first_line
 from pipediag.errors import PipediagError
 from pipediag.library.measurement import Measurement
 from pipediag.library.result import Result

@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from pipediag.capture.replay import (
-    NotReplayableError,
-    model_settings,
-)
 from pipediag.capture.replay import changes as replayed
+from pipediag.capture.replay.changes import model_settings
+from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.session.edits import (
     Change,
     CompileCall,

@@ -9,16 +9,11 @@ from typing import Any
 
 from pipediag.capture.guard import nothing
 from pipediag.capture.loops.loop import Loop
-from pipediag.capture.replay import (
-    MOVED_LAYERS,
-    FilledCaches,
-    NotReplayableError,
-    model_settings,
-    rebuild,
-    skipped_callbacks,
-    verify,
-)
+from pipediag.capture.replay.changes import MOVED_LAYERS, model_settings, skipped_callbacks
+from pipediag.capture.replay.rebuilding import FilledCaches, rebuild
+from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.replay.rewriting import Rewritten, verify_rewritten
+from pipediag.capture.replay.verification import verify
 from pipediag.capture.runtime import Runtime, Settings, Variants
 from pipediag.session.edits import Change, CompileFunction, RewriteCall
 from pipediag.vocabulary import BASE

@@ -17,7 +17,7 @@ from typing import Any
 
 from pipediag.capture.link import CommandPipe, SilentParentError, UnknownCommandError
 from pipediag.capture.loops.loop import Consumer, Loop, is_end_of_data
-from pipediag.capture.replay import NotReplayableError
+from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.runtime import Variants
 from pipediag.capture.signals import is_of_a_signal_handler, let_pass
 from pipediag.capture.trying.arms import Arm, Arms, AsItIs

@@ -19,7 +19,7 @@ from pipediag.capture.frameworks.keras.framework import KerasHooks
 from pipediag.capture.frameworks.keras.timed_calls import PredictTrials, TimedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
-from pipediag.capture.replay import NotReplayableError
+from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.session.edits import SkipCallback
 from pipediag.session.recording import Prediction
 from pipediag.session.timeline import Span

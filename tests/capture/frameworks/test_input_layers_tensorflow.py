@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 from pipediag.capture.frameworks.keras.model_variants import ModelVariants
 from pipediag.capture.frameworks.keras.input_layers import input_layers, unsplit
-from pipediag.capture.replay import NotReplayableError
+from pipediag.capture.replay.refusal import NotReplayableError
 
 keras.utils.set_random_seed(1)
 text = keras.Input((), dtype="string", name="text")

@@ -12,7 +12,7 @@ import pytest
 
 from pipediag.capture.frameworks.keras import model_variants as module
 from pipediag.capture.frameworks.keras.model_variants import ModelVariants
-from pipediag.capture.replay import NotReplayableError
+from pipediag.capture.replay.refusal import NotReplayableError
 from tests.capture.captured import told_by
 from tests.capture.instruments import PreemptedError, handles_signals, signal_arrives
 

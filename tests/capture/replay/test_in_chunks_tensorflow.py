@@ -14,7 +14,9 @@ SCRIPT = """
     import json
     import numpy as np
     import tensorflow as tf
-    from pipediag.capture.replay import NotReplayableError, rebuild, verify
+    from pipediag.capture.replay.rebuilding import rebuild
+    from pipediag.capture.replay.refusal import NotReplayableError
+    from pipediag.capture.replay.verification import verify
     from pipediag.capture.replay.graph import Graph
     from pipediag.session.edits import Replace
 
@@ -108,7 +110,9 @@ MAPS = r"""
     import json
     import numpy as np
     import tensorflow as tf
-    from pipediag.capture.replay import NotReplayableError, rebuild, verify
+    from pipediag.capture.replay.rebuilding import rebuild
+    from pipediag.capture.replay.refusal import NotReplayableError
+    from pipediag.capture.replay.verification import verify
     from pipediag.capture.replay.graph import Graph
     from pipediag.session.edits import Move
 

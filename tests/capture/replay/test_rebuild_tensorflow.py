@@ -15,9 +15,8 @@ SCRIPT = """
     import glob, json, time, warnings
     import numpy as np
     import tensorflow as tf
-    from pipediag.capture.replay import (
-        FilledCaches, NotReplayableError, rebuild
-    )
+    from pipediag.capture.replay.rebuilding import FilledCaches, rebuild
+    from pipediag.capture.replay.refusal import NotReplayableError
     from pipediag.capture.replay.graph import Graph
     from pipediag.capture.replay.preconditions import is_random, refuse_one_shot_sources
     from pipediag.capture.replay.rebuilding import pass_caches_by

@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from pipediag.capture.pipelines.calls import Call
-from pipediag.capture.replay import NotReplayableError, replacing
+from pipediag.capture.replay import replacing
 from pipediag.capture.replay.graph import Node
 from pipediag.capture.replay.preconditions import refuse_one_shot_sources
+from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.replay.replacing import (
     _indices,
     _made_ahead,

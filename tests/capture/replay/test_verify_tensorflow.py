@@ -13,7 +13,9 @@ SCRIPT = """
     import gc, json, time
     import numpy as np
     import tensorflow as tf
-    from pipediag.capture.replay import NotReplayableError, verification, verify
+    from pipediag.capture.replay import verification
+    from pipediag.capture.replay.refusal import NotReplayableError
+    from pipediag.capture.replay.verification import verify
     from pipediag.capture.replay.graph import Graph
     from pipediag.session.edits import *
     from tensorflow.python.data.ops import iterator_ops

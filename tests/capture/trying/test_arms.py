@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.replay import NotReplayableError
+from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.trying import arms as module
 from pipediag.capture.trying.arms import Arms
 from pipediag.capture.trying.blocks import Step, Steps, Timed, epoch_within, timed

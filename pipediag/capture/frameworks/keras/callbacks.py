@@ -13,7 +13,7 @@ from pipediag.capture.callsites import CallSite, is_users, unwrap
 from pipediag.capture.frameworks.keras.facts import describe_callback
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
-from pipediag.capture.replay import NotReplayableError
+from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.trying.trials import Trials
 from pipediag.session.edits import SkipCallback
 

@@ -10,7 +10,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from pipediag.capture.callsites import KERAS, package_of_module
-from pipediag.capture.replay import NotReplayableError
+from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.session.recorded_loops import InputLayer
 
 _KINDS = frozenset(

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pipediag.capture.frameworks.keras.input_layers import WithoutInputLayers
-from pipediag.capture.replay import MOVED_LAYERS, NotReplayableError
+from pipediag.capture.replay.changes import MOVED_LAYERS
+from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.runtime import Settings
 from pipediag.capture.signals import let_pass
 from pipediag.session.edits import ANEW
