@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
 from pipediag.facts.order import known_gain
 from pipediag.facts.run import FIRST_BATCHES, faster_evaluation, making_ms, seen_time
-from pipediag.facts.run_gain import fills_a_cache
 from pipediag.session.edits import (
     Change,
     Check,
@@ -52,10 +51,6 @@ class Candidate:
         if self.condition is not None:
             return f"Only {self.condition}: that is for you to decide."
         return None
-
-    @property
-    def fills_a_cache(self) -> bool:
-        return fills_a_cache(self.edit)
 
     @property
     def changes_model(self) -> bool:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from pipediag.facts.run_gain import fills_a_cache
 from pipediag.session.edits import (
     ENOUGH_THE_SAME,
     SetOptions,
@@ -339,14 +340,16 @@ _LITTLE = 0.25
 
 
 def _ranked(confirmed: list[Tried]) -> list[Tried]:
-    gains = [math.log(one.estimate.value) for one in confirmed if not one.candidate.fills_a_cache]
+    gains = [
+        math.log(one.estimate.value) for one in confirmed if not fills_a_cache(one.candidate.edit)
+    ]
     little = _LITTLE * max(gains, default=0.0)
 
     def place(one: Tried) -> tuple[int, float]:
         changes = one.candidate.edit.changes
         parallel = all(isinstance(each, SetParameters | SetOptions) for each in changes)
         last = 2 if parallel and math.log(one.estimate.value) < little else 0
-        return 1 if one.candidate.fills_a_cache else last, -one.estimate.value
+        return 1 if fills_a_cache(one.candidate.edit) else last, -one.estimate.value
 
     return sorted(confirmed, key=place)
 
@@ -396,7 +399,7 @@ class _Combination:
         if decision is None:
             self.leave_out(one, no_time)
         elif decision.state == "confirmed":
-            if candidate.fills_a_cache and self._filling is None:
+            if fills_a_cache(candidate.edit) and self._filling is None:
                 self._filling = self._estimate
             self._members.append(candidate)
             # Stands until rounds of their own have been run.

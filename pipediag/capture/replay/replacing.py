@@ -222,21 +222,23 @@ def bucketed(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> An
             f"The elements of {name} all have the same shape, so there are no "
             "lengths to sort them by."
         )
-    boundaries = _boundaries(dataset, component, int(parameters.get("buckets") or 4))
+    read = first_elements(dataset, MEASURED_LENGTHS, READING_LIMIT_S).elements
+    lengths = [int(_length(element, component)) for element in read]
+    boundaries = boundaries_between(lengths, int(parameters.get("buckets") or 4))
     if not boundaries:
         raise NotReplayableError(f"The elements of {name} are nearly all of the same length.")
+
+    def length(*element: Any) -> Any:
+        # tf.data spreads a tuple over a function's arguments.
+        return _length(element[0] if len(element) == 1 else element, component)
+
     kept = ("padded_shapes", "padding_values", "drop_remainder", "name")
     return dataset.bucket_by_sequence_length(
-        lambda *element: _length(_packed(element), component),
+        length,
         boundaries,
         [given["batch_size"]] * (len(boundaries) + 1),
         **{name: given[name] for name in kept if name in given},
     )
-
-
-def _packed(arguments: tuple[Any, ...]) -> Any:
-    """Return an element as it was before tf.data spread its tuple over a function's arguments."""
-    return arguments[0] if len(arguments) == 1 else arguments
 
 
 def _component_of_varying_length(element_spec: Any) -> int | None:
@@ -255,12 +257,6 @@ def _length(element: Any, component: int) -> Any:
     from tensorflow.python.ops import array_ops
 
     return array_ops.shape(nest.flatten(element)[component])[0]
-
-
-def _boundaries(dataset: Any, component: int, buckets: int) -> list[int]:
-    elements = first_elements(dataset, MEASURED_LENGTHS, READING_LIMIT_S).elements
-    lengths = [int(_length(element, component)) for element in elements]
-    return boundaries_between(lengths, buckets)
 
 
 def boundaries_between(lengths: list[int], buckets: int) -> list[int]:
@@ -284,21 +280,15 @@ def replacement(node: Node, kind: str, parameters: dict[str, Scalar]) -> Make:
     return partial(make, node, parameters)
 
 
-def _interleaved(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
-    assert node.call is not None
-    given = given_arguments(node, inputs)
-    (dataset,) = inputs
-    return dataset.interleave(given["map_func"], name=given.get("name"), **parameters)
-
-
-def _called_at_once(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
-    """Return an interleave whose function is called for several elements at a time.
+def _interleaved(
+    node: Node, parameters: dict[str, Scalar], inputs: list[Any], *, at_once: bool = False
+) -> Any:
+    """Return an interleave, whose function is called for several elements `at_once` on request.
 
     A plain one calls it for one element after the other, whatever its number of calls.
     """
     from tensorflow.python.data.ops import dataset_ops
 
-    assert node.call is not None
     given = given_arguments(node, inputs)
     make: Callable[..., Any] = given["map_func"]
 
@@ -306,7 +296,7 @@ def _called_at_once(node: Node, parameters: dict[str, Scalar], inputs: list[Any]
         return dataset_ops.DatasetV2.from_tensors(element).flat_map(make)
 
     (dataset,) = inputs
-    return dataset.interleave(one, name=given.get("name"), **parameters)
+    return dataset.interleave(one if at_once else make, name=given.get("name"), **parameters)
 
 
 def _side_by_side(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> Any:
@@ -335,8 +325,8 @@ def _interleaved_reader(node: Node, parameters: dict[str, Scalar], inputs: list[
 _Replacing = Callable[[Node, dict[str, Scalar], list[Any]], Any]
 _REPLACEMENTS: dict[tuple[str, str], _Replacing] = {
     ("flat_map", "interleave"): _interleaved,
-    ("flat_map", "parallel_flat_map"): _called_at_once,
-    ("interleave", "parallel_flat_map"): _called_at_once,
+    ("flat_map", "parallel_flat_map"): partial(_interleaved, at_once=True),
+    ("interleave", "parallel_flat_map"): partial(_interleaved, at_once=True),
     ("TFRecordDataset", "interleave"): _interleaved_reader,
     ("TextLineDataset", "interleave"): _interleaved_reader,
     ("FixedLengthRecordDataset", "interleave"): _interleaved_reader,
