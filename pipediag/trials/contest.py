@@ -89,8 +89,8 @@ class Contest:
 
     def __init__(self, bench: Bench, share: float = 1.0) -> None:
         self.trials: dict[str, Trial] = {}
-        self.epochs_need_s: float | None = None
-        """Budget in seconds with which edits of whole epochs would have been tried."""
+        self.epochs_need_s: int | None = None
+        """The user's whole budget with which edits of whole epochs would have been tried."""
         self.confirmed: list[Tried] = []
         self.more_to_come = False
         """True if edits may enter once these are decided, which need time as well."""
@@ -258,8 +258,9 @@ class Contest:
         # What is kept grows with the budget.
         grows = 1.0 - RESERVE if kept_s else 1.0
         lacking_s = _MARGIN * max((used_s + needed_s) / grows, used_s + needed_s + kept_s)
-        self.epochs_need_s = max(lacking_s, self.epochs_need_s or 0.0)
-        return f"{reason} `--budget {math.ceil(lacking_s / self._share)}` should have room for it."
+        budget_s = math.ceil(lacking_s / self._share)
+        self.epochs_need_s = max(budget_s, self.epochs_need_s or 0)
+        return f"{reason} `--budget {budget_s}` should have room for it."
 
     def _judge(self, found: Round) -> None:
         for one in list(self._live):
@@ -294,7 +295,7 @@ class Contest:
     def _settle(self, candidate: Candidate, trial: Trial) -> None:
         for edit in (candidate.edit.id, *candidate.same_as):
             self.trials[edit] = trial
-        self._bench.on_event(Decided(candidate.edit.id, candidate.edit.label, trial))
+        self._bench.on_event(Decided(candidate.edit.label, trial))
 
 
 def _rounds(count: int) -> str:

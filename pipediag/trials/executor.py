@@ -70,7 +70,6 @@ class Trying:
 class Decided:
     """An edit is decided, or was not tried."""
 
-    edit: str
     label: str
     trial: Trial
 

@@ -102,7 +102,7 @@ def run_trials(
             base_step_ms=round(fmean(base_ms), 4) if base_ms else None,
             blocks=bench.blocks,
             notes=trials.notes,
-            epochs_need_s=trials.epochs_need_s,
+            epochs_need_s=trials.contest.epochs_need_s,
         ),
         trials=found,
         further=tuple(one for one in further if one.edit is not None and one.edit.id in found),
@@ -122,8 +122,6 @@ class _Trials:
         """The pipeline as written without its consumer, measured once, when there is time."""
         self.alone_missing: str | None = None
         self.contest = Contest(bench, share)
-        self.epochs_need_s: int | None = None
-        """The whole budget of the user that edits of an epoch's start would need."""
         self._bench = bench
         self._epochs_need_s = epochs_need_s
         self._share = share
@@ -137,8 +135,6 @@ class _Trials:
             self._measure(tried, further)
         else:
             self.alone_missing = _NO_EDIT
-        if self.contest.epochs_need_s is not None:
-            self.epochs_need_s = math.ceil(self.contest.epochs_need_s / self._share)
         if self.combined is not None:
             return
         if not tried:
@@ -166,12 +162,7 @@ class _Trials:
             return "It is not safe here: it would change what the training sees."
         if candidate.edit.whole_epoch and self._bench.taken_by.basis != "epoch":
             return self._why_no_epochs()
-        if self._only_pulls and candidate.changes_model:
-            return (
-                "It changes the model or its callbacks, and the training loop can't be run by "
-                "itself here."
-            )
-        if self._only_pulls and candidate.changes_hyper_parameter:
+        if self._only_pulls and (candidate.changes_model or candidate.changes_hyper_parameter):
             return (
                 "What it does to the rest of the step can't be measured: the training loop can't "
                 "be run by itself here."
@@ -190,10 +181,10 @@ class _Trials:
                 f"{begin}: that needs to be known how many steps one has, and a wait that is a "
                 "part of it worth speaking of."
             )
-        self.epochs_need_s = math.ceil(self._epochs_need_s / self._share)
+        self.contest.epochs_need_s = needed_s = math.ceil(self._epochs_need_s / self._share)
         return (
-            f"{begin}: its waits are so long that this takes `--budget {self.epochs_need_s}`, and "
-            f"the time for trials was {self._bench.budget_s:.0f} s."
+            f"{begin}: its waits are so long that this takes `--budget {needed_s}`, and the "
+            f"time for trials was {self._bench.budget_s:.0f} s."
         )
 
     def _measure(self, first: list[Candidate], further: list[Candidate]) -> None:
