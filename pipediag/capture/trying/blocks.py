@@ -61,6 +61,7 @@ def timed(
     wanted_ns: int,
     settled_ns: Callable[[int], int],
     epoch_steps: int | None = None,
+    restarts: int = _MOST_RESTARTS,
 ) -> Steps[Timed]:
     """Time steps from a fresh iterator on: the one that waits for the first batch, then others.
 
@@ -68,42 +69,28 @@ def timed(
     on, all of them: that is the epoch as it is. A longer epoch has a warm-up, as any block has.
 
     Args:
-        begin: makes the iterator, and returns when that began. It is called anew where a step of
-            the warm-up traces a function: meanwhile the pipeline fills its buffers.
+        begin: makes the iterator, and returns when that began.
         wanted_ns: time that the counted steps are to take.
         settled_ns: returns when an accelerator is through with the step that ended then.
         epoch_steps: steps behind the first one, beyond which the block does not go; None where an
             epoch's end is no limit.
+        restarts: how often it may begin anew, where a step of the warm-up traces a function:
+            meanwhile the pipeline fills its buffers.
     """
-    restarts = _MOST_RESTARTS
-    while (
-        found := (yield from _timed(begin(), wanted_ns, settled_ns, epoch_steps, restarts > 0))
-    ) is None:
-        restarts -= 1
-    return found
-
-
-def _timed(
-    began_ns: int,
-    wanted_ns: int,
-    settled_ns: Callable[[int], int],
-    epoch_steps: int | None,
-    ends_if_traced: bool,
-) -> Steps[Timed | None]:
-    """Return None if a step of the warm-up traced a function."""
+    began_ns = begin()
     step = yield
     since_ns = settled_ns(step.now_ns)
     first_ns = since_ns - began_ns
     # However long the wait was: in an epoch, buffers are to fill behind it.
-    behind, warm = (0, 1) if epoch_steps is None else (0, 0)
-    warm_since_ns = began_ns if epoch_steps is None else since_ns
+    warm, warm_from_ns = (1, began_ns) if epoch_steps is None else (0, since_ns)
     last_ns: int | None = None
-    steps = elapsed_ns = 0
+    behind = steps = elapsed_ns = 0
     while True:
         if last_ns is None:
-            if step.traced and ends_if_traced:
-                return None
-            if _is_warm(warm, step.now_ns - warm_since_ns):
+            if step.traced and restarts:
+                again = timed(begin, wanted_ns, settled_ns, epoch_steps, restarts - 1)
+                return (yield from again)
+            if _is_warm(warm + behind, step.now_ns - warm_from_ns):
                 last_ns = settled_ns(step.now_ns)
         else:
             if step.continuous:
@@ -114,7 +101,7 @@ def _timed(
         if behind == epoch_steps:
             return Timed(behind, settled_ns(step.now_ns) - since_ns, first_ns)
         step = yield
-        behind, warm = behind + 1, warm + 1
+        behind += 1
 
 
 def _is_warm(steps: int, elapsed_ns: int) -> bool:
