@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -336,3 +337,66 @@ def check_padding(session: Session) -> Iterator[Finding]:
             check="shape",
         )
         yield finding("informative", f"{waits} {advice}" if waits else advice, edit=edit)
+
+
+ONE_HOT = Threshold("one-hot rows", 1.0, "MB a batch", "own choice: less is little work")
+_WIDE = 256
+"""Values of a one-hot row. Own choice: a narrow one may be a class, or a letter."""
+ONE_HOT_INPUT = Rule(
+    id="one-hot-input",
+    title="Look ids up in an `Embedding` instead of one-hot rows",
+    why="A dense layer on a one-hot row multiplies all of its weights to read one row of them.",
+    fix="Yield the ids, and begin the model with `keras.layers.Embedding(rows, width)` in the "
+    "place of the dense layer: its table is that layer's kernel, with the same gradients. A bias "
+    "can be added behind it.",
+    needs=("loop", "steps", "pipeline"),
+    thresholds=(ONE_HOT,),
+    effect="same up to order or rounding",
+    untried="It needs another first layer of the model, and ids in the pipeline.",
+)
+
+
+@ONE_HOT_INPUT.found_by
+def check_one_hot_input(session: Session) -> Iterator[Finding]:
+    """Yield a finding where the features of the diagnosed loop are wide rows of `tf.one_hot`."""
+    loop, pipeline = session.diagnosed_loop(), session.pipeline
+    assert loop is not None
+    assert pipeline is not None
+    functions = [op for op in pipeline.ops if op.function is not None]
+    makers = [op for op in functions if op.function and "OneHot" in op.function.graph_ops]
+    rows = list(_wide_floats(loop.element_spec or ""))
+    if not makers or not rows:
+        return
+    shape = max(rows, key=math.prod)
+    ids = (loop.batch_size or 1) * math.prod(shape[:-1])
+    size = 4.0 * ids * shape[-1]
+    if size < ONE_HOT.value * 1e6:
+        return
+    op = next((one for one in makers if one.kind == "map"), makers[0])
+    yield ONE_HOT_INPUT.finding(
+        "fail",
+        f"Let {call_name(op)} yield ids, and begin the model with an `Embedding` of {shape[-1]:,} "
+        "rows in the place of the dense layer on one-hot rows: the same function and gradients. "
+        f"Each batch holds {memory_size(size)} of one-hot values for {ids:,} ids.",
+        op=op,
+        evidence={"one_hot_bytes_of_a_batch": size, "width": shape[-1]},
+    )
+
+
+def _wide_floats(element_spec: str) -> Iterator[tuple[int, ...]]:
+    """Yield the known dimensions, behind the batch's, of features that are wide rows of floats.
+
+    Features are the first part of a batch that has targets, and else all of it.
+    """
+    features = element_spec
+    if element_spec.startswith("("):
+        depth = 0
+        for place, character in enumerate(element_spec):
+            depth += (character in "([{") - (character in ")]}")
+            if depth == 1 and character == ",":
+                features = element_spec[:place]
+                break
+    for dimensions in re.findall(r"shape=\(([^)]*)\), dtype=tf.float", features):
+        sizes = [one.strip() for one in dimensions.split(",") if one.strip()][1:]
+        if sizes and all(map(str.isdigit, sizes)) and int(sizes[-1]) >= _WIDE:
+            yield tuple(map(int, sizes))

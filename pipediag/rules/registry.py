@@ -83,6 +83,7 @@ RULES: tuple[Rule, ...] = (
     script_work.SLOW_START,
     tracing.REPEATED_COMPILE,
     epoch_start.SLOW_EPOCH_START,
+    model_inputs.ONE_HOT_INPUT,
     evaluation.SMALL_PREDICT,
     evaluation.EAGER_EVALUATION,
     evaluation.COSTLY_EVALUATION,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.model_inputs import PADDING, PREPROCESSING_IN_MODEL
+from pipediag.rules.model_inputs import ONE_HOT_INPUT, PADDING, PREPROCESSING_IN_MODEL
 from pipediag.session.edits import MoveLayers, Replace
 from pipediag.session.embeddings import TextWork
 from pipediag.session.model import Session
@@ -199,3 +199,32 @@ ADVICE, NOTHING = ("informative", None), ("pass", None)
 )
 def test_batches_that_are_padded(session: Session, expected: object) -> None:
     assert decided(PADDING, session) == expected
+
+
+def one_hot(shape: str, *, ops: dict[str, int] | None = None, targets: bool = True) -> Session:
+    words = f"{{'words': TensorSpec(shape={shape}, dtype=tf.float32, name=None)}}"
+    labels = "TensorSpec(shape=(None, 1000), dtype=tf.float32, name=None)"
+    function = make_function(graph_ops=ops or {"OneHot": 1, "Cast": 2})
+    return session_of(
+        source(),
+        make_operation("rows", "map", function=function),
+        make_operation("batched", "batch"),
+        loops=[make_loop(element_spec=f"({words}, {labels})" if targets else words, batch_size=32)],
+        **keeps_up(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("session", "fails"),
+    [
+        (one_hot("(None, 30, 4500)"), True),
+        (one_hot("(None, 30, 4500)", targets=False), True),
+        (one_hot("(None, 30, 4500)", ops={"Mul": 1}), False),
+        (one_hot("(None, 30, 64)"), False),
+        (one_hot("(None, None, 4500)"), False),
+        (one_hot("(None, 300)"), False),
+    ],
+)
+def test_wide_one_hot_features_are_ids_for_an_embedding(session: Session, fails: bool) -> None:
+    failed = [one.op_id for one in run(ONE_HOT_INPUT, session) if one.status == "fail"]
+    assert failed == (["rows"] if fails else [])
