@@ -17,7 +17,7 @@ from pipediag.session.record import to_json
 from pipediag.trace.summary import HostSummary, read_hosts
 
 if TYPE_CHECKING:
-    from pipediag.reporters.perfetto_profile import Exported
+    from pipediag.reporters.perfetto import Exported
 
 REPORT_FILE = "trace.json"
 GAPS_FILE = "gaps.csv"
@@ -75,7 +75,7 @@ def write_trace(result: TraceResult, directory: Path, *, perfetto: bool) -> Writ
     write_text(devices, as_csv(device_table(result.report.devices)))
     exported = None
     if perfetto:
-        from pipediag.reporters.perfetto_profile import write_perfetto
+        from pipediag.reporters.perfetto import write_perfetto
 
         exported = write_perfetto(directory / PERFETTO_FILE, summaries, result.report.findings)
     return WrittenTrace((report, gaps, devices), exported)

@@ -66,8 +66,9 @@ def command(
     Exit status: 0 passed, 1 failed, 2 wrong usage or input, 3 a script failed too early, 4
     inconclusive.
     """
-    from pipediag.gate import evaluate_runs, worst_status
     from pipediag.gate.baseline import compare_with_baseline
+    from pipediag.gate.evaluation import evaluate_runs
+    from pipediag.gate.result import worst_status
 
     if ratios_only and not baseline:
         raise PipediagError(

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pipediag.cli.common import (
-    format_option,
-    load_gate_config,
-    load_sessions,
-    say,
-    show_results,
-)
+from pipediag.cli.common import format_option, load_gate_config, load_sessions, say, show_results
 from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTED, INTERRUPTS
 

@@ -55,7 +55,7 @@ def repeat(ctx: click.Context, options: dict[str, Any], gate: GateConfig | None)
         say(f"pipediag: `pipediag check {directory}` judges them together.")
     if gate is None:
         return 0
-    from pipediag.gate import evaluate_runs
+    from pipediag.gate.evaluation import evaluate_runs
 
     result = evaluate_runs(runs, gate, f"{runs[0].script.path} ({len(runs)} runs)")
     if not options["quiet"]:

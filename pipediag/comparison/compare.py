@@ -9,7 +9,7 @@ from typing import Any
 
 from pipediag.comparison import quantities
 from pipediag.comparison.quantities import Sides
-from pipediag.comparison.result import Comparison, GrownOperation, OneSidedFinding
+from pipediag.comparison.result import Comparison, GrownOperation
 from pipediag.errors import PipediagError
 from pipediag.facts.script import script_failure
 from pipediag.session.findings import Finding
@@ -166,7 +166,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def only_in(session: Session, other: Session) -> tuple[OneSidedFinding, ...]:
+def only_in(session: Session, other: Session) -> tuple[Finding, ...]:
     """Return findings of rules that fail more often here than there.
 
     Those at places that the other session does not have come first.
@@ -178,7 +178,7 @@ def only_in(session: Session, other: Session) -> tuple[OneSidedFinding, ...]:
     for one in sorted(here, key=lambda one: (one.rule, one.file, one.line) in known):
         if more[one.rule] > 0:
             more[one.rule] -= 1
-            found.append(OneSidedFinding(one.rule, one.title, one.file, one.line))
+            found.append(one)
     return tuple(found)
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
+from pipediag.session.findings import Finding
+
 Outcome = Literal["regressed", "improved", "same", "inconclusive", "not judged"]
 Unit = Literal["us", "ms", "s", "percent"]
 Basis = Literal["runs", "blocks", "steps"]
@@ -79,16 +81,6 @@ class GrownOperation:
 
 
 @dataclass(frozen=True)
-class OneSidedFinding:
-    """A failed finding that only one side has."""
-
-    rule: str
-    title: str
-    file: str | None
-    line: int | None
-
-
-@dataclass(frozen=True)
 class Comparison:
     """Head compared with base."""
 
@@ -96,8 +88,9 @@ class Comparison:
     head_label: str
     quantities: tuple[Quantity, ...]
     """First those that are judged, then those that explain."""
-    new: tuple[OneSidedFinding, ...] = ()
-    gone: tuple[OneSidedFinding, ...] = ()
+    new: tuple[Finding, ...] = ()
+    """Failed findings that only head has."""
+    gone: tuple[Finding, ...] = ()
     grown: GrownOperation | None = None
     bottlenecks: tuple[str, str] = ("", "")
     notes: tuple[str, ...] = ()

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from pipediag.comparison import Comparison, compare
 from pipediag.comparison import quantities as values
-from pipediag.comparison.result import (
-    Change,
-    GrownOperation,
-    OneSidedFinding,
-    Outcome,
-    Quantity,
-    Unit,
-)
+from pipediag.comparison.compare import compare
+from pipediag.comparison.result import Change, Comparison, GrownOperation, Outcome, Quantity, Unit
 from pipediag.errors import PipediagError
 from pipediag.facts.names import in_checkout
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import figures
 from pipediag.gate.result import Check, CheckOutcome, GateResult
+from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 
 _OUTCOMES: dict[Outcome, CheckOutcome] = {
@@ -226,7 +220,7 @@ def _grown(operation: GrownOperation) -> str:
     )
 
 
-def _finding(finding: OneSidedFinding) -> str:
+def _finding(finding: Finding) -> str:
     return f"{finding.rule}{_at(finding.file, finding.line)}: {finding.title.rstrip('.')}."
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import stat
-import tempfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from pipediag.errors import PipediagError
 from pipediag.patching.refusal import NotPatchableError
+from pipediag.session.files import replacing
 from pipediag.session.findings import Patch
 
 
@@ -57,35 +57,18 @@ def write_files(contents: Mapping[str, bytes]) -> None:
     Raises:
         PipediagError: one could not be written. Those that were, the message names.
     """
-    waiting: list[tuple[Path, Path]] = []
-    done: list[str] = []
     try:
-        for path, content in contents.items():
-            target = Path(path).resolve()
-            waiting.append((_beside(target, content), target))
-        for temporary, target in waiting:
-            temporary.replace(target)
-            done.append(str(target))
-    except OSError as error:
+        with ExitStack() as files:
+            # All are there in full before the first one moves to its place.
+            for path, content in contents.items():
+                target = Path(path).resolve()
+                mode = stat.S_IMODE(target.stat().st_mode)
+                files.enter_context(replacing(target, mode)).write(content)
+    except (OSError, PipediagError) as error:
+        reason = error if isinstance(error, OSError) else error.__cause__
+        done = [path for path, content in contents.items() if current_file(path) == content]
         written = f"Written were: {', '.join(done)}." if done else "Nothing was changed."
         raise PipediagError(
-            f"Could not write the patch: {error.strerror or error}. {written} `pipediag fix` "
-            "prints it, to be applied by other means."
+            f"Could not write the patch: {getattr(reason, 'strerror', None) or reason}. {written} "
+            "`pipediag fix` prints it, to be applied by other means."
         ) from error
-    finally:
-        for temporary, _ in waiting:
-            temporary.unlink(missing_ok=True)
-
-
-def _beside(target: Path, content: bytes) -> Path:
-    """A new file of that content and the target's mode in the same folder."""
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return temporary

@@ -153,8 +153,13 @@ def _found(
     calls = source.all(cst.Call, body)
     found = [node for node in calls if called(node) in names]
     found += [one for node in calls for one in _found(source, node.func, node, names, depth - 1)]
-    if found and isinstance(body, cst.FunctionDef) and depth < _DEPTH:
-        _refuse_shared(source, body)
+    if (
+        found
+        and depth < _DEPTH
+        and isinstance(body, cst.FunctionDef)
+        and len(_uses(source, body)) > 1
+    ):
+        raise _is_shared(body)  # other code hands it single rows
     return found
 
 
@@ -175,10 +180,11 @@ def _others_moved(source: Source, call: cst.Call, other_files: Sequence[Source])
     for other in others:
         if other is call:
             continue
-        if not isinstance(other, cst.Call) or called(other) != "map":
-            raise _is_shared(function)
-        batch = _batch_behind(source, other)
-        if batch is None:
+        if (
+            not isinstance(other, cst.Call)
+            or called(other) != "map"
+            or (batch := _batch_behind(source, other)) is None
+        ):
             raise _is_shared(function)
         changes += moved(source, other, batch)
     return changes
@@ -209,12 +215,6 @@ def _definition(
         return None
     found = [each for each in source.all(cst.FunctionDef, within) if each.name.value == name]
     return found[0] if len(found) == 1 else None
-
-
-def _refuse_shared(source: Source, function: cst.FunctionDef) -> None:
-    """Raise where the function is used more than once: other code hands it single rows."""
-    if len(_uses(source, function)) > 1:
-        raise _is_shared(function)
 
 
 def _is_shared(function: cst.FunctionDef) -> NotPatchableError:

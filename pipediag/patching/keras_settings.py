@@ -20,7 +20,6 @@ _PLAIN = ("steps_per_execution", "jit_compile", "run_eagerly")
 _NOT_LAZY = ("gradient_accumulation_steps", "loss_scale_factor")
 """Arguments of Keras' optimizers that those of `pipediag.optimizers` do not take."""
 
-
 _BY_HAND = {
     "dtype_policy": "The policy holds for all layers but the last, which only their author can "
     "name.",
@@ -90,9 +89,7 @@ def _refuse_set_elsewhere(source: Source, settings: dict[str, Scalar]) -> None:
 
 
 def _optimizer(source: Source, call: cst.Call, keras: KerasUse, wanted: Scalar) -> list[Change]:
-    if wanted != "row_wise":
-        return with_arguments(source, call, {"optimizer": f'"{_identifier(wanted)}"'})
-    lazy = ROW_WISE_OPTIMIZERS.get(keras.optimizer or "")
+    lazy = ROW_WISE_OPTIMIZERS.get(keras.optimizer or "") if wanted == "row_wise" else None
     if lazy is None:
         raise NotPatchableError("That optimizer has no row-wise form.")
     given = argument(call, "optimizer")
@@ -100,12 +97,6 @@ def _optimizer(source: Source, call: cst.Call, keras: KerasUse, wanted: Scalar) 
         raise NotPatchableError("The call names no optimizer.")
     change = _lazy(source, given.value, keras.optimizer or "", lazy)
     return [change, _imported(source, lazy, change.span.start)]
-
-
-def _identifier(value: Scalar) -> str:
-    if not isinstance(value, str) or not value.isidentifier():
-        raise NotPatchableError("That is no optimizer.")
-    return value
 
 
 def _lazy(source: Source, value: cst.BaseExpression, name: str, lazy: str) -> Change:

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from pipediag.patching.names import (
-    free_name,
-    last_import,
-    module_name,
-    names_in,
-    references,
-)
+from pipediag.patching.names import free_name, last_import, module_name, names_in, references
 from pipediag.patching.refusal import NotPatchableError, only
 from pipediag.patching.source import Change, Source, called, insertion, name_of, replaced
 from pipediag.patching.statements import behind

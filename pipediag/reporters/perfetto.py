@@ -1,4 +1,4 @@
-"""Traces for ui.perfetto.dev: the writer of the format, and what of a session is written.
+"""Traces for ui.perfetto.dev: of a session, and of a profile below pipediag's steps and gaps.
 
 The format is Chrome's trace event format. Times are microseconds with three decimals, so that no
 nanosecond is lost. Process and thread ids are counted here: those of a profile may clash between
@@ -7,23 +7,36 @@ hosts, or be too large.
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count, repeat
+from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipediag import __version__
 from pipediag.encoding.text import harmless_json
 from pipediag.facts.devices import block_start_ms, full_name, profile_clock
 from pipediag.facts.names import RUN_PART, run_id
+from pipediag.measures.profile import GapColumns, all_gaps, at_one_time
 from pipediag.reporters.words import labels
 from pipediag.session.devices import DeviceActivity
+from pipediag.session.files import replacing
+from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.trace.events import Times
-from pipediag.vocabulary import POOLS
+from pipediag.trace.device_events import CORRELATION, NOT_FOUND, stream_lines
+from pipediag.trace.devices import DeviceTrace
+from pipediag.trace.events import HOST_PLANE, Indices, Line, Times, TraceEvents
+from pipediag.trace.files import read_profile
+from pipediag.trace.intervals import covered
+from pipediag.trace.steps import StepSplit
+from pipediag.trace.summary import TraceSummary
+from pipediag.vocabulary import GAP_CAUSES, POOLS
 
 
 class Track(NamedTuple):
@@ -51,7 +64,7 @@ class TraceWriter:
         ui.perfetto.dev shows those with the most events first, whatever sort index they have.
         """
         pid = next(self._ids)
-        self._metadata(pid, 0, "process_name", name=name)
+        self._event(ph="M", pid=pid, tid=0, name="process_name", args={"name": name})
         return pid
 
     def track(self, pid: int, name: str) -> Track:
@@ -61,8 +74,9 @@ class TraceWriter:
         viewer in that of their sort indexes.
         """
         track = Track(pid, next(self._ids))
-        self._metadata(pid, track.tid, "thread_name", name=name)
-        self._metadata(pid, track.tid, "thread_sort_index", sort_index=track.tid)
+        place = {"ph": "M", "pid": pid, "tid": track.tid}
+        self._event(**place, name="thread_name", args={"name": name})
+        self._event(**place, name="thread_sort_index", args={"sort_index": track.tid})
         return track
 
     def slices(
@@ -93,35 +107,26 @@ class TraceWriter:
 
     def instant(self, track: Track, time_ns: int, name: str, arguments: Mapping[str, Any]) -> None:
         """Write an event without a duration."""
-        self._write(
-            [
-                f'{{"ph":"i","s":"t","pid":{track.pid},"tid":{track.tid},"ts":{self._time(time_ns)},'
-                f'"name":{encoded(name)},{arguments_of(arguments)}}}'
-            ]
-        )
+        place = {"pid": track.pid, "tid": track.tid, "ts": self._us(time_ns)}
+        self._event(ph="i", s="t", **place, name=name, args=_known(arguments))
 
     def counter(
         self, pid: int, name: str, unit: str, times_ns: Times, values: Sequence[float]
     ) -> None:
         """Write a value that changes at these times, shown below the threads."""
-        self._write(
-            f'{{"ph":"C","pid":{pid},"ts":{self._time(time)},"name":{encoded(name)},'
-            f'"args":{{{encoded(unit)}:{value:.6g}}}}}'
-            for time, value in zip(times_ns.tolist(), values, strict=True)
-        )
+        for time, value in zip(times_ns.tolist(), values, strict=True):
+            args = {unit: float(f"{value:.6g}")}
+            self._event(ph="C", pid=pid, ts=self._us(time), name=name, args=args)
 
     def finish(self, other_data: Mapping[str, Any]) -> None:
         """Close the trace; `other_data` is shown under "Info and stats"."""
-        self._stream.write(f'\n],"otherData":{encoded(other_data)}}}\n')
+        self._stream.write(f'\n],"otherData":{_encoded(other_data)}}}\n')
 
-    def _time(self, ns: int) -> str:
-        ns -= self.origin_ns
-        return f"{ns // 1000}.{ns % 1000:03d}"
+    def _us(self, ns: int) -> float:
+        return (ns - self.origin_ns) / 1000
 
-    def _metadata(self, pid: int, tid: int, what: str, /, **arguments: str | int) -> None:
-        self._write(
-            [f'{{"ph":"M","pid":{pid},"tid":{tid},"name":"{what}",{arguments_of(arguments)}}}']
-        )
+    def _event(self, **fields: Any) -> None:
+        self._write([_encoded(fields)])
 
     def _write(self, events: Iterable[str]) -> None:
         write = self._stream.write
@@ -130,14 +135,18 @@ class TraceWriter:
             self._first = False
 
 
-def encoded(value: Any) -> str:
+def _encoded(value: Any) -> str:
     """Return a value as JSON without blanks; what is no UTF-8 in a profile becomes escapes."""
     return harmless_json(json.dumps(value, separators=(",", ":"), default=str))
 
 
-def arguments_of(values: Mapping[str, Any]) -> str:
+def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _arguments(values: Mapping[str, Any]) -> str:
     """Return the `args` of an event, without what is None."""
-    return f'"args":{encoded({key: value for key, value in values.items() if value is not None})}'
+    return f'"args":{_encoded(_known(values))}'
 
 
 SESSION_TRACE_FILE = "session.perfetto.json"
@@ -168,8 +177,8 @@ def files(session: Session) -> Iterator[tuple[str, str]]:
                 writer.track(pid, name),
                 np.array([_ns(start) for _, start, *_ in shown], np.int64),
                 np.array([_ns(start + length) for _, start, length, *_ in shown], np.int64),
-                [encoded(called) for *_, called, _ in shown],
-                [arguments_of(arguments) for *_, arguments in shown],
+                [_encoded(called) for *_, called, _ in shown],
+                [_arguments(arguments) for *_, arguments in shown],
             )
     _write_host(session, writer, pid)
     writer.finish({"pipediag_version": __version__, "run_id": run_id(session)})
@@ -231,3 +240,259 @@ def _write_host(session: Session, writer: TraceWriter, pid: int) -> None:
 def _ns(ms: float) -> int:
     # No run is as long as the limit: the session is a stranger's.
     return round(max(-_MOST_NS, min(_MOST_NS, ms * 1e6)))
+
+
+MOST_HOST_EVENTS = 1_000_000
+"""Events of the threads of all hosts together: about what a browser's tab holds. ui.perfetto.dev
+refuses files that unpack to more than 2 GB, and is slow long before."""
+BUSY_INTERVALS = 1_000
+"""Values of how busy the device was, drawn over the window."""
+MOST_LANES = 8
+"""Events that fit on none of them are put on the last one all the same."""
+_LEAST_INTERVAL_NS = 1_000
+_ALONE = "pipediag"
+"""Name of the process of a single host, which holds pipediag's tracks and the original ones."""
+_SHOWN = frozenset({"fail", "informative", "inconclusive"})
+_LARGEST_EXACT_NS = 1 << 53
+"""Larger times are rounded where the format's numbers are read as 64-bit floats."""
+_LEVEL = 3
+"""A trace shrinks to a tenth at any level, and level 9 takes ten times as long."""
+_BUFFER_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The file that was written, and the events that were left out."""
+
+    path: Path
+    left_out: int
+    """Events of the hosts' threads, the shortest ones."""
+    longest_left_out_us: float
+
+
+def write_perfetto(
+    path: Path,
+    summaries: Sequence[tuple[str, TraceSummary]],
+    findings: Sequence[Finding] = (),
+    most_host_events: int = MOST_HOST_EVENTS,
+) -> Exported:
+    """Write a trace of all hosts, packed by gzip; each profile is read once more.
+
+    Times are the profile's own. Where it counts from 1970, or has times before 0, they count from
+    its first event. Those of several hosts that were recorded at one time count from the first
+    event of all, by the hosts' own clocks. The findings stand at the first host's first step.
+
+    Args:
+        path: the file; it is replaced whole or not at all.
+        summaries: with the host of each; where there is only one, the host is not shown.
+        findings: what the rules say of all hosts together.
+        most_host_events: of the threads of all hosts.
+
+    Raises:
+        PipediagError: a profile can no longer be read, or the file cannot be written.
+    """
+    several = len(summaries) > 1
+    began_ns = _common_begin([summary for _, summary in summaries])
+    left_out, longest_ns = 0, 0
+    origins: dict[str, int] = {}
+    shown = [finding for finding in findings if finding.status in _SHOWN]
+    with (
+        replacing(path) as file,
+        gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as packed,
+        io.BufferedWriter(packed, _BUFFER_BYTES) as buffered,
+        io.TextIOWrapper(buffered, encoding="utf-8", newline="") as stream,
+    ):
+        writer = TraceWriter(stream)
+        for place, (host, summary) in enumerate(summaries):
+            events = read_profile(summary.path)
+            writer.origin_ns = origins[host] = (
+                _origin(events) if began_ns is None else began_ns - (summary.epoch_ns or 0)
+            )
+            pid = writer.process(host if several else _ALONE)
+            _write_own_tracks(writer, pid, summary, shown if place == 0 else [])
+            events_left, longest = write_originals(
+                writer, pid, events, most_host_events // len(summaries)
+            )
+            left_out, longest_ns = left_out + events_left, max(longest_ns, longest)
+        exported = Exported(path, left_out, longest_ns / 1e3)
+        notes: dict[str, str | int | float] = {"pipediag_version": __version__}
+        if left_out:
+            notes["host_events_left_out"] = left_out
+            notes["longest_event_left_out_us"] = exported.longest_left_out_us
+        notes |= {f"origin_ns {host}": origin for host, origin in origins.items() if origin}
+        writer.finish(notes)
+    return exported
+
+
+def _common_begin(summaries: Sequence[TraceSummary]) -> int | None:
+    """Return the first event of all hosts since 1970; None where times cannot be compared."""
+    if len(summaries) < 2 or not at_one_time(summaries):
+        return None
+    return min((summary.epoch_ns or 0) + summary.first_ns for summary in summaries)
+
+
+def _origin(events: TraceEvents) -> int:
+    """Return what is subtracted from the profile's times."""
+    filled = [line for line in events.lines() if len(line)]
+    first = min((int(line.start_ns[0]) for line in filled), default=0)
+    last = max((int(line.end_ns.max()) for line in filled), default=0)
+    return first if first < 0 or last > _LARGEST_EXACT_NS else 0
+
+
+def _write_own_tracks(
+    writer: TraceWriter, pid: int, summary: TraceSummary, findings: Sequence[Finding]
+) -> None:
+    if summary.steps is not None:
+        _write_steps(writer, pid, summary.steps)
+    for device in summary.devices:
+        track = writer.track(pid, f"{device.name} idle")
+        for places, gaps in all_gaps(device, summary):
+            writer.slices(
+                track,
+                device.gaps.spans[places, 0],
+                device.gaps.spans[places, 1],
+                [_encoded(labels.gap_cause(cause)) for cause in gaps.cause],
+                _gap_arguments(device, places, gaps),
+            )
+        _write_busy(writer, pid, device)
+    if findings:
+        track = writer.track(pid, "Findings")
+        for finding in findings:
+            arguments = finding.model_dump(include={"rule", "status", "severity", "advice"})
+            time_ns = summary.window_ns[0]
+            writer.instant(track, time_ns, finding.title, {**arguments, **finding.evidence})
+
+
+def _write_steps(writer: TraceWriter, pid: int, split: StepSplit) -> None:
+    windows = split.steps.windows
+    writer.slices(
+        writer.track(pid, "Steps"),
+        windows[:, 0],
+        windows[:, 1],
+        [_encoded(f"step {number}") for number in split.steps.numbers],
+        [
+            _arguments(
+                {f"{name}_us": ns / 1e3 for name, ns in zip(split.classes, row, strict=True) if ns}
+            )
+            for row in split.ns.tolist()
+        ],
+    )
+
+
+def _gap_arguments(device: DeviceTrace, places: Indices, gaps: GapColumns) -> Iterator[str]:
+    lengths_ns = device.gaps.lengths_ns[places].tolist()
+    split_ns = device.gaps.split_ns[places].tolist()
+    launches = device.gaps.launch_ids[places].tolist()
+    for at, iterator in enumerate(gaps.iterator):
+        split = zip(GAP_CAUSES, split_ns[at], strict=True)
+        yield _arguments(
+            {
+                "cause": gaps.cause[at],
+                "duration_us": lengths_ns[at] / 1e3,
+                "start_ms": gaps.start_ms[at],
+                "step": gaps.step[at],
+                CORRELATION: launches[at] if launches[at] != NOT_FOUND else None,
+                "doing": gaps.doing[at],
+                "operation": iterator[0] if iterator else None,
+                "operation_names": ", ".join(iterator[1]) or None if iterator else None,
+                **{f"{name}_us": ns / 1e3 for name, ns in split if ns},
+            }
+        )
+
+
+def _write_busy(writer: TraceWriter, pid: int, device: DeviceTrace) -> None:
+    """Write how busy the device was, in percent; gaps under the floor count as busy."""
+    start, end = device.window
+    count = max(1, min(BUSY_INTERVALS, (end - start) // _LEAST_INTERVAL_NS))
+    edges = np.linspace(start, end, count + 1).astype(np.int64)
+    idle = covered(device.gaps.spans, np.column_stack((edges[:-1], edges[1:])))
+    lengths = np.maximum(edges[1:] - edges[:-1], 1)
+    busy = (100.0 - 100.0 * idle / lengths).tolist()
+    writer.counter(pid, f"{device.name} busy", "percent", edges, [*busy, 0.0])
+
+
+def write_originals(
+    writer: TraceWriter, pid: int, events: TraceEvents, most_host_events: int
+) -> tuple[int, int]:
+    """Write the profile's own events: each device's streams, then the threads of the host.
+
+    A device's events are all written. Of the host's, the shortest are left out beyond a limit.
+
+    Returns:
+        how many were left out, and a length in nanoseconds that none of them exceeds.
+    """
+    for plane in events.planes:
+        if plane.name != HOST_PLANE:
+            title = plane.name.removeprefix("/device:") + " / "
+            names = [_encoded(name) for name in plane.names]
+            for line in stream_lines(plane):
+                _write_line(writer, pid, title, line, np.arange(len(line)), names)
+    lines = [line for line in events.host_lines if len(line)]
+    lengths = [line.end_ns - line.start_ns for line in lines]
+    excess, limit = sum(map(len, lengths)) - most_host_events, -1
+    if excess > 0:
+        # Among those as long as the limit there is no choice that would mean anything.
+        limit = int(np.partition(np.concatenate(lengths), excess - 1)[excess - 1])
+    left_out = 0
+    names = [_encoded(name) for name in lines[0].plane.names] if lines else []
+    for line, of_line in zip(lines, lengths, strict=True):
+        kept = np.flatnonzero(of_line > limit)
+        left_out += len(of_line) - len(kept)
+        _write_line(writer, pid, "", line, kept, names)
+    return left_out, max(limit, 0)
+
+
+def _write_line(
+    writer: TraceWriter, pid: int, title: str, line: Line, chosen: Indices, names: Sequence[str]
+) -> None:
+    """Write the chosen events of a line as tracks; `title` stands before their names."""
+    if not len(chosen):
+        return
+    lanes = nesting_lanes(line.start_ns[chosen], line.end_ns[chosen])
+    for lane in range(int(lanes.max()) + 1):
+        events = chosen[lanes == lane]
+        name = title + (line.name or f"thread {line.id}")
+        writer.slices(
+            writer.track(pid, f"{name} ({lane + 1})" if lane else name),
+            line.start_ns[events],
+            line.end_ns[events],
+            map(names.__getitem__, line.name_ids[events].tolist()),
+            _correlations(line, events),
+        )
+
+
+def _correlations(line: Line, events: NDArray[np.intp]) -> list[str] | None:
+    """Return what ties a launch to what it launched, so that a search finds both."""
+    ids, present = line.statistics.integers(CORRELATION, events)
+    if not present.any():
+        return None
+    return [
+        f'"args":{{"correlation_id":{number}}}' if known else ""
+        for number, known in zip(ids.tolist(), present.tolist(), strict=True)
+    ]
+
+
+def nesting_lanes(start_ns: Times, end_ns: Times) -> NDArray[np.int8]:
+    """Return the lane of each event, so that those of one lane nest or are disjoint.
+
+    Perfetto draws no two slices of a track across each other and drops the later one. A thread's
+    events nest; those of a stream and of asynchronous work need not. Events come sorted by start,
+    the longest first.
+    """
+    lanes = np.zeros(len(start_ns), np.int8)
+    if (start_ns[1:] >= end_ns[:-1]).all():
+        return lanes
+    open_ends: list[list[int]] = [[] for _ in range(MOST_LANES)]
+    for index, (start, end) in enumerate(zip(start_ns.tolist(), end_ns.tolist(), strict=True)):
+        lanes[index] = lane = _first_free(open_ends, start, end)
+        open_ends[lane].append(end)
+    return lanes
+
+
+def _first_free(open_ends: list[list[int]], start: int, end: int) -> int:
+    for lane, around in enumerate(open_ends):
+        while around and around[-1] <= start:
+            around.pop()
+        if not around or end <= around[-1]:
+            return lane
+    return MOST_LANES - 1

@@ -42,8 +42,10 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
     """Yield the file to write to, which moves to `path` when the block ends without an error.
+
+    It gets that mode, by default the one of a new file.
 
     Raises PipediagError, which says what to do; what was at `path` is still there then.
     """
@@ -54,7 +56,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         temporary = Path(name)
         with os.fdopen(descriptor, "wb") as file:
             yield file
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(0o666 & ~_umask() if mode is None else mode)
         temporary.replace(path)
     except OSError as error:
         raise PipediagError(why_not_written(path, error)) from error

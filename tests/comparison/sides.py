@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipediag.comparison import Comparison
-from pipediag.comparison.result import Outcome
+from pipediag.comparison.result import Comparison, Outcome
 from pipediag.errors import ExitStatus
 from pipediag.gate.baseline import result_of
 from pipediag.gate.config import GateConfig

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.comparison import Comparison, compare
-from pipediag.comparison.compare import grown
+from pipediag.comparison.compare import compare, grown
 from pipediag.comparison.quantities import Sides
-from pipediag.comparison.result import Quantity
+from pipediag.comparison.result import Comparison, Quantity
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.gate.baseline import compare_with_baseline, since
 from pipediag.gate.config import GateConfig

@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipediag.comparison import Comparison, compare
-from pipediag.comparison.result import Basis, Change, Outcome, Quantity
+from pipediag.comparison.compare import compare
+from pipediag.comparison.result import Basis, Change, Comparison, Outcome, Quantity
 from pipediag.comparison.statistics import (
     FALSE_ALARMS,
     TIMES,

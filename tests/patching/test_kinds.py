@@ -188,7 +188,6 @@ TABLE: list[tuple[str, str, tuple[Change, ...], str, str]] = [
         '    loss="mse",\n',
         '    loss="mse",\n    jit_compile=True,\n',
     ),
-    ("plain SGD", REBOUND, (SetModel({"optimizer": "sgd"}),), '"adam"', '"sgd"'),
 ]
 
 

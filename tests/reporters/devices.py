@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipediag.reporters.perfetto_profile import Exported, write_perfetto
+from pipediag.reporters.perfetto import Exported, write_perfetto
 from pipediag.session.devices import (
     TRACE_SCHEMA_VERSION,
     ClassShare,

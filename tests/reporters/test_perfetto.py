@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pipediag.errors import PipediagError
 from pipediag.reporters import perfetto
-from pipediag.reporters.perfetto_profile import (
+from pipediag.reporters.perfetto import (
     MOST_LANES,
     nesting_lanes,
     write_perfetto,

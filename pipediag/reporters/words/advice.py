@@ -14,11 +14,7 @@ from pipediag.facts.order import known_gain, to_act_on, worth_doing
 from pipediag.facts.script import edits_for_second_run, failed_by_itself
 from pipediag.facts.step import only_input_is_told
 from pipediag.reporters.words import labels, run, trials
-from pipediag.reporters.words.quantities import (
-    counted,
-    speedup,
-    speedup_interval,
-)
+from pipediag.reporters.words.quantities import counted, speedup, speedup_interval
 from pipediag.session.devices import TraceReport
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.model import Session

@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipediag.reporters.words import labels
-from pipediag.reporters.words.quantities import (
-    counted,
-    seconds,
-    speedup,
-    speedup_interval,
-)
+from pipediag.reporters.words.quantities import counted, seconds, speedup, speedup_interval
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
