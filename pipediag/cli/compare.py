@@ -143,6 +143,10 @@ def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
     if options["results"]:
         # First, so that the files that the script writes are those of a full run in the end.
         runs.results = _results(directories, options)
+    passed_on = ["--quiet", "--budget", "0"]
+    if options["timeout"] is not None:
+        passed_on += ["--timeout", str(options["timeout"])]
+    passed_on += ["-m"] if options["module"] else []
     for number, side in _turns(options["rounds"]):
         into = options["output"] / side / f"run-{number}"
         say(f"pipediag: round {number} of {options['rounds']}, {side}, into {into}")
@@ -150,7 +154,7 @@ def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
         if not INTERRUPTS.came:
             # Standard output is for the comparison alone.
             status = analyze_afresh(
-                [*_analyze_options(into, options), script, "--", *arguments],
+                ["--output", str(into.resolve()), *passed_on, script, "--", *arguments],
                 directory=directories[side],
                 stdout=_STDERR,
             )
@@ -223,10 +227,3 @@ def _refuse(script: str, base: Path, head: Path, options: dict[str, Any]) -> Non
                 f"{place} is there already, and what is in it would be taken for runs of this "
                 "call. Nothing was run. Remove it, or choose another directory with -o."
             )
-
-
-def _analyze_options(into: Path, options: dict[str, Any]) -> list[str]:
-    given = ["--output", str(into.resolve()), "--quiet", "--budget", "0"]
-    if options["timeout"] is not None:
-        given += ["--timeout", str(options["timeout"])]
-    return [*given, "-m"] if options["module"] else given

@@ -22,9 +22,7 @@ TEXT_WIDTH = 100
 
 @click.command(name="doctor")
 @click.option(
-    "--no-tensorflow",
-    is_flag=True,
-    help="Judge TensorFlow by its package, without importing it.",
+    "--no-tensorflow", is_flag=True, help="Judge TensorFlow by its package, without importing it."
 )
 def command(no_tensorflow: bool) -> None:
     """Find what would spoil a measurement on this machine.
@@ -38,7 +36,11 @@ def command(no_tensorflow: bool) -> None:
     for check in all_checks(ask_tensorflow=not no_tensorflow):
         deliver(render(check) + "\n")
         states[check.state] += 1
-    say(_summary(states), err=False)
+    problems, warnings = states["problem"], states["warn"]
+    summary = f"Problems: {problems}. Warnings: {warnings}. The rest is fine."
+    if not problems and not warnings:
+        summary = "Nothing here would spoil a measurement."
+    say(f"\n{summary}", err=False)
 
 
 def render(check: Check) -> str:
@@ -56,10 +58,3 @@ def render(check: Check) -> str:
     ]
     state = click.style(f"{check.state:<{STATE_WIDTH}}", fg=COLOURS[check.state])
     return state + "\n".join(lines)[STATE_WIDTH:]
-
-
-def _summary(states: Counter[str]) -> str:
-    problems, warnings = states["problem"], states["warn"]
-    if not problems and not warnings:
-        return "\nNothing here would spoil a measurement."
-    return f"\nProblems: {problems}. Warnings: {warnings}. The rest is fine."

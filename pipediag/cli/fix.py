@@ -74,7 +74,12 @@ def command(
     path = session or newest_report()
     loaded = load_session(path)
     if brief is not None:
-        _print_briefs(loaded, brief)
+        from pipediag.reporters.brief import as_json, as_markdown, briefs
+
+        found = briefs(loaded)
+        if not found:
+            say("Every finding that could make the run faster is in the patch, or there is none.")
+        deliver(as_json(found) if brief == "json" else as_markdown(found))
         return
     _refuse_without_source(loaded, path)
     loaded = with_rules(loaded, rules)
@@ -93,15 +98,6 @@ def command(
         for name in contents:
             say(f"changed {name}")
     ctx.exit(status)
-
-
-def _print_briefs(session: Session, form: str) -> None:
-    from pipediag.reporters.brief import as_json, as_markdown, briefs
-
-    found = briefs(session)
-    if not found:
-        say("Every finding that could make the run faster is in the patch, or there is none.")
-    deliver(as_json(found) if form == "json" else as_markdown(found))
 
 
 def _refuse_without_source(session: Session, path: Path) -> None:

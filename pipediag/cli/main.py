@@ -26,19 +26,13 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 COMMANDS = {
-    "analyze": (
-        "pipediag.cli.analyze",
-        "Run a training script and find out why it is slow.",
-    ),
+    "analyze": ("pipediag.cli.analyze", "Run a training script and find out why it is slow."),
     "show": ("pipediag.cli.show", "Print the summary of a recorded session."),
     "check": ("pipediag.cli.check", "Check sessions against limits, for CI."),
     "compare": ("pipediag.cli.compare", "Find out whether one version is slower than another."),
     "fix": ("pipediag.cli.fix", "Print or apply the confirmed edits as a patch."),
     "trace": ("pipediag.cli.trace", "Find out when the devices of a profile were idle, and why."),
-    "explain": (
-        "pipediag.cli.explain",
-        "Explain a rule and its thresholds.",
-    ),
+    "explain": ("pipediag.cli.explain", "Explain a rule and its thresholds."),
     "doctor": ("pipediag.cli.doctor", "Find what would spoil a measurement on this machine."),
 }
 """Name, module that holds a click command called `command`, and the line in the overview."""

@@ -83,18 +83,14 @@ def _fresh_directory(options: dict[str, Any]) -> Path:
             "directory with -o."
         )
     for session in earlier:
-        _remove(session)
+        try:
+            session.unlink()
+        except OSError as error:
+            raise PipediagError(
+                f"cannot remove {session} of an earlier call: {error.strerror}. The script was not "
+                "run. Remove it, or choose another directory with -o."
+            ) from error
     return directory
-
-
-def _remove(session: Path) -> None:
-    try:
-        session.unlink()
-    except OSError as error:
-        raise PipediagError(
-            f"cannot remove {session} of an earlier call: {error.strerror}. The script was not "
-            "run. Remove it, or choose another directory with -o."
-        ) from error
 
 
 def _given(ctx: click.Context) -> list[str]:

@@ -50,11 +50,7 @@ def _complete(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print everything that was found.")
 def command(
-    session: Path | None,
-    *,
-    formats: tuple[str, ...] | None,
-    output: Path | None,
-    verbose: bool,
+    session: Path | None, *, formats: tuple[str, ...] | None, output: Path | None, verbose: bool
 ) -> None:
     """Print the summary of a recorded session, or write its report with --format.
 

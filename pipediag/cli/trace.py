@@ -16,16 +16,12 @@ from pipediag.trace.files import RUNS, find_profiles
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipediag.profiles import TraceResult, WrittenTrace
+    from pipediag.profiles import WrittenTrace
 
 
 @click.command(name="trace")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=Path)
-@click.option(
-    "--run",
-    metavar="NAME",
-    help="The run in a log directory.  [default: the newest]",
-)
+@click.option("--run", metavar="NAME", help="The run in a log directory.  [default: the newest]")
 @click.option(
     "--gap-floor",
     "gap_floor_us",
@@ -43,10 +39,7 @@ if TYPE_CHECKING:
     help="Write trace.json, gaps.csv, devices.csv and a trace for ui.perfetto.dev.",
 )
 @click.option(
-    "--perfetto/--no-perfetto",
-    default=True,
-    show_default=True,
-    help="Write that trace, too.",
+    "--perfetto/--no-perfetto", default=True, show_default=True, help="Write that trace, too."
 )
 @click.option("--json", "json_mode", is_flag=True, help="Print the report as JSON instead.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every device, and more of each.")
@@ -72,7 +65,11 @@ def command(
     result = analyse_profiles(paths, profile_files(paths, run), gap_floor_us * 1000)
     written = None if output is None else write_trace(result, output, perfetto=perfetto)
     if not json_mode:
-        _show(result, list(_lines(written)), verbose)
+        from rich.console import Console
+
+        from pipediag.reporters.terminal.trace import render
+
+        render(result.report, Console(), written=list(_lines(written)), verbose=verbose)
         return
     deliver(dump_trace_report(result.report))
     for unread in result.report.unread:
@@ -94,14 +91,6 @@ def _lines(written: WrittenTrace | None) -> Iterator[str]:
         "are left out"
     )
     yield f"{exported.path} for ui.perfetto.dev{left_out if exported.left_out else ''}"
-
-
-def _show(result: TraceResult, written: list[str], verbose: bool) -> None:
-    from rich.console import Console
-
-    from pipediag.reporters.terminal.trace import render
-
-    render(result.report, Console(), written=written, verbose=verbose)
 
 
 def profile_files(paths: Sequence[Path], run: str | None) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
@@ -65,24 +66,20 @@ def grown(sides: Sides) -> GrownOperation | None:
     head = _costs(sides.head, shares=sides.ratios_only)
     growth = {key: cost - base.get(key, 0.0) for key, cost in head.items()}
     found = max(growth, key=lambda key: growth[key], default=None)
-    if found is None or not base or growth[found] < _least(sides):
+    steps = [one for one in map(quantities.step_ms, sides.base) if not isinstance(one, str)]
+    whole = 100.0 if sides.ratios_only else median(steps or [math.inf])
+    if found is None or not base or growth[found] < LEAST_PERCENT / 100.0 * whole:
         return None
     op = next(ops[found] for session in sides.head if found in (ops := _operations(session)))
+    kind, function, _ = found
     return GrownOperation(
-        name=_name(op),
+        name=f"`{kind}` of {function}" if function else f"`{kind}`",
         file=op.file,
         line=op.line,
         base_ms=base.get(found),
         head_ms=head[found],
         shares=sides.ratios_only,
     )
-
-
-def _least(sides: Sides) -> float:
-    if sides.ratios_only:
-        return LEAST_PERCENT
-    steps = [one for one in map(quantities.step_ms, sides.base) if not isinstance(one, str)]
-    return LEAST_PERCENT / 100.0 * median(steps) if steps else float("inf")
 
 
 def _costs(sessions: Sequence[Session], *, shares: bool) -> dict[Key, float]:
@@ -97,12 +94,6 @@ def _costs(sessions: Sequence[Session], *, shares: bool) -> dict[Key, float]:
                 scale = 100.0 / step_ms if shares else 1.0
                 found.setdefault(key, []).append(scale * op.self_ms_per_step)
     return {key: median(costs) for key, costs in found.items()}
-
-
-def _name(op: Operation) -> str:
-    """Return the operation and its function."""
-    named = op.function is not None and not op.function.name.startswith("<")
-    return f"`{op.kind}` of {op.function.name}" if op.function and named else f"`{op.kind}`"
 
 
 def _operations(session: Session) -> dict[Key, Operation]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from statistics import median
 
 from pipediag.comparison import quantities as values
@@ -12,7 +13,7 @@ from pipediag.errors import PipediagError
 from pipediag.facts.names import in_checkout
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import figures
-from pipediag.gate.result import Check, CheckOutcome, GateResult
+from pipediag.gate.result import Check, CheckOutcome, GateResult, number
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 
@@ -22,6 +23,7 @@ _OUTCOMES: dict[Outcome, CheckOutcome] = {
     "same": "pass",
     "inconclusive": "inconclusive",
 }
+_number = partial(number, unit="ms")
 _UNITS: dict[Unit, str] = {"us": "us", "ms": "ms", "s": "s", "percent": "%"}
 _BASIS = {"runs": "runs", "blocks": "stretches of steps", "steps": "steps"}
 
@@ -222,11 +224,6 @@ def _grown(operation: GrownOperation) -> str:
 
 def _finding(finding: Finding) -> str:
     return f"{finding.rule}{_at(finding.file, finding.line)}: {finding.title.rstrip('.')}."
-
-
-def _number(value: float) -> str:
-    """Format a value with three digits or more, without an exponent for large ones."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _at(file: str | None, line: int | None) -> str:

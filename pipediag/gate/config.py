@@ -102,7 +102,9 @@ def load_config(path: Path | None, rules: Collection[str]) -> GateConfig:
         PipediagError: the named file or its table is missing, a file is not TOML, a key or a rule
             is unknown or a value is of the wrong kind.
     """
-    source = path if path is not None else _nearest_pyproject(Path.cwd())
+    here = Path.cwd()
+    candidates = (folder / "pyproject.toml" for folder in (here, *here.parents))
+    source = path or next((file for file in candidates if file.is_file()), None)
     if source is None:
         return GateConfig()
     table = _pipediag_table(source)
@@ -151,11 +153,6 @@ def reject_unknown_rules(config: GateConfig, known: Collection[str], where: str)
             f"{where} names {_listed(unknown)}, which is no rule of pipediag. "
             f"Valid rules: {', '.join(sorted(known))}."
         )
-
-
-def _nearest_pyproject(start: Path) -> Path | None:
-    candidates = (folder / "pyproject.toml" for folder in (start, *start.parents))
-    return next((file for file in candidates if file.is_file()), None)
 
 
 def _pipediag_table(source: Path) -> dict[str, Any] | None:

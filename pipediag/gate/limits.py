@@ -102,7 +102,12 @@ def of_runs(found: Sequence[Measured | str]) -> Measured | str:
         return runs[0]
     values = tuple(one.value for one in runs)
     middle = median(values)
-    reach = _student(len(values)) * MEDIAN_BY_MEAN * stdev(values) / math.sqrt(len(values))
+    reach = (
+        student_quantile(0.975, len(values) - 1)
+        * MEDIAN_BY_MEAN
+        * stdev(values)
+        / math.sqrt(len(values))
+    )
     low = min(middle - reach, median(one.interval[0] for one in runs))
     high = max(middle + reach, median(one.interval[1] for one in runs))
     return replace(runs[0], value=middle, interval=(low, high), runs=values)
@@ -138,17 +143,9 @@ def check_of(limit: Limit, measured: Measured | str, place: Place) -> Check:
 
 
 def _judged(
-    limit: Limit,
-    runs: Sequence[Session],
-    value: Callable[[Session], Measured | str],
-    place: Place,
+    limit: Limit, runs: Sequence[Session], value: Callable[[Session], Measured | str], place: Place
 ) -> Check:
     return check_of(limit, of_runs([value(run) for run in runs]), place)
-
-
-def _student(count: int) -> float:
-    """Return how many standard errors a 95 % interval of so many values reaches to each side."""
-    return student_quantile(0.975, count - 1)
 
 
 def _in_words(measured: Measured, interval: tuple[float, float], unit: Unit) -> str:
@@ -283,7 +280,7 @@ def _idle_reach(device: DeviceActivity) -> float | None:
         return None
     idle = list(by_step.values())
     error_of_sum = stdev(idle) * math.sqrt(len(idle))
-    return _student(len(idle)) * percent_of_span(device, error_of_sum)
+    return student_quantile(0.975, len(idle) - 1) * percent_of_span(device, error_of_sum)
 
 
 def _without_profiler(session: Session, device: DeviceActivity) -> float:

@@ -82,15 +82,12 @@ def as_github(results: Sequence[GateResult]) -> str:
         if result.script_failure is not None
     ]
     problems = [check for result in results for check in result.checks if check.outcome != "pass"]
-    annotations += map(_annotation, sorted(problems, key=_rank))
+    problems.sort(key=lambda one: (OUTCOMES_WORST_FIRST.index(one.outcome), -(one.speedup or 1.0)))
+    annotations += map(_annotation, problems)
     shown = annotations[:MAX_ANNOTATIONS]
     if left_out := len(annotations) - len(shown):
         shown.append(f"{left_out} more without an annotation; all are listed below.")
     return "\n".join([*shown, as_text(results)])
-
-
-def _rank(check: Check) -> tuple[int, float]:
-    return OUTCOMES_WORST_FIRST.index(check.outcome), -(check.speedup or 1.0)
 
 
 def _annotation(check: Check) -> str:

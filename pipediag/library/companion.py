@@ -76,9 +76,7 @@ def main() -> None:
     output = OutputDirectory(directory, capture, None, True, DirectoryLock(directory))
     settings = RunSettings.read(capture / SETTINGS_FILE)
     analysis = AnalysisRequest(
-        settings.script,
-        budget_s=request.budget_s,
-        run_to_end=settings.run_to_end,
+        settings.script, budget_s=request.budget_s, run_to_end=settings.run_to_end
     )
     try:
         follow = partial(_follow, program, request)

@@ -165,7 +165,8 @@ class CompanionProcess:
         self.teller.tell(Closing())
         try:
             status = self.process.wait(SESSION_LIMIT_S)
-            said = self._said() if status != 0 else ""
+            self._log.seek(0)
+            said = self._log.read().decode(errors="replace").strip()
         except subprocess.TimeoutExpired:
             self._kill()
             raise PipediagError(
@@ -190,10 +191,6 @@ class CompanionProcess:
         self.process.kill()
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(_KILLED_S)
-
-    def _said(self) -> str:
-        self._log.seek(0)
-        return self._log.read().decode(errors="replace").strip()
 
     def _close(self) -> None:
         self._log.close()

@@ -62,11 +62,7 @@ class Result:
     """
 
     def __init__(
-        self,
-        session: Session,
-        directory: Path | None,
-        *,
-        measured_in: OwnDirectory | None = None,
+        self, session: Session, directory: Path | None, *, measured_in: OwnDirectory | None = None
     ) -> None:
         self.session = session
         self.directory = directory

@@ -8,7 +8,7 @@ from typing import TypeGuard
 import libcst as cst
 
 from pipediag.patching.names import names_in
-from pipediag.patching.source import Source, called, name_of, walk
+from pipediag.patching.source import Source, called, walk
 
 CALL_THEIR_FUNCTION = frozenset(
     "apply filter flat_map from_generator group_by_window interleave map scan take_while".split()
@@ -88,7 +88,9 @@ class _Factory:
                     harmless = not self._depends(choice) or self._only_adds(node, optional)
                 case cst.Match(subject=choice) | cst.For(iter=choice):
                     harmless = not self._depends(choice) or self._only_adds(node, frozenset())
-                case cst.Call() if self._source.span(_named(node)).start < self._until:
+                case cst.Call(func=cst.Attribute(attr=name)) | cst.Call(func=name) if (
+                    self._source.span(name).start < self._until
+                ):
                     harmless = not self._calls_otherwise(node)
                 case _:
                     continue
@@ -180,10 +182,6 @@ class _Factory:
 def _is_operation(node: cst.CSTNode) -> TypeGuard[cst.Call]:
     is_method = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
     return is_method and called(node) in _OPERATIONS
-
-
-def _named(call: cst.Call) -> cst.CSTNode:
-    return call.func if called(call) is None else name_of(call)
 
 
 def _parameters(function: cst.FunctionDef) -> list[str]:

@@ -67,18 +67,6 @@ def compiled(
     for name, reason in _BY_HAND.items():
         if name in (*settings, settings.get("optimizer")):
             raise NotPatchableError(reason)
-    _refuse_set_elsewhere(source, settings)
-    plain = {name: repr(value) for name, value in settings.items() if name in _PLAIN}
-    changes = with_arguments(source, call, plain)
-    if (optimizer := settings.get("optimizer")) is not None:
-        changes.extend(_optimizer(source, call, keras, optimizer))
-    if len(plain) + ("optimizer" in settings) != len(settings):
-        raise NotPatchableError("That setting is no argument of `compile`.")
-    return changes
-
-
-def _refuse_set_elsewhere(source: Source, settings: dict[str, Scalar]) -> None:
-    """Raises NotPatchableError where the file sets outside of `compile` what that would set."""
     given = {
         node.targets[0].target.attr.value
         for node in source.all(cst.Assign)
@@ -86,6 +74,13 @@ def _refuse_set_elsewhere(source: Source, settings: dict[str, Scalar]) -> None:
     }
     for name in sorted(given & set(settings)):
         raise NotPatchableError(f"The file sets `{name}` outside of `compile`, too.")
+    plain = {name: repr(value) for name, value in settings.items() if name in _PLAIN}
+    changes = with_arguments(source, call, plain)
+    if (optimizer := settings.get("optimizer")) is not None:
+        changes.extend(_optimizer(source, call, keras, optimizer))
+    if len(plain) + ("optimizer" in settings) != len(settings):
+        raise NotPatchableError("That setting is no argument of `compile`.")
+    return changes
 
 
 def _optimizer(source: Source, call: cst.Call, keras: KerasUse, wanted: Scalar) -> list[Change]:
@@ -104,7 +99,11 @@ def _lazy(source: Source, value: cst.BaseExpression, name: str, lazy: str) -> Ch
     if isinstance(value, cst.Name):
         if is_parameter(source, value):
             raise NotPatchableError(f"`{value.value}` is what the callers of a function give it.")
-        value = _made_once(source, value.value)
+        given = value.value
+        values = [one[1] for node in source.nodes if (one := assigned(node)) and one[0] == given]
+        if len(values) != 1 or len(references(source, given)) != 1:
+            raise NotPatchableError(f"`{given}` is not made in one place and used in one.")
+        value = values[0]
     if isinstance(value, cst.SimpleString):
         return replaced(source.span(value), f"{lazy}()")
     if not isinstance(value, cst.Call) or called(value) != name:
@@ -112,13 +111,6 @@ def _lazy(source: Source, value: cst.BaseExpression, name: str, lazy: str) -> Ch
     if any(argument(value, refused) is not None for refused in _NOT_LAZY):
         raise NotPatchableError(f"{lazy} takes not all of its arguments.")
     return replaced(source.span(value.func), lazy)
-
-
-def _made_once(source: Source, name: str) -> cst.BaseExpression:
-    values = [one[1] for node in source.nodes if (one := assigned(node)) and one[0] == name]
-    if len(values) != 1 or len(references(source, name)) != 1:
-        raise NotPatchableError(f"`{name}` is not made in one place and used in one.")
-    return values[0]
 
 
 def _imported(source: Source, lazy: str, use: int) -> Change:

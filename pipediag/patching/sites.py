@@ -35,7 +35,9 @@ def _offset(source: Source, op: Operation, twins: Sequence[Operation]) -> int:
         raise NotPatchableError(
             f"Line {op.line} calls no `{op.kind}`: the pipeline is made elsewhere."
         )
-    if len(candidates) == 1 and not _follow_each_other(twins):
+    ids = {each.id for each in twins}
+    # No one call has made both of two that read from each other.
+    if len(candidates) == 1 and not any(ids & set(each.parent_ids) for each in twins):
         return candidates[0]
     if len(twins) != len(candidates) or not _one_chain(source, candidates):
         raise NotPatchableError(
@@ -43,12 +45,6 @@ def _offset(source: Source, op: Operation, twins: Sequence[Operation]) -> int:
             "told."
         )
     return candidates[[each.id for each in twins].index(op.id)]
-
-
-def _follow_each_other(twins: Sequence[Operation]) -> bool:
-    """Return True if one reads from another, so that no one call has made both."""
-    ids = {each.id for each in twins}
-    return any(ids & set(each.parent_ids) for each in twins)
 
 
 def _candidates(source: Source, op: Operation) -> list[int]:

@@ -6,7 +6,7 @@ import libcst as cst
 
 from pipediag.patching.names import free_name, last_import, module_name, names_in, references
 from pipediag.patching.refusal import NotPatchableError, only
-from pipediag.patching.source import Change, Source, called, insertion, name_of, replaced
+from pipediag.patching.source import Change, Source, insertion, replaced
 from pipediag.patching.statements import behind
 
 _PARAMETERS = ("a", "size", "replace", "p")
@@ -91,20 +91,16 @@ def rewritten_call(source: Source, line: int) -> list[Change]:
     Raises:
         NotPatchableError: there is none, or it is used in a way that the other one is not.
     """
-    loop = next((each for each in source.nodes if _goes_over_rows(source, each, line)), None)
-    if loop is None:
-        return drawn_from_kept_sums(source, line)
-    assert isinstance(loop, cst.For | cst.CompFor)
-    return rows_as_dictionaries(source, loop)
+    for frame in source.calls_of("iterrows", line=line):
+        loop = source.parent(frame)
+        if isinstance(loop, cst.For | cst.CompFor) and loop.iter is frame:
+            return rows_as_dictionaries(source, loop, frame)
+    return drawn_from_kept_sums(source, line)
 
 
-def _goes_over_rows(source: Source, node: cst.CSTNode, line: int) -> bool:
-    if not isinstance(node, cst.For | cst.CompFor) or not isinstance(node.iter, cst.Call):
-        return False
-    return called(node.iter) == "iterrows" and source.line(name_of(node.iter)) == line
-
-
-def rows_as_dictionaries(source: Source, loop: cst.For | cst.CompFor) -> list[Change]:
+def rows_as_dictionaries(
+    source: Source, loop: cst.For | cst.CompFor, frame: cst.Call
+) -> list[Change]:
     """Go over dictionaries in place of the Series that `iterrows` makes of each row.
 
     A row of six columns took 25 to 36 us as a Series, and 2 to 4 as a dictionary (pandas 3.0, two
@@ -113,8 +109,7 @@ def rows_as_dictionaries(source: Source, loop: cst.For | cst.CompFor) -> list[Ch
     Raises:
         NotPatchableError: the loop does more with a row than to read columns by name.
     """
-    target, frame = loop.target, loop.iter
-    assert isinstance(frame, cst.Call)
+    target = loop.target
     names = [each.value for each in target.elements] if isinstance(target, cst.Tuple) else []
     if len(names) != 2 or not all(isinstance(each, cst.Name) for each in names):
         raise NotPatchableError("The loop does not name the index and the row.")

@@ -188,7 +188,9 @@ def snippet(session: Session, changes: Sequence[Change]) -> str | None:
     above: dict[str, str] = {}
     for change in _as_they_follow(session, written):
         last = above.get(change.after) if isinstance(change, Insert | Move) else None
-        lines += _lines(session, change) if last is None else [_behind(session, change, last)]
+        lines += _lines(session, change)
+        if last is not None:
+            lines[-1] = f"{lines[-1].partition('  # ')[0]}  # behind that {last}"
         if isinstance(change, Insert | Move):
             above[change.after] = (
                 change.kind if isinstance(change, Insert) else _kind(session, change.op_id)
@@ -228,12 +230,6 @@ def _as_they_follow(session: Session, changes: Sequence[Change]) -> list[Change]
 
     placed = iter(sorted((one for one in changes if isinstance(one, Insert | Move)), key=place))
     return [next(placed) if isinstance(one, Insert | Move) else one for one in changes]
-
-
-def _behind(session: Session, change: Change, last: str) -> str:
-    """The line of a change whose place is behind another change's."""
-    (line,) = _lines(session, change)
-    return f"{line.partition('  # ')[0]}  # behind that {last}"
 
 
 def _lines(session: Session, change: Change) -> list[str]:
@@ -338,11 +334,10 @@ def _model(session: Session, change: SetModel) -> list[str]:
 
 
 def _arguments(values: dict[str, Scalar]) -> str:
-    return ", ".join(f"{name}={_value(name, value)}" for name, value in values.items())
-
-
-def _value(name: str, value: Scalar) -> str:
-    return "tf.data.AUTOTUNE" if is_tuned(name, value) else repr(value)
+    return ", ".join(
+        f"{name}={'tf.data.AUTOTUNE' if is_tuned(name, value) else repr(value)}"
+        for name, value in values.items()
+    )
 
 
 def _place(session: Session, op_id: str) -> str:

@@ -142,18 +142,25 @@ class Workspace:
 
     def _anchor_compile(self, path: str) -> None:
         """Find the call that compiles the model of the loop, as long as lines are as measured."""
-        keras = self._keras()
-        if keras is None or keras.compile_file != path:
+        loop = self.session.diagnosed_loop()
+        if loop is None or loop.keras is None or loop.keras.compile_file != path:
             return
         try:
             source, others = self._sources[path], self.other_files(path)
-            self._sources[path] = keras_settings.anchored(source, keras, others)
+            self._sources[path] = keras_settings.anchored(source, loop.keras, others)
         except NotPatchableError as error:
             self._reasons[keras_settings.COMPILE] = str(error)
 
-    def _keras(self) -> KerasUse | None:
+    def keras(self) -> KerasUse:
+        """Return what was recorded of the model that the loop trains.
+
+        Raises:
+            NotPatchableError: the loop is none of Keras'.
+        """
         loop = self.session.diagnosed_loop()
-        return loop.keras if loop is not None else None
+        if loop is None or loop.keras is None:
+            raise NotPatchableError("The loop is none of Keras'.")
+        return loop.keras
 
     def compile_call(self) -> tuple[Source, cst.Call]:
         """Return the file and the call that compile the model of the loop.
@@ -161,8 +168,7 @@ class Workspace:
         Raises:
             NotPatchableError: the call can't be found there, or was not recorded.
         """
-        keras = self._keras()
-        source = self.source(keras.compile_file if keras is not None else None)
+        source = self.source(self.keras().compile_file)
         if keras_settings.COMPILE in self._reasons:
             raise NotPatchableError(self._reasons[keras_settings.COMPILE])
         return source, source.call(keras_settings.COMPILE)

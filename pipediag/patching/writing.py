@@ -38,7 +38,6 @@ from pipediag.session.edits import (
     SetOptions,
     SetParameters,
 )
-from pipediag.session.loops import Loop
 from pipediag.session.pipeline import Operation
 from pipediag.vocabulary import Scalar
 
@@ -66,7 +65,6 @@ def write(workspace: Workspace, changes: Sequence[Change]) -> None:
     if workers:
         # What else there is imitates what Keras does by itself when it has workers.
         changes = workers
-    _refuse_same_place(changes)
     _refuse_contradictions(changes)
     for change in changes:
         if change.do in _BY_HAND:
@@ -85,15 +83,14 @@ def _pass_of(change: Change) -> str:
     return change.do
 
 
-def _refuse_same_place(changes: Sequence[Change]) -> None:
-    """Raise if two move behind the same call, as each edit would have its own stand first."""
+def _refuse_contradictions(changes: Sequence[Change]) -> None:
+    """Raise if two changes give one parameter different values, as a trial of both does.
+
+    Or if two move behind the same call, as each edit would have its own stand first.
+    """
     places = [change.after for change in changes if isinstance(change, Move)]
     if len(set(places)) < len(places):
         raise NotPatchableError("Two of the changes move calls to the same place.")
-
-
-def _refuse_contradictions(changes: Sequence[Change]) -> None:
-    """Raise if two changes give one parameter different values, as a trial of both does."""
     given: dict[tuple[str, str], Scalar] = {}
     for change in changes:
         for place, values in _settings(change):
@@ -259,7 +256,10 @@ def _remove(workspace: Workspace, change: Remove) -> None:
 
 def _replace(workspace: Workspace, change: Replace) -> None:
     if change.kind == "PyDataset":
-        _use_workers(workspace, change)
+        keras = workspace.keras()
+        source = workspace.source(keras.source_file)
+        given = _texts(source, change.parameters)
+        workspace.change(source, with_workers(source, keras.source, given))
         return
     op = workspace.operation(change.op_id)
     if op.kind == "from_generator":
@@ -281,21 +281,6 @@ def _stack(workspace: Workspace, change: Replace) -> None:
     workspace.change(source, in_chunks(source, call, change.parameters))
 
 
-def _use_workers(workspace: Workspace, change: Replace) -> None:
-    loop = _loop(workspace)
-    assert loop.keras is not None
-    source = workspace.source(loop.keras.source_file or loop.file)
-    values = _texts(source, change.parameters)
-    workspace.change(source, with_workers(source, loop.keras.source, values))
-
-
-def _loop(workspace: Workspace) -> Loop:
-    loop = workspace.session.diagnosed_loop()
-    if loop is None or loop.keras is None:
-        raise NotPatchableError("The loop is none of Keras'.")
-    return loop
-
-
 def _options(workspace: Workspace, change: SetOptions) -> None:
     source, call = workspace.only_call(_last(workspace).id)
     workspace.change(source, with_options(source, call, change.options))
@@ -314,10 +299,8 @@ def _last(workspace: Workspace) -> Operation:
 
 
 def _compile(workspace: Workspace, change: SetModel) -> None:
-    loop = _loop(workspace)
-    assert loop.keras is not None
     source, call = workspace.compile_call()
-    workspace.change(source, compiled(source, call, loop.keras, change.settings))
+    workspace.change(source, compiled(source, call, workspace.keras(), change.settings))
 
 
 _LEFT_OUT = frozenset({"batch_size", "verbose"})

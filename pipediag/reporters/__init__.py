@@ -58,7 +58,8 @@ def write_formats(session: Session, directory: Path, formats: Sequence[str]) -> 
             reporter: Reporter = getattr(import_module(module), function)
             for file, content in reporter(session):
                 try:
-                    _put(directory / file, content() if callable(content) else content)
+                    made = content() if callable(content) else content
+                    write_bytes(directory / file, made.encode() if isinstance(made, str) else made)
                     written.append(directory / file)
                 except PipediagError as error:
                     failures.append(str(error))
@@ -91,7 +92,3 @@ def failure_of(what: str, error: Exception) -> str:
         f"{what} could not be made ({message}{where}). This is an error in pipediag itself, "
         "please report it."
     )
-
-
-def _put(path: Path, content: str | bytes) -> None:
-    write_bytes(path, content.encode("utf-8") if isinstance(content, str) else content)

@@ -272,7 +272,7 @@ def workers(text: str) -> str:
     made = op(text, "from_generator", ".fit(", id="generator", made_by_framework=True)
     ahead = op(text, "prefetch", ".fit(", made_by_framework=True)
     changes = (WORKERS, Remove("prefetch"), SetOptions({"autotune.enabled": False}))
-    return patched(text, [made, ahead], *changes, keras={"source": "Rows"})
+    return patched(text, [made, ahead], *changes, keras={"source": "Rows", "source_file": SCRIPT})
 
 
 def test_a_pydataset_hands_its_workers_to_keras() -> None:

@@ -175,16 +175,13 @@ def gain(finding: Finding) -> Gain | None:
         left = 100.0 * found.after_s / found.before_s if of_run else None
         return Gain(speedup(found.speedup), bounds, run.of_what(found), known_by, left)
     if trial.speedup is not None:
-        return _of_steps(trial, "an epoch" if trial.basis == "epoch" else "a step")
+        bounds, known_by = trials.interval(trial) or "", trials.known_by(trial)
+        part = "an epoch" if trial.basis == "epoch" else "a step"
+        return Gain(speedup(trial.speedup), bounds, f"in {part}", known_by)
     if finding.speedup_at_most is None:
         return None
     part = "a step" if finding.part == "steps" else RUN_PART[finding.part].lower()
     return Gain(speedup(finding.speedup_at_most), "", f"in {part}", "at most")
-
-
-def _of_steps(figures: Trial | Combined, what: str) -> Gain:
-    bounds = trials.interval(figures) or ""
-    return Gain(speedup(figures.speedup), bounds, f"in {what}", trials.known_by(figures))
 
 
 @dataclass(frozen=True)
@@ -235,18 +232,13 @@ def answer(session: Session) -> Answer | None:
     ):
         return Answer(finding, (), finding.patch, gain(finding), _why(session, finding))
     changes = tuple(trials.change(session, one, with_effect=True) for one in together.findings)
-    all_of_them = finding.model_copy(
-        update={"for_run": together.for_run, "trial": _as_trial(together, finding.trial)}
-    )
+    shared = set(Combined.model_fields) & set(Trial.model_fields)
+    trial = finding.trial.model_copy(update=together.model_dump(include=shared))
+    all_of_them = finding.model_copy(update={"for_run": together.for_run, "trial": trial})
     why = _why(session, all_of_them)
     patch = session.patch or finding.patch
     edits = frozenset(together.findings)
     return Answer(finding, changes, patch, gain(all_of_them), why, edits)
-
-
-def _as_trial(together: Combined, trial: Trial) -> Trial:
-    shared = set(Combined.model_fields) & set(Trial.model_fields)
-    return trial.model_copy(update=together.model_dump(include=shared))
 
 
 def nothing_worth_doing(session: Session) -> str | None:

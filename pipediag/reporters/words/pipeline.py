@@ -49,7 +49,7 @@ def pipeline_rows(
     reads = reads_as_run(pipeline.ops)
     total = sum(op.self_ms_per_step or 0.0 for op in pipeline.ops)
     rows: list[PipelineRow] = []
-    previous: str | None = None
+    previous: list[str] = []
     for op in pipeline.ops:
         own = op.self_ms_per_step
         rows.append(
@@ -61,10 +61,12 @@ def pipeline_rows(
                 step_percent=100.0 * own / step_ms if own is not None and step_ms else None,
                 bottleneck=op.id in (pipeline.bottleneck_op_id, *pipeline.tied_op_ids),
                 notes=_notes(op, titles),
-                reads_from=_unexpected_inputs(reads[op.id], previous, titles),
+                reads_from=[]
+                if reads[op.id] == previous
+                else [titles.get(parent, parent) for parent in reads[op.id]],
             )
         )
-        previous = op.id
+        previous = [op.id]
     return rows
 
 
@@ -127,11 +129,3 @@ def _notes(op: Operation, titles: dict[str, str]) -> list[str]:
         outer = titles.get(op.inside_function_of, op.inside_function_of)
         notes.append(f"runs inside {outer}")
     return notes
-
-
-def _unexpected_inputs(
-    parents: list[str], previous: str | None, titles: dict[str, str]
-) -> list[str]:
-    if parents == ([previous] if previous else []):
-        return []
-    return [titles.get(parent, parent) for parent in parents]

@@ -117,7 +117,7 @@ def byte_count(value: float | None) -> str:
 
 def speedup(value: float | None) -> str:
     """A ratio of two rates: `1.14x`, `6.7x`, `23x`."""
-    return NOTHING if value is None else f"{_ratio(value)}x"
+    return NOTHING if value is None else f"{value:.{_digits(value)}f}x"
 
 
 def speedup_interval(bounds: Interval | None) -> str:
@@ -129,10 +129,6 @@ def speedup_interval(bounds: Interval | None) -> str:
         return NOTHING
     digits = _digits(bounds[0])
     return f"[{bounds[0]:.{digits}f},{NO_BREAK}{bounds[1]:.{digits}f}]"
-
-
-def _ratio(value: float) -> str:
-    return f"{value:.{_digits(value)}f}"
 
 
 def _digits(ratio: float) -> int:

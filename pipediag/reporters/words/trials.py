@@ -8,7 +8,6 @@ from pipediag.reporters.words import labels
 from pipediag.reporters.words.quantities import counted, seconds, speedup, speedup_interval
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.record import Interval
 from pipediag.session.trials import NOT_TRIED, WORTHWHILE, Combined, Trial, TrialBlock
 from pipediag.vocabulary import TrialState
 
@@ -205,10 +204,10 @@ def known_by(figures: Trial | Combined) -> str:
 
 def interval(figures: Trial | Combined) -> str | None:
     """Return the interval; None where the rest of the step alone sets the estimate."""
-    known = figures.ci95
-    if known is None or (is_estimate(figures) and _without_width(known)):
+    if figures.ci95 is None:
         return None
-    return speedup_interval(known)
+    low, high = (f"{end:.2f}" for end in figures.ci95)
+    return None if is_estimate(figures) and low == high else speedup_interval(figures.ci95)
 
 
 def estimate_basis(figures: Trial | Combined) -> str | None:
@@ -223,10 +222,6 @@ def estimate_basis(figures: Trial | Combined) -> str | None:
         f"The pipeline alone ran {speedup(alone)}{interval} as fast, and a step takes the longer "
         "of a batch and its rest; training was not run for this."
     )
-
-
-def _without_width(bounds: Interval) -> bool:
-    return f"{bounds[0]:.2f}" == f"{bounds[1]:.2f}"
 
 
 def counted_outcomes(session: Session) -> str:
