@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.diagnosis import labelled
 from benchmarks.runs import RunFailedError, analyze, machine_of
 from pipediag.errors import PipediagError
-from pipediag.patching.as_measured import patched_files
+from pipediag.patching.making import patched_files
 from pipediag.runner.native_runs import (
     Obtained,
     TooLongError,
