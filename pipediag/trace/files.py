@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import gzip
 import io
+import mmap
 import os
 import re
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,10 @@ LARGEST_FILE_BYTES = 1 << 31
 LARGEST_UNPACKED_BYTES = 1 << 30
 """Traces of some minutes unpack to a few hundred megabytes; a bomb unpacks to anything."""
 
+MAPPED_FROM_BYTES = 1 << 24
+"""Smaller files, and text, are read into memory. Reading a mapped file that was truncated raises
+SIGBUS."""
+
 _SUFFIXES = re.compile(r"(\.xplane\.pb|\.pt\.trace\.json|\.json)?(\.gz)?$")
 _PATTERNS = ("*.xplane.pb", "*.pt.trace.json", "*.pt.trace.json.gz")
 # PyTorch's handler for TensorBoard writes one `<worker>.<time>.pt.trace.json` per window.
@@ -34,8 +39,13 @@ _WINDOW = re.compile(r"(?P<worker>.+)\.(?P<time>\d{10,})$")
 
 _GZIP = b"\x1f\x8b"
 _PIECE_BYTES = 1 << 20
+_PEEKED_BYTES = 64
 # An XPlane file begins with a line feed too, and a length that may be a brace.
 _JSON = re.compile(rb'\s*(\{\s*"|\[\s*\{)')
+
+Release = Callable[[], None]
+"""Gives back the memory of all mapped pages that were read; they can be read again. Raises
+PipediagError where the file has become shorter."""
 
 
 class MalformedError(PipediagError):
@@ -53,7 +63,7 @@ def read(path: Path) -> TraceEvents:
 def read_profile(file: Path) -> TraceEvents:
     """Read an XPlane file or a Kineto trace, packed by gzip or not. Raises PipediagError."""
     try:
-        return _parse(file_bytes(file), file)
+        return _parse(*file_bytes(file), file)
     except MalformedError as error:
         raise PipediagError(
             f"{file} is not a profile that pipediag reads (XPlane or Kineto), or it was cut short: "
@@ -61,7 +71,7 @@ def read_profile(file: Path) -> TraceEvents:
         ) from error
 
 
-def _parse(data: bytes, file: Path) -> TraceEvents:
+def _parse(data: memoryview, release: Release, file: Path) -> TraceEvents:
     # Looking for profiles needs no parser, and each of them takes long to import.
     if _JSON.match(data):
         from pipediag.trace import kineto
@@ -69,7 +79,7 @@ def _parse(data: bytes, file: Path) -> TraceEvents:
         return kineto.parse(data, file)
     from pipediag.trace import xplane
 
-    events = xplane.parse(data, file)
+    events = xplane.parse(data, file, release)
     if not events.planes:
         raise MalformedError("it holds no planes")
     # Other protobuf messages parse as well; the text of a graph then is a plane's name.
@@ -128,8 +138,8 @@ def _profiles(run: Path) -> list[Path]:
     return sorted(file for file in found if file.is_file())
 
 
-def file_bytes(file: Path) -> bytes:
-    """Return the content, unpacked where gzip packed it.
+def file_bytes(file: Path) -> tuple[memoryview, Release]:
+    """Return the content, unpacked where gzip packed it, and how to give back its memory.
 
     Raises PipediagError where the file cannot be read, is empty, too large or no regular file, and
     MalformedError where its gzip stream is damaged.
@@ -138,10 +148,20 @@ def file_bytes(file: Path) -> bytes:
         content = _content(file)
     except OSError as error:
         raise PipediagError(f"Cannot read the profile {file}: {error.strerror}.") from error
-    return _unpacked(content, file) if content.startswith(_GZIP) else content
+    if isinstance(content, mmap.mmap):
+        mapped = content
+
+        def release() -> None:
+            if mapped.size() < len(mapped):
+                raise _changed(file)
+            mapped.madvise(mmap.MADV_DONTNEED)
+
+        return memoryview(mapped), release
+    data = _unpacked(content, file) if content.startswith(_GZIP) else content
+    return memoryview(data).toreadonly(), lambda: None
 
 
-def _content(file: Path) -> bytes:
+def _content(file: Path) -> bytes | mmap.mmap:
     # Opening a FIFO would wait for a writer.
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb", buffering=0) as stream:
@@ -155,24 +175,33 @@ def _content(file: Path) -> bytes:
         if status.st_size > LARGEST_FILE_BYTES:
             size = f"{status.st_size / 1e9:.1f} GB are more than a profile can hold"
             raise PipediagError(f"{file} is not read: {size}.")
-        # A file of the system's, such as those in /proc, may have no size and no end.
-        content = stream.read(max(status.st_size, _PIECE_BYTES))
+        begins = os.pread(descriptor, _PEEKED_BYTES, 0).lstrip()
+        if status.st_size >= MAPPED_FROM_BYTES and not begins.startswith((_GZIP, b"{", b"[")):
+            try:
+                return mmap.mmap(descriptor, status.st_size, access=mmap.ACCESS_READ)
+            except ValueError as error:
+                raise _changed(file) from error
+        content = stream.read(max(status.st_size, MAPPED_FROM_BYTES))
     if not content:
         raise PipediagError(f"The profile {file} is empty; record it again.")
     return content
 
 
-def _unpacked(packed: bytes, file: Path) -> bytes:
-    content = io.BytesIO()
+def _changed(file: Path) -> PipediagError:
+    return PipediagError(f"The profile {file} changed while it was read; try again.")
+
+
+def _unpacked(packed: bytes, file: Path) -> bytearray:
+    content = bytearray()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
             while piece := stream.read(_PIECE_BYTES):
-                content.write(piece)
-                if content.tell() > LARGEST_UNPACKED_BYTES:
+                content += piece
+                if len(content) > LARGEST_UNPACKED_BYTES:
                     size = f"it unpacks to more than {LARGEST_UNPACKED_BYTES >> 20} MiB"
                     raise PipediagError(f"{file} is not read: {size}.")
     except EOFError as error:
         raise MalformedError("its gzip stream was cut short") from error
     except (gzip.BadGzipFile, zlib.error) as error:
         raise MalformedError("its gzip stream is damaged") from error
-    return content.getvalue()
+    return content

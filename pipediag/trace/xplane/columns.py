@@ -1,0 +1,291 @@
+"""Columns of a line's events, decoded from the wire many at a time.
+
+A line holds its events one after the other, each behind the tag 0x22 and its length. numpy cannot
+follow a chain of lengths. So every place that looks like the beginning of an event is taken for
+one, and where each guess ends at the next guess, all of them were right. Python follows the chain
+by itself only where that fails.
+
+An event whose fields do not stand in the order of their numbers, as every protobuf writer puts
+them, is decoded by the protobuf library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipediag.trace.files import MalformedError
+from pipediag.trace.xplane.protobuf import (
+    PADDING,
+    Field,
+    Positions,
+    Words,
+    field_at,
+    parsed,
+    short_varints,
+    tagged_varints,
+    varint_at,
+    words_of,
+)
+
+EVENT_TAG = 0x22
+"""Field 4 of XLine, length-delimited; field 4 of XEvent (its statistics) has the same tag."""
+
+_CHUNK_BYTES = 1 << 21
+_FIRST_CHUNK_BYTES = 1 << 16
+_GROWTH = 1.25
+_MOST_ROUNDS = 64
+"""Fields of an event that are skipped for all events at once; events with more go one by one."""
+
+_METADATA_ID, _OFFSET, _DURATION, _OCCURRENCES = 0x08, 0x10, 0x18, 0x28
+
+# First bytes of an event: tag 0x08, the name's id in one to three bytes, and the tag of the offset.
+# Statistics begin in the same way, but have no field 2 that is an integer.
+_BEGINNINGS = tuple(
+    (np.uint64(mask), np.uint64(value))
+    for mask, value in (
+        (0xFF80FF, 0x100008),
+        (0xFF8080FF, 0x10008008),
+        (0xFF808080FF, 0x1000808008),
+    )
+)
+# Distance from an event's tag to its offset's: between them are a length of one or two bytes, the
+# tag of the name's id, and that id.
+_OFFSET_PLACES = range(4, 8)
+_BYTE = np.uint64(0xFF)
+# A statistic's tag, and a length of one byte behind it.
+_PLAIN_MASK, _SEVEN_BITS = np.uint64(0x80FF), np.uint64(0x7F)
+# Bits of the word that begins with an event's tag: its length takes two bytes, or more.
+_LONG, _LONGER = np.uint64(0x8000), np.uint64(0x800000)
+
+Places = Callable[[NDArray[np.int64]], NDArray[np.int32]]
+"""Converts the keys that events give to places of names."""
+
+
+@dataclass(frozen=True)
+class EventColumns:
+    """Events in the order of the file."""
+
+    name_ids: NDArray[np.int32]
+    """Places of their names."""
+    offset_ps: NDArray[np.int64]
+    length_ps: NDArray[np.int64]
+    """At least 0."""
+    details_start: NDArray[np.uint32]
+    """Where in the file the statistics begin."""
+    details_end: NDArray[np.uint32]
+
+    def __len__(self) -> int:
+        return len(self.name_ids)
+
+    def taken(self, order: Positions) -> EventColumns:
+        """Return the events in that order."""
+        return EventColumns(*(getattr(self, name)[order] for name in _DTYPES))
+
+
+_DTYPES = {
+    "name_ids": np.int32,
+    "offset_ps": np.int64,
+    "length_ps": np.int64,
+    "details_start": np.uint32,
+    "details_end": np.uint32,
+}
+
+
+class GrowingColumns:
+    """Events of a line while they are read.
+
+    Each column is one allocation, which the system moves without copying where it is large. Joining
+    pieces at the end would take the memory twice.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._columns = {name: np.empty(0, dtype) for name, dtype in _DTYPES.items()}
+
+    def add(self, piece: EventColumns) -> None:
+        """Append events."""
+        end = self._count + len(piece)
+        for name, column in self._columns.items():
+            if end > len(column):
+                column.resize(max(end, int(len(column) * _GROWTH)), refcheck=False)
+            column[self._count : end] = getattr(piece, name)
+        self._count = end
+
+    def finished(self) -> EventColumns:
+        """Return all events."""
+        for column in self._columns.values():
+            column.resize(self._count, refcheck=False)
+        return EventColumns(**self._columns)
+
+
+def event_columns(
+    data: memoryview, start: int, end: int, places: Places
+) -> Iterator[tuple[EventColumns, int]]:
+    """Yield the run of events from `start` on, where the first tag is, in pieces, and their ends.
+
+    The last piece ends at `end` or at another field.
+
+    Raises:
+        MalformedError: an event is damaged, or longer than its line.
+    """
+    # A run may be one event between other fields: chunks grow with what was found.
+    size = _FIRST_CHUNK_BYTES
+    while start < end and data[start] == EVENT_TAG:
+        size = min(size, _CHUNK_BYTES)
+        chunk = _Chunk(data, start, min(end, start + size))
+        begins, ends = chunk.events()
+        if len(begins):
+            columns = chunk.decode(begins, ends, places)
+            start += int(ends[-1])
+            size *= 2
+        else:
+            field = field_at(data, start, end)
+            columns = single_event(data, field, places)
+            start = field.end
+        yield columns, start
+
+
+def single_event(data: memoryview, field: Field, places: Places) -> EventColumns:
+    """Decode one event, however long it is. Raises MalformedError."""
+    key, *times = (np.array([value]) for value in _decoded(data, field.payload, field.end))
+    details = (np.array([at], np.uint32) for at in (field.payload, field.end))
+    return EventColumns(places(key), *times, *details)
+
+
+def _decoded(data: memoryview, start: int, end: int) -> tuple[int, int, int]:
+    """Return the name's key, offset and length in picoseconds, by the protobuf library."""
+    event = parsed("XEventTimes", data, [(start, end)])
+    return event.metadata_id, event.offset_ps, max(event.duration_ps, 0)
+
+
+class _Chunk:
+    """Part of a line that begins with an event's tag; positions count from its beginning."""
+
+    def __init__(self, data: memoryview, start: int, end: int) -> None:
+        self._start = start
+        self._size = end - start
+        padded = np.empty(self._size + PADDING, np.uint8)
+        padded[: self._size] = data[start:end]
+        padded[self._size :] = 0
+        self._bytes = padded
+        self._words = words_of(padded)
+
+    def events(self) -> tuple[Positions, Positions]:
+        """Find where the payload of each event that lies wholly in the chunk begins and ends."""
+        tags, begins, ends = self._guesses()
+        broken = np.flatnonzero(np.append(ends[:-1] != tags[1:], True))
+        found: list[tuple[Positions, Positions]] = []
+        at = 0
+        while at < self._size and self._bytes[at] == EVENT_TAG:
+            first = int(np.searchsorted(tags, at))
+            if first < len(tags) and tags[first] == at:
+                last = int(broken[np.searchsorted(broken, first)]) + 1
+                piece = begins[first:last], ends[first:last]
+            else:
+                piece = self._one_event(at)
+            at = int(piece[1][-1])
+            if at > self._size:
+                found.append((piece[0][:-1], piece[1][:-1]))
+                break
+            found.append(piece)
+        if not found:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        return np.concatenate([b for b, _ in found]), np.concatenate([e for _, e in found])
+
+    def _guesses(self) -> tuple[Positions, Positions, Positions]:
+        """Find places that look like an event's tag: the tag, the payload's beginning and end."""
+        tags = self._likely_tags()
+        words = self._words[tags]
+        # Two bytes hold lengths up to 16383; longer events are no guesses.
+        two = (words & _LONG) != 0
+        body = np.where(two, words >> np.uint64(24), words >> np.uint64(16))
+        alike = ~two | ((words & _LONGER) == 0)
+        matching = np.zeros(len(tags), np.bool_)
+        for mask, value in _BEGINNINGS:
+            matching |= (body & mask) == value
+        alike &= matching
+        likely = np.flatnonzero(alike)
+        tags, words, two = tags[likely], words[likely].view(np.int64), two[likely]
+        lengths = ((words >> 8) & 0x7F) | np.where(two, (words >> 9) & 0x3F80, 0)
+        begins = tags + np.where(two, 3, 2)
+        return tags, begins, begins + lengths
+
+    def _likely_tags(self) -> Positions:
+        """Find where an event's tag may be by comparing single bytes, which is fast."""
+        offsets = self._bytes == _OFFSET
+        near = np.zeros(self._size, np.bool_)
+        for place in _OFFSET_PLACES:
+            near |= offsets[place : place + self._size]
+        return np.flatnonzero(near & (self._bytes[: self._size] == EVENT_TAG))
+
+    def _one_event(self, at: int) -> tuple[Positions, Positions]:
+        try:
+            length, begin = varint_at(self._bytes.data, at + 1, self._size)
+        except MalformedError:
+            # The chunk's end cuts the length, or it is damaged.
+            length, begin = self._size, at + 1
+        return np.array([begin]), np.array([min(begin + length, self._size + 1)])
+
+    def decode(self, begins: Positions, ends: Positions, places: Places) -> EventColumns:
+        """Decode these events."""
+        keys, at, sound = self._scalar(_METADATA_ID, begins, ends)
+        offset_ps, at, fine = self._scalar(_OFFSET, at, ends)
+        sound &= fine
+        length_ps, at, fine = self._scalar(_DURATION, at, ends)
+        sound &= fine & self._only_details(at, ends)
+        details = np.where(sound, at, begins)
+        for index in np.flatnonzero(~sound).tolist():
+            values = _decoded(self._bytes.data, int(begins[index]), int(ends[index]))
+            keys[index], offset_ps[index], length_ps[index] = values
+        return EventColumns(
+            places(keys),
+            offset_ps,
+            np.maximum(length_ps, 0),
+            (details + self._start).astype(np.uint32),
+            (ends + self._start).astype(np.uint32),
+        )
+
+    def _scalar(
+        self, tag: int, at: Positions, ends: Positions
+    ) -> tuple[NDArray[np.int64], Positions, NDArray[np.bool_]]:
+        """Decode an integer field that may be next: value, position after it, and soundness."""
+        tags, values, lengths = tagged_varints(self._words, at)
+        present = (tags == tag) & (at < ends)
+        after = np.where(present, at + 1 + lengths, at)
+        sound = ~present | ((lengths > 0) & (after <= ends))
+        return np.where(present, values.view(np.int64), 0), np.minimum(after, ends), sound
+
+    def _only_details(self, at: Positions, ends: Positions) -> NDArray[np.bool_]:
+        """Return where only statistics, and a count, lie between these positions."""
+        sound = at <= ends
+        rest = np.flatnonzero(at < ends)
+        at, ends = at[rest], ends[rest]
+        for _ in range(_MOST_ROUNDS):
+            if not len(rest):
+                return sound
+            words: Words = self._words[at]
+            after = at + 2 + ((words >> np.uint64(8)) & _SEVEN_BITS).view(np.int64)
+            others = np.flatnonzero((words & _PLAIN_MASK) != EVENT_TAG)
+            if len(others):
+                after[others] = self._after_detail(at[others], words[others])
+            good = after <= ends
+            sound[rest[~good]] = False
+            going_on = np.flatnonzero(good & (after < ends))
+            rest, at, ends = rest[going_on], after[going_on], ends[going_on]
+        sound[rest] = False
+        return sound
+
+    def _after_detail(self, at: Positions, words: Words) -> Positions:
+        """Return where a statistic, or a count, ends; beyond the chunk where it is neither."""
+        tags = words & _BYTE
+        values, sizes = short_varints(words >> np.uint64(8))
+        # A word shifted by a byte has seven left; lengths and counts take no more.
+        known = ((tags == EVENT_TAG) | (tags == _OCCURRENCES)) & (sizes > 0) & (sizes < 8)
+        inside = np.where(tags == EVENT_TAG, values, np.uint64(0))
+        known &= inside < np.uint64(1 << 32)
+        after = at + 1 + sizes + np.where(known, inside, np.uint64(0)).astype(np.int64)
+        return np.where(known, after, self._size + 1)
