@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import libcst as cst
 
+from pipediag.patching.arguments import argument, with_arguments
 from pipediag.patching.chains import moved
 from pipediag.patching.chunked_generators import defined, lines_of
 from pipediag.patching.names import free_name, imported_as, references, tensorflow
@@ -47,6 +48,8 @@ def for_batches(
     """
     ops = function.graph_ops if function is not None else {}
     changes = _parsed_at_once(source, call) if "ParseExampleV2" in ops else []
+    if not _AXES.keys().isdisjoint(ops):
+        changes += _next_axes(source, call)
     if not PYTHON_OPERATIONS.isdisjoint(ops):
         changes += _by_row(source, call)
     return [*changes, *_others_moved(source, call, other_files)] if changes else []
@@ -92,6 +95,30 @@ def _parsed_at_once(source: Source, call: cst.Call) -> list[Change]:
             f"`{PER_ROW}` is imported by its name, and so would have to be `{PER_BATCH}`."
         )
     return [replaced(source.span(name), PER_BATCH) for name in names]
+
+
+_AXES = {"Pack": "stack", "ConcatV2": "concat"}
+"""Operations that put tensors together along an axis, and the calls that make them."""
+
+
+def _next_axes(source: Source, call: cst.Call) -> list[Change]:
+    """Let what a function puts together leave the batch's dimension first."""
+    changes = []
+    for each in _calls_of(source, call, frozenset(_AXES.values())):
+        above = each.func.value if isinstance(each.func, cst.Attribute) else None
+        if not isinstance(above, cst.Name) or above.value != tensorflow(source):
+            # A trial goes along the next axis whatever TensorFlow's function is called.
+            raise NotPatchableError(f"Whose `{called(each)}` it calls is not known.")
+        if "shape" in source.code(each):
+            raise NotPatchableError("Parts of a shape are put together in its function.")
+        given = argument(each, "axis")
+        if given is None:
+            changes += with_arguments(source, each, {"axis": "1"})
+        elif isinstance(given.value, cst.Integer):
+            changes.append(replaced(source.span(given.value), str(int(given.value.value) + 1)))
+        elif not isinstance(given.value, cst.UnaryOperation):
+            raise NotPatchableError(f"The axis of `{called(each)}` is not known.")
+    return changes
 
 
 def _by_row(source: Source, call: cst.Call) -> list[Change]:

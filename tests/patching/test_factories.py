@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pipediag.session.edits import Change, Insert, Move, SetOptions, SetParameters
@@ -250,6 +252,51 @@ def test_what_parses_rows_parses_batches_behind_the_batch(text: str) -> None:
 )
 def test_a_parser_that_others_use_or_that_is_not_found_stays(text: str) -> None:
     refused(text, parsing(text), *BATCH_FIRST)
+
+
+COLUMNS = factory(
+    "ds = read(x)\nif training:\n    ds = ds.shuffle(9)\nds = ds.map(row)\nreturn ds.batch(8)",
+    head="""def row(r):
+    a, b = tf.io.decode_csv(r, SPEC)
+    c = tf.stack([a, b])
+    d = tf.stack([a, b], axis=-1)
+    return tf.concat([c, d], 0)
+
+
+def make(x, training):
+""",
+)
+"""A function that stacks the columns of a row."""
+
+
+def stacking(text: str) -> list[Operation]:
+    ops = [op(text, kind, f".{kind}(") for kind in ("shuffle", "map", "batch")]
+    function = make_function(graph_ops={"DecodeCSV": 1, "Pack": 2, "ConcatV2": 1})
+    return [replace(each, function=function) if each.kind == "map" else each for each in ops]
+
+
+def test_what_is_stacked_for_a_row_leaves_the_batch_first() -> None:
+    made, after = patch(COLUMNS, stacking(COLUMNS), *BATCH_FIRST)
+
+    assert made.left_out == []
+    assert "c = tf.stack([a, b], axis=1)\n" in after
+    assert "d = tf.stack([a, b], axis=-1)\n" in after
+    assert "tf.concat([c, d], 1)\n" in after
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[a, b])", "[tf.shape(a)[0], 3])"),
+        ("[c, d], 0", "[c, d], AXIS"),
+        ("tf.stack([a, b])", "K.stack([a, b])"),
+    ],
+)
+def test_what_stacks_parts_of_shapes_or_along_an_unknown_axis_is_refused(
+    old: str, new: str
+) -> None:
+    text = COLUMNS.replace(old, new)
+    assert refused(text, stacking(text), *BATCH_FIRST)
 
 
 def test_a_shuffle_under_a_condition_moves_up_before_the_map() -> None:

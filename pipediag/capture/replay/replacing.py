@@ -13,7 +13,7 @@ import random
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import count
 from typing import Any
@@ -129,22 +129,29 @@ def _takes_arguments(generator: Callable[..., Any]) -> bool:
         return True
 
 
+_PUT_TOGETHER = frozenset({"Pack", "ConcatV2"})
+
+
 def for_batches(node: Node, *, vectorized: bool) -> Make | None:
     """Return how a map of single elements is made for batches; None where it is made as it is.
 
-    Its Python is called for each row of a batch, in one call. All of it is left to
-    `tf.vectorized_map` on request.
+    Its Python is called for each row of a batch, in one call. What is stacked or concatenated along
+    an axis is put together along the next one. All of it is left to `tf.vectorized_map` on request.
     """
     if vectorized:
         return partial(_vectorized, node)
     function = node.operation.function if node.operation is not None else None
-    python = function is not None and PYTHON_OPERATIONS & function.graph_ops.keys()
-    return partial(_with_python_of_rows, node) if python else None
+    ops = function.graph_ops.keys() if function is not None else set()
+    python, axes = bool(PYTHON_OPERATIONS & ops), bool(_PUT_TOGETHER & ops)
+    return partial(_made, node, python, axes) if python or axes else None
 
 
-def _with_python_of_rows(node: Node, inputs: list[Any]) -> Any:
+def _made(node: Node, python: bool, axes: bool, inputs: list[Any]) -> Any:
     assert node.call is not None
-    with _python_of_rows():
+    with (
+        _python_of_rows() if python else nullcontext(),
+        _next_axes() if axes else nullcontext(),
+    ):
         return node.call.function(**given_arguments(node, inputs))
 
 
@@ -159,6 +166,55 @@ def _vectorized(node: Node, inputs: list[Any]) -> Any:
         return control_flow_ops.vectorized_map(lambda row: function(*row), rows, warn=False)
 
     return node.call.function(**{**given, "map_func": of_rows})
+
+
+@contextmanager
+def _next_axes() -> Iterator[None]:
+    """While a function is traced, let `tf.stack` and `tf.concat` leave a batch's dimension first.
+
+    That is what the patch writes: `tf.stack(columns, axis=1)`. Tensors without a dimension, such as
+    parts of a shape, are stacked as they are.
+    """
+    from tensorflow.python.ops import gen_array_ops
+
+    pack, concat = gen_array_ops.pack, gen_array_ops.concat_v2
+
+    def packed(values: Any, axis: int = 0, name: Any = None) -> Any:
+        shifted = axis >= 0 and _in("stack") and _ranks(values, 1)
+        return pack(values, axis=axis + 1 if shifted else axis, name=name)
+
+    def concatenated(values: Any, axis: Any, name: Any = None) -> Any:
+        shifted = isinstance(axis, int) and axis >= 0 and _in("concat") and _ranks(values, 2)
+        return concat(values, axis + 1 if shifted else axis, name=name)
+
+    gen_array_ops.pack, gen_array_ops.concat_v2 = packed, concatenated
+    try:
+        yield
+    finally:
+        gen_array_ops.pack, gen_array_ops.concat_v2 = pack, concat
+
+
+def _ranks(values: Any, least: int) -> bool:
+    """Return True if all tensors have at least so many dimensions."""
+    ranks = [getattr(getattr(each, "shape", None), "rank", None) for each in values]
+    return all(rank is not None and rank >= least for rank in ranks)
+
+
+_DEPTH = 16
+"""Frames between `tf.stack` and the operation that it makes."""
+
+
+def _in(function: str) -> bool:
+    """Return True if this TensorFlow function makes the operation."""
+    frame = sys._getframe(2)
+    for _ in range(_DEPTH):
+        code = frame.f_code
+        if code.co_name == function and "array_ops" in code.co_filename:
+            return True
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+    return False
 
 
 _AUTOGRAPH_CALL = "autograph/impl/api.py"
