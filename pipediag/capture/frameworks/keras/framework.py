@@ -144,9 +144,7 @@ class KerasHooks:
         yield f"{adapters}.py_dataset_adapter", self._on_py_dataset_adapter
         yield "keras.src.trainers.trainer", lambda one: facts.watch_compile(one.Trainer, guard)
         yield "keras.src.backend.tensorflow.trainer", self._on_tensorflow_trainer
-        if self._eager is not None:
-            eager = self._eager
-            yield "keras.src.models.model", lambda one: eager.install(one.Model, guard)
+        yield "keras.src.models.model", self._on_models
         for backend, trainer in _OTHER_TRAINERS.items():
             yield f"keras.src.backend.{backend}.trainer", partial(self._on_other_trainer, trainer)
         yield "keras.src.callbacks.callback_list", self._on_callbacks
@@ -169,6 +167,11 @@ class KerasHooks:
     def _on_keras_2_model(self, module: Any) -> None:
         facts.watch_compile(module.Model, self._guard)
         self._timed.time_methods(module.Model)
+        self._on_models(module)
+
+    def _on_models(self, module: Any) -> None:
+        if self._eager is not None:
+            self._eager.install(module.Model, self._guard)
 
     def _on_epoch_iterator(self, module: Any) -> None:
         # Keras 3.0 to 3.6 have none, and walk over the data in each backend's own way.
