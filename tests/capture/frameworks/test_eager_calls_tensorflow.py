@@ -28,13 +28,22 @@ SCRIPT = """
             self.seen.append(1)
             return x + 1.0
 
+    class Adds(keras.layers.Layer):
+        def call(self, x):
+            self.add_loss(tf.reduce_mean(x))
+            return x
+
     inputs = keras.Input((3,))
+    adding = keras.Sequential([Adds(), keras.layers.Dense(2)])
     model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
     keeps, x = Keeps(), tf.ones([4, 3])
     for length in range(2, 22):
         model(tf.ones([length, 3]), training=False)
     for _ in range(20):
         keeps(x)
+    for _ in range(20):
+        adding(x)
+        total = float(sum(adding.losses))
     for _ in range(20):
         model(x, training=True)
     for _ in range(20):
@@ -51,9 +60,11 @@ SCRIPT = """
 def test_calls_of_a_model_are_timed_unless_they_train_or_would_lose_something(
     capturing: Capturing,
 ) -> None:
-    evaluated, keeps, trains = capturing(SCRIPT).results
+    evaluated, keeps, adds, trains = capturing(SCRIPT).results
     assert evaluated == ["model", 20, 8, None]
     assert (keeps[0], keeps[2]) == ("keeps", 0)
     assert "`self.seen`" in keeps[3]
+    assert (adds[0], adds[2]) == ("adding", 0)
+    assert "losses" in adds[3]
     assert (trains[0], trains[2]) == ("model", 0)
     assert "training" in trains[3]

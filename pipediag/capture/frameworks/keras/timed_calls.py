@@ -302,6 +302,9 @@ class EagerCalls:
             return "The line does not name the model that it calls, or names several."
         if kwargs.get("training") or len(args) != 1:
             return "The model is called as in training, or with more than its data."
+        if any(getattr(each, "_losses", None) for each in model._flatten_layers()):
+            # They would be tensors of the graph where the script reads them after its own call.
+            return "Layers of the model add losses in each call."
         changed = side_effect(model.call)
         if changed is not None:
             return f"Its Python would run only while it is traced, and {changed}."
