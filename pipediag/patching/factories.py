@@ -64,7 +64,9 @@ class _Factory:
     ) -> None:
         self._source = source
         self._until = until
-        self._inside = [each for each in walk(function.body) if source.span(each).start < until]
+        data = {each for one in _generators(source, function) for each in walk(one.body)}
+        inside = (each for each in walk(function.body) if source.span(each).start < until)
+        self._inside = [each for each in inside if each not in data]
         block = source.parent(function)
         beside = block.body if isinstance(block, cst.IndentedBlock) else ()
         self._methods = {each.name.value for each in beside if isinstance(each, cst.FunctionDef)}
@@ -177,6 +179,18 @@ class _Factory:
                 if isinstance(value, cst.Name) and value.value in self._differing:
                     given |= _targets(self._source, node) - {value.value}
         return not given.isdisjoint(self._datasets)
+
+
+def _generators(source: Source, function: cst.FunctionDef) -> list[cst.FunctionDef]:
+    """Return functions within it that are handed to `from_generator`: what they yield is data."""
+    given = {
+        argument.value.value
+        for call in source.all(cst.Call, function)
+        if called(call) == "from_generator"
+        for argument in call.args[:1]
+        if isinstance(argument.value, cst.Name)
+    }
+    return [each for each in source.all(cst.FunctionDef, function) if each.name.value in given]
 
 
 def _is_operation(node: cst.CSTNode) -> TypeGuard[cst.Call]:

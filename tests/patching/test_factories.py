@@ -356,3 +356,25 @@ def test_maps_that_move_together_keep_their_order(chain: str, vectorized: bool) 
 
     assert made.left_out == []
     assert after.index(".batch(8)") < after.index("first") < after.index(".map(second)")
+
+
+GENERATED = factory(
+    "def rows():\n    for line in open(x):\n        yield parse(line)\n\n"
+    "ds = tf.data.Dataset.from_generator(rows, output_signature=SPEC)\n"
+    "if training:\n    ds = ds.shuffle(9)\nreturn ds.batch(8)"
+)
+
+
+def test_what_a_generator_yields_is_data_that_may_differ_between_the_callers() -> None:
+    ops = [op(GENERATED, kind, f".{kind}(") for kind in ("from_generator", "shuffle", "batch")]
+    made, after = patch(GENERATED, ops, Insert("from_generator", "cache", {}))
+    assert made.left_out == []
+    assert "cache()\n    if training:" in after
+
+
+def test_whether_there_is_a_generator_is_no_data() -> None:
+    text = GENERATED.replace(
+        "ds = tf.data.D", "if training:\n        x = noisy(x).shuffle(3)\n    ds = tf.data.D"
+    )
+    ops = [op(text, kind, f".{kind}(") for kind in ("from_generator", "batch")]
+    assert "used in 2 places" in refused(text, ops, Insert("from_generator", "cache", {}))

@@ -53,6 +53,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
         SetParameters("map", {"num_parallel_calls": 16}),
         POOL,
     ),
+    ("csv_lines_each", "missing-cache"): (CACHE,),
     ("decoded_then_shuffled_loop", "missing-cache"): (CACHE,),
     ("decoy_cached_already", "missing-cache"): (CACHE,),
     ("decoy_cached_already", "per-element-map"): (VECTOR,),
@@ -71,7 +72,6 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("host_overhead", "host-overhead"): (SEVERAL,),
     ("jpeg_loop_single_call", "missing-cache"): (BEHIND, CACHE),
     ("jpeg_loop_single_call", "parallel-map"): (TUNED,),
-    ("full_softmax", "full-softmax"): (SetModel({"sampled_softmax": 512}),),
     ("json_records", "missing-cache"): (BEHIND, CACHE),
     ("json_records", "python-each-row"): (VECTOR,),
     ("large_table_adam", "embedding-update"): (SetModel({"optimizer": "row_wise"}),),
@@ -94,7 +94,6 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
         Replace("flat_map", "parallel_flat_map", {**AT_ONCE}),
         POOL,
     ),
-    ("regularized_table", "embedding-update"): (SetModel({"table_terms_left_out": True}),),
     ("row_generator", "generator-elements"): (STACKED,),
     ("row_generator", "missing-cache"): (Insert("from_generator", "cache", {"elements": 64}),),
     ("shards_in_flat_map", "serial-flat-map"): (
@@ -130,8 +129,6 @@ BY_HAND = {
     ("batch_callback", "python-in-step"),
     ("generator_waits", "python-input"),
     ("generator_waits_and_parses", "python-input"),
-    ("full_softmax", "full-softmax"),
-    ("regularized_table", "embedding-update"),
     ("text_layer_in_model", "preprocessing-in-model"),
 }
 """What only the author of the script can write."""
