@@ -318,13 +318,12 @@ def _with_saved_traces(session: Session, finding: Finding) -> Finding:
     if not saves_traces(finding.edit) or trial.speedup is None:
         return finding
     saved = with_saved_traces(session, trial)
-    if saved is None or saved.ci95 is None:
-        reason = "It saves traces, and how many the whole run would make is not known."
-        known = {"state": "inconclusive", "reason": reason, "speedup": None, "ci95": None}
-    else:
-        saved = saved.model_copy(update={"state": judge(*saved.ci95), "reason": None})
-        known = {}
-    return finding.model_copy(update={"trial": (saved or trial).model_copy(update=known)})
+    if saved is not None and saved.ci95 is not None:
+        known = saved.model_copy(update={"state": judge(*saved.ci95), "reason": None})
+        return finding.model_copy(update={"trial": known})
+    reason = "It saves traces, and how many the whole run would make is not known."
+    unknown = {"state": "inconclusive", "reason": reason, "speedup": None, "ci95": None}
+    return finding.model_copy(update={"trial": trial.model_copy(update=unknown)})
 
 
 def _advised(session: Session, finding: Finding) -> Finding:

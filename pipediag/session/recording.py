@@ -26,9 +26,9 @@ class Prediction:
     other_ms: list[float] = field(default_factory=list)
     """`predict_on_batch`, or the model as a `tf.function`, on the same data, after each of them."""
     calls: int = 0
-    """All of that line so far."""
+    """All calls of that line so far, where it calls a model itself."""
     model: str | None = None
-    """The code that names the model where that is called itself, eagerly: `self.model`."""
+    """The code that names that model, which is called eagerly: `self.model`."""
     loop_id: str | None = None
     """The loop whose batch the model is then called on."""
     lacking: str | None = None

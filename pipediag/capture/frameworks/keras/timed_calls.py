@@ -148,8 +148,6 @@ class PredictTrials:
             return
         place = (site.file, site.line)
         self._calls[place] = calls = self._calls.get(place, 0) + 1
-        if place in self._found:
-            self._found[place].calls = calls
         if not _SEEN < calls <= _SEEN + _PAIRS:
             return
         if place not in self._found:
@@ -267,8 +265,11 @@ class EagerCalls:
     def _called(
         self, took_ns: int, result: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        loop, site = self._consumed(), call_site()
-        if loop is None or loop.role == "training" or site is None or site.by_framework:
+        loop = self._consumed()
+        if loop is None or loop.role == "training":
+            return
+        site = call_site()
+        if site is None or site.by_framework:
             return
         place = (site.file, site.line)
         found = self._found.get(place)
