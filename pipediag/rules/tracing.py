@@ -8,9 +8,9 @@ from pathlib import PurePath
 
 from pipediag.facts.limits import Threshold, bound
 from pipediag.facts.pipeline import call_name
-from pipediag.facts.run import traces_of_step
+from pipediag.facts.run import rows_of_loop, traces_of_step
 from pipediag.facts.run_gain import gain_at_most
-from pipediag.facts.step import class_ms, class_percent, lengths_vary
+from pipediag.facts.step import GROUPS, class_ms, class_percent, lengths_vary, most_percent
 from pipediag.rules.relevance import NOTABLE, THRESHOLDS, Weight, weigh_rows
 from pipediag.rules.rule import Rule
 from pipediag.session.edits import CompileFunction, Edit
@@ -18,10 +18,12 @@ from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Loop, Steps
 from pipediag.session.model import Session
+from pipediag.vocabulary import RunPartName
 
 TRACES_LEFT = 2
 """Traces with `reduce_retracing=True`: one for the first shape, one for all others."""
 RETRACES = Threshold("retraces in the loop", 3.0, "retraces", "own choice: new state explains two")
+MOST_STEPS = Threshold("steps with a new trace", 50.0, "% of the steps", "own choice")
 COMPILE = Threshold("tracing and compiling", 5.0, "% of the step", "own choice, as for input wait")
 RETRACING = Rule(
     id="retracing",
@@ -31,7 +33,7 @@ RETRACING = Rule(
     fix="Pass tensors instead of Python numbers, with `reduce_retracing=True`; pad to a few fixed "
     "lengths, or `jit_compile=False` where shapes must vary.",
     needs=("loop", "steps"),
-    thresholds=(RETRACES, COMPILE),
+    thresholds=(RETRACES, COMPILE, MOST_STEPS),
     effect="same up to order or rounding",
     frees=("compile",),
     sees_class_only=True,
@@ -53,9 +55,16 @@ def check_retracing(session: Session) -> Iterator[Finding]:
     traced = retraced or _made_anew(loop, steps)
     row = traces_of_step(session, loop) if traced else None
     at_most = saved_s = None
+    part: RunPartName = "steps" if row is None else "compile"
     if row is not None:
         saved_s = row.seconds * _saved_part(row, TRACES_LEFT)
         at_most = bound(row.seconds, saved_s)
+        if steps.trace_count >= MOST_STEPS.value / 100.0 * loop.steps:
+            # A new graph is also optimised, called for the first time and freed again: no step
+            # shows what would be left of the host's work.
+            host = most_percent(session, GROUPS["overhead"])
+            steps_s = sum(one.seconds for one in rows_of_loop(session, "steps"))
+            saved_s, at_most, part = saved_s + steps_s * host / 100.0, bound(100.0, host), "steps"
     elif not lengths_vary(loop.element_spec or ""):
         # Where each length is traced once, nobody knows how many are still to come.
         at_most = bound(steps.mean_ms, class_ms(session, ["compile"]))
@@ -70,7 +79,7 @@ def check_retracing(session: Session) -> Iterator[Finding]:
         },
         speedup_at_most=at_most,
         edit=_for_all_shapes(loop) if steps.retraces >= RETRACES.value else None,
-        part="steps" if row is None else "compile",
+        part=part,
         for_run=None if row is None else gain_at_most(session.run, saved_s),
     )
 

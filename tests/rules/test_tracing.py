@@ -78,6 +78,16 @@ def test_a_training_function_that_is_traced_again(
     assert finding.part == ("steps" if saved is None else "compile")
 
 
+def test_a_step_that_always_builds_its_graph_may_owe_it_all_its_work_on_the_host() -> None:
+    host = make_breakdown(compile=30.0, python=40.0, dispatch=10.0, device_compute=20.0)
+    # 30 of 100 s are 60 traces, of which two remain; 70 s are steps, of which the host works
+    # for 84 % at most.
+    session = training(58, host, 59, row=of_step(30.0, 60), **STEPS)
+    finding = only(RETRACING, session)
+    assert (finding.part, finding.speedup_at_most) == ("steps", pytest.approx(6.25))
+    assert saved_s(finding) == pytest.approx(29.0 + 0.84 * 70.0)
+
+
 @pytest.mark.parametrize(
     ("loop", "relaxed"),
     [
