@@ -284,4 +284,12 @@ def without_pauses(
         if not epochs.ends_seen:
             before[place] -= times[number]
     paused = ends != epochs.usual_ends_ns
+    for place in at_line:
+        # The last iterator is destroyed behind the last epoch, of which no end is among the others.
+        times = ends.get(place, []) if epochs.ends_seen else []
+        last_ns = amounts.ns.get(place, 0) - before.get(place, 0) - sum(times)
+        if pause_among([*times, last_ns]) == len(times):
+            pause = Place(place.part, PAUSE, loop.file, loop.line, loop.id)
+            amounts.move(last_ns, place, pause)
+            amounts.count[pause] = 1
     return replace(epochs, usual_ends_ns=ends, before_ns=before, paused=paused)

@@ -11,7 +11,7 @@ from pipediag.measures.run.epochs import Projected
 from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent, segments_of, spent_on
 from pipediag.measures.run.script_lines import divided_by_lines, hottest_lines, line_shares
-from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, Run, RunSpan
+from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, PAUSE, Run, RunSpan
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import SeenLine, SeenLines, Span, Timeline
 from pipediag.vocabulary import LoopRole, SpanKind
@@ -277,6 +277,22 @@ def test_a_callback_is_at_the_line_of_it_that_was_met_for_longest() -> None:
 
 
 S = 1_000_000_000
+
+
+def test_so_is_a_slow_end_of_the_last_epoch() -> None:
+    spans = [
+        Span(1, "script", 0, 900 * MS),
+        Span(2, "fit", 0, 900 * MS, "fit", SCRIPT, 20),
+        Span(3, "steps", 0, 200 * MS, "loop1"),
+    ]
+    lets_go = replace(KEEPS, line=20, function="<module>", ns=700 * MS)
+    loop = make_recorded_loop(fill_ns=0)
+    recording = make_recording(loops=[loop], windows=[make_window("baseline", make_block(40))])
+    timeline = Timeline(spans, [SeenLines(200 * MS, 900 * MS, (lets_go,))])
+    run = measure_run(timeline, recording, RunBounds(0, 900 * MS, "finished"))
+    assert isinstance(run, Run)
+    [end] = [row for row in run.parts if row.part == "epoch_end"]
+    assert (end.what, end.seconds) == (PAUSE, pytest.approx(0.7))
 
 
 def line(number: int, ns: int, *, in_framework: bool = False) -> SeenLine:
