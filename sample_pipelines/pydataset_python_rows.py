@@ -28,7 +28,7 @@ class Sentences(keras.utils.PyDataset):
     def __len__(self):
         return self.batches
 
-    def __getitem__(self, index):
+    def __getitem__(self, index):  # pipediag: culprit
         rows, labels = [], []
         for row in range(BATCH):
             start = (index * BATCH + row) % (len(self.text) - LENGTH)

@@ -18,7 +18,7 @@ text = np.random.default_rng(26).integers(0, VOCABULARY, size=50_000).tolist()
 random.seed(26)
 
 
-def skip_grams():
+def skip_grams():  # pipediag: culprit
     """Endless batches of (word, neighbour) pairs: one true to four drawn at random."""
     while True:
         pairs, labels = [], []

@@ -206,20 +206,22 @@ def measure_host(
 def hot_lines(stacks: Sequence[RecordedStacks]) -> list[HotLine]:
     """Return the lines of user code that were running most often, the hottest first."""
     total = sum(stack.samples for stack in stacks)
-    counts: Counter[tuple[str, int, str, str]] = Counter()
+    counts: Counter[tuple[str, int, str, int | None, str]] = Counter()
     for stack in stacks:
         for line in stack.lines:
-            counts[line.file, line.line, line.function, line.thread] += line.samples
+            at = (line.file, line.line, line.function, line.function_line, line.thread)
+            counts[at] += line.samples
     return [
         HotLine(
             file=file,
             line=line,
             function=function,
+            function_line=begins,
             thread=thread,
             percent=100 * count / total,
             code=_code(file, line),
         )
-        for (file, line, function, thread), count in counts.most_common(MAX_HOT_LINES)
+        for (file, line, function, begins, thread), count in counts.most_common(MAX_HOT_LINES)
     ]
 
 

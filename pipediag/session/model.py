@@ -37,6 +37,8 @@ class HotLine(Record):
     file: str
     line: int
     function: str
+    function_line: int | None = None
+    """The line at which the function begins."""
     percent: float
     """Share of the stack samples in which this line of the thread was running."""
     thread: str

@@ -133,6 +133,8 @@ class StackLine:
     """`main`, `source` (a generator, a PyDataset or a py_function) or `other`."""
     samples: int
     """Samples in which this was the innermost line of user code on a running thread."""
+    function_line: int | None = None
+    """The line at which the function begins."""
 
 
 @dataclass

@@ -368,6 +368,29 @@ def test_a_generator_is_named_by_the_line_that_runs_and_else_by_its_call() -> No
     assert named(generator, host=None) == Culprit("`from_generator`", "train.py", 27, "g")
 
 
+def test_python_of_which_no_line_leads_is_named_by_its_function() -> None:
+    def host(*percents: float) -> Host:
+        return make_host(
+            hot_python=[
+                HotLine(
+                    file="rows.py",
+                    line=6 + at,
+                    function="rows",
+                    function_line=3,
+                    percent=percent,
+                    thread="source",
+                )
+                for at, percent in enumerate(percents)
+            ]
+        )
+
+    generator = make_operation("g", "from_generator", file="train.py", line=27)
+    for percents, line in (((60.0, 30.0), 6), ((30.0, 28.0, 25.0), 3)):
+        culprit = named(generator, host(*percents))
+        assert culprit is not None
+        assert (culprit.file, culprit.line) == ("rows.py", line)
+
+
 def test_an_operation_of_tensorflow_is_named_by_its_own_line() -> None:
     mapped = make_operation("m", "map", file="train.py", line=12)
     assert named(mapped) == Culprit("`map`", "train.py", 12, "m")
@@ -420,12 +443,12 @@ def test_a_shuffle_fills_with_what_costs_most_above_it() -> None:
 
 
 @pytest.mark.parametrize("other", ["dispatch", "compile", "device_wait"])
-def test_python_is_named_where_nothing_of_the_overhead_is_larger(other: str) -> None:
+def test_python_is_named_where_it_is_clearly_the_largest_overhead(other: str) -> None:
     line = HotLine(file="train.py", line=40, function="on_batch", percent=60.0, thread="main")
     host = make_host(hot_python=[line])
     on_batch = Culprit("`on_batch`", "train.py", 40)
-    assert python_culprit(make_breakdown(**{"python": 30.0, other: 30.0}), host) == on_batch
-    assert python_culprit(make_breakdown(**{"python": 30.0, other: 30.1}), host) is None
+    assert python_culprit(make_breakdown(**{"python": 30.0, other: 27.0}), host) == on_batch
+    assert python_culprit(make_breakdown(**{"python": 30.0, other: 29.0}), host) is None
     assert python_culprit(make_breakdown(python=30.0), HOT) is None
     rare = make_host(hot_python=[line.model_copy(update={"percent": 0.8})])
     assert python_culprit(make_breakdown(python=30.0), rare) is None

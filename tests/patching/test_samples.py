@@ -40,6 +40,7 @@ TWO_COPIES = Replace("from_generator", "interleave", {"cycle_length": 2, "num_pa
 STACKED = Replace("from_generator", "in_chunks", {"elements": 64})
 TUNED = SetParameters("map", {"num_parallel_calls": AUTOTUNE})
 CACHE = Insert("map", "cache", {"elements": 64})
+BEHIND_GENERATOR = Insert("from_generator", "cache", {"elements": 64})
 BEHIND = Move("shuffle", "map")
 VECTOR = Move("map", "batch")
 BIGGER = SetParameters("batch", {"batch_size": 128})
@@ -57,6 +58,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("decoded_then_shuffled_loop", "missing-cache"): (CACHE,),
     ("decoy_cached_already", "missing-cache"): (CACHE,),
     ("decoy_cached_already", "per-element-map"): (VECTOR,),
+    ("decoy_small_batch_waits", "missing-cache"): (BEHIND, CACHE),
     ("decoy_small_batch_waits", "parallel-map"): (TUNED, POOL),
     ("disabled_defaults", "tf-data-defaults"): (DEFAULTS,),
     ("disabled_defaults", "missing-cache"): (BEHIND, CACHE),
@@ -67,7 +69,9 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ),
     ("eager_fit", "eager-execution"): (SetModel({"run_eagerly": False}),),
     ("predict_per_user", "small-predict"): (PredictOnBatch(SCRIPT, 25),),
+    ("generator_waits", "missing-cache"): (BEHIND_GENERATOR,),
     ("generator_waits", "python-input"): (TWO_COPIES, POOL),
+    ("generator_waits_and_parses", "missing-cache"): (BEHIND_GENERATOR,),
     ("generator_waits_and_parses", "python-input"): (TWO_COPIES, POOL),
     ("host_overhead", "host-overhead"): (SEVERAL,),
     ("jpeg_loop_single_call", "missing-cache"): (BEHIND, CACHE),
@@ -95,7 +99,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
         POOL,
     ),
     ("row_generator", "generator-elements"): (STACKED,),
-    ("row_generator", "missing-cache"): (Insert("from_generator", "cache", {"elements": 64}),),
+    ("row_generator", "missing-cache"): (BEHIND_GENERATOR,),
     ("shards_in_flat_map", "serial-flat-map"): (
         Replace("flat_map", "parallel_flat_map", {**AT_ONCE}),
         POOL,

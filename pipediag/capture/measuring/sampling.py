@@ -97,7 +97,7 @@ class _Sample:
     """Lines of the user's code that threads were running at one moment."""
 
     at_ns: int
-    lines: list[tuple[str, int, str, str]] = field(default_factory=list)
+    lines: list[tuple[str, int, str, str, int]] = field(default_factory=list)
 
 
 class StackSampler:
@@ -125,8 +125,8 @@ class StackSampler:
             loop_id=loop_id,
             samples=len(samples),
             lines=[
-                StackLine(file, line, function, thread, count)
-                for (file, line, function, thread), count in lines.most_common(20)
+                StackLine(file, line, function, thread, count, begins)
+                for (file, line, function, thread, begins), count in lines.most_common(20)
             ],
         )
 
@@ -149,7 +149,8 @@ class StackSampler:
             if users is not None:
                 thread = "main" if ident == self._training_thread else "source"
                 code = users.f_code
-                sample.lines.append((code.co_filename, line_of(users), name_of(code), thread))
+                line = (code.co_filename, line_of(users), name_of(code), thread)
+                sample.lines.append((*line, code.co_firstlineno))
         self._samples.append(sample)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pipediag.facts.pipeline import bottleneck, filled_shuffles
+from pipediag.facts.step import GROUPS
 from pipediag.measures.pipeline import slowest
 from pipediag.session.loops import Loop, NestedCall, Share
 from pipediag.session.model import Host, Session, hot_line
@@ -41,19 +42,19 @@ def input_culprit(
     pipeline: Pipeline | None, loop: Loop | None, host: Host | None
 ) -> Culprit | None:
     """Return the source of the input wait; None where no operation's cost is known. A source in
-    Python is named by the line that runs most, one of a framework by what was passed in."""
+    Python is named by its own line or function, one of a framework by what was passed in."""
     op = bottleneck(pipeline)
-    hot = hot_line(host, "source")
+    hot = _python_source(host)
     keras = loop.keras if loop else None
     if keras is not None and keras.data_adapter in PYTHON_ADAPTERS:
         source = _quoted(keras.source) or "the Python source"
         if hot is not None:
-            return Culprit(source, hot.file, hot.line, op.id if op else None)
+            return Culprit(source, *hot, op.id if op else None)
         return Culprit(source, keras.source_file, keras.source_line, op.id if op else None)
     if op is None:
         return None
     if op.kind == "from_generator" and hot is not None:
-        return Culprit("the generator of `from_generator`", hot.file, hot.line, op.id)
+        return Culprit("the generator of `from_generator`", *hot, op.id)
     own = op.made_by_framework and op.helper is None
     if own and keras is not None and keras.source_file is not None:
         what = _quoted(keras.source) or f"`{op.kind}`"
@@ -61,6 +62,21 @@ def input_culprit(
     tied = pipeline.tied_op_ids if pipeline is not None else []
     others = [other for other in (pipeline.ops if pipeline is not None else []) if other.id in tied]
     return replace(_operation(op), tied=tuple(map(_operation, others)))
+
+
+def _python_source(host: Host | None) -> tuple[str, int] | None:
+    """Return the place of the Python that makes input: the line that runs most, or its function
+    where no line of that was seen in half of its samples, as chance then chooses among them."""
+    hot = hot_line(host, "source")
+    if host is None or hot is None:
+        return None
+    code = (hot.file, hot.function, hot.thread)
+    whole = sum(
+        one.percent for one in host.hot_python if (one.file, one.function, one.thread) == code
+    )
+    if hot.function_line is None or 2 * hot.percent >= whole:
+        return hot.file, hot.line
+    return hot.file, hot.function_line
 
 
 def shuffle_fill(session: Session) -> ShuffleFill | None:
@@ -82,9 +98,11 @@ _SEEN_OFTEN = 5.0
 
 
 def python_culprit(breakdown: Mapping[StepClass, Share], host: Host | None) -> Culprit | None:
-    """The hottest line of the training thread, where Python is the largest part of the overhead."""
-    python = breakdown["python"].percent
-    if python < max(breakdown[name].percent for name in ("dispatch", "compile", "device_wait")):
+    """Return the hottest line of the training thread, where Python is clearly the largest part of
+    the overhead: one long collection of garbage in the profile makes it look so."""
+    others = [name for name in GROUPS["overhead"] if name != "python"]
+    most = max(breakdown[name].ci95_percent[1] for name in others)
+    if breakdown["python"].ci95_percent[0] < most:
         return None
     hot = hot_line(host, "main")
     if hot is None or hot.percent < _SEEN_OFTEN:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipediag.facts.limits import INPUT_FINE_PERCENT, WORTH_DOING
+from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
 from pipediag.facts.names import length, place
 from pipediag.facts.run import Where, rows_to_have_back, whole_in_words
 from pipediag.facts.script import cut_short, ending
@@ -39,6 +39,11 @@ _SPENT: dict[RunPartName, str] = {
     "after_training": "comes after the training",
 }
 
+
+_NAMED_PERCENT = 5.0
+"""Classes of the step that take less are not named. Own choice."""
+
+_AS_IF_INPUT_BOUND = 100.0 / (100.0 - INPUT_BOUND_PERCENT)
 
 _STEPS: dict[Bottleneck, str] = {
     "input": "Its steps are input-bound.",
@@ -90,19 +95,19 @@ def other_sentence(
     breakdown: Mapping[StepClass, Share],
     at_most: float | None,
 ) -> str:
-    """Return the sentence of another bottleneck, with its classes; `at_most` as above."""
-    parts = sorted(GROUPS[group], key=lambda name: -breakdown[name].percent)
+    """Return the sentence of another bottleneck, with its classes; `at_most` as above, named where
+    it is as large as that of an input-bound step: a wait that is smaller has a sentence already."""
     named = [
         f"{_CLASS_WORDS[name]} {breakdown[name].percent:.0f} %"
-        for name in parts
-        if breakdown[name].percent >= 1.0
+        for name in GROUPS[group]
+        if breakdown[name].percent >= _NAMED_PERCENT
     ]
     if group == "compute":
         text = f"{percent:.0f} % of each step is device compute"
     else:
         text = f"{percent:.0f} % of each step is {group}"
         text += f" ({', '.join(named)})" if named else ""
-    if at_most is None or at_most < WORTH_DOING:
+    if at_most is None or at_most < _AS_IF_INPUT_BOUND:
         return f"{text}."
     return f"{text}. Free input would make training at most {at_most:.3g}x as fast."
 

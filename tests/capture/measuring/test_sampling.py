@@ -87,7 +87,7 @@ def test_a_thread_in_the_users_code_is_a_source() -> None:
 def test_samples_between_two_runs_of_steps_are_none_of_theirs() -> None:
     sampler = StackSampler(threading.get_ident())
     sampler.stop("fit", [])
-    line = ("train.py", 3, "fetch", "source")
+    line = ("train.py", 3, "fetch", "source", 2)
     sampler._samples = [module._Sample(at_ns, [line]) for at_ns in (5, 15, 25, 35)]
 
     stacks = sampler.stop("fit", [(0, 10), (30, 40)])
