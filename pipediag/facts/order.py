@@ -399,7 +399,7 @@ def _of_compute(session: Session) -> str:
 def _of_overhead(session: Session) -> str:
     hot = hot_line(session.host, "main")
     if hot is None:
-        return "`pipediag show --format perfetto` writes a timeline of what each call does."
+        return "`pipediag trace REPORT/trace -o DIR` writes a timeline of what each call does."
     return _begin_at(hot, "the training loop's Python")
 
 

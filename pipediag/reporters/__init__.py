@@ -25,7 +25,6 @@ REPORTERS = {
     "csv": "pipediag.reporters.tables:files",
     "json": "pipediag.reporters:session_file",
     "markdown": "pipediag.reporters.markdown:files",
-    "perfetto": "pipediag.reporters.perfetto:files",
 }
 """The module and its function; templates and pandas are loaded only where they are needed."""
 

@@ -1,4 +1,4 @@
-"""Traces for ui.perfetto.dev: of a session, and of a profile below pipediag's steps and gaps.
+"""Traces for ui.perfetto.dev: a profile below pipediag's steps and gaps.
 
 The format is Chrome's trace event format. Times are microseconds with three decimals, so that no
 nanosecond is lost. Process and thread ids are counted here: those of a profile may clash between
@@ -21,14 +21,10 @@ from numpy.typing import NDArray
 
 from pipediag import __version__
 from pipediag.encoding.text import harmless_json
-from pipediag.facts.devices import block_start_ms, full_name, profile_clock
-from pipediag.facts.names import RUN_PART, run_id
 from pipediag.measures.profile import GapColumns, all_gaps, at_one_time
 from pipediag.reporters.words import labels
-from pipediag.session.devices import DeviceActivity
 from pipediag.session.files import replacing
 from pipediag.session.findings import Finding
-from pipediag.session.model import Session
 from pipediag.trace.device_events import CORRELATION, NOT_FOUND, stream_lines
 from pipediag.trace.devices import DeviceTrace
 from pipediag.trace.events import HOST_PLANE, Indices, Line, Times, TraceEvents
@@ -36,7 +32,7 @@ from pipediag.trace.files import read_profile
 from pipediag.trace.intervals import covered
 from pipediag.trace.steps import StepSplit
 from pipediag.trace.summary import TraceSummary
-from pipediag.vocabulary import GAP_CAUSES, POOLS
+from pipediag.vocabulary import GAP_CAUSES
 
 
 class Track(NamedTuple):
@@ -108,7 +104,7 @@ class TraceWriter:
     def instant(self, track: Track, time_ns: int, name: str, arguments: Mapping[str, Any]) -> None:
         """Write an event without a duration."""
         place = {"pid": track.pid, "tid": track.tid, "ts": self._us(time_ns)}
-        self._event(ph="i", s="t", **place, name=name, args=_known(arguments))
+        self._event(ph="i", s="t", **place, name=name, args=arguments)
 
     def counter(
         self, pid: int, name: str, unit: str, times_ns: Times, values: Sequence[float]
@@ -140,106 +136,10 @@ def _encoded(value: Any) -> str:
     return harmless_json(json.dumps(value, separators=(",", ":"), default=str))
 
 
-def _known(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value is not None}
-
-
 def _arguments(values: Mapping[str, Any]) -> str:
     """Return the `args` of an event, without what is None."""
-    return f'"args":{_encoded(_known(values))}'
-
-
-SESSION_TRACE_FILE = "session.perfetto.json"
-_MOST_NS = 2.0**61
-"""Differences and sums of two such times still fit into 64 bits."""
-_Slice = tuple[str, float, float, str, dict[str, Any]]
-"""Track, start and length in milliseconds, name, arguments."""
-
-
-def files(session: Session) -> Iterator[tuple[str, str]]:
-    """Yield the session as a trace: run, windows, steps, trials, gaps and host on one clock.
-
-    The profile itself is not in it: `pipediag trace DIR/trace -o OTHER` writes that one.
-    """
-    stream = io.StringIO()
-    writer = TraceWriter(stream)
-    # Longest first where several begin at once, so that they nest.
-    slices = sorted(_slices(session), key=lambda one: (one[1], -one[2]))
-    starts = [start for _, start, *_ in slices[:1]]
-    starts += [sample.at_ms for sample in session.host_samples]
-    writer.origin_ns = _ns(min(starts, default=0.0))
-    pid = writer.process("pipediag")
-    idle = dict.fromkeys(map(_idle_track, session.devices))
-    for name in ("Run", "Windows", "Steps", "Trials", *idle):
-        shown = [one for one in slices if one[0] == name]
-        if shown:
-            writer.slices(
-                writer.track(pid, name),
-                np.array([_ns(start) for _, start, *_ in shown], np.int64),
-                np.array([_ns(start + length) for _, start, length, *_ in shown], np.int64),
-                [_encoded(called) for *_, called, _ in shown],
-                [_arguments(arguments) for *_, arguments in shown],
-            )
-    _write_host(session, writer, pid)
-    writer.finish({"pipediag_version": __version__, "run_id": run_id(session)})
-    yield SESSION_TRACE_FILE, stream.getvalue()
-
-
-def _slices(session: Session) -> Iterator[_Slice]:
-    for span in session.run.spans if session.run else []:
-        name = RUN_PART[span.part] if span.part else "pipediag"
-        yield "Run", span.start_ms, span.duration_ms, name, {"what": span.what}
-    for one in session.windows:
-        shown = one.model_dump(include={"loop_id", "steps", "reason"})
-        yield "Windows", one.start_ms, one.duration_ms, one.kind, shown
-    for row in session.step_rows:
-        shown = {"window": row.window, "batches": row.batches}
-        yield "Steps", row.start_ms, row.duration_ms, f"step {row.index}", shown
-        if row.input_wait_ms:
-            waited = min(row.input_wait_ms, row.duration_ms)
-            yield "Steps", row.start_ms, waited, labels.step_class("input_wait"), {}
-    runs = [session.trials] if session.trials else []
-    for run in (*runs, *session.evaluation_trials):
-        for block in run.blocks:
-            start_ms = block_start_ms(run, block)
-            if start_ms is not None:
-                shown = {"round": block.round, "examples_per_s": block.examples_per_s}
-                yield "Trials", start_ms, block.duration_ms, block.arm, shown
-    yield from _gaps(session)
-
-
-def _gaps(session: Session) -> Iterator[_Slice]:
-    clock = profile_clock(session)
-    if clock is None:
-        return
-    for device in session.devices:
-        for gap in device.gaps:
-            shown = gap.model_dump(include={"op_id", "iterator", "doing"})
-            cause = labels.gap_cause(gap.cause)
-            yield _idle_track(device), clock.run_ms(gap.start_ms), gap.duration_ms, cause, shown
-
-
-def _idle_track(device: DeviceActivity) -> str:
-    return f"{full_name(device)} idle"
-
-
-def _write_host(session: Session, writer: TraceWriter, pid: int) -> None:
-    samples = session.host_samples
-    if not samples:
-        return
-    times = np.array([_ns(sample.at_ms) for sample in samples], np.int64)
-    writer.counter(pid, "CPU", "percent", times, [sample.cpu_percent for sample in samples])
-    for pool in POOLS:
-        used = [sample.pools_percent.get(pool, 0.0) for sample in samples]
-        if any(used):
-            writer.counter(pid, f"CPU: {labels.POOL[pool]}", "percent of a core", times, used)
-    memory = [sample.rss_bytes / 2**20 for sample in samples]
-    writer.counter(pid, "Resident memory", "MiB", times, memory)
-
-
-def _ns(ms: float) -> int:
-    # No run is as long as the limit: the session is a stranger's.
-    return round(max(-_MOST_NS, min(_MOST_NS, ms * 1e6)))
+    known = {key: value for key, value in values.items() if value is not None}
+    return f'"args":{_encoded(known)}'
 
 
 MOST_HOST_EVENTS = 1_000_000

@@ -123,7 +123,7 @@ def test_an_interrupt_is_said_by_the_usual_status(monkeypatch: pytest.MonkeyPatc
     assert _status(monkeypatch, "check") == 130
 
 
-OTHERS = ["json", "markdown", "perfetto"]
+OTHERS = ["json", "markdown"]
 
 
 def completed(*words: str) -> list[str]:
@@ -140,7 +140,7 @@ def completed(*words: str) -> list[str]:
         (("explain", "tr"), ["trace-only-python", "trials"]),
         (("show", "--for"), ["--format"]),
         (("check", "--format", "m"), ["markdown"]),
-        (("show", "x", "--format", "p"), ["perfetto"]),
+        (("show", "x", "--format", "m"), ["markdown"]),
         (("show", "x", "--format", "csv,html,"), [f"csv,html,{name}" for name in OTHERS]),
     ],
 )

@@ -1,13 +1,11 @@
-"""Traces for Perfetto, of a profile and of a session."""
+"""Traces for Perfetto, of a profile."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,18 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.errors import PipediagError
-from pipediag.reporters import perfetto
 from pipediag.reporters.perfetto import (
     MOST_LANES,
     nesting_lanes,
     write_perfetto,
 )
-from pipediag.session.model import Session
 from pipediag.trace.summary import summarise
 from tests import factories
-from tests.reporters import sessions, trial_sessions
 from tests.reporters.devices import US, Export, export, gpu_profile
-from tests.reporters.sessions import passed, profiled
 from tests.trace.builder import TraceBuilder
 
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
@@ -215,52 +209,3 @@ def test_on_one_lane_events_nest_or_are_disjoint(found: list[tuple[int, int]]) -
         for earlier, (before, after) in enumerate(spans[:later]):
             if lanes[earlier] == lanes[later]:
                 assert after <= start or (before <= start and end <= after)
-
-
-def of_session(session: Session) -> tuple[str, list[dict[str, Any]]]:
-    [(name, text)] = perfetto.files(session)
-    assert name == "session.perfetto.json"
-    return text, json.loads(text)["traceEvents"]
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        factories.make_session,
-        profiled,
-        passed,
-        sessions.hostile,
-        sessions.nothing_measured,
-        trial_sessions.everything_tried,
-    ],
-)
-def test_a_session_is_of_the_format(make: Callable[[], Session]) -> None:
-    assert_well_formed(of_session(make())[0])
-
-
-def test_all_of_a_session_is_on_one_clock() -> None:
-    _, listed = of_session(profiled())
-    names = {
-        event["tid"]: event["args"]["name"] for event in listed if event["name"] == "thread_name"
-    }
-    slices = [event for event in listed if event["ph"] == "X"]
-    steps = [event for event in slices if event["name"] == "step 41"]
-    [gap, _] = [event for event in slices if names[event["tid"]] == "GPU:0 idle"]
-    [step] = steps
-    assert step["ts"] <= gap["ts"]
-    assert gap["ts"] + gap["dur"] <= step["ts"] + step["dur"]
-    assert {"Windows", "Steps", "GPU:0 idle"} <= set(names.values())
-    counters = {event["name"] for event in listed if event["ph"] == "C"}
-    assert {"CPU", "CPU: tf.data", "Resident memory"} <= counters
-
-
-def test_times_that_no_clock_holds_are_as_long_as_can_be_written() -> None:
-    """A stranger's session: whoever reads it gets a file all the same."""
-    session = factories.make_session()
-    rows = [one.model_copy(update={"duration_ms": 1e300}) for one in session.step_rows]
-    longest = max(
-        one["dur"]
-        for one in of_session(session.model_copy(update={"step_rows": rows}))[1]
-        if one["ph"] == "X"
-    )
-    assert 1e12 < longest < 2.0**63
