@@ -56,7 +56,3 @@ class Page(HTMLParser):
 
     def find(self, tag: str) -> list[Element]:
         return self.root.find(tag)
-
-    def running_scripts(self) -> list[Element]:
-        """Those that a browser runs; data is of another type."""
-        return [one for one in self.find("script") if "type" not in one.attributes]
