@@ -6,7 +6,6 @@ It tells how often a line is come to, what trains behind a loop, and if a loop o
 from __future__ import annotations
 
 import ast
-import inspect
 import linecache
 import operator
 from collections.abc import Iterable, Iterator
@@ -14,7 +13,8 @@ from functools import lru_cache
 from types import FrameType
 from typing import Any
 
-from pipediag.capture.callsites import is_users
+from pipediag.capture.callsites import is_users, locals_of
+from pipediag.capture.pipelines.functions import UNKNOWN, value_of
 
 
 @lru_cache(maxsize=64)
@@ -175,7 +175,6 @@ _OPERATORS = {
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
 }
-_UNKNOWN: Any = object()
 
 
 def rounds_around(frames: Iterable[FrameType]) -> int | None:
@@ -223,52 +222,30 @@ def _in_body(loop: _Loop, line: int) -> bool:
 
 def _size_of(iterated: ast.expr | None, frame: FrameType) -> int | None:
     """Return the rounds of a loop over that; None where it is unknown."""
+    if iterated is None:
+        return None
     try:
-        value: Any = _UNKNOWN if iterated is None else _value(iterated, frame)
-        if type(value) in _SIZED:
-            return len(value)
+        value = _value(iterated, {**frame.f_globals, **locals_of(frame)})
+        return len(value) if type(value) in _SIZED else None
     except (ArithmeticError, TypeError, ValueError):
         return None  # a name has another value by now, as a step of 0
-    is_array = type(value).__module__ == "numpy" and type(value).__name__ == "ndarray"
-    return int(value.shape[0]) if is_array and value.ndim else None
 
 
-def _value(written: ast.expr, frame: FrameType) -> Any:
+def _value(written: ast.expr, names: dict[str, Any]) -> Any:
     """Return the value of an expression, as far as it can be read without running anything."""
-    value: Any = _UNKNOWN
     match written:
         case ast.Constant():
-            value = written.value
-        case ast.Name(id=name):
-            value = _named(name, frame)
-        case ast.Tuple(elts=parts) | ast.List(elts=parts):
-            if not any(isinstance(one, ast.Starred) for one in parts):
-                value = tuple(parts)
-        case ast.Attribute(value=of, attr=name):
-            value = inspect.getattr_static(_value(of, frame), name, _UNKNOWN)
-        case ast.Subscript(value=of, slice=ast.Constant(value=key)):
-            settings = _value(of, frame)
-            value = settings.get(key, _UNKNOWN) if type(settings) is dict else _UNKNOWN
+            return written.value
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
-            numbers = [_value(left, frame), _value(right, frame)]
+            numbers = [_value(left, names), _value(right, names)]
             if all(type(one) is int for one in numbers):
-                value = _OPERATORS[type(sign)](*numbers)
-        case ast.Call():
-            value = _called(written, frame)
-    return value
-
-
-def _called(call: ast.Call, frame: FrameType) -> Any:
-    name = _name(call) or ""
-    if isinstance(call.func, ast.Name) and name != "tqdm" and _named(name, frame) is not _UNKNOWN:
-        return _UNKNOWN  # the script's own, under a name of Python's
-    values = [_value(one, frame) for one in call.args]
-    if name == "range" and values and all(type(one) is int for one in values):
-        return range(*values)
-    if name == "len" and values:
-        return _UNKNOWN if (size := _size_of(call.args[0], frame)) is None else size
-    return values[0] if name in _AS_LONG and values else _UNKNOWN
-
-
-def _named(name: str, frame: FrameType) -> Any:
-    return frame.f_locals.get(name, frame.f_globals.get(name, _UNKNOWN))
+                return _OPERATORS[type(sign)](*numbers)
+        case ast.Call(func=function, args=[_, *_]):
+            name = _name(written) or ""
+            if isinstance(function, ast.Name) and name != "tqdm" and name in names:
+                return UNKNOWN  # the script's own, under a name of Python's
+            values = [_value(one, names) for one in written.args]
+            if name == "range" and all(type(one) is int for one in values):
+                return range(*values)
+            return values[0] if name in _AS_LONG else UNKNOWN
+    return value_of(written, names)

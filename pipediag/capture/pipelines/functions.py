@@ -20,7 +20,7 @@ from pipediag.tensorflow_names import PYTHON_OPERATIONS
 _NAMES = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _BETWEEN = frozenset({"EXTENDED_ARG", "PUSH_NULL"})
-_UNKNOWN: Any = object()
+UNKNOWN: Any = object()
 
 
 def module_functions(function: Callable[..., Any]) -> list[str]:
@@ -52,12 +52,12 @@ def closure_of(function: Any) -> dict[str, Any]:
 def _functions_named_in(code: CodeType, known: Mapping[str, Any]) -> Iterator[str]:
     """Yield the functions that names and attributes of modules lead to; nothing is called."""
     known = {name: known[name] for name in known.keys() - {*code.co_varnames, *code.co_cellvars}}
-    module, value = None, _UNKNOWN
+    module, value = None, UNKNOWN
     for instruction in dis.get_instructions(code):
         if instruction.opname in _BETWEEN:
             continue
         if instruction.opname in _ATTRIBUTES and isinstance(value, ModuleType):
-            module, value = value.__name__, vars(value).get(instruction.argval, _UNKNOWN)
+            module, value = value.__name__, vars(value).get(instruction.argval, UNKNOWN)
             continue
         if callable(value) and not isinstance(value, type):
             name = getattr(value, "__name__", "")
@@ -65,7 +65,7 @@ def _functions_named_in(code: CodeType, known: Mapping[str, Any]) -> Iterator[st
             place = module or getattr(value, "__module__", None) or owner
             yield name if getattr(builtins, name, None) is value else f"{place}.{name}"
         named = instruction.opname in _NAMES
-        module, value = None, known.get(instruction.argval, _UNKNOWN) if named else _UNKNOWN
+        module, value = None, known.get(instruction.argval, UNKNOWN) if named else UNKNOWN
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _functions_named_in(constant, known)
@@ -145,20 +145,21 @@ class _Outside:
         return isinstance(node, ast.Name) and node.id not in self._own
 
     def _is_changed_by(self, method: str, node: ast.expr) -> bool:
-        value = self._value(node)
+        value = value_of(node, self._values)
         if method in _WRITING:
             return isinstance(value, io.IOBase) or hasattr(value, "writerow")
         return method in _CHANGING and isinstance(value, _CONTAINERS)
 
-    def _value(self, node: ast.expr) -> Any:
-        """Return the value of an expression, without calling anything of the script's."""
-        match node:
-            case ast.Name(id=name):
-                return self._values.get(name, _UNKNOWN)
-            case ast.Attribute(value=owner, attr=name):
-                return getattr(self._value(owner), "__dict__", _NOTHING).get(name, _UNKNOWN)
-            case _:
-                return _UNKNOWN
+
+def value_of(written: ast.expr, names: Mapping[str, Any]) -> Any:
+    """Return the value of a name, or of an attribute that an object keeps; `UNKNOWN` for other
+    code, of which nothing is run."""
+    match written:
+        case ast.Name(id=name):
+            return names.get(name, UNKNOWN)
+        case ast.Attribute(value=owner, attr=name):
+            return inspect.getattr_static(value_of(owner, names), name, UNKNOWN)
+    return UNKNOWN
 
 
 def _bound_names(definition: ast.FunctionDef | ast.Lambda) -> Iterator[str]:

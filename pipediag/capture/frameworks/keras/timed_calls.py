@@ -10,9 +10,8 @@ import ast
 import sys
 import threading
 import time
-import tokenize
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from pipediag.capture.callsites import CallSite, call_site, frames, locals_of
 from pipediag.capture.frameworks.keras.callbacks import (
@@ -22,7 +21,9 @@ from pipediag.capture.frameworks.keras.callbacks import (
     pass_through,
 )
 from pipediag.capture.guard import Guard, nothing
-from pipediag.capture.pipelines.functions import side_effect
+from pipediag.capture.loops.source import parsed
+from pipediag.capture.pipelines.functions import side_effect, value_of
+from pipediag.capture.signals import let_pass
 from pipediag.capture.timeline import Timeline
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Prediction
@@ -130,65 +131,91 @@ _RELATIVE, _ABSOLUTE = 1e-4, 1e-5
 """How far results may be apart: other batch sizes add up in another order."""
 
 
-class PredictTrials:
-    """Times pairs of calls, by the line that calls `predict`."""
+class _PairedCalls:
+    """Calls by the line that makes them, of which some are followed by another call, timed too."""
+
+    _other: ClassVar[str]
+    """The other call, as the begin of a sentence."""
 
     def __init__(self, predictions: list[Prediction], timeline: Timeline) -> None:
         self._predictions = predictions
         self._timeline = timeline
-        self._calls: dict[tuple[str, int], int] = {}
         self._found: dict[tuple[str, int], Prediction] = {}
 
-    def called(
-        self, took_ns: int, result: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    def _pair(
+        self, compare: Callable[[Prediction, CallSite], str | None], loop_id: str | None = None
     ) -> None:
-        """Time the other call after one of the script's, if its line calls often."""
+        """Let `compare` time the other call, if the line calls often; it returns why it can't."""
         site = call_site()
         if site is None or site.by_framework:
             return
         place = (site.file, site.line)
-        self._calls[place] = calls = self._calls.get(place, 0) + 1
-        if not _SEEN < calls <= _SEEN + _PAIRS:
+        found = self._found.get(place)
+        if found is None:
+            found = self._found[place] = Prediction(*place, 0, loop_id=loop_id)
+        found.calls += 1
+        if found.lacking or not _SEEN < found.calls <= _SEEN + _PAIRS:
             return
-        if place not in self._found:
-            self._found[place] = Prediction(*place, 0)
-            self._predictions.append(self._found[place])
-        found = self._found[place]
-        if found.lacking:
-            return
-        given = {**dict(zip(_ARGUMENTS, args, strict=False)), **kwargs}
+        if found.calls == _SEEN + 1:
+            self._predictions.append(found)
         began_ns = time.monotonic_ns()
         try:
-            found.lacking = _compare(found, took_ns, result, model, given)
+            found.lacking = compare(found, site)
         except Exception as error:
-            found.lacking = f"`predict_on_batch` raised {type(error).__name__}."
+            let_pass(error)
+            found.lacking = f"{self._other} raised {type(error).__name__}."
         finally:
             self._timeline.passed("aside", began_ns, time.monotonic_ns())
 
+    def _keep(
+        self, found: Prediction, data: Any, own: tuple[Any, int], other: tuple[Any, int]
+    ) -> str | None:
+        """Keep the times of a pair, in ns beside the results; return how these differ, if so."""
+        (result, own_ns), (other_result, other_ns) = own, other
+        results, others = list(_leaves(result)), list(_leaves(other_result))
+        if len(results) != len(others) or not all(map(_close, results, others)):
+            return f"{self._other} gives other values."
+        rows = (each.shape[0] for each in _leaves(data) if _is_array(each))
+        found.rows = int(next(rows, None) or 0)
+        found.own_ms.append(own_ns / 1e6)
+        found.other_ms.append(other_ns / 1e6)
+        return None
 
-def _compare(
-    found: Prediction, took_ns: int, result: Any, model: Any, given: dict[str, Any]
-) -> str | None:
-    """Time the other call; return why that can't be done."""
-    data, arrays = given.get("x"), list(_leaves(given.get("x")))
-    if given.keys() - {*_ARGUMENTS} or given.get("steps") is not None or given.get("callbacks"):
-        return "`predict` is called with arguments that `predict_on_batch` lacks."
-    if not arrays or not all(map(_is_array, arrays)):
-        return "The data are no arrays."
-    if sum(getattr(each, "nbytes", 0) for each in arrays) > _MOST_BYTES:
-        return "The data are too many for one batch."
-    if not found.other_ms:
-        model.predict_on_batch(data)  # traces
+
+class PredictTrials(_PairedCalls):
+    """Times calls of `predict` and of `predict_on_batch`."""
+
+    _other = "`predict_on_batch`"
+
+    def called(
+        self, took_ns: int, result: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """Time the other call after one of the script's."""
+        given = {**dict(zip(_ARGUMENTS, args, strict=False)), **kwargs}
+
+        def compare(found: Prediction, _: CallSite) -> str | None:
+            data, arrays = given.get("x"), list(_leaves(given.get("x")))
+            others = given.keys() - {*_ARGUMENTS} or given.get("steps") is not None
+            if others or given.get("callbacks"):
+                return "`predict` is called with arguments that `predict_on_batch` lacks."
+            if not arrays or not all(map(_is_array, arrays)):
+                return "The data are no arrays."
+            if sum(getattr(each, "nbytes", 0) for each in arrays) > _MOST_BYTES:
+                return "The data are too many for one batch."
+            if not found.other_ms:
+                model.predict_on_batch(data)  # traces
+            return self._keep(
+                found, data, (result, took_ns), _timed(lambda: model.predict_on_batch(data))
+            )
+
+        self._pair(compare)
+
+
+def _timed(call: Callable[[], Any]) -> tuple[Any, int]:
+    """Return its result, and what it took in ns."""
     start_ns = time.perf_counter_ns()
-    other = model.predict_on_batch(data)
-    on_batch_ns = time.perf_counter_ns() - start_ns
-    results, others = list(_leaves(result)), list(_leaves(other))
-    if len(results) != len(others) or not all(map(_close, results, others)):
-        return "`predict_on_batch` gives other values."
-    found.rows = int(arrays[0].shape[0])
-    found.own_ms.append(took_ns / 1e6)
-    found.other_ms.append(on_batch_ns / 1e6)
-    return None
+    result = call()
+    return result, time.perf_counter_ns() - start_ns
 
 
 def _leaves(data: Any) -> Iterator[Any]:
@@ -209,6 +236,8 @@ def _is_array(value: Any) -> bool:
 
 
 def _close(one: Any, other: Any) -> bool:
+    """Return True if two arrays, or two tensors, are the same up to rounding."""
+    one, other = (each.numpy() if hasattr(each, "numpy") else each for each in (one, other))
     if getattr(one, "shape", None) != getattr(other, "shape", None):
         return False
     if not one.size:
@@ -222,12 +251,14 @@ _NESTED = threading.local()
 """`depth` of calls of models, one within the other."""
 
 
-class EagerCalls:
+class EagerCalls(_PairedCalls):
     """Times calls of a Keras model, eagerly on batches of no training loop, and as `tf.function`s.
 
     A model that is called for each batch of an evaluation starts each of its operations from
     Python. The other call is made after one of the script's, with the same arguments.
     """
+
+    _other = "The model as a `tf.function`"
 
     def __init__(
         self,
@@ -236,10 +267,8 @@ class EagerCalls:
         consumed: Callable[[], RecordedLoop | None],
     ) -> None:
         """`consumed` returns the loop whose batch this thread was handed last."""
-        self._predictions = predictions
-        self._timeline = timeline
+        super().__init__(predictions, timeline)
         self._consumed = consumed
-        self._found: dict[tuple[str, int], Prediction] = {}
         self._compiled: dict[tuple[str, int], Any] = {}
 
     def install(self, model_class: type, guard: Guard) -> None:
@@ -255,7 +284,7 @@ class EagerCalls:
             try:
                 result = original(model, *args, **kwargs)
                 took_ns = time.perf_counter_ns() - began_ns
-                called(took_ns, result, model, args, kwargs)
+                called((result, took_ns), model, args, kwargs)
             finally:
                 _NESTED.depth = depth
             return result
@@ -263,72 +292,35 @@ class EagerCalls:
         model_class.__call__ = guard.hook(original, call)  # type: ignore[method-assign]
 
     def _called(
-        self, took_ns: int, result: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, own: tuple[Any, int], model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        loop = self._consumed()
-        if loop is None or loop.role == "training":
-            return
-        site = call_site()
-        if site is None or site.by_framework:
-            return
-        place = (site.file, site.line)
-        found = self._found.get(place)
-        if found is None:
-            found = self._found[place] = Prediction(*place, 0, loop_id=loop.id)
-        found.calls += 1
-        if found.lacking or not _SEEN < found.calls <= _SEEN + _PAIRS:
-            return
-        if not found.own_ms:
-            self._predictions.append(found)
-            found.model = _named(model, site)
-        began_ns = time.monotonic_ns()
-        try:
-            found.lacking = self._compare(found, took_ns, result, model, args, kwargs)
-        except Exception as error:
-            found.lacking = f"The model as a `tf.function` raised {type(error).__name__}."
-        finally:
-            self._timeline.passed("aside", began_ns, time.monotonic_ns())
+        def compare(found: Prediction, site: CallSite) -> str | None:
+            if not found.own_ms:
+                found.model = _named(model, site)
+            if found.model is None:
+                return "The line does not name the model that it calls, or names several."
+            if kwargs.get("training") or len(args) != 1:
+                return "The model is called as in training, or with more than its data."
+            if any(getattr(each, "_losses", None) for each in model._flatten_layers()):
+                # They would be tensors of the graph where the script reads them after its own call.
+                return "Layers of the model add losses in each call."
+            changed = side_effect(model.call)
+            if changed is not None:
+                return f"Its Python would run only while it is traced, and {changed}."
+            place = (site.file, site.line)
+            if place not in self._compiled:
+                function = sys.modules["tensorflow"].function
+                self._compiled[place] = function(_call, reduce_retracing=True)
+            compiled = self._compiled[place]
+            traces = compiled.experimental_get_tracing_count()
+            other = _timed(lambda: compiled(model, *args, **kwargs))
+            if compiled.experimental_get_tracing_count() != traces:
+                other = _timed(lambda: compiled(model, *args, **kwargs))
+            return self._keep(found, args, own, other)
 
-    def _compare(
-        self,
-        found: Prediction,
-        took_ns: int,
-        result: Any,
-        model: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> str | None:
-        """Time the other call; return why that can't be done."""
-        if found.model is None:
-            return "The line does not name the model that it calls, or names several."
-        if kwargs.get("training") or len(args) != 1:
-            return "The model is called as in training, or with more than its data."
-        if any(getattr(each, "_losses", None) for each in model._flatten_layers()):
-            # They would be tensors of the graph where the script reads them after its own call.
-            return "Layers of the model add losses in each call."
-        changed = side_effect(model.call)
-        if changed is not None:
-            return f"Its Python would run only while it is traced, and {changed}."
-        place = (found.file, found.line)
-        compiled = self._compiled.get(place)
-        if compiled is None:
-            function = sys.modules["tensorflow"].function
-            compiled = self._compiled[place] = function(_call, reduce_retracing=True)
-        traces = compiled.experimental_get_tracing_count()
-        start_ns = time.perf_counter_ns()
-        other = compiled(model, *args, **kwargs)
-        if compiled.experimental_get_tracing_count() != traces:
-            start_ns = time.perf_counter_ns()
-            other = compiled(model, *args, **kwargs)
-        other_ns = time.perf_counter_ns() - start_ns
-        results, others = [[each.numpy() for each in _leaves(one)] for one in (result, other)]
-        if len(results) != len(others) or not all(map(_close, results, others)):
-            return "The model as a `tf.function` gives other values."
-        rows = next((each.shape[0] for each in _leaves(args) if _is_array(each)), None)
-        found.rows = int(rows or 0)
-        found.own_ms.append(took_ns / 1e6)
-        found.other_ms.append(other_ns / 1e6)
-        return None
+        loop = self._consumed()
+        if loop is not None and loop.role != "training":
+            self._pair(compare, loop.id)
 
 
 def _call(model: Any, *args: Any, **kwargs: Any) -> Any:
@@ -351,21 +343,10 @@ def _named(model: Any, site: CallSite) -> str | None:
     if frame is None:
         return None
     names = {**frame.f_globals, **locals_of(frame)}
-    try:
-        with tokenize.open(site.file) as file:
-            tree = ast.parse(file.read())
-    except (OSError, SyntaxError, ValueError):
+    tree = parsed(site.file)
+    if tree is None:
         return None
     calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call))
     there = [one.func for one in calls if one.lineno <= site.line <= (one.end_lineno or 0)]
-    found = [ast.unparse(one) for one in there if _value(one, names) is model]
+    found = [ast.unparse(one) for one in there if value_of(one, names) is model]
     return found[0] if len(found) == 1 else None
-
-
-def _value(code: ast.expr, names: dict[str, Any]) -> Any:
-    """Return the value of a name, or of an attribute that an object keeps; None for other code."""
-    if isinstance(code, ast.Name):
-        return names.get(code.id)
-    if isinstance(code, ast.Attribute):
-        return getattr(_value(code.value, names), "__dict__", {}).get(code.attr)
-    return None
