@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from pipediag.capture.callsites import is_users, package_of
 from pipediag.capture.link import Teller, how_it_ended
@@ -25,6 +25,9 @@ from pipediag.capture.process import frames_elsewhere
 from pipediag.capture.signals import HeldInterrupts
 from pipediag.session.messages import Closing, Ended, Leaving, NotSaved
 from pipediag.vocabulary import OwnEnding
+
+if TYPE_CHECKING:
+    from pipediag.capture import Capture
 
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
@@ -34,16 +37,6 @@ FLUSH_FAILED = 120
 _MARK = "__pipediag_alive__"
 _LAST = ("last_type", "last_value", "last_traceback", "last_exc")
 _CODE = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
-
-
-class Recorder(Protocol):
-    """The part of capture that the end of a script needs."""
-
-    def script_ended(
-        self, outcome: OwnEnding, exit_status: int | None, error: str | None
-    ) -> None: ...
-
-    def let_go(self) -> bool: ...
 
 
 class Ending:
@@ -60,11 +53,11 @@ class Ending:
         self._pid = os.getpid()
         self._teller = teller
         self._interrupts = interrupts
-        self._recorder: Recorder | None = None
+        self._recorder: Capture | None = None
         self._status = 0
         atexit.register(self._leave)
 
-    def record_with(self, recorder: Recorder) -> None:
+    def record_with(self, recorder: Capture) -> None:
         self._recorder = recorder
 
     def end_with_thread(self, stop: type[BaseException]) -> None:

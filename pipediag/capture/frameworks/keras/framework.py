@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -21,9 +21,7 @@ from pipediag.capture.frameworks.keras.callbacks import CallbacksAtBatches, name
 from pipediag.capture.frameworks.keras.model_variants import ModelVariants
 from pipediag.capture.frameworks.keras.timed_calls import EagerCalls, PredictTrials, TimedCalls
 from pipediag.capture.recorder import version_of
-from pipediag.capture.runtime import Variants
 from pipediag.capture.watching.watchers import Watchers
-from pipediag.session.edits import SkipCallback
 from pipediag.session.recording import RecordedEnvironment
 
 KERAS_2 = ("tf_keras.src", "keras.src")
@@ -40,7 +38,7 @@ be imported, of which one trains: a library as `transformers` imports its own.""
 
 
 class KerasTrainer:
-    """Trains by `fit`, whose frame tells of the model."""
+    """Trains by `fit`, whose frame tells of the model: what the loops of a script ask of Keras."""
 
     name = "Keras"
     phase_of = staticmethod(facts.phase_of)
@@ -54,15 +52,11 @@ class KerasTrainer:
     vocabularies = staticmethod(facts.vocabularies)
     batch_size = staticmethod(facts.batch_size_of)
     callbacks_of = staticmethod(facts.callback_list)
+    callbacks_named = staticmethod(named)
+    variants = ModelVariants
 
     def model_of(self, frame: FrameType) -> Any:
         return locals_of(frame)["self"]
-
-    def variants(self, model: Any, failed: Callable[[BaseException], None]) -> Variants:
-        return ModelVariants(model, failed)
-
-    def callbacks_named(self, callbacks: Any, skipped: Sequence[SkipCallback]) -> list[Any]:
-        return named(callbacks, skipped)
 
 
 class Keras:

@@ -89,6 +89,7 @@ class ModelVariants:
             raise NotReplayableError("A layer of the model does not support XLA.")
 
     def use(self, settings: Settings) -> None:
+        """Train with these settings from the next step on; none are the user's own."""
         wanted = {**self._own, **settings}
         if wanted == self._current:
             return
@@ -100,9 +101,11 @@ class ModelVariants:
             raise
 
     def batches_per_step(self, settings: Settings, own: int) -> int:
+        """Return the batches that one step takes, `own` without settings."""
         return int(settings.get("steps_per_execution") or own)
 
     def on_elements(self, settings: Settings) -> Callable[..., Any] | None:
+        """Return what the pipeline maps over elements in the model's place, if anything."""
         moved = settings.get(MOVED_LAYERS, ())
         return self._shortened.on_elements(moved) if moved else None
 

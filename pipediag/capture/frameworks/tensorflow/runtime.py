@@ -10,13 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.tables.traced_step import TracedTables
-from pipediag.capture.runtime import (
-    Cancellation,
-    Clock,
-    DatasetFacts,
-    IteratorModel,
-    StepTables,
-)
+from pipediag.capture.runtime import DatasetFacts, IteratorModel
 from pipediag.session.recording import ModelNode
 from pipediag.vocabulary import Scalar
 
@@ -162,7 +156,7 @@ ahead holds by itself."""
 
 
 class TensorFlowRuntime:
-    """Imports what it needs when it is asked: TensorFlow is there by then."""
+    """Runs steps; it imports what it needs when it is asked. TensorFlow is there by then."""
 
     def __init__(self) -> None:
         self.advance: Callable[[Any], Any] = next
@@ -173,19 +167,24 @@ class TensorFlowRuntime:
     model_of = staticmethod(model_of)
 
     def pull(self, iterator: Any) -> Any:
+        """Return the next batch of an iterator, unseen by hooks; `is_end_of_data` tells of the
+        error that it raises at the end."""
         return self.advance(iterator)
 
     def repeated(self, batch: Any, element_spec: Any) -> Any:
+        """Return an iterator that hands out `batch` for ever at next to no cost."""
         # The same spec keeps a tf.function that takes the iterator from being traced again.
         return _unobserved_iterator(_without_threads(_once(batch).repeat()), element_spec)
 
     def handed_once(self, batches: Sequence[Any], element_spec: Any) -> Any:
+        """Return an iterator that hands out `batches` and has no others."""
         dataset = _once(batches[0])
         for batch in batches[1:]:  # their shapes may differ
             dataset = dataset.concatenate(_once(batch))
         return _unobserved_iterator(_without_threads(dataset), element_spec)
 
     def not_handed_once(self, iterator: Any, element_spec: Any, batches: int) -> str | None:
+        """Return a sentence if so many batches of it can't be handed out by another iterator."""
         if batches > 1 and batches * batch_bytes(element_spec) > _MOST_HELD:
             return f"A call takes {batches} batches, which may be too large to be held."
         from tensorflow.python.framework import sparse_tensor, tensor
@@ -201,23 +200,27 @@ class TensorFlowRuntime:
         return None
 
     def unobserved(self, dataset: Any) -> Any:
+        """Return an iterator over the dataset that hooks do not take for the script's."""
         return _unobserved_iterator(dataset, dataset.element_spec)
 
-    def step_tables(self, functions: Sequence[Any]) -> StepTables:
+    def step_tables(self, functions: Sequence[Any]) -> TracedTables:
+        """Return the embedding tables of steps that run these, or raise UnreadableStepError."""
         return TracedTables(functions)
 
     @property
     def no_models(self) -> str | None:
+        """Return a sentence if no pipeline of this TensorFlow has a model."""
         return None if tensorflow_has_models() else NO_MODELS
 
-    def cancellation(self) -> Cancellation:
+    def cancellation(self) -> CallCancellation:
         return CallCancellation()
 
-    def clock(self) -> Clock:
+    def clock(self) -> DeviceClock:
         return DeviceClock()
 
     def other_processes(self) -> str | None:
-        """Look at the servers: a strategy over several workers connects to them."""
+        """Return what shows that other processes take part in each step: a strategy over several
+        workers connects to servers."""
         module = sys.modules.get("tensorflow.python.eager.context")
         context = module.context() if module is not None else None
         names = ("_server_def", "_collective_ops_server_def")
@@ -257,6 +260,7 @@ class DeviceClock:
         self._devices = _accelerators() if devices is None else list(devices)
 
     def settled_ns(self, now_ns: int) -> int:
+        """Return when all work launched by now was done: `now_ns` without accelerators."""
         if not self._devices:
             return now_ns
         from tensorflow.python.eager import context
@@ -289,6 +293,7 @@ class CallCancellation:
         from tensorflow.python.eager import cancellation
 
         self.lack: str | None = None
+        """Reason why the call can't be cancelled; None where it can."""
         self.started = False
         self.context: AbstractContextManager[Any] = nullcontext()
         if cancellation.context() is not None:

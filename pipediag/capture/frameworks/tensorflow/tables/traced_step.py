@@ -79,9 +79,12 @@ class TableInStep:
         )
         self.use = whole.use_of(variable, lookups, writes)
         self.softmax: Softmax | None = None
+        """The loss that is taken over all of its rows, where it serves as output weights."""
         self.passage: Passage | None = None
         self.ids_missing: str | None = None
+        """Reason why its ids can't be computed from a batch."""
         self.ids_incomplete: str | None = None
+        """Reason why some of its lookups are not counted."""
         self._followed: list[Lookup] = []
         """Lookups whose ids a batch tells."""
         self._needed: set[Key] = set()
@@ -118,6 +121,7 @@ class TableInStep:
             )
 
     def answers(self, given: Given) -> bool:
+        """Return True if its ids can be computed from this."""
         return self._needed <= given.keys()
 
     def looked_up(self, given: Given) -> list[LookedUp]:
@@ -219,9 +223,11 @@ class TracedTables:
         self.constant_bytes = sum(step.constant_bytes for step in steps)
 
     def draws_as_counted(self, batches_per_call: int) -> bool:
+        """Return True if a call draws so many batches, all from the iterator that it is given."""
         return all(draws_as_counted(step.graph, batches_per_call) for step in self._steps)
 
     def of_batch(self, batch: Any) -> Given:
+        """Return what to compute ids from, where the step draws its batch itself."""
         from tensorflow.python.data.util import structure
 
         # An iterator hands out a ragged or a sparse tensor as a single one that holds all of it.
@@ -229,6 +235,7 @@ class TracedTables:
         return {key: at for s in self._steps for key, at in given_by_batch(s.graph, parts).items()}
 
     def of_call(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Given | None:
+        """Return the same, of a call with a batch; None if it is no step."""
         step = next((step for one, step in self._traced if one is function), None)
         return None if step is None else given_by_call(step.graph, tuple(args), kwargs)
 
