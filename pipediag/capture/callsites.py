@@ -207,6 +207,14 @@ def source_location(function: Callable[..., Any]) -> str:
     return f"{code.co_filename}:{code.co_firstlineno} {name}" if code else name
 
 
+def defined_at(function: Any) -> CallSite | None:
+    """Return where a user's function is defined; None for one of a library's."""
+    code = getattr(unwrap(function), "__code__", None)
+    if code is None or not is_users(code.co_filename):
+        return None
+    return CallSite(code.co_filename, code.co_firstlineno, code.co_name, by_framework=False)
+
+
 def place_of(function: Any) -> tuple[str, CallSite | None]:
     """Name and place of the user's function, or of the user's call where it is a framework's."""
     plain = unwrap(function)

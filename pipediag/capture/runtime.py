@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pipediag.session.recorded_loops import RecordedVariable
 from pipediag.session.recording import ModelNode
 from pipediag.vocabulary import LoopRole, Scalar
 
@@ -72,24 +71,6 @@ class TrainersPhase:
 
 class UnreadableStepError(Exception):
     """A step, or the ids in it, can't be read; the text is a sentence."""
-
-
-@dataclass(frozen=True)
-class KnownTable:
-    """A table of a model, and its record."""
-
-    variable: Any
-    record: RecordedVariable
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """A table of tokens in front of an embedding, which gives the ids."""
-
-    handle: Any
-    """Identity of the table in a traced step."""
-    zero_is_a_token: bool
-    """True if id 0 stands for a token, known or not, and not for padding."""
 
 
 @dataclass(frozen=True)

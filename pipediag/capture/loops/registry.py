@@ -232,8 +232,8 @@ class LoopRegistry:
             callbacks = trainer.callbacks_of(frame)
             loop.callbacks = weakref.ref(callbacks) if callbacks is not None else None
             # Last, as it asks most of what may be the script's own classes.
-            for table in trainer.known_tables(trainer.model_of(frame)):
-                self.recorder.recording.table(table.record)
+            for _, table in trainer.known_tables(trainer.model_of(frame)):
+                self.recorder.recording.table(table)
         except Exception as error:
             let_pass(error)
             self.recorder.note(

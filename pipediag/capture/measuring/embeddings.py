@@ -14,7 +14,7 @@ from typing import Any
 from pipediag.capture.loops.loop import Consumer, Loop, StandIn
 from pipediag.capture.measuring.ids import IdTally
 from pipediag.capture.measuring.windows import Instruments
-from pipediag.capture.runtime import KnownTable, StepTable, StepTables, UnreadableStepError
+from pipediag.capture.runtime import StepTable, StepTables, UnreadableStepError
 from pipediag.capture.signals import let_pass
 from pipediag.session.recorded_loops import RecordedVariable
 
@@ -129,8 +129,8 @@ class Embeddings:
             if not isinstance(error, UnreadableStepError):
                 reason = f"The step could not be read: {type(error).__name__}: {error}."
             record.tables_missing = reason
-            for one in known:
-                missing = self._recording.table(one.record)
+            for _, own_record in known:
+                missing = self._recording.table(own_record)
                 missing.use_missing = missing.ids_missing = reason
             return
         record.vocabulary_operations = list(step.vocabulary_operations)
@@ -144,14 +144,18 @@ class Embeddings:
                 counted.record.ids_missing = table.ids_missing or lack
                 continue
             handles = {id(handle) for handle in table.passage.vocabularies}
-            tokens = [one for one in vocabularies if id(one.handle) in handles]
-            if tokens:
-                counted.zero_is_a_token = any(one.zero_is_a_token for one in tokens)
+            zeros = [
+                zero_is_a_token for handle, zero_is_a_token in vocabularies if id(handle) in handles
+            ]
+            if zeros:
+                counted.zero_is_a_token = any(zeros)
             counted.tally = IdTally(counted.record.rows, table.passage)
 
-    def _record_of(self, table: StepTable, known: list[KnownTable]) -> RecordedVariable:
+    def _record_of(
+        self, table: StepTable, known: list[tuple[Any, RecordedVariable]]
+    ) -> RecordedVariable:
         """Return the trainer's record of the same variable, or else one of the step's own."""
-        like = next((one.record for one in known if one.variable is table.variable), table.record)
+        like = next((own for one, own in known if one is table.variable), table.record)
         record = self._recording.table(like)
         number = 1
         # Variables without a name of their own, as in a list, are distinguished by their order.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import median
 
 from pipediag.capture.loops.loop import Loop
@@ -192,22 +191,11 @@ _WAITS_NS = 30_000_000_000
 and that it was the first one is said."""
 
 
-class CacheFill:
-    """Tells a warm-up that fills a cache, by the recorded pipeline of its loop."""
-
-    def __init__(self, loop: Loop, recorder: Recorder) -> None:
-        self._loop = loop
-        self._recorder = recorder
-
-    def awaited(self, elapsed_ns: int) -> bool:
-        """Return True in a first epoch that others follow, which will read a cache."""
-        record = self._loop.record
-        each = record.keras.epochs if record.keras is not None else None
-        epochs = (each or 1) * (record.planned_rounds or 1)
-        first = not record.boundaries and epochs > 1
-        return first and elapsed_ns < _WAITS_NS and self._reads_a_cache
-
-    @cached_property
-    def _reads_a_cache(self) -> bool:
-        above = self._recorder.recording.upstream(self._loop.record.root_op_id)
-        return any(op.kind in CACHES for op in above)
+def fills_a_cache(loop: Loop, recorder: Recorder, elapsed_ns: int) -> bool:
+    """Return True in a first epoch that others follow, which will read a cache."""
+    record = loop.record
+    each = record.keras.epochs if record.keras is not None else None
+    epochs = (each or 1) * (record.planned_rounds or 1)
+    if record.boundaries or epochs == 1 or elapsed_ns >= _WAITS_NS:
+        return False
+    return any(op.kind in CACHES for op in recorder.recording.upstream(record.root_op_id))

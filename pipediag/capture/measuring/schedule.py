@@ -14,7 +14,7 @@ from statistics import median
 
 from pipediag.capture.loops.loop import Consumer, Loop, Stage, StandIn
 from pipediag.capture.measuring.embeddings import Embeddings
-from pipediag.capture.measuring.pace import CacheFill
+from pipediag.capture.measuring.pace import fills_a_cache
 from pipediag.capture.measuring.sampling import (
     CALLBACK_CLOCK,
     PYTHON_CLOCK,
@@ -61,7 +61,6 @@ class Diagnosis:
         """Since when the end of an epoch is awaited."""
         self._since_trace: list[int] = []
         self._blocks = Blocks(loop, instruments.recorder)
-        self._cache_fill = CacheFill(loop, instruments.recorder)
         self._fills = False
         self._stacks: StackSampler | None = None
         self.embeddings = Embeddings(loop, instruments)
@@ -230,12 +229,11 @@ class Diagnosis:
     # Each of these returns whether it did something that took time.
 
     def _during_warmup(self, consumer: Consumer, now_ns: int) -> bool:
-        warm, settled = self._with.pace.warmed_up(
-            self._since_trace, self._window.elapsed_ns(now_ns), self.loop.steps_left
-        )
+        elapsed_ns, left = self._window.elapsed_ns(now_ns), self.loop.steps_left
+        warm, settled = self._with.pace.warmed_up(self._since_trace, elapsed_ns, left)
         if not warm:
             return False
-        if self._cache_fill.awaited(self._window.elapsed_ns(now_ns)):
+        if fills_a_cache(self.loop, self._with.recorder, elapsed_ns):
             self._fills = True
             return False
         if self._fills:

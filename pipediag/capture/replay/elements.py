@@ -131,7 +131,7 @@ def _checked(read: Callable[[Any, int, float], T], dataset: Any, count: int, sec
 
 
 def _compared(dataset: Any, count: int, until: float) -> tuple[int, str | None]:
-    passes = _iterate(dataset), _iterate(dataset)
+    passes = unobserved(dataset), unobserved(dataset)
     compared = 0
     while compared < count and time.monotonic() < until:
         first, second = (next(each, None) for each in passes)
@@ -147,7 +147,7 @@ def _compared(dataset: Any, count: int, until: float) -> tuple[int, str | None]:
 
 def _taken(dataset: Any, count: int, until: float) -> Reading:
     reading = Reading()
-    iterator = _iterate(dataset)
+    iterator = unobserved(dataset)
     held = 0
     while len(reading.elements) < count and held < _MOST_BYTES and time.monotonic() < until:
         try:
@@ -160,10 +160,11 @@ def _taken(dataset: Any, count: int, until: float) -> Reading:
     return reading
 
 
-def _iterate(dataset: Any) -> Iterator[Any]:
+def unobserved(dataset: Any) -> Iterator[Any]:
+    """Return an iterator over the dataset that hooks do not take for the script's."""
     from tensorflow.python.data.ops import dataset_ops, iterator_ops
 
-    # By this class the hooks on iterators know what is no loop of the script's.
+    # By this class they know it.
     own = dataset_ops._RestructuredDataset(dataset, dataset.element_spec)
     return iter(iterator_ops.OwnedIterator(own))
 

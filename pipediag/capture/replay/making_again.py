@@ -10,7 +10,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-from pipediag.capture.callsites import CallSite, is_users, unwrap
+from pipediag.capture.callsites import defined_at, unwrap
 from pipediag.capture.pipelines.calls import MARK, MadeAgain, making_again
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.process import random_state_kept
@@ -92,7 +92,7 @@ def enter_as_it_is(dataset: Any, plan: PlanRecorder) -> None:
     method, given = made
     upstream = dataset._inputs()[0]
     enter_as_it_is(upstream, plan)
-    site = _site(given)
+    site = defined_at(_function(given))  # the call itself can't be found any more
     by_framework = _function(given) is not None and site is None
     plan.enter_call(dataset, method, (upstream,), given, site, by_framework)
 
@@ -107,7 +107,7 @@ def _again(dataset: Any, plan: PlanRecorder) -> Any:
     method, given = made
     upstream = _again(dataset._inputs()[0], plan)
     name = getattr(dataset, "_name", None)
-    token = making_again.set(MadeAgain(_site(given)))
+    token = making_again.set(MadeAgain(defined_at(_function(given))))
     try:
         return getattr(upstream, method)(**given, **({"name": name} if name is not None else {}))
     finally:
@@ -145,11 +145,3 @@ def _kind(dataset: Any) -> str:
     if getattr(function, "__module__", None) == _FROM_GENERATOR:
         return "from_generator"
     return _SOURCES.get(name, name.strip("_").removesuffix("V2"))
-
-
-def _site(given: dict[str, Any]) -> CallSite | None:
-    """Return where the function is defined: the call itself can't be found any more."""
-    code = getattr(unwrap(_function(given)), "__code__", None)
-    if code is None or not is_users(code.co_filename):
-        return None
-    return CallSite(code.co_filename, code.co_firstlineno, code.co_name, by_framework=False)

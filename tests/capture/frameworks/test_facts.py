@@ -213,8 +213,10 @@ def test_tables_and_their_slots() -> None:
     nested = SimpleNamespace(_flatten_layers=lambda: [Embedding("words"), tied, theirs, object()])
 
     words, frozen = [
-        one.record
-        for one in known_tables(SimpleNamespace(**vars(nested), layers=[], optimizer=optimizer))
+        record
+        for _, record in known_tables(
+            SimpleNamespace(**vars(nested), layers=[], optimizer=optimizer)
+        )
     ]
 
     assert (words.layer, words.rows, words.dim, words.dtype) == ("words", 100, 8, "float32")
@@ -228,7 +230,7 @@ def test_vocabularies_whose_first_id_is_a_token() -> None:
 
     found = vocabularies(model_of(Tokens(""), Tokens(None), inner, object()))
 
-    assert [one.zero_is_a_token for one in found] == [False, True, False]
+    assert [zero_is_a_token for _, zero_is_a_token in found] == [False, True, False]
 
 
 class Layer:

@@ -213,7 +213,7 @@ def test_where_no_batch_can_be_looked_at_that_is_said(measured: Measured, lack: 
 def test_without_a_traced_step_the_models_tables_say_so(measured: Measured) -> None:
     known = RecordedVariable("words", 10, 4, "float32", trainable=True, slots=0)
     trainer = SimpleNamespace(
-        known_tables=lambda _: [SimpleNamespace(variable=None, record=known)],
+        known_tables=lambda _: [(None, known)],
         vocabularies=lambda _: [],
     )
     measured.runtime.tables = None
@@ -246,7 +246,7 @@ def test_output_weights_that_are_a_table_are_named_by_its_path(measured: Measure
     softmax = replace(TOY_SOFTMAX, weights="model/embeddings")
     tables.softmaxes, tables.tables[0].softmax = [softmax], softmax
     measured.runtime.tables = tables
-    known = SimpleNamespace(variable=ToyTable.variable, record=record)
+    known = (ToyTable.variable, record)
     trainer = SimpleNamespace(known_tables=lambda _: [known], vocabularies=lambda _: [])
     measured.loop.trainer = trainer  # type: ignore[assignment]
     measured.loop.model = lambda: "model"  # type: ignore[assignment]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.measuring import schedule as module
-from pipediag.capture.measuring.pace import CacheFill, Pace
+from pipediag.capture.measuring.pace import Pace, fills_a_cache
 from pipediag.capture.measuring.schedule import Diagnosis, Phase
 from pipediag.capture.recorder import Recorder
 from pipediag.session.messages import RunSettings, WantedLoop
@@ -224,14 +224,20 @@ OPERATIONS = [
 ]
 
 
-def fill(directory: Path, epochs: int | None = 5, root: str = "batch", **record: Any) -> CacheFill:
+def fills(
+    directory: Path,
+    elapsed_ns: int,
+    epochs: int | None = 5,
+    root: str = "batch",
+    **record: Any,
+) -> bool:
     recorder = Recorder(directory / "recording.json")
     recorder.recording.operations = list(OPERATIONS)
     keras = make_recorded_loop().keras
     assert keras is not None
     keras.epochs = epochs
     loop = training_loop(**{"root_op_id": root, "keras": keras, **record})
-    return CacheFill(loop, recorder)
+    return fills_a_cache(loop, recorder, elapsed_ns)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +259,7 @@ def fill(directory: Path, epochs: int | None = 5, root: str = "batch", **record:
 def test_steps_wait_while_the_first_of_several_epochs_fills_a_cache(
     there: dict[str, Any], elapsed_ns: int, awaited: bool, tmp_path: Path
 ) -> None:
-    assert fill(tmp_path, **there).awaited(elapsed_ns) is awaited
+    assert fills(tmp_path, elapsed_ns, **there) is awaited
 
 
 def test_steps_that_filled_it_are_not_taken_for_those_that_follow(

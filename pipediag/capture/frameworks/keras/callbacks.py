@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
-from pipediag.capture.callsites import CallSite, is_users, unwrap
+from pipediag.capture.callsites import defined_at, unwrap
 from pipediag.capture.frameworks.keras.facts import describe_callback
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
@@ -158,14 +158,6 @@ def _clocked(callback_list: Any) -> ListedCallbacks | None:
 
 def _is_among(callback: Any, others: Sequence[Any]) -> bool:
     return any(callback is other for other in others)
-
-
-def defined_at(hook: Any) -> CallSite | None:
-    """Return where a user's function is defined; None for one of Keras's own."""
-    code = getattr(unwrap(hook), "__code__", None)
-    if code is None or not is_users(code.co_filename):
-        return None
-    return CallSite(code.co_filename, code.co_firstlineno, code.co_name, by_framework=False)
 
 
 def does_something(hook: Any) -> bool:

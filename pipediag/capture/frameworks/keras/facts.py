@@ -27,7 +27,7 @@ from pipediag.capture.callsites import (
 )
 from pipediag.capture.frameworks.keras.input_layers import all_layers, input_layers, unsplit
 from pipediag.capture.guard import Guard
-from pipediag.capture.runtime import KnownTable, TrainersPhase, Vocabulary
+from pipediag.capture.runtime import TrainersPhase
 from pipediag.session.recorded_loops import Callback, KerasUse, RecordedVariable
 from pipediag.vocabulary import LoopRole, Scalar
 
@@ -322,24 +322,26 @@ def watch_compile(trainer: Any, guard: Guard) -> None:
     trainer.compile = guard.before(vars(trainer)["compile"], note)
 
 
-def known_tables(model: Any) -> list[KnownTable]:
-    """Return the tables of its Embedding layers and of derived classes, in submodels too."""
+def known_tables(model: Any) -> list[tuple[Any, RecordedVariable]]:
+    """Return the variables of its Embedding layers, and of derived classes, with their records; in
+    submodels too."""
     slots = _slots_by_shape(getattr(model, "optimizer", None))
     return [
-        KnownTable(_variable(layer), _record(layer, slots))
+        (_variable(layer), _record(layer, slots))
         for layer in all_layers(model)
         if any(map(_is_embedding, type(layer).__mro__)) and layer.built
     ]
 
 
-def vocabularies(model: Any) -> list[Vocabulary]:
-    """Return those of its IntegerLookup, StringLookup and TextVectorization layers."""
+def vocabularies(model: Any) -> list[tuple[Any, bool]]:
+    """Return the tables of tokens in front of embeddings: those of its IntegerLookup, StringLookup
+    and TextVectorization layers, by their handles; True if id 0 is a token's, and no padding's."""
     found = []
     for outer in all_layers(model):
         layer = getattr(outer, "_lookup_layer", outer)
         handle = getattr(getattr(layer, "lookup_table", None), "resource_handle", None)
         if handle is not None:
-            found.append(Vocabulary(handle, zero_is_a_token=layer.mask_token is None))
+            found.append((handle, layer.mask_token is None))
     return found
 
 

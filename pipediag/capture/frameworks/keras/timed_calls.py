@@ -13,10 +13,9 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, ClassVar
 
-from pipediag.capture.callsites import CallSite, call_site, frames, locals_of
+from pipediag.capture.callsites import CallSite, call_site, defined_at, frames, locals_of
 from pipediag.capture.frameworks.keras.callbacks import (
     ListedCallbacks,
-    defined_at,
     does_something,
     pass_through,
 )

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.tables.traced_step import TracedTables
+from pipediag.capture.replay.elements import dataset_of, unobserved
 from pipediag.capture.runtime import DatasetFacts, IteratorModel
 from pipediag.session.recording import ModelNode
 from pipediag.vocabulary import Scalar
@@ -165,6 +166,7 @@ class TensorFlowRuntime:
     rows = staticmethod(batch_rows)
     describe_dataset = staticmethod(facts_of)
     model_of = staticmethod(model_of)
+    unobserved = staticmethod(unobserved)
 
     def pull(self, iterator: Any) -> Any:
         """Return the next batch of an iterator, unseen by hooks; `is_end_of_data` tells of the
@@ -174,14 +176,11 @@ class TensorFlowRuntime:
     def repeated(self, batch: Any, element_spec: Any) -> Any:
         """Return an iterator that hands out `batch` for ever at next to no cost."""
         # The same spec keeps a tf.function that takes the iterator from being traced again.
-        return _unobserved_iterator(_without_threads(_once(batch).repeat()), element_spec)
+        return unobserved(_without_threads(dataset_of([batch], element_spec).repeat()))
 
     def handed_once(self, batches: Sequence[Any], element_spec: Any) -> Any:
         """Return an iterator that hands out `batches` and has no others."""
-        dataset = _once(batches[0])
-        for batch in batches[1:]:  # their shapes may differ
-            dataset = dataset.concatenate(_once(batch))
-        return _unobserved_iterator(_without_threads(dataset), element_spec)
+        return unobserved(_without_threads(dataset_of(batches, element_spec)))
 
     def not_handed_once(self, iterator: Any, element_spec: Any, batches: int) -> str | None:
         """Return a sentence if so many batches of it can't be handed out by another iterator."""
@@ -198,10 +197,6 @@ class TensorFlowRuntime:
         if "CPU" not in (getattr(resource, "device", None) or ""):
             return "Batches are handed out on another device than the CPU."
         return None
-
-    def unobserved(self, dataset: Any) -> Any:
-        """Return an iterator over the dataset that hooks do not take for the script's."""
-        return _unobserved_iterator(dataset, dataset.element_spec)
 
     def step_tables(self, functions: Sequence[Any]) -> TracedTables:
         """Return the embedding tables of steps that run these, or raise UnreadableStepError."""
@@ -230,12 +225,6 @@ class TensorFlowRuntime:
         return f"TensorFlow is connected to a cluster of {tasks} tasks" if tasks > 1 else None
 
 
-def _once(batch: Any) -> Any:
-    from tensorflow.python.data.ops import dataset_ops
-
-    return dataset_ops.DatasetV2.from_tensors(batch)
-
-
 def _without_threads(dataset: Any) -> Any:
     """Switch off optimisations and autotune, so that no thread prefetches beside the consumer."""
     from tensorflow.python.data.ops import options
@@ -244,13 +233,6 @@ def _without_threads(dataset: Any) -> Any:
     choices.experimental_optimization.apply_default_optimizations = False
     choices.autotune.enabled = False
     return dataset.with_options(choices)
-
-
-def _unobserved_iterator(dataset: Any, element_spec: Any) -> Any:
-    """Return an iterator that the hooks take for none of the script's."""
-    from tensorflow.python.data.ops import dataset_ops, iterator_ops
-
-    return iterator_ops.OwnedIterator(dataset_ops._RestructuredDataset(dataset, element_spec))
 
 
 class DeviceClock:
