@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Literal, Protocol
 
-from pipediag.runner.progress import LooksFurther, NoLoopYet, NotWarmYet
+from pipediag.runner.progress import NO_LOOP_YET, Notice, looks_further, not_warm_yet
 from pipediag.session.messages import (
     FROM_CHILD,
     Answer,
@@ -194,26 +194,24 @@ def activity_of(pid: int) -> dict[int, object]:
 AWAITED_AFTER_S = 30.0
 """Own choice: as long as a person watches a run without a word and does not wonder."""
 
-Awaited = NoLoopYet | NotWarmYet | LooksFurther
-
 
 class Lookout:
     """Asked again and again what to say: of each thing that is waited for, once at most."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._awaited: Awaited | None = None
+        self._awaited: Notice | None = None
         self._since: float | None = None
 
     def heard(self, message: FromChild) -> None:
         """Take note of what the child tells."""
         match message:
             case Started():
-                self._waits_for(NoLoopYet())
+                self._waits_for(NO_LOOP_YET)
             case LoopFound(line):
-                self._waits_for(NotWarmYet(line))
+                self._waits_for(not_warm_yet(line))
             case LoopMeasured(line):
-                self._waits_for(LooksFurther(line))
+                self._waits_for(looks_further(line))
             case WindowBegun() | Stopping():
                 self._awaited = None
             case TrialsAwaited():
@@ -223,12 +221,12 @@ class Lookout:
         """Note that the script goes on, if it was not stopped."""
         self._since = self._clock()
 
-    def to_be_told(self) -> Awaited | None:
+    def to_be_told(self) -> Notice | None:
         """Return what the user should hear now, once, that it is waited for."""
         if self._since is None or self._clock() - self._since < AWAITED_AFTER_S:
             return None
         awaited, self._awaited = self._awaited, None
         return awaited
 
-    def _waits_for(self, awaited: Awaited) -> None:
+    def _waits_for(self, awaited: Notice) -> None:
         self._awaited, self._since = awaited, self._clock()

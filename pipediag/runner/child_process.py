@@ -25,7 +25,7 @@ from pipediag.runner.child_connection import (
     Patience,
     activity_of,
 )
-from pipediag.runner.progress import Busy, OnProgress
+from pipediag.runner.progress import BUSY, OnProgress
 from pipediag.runner.signals import HeldSignals, are_interrupts_blocked, describe_death
 from pipediag.sensors import cgroup
 from pipediag.session.messages import (
@@ -384,7 +384,7 @@ class _Watch:
             self._ended_by_us = "timed-out"
             end_process_tree(self._process, TERMINATE_GRACE_S)
         elif self._patience.has_to_be_told():
-            self._on_progress(Busy())
+            self._on_progress(BUSY)
         elif self._patience.stage == "running" and (awaited := self._lookout.to_be_told()):
             self._on_progress(awaited)
 

@@ -6,7 +6,7 @@ import os
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from pipediag.encoding.text import inert, one_line
 from pipediag.session.messages import (
@@ -48,45 +48,15 @@ def fresh_line(stream: TextIO) -> str:
 
 
 @dataclass(frozen=True)
-class Busy:
-    """A script that was asked to stop is waited for."""
+class Notice:
+    """A line that stands for no message of the child."""
+
+    text: str
+    shown: Literal["anywhere", "on a terminal", "for a while"] = "anywhere"
+    """`for a while`: on a terminal, until the next line."""
 
 
-@dataclass(frozen=True)
-class NoLoopYet:
-    """The script has run for a while, and nothing trains in it so far."""
-
-
-@dataclass(frozen=True)
-class NotWarmYet:
-    """A training loop has run for a while, and its steps can't be timed so far."""
-
-    line: int | None
-
-
-@dataclass(frozen=True)
-class LooksFurther:
-    """A loop was measured some time ago, and the script still goes on."""
-
-    line: int | None
-
-
-@dataclass(frozen=True)
-class Diagnosing:
-    """The measurements are being turned into edits to try."""
-
-
-@dataclass(frozen=True)
-class RunsAgain:
-    """The script is run a second time, for trials only."""
-
-    changes: int
-    """How many there are to try."""
-
-
-Shown = (
-    FromChild | TrialEvent | Busy | NoLoopYet | NotWarmYet | LooksFurther | Diagnosing | RunsAgain
-)
+Shown = FromChild | TrialEvent | Notice
 OnProgress = Callable[[Shown], None]
 
 WINDOWS: dict[WindowKind, str] = {
@@ -105,22 +75,39 @@ REPEATED = (
     "repeating one batch, for which the epoch may go on beyond its end; then the script is stopped."
 )
 TRIED_ALONE = "trying changes on the pipeline alone, for up to {left_s:.0f} s."
-RUNS_AGAIN = (
-    "the script was over before {changes} could be tried in its training loop; running it a second "
-    "time for that. Its output appears again."
-)
-NO_LOOP_YET = (
+DIAGNOSING = Notice("working out what to try", "for a while")
+BUSY = Notice("the script is busy with its own ending; Ctrl-C ends it", "on a terminal")
+NO_LOOP_YET = Notice(
     "no training loop yet. The script goes on until one comes: Keras `fit`, a loop over a tf.data "
     "dataset, or one that calls `train_on_batch` or a training tf.function. --timeout ends it "
     "sooner."
 )
-NOT_WARM_YET = (
-    "{loop} is still warming up: its steps are long, something comes between them each time, or "
-    "its first epoch fills a cache. --timeout ends the script sooner."
-)
-LOOKS_FURTHER = (
-    "{loop} is measured, and the script goes on to what it does next. --timeout ends it sooner."
-)
+
+
+def not_warm_yet(line: int | None) -> Notice:
+    """Return what to say of a loop that has run for a while and whose steps can't be timed."""
+    return Notice(
+        f"{_loop(line)} is still warming up: its steps are long, something comes between them each "
+        "time, or its first epoch fills a cache. --timeout ends the script sooner."
+    )
+
+
+def looks_further(line: int | None) -> Notice:
+    """Return what to say of a script that goes on long after its loop was measured."""
+    return Notice(
+        f"{_loop(line)} is measured, and the script goes on to what it does next. --timeout ends "
+        "it sooner."
+    )
+
+
+def runs_again(changes: int) -> Notice:
+    """Return what to say before a second run, in which so many changes are tried."""
+    return Notice(
+        f"the script was over before {changes} change{'' if changes == 1 else 's'} could be tried "
+        "in its training loop; running it a second time for that. Its output appears again."
+    )
+
+
 NOT_ITS_OWN = "Losses and metrics that it prints afterwards are not those of an undisturbed run."
 
 
@@ -207,15 +194,8 @@ def _on_any_stream(message: Shown) -> str | None:
     match message:
         case Decided(label=label, trial=trial) if trial.state == "confirmed":
             return f"confirmed {_gain(trial)}: {label}"
-        case RunsAgain(changes):
-            several = "" if changes == 1 else "s"
-            return RUNS_AGAIN.format(changes=f"{changes} change{several}")
-        case NoLoopYet():
-            return NO_LOOP_YET
-        case NotWarmYet(line):
-            return NOT_WARM_YET.format(loop=_loop(line))
-        case LooksFurther(line):
-            return LOOKS_FURTHER.format(loop=_loop(line))
+        case Notice(text, "anywhere"):
+            return text
     return None
 
 
@@ -230,16 +210,16 @@ def while_it_runs(message: Shown) -> str | None:
             return WINDOWS.get(window)
         case LoopMeasured(line):
             return f"{_loop(line)} is measured"
-        case Busy():
-            return "the script is busy with its own ending; Ctrl-C ends it"
+        case Notice(text, "on a terminal"):
+            return text
     return None
 
 
 def _while_it_stands(message: Shown) -> str | None:
     """Return a line that the next one erases, for what begins while the script stands still."""
     match message:
-        case Diagnosing():
-            return "working out what to try"
+        case Notice(text, "for a while"):
+            return text
         case Trying(label, left_s):
             return f"trying {label}, {left_s:.0f} s left"
         case Ended():

@@ -14,7 +14,7 @@ from pipediag.facts.script import edits_for_second_run
 from pipediag.interrupts import INTERRUPTS
 from pipediag.runner.child_connection import Ask
 from pipediag.runner.child_process import ChildResult, supervise
-from pipediag.runner.progress import OnProgress, RunsAgain
+from pipediag.runner.progress import OnProgress, runs_again
 from pipediag.runner.trials_of_run import TrialsOfRun
 from pipediag.session.messages import RunSettings, TrialsAwaited
 from pipediag.session.model import Session
@@ -128,7 +128,7 @@ def second_run(
         return SecondRun(f"The time that `{given}` gives was up before a second run could begin.")
     if INTERRUPTS.came:
         return SecondRun("Ctrl-C came before a second run could begin.")
-    on_progress(RunsAgain(len(edits)))
+    on_progress(runs_again(len(edits)))
     settings = replace(
         first.settings, capture_directory=str(capture), hold_loop=loop.id, run_to_end=False
     )

@@ -19,7 +19,7 @@ from pipediag.patching.source import Source
 from pipediag.patching.workspace import made_in_a_loop
 from pipediag.rules.search import beyond
 from pipediag.runner.child_connection import Ask
-from pipediag.runner.progress import Diagnosing, OnProgress
+from pipediag.runner.progress import DIAGNOSING, OnProgress
 from pipediag.session.edits import Change, Insert, RewriteCall, adds_cache
 from pipediag.session.findings import Finding
 from pipediag.session.messages import (
@@ -166,7 +166,7 @@ class TrialsOfRun:
             self.fault = f"The trials stopped with {type(error).__name__}: {error}"
 
     def _try(self, waiting: TrialsAwaited, ask: Ask) -> None:
-        self.on_progress(Diagnosing())
+        self.on_progress(DIAGNOSING)
         session = self.draft()
         loop = session.diagnosed_loop()
         if loop is None or self._has_tried(waiting.loop_id):

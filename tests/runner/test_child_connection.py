@@ -19,7 +19,6 @@ from pipediag.runner.child_connection import (
     AWAITED_AFTER_S,
     LONGEST_S,
     Ask,
-    Awaited,
     ChildGone,
     Lookout,
     MessageReader,
@@ -27,7 +26,7 @@ from pipediag.runner.child_connection import (
     activity_of,
 )
 from pipediag.runner.child_process import ChildResult, supervise
-from pipediag.runner.progress import LooksFurther, NoLoopYet, NotWarmYet
+from pipediag.runner.progress import NO_LOOP_YET, Notice, looks_further, not_warm_yet
 from pipediag.session.messages import (
     Answer,
     BlockRun,
@@ -283,7 +282,7 @@ class Awaiting:
         for message in messages:
             self.lookout.heard(message)
 
-    def after(self, seconds: float) -> Awaited | None:
+    def after(self, seconds: float) -> Notice | None:
         self.now += seconds
         return self.lookout.to_be_told()
 
@@ -291,10 +290,10 @@ class Awaiting:
 def test_a_loop_whose_steps_do_not_settle_is_told_of() -> None:
     """Also where it was told before that none had come."""
     stage = Awaiting(Started())
-    assert stage.after(AWAITED_AFTER_S + 1) == NoLoopYet()
+    assert stage.after(AWAITED_AFTER_S + 1) == NO_LOOP_YET
     stage.lookout.heard(LoopFound(3))
     assert stage.after(AWAITED_AFTER_S - 1) is None
-    assert stage.after(2) == NotWarmYet(3)
+    assert stage.after(2) == not_warm_yet(3)
     assert stage.after(1000) is None
 
 
@@ -304,4 +303,4 @@ def test_trials_are_told_of_by_themselves() -> None:
     assert stage.after(1000) is None
     stage.lookout.trials_over()
     assert stage.after(AWAITED_AFTER_S - 1) is None
-    assert stage.after(2) == LooksFurther(3)
+    assert stage.after(2) == looks_further(3)

@@ -15,7 +15,7 @@ from pipediag.errors import PipediagError
 from pipediag.runner import second_run as module
 from pipediag.runner.child_connection import Ask
 from pipediag.runner.child_process import ChildResult
-from pipediag.runner.progress import RunsAgain, Shown
+from pipediag.runner.progress import Shown, runs_again
 from pipediag.runner.second_run import (
     BehavedOtherwiseError,
     FirstRun,
@@ -120,7 +120,7 @@ def test_it_holds_the_one_loop_tells_so_before_and_is_stopped_after(child: Child
     assert settings.capture_directory == str(child.capture)
     assert child.given["timeout_s"] is None
     assert child.given["json_mode"] is True
-    assert shown[0] == RunsAgain(1)
+    assert shown[0] == runs_again(1)
     assert list(second.outcomes) == ["loop1"]
     assert second.cut_short
     assert second.says.endswith("time to try changes in its loop. Pipediag stopped it.")
