@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median, stdev
 
 from pipediag.facts.devices import accelerators_or_cpus, full_name, percent_of_span, worst
@@ -46,9 +47,14 @@ class Limit:
     """The key in the configuration."""
     label: str
     most: float
+    value: Callable[[Session], Measured | str]
+    """Returns what one run has; a text says why it has none."""
+    place: Place = (None, None)
     unit: Unit = "percent"
     narrower: str = _MORE_STEPS
     """How to narrow an interval that contains the limit, as a sentence."""
+    diff: str | None = None
+    """A change of the script that keeps the limit."""
 
 
 @dataclass(frozen=True)
@@ -65,25 +71,51 @@ class Measured:
 
 def limit_checks(runs: Sequence[Session], config: GateConfig) -> list[Check]:
     """Return one check for each configured limit, over all runs together."""
-    place = (runs[0].verdict.file, runs[0].verdict.line)
-    checks = []
-    if config.max_input_wait_percent is not None:
-        limit = Limit("max-input-wait-percent", "Input wait", config.max_input_wait_percent)
-        checks.append(_judged(limit, runs, lambda run: _step_share(run, ("input_wait",)), place))
-    if config.max_overhead_percent is not None:
+    return [_check(one, of_runs(list(map(one.value, runs)))) for one in _limits(runs, config)]
+
+
+def _limits(runs: Sequence[Session], config: GateConfig) -> Iterator[Limit]:
+    first = runs[0]
+    named = (first.verdict.file, first.verdict.line)
+    if (most := config.max_input_wait_percent) is not None:
+        share = partial(_step_share, classes=("input_wait",))
+        yield Limit("max-input-wait-percent", "Input wait", most, share, named)
+    if (most := config.max_overhead_percent) is not None:
         label = "Overhead (dispatch, Python, compilation, waiting for the device)"
-        limit = Limit("max-overhead-percent", label, config.max_overhead_percent)
-        checks.append(_judged(limit, runs, lambda run: _step_share(run, GROUPS["overhead"]), place))
-    checks += _idle_check(runs, config)
+        share = partial(_step_share, classes=GROUPS["overhead"])
+        yield Limit("max-overhead-percent", label, most, share, named)
+    if (most := config.max_device_idle_percent) is not None:
+        device = _idlest(first)
+        label = "Device idle" if device is None else f"Device idle ({full_name(device)})"
+        gaps = [gap for gap in (device.gaps if device else []) if gap.file is not None]
+        longest = max(gaps, key=lambda gap: gap.duration_ms, default=None)
+        place = (longest.file, longest.line) if longest else (None, None)
+        share = partial(_idle_share, alone=len(runs) == 1)
+        name = "max-device-idle-percent"
+        yield Limit(name, label, most, share, place, narrower=_MORE_RUNS)
     for part in RUN_PART:
-        if part in config.max_run_percent:
-            checks.append(_run_part_check(runs, part, config.max_run_percent[part]))
-    checks += _confirmed_speedup_check(runs, config)
-    if config.on_machine is not None:
-        fingerprint = config.on_machine.fingerprint
-        limit = Limit("on-machine.max-step-ms", "Step", config.on_machine.max_step_ms, "ms")
-        checks.append(_judged(limit, runs, lambda run: _step_ms(run, fingerprint), place))
-    return checks
+        if (most := config.max_run_percent.get(part)) is not None:
+            name = f"max-run-percent.{part.replace('_', '-')}"
+            row = costliest_row(first.run, part) if first.run is not None else None
+            place = (row.file, row.line) if row is not None else (None, None)
+            share = partial(_run_share, part=part)
+            yield Limit(name, RUN_PART[part], most, share, place, narrower=_MORE_EPOCHS)
+    if (most := config.max_confirmed_speedup_left) is not None:
+        found = _confirmed(first)
+        rules = ", ".join(dict.fromkeys(one.rule for one in found))
+        yield Limit(
+            "max-confirmed-speedup-left",
+            "Confirmed speed-up left" + (f" by {rules}" if rules else ""),
+            most,
+            _speedup_left,
+            (found[0].file, found[0].line) if found else (None, None),
+            "ratio",
+            _MORE_TRIALS,
+            next((one.patch.diff for one in runs if one.patch and one.patch.diff), None),
+        )
+    if (machine := config.on_machine) is not None:
+        length = partial(_step_ms, fingerprint=machine.fingerprint)
+        yield Limit("on-machine.max-step-ms", "Step", machine.max_step_ms, length, named, "ms")
 
 
 def of_runs(found: Sequence[Measured | str]) -> Measured | str:
@@ -113,17 +145,11 @@ def of_runs(found: Sequence[Measured | str]) -> Measured | str:
     return replace(runs[0], value=middle, interval=(low, high), runs=values)
 
 
-def check_of(limit: Limit, measured: Measured | str, place: Place) -> Check:
-    """Return the check of one limit; a text in place of a value says why it was not measured."""
+def _check(limit: Limit, measured: Measured | str) -> Check:
     if isinstance(measured, str):
-        return Check(
-            name=limit.name,
-            outcome="inconclusive",
-            severity="error",
-            sentence=f"{limit.label} was not measured: {measured}",
-            limit=limit.most,
-            unit=limit.unit,
-        )
+        said = f"{limit.label} was not measured: {measured}"
+        outcome: CheckOutcome = "inconclusive"
+        return Check(limit.name, outcome, "error", said, limit=limit.most, unit=limit.unit)
     low, high = measured.interval
     # No value is below 0, and no share above 100 %.
     interval = max(0.0, low), min(100.0, high) if limit.unit == "percent" else high
@@ -137,15 +163,10 @@ def check_of(limit: Limit, measured: Measured | str, place: Place) -> Check:
         interval=interval,
         limit=limit.most,
         unit=limit.unit,
-        file=place[0],
-        line=place[1],
+        file=limit.place[0],
+        line=limit.place[1],
+        diff=limit.diff if outcome == "fail" else None,
     )
-
-
-def _judged(
-    limit: Limit, runs: Sequence[Session], value: Callable[[Session], Measured | str], place: Place
-) -> Check:
-    return check_of(limit, of_runs([value(run) for run in runs]), place)
 
 
 def _in_words(measured: Measured, interval: tuple[float, float], unit: Unit) -> str:
@@ -200,15 +221,6 @@ def _step_ms(session: Session, fingerprint: str) -> Measured | str:
     return Measured(session.steps.median_ms, session.steps.ci95_ms)
 
 
-def _run_part_check(runs: Sequence[Session], part: RunPartName, percent: float) -> Check:
-    name = f"max-run-percent.{part.replace('_', '-')}"
-    limit = Limit(name, RUN_PART[part], percent, narrower=_MORE_EPOCHS)
-    ledger = runs[0].run
-    row = costliest_row(ledger, part) if ledger is not None else None
-    place = (row.file, row.line) if row is not None else (None, None)
-    return _judged(limit, runs, lambda run: _run_share(run, part), place)
-
-
 def _run_share(session: Session, part: RunPartName) -> Measured | str:
     """Return the share of the run that all rows of a part take together."""
     if session.run is None:
@@ -228,21 +240,6 @@ def _bounds(row: RunPart) -> Interval:
         return row.ci95_percent
     off = ONCE_OFF * row.percent if row.basis == "projected" else 0.0
     return row.percent - off, row.percent + off
-
-
-def _idle_check(runs: Sequence[Session], config: GateConfig) -> list[Check]:
-    """Check the device that is idle most; without a GPU, TensorFlow's executor on the CPUs."""
-    if config.max_device_idle_percent is None:
-        return []
-    device = _idlest(runs[0])
-    label = "Device idle" if device is None else f"Device idle ({full_name(device)})"
-    limit = Limit(
-        "max-device-idle-percent", label, config.max_device_idle_percent, narrower=_MORE_RUNS
-    )
-    gaps = [] if device is None else [gap for gap in device.gaps if gap.file is not None]
-    longest = max(gaps, key=lambda gap: gap.duration_ms, default=None)
-    place = (None, None) if longest is None else (longest.file, longest.line)
-    return [_judged(limit, runs, lambda run: _idle_share(run, alone=len(runs) == 1), place)]
 
 
 def _idlest(session: Session) -> DeviceActivity | None:
@@ -289,28 +286,6 @@ def _without_profiler(session: Session, device: DeviceActivity) -> float:
     if ratio is None or not math.isfinite(ratio) or ratio <= 0.0:
         return device.idle_percent
     return 100.0 - device.busy_percent * ratio
-
-
-def _confirmed_speedup_check(runs: Sequence[Session], config: GateConfig) -> list[Check]:
-    """Check the speed-up that trials confirmed and the script does not have yet."""
-    if config.max_confirmed_speedup_left is None:
-        return []
-    confirmed = _confirmed(runs[0])
-    rules = dict.fromkeys(finding.rule for finding in confirmed)
-    limit = Limit(
-        "max-confirmed-speedup-left",
-        "Confirmed speed-up left" + (f" by {', '.join(rules)}" if rules else ""),
-        config.max_confirmed_speedup_left,
-        "ratio",
-        _MORE_TRIALS,
-    )
-    place = (confirmed[0].file, confirmed[0].line) if confirmed else (None, None)
-    check = _judged(limit, runs, _speedup_left, place)
-    if check.outcome != "fail":
-        return [check]
-    patches = (session.patch for session in runs)
-    diff = next((one.diff for one in patches if one is not None and one.diff), None)
-    return [replace(check, diff=diff)]
 
 
 def _speedup_left(session: Session) -> Measured | str:
