@@ -11,7 +11,7 @@ import inspect
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -42,6 +42,11 @@ Not all that is installed does: a user's own package may be, and its lines are t
 def package_of_module(module: str) -> str:
     """Return the top-level package of a module's dotted name."""
     return module.partition(".")[0]
+
+
+def is_keras_class(kind: type, names: Container[str]) -> bool:
+    """Return True for a class of Keras's of one of these names, and not for one of the script's."""
+    return kind.__name__ in names and package_of_module(kind.__module__) in KERAS
 
 
 _PIPEDIAG = f"{Path(__file__).resolve().parent.parent}{os.sep}"

@@ -108,7 +108,9 @@ class Ending:
             self._save(outcome, status, error)
             self._interrupts.release()
 
-        if outcome == "finished" and _other_threads():
+        current = threading.current_thread()
+        others = (one for one in threading.enumerate() if one is not current)
+        if outcome == "finished" and not all(thread.daemon for thread in others):
             # The script goes on in its threads. They are joined before atexit handlers run.
             atexit.register(save_at_exit)
         else:
@@ -184,11 +186,6 @@ def _is_the_scripts(module: ModuleType) -> bool:
     file = getattr(module, "__file__", None)
     own = isinstance(file, str) and is_users(file) and package_of(file) is None
     return module.__name__ == "__main__" or own
-
-
-def _other_threads() -> bool:
-    current = threading.current_thread()
-    return any(not thread.daemon and thread is not current for thread in threading.enumerate())
 
 
 # What Python's finalisation does for the script's modules, where the process ends without it:

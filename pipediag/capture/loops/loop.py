@@ -140,22 +140,8 @@ class StandIn:
         self.iterator: Any = None
         """What stands in; None where the script's own iterator hands out."""
 
-    def catch(self) -> None:
-        self.stage, self.iterator = Stage.CATCHING, None
-
-    def look(self) -> None:
-        self.stage, self.iterator = Stage.LOOKING, None
-
-    def caught(self, iterator: Any) -> None:
-        """Let `iterator` repeat the batch that was caught; None where it can't be repeated."""
-        self.stage = Stage.OWN if iterator is None else Stage.REPEATED
-        self.iterator = iterator
-
-    def lend(self, iterator: Any) -> None:
-        self.stage, self.iterator = Stage.ARM, iterator
-
-    def give_back(self) -> None:
-        self.stage, self.iterator = Stage.OWN, None
+    def enter(self, stage: Stage, iterator: Any = None) -> None:
+        self.stage, self.iterator = stage, iterator
 
     def asked(self, own: Any) -> Any:
         """Return the iterator to ask for a batch where the script asks its `own`."""

@@ -69,7 +69,8 @@ class LoopRegistry:
         if any(trainer.passes_a_batch_on(frames()) for trainer in self.trainers):
             return None
         site = call_site()
-        trainer, phase = self._phase()
+        asked = ((one, one.phase_of(frames())) for one in self.trainers)
+        trainer, phase = next((one for one in asked if one[1] is not None), (None, None))
         at = (site.file, site.line) if site else (None, None)
         place = (*at, phase.method if phase else "")
         with self._lock:
@@ -97,13 +98,6 @@ class LoopRegistry:
         )
         consumer.iterator = weakref.ref(iterator, consumer.iterator_gone)
         return consumer
-
-    def _phase(self) -> tuple[Trainer | None, TrainersPhase | None]:
-        for trainer in self.trainers:
-            phase = trainer.phase_of(frames())
-            if phase is not None:
-                return trainer, phase
-        return None, None
 
     def new_in_graph_loop(self, dataset: Any, site: CallSite | None, runtime: Runtime) -> Loop:
         """Register a dataset that a tf.function loops over by itself, without a Python iterator."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipediag.capture.loops.loop import Consumer, Loop, StandIn
+from pipediag.capture.loops.loop import Consumer, Loop, Stage, StandIn
 from pipediag.capture.measuring.ids import IdTally
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.runtime import StepTable, StepTables, UnreadableStepError
@@ -70,7 +70,7 @@ class Embeddings:
         """Have the next batch read on its way to the step."""
         self._give_back()
         self._taken = consumer.stand_in
-        self._taken.look()
+        self._taken.enter(Stage.LOOKING)
 
     def goes_on(self, consumer: Consumer, now_ns: int, remaining: int | None) -> bool:
         """Note the end of a step; return True if another batch is to be read."""
@@ -226,4 +226,4 @@ class Embeddings:
     def _give_back(self) -> None:
         taken, self._taken = self._taken, None
         if taken is not None:
-            taken.give_back()
+            taken.enter(Stage.OWN)

@@ -290,7 +290,7 @@ class Diagnosis:
             return self._end_baseline(consumer)
         if pace.block_done(
             len(window.block.durations_ns),
-            window.block_elapsed_ns(),
+            sum(window.block.durations_ns),
             self.loop.record.batches_per_call,
         ):
             self._blocks.end(window, consumer)
@@ -422,14 +422,14 @@ class Diagnosis:
     def _hand_out_again(self, consumer: Consumer) -> None:
         self._give_back()
         self._taken = consumer.stand_in
-        self._taken.catch()
+        self._taken.enter(Stage.CATCHING)
         self._skip = 2
 
     def _give_back(self) -> None:
         """Let the iterator hand out again whose place a repeated batch has taken, if any."""
         taken, self._taken = self._taken, None
         if taken is not None:
-            taken.give_back()
+            taken.enter(Stage.OWN)
 
     def _during_repeat(self, consumer: Consumer, now_ns: int) -> bool:
         if consumer.stand_in.stage is Stage.OWN:

@@ -101,9 +101,6 @@ class OpenWindow:
     def elapsed_ns(self, now_ns: int) -> int:
         return now_ns - self.record.start_ns
 
-    def block_elapsed_ns(self) -> int:
-        return sum(self.block.durations_ns)
-
     def close(self, complete: bool, reason: str | None = None) -> None:
         """End the window; its last block is kept without gap times if it is still open."""
         self.close_block(None, 0, 1)

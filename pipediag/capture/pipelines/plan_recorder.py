@@ -193,12 +193,9 @@ class PlanRecorder:
                 original = dataset_class.__dict__[method]
                 setattr(dataset_class, method, self._recorded(method, original, guard))
 
-    def install_reader(self, reader_class: type, guard: Guard) -> None:
-        """Wrap the constructor of a file reader, such as TFRecordDataset."""
-        self.install_constructor(reader_class, reader_class.__name__.removesuffix("V2"), guard)
-
     def install_constructor(self, reader_class: type, kind: str, guard: Guard) -> None:
-        """Wrap the constructor of a class that users, or helpers for them, make a dataset by."""
+        """Wrap the constructor of a class that users, or helpers for them, make a dataset by, such
+        as TFRecordDataset."""
         original = reader_class.__dict__["__init__"]
         constructor = self._recorded(kind, original, guard, maker=reader_class)
         reader_class.__init__ = constructor  # type: ignore[misc]

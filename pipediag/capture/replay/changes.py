@@ -140,18 +140,11 @@ def _replace(graph: Graph, changes: list[Replace]) -> None:
         node.make = replacement(node, change.kind, change.parameters)
 
 
-def _insert_prefetches(graph: Graph, changes: list[Insert]) -> None:
-    """Add prefetches, which belong behind what is moved to the same place."""
-    _insert(graph, [change for change in changes if change.kind == "prefetch"])
-
-
-def _insert_others(graph: Graph, changes: list[Insert]) -> None:
-    _insert(graph, [change for change in changes if change.kind not in ("prefetch", _AT_THE_END)])
-
-
-def _insert(graph: Graph, changes: list[Insert]) -> None:
+def _insert(graph: Graph, changes: list[Insert], *, prefetches: bool) -> None:
     # The last one first, so that they end up in the order in which they were given.
     for change in reversed(changes):
+        if change.kind == _AT_THE_END or (change.kind == "prefetch") != prefetches:
+            continue
         after = graph.node(change.after)
         if change.kind == "cache":
             _refuse_random_cache(after)
@@ -275,10 +268,10 @@ def _agreed(what: str, given: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 _PASSES: tuple[tuple[type[Change], Callable[[Graph, list[Any]], None]], ...] = (
     (SetParameters, _set),
     (Replace, _replace),
-    (Insert, _insert_prefetches),
+    (Insert, partial(_insert, prefetches=True)),  # behind what is moved to the same place
     (MoveLayers, _map_layers),
     (Move, _move),
-    (Insert, _insert_others),
+    (Insert, partial(_insert, prefetches=False)),
     (Remove, _remove),
     (SetOptions, _set_options),
 )

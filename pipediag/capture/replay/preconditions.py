@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipediag import tensorflow_names
-from pipediag.capture.callsites import KERAS, package_of_module
+from pipediag.capture.callsites import is_keras_class
 from pipediag.capture.pipelines.functions import closure_of
 from pipediag.capture.replay.graph import Graph, Node
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
@@ -37,7 +37,6 @@ def is_random(node: Node) -> bool:
 
 
 _DEEPEST = 4
-_KERAS_WORKERS = "OrderedEnqueuer"
 _MODULES = ("builtins", "itertools", "_csv")
 _ENDLESS = (itertools.count, itertools.cycle, itertools.repeat)
 
@@ -55,7 +54,7 @@ def refuse_one_shot_sources(graph: Graph) -> None:
                     f"The generator of {said(call.operation)} reads from an iterator that can be "
                     "gone through only once."
                 )
-            if _is_keras_workers(value):
+            if is_keras_class(type(value), ("OrderedEnqueuer",)):
                 raise NotReplayableError(
                     "The batches come from workers of their own, which can serve one loop only."
                 )
@@ -94,11 +93,6 @@ def _is_one_shot(value: Any) -> bool:
     # Of other classes, files among them, some can be wound back.
     plain = type(value).__module__ in _MODULES
     return plain and isinstance(value, Iterator) and not isinstance(value, _ENDLESS)
-
-
-def _is_keras_workers(value: Any) -> bool:
-    kind = type(value)
-    return kind.__name__ == _KERAS_WORKERS and package_of_module(kind.__module__) in KERAS
 
 
 def refuse_side_effects(graph: Graph) -> None:

@@ -18,7 +18,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from pipediag.capture.callsites import KERAS, is_users, package_of_module
+from pipediag.capture.callsites import is_keras_class, is_users
 from pipediag.capture.pipelines.functions import users_side_effect
 from pipediag.capture.replay.elements import first_elements
 from pipediag.capture.replay.graph import Make, Node, given_arguments
@@ -26,7 +26,6 @@ from pipediag.capture.replay.refusal import NotReplayableError, said
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
 from pipediag.vocabulary import Scalar
 
-_ADAPTER = "PyDatasetAdapter"
 _QUEUE = 10
 """Keras's own `max_queue_size`."""
 _LEAVE_S = 5.0
@@ -36,9 +35,7 @@ _LEAVE_S = 5.0
 def adapter_of(generator: Any) -> Any:
     """Return Keras's adapter of a PyDataset whose generator this is, or None."""
     owner = getattr(generator, "__self__", None)
-    kind = type(owner)
-    ours = kind.__name__ == _ADAPTER and package_of_module(kind.__module__) in KERAS
-    return owner if ours else None
+    return owner if is_keras_class(type(owner), ("PyDatasetAdapter",)) else None
 
 
 def read_by_workers(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> Any:

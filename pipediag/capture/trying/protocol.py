@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from pipediag.capture.link import CommandPipe, SilentParentError, UnknownCommandError
-from pipediag.capture.loops.loop import Consumer, Loop, is_end_of_data
+from pipediag.capture.loops.loop import Consumer, Loop, Stage, is_end_of_data
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.runtime import Variants
 from pipediag.capture.signals import is_of_a_signal_handler, let_pass
@@ -254,12 +254,8 @@ class TrialsOfLoop:
     def _hand_out(self, iterator: Any) -> None:
         """Let an arm's iterator hand out batches; None for the script's own."""
         self._iterator = iterator
-        if self._consumer is None:
-            return
-        if iterator is None:
-            self._consumer.stand_in.give_back()
-        else:
-            self._consumer.stand_in.lend(iterator)
+        if self._consumer is not None:
+            self._consumer.stand_in.enter(Stage.OWN if iterator is None else Stage.ARM, iterator)
 
     def _step_failed(self, error: BaseException) -> None:
         # The first one says why: a model without some of its layers fails on the base's batch too.

@@ -396,7 +396,8 @@ class Conductor:
                 "The consumer could not be measured on a repeated batch: "
                 f"{type(error).__name__}: {error}"
             )
-        consumer.stand_in.caught(repeated)
+        # None where it can't be repeated.
+        consumer.stand_in.enter(Stage.OWN if repeated is None else Stage.REPEATED, repeated)
 
     def try_pipelines_alone(self) -> None:
         """Try the pipelines of loops that could not be held, once the script is over."""
@@ -450,7 +451,7 @@ def look_at_next(consumer: Consumer, iterator: Any, recorder: Recorder) -> Any:
     Raises ScriptsOwnError where the step would have failed to draw them. An error of ours costs the
     step no batch.
     """
-    consumer.stand_in.give_back()
+    consumer.stand_in.enter(Stage.OWN)
     runtime = consumer.loop.runtime
     batches: list[Any] = []
     try:

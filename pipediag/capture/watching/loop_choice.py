@@ -58,8 +58,9 @@ class Evaluations:
             return
         look = self._looks.get(record.id)
         if look is None or look.consumer() is not consumer:
-            former = look.calls if look is not None else None
-            self._looks[record.id] = _Look(weakref.ref(consumer), _calls_after(former))
+            # Of an evaluation as short as the former one all are measured.
+            most = _CALLS if look is None else min(_CALLS, look.calls - _WARM_CALLS)
+            self._looks[record.id] = _Look(weakref.ref(consumer), max(_FEWEST_CALLS, most))
             return
         look.calls += 1
         if look.calls == _WARM_CALLS:
@@ -79,13 +80,6 @@ class Evaluations:
         read_ns = time.monotonic_ns()
         loop.last_ns += read_ns - now_ns
         self._with.timeline.passed("aside", now_ns, read_ns)
-
-
-def _calls_after(former: int | None) -> int:
-    """Return how many steps are measured; of an evaluation as short as the former one, all."""
-    if former is None:
-        return _CALLS
-    return max(_FEWEST_CALLS, min(_CALLS, former - _WARM_CALLS))
 
 
 class Stopping:

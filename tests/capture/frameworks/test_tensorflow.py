@@ -22,6 +22,7 @@ from pipediag.capture.frameworks.tensorflow.runtime import (
     batch_bytes,
 )
 from pipediag.capture.guard import Guard, StopScript
+from pipediag.capture.loops import loop
 from pipediag.capture.loops.loop import StandIn
 from pipediag.capture.watching.conductor import ScriptsOwnError
 from pipediag.capture.watching.streak import Streak
@@ -115,7 +116,7 @@ class Stage:
 
     def _failed(self, *_: Any) -> bool:
         if self.arm_to_blame:
-            self.stand_in.lend("base")
+            self.stand_in.enter(loop.Stage.ARM, "base")
         return self.arm_to_blame
 
     def _in_graph_begins(self, function: Any, given: Any, cancellation: Any) -> Any:
@@ -156,7 +157,7 @@ def trial() -> Stage:
     """A step that is given the iterator of a trial, which is at its end."""
     given.clear()
     stage = Stage(takes)
-    stage.stand_in.lend("arm")
+    stage.stand_in.enter(loop.Stage.ARM, "arm")
     return stage
 
 

@@ -52,7 +52,7 @@ class Measured:
         self.now = start_ns + 10
         self.diagnosis.boundary(consumer, self.now, 1, continuous)
         if self.diagnosis.phase is Phase.REPEAT and consumer.stand_in.stage is Stage.CATCHING:
-            consumer.stand_in.caught("repeated")
+            consumer.stand_in.enter(Stage.REPEATED, "repeated")
 
     def until(self, phase: Phase) -> None:
         for _ in range(100):

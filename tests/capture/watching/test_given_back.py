@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.guard import StopScript
-from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.loops.loop import Consumer, Loop, Stage
 from pipediag.capture.measuring import schedule
 from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.conductor import Conductor
@@ -116,7 +116,7 @@ def test_batches_are_looked_at_on_their_way_to_a_step_alone(
 
     consumer = consumer_of(repeated.loop())
     consumer.loop.step_functions.append(weakref.ref(step))
-    consumer.stand_in.look()
+    consumer.stand_in.enter(Stage.LOOKING)
 
     assert repeated.conductor.call_begins(consumer, "own", function=print) == "own"
     looked_at = repeated.conductor.call_begins(consumer, "own", function=step)

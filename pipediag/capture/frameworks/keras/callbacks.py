@@ -11,6 +11,7 @@ from typing import Any
 
 from pipediag.capture.callsites import defined_at, unwrap
 from pipediag.capture.frameworks.keras.facts import describe_callback
+from pipediag.capture.frameworks.keras.input_layers import is_among
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
 from pipediag.capture.replay.refusal import NotReplayableError
@@ -123,7 +124,7 @@ class CallbacksAtBatches:
         self._skipped.pop(id(callback_list), None)
         if not wanted:
             return None
-        skipped = [one for one in callback_list.callbacks if _is_among(one, wanted)]
+        skipped = [one for one in callback_list.callbacks if is_among(one, wanted)]
         if skipped:
             self._skipped[id(callback_list)] = skipped
         return _without(callback_list, skipped)
@@ -136,7 +137,7 @@ class CallbacksAtBatches:
 
 def _without(callback_list: Any, skipped: Sequence[Any]) -> ListedCallbacks | None:
     def walk(callbacks: Iterable[Any]) -> Generator[Any, None, None]:
-        yield from (one for one in callbacks if not _is_among(one, skipped))
+        yield from (one for one in callbacks if not is_among(one, skipped))
 
     return ListedCallbacks(callback_list, walk) if skipped else None
 
@@ -154,10 +155,6 @@ def _clocked(callback_list: Any) -> ListedCallbacks | None:
             CALLBACK_CLOCK.add(type(callback).__name__, time.monotonic_ns() - began_ns)
 
     return ListedCallbacks(callback_list, walk)
-
-
-def _is_among(callback: Any, others: Sequence[Any]) -> bool:
-    return any(callback is other for other in others)
 
 
 def does_something(hook: Any) -> bool:

@@ -18,11 +18,11 @@ from pipediag.capture.callsites import (
     KERAS,
     CallSite,
     call_site,
+    is_keras_class,
     is_pipediags,
     is_users,
     locals_of,
     package_of,
-    package_of_module,
     unwrap,
 )
 from pipediag.capture.frameworks.keras.input_layers import all_layers, input_layers, unsplit
@@ -105,7 +105,11 @@ def describe_fit(frame: FrameType) -> KerasUse:
         source_line=line,
         workers=_number(getattr(dataset, "workers", None)),
         use_multiprocessing=getattr(dataset, "use_multiprocessing", None),
-        callbacks=[describe_callback(one) for one in callbacks if _is_the_users(one)],
+        callbacks=[
+            describe_callback(one)
+            for one in callbacks
+            if package_of(file := _file_of(type(one))) not in KERAS and not is_pipediags(file)
+        ],
         deciding_callbacks=[name for name in bases if name in _DECIDING],
         parameter_count=_parameter_count(model),
         variable_bytes=variable_bytes(model, "variables"),
@@ -182,11 +186,6 @@ def data_walker(frame: FrameType) -> Any:
 def _adapter(frame: FrameType) -> Any:
     walker = data_walker(frame)
     return getattr(walker, "data_adapter", None) or getattr(walker, "_adapter", None)
-
-
-def _is_the_users(callback: Any) -> bool:
-    file = _file_of(type(callback))
-    return package_of(file) not in KERAS and not is_pipediags(file)
 
 
 def _listed(callbacks: Any) -> list[Any]:
@@ -329,7 +328,7 @@ def known_tables(model: Any) -> list[tuple[Any, RecordedVariable]]:
     return [
         (_variable(layer), _record(layer, slots))
         for layer in all_layers(model)
-        if any(map(_is_embedding, type(layer).__mro__)) and layer.built
+        if any(is_keras_class(one, ("Embedding",)) for one in type(layer).__mro__) and layer.built
     ]
 
 
@@ -343,11 +342,6 @@ def vocabularies(model: Any) -> list[tuple[Any, bool]]:
         if handle is not None:
             found.append((handle, layer.mask_token is None))
     return found
-
-
-def _is_embedding(kind: type) -> bool:
-    """Return False for a script's class of that name, which need not have what Keras' has."""
-    return kind.__name__ == "Embedding" and package_of_module(kind.__module__) in KERAS
 
 
 def _record(layer: Any, slots: dict[tuple[int, ...], int]) -> RecordedVariable:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from math import prod
 from typing import Any, NamedTuple
 
-from pipediag.capture.callsites import KERAS, package_of_module
+from pipediag.capture.callsites import KERAS, is_keras_class, package_of_module
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.session.recorded_loops import InputLayer
 
@@ -39,19 +39,19 @@ def input_layers(model: Any) -> list[InputLayer]:
     graph = graph_of(model)
     front = front_of(graph) if graph is not None else Front((), ())
     ends = [tensor._keras_history[0] for tensor in front.tensors]
-    found = [layer for layer in all_layers(model) if _prepares(layer)]
+    found = [layer for layer in all_layers(model) if is_keras_class(type(layer), _KINDS)]
     # A TextVectorization is made of a StringLookup.
     parts = [part for layer in found for part in all_layers(layer) if part is not layer]
     return [
         InputLayer(
             name=layer.name,
             kind=type(layer).__name__,
-            behind_input=_is_among(layer, front.layers),
-            handed_on=_is_among(layer, ends),
+            behind_input=is_among(layer, front.layers),
+            handed_on=is_among(layer, ends),
             row_bytes=_row_bytes(layer),
         )
         for layer in found
-        if not _is_among(layer, parts)
+        if not is_among(layer, parts)
     ]
 
 
@@ -83,7 +83,7 @@ def front_of(graph: Any, names: Container[str] | None = None) -> Front:
     by_depth = sorted(graph._nodes_by_depth.items(), reverse=True)
     for node in (one for _, nodes in by_depth for one in nodes if not one.is_input):
         layer, read = node.operation, node.input_tensors
-        chosen = _prepares(layer) and (names is None or layer.name in names)
+        chosen = is_keras_class(type(layer), _KINDS) and (names is None or layer.name in names)
         if chosen and all(id(tensor) in ready for tensor in read):
             layers[id(layer)] = layer
             ready.update((id(tensor), tensor) for tensor in node.output_tensors)
@@ -91,11 +91,6 @@ def front_of(graph: Any, names: Container[str] | None = None) -> Front:
             wanted |= {id(tensor) for tensor in read}
     tensors = tuple(tensor for key, tensor in ready.items() if key in wanted)
     return Front(tuple(layers.values()), tensors)
-
-
-def _prepares(layer: Any) -> bool:
-    own = type(layer)
-    return own.__name__ in _KINDS and package_of_module(own.__module__) in KERAS
 
 
 def _row_bytes(layer: Any) -> int | None:
@@ -110,7 +105,8 @@ def _row_bytes(layer: Any) -> int | None:
     return int(prod(shape[1:])) * int(bits[0]) // 8
 
 
-def _is_among(layer: Any, layers: Iterable[Any]) -> bool:
+def is_among(layer: Any, layers: Iterable[Any]) -> bool:
+    """Return True if it is one of these, whatever `==` says."""
     return any(layer is one for one in layers)
 
 
@@ -193,7 +189,7 @@ class WithoutInputLayers:
                 f"The model has no layer {', '.join(missing)} directly behind its inputs."
             )
         tensors = list(front.tensors)
-        if not tensors or any(_is_among(tensor, graph.outputs) for tensor in tensors):
+        if not tensors or any(is_among(tensor, graph.outputs) for tensor in tensors):
             raise NotReplayableError("Behind these layers the model has nothing that is trained.")
         from keras.src.models.functional import Functional
 

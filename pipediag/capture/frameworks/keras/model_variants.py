@@ -85,8 +85,11 @@ class ModelVariants:
         self._shortened.check(settings.get(MOVED_LAYERS, ()))
         if _OPTIMIZER in settings:
             self._optimizer.check(settings[_OPTIMIZER])
-        if settings.get("jit_compile") and not self._kept.compiles_with_xla():
-            raise NotReplayableError("A layer of the model does not support XLA.")
+        if settings.get("jit_compile"):
+            from keras.src.trainers.trainer import model_supports_jit
+
+            if not model_supports_jit(self.model):
+                raise NotReplayableError("A layer of the model does not support XLA.")
 
     def use(self, settings: Settings) -> None:
         """Train with these settings from the next step on; none are the user's own."""
@@ -161,12 +164,6 @@ class _CompileSettings:
         self._model.make_train_function(force=True)
         function: Callable[[Any], Any] = self._model.train_function
         return function
-
-    def compiles_with_xla(self) -> bool:
-        """Return True if Keras says that all of the model can be."""
-        from keras.src.trainers.trainer import model_supports_jit
-
-        return bool(model_supports_jit(self._model))
 
 
 class _Keras2Settings(_CompileSettings):

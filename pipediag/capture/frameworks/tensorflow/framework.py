@@ -143,7 +143,8 @@ class TensorFlowHooks:
 
     def _on_readers(self, names: Iterable[str], module: Any) -> None:
         for name in names:
-            self._with.plan.install_reader(getattr(module, name), self._guard)
+            kind = name.removesuffix("V2")
+            self._with.plan.install_constructor(getattr(module, name), kind, self._guard)
 
     def _on_helpers_own(self, name: str, kind: str, module: Any) -> None:
         # Other versions of TensorFlow may make them elsewhere: then they stay what they are.

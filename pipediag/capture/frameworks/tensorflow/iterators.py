@@ -73,7 +73,10 @@ class Iterators:
         asked = guard.entry(what, self._consumer_that_asks, vital=True)
         failed = guard.entry(what, self._advance_failed, vital=True)
         handed_over = guard.entry(
-            "counting the steps of loops", self._conductor.handed_over, _the_batch, vital=True
+            "counting the steps of loops",
+            self._conductor.handed_over,
+            lambda _consumer, _asked_ns, _handed_ns, batch: batch,
+            vital=True,
         )
 
         def get_next(iterator: Any, *args: Any, **kwargs: Any) -> Any:
@@ -194,8 +197,3 @@ def _is_observed(dataset: Any) -> bool:
         "_ReincarnatedPerDeviceGenerator",
         "_RestructuredDataset",
     )
-
-
-def _the_batch(_consumer: Consumer, _asked_ns: int, _handed_ns: int, batch: Any) -> Any:
-    """Return the batch as it came, where counting the step has failed."""
-    return batch
