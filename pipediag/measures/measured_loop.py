@@ -24,7 +24,6 @@ from pipediag.measures.recorded_windows import Missing, step_rows
 from pipediag.measures.steps import (
     FEWEST_STEPS,
     compiled_for_lengths,
-    differential_missing,
     measure_differential,
     measure_perturbation,
     measure_steps,
@@ -78,20 +77,13 @@ def _summary(directory: Path, by_operation: bool) -> TraceSummary:
     return summarise(directory, by_operation=by_operation)
 
 
-NO_PROFILE = "There is no profile whose steps could be looked at."
-
-
-def measure_text_work(
-    steps: Steps | Missing, trace: TraceSummary | None, trace_missing: str | None
-) -> TextWork | Missing:
-    """The share of the step, and of which types of operations; zero where there are none."""
-    if isinstance(steps, Missing):
-        return steps
+def measure_text_work(steps: Steps, trace: TraceSummary | None) -> TextWork | None:
+    """Return the share of the step, and of which types of operations; zero where there are none."""
     if trace is None or trace.steps is None or trace.text is None:
-        return Missing(trace_missing or NO_PROFILE)
+        return None
     whole_ns = float(trace.steps.durations_ns.sum())
     if not whole_ns:
-        return Missing(NO_PROFILE)
+        return None
     percents = {kind: 100.0 * ns / whole_ns for kind, ns in trace.text.by_type.items()}
     percent = 100.0 * trace.text.total_ns / whole_ns
     return TextWork(
@@ -116,10 +108,7 @@ BESIDE_TENSORFLOW = (
 Sections = dict[str, Any]
 """The sections of the session that tell of one loop, by their names, as its fields."""
 
-MAY_LACK = (
-    *("steps", "breakdown", "perturbation", "differential", "ceiling", "pipeline", "host"),
-    *("embedding_cost", "text_work"),
-)
+MAY_LACK = ("steps", "breakdown", "perturbation", "ceiling", "pipeline", "host", "embedding_cost")
 
 
 def lacking(reason: str) -> Sections:
@@ -165,14 +154,12 @@ def measure_loop(
         "steps": steps,
         "breakdown": breakdown,
         "perturbation": perturbation or Missing(steps_missing(recording, loop)),
-        "differential": (
-            alone.differential if alone else Missing(differential_missing(recording, loop))
-        ),
+        "differential": alone.differential if alone else None,
         "ceiling": _ceiling(recording, loop, breakdown, wait),
         "pipeline": pipeline,
         "host": host,
         "embedding_cost": measure_embedding_cost(recording, loop, trace, trace_missing, breakdown),
-        "text_work": measure_text_work(steps, trace, trace_missing),
+        "text_work": None if isinstance(steps, Missing) else measure_text_work(steps, trace),
         "input_wait": wait.summary,
         "devices": describe_devices(trace, pipeline, operation_of) if trace else [],
         "step_rows": step_rows(recording, loop),

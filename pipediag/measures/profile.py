@@ -135,58 +135,6 @@ def _longest_gaps(
     return found
 
 
-_NUMBERED = frozenset({"markers", "annotations"})
-"""Sources of step numbers that are the same on all hosts."""
-
-
-def _steps_late_ms(
-    hosts: Sequence[tuple[str, TraceSummary]],
-) -> tuple[Sequence[float | None], str | None]:
-    """Return how late each of several hosts begins its steps, or the reason why it is not known.
-
-    It is the median over the steps that all recorded of how much later than the first one it began.
-    """
-    unknown = [None] * len(hosts)
-    summaries = [summary for _, summary in hosts]
-    if len(hosts) < 2:
-        return unknown, None
-    if unaligned := [host for host, summary in hosts if summary.epoch_ns is None]:
-        more = f" and {len(unaligned) - 1} more" if len(unaligned) > 1 else ""
-        return unknown, (
-            f"The hosts' clocks cannot be aligned, as the file of {unaligned[0]}{more} holds no "
-            "absolute time: each counts from its own first step."
-        )
-    if not at_one_time(summaries):
-        return unknown, "The hosts were recorded at different times."
-    starts = [_starts(summary) for summary in summaries]
-    common = sorted(set.intersection(*map(set, starts)))
-    if not common:
-        reason = "The hosts share no numbered step, so that their starts cannot be compared."
-        return unknown, reason
-    begun = np.array([[steps[number] for number in common] for steps in starts])
-    return (np.median(begun - begun.min(axis=0), axis=1) / 1e6).tolist(), None
-
-
-def at_one_time(summaries: Sequence[TraceSummary]) -> bool:
-    """Return True if all say when they were recorded, and a moment lies in the window of each."""
-    windows = [
-        (summary.epoch_ns + summary.window_ns[0], summary.epoch_ns + summary.window_ns[1])
-        for summary in summaries
-        if summary.epoch_ns is not None
-    ]
-    return len(windows) == len(summaries) and (
-        max(start for start, _ in windows) < min(end for _, end in windows)
-    )
-
-
-def _starts(summary: TraceSummary) -> dict[int, int]:
-    if summary.steps is None or summary.steps.steps.basis not in _NUMBERED:
-        return {}
-    steps = summary.steps.steps
-    begun = (steps.windows[:, 0] + (summary.epoch_ns or 0)).tolist()
-    return dict(zip(steps.numbers, begun, strict=True))
-
-
 def trace_report(path: str, hosts: Sequence[HostSummary], created_at: str) -> TraceReport:
     """Return the report of the profiles; without findings, which rules add.
 
@@ -196,15 +144,12 @@ def trace_report(path: str, hosts: Sequence[HostSummary], created_at: str) -> Tr
         created_at: ISO 8601, UTC.
     """
     read = [(host, host.summary) for host in hosts if host.summary is not None]
-    late, late_missing = _steps_late_ms([(host.host, summary) for host, summary in read])
-    timed = [(*one, ms) for one, ms in zip(read, late, strict=True)]
     return TraceReport(
         schema_version=TRACE_SCHEMA_VERSION,
         pipediag_version=__version__,
         created_at=created_at,
         path=path,
-        hosts=[_host(host, summary, ms) for host, summary, ms in timed],
-        steps_late_missing=late_missing,
+        hosts=[_host(host, summary) for host, summary in read],
         unread=[
             UnreadFile(path=str(host.path), reason=host.reason or "")
             for host in hosts
@@ -212,16 +157,14 @@ def trace_report(path: str, hosts: Sequence[HostSummary], created_at: str) -> Tr
         ],
         # A profile alone shows no operations and lines of the script, so nothing is joined.
         devices=[
-            device.model_copy(
-                update={"host": host.host if len(read) > 1 else None, "host_late_ms": ms}
-            )
-            for host, summary, ms in timed
+            device.model_copy(update={"host": host.host if len(read) > 1 else None})
+            for host, summary in read
             for device in describe_devices(summary, None, {})
         ],
     )
 
 
-def _host(host: HostSummary, summary: TraceSummary, late_ms: float | None) -> TraceHost:
+def _host(host: HostSummary, summary: TraceSummary) -> TraceHost:
     start, end = summary.window_ns
     return TraceHost(
         path=str(host.path),
@@ -231,8 +174,6 @@ def _host(host: HostSummary, summary: TraceSummary, late_ms: float | None) -> Tr
         span_ms=(end - start) / 1e6,
         steps=None if summary.steps is None else trace_steps(summary.steps),
         steps_missing=summary.missing.get("steps"),
-        starts_unix_ms=None if summary.epoch_ns is None else (summary.epoch_ns + start) / 1e6,
-        steps_late_ms=late_ms,
         warnings=list(host.warnings),
     )
 

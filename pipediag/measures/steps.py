@@ -120,18 +120,6 @@ def measure_differential(recording: Recording, loop: RecordedLoop) -> ConsumerAl
     return ConsumerAlone(differential, Measured(percent, draws.clip(min=0.0)))
 
 
-def differential_missing(recording: Recording, loop: RecordedLoop) -> str:
-    """Return why the consumer was not measured alone."""
-    if loop.kind == "distributed":
-        return "A distributed iterator hands batches to several replicas; none can be repeated."
-    steps = len(step_ms(recording, loop, "repeat"))
-    if windows_of(recording, loop, "repeat"):
-        return f"The repeated batch was seen for {steps} steps only; {FEWEST_STEPS} are needed."
-    if loop.unrepeated is not None:
-        return f"The batch was not repeated: {loop.unrepeated}."
-    return "The batch was not repeated: the loop ended first, or went on by itself."
-
-
 COMPILED_PERCENT = 5.0
 """Of the step, from which on it counts. Own choice, equal to the limit below which input wait is
 fine."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pipediag import __version__
 from pipediag.encoding.text import harmless_json
-from pipediag.measures.profile import GapColumns, all_gaps, at_one_time
+from pipediag.measures.profile import GapColumns, all_gaps
 from pipediag.reporters.words import labels
 from pipediag.session.files import replacing
 from pipediag.session.findings import Finding
@@ -225,8 +225,17 @@ def write_perfetto(
 
 
 def _common_begin(summaries: Sequence[TraceSummary]) -> int | None:
-    """Return the first event of all hosts since 1970; None where times cannot be compared."""
-    if len(summaries) < 2 or not at_one_time(summaries):
+    """Return the first event of all hosts since 1970; None where times cannot be compared: some do
+    not say when they were recorded, or no moment lies in the window of each."""
+    windows = [
+        (summary.epoch_ns + summary.window_ns[0], summary.epoch_ns + summary.window_ns[1])
+        for summary in summaries
+        if summary.epoch_ns is not None
+    ]
+    together = len(windows) == len(summaries) and (
+        max(start for start, _ in windows) < min(end for _, end in windows)
+    )
+    if len(summaries) < 2 or not together:
         return None
     return min((summary.epoch_ns or 0) + summary.first_ns for summary in summaries)
 

@@ -299,7 +299,6 @@ def check_device_straggler(
             "device": name,
             "others_wait_percent_of_span": waiting,
             "works_longer_percent_of_span": own - usual,
-            "host_begins_steps_late_ms": slow.host_late_ms,
         },
     )
     if not any(device.collective_ms for device in gpus):

@@ -24,7 +24,6 @@ from pipediag.measures.run.ledger import (
     RunBounds,
     measure_run,
     with_epochs_noted,
-    with_first_waits,
     with_given_epochs,
 )
 from pipediag.measures.verdict.decision import decide
@@ -123,7 +122,6 @@ def diagnose(
         wall_s=(child.ended_ns - child.started_ns) / 1e9,
         **sections,
     )
-    draft = with_first_waits(draft)
     decided = draft.model_copy(update={"verdict": decide(draft)})
     return concluded(decided, run_rules(decided))
 

@@ -76,8 +76,6 @@ class DeviceActivity(Record):
     """`gpu`, or `cpu` where the executor's operations stand for a device."""
     host: str | None = None
     """Of a profile of several hosts."""
-    host_late_ms: float | None = None
-    """How late the host begins its steps, `TraceHost.steps_late_ms`."""
     model: str | None = None
     span_ms: float
     busy_ms: float
@@ -145,12 +143,6 @@ class TraceHost(Record):
     span_ms: float
     steps: TraceSteps | None
     steps_missing: str | None = None
-    starts_unix_ms: float | None = None
-    """Where `start_ms` 0 of its devices lies since 1970, by the host's clock; None where the file
-    does not say."""
-    steps_late_ms: float | None = None
-    """Of several hosts: the median over the steps that all recorded of how much later than the
-    first one it began, by their own clocks."""
     warnings: list[str] = []
     """What the profiler itself noted."""
 
@@ -167,8 +159,6 @@ class TraceReport(Record):
     """ISO 8601, UTC."""
     path: str
     hosts: list[TraceHost]
-    steps_late_missing: str | None = None
-    """Of several hosts: why the starts of their steps cannot be compared."""
     unread: list[UnreadFile] = []
     """Files of the profile that could not be read."""
     devices: list[DeviceActivity]

@@ -55,10 +55,6 @@ class RunPart(Record):
     file: str | None = None
     line: int | None = None
     loop_id: str | None = None
-    waits_for: str | None = None
-    """What goes on while an epoch's first batch is waited for, as the end of a sentence."""
-    waits_for_file: str | None = None
-    waits_for_line: int | None = None
 
 
 class RunSpan(Record):

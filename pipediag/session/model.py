@@ -190,7 +190,6 @@ class Session(Record):
     perturbation_missing: str | None = None
     differential: Differential | None = None
     """The step on a repeated batch, which tells what input costs beside a busy pipeline."""
-    differential_missing: str | None = None
     ceiling: Ceiling | None
     """The speed-up of the steps, and of the whole loop, if input cost nothing; the next bottleneck.
     """
@@ -220,7 +219,6 @@ class Session(Record):
     text_work: TextWork | None = None
     """Work on text in the step's own graph, such as `StringSplitV2`: percent and ms of the step,
     and percent by type. The pipeline could do it beside the step before."""
-    text_work_missing: str | None = None
     findings: list[Finding] = []
     """What each rule says: status, severity, place, evidence, advice, effect on results, upper
     bound or measured gain, edit, trial and `patch`, in the order in which to deal with them."""

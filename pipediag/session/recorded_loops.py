@@ -367,9 +367,6 @@ class RecordedLoop(LoopFacts):
     """Operations of a step on a number for each of many classes: logits, their loss, and back."""
     tables_missing: str | None = None
     """Why the step's embedding tables are not known."""
-    unrepeated: str | None = None
-    """Why none of its batches was repeated although it would have told, as the end of a sentence.
-    """
     evaluation: RecordedEvaluation | None = None
     """Of a loop that evaluates, in its first evaluation that is long enough."""
     strategy: str | None = None

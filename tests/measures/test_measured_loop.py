@@ -181,7 +181,7 @@ def profile(total_ns: int, **by_type: int) -> Any:
 
 def test_the_share_is_the_profiles_and_the_milliseconds_are_the_clocks() -> None:
     trace = profile(500, StringSplitV2=200, LookupTableFindV2=300)
-    found = measure_text_work(make_steps(mean_ms=10.0), trace, None)
+    found = measure_text_work(make_steps(mean_ms=10.0), trace)
     assert isinstance(found, TextWork)
     assert (found.percent, found.ms) == (pytest.approx(25.0), pytest.approx(2.5))
     assert list(found.operations) == ["LookupTableFindV2", "StringSplitV2"]

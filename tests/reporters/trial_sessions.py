@@ -242,7 +242,6 @@ def pipeline_only() -> Session:
         combined_missing=None,
         pipeline_alone=PipelineAlone(step_ms=9.8, ci95_ms=(9.6, 10.0), blocks=4),
         differential=None,
-        differential_missing="The loop went on by itself.",
     )
 
 

@@ -394,7 +394,6 @@ class Diagnosis:
             return
         lack = train_along(self.loop.runtime) or self._with.state.keep()
         if lack is not None:
-            self.loop.record.unrepeated = lack
             self._with.recorder.note(f"The consumer was not measured on a repeated batch: {lack}.")
             self._end()
             return

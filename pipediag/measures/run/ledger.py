@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 
-from pipediag.facts.pipeline import filled_shuffles, kind_name, operations
 from pipediag.facts.script import ended_from_outside
 from pipediag.measures.recorded_windows import Missing
 from pipediag.measures.run.amounts import (
@@ -37,13 +36,11 @@ from pipediag.measures.run.script_lines import (
     hottest_lines,
     line_shares,
 )
-from pipediag.session.ledger import MAKING, PAUSE, Run, RunPart
-from pipediag.session.model import Session
-from pipediag.session.pipeline import Operation
+from pipediag.session.ledger import Run, RunPart
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Span, Timeline
-from pipediag.tensorflow_names import CACHES, READERS
+from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import CUT_SHORT, RUN_PARTS, ScriptOutcome
 
 NO_TIMELINE = "Nothing was written down of where the script's time goes."
@@ -167,35 +164,6 @@ def _spent_of_run(timeline: Timeline, recording: Recording, bounds: RunBounds) -
         elif one.span is None and script.end_ns is not None and one.start_ns >= script.end_ns:
             spent[index] = replace(one, place=EXIT)
     return rejoined(spent, recording.loops)
-
-
-def with_first_waits(session: Session) -> Session:
-    """Return the session whose ledger says what first batches wait for in the diagnosed loop."""
-    run, loop, found = session.run, session.diagnosed_loop(), _meanwhile(session)
-    if run is None or loop is None or found is None:
-        return session
-    words, op = found
-    told = {"waits_for": words, "waits_for_file": op.file, "waits_for_line": op.line}
-    parts = [
-        row.model_copy(update=told)
-        if (row.part, row.loop_id) == ("epoch_start", loop.id)
-        and row.what not in (MAKING, PAUSE)
-        and row.line is not None
-        else row
-        for row in run.parts
-    ]
-    return session.model_copy(update={"run": run.model_copy(update={"parts": parts})})
-
-
-def _meanwhile(session: Session) -> tuple[str, Operation] | None:
-    for shuffle, makers in filled_shuffles(session):
-        costliest = max(makers, key=lambda op: op.latency_ms_per_step or 0.0)
-        return f"{kind_name(shuffle)} fills with what {kind_name(costliest)} makes", shuffle
-    generators = operations(session, "from_generator")
-    if generators:
-        return f"the generator of {kind_name(generators[0])} starts", generators[0]
-    readers = operations(session, *READERS)
-    return (f"{kind_name(readers[0])} opens its files", readers[0]) if readers else None
 
 
 def with_given_epochs(recording: Recording, epochs: int) -> Recording:

@@ -65,9 +65,6 @@ def run_sentence(run: Run, where: Where, bottleneck: Bottleneck) -> str:
         share = 100.0 * row.seconds / seconds
         most = "" if share > 99 else f"{share:.0f} % of it "
         text += f": {most}{what}{place(row.file, row.line)}{often}"
-    if row is not None and row.waits_for is not None:
-        at = place(row.waits_for_file, row.waits_for_line).strip().removeprefix("at ")
-        text += f", while {row.waits_for}{f' ({at})' if at else ''}"
     return f"{text}. {_STEPS[bottleneck]}"
 
 

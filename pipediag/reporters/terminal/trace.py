@@ -123,8 +123,6 @@ def _profile(report: TraceReport, few: int | None) -> Table:
         for warning in host.warnings[:1]:
             grid.add_row(Text("Note", "dim"), _paragraph(warning, few))
     _add_rest(grid, len(report.hosts), few)
-    if clocks := _clocks(report):
-        grid.add_row(Text("Clocks", "dim"), _paragraph(clocks, few))
     for unread in report.unread[:few]:
         grid.add_row(Text("Not read", "yellow"), _paragraph(unread.reason, few))
     _add_rest(grid, len(report.unread), few)
@@ -138,17 +136,6 @@ def _paragraph(text: str, few: int | None, style: str = "") -> Text:
 def _add_rest(table: Table, count: int, few: int | None) -> None:
     if few is not None and count > few:
         table.add_row("", Text(f"and {count - few} more: see --verbose or --json", "dim"))
-
-
-def _clocks(report: TraceReport) -> str | None:
-    """Return which of several hosts begins its steps last, or why that is not known."""
-    late = {
-        host.host: host.steps_late_ms for host in report.hosts if host.steps_late_ms is not None
-    }
-    if not late:
-        return report.steps_late_missing
-    last = max(late, key=lambda host: late[host])
-    return f"{last} begins its steps last, {duration(late[last])} after the first, by its own clock"
 
 
 def _path(host: TraceHost, few: int | None) -> Text:

@@ -14,15 +14,11 @@ from pipediag.measures.run.ledger import (
     RunBounds,
     measure_run,
     with_epochs_noted,
-    with_first_waits,
     with_given_epochs,
 )
-from pipediag.session.ledger import Run, RunPart
-from pipediag.session.pipeline import Operation
+from pipediag.session.ledger import Run
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.vocabulary import ScriptOutcome, SpanKind
-from tests.factories import make_loop
-from tests.ledgers import make_part, make_run
 from tests.measures.run.runs import (
     FIT_LINE,
     Rows,
@@ -42,8 +38,6 @@ from tests.recordings import (
     make_recorded_operation,
     make_window,
 )
-from tests.records import make_operation
-from tests.rules.sessions import batch, session_of, source
 
 
 def three_epochs() -> Written:
@@ -204,46 +198,6 @@ def test_whatever_is_written_the_parts_add_up(
 
     if measure_run(run.timeline, recording, RunBounds(0, ns(45.0), outcome)) != Missing(ONLY_OURS):
         ledger(run, recording, 45.0, outcome)
-
-
-SHUFFLE = make_operation("shuffle", "shuffle", line=14)
-CHEAP = make_operation("cheap", "map", line=11, latency_ms_per_step=0.1)
-COSTLY = make_operation("costly", "interleave", line=12, latency_ms_per_step=5.0)
-GENERATOR = make_operation("gen", "from_generator", line=3)
-READER = make_operation("read", "TFRecordDataset", line=5, helper="read_all")
-
-
-def told(*ops: Operation, row: RunPart | None = None) -> list[tuple[str | None, int | None]]:
-    starts = row or make_part("epoch_start", 20.0, loop_id="loop_0", line=20)
-    session = session_of(*ops, loops=[make_loop()], run=make_run(starts))
-    run = with_first_waits(session).run
-    assert run is not None
-    return [(row.waits_for, row.waits_for_line) for row in run.parts]
-
-
-@pytest.mark.parametrize(
-    ("ops", "words", "line"),
-    [
-        (
-            (source(), COSTLY, CHEAP, SHUFFLE, batch()),
-            "`shuffle` fills with what `interleave` makes",
-            14,
-        ),
-        ((READER, SHUFFLE, COSTLY, batch()), "`TFRecordDataset` of `read_all` opens its files", 5),
-        (
-            (source(), COSTLY, SHUFFLE, make_operation("late", "shuffle", line=19), batch()),
-            "`shuffle` fills with what `interleave` makes",
-            19,
-        ),
-        ((GENERATOR, SHUFFLE, batch()), "`shuffle` fills with what `from_generator` makes", 14),
-        ((GENERATOR, COSTLY, batch()), "the generator of `from_generator` starts", 3),
-        ((READER, batch()), "`TFRecordDataset` of `read_all` opens its files", 5),
-    ],
-)
-def test_a_wait_is_told_by_what_has_to_start(
-    ops: tuple[Operation, ...], words: str, line: int
-) -> None:
-    assert told(*ops) == [(words, line), (None, None)]
 
 
 GIVEN = 20
