@@ -356,12 +356,8 @@ class PlanRecorder:
     def _failed(self, call: _Call) -> None:
         """Forget a call that raised, and with it what its function had made."""
         self._calls.here.open.remove(call)
-        gone = {id(operation) for operation in (call.operation, *call.inside)}
         with self._lock:
-            # In place, and from the end: other threads add theirs meanwhile.
-            for place in reversed(range(len(self._operations))):
-                if id(self._operations[place]) in gone:
-                    del self._operations[place]
+            self._recorder.drop_operations({one.id for one in (call.operation, *call.inside)})
 
     def _made(
         self,

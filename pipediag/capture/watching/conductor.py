@@ -309,7 +309,9 @@ class Conductor:
             loop.clock.epoch_begins(thread.epoch_ns)
         self._count(consumer, now_ns, wait_ns, continuous)
         if record.first_step_ns is None:
-            self._updates.tracing_ns = 0  # the step that begins may be the first to be complete
+            self._updates.here.tracing_ns = (
+                0  # the step that begins may be the first to be complete
+            )
         if loop.joined:
             wait_ns = thread.joined.waited_for_all(consumer, wait_ns, continuous)
         self.diagnosing.step(consumer, now_ns, wait_ns, continuous)

@@ -183,9 +183,10 @@ class InGraphLoops:
 
         None outside of a function. The counter is made where the function has none yet.
         """
-        function = self._updates.outermost
-        if function is None:
+        functions = self._updates.here.functions
+        if not functions:
             return None
+        function = functions[0]
         measure = self._measure_of.get(function)
         if measure is None:
             call = self._calls.get(get_ident())

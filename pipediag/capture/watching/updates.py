@@ -22,47 +22,41 @@ from pipediag.session.recorded_loops import RecordedLoop
 
 
 @dataclass(eq=False)
-class _Running:
+class Running:
     """Functions that run on one thread."""
 
     functions: list[Any] = field(default_factory=list)
+    """Outermost first."""
     is_of_tf_data: bool = field(default_factory=runs_tf_data)
     updated: bool = False
+    """True if a trainable variable was written."""
     tracing: bool = False
     tracing_ns: int = 0
+    """Time spent tracing functions called from the script's own level, since the last step."""
 
 
 class UpdateWatch:
     """Knows which functions write trainable variables, and whether one was written lately."""
 
     def __init__(self) -> None:
-        self._threads = EachThread(_Running)
+        self._threads = EachThread(Running)
         self._training: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._replicas: weakref.WeakKeyDictionary[threading.Thread, _Running] = (
+        self._replicas: weakref.WeakKeyDictionary[threading.Thread, Running] = (
             weakref.WeakKeyDictionary()
         )
         """Threads that run a part of the step of another thread, and what runs there."""
         self._timeline: Timeline | None = None
 
     @property
-    def updated(self) -> bool:
-        """Return True if this thread wrote a trainable variable since `take_updated`."""
-        return self._threads.here.updated
+    def here(self) -> Running:
+        """Return the state of the thread that asks."""
+        return self._threads.here
 
     def take_updated(self) -> bool:
-        """Return the same, and begin anew."""
-        here = self._threads.here
+        """Return True if this thread wrote a trainable variable since it was last asked."""
+        here = self.here
         updated, here.updated = here.updated, False
         return updated
-
-    @property
-    def tracing_ns(self) -> int:
-        """Time spent tracing functions called from the script's own level, since the last step."""
-        return self._threads.here.tracing_ns
-
-    @tracing_ns.setter
-    def tracing_ns(self, value: int) -> None:
-        self._threads.here.tracing_ns = value
 
     def install_optimizer(self, optimizer_class: type, guard: Guard) -> None:
         """Watch an optimiser's step, for those that write by native operations."""
@@ -72,7 +66,7 @@ class UpdateWatch:
 
     def note(self) -> None:
         """Note a write of a trainable variable, or a trace of a function that will write one."""
-        self._note_on(self._threads.here)
+        self._note_on(self.here)
         if not self._replicas:
             return
         thread = this_thread()
@@ -85,16 +79,16 @@ class UpdateWatch:
 
         A strategy runs each replica of a step on a thread of its own, and waits for it.
         """
-        self._replicas[thread] = self._threads.here
+        self._replicas[thread] = self.here
 
     def enter(self, function: Any) -> None:
-        here = self._threads.here
+        here = self.here
         here.functions.append(function)
         if function in self._training:
             here.updated = True
 
     def leave(self) -> None:
-        self._threads.here.functions.pop()
+        self.here.functions.pop()
 
     def knows(self, function: Any) -> None:
         """Mark a function that writes trainable variables and was traced before we came."""
@@ -104,25 +98,10 @@ class UpdateWatch:
         return function in self._training
 
     @property
-    def outermost(self) -> Any:
-        """Return the function called at the script's own level, while it is traced or runs."""
-        functions = self._threads.here.functions
-        return functions[0] if functions else None
-
-    @property
-    def running(self) -> list[Any]:
-        """Return the functions that run on this thread, outermost first."""
-        return self._threads.here.functions
-
-    @property
     def busy(self) -> bool:
         """Return True if what is called now is called inside another call, or by tf.data."""
-        here = self._threads.here
+        here = self.here
         return bool(here.functions) or here.is_of_tf_data
-
-    @property
-    def inside_function(self) -> bool:
-        return bool(self._threads.here.functions)
 
     def timed(
         self, trace: Callable[..., Any], guard: Guard, timeline: Timeline
@@ -143,13 +122,13 @@ class UpdateWatch:
 
         return guard.hook(trace, timed_trace)
 
-    def _note_on(self, running: _Running) -> None:
+    def _note_on(self, running: Running) -> None:
         running.updated = True
         self._training.update(running.functions)
 
     def _trace_begins(self) -> int | None:
         """Return when the trace began; None within another trace."""
-        here = self._threads.here
+        here = self.here
         called = here.functions or (self._timeline is not None and self._timeline.in_a_call)
         if here.tracing or not called:
             return None
@@ -157,7 +136,7 @@ class UpdateWatch:
         return time.monotonic_ns()
 
     def _trace_ended(self, began_ns: int) -> None:
-        here = self._threads.here
+        here = self.here
         now_ns = time.monotonic_ns()
         here.tracing_ns += now_ns - began_ns
         if self._timeline is not None:
@@ -224,7 +203,7 @@ def describe_start(
     loop, record = consumer.loop, consumer.loop.record
     if record.first_step_ns is None:
         record.first_step_ns = duration_ns
-        loop.traced_in_first_step_ns = updates.tracing_ns
+        loop.traced_in_first_step_ns = updates.here.tracing_ns
         loops.describe_keras(loop)
     elif record.fill_ns is None and consumer.hand_over == "call":
         # The first batch was asked for inside a call: what tracing and consumer did not take.

@@ -286,4 +286,4 @@ def test_a_step_of_a_legacy_optimizer_is_an_update(stage: Stage, package: str) -
 
     module.OptimizerV2().apply_gradients()
 
-    assert stage.updates.updated
+    assert stage.updates.here.updated

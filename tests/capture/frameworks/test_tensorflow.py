@@ -240,7 +240,7 @@ def test_most_short_steps_are_only_noted() -> None:
 
     assert steps.makes(6) == ["stepped"] * 6
     assert steps.told == ["begins", "noted", "noted", "noted", "begins"]
-    assert not steps.updates.inside_function
+    assert not steps.updates.here.functions
 
 
 def test_a_noted_step_that_finds_the_end_of_data_tells_so() -> None:
@@ -251,7 +251,7 @@ def test_a_noted_step_that_finds_the_end_of_data_tells_so() -> None:
         steps.makes(1)
 
     assert steps.told == ["begins", "noted", "noted", "exhausted"]
-    assert not steps.updates.inside_function
+    assert not steps.updates.here.functions
 
 
 def test_a_noted_step_that_was_traced_anew_tells_so() -> None:
@@ -444,4 +444,4 @@ def test_writes_that_tensorflow_has_put_around_those_of_the_class_are_seen() -> 
     TensorFlowHooks._on_variables(hooks, module)
 
     assert Resource().assign(3) == 3
-    assert updates.updated
+    assert updates.here.updated

@@ -59,10 +59,10 @@ def test_a_function_that_was_traced_with_an_update_always_updates(watch: UpdateW
 
     watch.enter(other)
     watch.leave()
-    assert (watch.trains(other), watch.updated) == (False, False)
+    assert (watch.trains(other), watch.here.updated) == (False, False)
 
     watch.enter(outer)
-    assert (watch.trains(outer), watch.trains(inner), watch.updated) == (True, True, True)
+    assert (watch.trains(outer), watch.trains(inner), watch.here.updated) == (True, True, True)
 
 
 def on_another_thread(work: Callable[[], object], started: UpdateWatch | None = None) -> None:
@@ -79,7 +79,7 @@ def test_what_another_thread_writes_is_no_step_of_this_one(watch: UpdateWatch) -
     on_another_thread(lambda: Variable(trainable=True).assign(1))
     watch.leave()
 
-    assert (watch.trains(predicts), watch.updated) == (False, False)
+    assert (watch.trains(predicts), watch.here.updated) == (False, False)
 
 
 def test_what_a_replica_writes_is_a_step_of_the_thread_that_began_it(watch: UpdateWatch) -> None:
@@ -105,7 +105,7 @@ def test_what_a_replica_writes_is_a_step_of_the_thread_that_began_it(watch: Upda
     ended.set()
     other.join()
 
-    assert (watch.trains(step), watch.trains(within), watch.updated) == (True, True, True)
+    assert (watch.trains(step), watch.trains(within), watch.here.updated) == (True, True, True)
     assert not watch.trains(beside)
 
 
@@ -121,15 +121,15 @@ def test_tracing_below_a_function_is_timed_and_told_to_the_timeline(
     timeline: Any = FakeTimeline()
     timed = watch.timed(trace, Guard(print), timeline)
     assert timed(0) == "graph"
-    assert (watch.tracing_ns, timeline.told) == (0, [])
+    assert (watch.here.tracing_ns, timeline.told) == (0, [])
 
     timeline.in_a_call = True
     timed(2)
     timeline.in_a_call = False
-    assert (watch.tracing_ns, timeline.told) == (10, [("tracing", "")])
+    assert (watch.here.tracing_ns, timeline.told) == (10, [("tracing", "")])
     watch.enter(Function())
     assert timed(2) == "graph"
-    assert (watch.tracing_ns, timeline.told) == (20, [("tracing", "")] * 2)
+    assert (watch.here.tracing_ns, timeline.told) == (20, [("tracing", "")] * 2)
 
 
 MS = 1_000_000
@@ -145,14 +145,8 @@ class Registry:
         self.described.append(loop)
 
 
-class Updates:
-    """A watch that has seen tracing."""
-
-    tracing_ns = 300 * MS
-
-
 def describe(registry: Any, consumer: Any, *durations_ns: int) -> None:
-    updates: Any = Updates()
+    updates: Any = SimpleNamespace(here=SimpleNamespace(tracing_ns=300 * MS))
     for duration_ns in durations_ns:
         describe_start(registry, updates, consumer, duration_ns)
 

@@ -152,7 +152,7 @@ class FunctionCalls:
             self._in_graph.call_ended(visit.in_graph)
         count = visit.function.experimental_get_tracing_count()
         if count == visit.traced_before:
-            self._streak.follows(visit.function, count, self._updates.running)
+            self._streak.follows(visit.function, count, self._updates.here.functions)
         else:
             if not self._in_graph.runs(visit.function):
                 self._guard.attempt(

@@ -108,7 +108,7 @@ class Iterators:
     def _consumer_that_asks(self, iterator: Any) -> Consumer | None:
         """Return whose batch the script asks for; None where TensorFlow asks itself."""
         consumer = iterator.__dict__.get(_CONSUMER, _UNKNOWN)
-        if consumer is None or self._distributing.inside or self._updates.inside_function:
+        if consumer is None or self._distributing.inside or self._updates.here.functions:
             return None
         return self._from_before(iterator) if consumer is _UNKNOWN else consumer
 
