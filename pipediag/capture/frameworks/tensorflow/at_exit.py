@@ -99,14 +99,12 @@ def remove_cut_caches(operations: Iterable[RecordedOperation], began_s: float) -
     """
     for operation in operations:
         name = operation.parameters.get("filename")
-        if operation.kind == "cache" and isinstance(name, str) and name:
-            _remove_where_cut(name, began_s)
-
-
-def _remove_where_cut(name: str, began_s: float) -> None:
-    if Path(f"{name}.index").exists():
-        return  # complete
-    for path in glob.glob(f"{glob.escape(name)}_*"):  # noqa: PTH207 - a prefix, not a folder
-        with suppress(OSError):
-            if _OF_A_WRITER.fullmatch(path[len(name) :]) and Path(path).stat().st_mtime >= began_s:
-                Path(path).unlink()
+        if operation.kind != "cache" or not isinstance(name, str) or not name:
+            continue
+        if Path(f"{name}.index").exists():
+            continue  # complete
+        for path in glob.glob(f"{glob.escape(name)}_*"):  # noqa: PTH207 - a prefix, not a folder
+            of_a_writer = _OF_A_WRITER.fullmatch(path[len(name) :])
+            with suppress(OSError):
+                if of_a_writer and Path(path).stat().st_mtime >= began_s:
+                    Path(path).unlink()
