@@ -1,31 +1,20 @@
-"""Summaries of profiles: steps, input pipeline and devices, of one host or of several.
-
-Other processes summarise large files, so that one that cannot be read costs only its own summary,
-also where that ends the process: memory runs out, or a mapped file is truncated.
-"""
+"""Summaries of profiles: steps, input pipeline and devices, of one host or of several."""
 
 from __future__ import annotations
 
-import ctypes
-import multiprocessing
-import os
-import signal
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pipediag.errors import PipediagError
-from pipediag.interrupts import ends_with_parent
 from pipediag.tensorflow_names import DEVICE_PREFETCH
 from pipediag.trace import GAP_FLOOR_NS
 from pipediag.trace.classes import classify
 from pipediag.trace.devices import DeviceTrace, device_traces
 from pipediag.trace.events import TraceEvents
-from pipediag.trace.files import MAPPED_FROM_BYTES, host_of, read, read_profile
+from pipediag.trace.files import host_of, read, read_profile
 from pipediag.trace.operations import ComputeTimes, TextTimes, compute_times, text_times
 from pipediag.trace.pipeline import IteratorActivity, iterator_activity, pipeline_records
 from pipediag.trace.steps import StepSplit, StepWindows, find_steps, split_steps
@@ -35,17 +24,11 @@ _OWN_WINDOWS = frozenset({"markers", "scan", "get_next"})
 """Steps that limit the devices' window. Annotations of others, and inferred steps, may leave out a
 part of the training: then the whole recording counts."""
 
-APART_FROM_BYTES = MAPPED_FROM_BYTES
-"""Total size from which other processes read; below it, starting one takes longer than reading."""
-
 _SIGNS: tuple[tuple[Framework, tuple[str, ...]], ...] = (
     ("pytorch", ("aten::", "ProfilerStep#")),
     # Keras on JAX may take its batches from tf.data: then both have left events.
     ("jax", ("PjitFunction(", "PJRT_LoadedExecutable_Execute")),
 )
-_THREADS = Path("/proc/self/task")
-# Options of glibc's `mallopt`.
-_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 
 
 @dataclass(frozen=True)
@@ -182,29 +165,13 @@ class HostSummary:
     """Notes of the profiler, or of the reader."""
 
 
-def read_hosts(
-    paths: Sequence[Path], gap_floor_ns: int = GAP_FLOOR_NS, processes: int | None = None
-) -> list[HostSummary]:
-    """Return each file's summary, or why there is none, in the order of the paths.
+def read_hosts(paths: Sequence[Path], gap_floor_ns: int = GAP_FLOOR_NS) -> list[HostSummary]:
+    """Return the summary of each host's file, or why there is none, in the order of the paths.
 
-    Files of one name from several directories get the directory's name in front.
-
-    Args:
-        paths: one file for each host.
-        gap_floor_ns: shorter gaps are only added up.
-        processes: how many read at once, under two for this one alone; by default one for each core
-            and file, and none where the files are small.
+    Files of one name from several directories get the directory's name in front. Gaps under the
+    floor are only added up.
     """
-    if processes is None:
-        large = sum(map(_size, paths)) >= APART_FROM_BYTES
-        processes = min(len(paths), _cores()) if large else 0
-    if processes < 2:
-        hosts = [_summary(path, gap_floor_ns) for path in paths]
-    else:
-        context = multiprocessing.get_context(_start_method())
-        with ProcessPoolExecutor(processes, context, _prepare) as pool:
-            futures = [pool.submit(_summary, path, gap_floor_ns) for path in paths]
-            hosts = [_result(*one) for one in zip(paths, futures, strict=True)]
+    hosts = [_summary(path, gap_floor_ns) for path in paths]
     count = Counter(host.host for host in hosts)
     return [
         replace(host, host=f"{host.path.absolute().parent.name}/{host.host}")
@@ -214,47 +181,9 @@ def read_hosts(
     ]
 
 
-def _result(path: Path, future: Future[HostSummary]) -> HostSummary:
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        return _unread(
-            path,
-            f"{path} is not read: the process that read it, or another of these files, was killed, "
-            "as happens where memory runs out or a file is cut short meanwhile. Read fewer files "
-            "at once, record fewer steps, or use a larger machine.",
-        )
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
-def _start_method() -> str:
-    """Return `fork`, which imports nothing again, or `spawn` where other threads may hold locks."""
-    alone = _THREADS.is_dir() and len(list(_THREADS.iterdir())) == 1
-    return "fork" if alone else "spawn"
-
-
-def _prepare() -> None:
-    keep_freed_memory()
-    # Ctrl-C reaches the parent as well, which reports it.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # Without its parent it would wait for work for ever.
-    ends_with_parent()()
-
-
 def _summary(path: Path, gap_floor_ns: int) -> HostSummary:
     try:
         events = read_profile(path)
-        give_back_freed_memory()
         summary = summarise_events(events, gap_floor_ns)
     except PipediagError as error:
         return _unread(path, str(error))
@@ -283,25 +212,3 @@ def framework_of(events: TraceEvents) -> Framework:
             if any(name.startswith(prefixes) for name in line.used_names.values()):
                 return framework
     return "tensorflow"
-
-
-def keep_freed_memory() -> None:
-    """Let later allocations use freed memory, up to 32 MB.
-
-    Reading allocates and frees columns of megabytes. glibc returns each to the system, which fills
-    the next one with zeros, page by page: with 3 million events, a fifth of the time. Only for
-    processes that do nothing else and then end.
-    """
-    for option, size in ((_TRIM_THRESHOLD, 32), (_TOP_PAD, 4), (_MMAP_THRESHOLD, 4)):
-        _call_libc("mallopt", option, size << 20)
-
-
-def give_back_freed_memory() -> None:
-    """Return freed memory to the system, after threads that freed it and before others allocate."""
-    _call_libc("malloc_trim", 0)
-
-
-def _call_libc(name: str, *arguments: int) -> None:
-    # Only glibc has these functions.
-    with suppress(OSError, AttributeError):
-        getattr(ctypes.CDLL(None), name)(*arguments)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -144,16 +142,3 @@ def test_a_bad_file_costs_its_own_summary_alone(tmp_path: Path) -> None:
     assert "No such file" in str(found[2].reason)
     assert (found[2].host, found[2].format) == ("missing", "kineto")
     assert found[1].reason is None
-
-
-def _killed_by_one(path: Path, gap_floor_ns: int) -> HostSummary:
-    if path.name.startswith("huge"):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return HostSummary(path, path.name, "xplane", reason="read")
-
-
-def test_a_killed_process_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_summary", _killed_by_one)
-    found = read_hosts([tmp_path / name for name in ("a", "huge", "b")], processes=2)
-    assert all(host.reason for host in found)
-    assert "was killed" in str(found[1].reason)
