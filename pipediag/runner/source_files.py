@@ -9,7 +9,9 @@ import time
 import tokenize
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from pipediag.errors import PipediagError
@@ -149,36 +151,46 @@ def written_since(
     may hold a data set: `MOST_ENTRIES` and `LONGEST_S` at most. Hidden folders, environments and
     what `left_out` names are passed over, and so are files that our own output goes to.
     """
-    ours = {known for number in (1, 2) if (known := _identity(number)) is not None}
-    skipped = {os.path.realpath(path) for path in left_out}
+    ours = []
+    for descriptor in (1, 2):
+        with suppress(OSError):
+            ours.append(os.fstat(descriptor))
+    skipped = set(map(os.path.realpath, left_out))
     give_up_at = clock() + LONGEST_S
     found: set[str] = set()
-    seen = 0
-    for entry in _entries(folders, skipped):
-        seen += 1
-        if seen > MOST_ENTRIES or clock() > give_up_at:
+    for path in islice(_files(folders, skipped), MOST_ENTRIES):
+        if clock() > give_up_at:
             break
-        try:
-            status = entry.stat(follow_symlinks=False)
-        except OSError:
-            continue
-        is_new = max(status.st_mtime, status.st_ctime) >= began_s
-        if is_new and (status.st_dev, status.st_ino) not in ours:
-            found.add(entry.path)
-    return sorted(map(_shown, found))
+        with suppress(OSError):
+            status = os.lstat(path)
+            is_ours = any(os.path.samestat(status, one) for one in ours)
+            if max(status.st_mtime, status.st_ctime) >= began_s and not is_ours:
+                found.add(path)
+    working = os.path.realpath(".")
+    return sorted(
+        os.path.relpath(path, working) if os.path.commonpath([working, path]) == working else path
+        for path in found
+    )
 
 
-def _identity(number: int) -> tuple[int, int] | None:
-    """Return the identity of the file behind a descriptor; None where that is closed."""
-    try:
-        status = os.fstat(number)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
+def _files(folders: Iterable[Path], skipped: Collection[str]) -> Iterator[str]:
+    tops = dict.fromkeys(map(os.path.realpath, folders))
+    for top in (one for one in tops if one not in skipped):
+        for folder, below, names in os.walk(top):
+            below[:] = [
+                name
+                for name in below
+                if not name.startswith(".")
+                and name not in _LEFT_OUT
+                and os.path.join(folder, name) not in skipped  # noqa: PTH118
+            ]
+            for name in names:
+                if not name.startswith(_AUTOGRAPH_FILE):
+                    yield os.path.join(folder, name)  # noqa: PTH118
 
 
 def sentence(files: list[str], stopped: str = "The script was stopped.") -> str:
-    """Return the report's sentence on these files; None for no file."""
+    """Return the report's sentence on these files."""
     named = ", ".join(files[:_SAID])
     more = len(files) - _SAID
     one = len(files) == 1
@@ -187,32 +199,6 @@ def sentence(files: list[str], stopped: str = "The script was stopped.") -> str:
         f"{f' and {more} more' if more > 0 else ''} {'was' if one else 'were'} made or changed: "
         f"its next run may find and use {'it' if one else 'them'}."
     )
-
-
-def _entries(folders: Iterable[Path], skipped: set[str]) -> Iterator[os.DirEntry[str]]:
-    pending = [os.path.realpath(folder) for folder in folders]
-    known = set(skipped)
-    while pending:
-        folder = pending.pop(0)
-        if folder in known:
-            continue
-        known.add(folder)
-        try:
-            entries = list(os.scandir(folder))
-        except OSError:
-            continue
-        for entry in entries:
-            if not entry.is_dir(follow_symlinks=False):
-                if not entry.name.startswith(_AUTOGRAPH_FILE):
-                    yield entry
-            elif not entry.name.startswith(".") and entry.name not in _LEFT_OUT:
-                pending.append(entry.path)
-
-
-def _shown(path: str) -> str:
-    working = os.path.realpath(".")
-    inside = os.path.commonpath([working, path]) == working
-    return os.path.relpath(path, working) if inside else path
 
 
 MOST_BYTES = 2_000_000
@@ -227,10 +213,11 @@ def with_patches(session: Session, began_s: float) -> Session:
         else finding.model_copy(update={"patch": _patch(session, [finding.edit], began_s)})
         for finding in session.findings
     ]
-    confirmed = confirmed_edits(session)
+    found = confirmed_findings(session)
+    confirmed = [one.edit for one in found if one.edit is not None and not only_by_name(one)]
     by_name = [
         LeftOut(edit=finding.edit.id, reason=_why_by_name(finding))
-        for finding in confirmed_findings(session)
+        for finding in found
         if finding.edit is not None and only_by_name(finding)
     ]
     together = _patch(session, confirmed, began_s) if confirmed else None
@@ -238,12 +225,6 @@ def with_patches(session: Session, began_s: float) -> Session:
         together = together or Patch()
         together = together.model_copy(update={"left_out": [*together.left_out, *by_name]})
     return session.model_copy(update={"findings": findings, "patch": together})
-
-
-def confirmed_edits(session: Session) -> list[Edit]:
-    """Return edits to make without being asked: confirmed ones that help together, if tried so."""
-    found = confirmed_findings(session)
-    return [one.edit for one in found if one.edit is not None and not only_by_name(one)]
 
 
 def only_by_name(finding: Finding) -> bool:
@@ -258,12 +239,11 @@ def confirmed_findings(session: Session) -> list[Finding]:
     return [
         finding
         for finding in session.findings
-        if finding.edit is not None and _to_apply(finding) and finding.edit.id not in dropped
+        if finding.edit is not None
+        and finding.trial.state == "confirmed"
+        and finding.effect_on_results != "not safe here"
+        and finding.edit.id not in dropped
     ]
-
-
-def _to_apply(finding: Finding) -> bool:
-    return finding.trial.state == "confirmed" and finding.effect_on_results != "not safe here"
 
 
 def _why_by_name(finding: Finding) -> str:
@@ -279,11 +259,8 @@ def _why_by_name(finding: Finding) -> str:
 
 
 def _patch(session: Session, edits: list[Edit], began_s: float) -> Patch:
-    def read(path: str) -> bytes:
-        return as_measured(path, began_s)
-
     try:
-        return make_patch(session, edits, read)[0]
+        return make_patch(session, edits, lambda path: as_measured(path, began_s))[0]
     except Exception as error:  # noqa: BLE001 - a session must not be lost for its patch
         reason = f"Pipediag itself failed at it ({type(error).__name__}); please report that."
         return Patch(left_out=[LeftOut(edit=edit.id, reason=reason) for edit in edits])
