@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,8 +55,8 @@ def wanted_loop(given: str | None) -> WantedLoop | None:
 
 
 _GROUPS = {
-    "Common options": "output epochs budget rerun module verbose quiet",
-    "What is measured": "steps loop timeout run_to_end repeats device_memory",
+    "Common options": "output epochs budget_s rerun module verbose quiet",
+    "What is measured": "steps loop timeout_s run_to_end repeats device_memory_bytes",
     "Reports and CI": "force json_mode fail_on",
 }
 
@@ -88,6 +89,7 @@ class _Grouped(click.Command):
 @click.option("--force", is_flag=True, help="Write over an earlier report instead of keeping it.")
 @click.option(
     "--budget",
+    "budget_s",
     type=click.FloatRange(min=0),
     default=90.0,
     metavar="SECONDS",
@@ -105,6 +107,7 @@ class _Grouped(click.Command):
 )
 @click.option(
     "--timeout",
+    "timeout_s",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
     help="End the run after this time, and report what was measured.",
@@ -117,6 +120,7 @@ class _Grouped(click.Command):
 )
 @click.option(
     "--device-memory",
+    "device_memory_bytes",
     callback=_bytes,
     metavar="SIZE",
     help="Memory of the device, such as 16GB, to plan embedding tables.  [default: the GPU's]",
@@ -154,7 +158,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
     Example: `pipediag analyze --epochs 20 train.py --data /data`
     """
-    if options["rerun"] and not options["budget"]:
+    if options["rerun"] and not options["budget_s"]:
         raise PipediagError(
             "--rerun is for trials, and --budget 0 makes none. The script was not run. Leave "
             "one of the two out."
@@ -209,27 +213,17 @@ def script_arguments(
 
 
 def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
-    from pipediag.runner.analysis import AnalysisRequest, analyse
+    from pipediag.runner.analysis import AnalysisRequest, analyse, silent
     from pipediag.runner.progress import ProgressLine
 
+    names = {one.name for one in fields(AnalysisRequest)} & options.keys()
     request = AnalysisRequest(
-        script=options["script"],
+        **{name: options[name] for name in names - {"args"}},
         args=args,
-        module=options["module"],
-        output=options["output"],
-        force=options["force"],
-        steps=options["steps"],
-        loop=options["loop"],
-        timeout_s=options["timeout"],
-        epochs=options["epochs"],
-        run_to_end=options["run_to_end"],
-        budget_s=options["budget"],
-        rerun=options["rerun"],
         script_output_to_stderr=options["json_mode"],
-        device_memory_bytes=options["device_memory"],
     )
     if options["quiet"]:
-        return analyse(request, lambda _event: None)
+        return analyse(request, silent)
     progress = ProgressLine(sys.stderr)
     try:
         result = analyse(request, progress)

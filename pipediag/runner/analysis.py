@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
 from pipediag.facts.names import as_typed, default_directory
 from pipediag.interrupts import INTERRUPTS
-from pipediag.runner.child_connection import Ask, OnTrials
+from pipediag.runner.child_connection import Ask
 from pipediag.runner.child_process import ChildResult, child_that_waits, supervise
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import OnProgress, Shown
@@ -59,16 +59,9 @@ class AnalysisRequest:
     """True if the session may hold code of the script; without it there is no patch."""
 
 
-class Supervise(Protocol):
-    """Has what is measured run, and watches over it until that is done."""
-
-    def __call__(
-        self,
-        *,
-        on_started: Callable[[int], None],
-        on_progress: OnProgress,
-        on_trials: OnTrials | None,
-    ) -> ChildResult: ...
+Supervise = Callable[..., ChildResult]
+"""Has what is measured run, and watches over it until that is done: `supervise`, or the same for a
+program that was there before. Keywords are `on_started`, `on_progress` and `on_trials`."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +120,8 @@ def analyse_followed(
     Raises:
         PipediagError: something could not be written.
     """
-    run = _run(request, output, settings, _silent, follow)
-    return _conclude(request, settings, run, output, _silent)
+    run = _run(request, output, settings, silent, follow)
+    return _conclude(request, settings, run, output, silent)
 
 
 def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
@@ -141,18 +134,13 @@ def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
         run_to_end=request.run_to_end,
         epochs=request.epochs,
         device_memory_bytes=request.device_memory_bytes,
-        look_ahead_s=_look_ahead_s(request),
+        look_ahead_s=LOOK_THROUGH_S
+        if request.loop == "longest"
+        else float(os.environ.get("PIPEDIAG_LOOK_AHEAD_S", RunSettings.look_ahead_s)),
         loop=request.loop,
         budget_s=request.budget_s,
         safe_path=bool(getattr(sys.flags, "safe_path", sys.flags.isolated)),
     )
-
-
-def _look_ahead_s(request: AnalysisRequest) -> float:
-    """Return how long the script may go on after a loop that was measured, to show later loops."""
-    if request.loop == "longest":
-        return LOOK_THROUGH_S
-    return float(os.environ.get("PIPEDIAG_LOOK_AHEAD_S", RunSettings.look_ahead_s))
 
 
 def _run(
@@ -193,12 +181,7 @@ def _run(
         from pipediag.runner.trials_of_run import TrialsOfRun
 
         if tried is None:
-            tried = TrialsOfRun(
-                draft,
-                on_progress,
-                request.budget_s,
-                rerun=request.rerun,
-            )
+            tried = TrialsOfRun(draft, on_progress, request.budget_s, rerun=request.rerun)
         tried(waiting, ask)
 
     if INTERRUPTS.came:
@@ -293,8 +276,8 @@ def _report(session: Session, output: OutputDirectory) -> str | None:
     return None
 
 
-def _silent(_: Shown) -> None:
-    """Show nothing: a caller from Python has no line to write on."""
+def silent(_: Shown) -> None:
+    """Show nothing."""
 
 
 def check_script(path: str) -> None:

@@ -49,25 +49,16 @@ from pipediag.vocabulary import ScriptOutcome
 
 
 class Watched(Protocol):
-    """A process that runs what is measured, as far as the watch needs it."""
+    """A process that runs what is measured: what the watch needs of `subprocess.Popen`."""
 
     pid: int
 
     @property
-    def returncode(self) -> Any:
-        """Return its status, once `poll` has said that it is over."""
-
-    def poll(self) -> int | None:
-        """Return its status, or None while it goes on."""
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end."""
-
-    def kill(self) -> None:
-        """End it at once."""
-
-    def send_signal(self, sig: int) -> None:
-        """Pass a signal on to it."""
+    def returncode(self) -> Any: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def kill(self) -> None: ...
+    def send_signal(self, sig: int) -> None: ...
 
 
 def end_process_tree(process: Watched, grace_s: float) -> None:
