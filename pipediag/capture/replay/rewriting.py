@@ -117,11 +117,7 @@ _CALLED = 1_364_287_911
 def _compiled(
     change: CompileFunction, failed: Callable[[BaseException], None]
 ) -> list[tuple[FunctionType, CodeType, CodeType]]:
-    """Return functions with their code, and with code that calls them as `tf.function`s.
-
-    Raises:
-        NotReplayableError: there is none, or tracing it once would lose what its Python does.
-    """
+    """Return functions with their code, and with code that calls them as `tf.function`s."""
     functions = [
         each
         for each in gc.get_objects()
@@ -176,13 +172,8 @@ class _Tracing:
 
 
 def _relaxed(change: CompileFunction) -> list[_Tracing]:
-    """Return the `tf.function`s made of that function, each with an empty store of traces.
-
-    A function that is a method has one of its own for each object.
-
-    Raises:
-        NotReplayableError: none was called yet, or this TensorFlow keeps its traces elsewhere.
-    """
+    """Return the `tf.function`s made of that function, each with an empty store of traces; of a
+    method there is one for each object."""
     from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
     found = []

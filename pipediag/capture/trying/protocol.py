@@ -54,11 +54,8 @@ class TrialsOfLoop:
         tell: Callable[[FromChild], None],
         over: Callable[[bool], None],
     ) -> None:
-        """Prepare them.
-
-        `over` is called when they are over, with True if the parent may still ask for what nobody
-        waits for any more.
-        """
+        """`over` is called when they are over, with True if the parent may still ask for what
+        nobody waits for any more."""
         self.loop = loop
         self.skipped: Sequence[Any] = ()
         """Callbacks of the script that are not called for the steps of the arm that runs."""

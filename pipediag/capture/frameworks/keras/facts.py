@@ -73,7 +73,6 @@ def fed_model(frames: Iterable[FrameType]) -> Any:
 
 
 def _is_kerass(frame: FrameType, name: str) -> bool:
-    """Return True for a function of Keras's of this name."""
     return frame.f_code.co_name == name and package_of(frame.f_code.co_filename) in KERAS
 
 

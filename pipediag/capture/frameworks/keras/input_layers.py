@@ -134,11 +134,7 @@ class WithoutInputLayers:
         self._parts: dict[_Layers, tuple[Any, Any]] = {}
 
     def check(self, layers: _Layers) -> None:
-        """See whether these layers can be taken off.
-
-        Raises:
-            NotReplayableError: they can't.
-        """
+        """Raise NotReplayableError if these layers can't be taken off."""
         if layers:
             self._split(layers)
 

@@ -57,11 +57,7 @@ class ModelVariants:
         self._current = self._own
 
     def check(self, settings: Settings) -> None:
-        """See whether the model can be compiled so.
-
-        Raises:
-            NotReplayableError: it can't.
-        """
+        """Raise NotReplayableError if the model can't be compiled so."""
         if not settings:
             return
         if self._kept is None:
@@ -241,11 +237,7 @@ class _OptimizerInPlace:
         self._made: Any = None
 
     def check(self, name: str) -> None:
-        """See whether there is such an optimizer for the model.
-
-        Raises:
-            NotReplayableError: there is none.
-        """
+        """Raise NotReplayableError if there is no such optimizer for the model."""
         if name != ROW_WISE:
             raise NotReplayableError(f"No model is trained with {name} here.")
         if type(self._own).__name__ not in ROW_WISE_OPTIMIZERS:

@@ -23,8 +23,6 @@ ConsumerAmong = Callable[[tuple[Any, ...]], tuple[Consumer | None, Any]]
 
 @dataclass(eq=False, slots=True)
 class _Visit:
-    """One call."""
-
     function: Any
     args: tuple[Any, ...]
     """Its arguments: a step of a trial is given another iterator."""

@@ -297,6 +297,5 @@ def _weights(step: StepGraph, logits: At, classes: int, variables: dict[int, Any
 
 
 def _last(at: At) -> int | None:
-    """Return its last dimension."""
     last = at.tensor.shape.as_list()[-1] if at.tensor.shape.rank else None
     return None if last is None else int(last)

@@ -224,7 +224,6 @@ def of_all_devices(variable: Any) -> Any:
 
 
 def _functions_of(op: Any) -> Iterator[str]:
-    """Yield the names of the functions that it calls."""
     for attribute in _FUNCTIONS[op.type]:
         value = op.get_attr(attribute)
         yield from (one.name for one in (value if isinstance(value, list) else [value]))
