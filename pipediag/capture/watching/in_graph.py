@@ -169,8 +169,6 @@ class InGraphLoops:
         self._measure_of: weakref.WeakKeyDictionary[Any, InGraphMeasure] = (
             weakref.WeakKeyDictionary()
         )
-        self._any_measured = False
-        """Asked first, on every step: a weak dictionary answers in Python code."""
         self._measures: list[InGraphMeasure] = []
         self._calls: dict[int, InGraphCall] = {}
         """The call that each thread makes."""
@@ -196,7 +194,6 @@ class InGraphLoops:
             measure = InGraphMeasure(loop, new_counter(), self._with)
             loop.step_functions.append(weakref.ref(function))
             self._measure_of[function] = measure
-            self._any_measured = True
             self._measures.append(measure)
             self._with.timeline.steps_begin(loop.record.id, time.monotonic_ns(), None)
         return measure
@@ -208,7 +205,8 @@ class InGraphLoops:
 
     def runs(self, function: Any) -> bool:
         """Return True if the function is known to loop by itself."""
-        return self._any_measured and function in self._measure_of
+        # In this order, on every step: a weak dictionary answers in Python code.
+        return bool(self._measures) and function in self._measure_of
 
     def call_begins(self, function: Any, argument: Any, cancellation: Cancellation) -> InGraphCall:
         """Begin to watch a call of a function that may turn out to loop."""
