@@ -6,6 +6,7 @@ A loop waits while the parent works out what would help it; what it answers to e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -188,6 +189,8 @@ class TrialsOfRun:
             taken_by = TakenBy(left_out=left_out)
         else:
             taken_by = TakenBy("epoch", epoch.examples)
+        # The part of the user's budget that this loop has.
+        share = budget_s / self._given_s if budget_s > 0.0 else 1.0
         outcome = run_trials(
             loop,
             edits_of(session.findings, None),
@@ -196,8 +199,7 @@ class TrialsOfRun:
             taken_by=taken_by,
             further=beyond(session, session.findings),
             on_event=self.on_progress,
-            epochs_need_s=lacks_s,
-            share=budget_s / self._given_s if self._given_s > 0.0 else 1.0,
+            epochs_need_s=None if lacks_s is None else math.ceil(lacks_s / share),
             # The clock is one for all processes of a machine.
             began_s=waiting.since_ns / 1e9,
         )

@@ -124,5 +124,3 @@ class TrialRun(Record):
     """Mean step of the base, to compare with that of the baseline window."""
     blocks: list[TrialBlock] = []
     notes: list[str] = []
-    epochs_need_s: float | None = None
-    """Budget with which whole epochs would have been tried, where this one was too small."""

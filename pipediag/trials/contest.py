@@ -65,9 +65,6 @@ comes of these. Own choice."""
 FINAL_ROUNDS = 10
 """Rounds of all that are in against base. Their number is fixed beforehand, so 95 % means 95 %."""
 
-_MARGIN = 1.1
-"""Factor on the lacking time: the next run's waits are not those of this one. Own choice."""
-
 
 @dataclass
 class Tried:
@@ -87,15 +84,12 @@ class Tried:
 class Contest:
     """Edits enter in their order, and leave when they are decided, fail or time is over."""
 
-    def __init__(self, bench: Bench, share: float = 1.0) -> None:
+    def __init__(self, bench: Bench) -> None:
         self.trials: dict[str, Trial] = {}
-        self.epochs_need_s: int | None = None
-        """The user's whole budget with which edits of whole epochs would have been tried."""
         self.confirmed: list[Tried] = []
         self.more_to_come = False
         """True if edits may enter once these are decided, which need time as well."""
         self._bench = bench
-        self._share = share
         self._waiting: deque[Candidate] = deque()
         self._live: list[Tried] = []
         self._last_block_s = BLOCK_S
@@ -251,16 +245,7 @@ class Contest:
             f"{max(0.0, self._time_s()):.0f} s to spare; building it and running "
             f"{_rounds(FEWEST_ROUNDS)} takes {needed_s:.0f} s."
         )
-        if not candidate.edit.whole_epoch:
-            return reason
-        kept_s = self._kept_for_the_combination_s()
-        used_s = self._bench.used_s()
-        # What is kept grows with the budget.
-        grows = 1.0 - RESERVE if kept_s else 1.0
-        lacking_s = _MARGIN * max((used_s + needed_s) / grows, used_s + needed_s + kept_s)
-        budget_s = math.ceil(lacking_s / self._share)
-        self.epochs_need_s = max(budget_s, self.epochs_need_s or 0)
-        return f"{reason} `--budget {budget_s}` should have room for it."
+        return f"{reason} A longer `--budget` has room." if candidate.edit.whole_epoch else reason
 
     def _judge(self, found: Round) -> None:
         for one in list(self._live):

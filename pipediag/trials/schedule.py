@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -62,8 +61,7 @@ def run_trials(
     further: Sequence[Finding] = (),
     clock: Callable[[], float] = time.monotonic,
     on_event: OnEvent = lambda _event: None,
-    epochs_need_s: float | None = None,
-    share: float = 1.0,
+    epochs_need_s: int | None = None,
     began_s: float | None = None,
     seed: int = _SEED,
 ) -> TrialOutcome:
@@ -82,15 +80,14 @@ def run_trials(
         clock: gives seconds.
         on_event: gets `Trying` before each variant is built and before each block, and `Decided` as
             soon as an edit is decided.
-        epochs_need_s: the budget that whole epochs would need, where it is too small.
-        share: part of the user's own budget that this one is.
+        epochs_need_s: the user's budget that whole epochs would need, where it is too small.
         began_s: when the budget began to count, by the clock; None is now.
         seed: of the order within rounds.
     """
     varies = loop is not None and (loop.shapes_vary or lengths_vary(loop.element_spec or ""))
     first_calls = FirstCalls(one_length=not varies)
     bench = Bench(executor, taken_by, budget_s, clock, on_event, seed, began_s, first_calls)
-    trials = _Trials(bench, epochs_need_s, share)
+    trials = _Trials(bench, epochs_need_s)
     trials.run(candidates(findings), candidates(further))
     found, base_ms = trials.contest.trials, [taken_by.step_ms(one) for one in bench.base_blocks]
     return TrialOutcome(
@@ -102,7 +99,6 @@ def run_trials(
             base_step_ms=round(fmean(base_ms), 4) if base_ms else None,
             blocks=bench.blocks,
             notes=trials.notes,
-            epochs_need_s=trials.contest.epochs_need_s,
         ),
         trials=found,
         further=tuple(one for one in further if one.edit is not None and one.edit.id in found),
@@ -114,17 +110,16 @@ def run_trials(
 
 
 class _Trials:
-    def __init__(self, bench: Bench, epochs_need_s: float | None, share: float) -> None:
+    def __init__(self, bench: Bench, epochs_need_s: int | None) -> None:
         self.notes: list[str] = []
         self.combined: Combined | None = None
         self.combined_missing: str | None = None
         self.alone: PipelineAlone | None = None
         """The pipeline as written without its consumer, measured once, when there is time."""
         self.alone_missing: str | None = None
-        self.contest = Contest(bench, share)
+        self.contest = Contest(bench)
         self._bench = bench
         self._epochs_need_s = epochs_need_s
-        self._share = share
         self._only_pulls = bench.taken_by.basis == "pipeline"
 
     def run(self, first: list[Candidate], further: list[Candidate]) -> None:
@@ -181,10 +176,9 @@ class _Trials:
                 f"{begin}: that needs to be known how many steps one has, and a wait that is a "
                 "part of it worth speaking of."
             )
-        self.contest.epochs_need_s = needed_s = math.ceil(self._epochs_need_s / self._share)
         return (
-            f"{begin}: its waits are so long that this takes `--budget {needed_s}`, and the "
-            f"time for trials was {self._bench.budget_s:.0f} s."
+            f"{begin}: its waits are so long that this takes `--budget {self._epochs_need_s}`, and "
+            f"the time for trials was {self._bench.budget_s:.0f} s."
         )
 
     def _measure(self, first: list[Candidate], further: list[Candidate]) -> None:

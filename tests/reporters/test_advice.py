@@ -251,13 +251,6 @@ def run_of(path: str, **overrides: Any) -> Session:
     return make_session(script=Script(**values))
 
 
-TOO_LONG = trial_sessions.make_run(budget_s=60.0, epochs_need_s=241.0)
-
-
-def waits(**overrides: Any) -> Finding:
-    return make_finding(edit=make_edit("cache", whole_epoch=True), **overrides)
-
-
 @pytest.mark.parametrize(
     ("made", "directory", "command"),
     [
@@ -278,12 +271,6 @@ def waits(**overrides: Any) -> Finding:
         (make_session(patch=Patch(edits=["map"], diff="+x\n")), "my out", "pipediag fix 'my out'"),
         (make_session(patch=Patch()), None, "pipediag analyze train.py"),
         (LEFT_OPEN, None, "pipediag analyze --budget 180 train.py"),
-        (make_session(findings=[waits()], trials=TOO_LONG), None,
-         "pipediag analyze --budget 241 train.py"),
-        (make_session(findings=[waits(trial=trial_sessions.UNDECIDED)], trials=TOO_LONG), None,
-         "pipediag analyze --budget 241 train.py"),
-        (make_session(findings=[make_finding(edit=make_edit("map"))], trials=TOO_LONG), None,
-         "pipediag analyze train.py"),
     ],
 )  # fmt: skip
 def test_the_next_command(made: Session, directory: str | None, command: str) -> None:

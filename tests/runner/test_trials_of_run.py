@@ -191,7 +191,6 @@ def test_epochs_whose_waits_are_too_long_name_the_budget_that_they_need(
 
     assert tried.fault is None
     outcome = tried.outcomes["loop_0"]
-    assert outcome.run.epochs_need_s == needs_s
     assert f"`--budget {needs_s}`" in str(outcome.trials["cache"].reason)
 
 

@@ -306,32 +306,11 @@ def _longer_budget(session: Session) -> int | None:
     """Return seconds to give trials that left a change open; None where they left none."""
     if session.trials is None or not _left_open(session):
         return None
-    inconclusive = any(finding.trial.state == "inconclusive" for finding in session.findings)
-    more_s = _MORE_TIME * session.trials.budget_s if inconclusive else 0.0
-    return math.ceil(max(more_s, session.trials.epochs_need_s or 0.0))
+    return math.ceil(_MORE_TIME * session.trials.budget_s)
 
 
 def _left_open(session: Session) -> list[Finding]:
-    epochs = _too_long_to_try(session)
-    return [
-        finding
-        for finding in session.findings
-        if finding.trial.state == "inconclusive" or finding in epochs
-    ]
-
-
-def _too_long_to_try(session: Session) -> list[Finding]:
-    """Return findings whose edits change whole epochs, of which the trials' time held too few."""
-    if session.trials is None or session.trials.epochs_need_s is None:
-        return []
-    return [
-        finding
-        for finding in session.findings
-        if finding.edit is not None
-        and finding.edit.whole_epoch
-        and finding.trial.state == "not_tried"
-        and finding.effect_on_results != "not safe here"
-    ]
+    return [finding for finding in session.findings if finding.trial.state == "inconclusive"]
 
 
 def _longer_run(session: Session) -> int:
@@ -376,8 +355,6 @@ def _of_a_script(
         purpose, options = "To try it in the loop", ["--rerun"]
     elif patch is not None:
         return patch
-    elif budget is not None and any(map(worth_doing, _too_long_to_try(session))):
-        purpose, options = "To try it in whole epochs", ["--budget", str(budget)]
     elif any(map(worth_doing, session.findings)):
         purpose = "After the edit"
     elif budget is not None:
