@@ -20,23 +20,21 @@ def measured_files(patch: Patch) -> dict[str, bytes]:
     Raises:
         PipediagError: one is another by now.
     """
-    return {file.path: _unchanged(file.path, file.sha256) for file in patch.files}
-
-
-def _unchanged(path: str, sha256: str) -> bytes:
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise PipediagError(
-            f"cannot read {path}: {error.strerror}. Nothing was changed. Run this where the "
-            "session was recorded."
-        ) from error
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise PipediagError(
-            f"{path} is not what was measured: it has been edited since. Nothing was changed. "
-            "Analyse it again, or put the change in by hand."
-        )
-    return content
+    contents = {}
+    for file in patch.files:
+        try:
+            contents[file.path] = Path(file.path).read_bytes()
+        except OSError as error:
+            raise PipediagError(
+                f"cannot read {file.path}: {error.strerror}. Nothing was changed. Run this where "
+                "the session was recorded."
+            ) from error
+        if hashlib.sha256(contents[file.path]).hexdigest() != file.sha256:
+            raise PipediagError(
+                f"{file.path} is not what was measured: it has been edited since. Nothing was "
+                "changed. Analyse it again, or put the change in by hand."
+            )
+    return contents
 
 
 def current_file(path: str) -> bytes:

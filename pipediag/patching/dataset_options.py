@@ -9,11 +9,10 @@ import libcst as cst
 
 from pipediag.patching.arguments import argument
 from pipediag.patching.chains import inserted
-from pipediag.patching.names import free_name, references, tensorflow
+from pipediag.patching.names import free_name, tensorflow
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.source import Change, Source, called, replaced
 from pipediag.patching.statements import (
-    assigned,
     assigns,
     before,
     behind,
@@ -95,8 +94,6 @@ def _name_of_options(call: cst.Call) -> str | None:
 
 
 def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
-    if called(last) == "with_options":
-        return _to_those_it_has(source, last, lines)
     module = tensorflow(source)
     if module is None:
         raise NotPatchableError("How the file calls TensorFlow is not known.")
@@ -109,13 +106,3 @@ def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
         return [behind(source, statement, [*made, with_them])]
     statement_ = statement_of(source, last)
     return [before(source, statement_, made), *inserted(source, last, f".with_options({options})")]
-
-
-def _to_those_it_has(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
-    name = _name_of_options(last)
-    if name is None:
-        raise NotPatchableError("Its options have no name to set one by.")
-    made = [node for node in source.nodes if (found := assigned(node)) and found[0] == name]
-    if len(made) != 1 or not references(source, name):
-        raise NotPatchableError(f"`{name}` is not made in one place.")
-    return [before(source, statement_of(source, last), [f"{name}.{line}" for line in lines])]

@@ -326,23 +326,13 @@ def _predict(workspace: Workspace, change: PredictOnBatch) -> None:
     if b"#" in source.data[source.span(data[0].value).end : source.span(call).end]:
         raise NotPatchableError("A comment stands among the arguments that would go.")
     name = source.span(name_of(call))
-    comma = _first_comma(source, call)
-    if comma is not None and call.args[0] is data[0]:
-        rest = Span(comma, source.span(call.args[-1].value).end)
+    if call.args[0] is data[0]:
+        rest = Span(source.span(data[0]).end, source.span(call.args[-1]).end)
         changes = [replaced(name, "predict_on_batch"), replaced(rest, "")]
     else:
         text = f"predict_on_batch({source.module.code_for_node(data[0].value)})"
         changes = [replaced(Span(name.start, source.span(call).end), text)]
     workspace.change(source, changes)
-
-
-def _first_comma(source: Source, call: cst.Call) -> int | None:
-    """Return the offset of the comma behind a first argument without a name; None in doubt."""
-    if len(call.args) < 2 or call.args[0].keyword is not None:
-        return None
-    end, next_ = source.span(call.args[0].value).end, source.span(call.args[1]).start
-    between = source.data[end:next_]
-    return end + between.index(b",") if between.count(b",") == 1 else None
 
 
 def _rewrite(workspace: Workspace, change: RewriteCall) -> None:

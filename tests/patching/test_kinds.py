@@ -294,13 +294,16 @@ def test_an_option_that_the_file_sets_is_set_otherwise() -> None:
     assert after == text.replace("enabled = False", "enabled = True")
 
 
-def test_an_option_joins_those_that_the_pipeline_has() -> None:
+def test_an_option_is_set_behind_those_that_the_pipeline_has() -> None:
     text = REBOUND.replace(
         "model.compile", "o = tf.data.Options()\nds = ds.with_options(o)\nmodel.compile"
     )
     all_ops = [*ops(text), op(text, "with_options")]
     after = patched(text, all_ops, SetOptions({"deterministic": False}))
-    assert "o.deterministic = False\nds = ds.with_options(o)\n" in after
+    assert (
+        "ds = ds.with_options(o)\noptions = tf.data.Options()\n"
+        "options.deterministic = False\nds = ds.with_options(options)\n" in after
+    )
 
 
 STEPS = """import tensorflow
