@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, get_args
 
 from pipediag.vocabulary import Scalar
 
@@ -177,11 +177,6 @@ Change = (
 """All kinds. A new one is applied in capture/replay/changes.py and patching/writing.py too."""
 
 
-def unknown_change(change: NoReturn) -> NoReturn:
-    """End a match over changes, so that mypy refuses one that forgets a change."""
-    raise TypeError(f"No change of an edit: {change!r}")
-
-
 Touched = Literal["elements", "options", "model"]
 """What a change takes effect on: what the pipeline hands out or how, its options, the model or what
 is called beside it."""
@@ -229,24 +224,18 @@ class Edit:
 _BY_NAME: dict[str, type[Change]] = {kind.do: kind for kind in get_args(Change)}
 
 
+_TOUCHED: dict[type[Change], tuple[Touched, ...]] = {
+    **dict.fromkeys((SetParameters, Insert, Remove, Move, Replace, RewriteCall), ("elements",)),
+    SetOptions: ("options",),
+    **dict.fromkeys((SetModel, SkipCallback, CompileFunction), ("model",)),
+    MoveLayers: ("elements", "model"),
+    **dict.fromkeys((PredictOnBatch, CompileCall), ()),
+}
+
+
 def touched(changes: Iterable[Change]) -> set[Touched]:
-    """Return all that the changes take effect on. Raises TypeError for an unknown kind."""
-    return {what for change in changes for what in _touched_by(change)}
-
-
-def _touched_by(change: Change) -> tuple[Touched, ...]:
-    match change:
-        case SetParameters() | Insert() | Remove() | Move() | Replace() | RewriteCall():
-            return ("elements",)
-        case SetOptions():
-            return ("options",)
-        case SetModel() | SkipCallback() | CompileFunction():
-            return ("model",)
-        case MoveLayers():
-            return ("elements", "model")
-        case PredictOnBatch() | CompileCall():
-            return ()
-    unknown_change(change)
+    """Return all that the changes take effect on. Raises KeyError for an unknown kind."""
+    return {what for change in changes for what in _TOUCHED[type(change)]}
 
 
 def traces_otherwise(changes: Iterable[Change]) -> bool:
