@@ -106,7 +106,6 @@ def _ids(ids: RecordedIds) -> EmbeddingIds:
         last_batch=max(ids.batches),
         lookups_per_step=ids.lookups / count,
         unique_per_step=ids.unique_per_batch,
-        hot_rows=ids.top_rows,
         hot_percent=100 * ids.top_lookups / ids.lookups,
         hot_percent_ahead=_percent(ids.top_lookups_ahead, ids.lookups_ahead or 0),
         zero_percent=_percent(ids.zero_lookups, ids.lookups),

@@ -92,7 +92,6 @@ class DeviceActivity(Record):
     gap_count: int = 0
     compute_ms: float | None = None
     """In which at least one kernel ran that is no collective."""
-    copy_ms: float | None = None
     exposed_copy_ms: float | None = None
     """Copies while no kernel ran."""
     collective_ms: float | None = None

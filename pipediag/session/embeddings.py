@@ -22,11 +22,9 @@ class EmbeddingIds(IdFacts):
     unique_per_step: float
     """Mean number of different ids in a batch, which are the rows that a step needs; of several
     replicas, in the batch that they share."""
-    hot_rows: int
-    """One in a hundred of the table's rows."""
     hot_percent: float
-    """Share of these lookups by so many of the most frequent ids: much, whatever the ids, where the
-    lookups are few."""
+    """Share of these lookups by the most frequent ids, as many as one in a hundred of the table's
+    rows: much, whatever the ids, where the lookups are few."""
     hot_percent_ahead: float | None = None
     """Share of the later half of the batches by ids that were most frequent in the earlier half."""
     zero_percent: float | None = None

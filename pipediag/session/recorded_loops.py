@@ -153,10 +153,8 @@ class RecordedIds(IdFacts):
     unique_per_batch: float
     """Mean of different ids in a batch."""
     zero_lookups: int
-    top_rows: int
-    """One in a hundred of the table's rows."""
     top_lookups: int
-    """Lookups that so many of the most frequent ids took."""
+    """Lookups by the most frequent ids, as many as one in a hundred of the table's rows."""
     top_lookups_ahead: int | None
     """Lookups of the later half of the batches by ids that were the most frequent ones in the
     earlier half; None with one batch."""

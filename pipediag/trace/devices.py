@@ -173,7 +173,6 @@ def _with_work(
     work = {
         "model": _model(device.plane),
         "compute_ms": total(compute) / 1e6,
-        "copy_ms": total(copies) / 1e6,
         "exposed_copy_ms": total(subtract(copies, kernels)) / 1e6,
         "collective_ms": total(collectives) / 1e6,
         "exposed_collective_ms": total(subtract(collectives, compute)) / 1e6,

@@ -50,7 +50,6 @@ IDS = RecordedIds(
     largest=999,
     zero_lookups=40,
     zeros_within=3,
-    top_rows=10,
     top_lookups=200,
     top_lookups_ahead=80,
     lookups_ahead=200,

@@ -73,7 +73,7 @@ def test_a_copy_that_computation_does_not_cover_is_exposed(tmp_path: Path) -> No
     profile.copy((90, 110), 2_000_000)
     [device] = profile.devices(tmp_path)
     done = device.activity
-    assert (done.copy_ms, done.exposed_copy_ms) == (0.05, 0.04)
+    assert done.exposed_copy_ms == 0.04
     assert (done.busy_ms, done.idle_ms) == (0.11, 0)
     [copies] = done.copies
     assert (copies.direction, copies.count, copies.bytes) == ("host_to_device", 2, 5_000_000)

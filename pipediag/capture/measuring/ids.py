@@ -64,7 +64,6 @@ class IdTally:
             largest=int(values[-1]),
             zero_lookups=int(counts[values == 0].sum()),
             zeros_within=self._zeros_within,
-            top_rows=top,
             top_lookups=int(np.sort(counts)[::-1][:top].sum()),
             top_lookups_ahead=ahead,
             lookups_ahead=ahead_of,
