@@ -100,7 +100,6 @@ def command(
 
 
 def _by_script(loaded: Runs) -> list[Runs]:
-    """Group the runs by script and arguments, in the order given."""
     scripts: dict[tuple[str, ...], Runs] = {}
     for path, session in loaded:
         script = session.script

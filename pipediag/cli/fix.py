@@ -114,7 +114,6 @@ def _refuse_without_source(session: Session, path: Path) -> None:
 
 
 def _print(session: Session, path: Path, color: bool | None) -> None:
-    """Print the patch, and what is not in it and why."""
     patch = session.patch
     if patch is None:
         say("No edit was confirmed by a trial.")
@@ -133,7 +132,6 @@ def _print(session: Session, path: Path, color: bool | None) -> None:
 
 
 def _shown(diff: str, color: bool | None) -> str:
-    """Return the diff, in colours for a terminal."""
     from pipediag.encoding.text import applicable
 
     text = applicable(diff)
@@ -151,7 +149,6 @@ def _colored(line: str) -> str:
 
 
 def _say_effects(session: Session, patch: Patch) -> None:
-    """Say what in the patch was not measured, or changes results."""
     for finding in session.findings:
         edit, effect = finding.edit, finding.effect_on_results
         if edit is None or edit.id not in patch.edits:

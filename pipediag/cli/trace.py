@@ -79,7 +79,6 @@ def command(
 
 
 def _lines(written: WrittenTrace | None) -> Iterator[str]:
-    """Yield where the report is, and what the trace for Perfetto lacks."""
     if written is None:
         return
     yield ", ".join(map(str, written.files))

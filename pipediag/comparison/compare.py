@@ -133,7 +133,6 @@ def refuse_other_machines(base: Sequence[Session], head: Sequence[Session]) -> N
 
 
 def _difference(one: Environment, other: Environment) -> str:
-    """Return the facts of the fingerprint that differ."""
     facts = {
         "CPU": (one.cpu_model, other.cpu_model),
         "CPUs": (one.cores, other.cores),

@@ -82,7 +82,6 @@ def quantities(sides: Sides) -> tuple[Quantity, ...]:
 def _quantity(
     sides: Sides, name: str, label: str, value: Value, unit: Unit = "percent"
 ) -> Quantity:
-    """Return the values of all sessions, or why one of them has none."""
     found: list[tuple[float, ...]] = []
     for side, sessions in (("base", sides.base), ("head", sides.head)):
         values = [value(session) for session in sessions]
@@ -140,7 +139,6 @@ def _run(sides: Sides) -> Quantity:
 
 
 def _blocks(sessions: Sequence[Session], per_example: bool) -> list[float]:
-    """Return stretches of each session's steps."""
     found: list[float] = []
     for session in sessions:
         steps = session.steps

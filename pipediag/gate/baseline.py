@@ -164,7 +164,6 @@ def _difference_unit(quantity: Quantity) -> str:
 
 
 def _samples(quantity: Quantity, change: Change) -> str:
-    """Return what was sampled, with the value of each run if there are several."""
     said = f"{change.samples[0]} and {change.samples[1]} {_BASIS[change.basis]}"
     if change.basis == "blocks":
         # The mean steps are shown, and medians of stretches are compared.
@@ -176,7 +175,6 @@ def _samples(quantity: Quantity, change: Change) -> str:
 
 
 def _reason(quantity: Quantity) -> str:
-    """Return the reason for the outcome, as a sentence."""
     if quantity.missing is not None or quantity.change is None or quantity.floor is None:
         return quantity.missing or ""
     floor = f"{quantity.floor:g} {_difference_unit(quantity)}"

@@ -155,7 +155,6 @@ def _sentence(finding: Finding) -> str:
 
 
 def _trial(finding: Finding) -> str:
-    """Return what a trial of the advice found, if one was made."""
     trial = finding.trial
     if trial.speedup is None or trial.ci95 is None:
         return ""

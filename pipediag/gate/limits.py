@@ -210,7 +210,6 @@ def _step_share(session: Session, classes: tuple[StepClass, ...]) -> Measured | 
 
 
 def _step_ms(session: Session, fingerprint: str) -> Measured | str:
-    """Return the median step on the machine that the limit is for."""
     if session.environment.fingerprint != fingerprint:
         return (
             f"the session is of the machine {session.environment.fingerprint}, and the limit is "

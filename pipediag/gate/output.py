@@ -58,16 +58,13 @@ def as_text(results: Sequence[GateResult]) -> str:
             said.append(f"  {result.script_failure}")
         else:
             for check in result.worst_checks_first:
-                said += _text_lines(check)
+                where = f" [{check.location}]" if check.file else ""
+                outcome = f"  {check.outcome.upper():{_OUTCOME_WIDTH}}"
+                said.append(f"{outcome}  {check.name}{where}: {check.sentence}")
+                said += [" " * (_OUTCOME_WIDTH + 4) + line for line in check.diff_lines]
             said += [f"  {note}" for note in result.notes]
         said.append("")
     return lines([*said, overall(results)])
-
-
-def _text_lines(check: Check) -> Iterator[str]:
-    where = f" [{check.location}]" if check.file else ""
-    yield f"  {check.outcome.upper():{_OUTCOME_WIDTH}}  {check.name}{where}: {check.sentence}"
-    yield from (" " * (_OUTCOME_WIDTH + 4) + line for line in check.diff_lines)
 
 
 def as_github(results: Sequence[GateResult]) -> str:

@@ -115,9 +115,6 @@ def _measured(work: Work, call: Call, budget: float, steps: int | None) -> Resul
 
     Afterwards variables and random numbers are what they were, and no hook is left. What `work`
     raises is raised.
-
-    Raises:
-        PipediagError: nothing can be measured here, or no session could be made of it.
     """
     if budget < 0:
         raise ValueError(f"budget is {budget}; it is a time in seconds, or 0.")
@@ -185,12 +182,7 @@ def _keras_package(model: Any) -> str | None:
 def _fit(
     model: Any, dataset: Any, arguments: Mapping[str, Any], note: Callable[[str], None]
 ) -> None:
-    """Call `fit` once, silently by default; what it sets on the model is restored.
-
-    Raises:
-        PipediagError: the model is not compiled, trains by something other than TensorFlow, or
-            is not built and can't be by what is known of its inputs.
-    """
+    """Call `fit` once, silently by default; what it sets on the model is restored."""
     _refuse_other_backends(model)
     if getattr(model, "optimizer", None) is None:
         raise PipediagError(

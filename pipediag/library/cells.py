@@ -113,7 +113,6 @@ def with_cells(session: Session, cells: Cells, *, source: bool) -> Session:
 
 
 def _names(cells: Cells) -> dict[str, str]:
-    """Return replacements, in the order in which they are made."""
     names: dict[str, str] = {}
     for file, cell in cells.items():
         short = Path(file).name

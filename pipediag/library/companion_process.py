@@ -117,7 +117,6 @@ class CompanionProcess:
         kept: bool = False,
         printed: bool = False,
     ) -> None:
-        """Start it."""
         capture = Path(settings.capture_directory)
         messages_in, messages_out = os.pipe()
         commands_in, commands_out = os.pipe() if budget_s > 0 else (None, None)

@@ -82,20 +82,11 @@ class Measurement:
         before_training: Callable[[], None] = lambda: None,
         end_if_over: Callable[[], None] | None = None,
     ) -> None:
-        """Begin.
+        """Begin, or raise PipediagError where nothing can be measured.
 
-        Args:
-            call: what the user has called.
-            site: the place of that call.
-            out: directory of the report; None writes none.
-            steps: measured steps; None adapts to their length.
-            budget_s: time for trials, in a training that is stopped when all is measured; None for
-                one that goes on to its end, in which nothing is tried.
-            before_training: called before the first step.
-            end_if_over: called when another measurement wants to begin.
-
-        Raises:
-            PipediagError: nothing can be measured here.
+        `budget_s` is for trials in a training that is stopped when all is measured; None is for one
+        that goes on to its end. `before_training` is called before the first step, `end_if_over`
+        when another measurement wants to begin.
         """
         began_ns = time.monotonic_ns()
         self._kept = out is not None

@@ -39,11 +39,7 @@ class CellMagic:
         self._shell = shell
 
     def __call__(self, line: str, cell: str) -> Result | None:
-        """Run and measure a cell; options are `--output` and `--steps`.
-
-        Raises:
-            BaseException: what the cell raises.
-        """
+        """Run and measure a cell, and raise what it raises; options are `--output`, `--steps`."""
         try:
             watch = _watch(line)
         except _UsageError as refused:
@@ -104,7 +100,6 @@ class _Options(argparse.ArgumentParser):
 
 
 def _watch(line: str) -> Watch:
-    """Return the watch that the line of the magic asks for."""
     options = _Options(prog="%%pipediag", add_help=False)
     options.add_argument("-o", "--output", type=Path)
     options.add_argument("--steps", type=int)

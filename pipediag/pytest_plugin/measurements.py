@@ -186,7 +186,6 @@ def measurements_of(test: pytest.Item) -> Measurements:
 
 
 def _failure(session: Session, gate: GateResult) -> Iterator[str]:
-    """Yield what is over its limit, and what a person needs to act on it."""
     broken = [check for check in gate.checks if check.outcome == "fail"]
     if gate.script_failure is not None:
         yield gate.script_failure
@@ -217,7 +216,6 @@ def _source(session: Session, broken: list[Check]) -> Iterator[str]:
 
 
 def _path(file: str) -> str:
-    """Return the path as a person would type it here."""
     if not Path(file).is_absolute():
         return file
     relative = os.path.relpath(file)

@@ -241,7 +241,6 @@ def _common_begin(summaries: Sequence[TraceSummary]) -> int | None:
 
 
 def _origin(events: TraceEvents) -> int:
-    """Return what is subtracted from the profile's times."""
     filled = [line for line in events.lines() if len(line)]
     first = min((int(line.start_ns[0]) for line in filled), default=0)
     last = max((int(line.end_ns.max()) for line in filled), default=0)

@@ -372,7 +372,6 @@ def _cells(
 
 @cache
 def _fields(kind: Hashable) -> list[tuple[str, str]]:
-    """Return the name of each field that makes a column, and what it holds."""
     if isinstance(kind, type) and issubclass(kind, Record):
         types = {name: field.annotation for name, field in kind.model_fields.items()}
     else:

@@ -133,7 +133,6 @@ def _sections_of(
     host: HostTrack,
     settings: RunSettings,
 ) -> dict[str, Any]:
-    """Return the sections of the session that follow from the recording, as its fields."""
     as_written, notes = recording, list(recording.notes)
     if settings.epochs is not None:
         recording = with_given_epochs(recording, settings.epochs)
@@ -223,7 +222,6 @@ def _with_bound_of_trials(session: Session) -> Session:
 
 
 def _with_outcome(session: Session, outcome: TrialOutcome | None, missing: str) -> Session:
-    """Return the session with the outcome of the trials in its loop."""
     if outcome is None:
         reasons = ("combined_missing", "pipeline_alone_missing", "trials_missing")
         return session.model_copy(update=dict.fromkeys(reasons, missing))

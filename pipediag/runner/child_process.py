@@ -210,8 +210,6 @@ def supervise(
 
 @dataclass
 class _Watch:
-    """Follows one child from its start to its exit."""
-
     _process: Watched
     _messages: MessageReader
     _on_progress: OnProgress
@@ -343,7 +341,6 @@ class _Watch:
             self._on_progress(message)
 
     def _last(self, kind: type[_Kind]) -> _Kind | None:
-        """Return the last message of a kind."""
         message = self._told.get(kind)
         return message if isinstance(message, kind) else None
 

@@ -175,7 +175,6 @@ def _sentence(text: str) -> str:
 
 
 def _locked(path: Path, refusal: Refusal) -> DirectoryLock:
-    """Return the lock of the directory, which is made if it is not there."""
     path.mkdir(parents=True, exist_ok=True)
     lock = DirectoryLock(path)
     if not lock.is_of(path):

@@ -190,7 +190,6 @@ class ProgressLine:
 
 
 def _on_any_stream(message: Shown) -> str | None:
-    """Return the line for a message that is written wherever standard error goes."""
     match message:
         case Decided(label=label, trial=trial) if trial.state == "confirmed":
             return f"confirmed {_gain(trial)}: {label}"

@@ -175,7 +175,6 @@ def _arrived() -> Iterator[tuple[int, bool]]:
 
 
 def _has_terminal() -> bool:
-    """Return True where this process has a controlling terminal."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:

@@ -78,7 +78,6 @@ def _excerpt(
 
 
 def _decoded(content: bytes) -> str:
-    """Return the text as Python reads it, with Python's line ends."""
     encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
     return io.TextIOWrapper(io.BytesIO(content), encoding=encoding).read()
 

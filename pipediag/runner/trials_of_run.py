@@ -101,11 +101,7 @@ def _refuse_caches_that_are_lost(session: Session, changes: Iterable[Change]) ->
 
 
 def _rewritten_files(changes: Iterable[Change]) -> dict[str, str]:
-    """Return the files in which calls are rewritten, as a patch would write them.
-
-    Raises:
-        VariantRefusedError: a call can't be rewritten.
-    """
+    """Return the files in which calls are rewritten, as a patch would write them."""
     files: dict[str, Source] = {}
     for change in changes:
         if isinstance(change, RewriteCall):

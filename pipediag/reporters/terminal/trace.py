@@ -115,7 +115,6 @@ def _headline(idlest: list[DeviceActivity]) -> Text:
 
 
 def _profile(report: TraceReport, few: int | None) -> Table:
-    """Return the files with their steps; those that could not be read with the reason."""
     grid = facts()
     for host in report.hosts[:few]:
         grid.add_row(Text("Profile", "dim"), _path(host, few))
@@ -207,7 +206,6 @@ def _device(device: DeviceActivity, few: int | None) -> Iterator[RenderableType]
 
 
 def _causes(device: DeviceActivity) -> Table:
-    """Return the parts of the idle time."""
     table = Table.grid(padding=(0, 2))
     for no_wrap in (False, False, True, True):
         table.add_column(no_wrap=no_wrap)
