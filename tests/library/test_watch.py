@@ -241,10 +241,10 @@ def _no_descriptor_is_left() -> object:
 def test_shares_of_a_step_and_gains_of_a_run_are_missing_with_the_reason() -> None:
     told = of_input_alone(factories.make_session(run=factories.make_run()))
 
-    for name in ("run", "breakdown", "perturbation", "differential", "ceiling"):
-        assert getattr(told, name) is None
+    for name in ("run", "breakdown"):
         assert getattr(told, f"{name}_missing") == NOTHING_TRAINED
-    assert told.input_wait is None
+    for name in ("run", "breakdown", "input_wait", "perturbation", "differential", "ceiling"):
+        assert getattr(told, name) is None
     assert told.steps is not None
     assert told.pipeline is not None
 
