@@ -26,33 +26,40 @@ def evaluate(session: Session, config: GateConfig, label: str | None = None) -> 
 
 
 def evaluate_runs(
-    runs: Sequence[Session], config: GateConfig, label: str | None = None
+    runs: Sequence[Session],
+    config: GateConfig,
+    label: str | None = None,
+    *,
+    only_named: bool = False,
 ) -> GateResult:
     """Check several runs of one script, which are judged as one.
 
     A value is the median of the runs, with their spread in its interval. Verdict and rules are
     those of the run with the median step, so that one odd run decides nothing. A configured limit
     takes the place of a verdict about the same share. If a run failed before enough steps were
-    seen, nothing is judged.
+    seen, nothing is judged. With `only_named`, neither is the verdict, nor a rule that the
+    configuration does not name.
     """
     failure = _failure(runs)
     checks: list[Check] = []
     if failure is None:
         middle = run_in_the_middle(runs)
         checks += limit_checks(runs, config)
-        checks += verdict_checks(middle, config)
-        checks += finding_checks(middle, config)
-    return _result(runs, config, checks, failure, label)
-
-
-def evaluate_named(session: Session, config: GateConfig) -> GateResult:
-    """Check only what the configuration names: neither the verdict nor any other rule."""
-    failure = _failure([session])
-    checks: list[Check] = []
-    if failure is None:
-        checks += limit_checks([session], config)
-        checks += [one for one in finding_checks(session, config) if one.name in config.rules]
-    return _result([session], config, checks, failure)
+        found = finding_checks(middle, config)
+        if only_named:
+            checks += [one for one in found if one.name in config.rules]
+        else:
+            checks += [*verdict_checks(middle, config), *found]
+    script = runs[0].script.path
+    return GateResult(
+        label=label or script,
+        script=script,
+        checks=tuple(checks),
+        fail_on=config.fail_on,
+        allow_inconclusive=config.allow_inconclusive,
+        script_failure=failure,
+        figures=figures(runs),
+    )
 
 
 def figures(runs: Sequence[Session]) -> dict[str, object]:
@@ -218,25 +225,6 @@ def _is_limited(session: Session, config: GateConfig) -> bool:
             return input_wait or overhead
         case "transfer":
             return False
-
-
-def _result(
-    runs: Sequence[Session],
-    config: GateConfig,
-    checks: Sequence[Check],
-    failure: str | None,
-    label: str | None = None,
-) -> GateResult:
-    script = runs[0].script.path
-    return GateResult(
-        label=label or script,
-        script=script,
-        checks=tuple(checks),
-        fail_on=config.fail_on,
-        allow_inconclusive=config.allow_inconclusive,
-        script_failure=failure,
-        figures=figures(runs),
-    )
 
 
 def _failure(runs: Sequence[Session]) -> str | None:

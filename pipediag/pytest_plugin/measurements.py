@@ -119,7 +119,7 @@ class Measurements:
         """
         __tracebackhide__ = True
         from pipediag.gate.config import config_of, reject_unknown_rules
-        from pipediag.gate.evaluation import evaluate_named
+        from pipediag.gate.evaluation import evaluate_runs
         from pipediag.rules.registry import BY_ID
 
         config = config_of(limits)
@@ -127,7 +127,8 @@ class Measurements:
             reject_unknown_rules(config, list(BY_ID), "The argument rules")
         except PipediagError as error:
             raise ValueError(str(error)) from None
-        self._decide(result, evaluate_named(result.session, config), config)
+        judged = evaluate_runs([result.session], config, only_named=True)
+        self._decide(result, judged, config)
 
     def assert_passes(self, result: Result) -> None:
         """Check what `pipediag check` would, by `[tool.pipediag]` of the nearest pyproject.toml."""

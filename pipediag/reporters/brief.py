@@ -229,13 +229,11 @@ def _markdown(brief: Brief, number: int) -> str:
     ]
     if brief.code:
         parts += ["Share of the stack samples, line, code:\n", "```"]
-        parts += [_code_line(line) for line in brief.code]
+        for line in brief.code:
+            known = line.percent_of_samples
+            share = "" if known is None else f"{known:.1f} %"
+            parts.append(f"{share:>7} {line.number:5d}  {line.code}".rstrip())
         parts += ["```\n"]
     parts += ["Keep:\n", *(f"- {one}" for one in brief.keep), "", "Verify:\n", "```sh"]
     parts += [*brief.verify, "```\n"]
     return "\n".join(parts)
-
-
-def _code_line(line: Line) -> str:
-    share = "" if line.percent_of_samples is None else f"{line.percent_of_samples:.1f} %"
-    return f"{share:>7} {line.number:5d}  {line.code}".rstrip()

@@ -85,22 +85,14 @@ class MessageReader:
 
     def read(self) -> Iterator[FromChild]:
         """Return the messages that have arrived, in order; lines that are none are passed over."""
-        for line in self._lines():
+        with suppress(BlockingIOError):
+            while chunk := os.read(self.descriptor, CHUNK_BYTES):
+                self._partial += chunk
+        *lines, self._partial = self._partial.split(b"\n")
+        for line in lines:
             message = decode(line, FROM_CHILD)
             if message is not None:
                 yield message
-
-    def _lines(self) -> list[bytes]:
-        while chunk := self._chunk():
-            self._partial += chunk
-        *lines, self._partial = self._partial.split(b"\n")
-        return lines
-
-    def _chunk(self) -> bytes:
-        try:
-            return os.read(self.descriptor, CHUNK_BYTES)
-        except BlockingIOError:
-            return b""
 
 
 EXIT_GRACE_S = 10.0
