@@ -163,7 +163,7 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
         first_count=len({one.span for one in stretches if one.fit == fits[0]}),
         whole_ns=last.whole_ns or [ns for one in earlier for ns in one.whole_ns],
         later_starts_ns=last.starts_ns[1:] or [ns for one in earlier for ns in one.starts_ns[1:]],
-        usual_ends_ns=last.ends_ns if len(last.steps_ns) > 1 else _together(earlier),
+        usual_ends_ns=next((one.ends_ns for one in (last, *earlier[::-1]) if one.ends_seen), {}),
         built_again=_built_again(spent, loop_id, fits[-1]),
     )
 
@@ -217,19 +217,6 @@ def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> Epochs:
         ends = {place: [times[number] for number in kept] for place, times in ends.items()}
     undisturbed = [ns for ns, *stretch in whole if _ours_in(ours, *stretch) < _MOST_OURS]
     return Epochs(steps, starts, ends, whole_ns=undisturbed)
-
-
-def _together(trainings: Sequence[Epochs]) -> dict[Place, list[int]]:
-    """Return the ends of all of them; what one had at none of its ends took nothing there."""
-    counts = [max(map(len, one.ends_ns.values()), default=0) for one in trainings]
-    return {
-        place: [
-            ns
-            for one, count in zip(trainings, counts, strict=True)
-            for ns in one.ends_ns.get(place, [0] * count)
-        ]
-        for place in dict.fromkeys(place for one in trainings for place in one.ends_ns)
-    }
 
 
 def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Place, list[int]]:

@@ -12,8 +12,6 @@ from pipediag.measures.run.places import PIPEDIAG, Place, Spent, own_ns
 from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS
 from pipediag.session.recorded_loops import RecordedLoop
 
-_PARTS_BETWEEN = frozenset({"evaluation", "between_loops"})
-
 
 @dataclass(frozen=True)
 class Rounds:
@@ -42,8 +40,7 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop, amounts: Amounts) -> R
     # The last one may have been stopped before its first step.
     entered = _fits(spent, loop, with_steps=False)
     if len(entered) < 2:
-        tail = _tail(spent, entered[-1], left, amounts) if entered else {}
-        return Rounds(planned, left, tail, not_seen=[BETWEEN_ROUNDS] if left else [])
+        return Rounds(planned, left, not_seen=[BETWEEN_ROUNDS] if left else [])
     begun = [min(one.start_ns for one in spent if one.fit == fit) for fit in entered]
     ended = [max(one.end_ns for one in spent if one.fit == fit) for fit in entered]
     trains = len(fits) == len(entered)
@@ -100,19 +97,6 @@ def _fits(spent: Sequence[Spent], loop: RecordedLoop, *, with_steps: bool) -> li
         )
     ]
     return list(dict.fromkeys(fits))
-
-
-def _tail(spent: Sequence[Spent], fit: int, left: int, amounts: Amounts) -> dict[Place, Projected]:
-    """Return what followed the first training, which each round has at least."""
-    ended = max(one.end_ns for one in spent if one.fit == fit)
-    tail = {}
-    for place, stretches in _by_place(spent).items():
-        later = [one for one in stretches if one.start_ns >= ended]
-        if later and place.part in _PARTS_BETWEEN:
-            again = _again(place, stretches, [later], left, amounts)
-            if again is not None:
-                tail[place] = again
-    return tail
 
 
 def _again(
