@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 
 from pipediag.comparison.quantities import run_in_the_middle
@@ -93,10 +94,7 @@ def finding_checks(session: Session, config: GateConfig) -> list[Check]:
     the rule: then it passes, and says so. A rule that the configuration names and the session has
     no result of is inconclusive.
     """
-    return [*_present(session, config), *_absent(session, config)]
-
-
-def _present(session: Session, config: GateConfig) -> Iterator[Check]:
+    checks = []
     for finding in session.findings:
         level = config.rules.get(finding.rule, _RULE_LEVELS[finding.severity])
         if level == "off":
@@ -105,30 +103,18 @@ def _present(session: Session, config: GateConfig) -> Iterator[Check]:
         if outcome is None and finding.rule in config.rules:
             outcome = "pass"
         if outcome is not None:
-            yield Check(
-                name=finding.rule,
-                outcome=outcome,
-                severity=level,
-                sentence=_sentence(finding),
-                file=finding.file,
-                line=finding.line,
-                speedup=_confirmed_speedup(finding),
-            )
-
-
-def _absent(session: Session, config: GateConfig) -> Iterator[Check]:
-    present = {finding.rule for finding in session.findings}
+            said, speedup = _sentence(finding), _confirmed_speedup(finding)
+            check = Check(finding.rule, outcome, level, said, speedup=speedup)
+            checks.append(replace(check, file=finding.file, line=finding.line))
+    present = {VERDICT, *(finding.rule for finding in session.findings)}
     for rule, level in config.rules.items():
-        if level != "off" and rule not in present and rule != VERDICT:
-            yield Check(
-                name=rule,
-                outcome="inconclusive",
-                severity=level,
-                sentence=(
-                    f"The session holds no result of the rule {rule} "
-                    f"(written by pipediag {session.pipediag_version})."
-                ),
+        if level != "off" and rule not in present:
+            said = (
+                f"The session holds no result of the rule {rule} "
+                f"(written by pipediag {session.pipediag_version})."
             )
+            checks.append(Check(rule, "inconclusive", level, said))
+    return checks
 
 
 def _outcome(finding: Finding, level: Level, fail_on: Level) -> CheckOutcome | None:

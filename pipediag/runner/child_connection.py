@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Literal, Protocol
+from typing import Literal
 
 from pipediag.runner.progress import NO_LOOP_YET, Notice, looks_further, not_warm_yet
 from pipediag.session.messages import (
@@ -32,16 +32,10 @@ class ChildGone(ExecutorLostError):  # noqa: N818 - no error of anybody's
     """The child does not answer any more; the message is a sentence that says why."""
 
 
-class Ask(Protocol):
-    """Puts a command to the child and waits for its answer, `limit_s` at most.
+Ask = Callable[[Command, float], Answer]
+"""Puts a command to the child and waits for its answer, so many seconds at most.
 
-    Raises:
-        ChildGone: there will be no answer. A child that hangs is ended.
-    """
-
-    def __call__(self, command: Command, limit_s: float) -> Answer: ...
-
-
+It raises ChildGone where there will be no answer. A child that hangs is ended."""
 OnTrials = Callable[[TrialsAwaited, Ask], None]
 
 

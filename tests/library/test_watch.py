@@ -241,7 +241,7 @@ def _no_descriptor_is_left() -> object:
 def test_shares_of_a_step_and_gains_of_a_run_are_missing_with_the_reason() -> None:
     told = of_input_alone(factories.make_session(run=factories.make_run()))
 
-    for name in ("run", "breakdown"):
+    for name in ("run", "breakdown", "perturbation", "ceiling"):
         assert getattr(told, f"{name}_missing") == NOTHING_TRAINED
     for name in ("run", "breakdown", "input_wait", "perturbation", "differential", "ceiling"):
         assert getattr(told, name) is None
