@@ -15,15 +15,6 @@ _FOUR_DIGITS = 999.5
 """From here on three digits would be a power of ten."""
 
 
-def time_taken(ms: float) -> str:
-    """Return a duration such as `0.3 ms`, `42 ms`, `2.1 s`."""
-    if ms >= 999.5:
-        return f"{ms / 1000:.1f} s"
-    if ms >= 10:
-        return f"{ms:.0f} ms"
-    return f"{ms:.1f} ms" if ms >= 0.1 else "under 0.1 ms"
-
-
 def exact_time(ms: float) -> str:
     """Return a duration with three digits, such as `0.31 ms`, `17.7 ms`, `1.07 s`."""
     return f"{ms:.3g} ms" if ms < 999.5 else f"{ms / 1000:.3g} s"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from pipediag.facts.limits import Threshold
+from pipediag.facts.names import exact_time
 from pipediag.facts.order import LINES_AROUND, culprit_place
 from pipediag.facts.pipeline import calls_python, operations
 from pipediag.session.model import Host, HotLine, Session, hot_line
@@ -62,7 +63,7 @@ class PythonCalls:
     def sentence(self, what: str = "call") -> str:
         """Return what a call takes, and how much of that off the CPU."""
         wall, off = self.wall_ms / self.per_step, self.off_cpu_ms / self.per_step
-        return f"Each {what} takes {_ms(wall)}, {_ms(off)} of it off the CPU."
+        return f"Each {what} takes {exact_time(wall)}, {exact_time(off)} of it off the CPU."
 
 
 def python_calls(op: Operation | None) -> PythonCalls | None:
@@ -152,10 +153,6 @@ def only_python(session: Session, op: Operation) -> bool:
     return [
         one for one in operations(session) if one.kind == "from_generator" or calls_python(one)
     ] == [op]
-
-
-def _ms(value: float) -> str:
-    return f"{value:.3g} ms"
 
 
 def per_batch_callbacks(session: Session) -> list[Callback]:

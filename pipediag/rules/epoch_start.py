@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold, bound
-from pipediag.facts.names import time_taken
+from pipediag.facts.names import exact_time
 from pipediag.facts.pipeline import (
     between,
     call_name,
@@ -198,7 +198,7 @@ def _judged(
         condition=None if smaller is None else ENOUGH_MIXED,
         edit=edit,
     )
-    name, took = call_name(op), time_taken(fill_ms)
+    name, took = call_name(op), exact_time(fill_ms)
     size = smaller_size(session, op)
     sooner = "a smaller buffer" if size is None else f"a buffer of {size}"
     less = f"Give {name} {sooner}, which fills sooner and shuffles less"
@@ -314,11 +314,13 @@ def check_slow_epoch_start(session: Session) -> Iterator[Finding]:
     beside = (row for part in _BESIDE for row in rows_of_loop(session, part))
     hides = cure is not None and cure.hides
     saved_s = min(later_s, sum(row.seconds for row in beside)) if hides else later_s
+    share = (session.breakdown or {}).get("input_wait")
+    steps_wait = share is not None and share.ci95_percent[0] >= INPUT_BOUND.value
     weight = weigh_rows(run, rows, saved_s)
     if weight.status == "fail" and cure is None:
         theirs = "The wait is that of a pipeline that the script did not write."
         weight = replace(weight, status="informative", sentence=theirs)
-    elif weight.status == "fail" and _steps_wait(session) and not _loads_first(session):
+    elif weight.status == "fail" and steps_wait and not _loads_first(session):
         first = "The steps wait for input as well: deal with that first, as it may shorten both."
         weight = replace(weight, status="informative", sentence=first)
     cure = cure or _Cure("")
@@ -338,11 +340,6 @@ def check_slow_epoch_start(session: Session) -> Iterator[Finding]:
 
 _BESIDE: tuple[RunPartName, ...] = ("steps", "evaluation", "epoch_end")
 """What else an epoch's work could run beside: the steps and what follows them."""
-
-
-def _steps_wait(session: Session) -> bool:
-    share = (session.breakdown or {}).get("input_wait")
-    return share is not None and share.ci95_percent[0] >= INPUT_BOUND.value
 
 
 def _loads_first(session: Session) -> bool:
