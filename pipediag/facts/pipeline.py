@@ -148,7 +148,9 @@ def short_place(op: Operation) -> str:
 
 def kind_name(op: Operation) -> str:
     """Return the kind in backquotes, with the helper that makes it."""
-    return f"`{op.kind}`" if _is_itself(op) else f"`{op.kind}` of `{op.helper}`"
+    # A helper such as `snapshot` has the name of what it makes.
+    itself = op.helper is None or op.helper == op.kind
+    return f"`{op.kind}`" if itself else f"`{op.kind}` of `{op.helper}`"
 
 
 def framework_call(op: Operation) -> str:
@@ -160,11 +162,6 @@ def framework_call(op: Operation) -> str:
 def place_name(op: Operation) -> str:
     """Return the name for an edit's label: `map at train.py:12`, or `map` alone."""
     return call_name(op).replace("`", "")
-
-
-def _is_itself(op: Operation) -> bool:
-    """Return True if no helper makes it, or one with the same name, as `snapshot` has."""
-    return op.helper is None or op.helper == op.kind
 
 
 def bottleneck(pipeline: Pipeline | None) -> Operation | None:

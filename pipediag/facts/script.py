@@ -8,7 +8,6 @@ from __future__ import annotations
 import signal
 
 from pipediag.session.edits import Edit
-from pipediag.session.loops import Loop
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import NO_BUDGET
 from pipediag.vocabulary import CUT_SHORT, FindingStatus, LoopKind, ScriptOutcome
@@ -58,7 +57,9 @@ _TRIED: tuple[FindingStatus, ...] = ("fail", "informative")
 def edits_for_second_run(session: Session) -> list[Edit]:
     """Edits that a second run could try in the loop; none where that would show nothing new."""
     asked = session.trials_missing != NO_BUDGET and session.script.second_run is None
-    if not asked or not ended_well(session.script) or _tried_in_loop(session):
+    trials = [finding.trial for finding in session.findings]
+    tried = any(one.state != "not_tried" and one.consumer == "training" for one in trials)
+    if not asked or not ended_well(session.script) or tried:
         return []
     return edits_for_held_loop(session)
 
@@ -66,7 +67,10 @@ def edits_for_second_run(session: Session) -> list[Edit]:
 def edits_for_held_loop(session: Session) -> list[Edit]:
     """Edits worth trying in the diagnosed loop, each once; none where no trial could be made."""
     loop = session.diagnosed_loop()
-    if loop is None or not can_be_held(loop) or _has_side_effects(session):
+    if loop is None or loop.kind not in _HELD or loop.replicas != 1 or loop.from_python:
+        return []
+    functions = [op.function for op in session.pipeline.ops] if session.pipeline else []
+    if any(function is not None and function.side_effect for function in functions):
         return []
     edits: list[Edit] = []
     for finding in session.findings:
@@ -80,22 +84,6 @@ def edits_for_held_loop(session: Session) -> list[Edit]:
     return edits
 
 
-def can_be_held(loop: Loop) -> bool:
-    """Return True if it is of a kind that trials can hold between two steps."""
-    return loop.kind in _HELD and loop.replicas == 1 and not loop.from_python
-
-
 def ended_well(script: Script) -> bool:
     """Return True if it came to its end by itself, and says that all went well."""
     return script.outcome in ("finished", "exited") and script.status == 0
-
-
-def _has_side_effects(session: Session) -> bool:
-    """Return True if Python in the pipeline visibly changes other things."""
-    functions = [op.function for op in session.pipeline.ops] if session.pipeline else []
-    return any(function is not None and function.side_effect for function in functions)
-
-
-def _tried_in_loop(session: Session) -> bool:
-    trials = [finding.trial for finding in session.findings]
-    return any(one.state != "not_tried" and one.consumer == "training" for one in trials)

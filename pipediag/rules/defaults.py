@@ -18,7 +18,6 @@ from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import DEFAULT_SWITCHES, works_ahead
 
 MISSING_PREFETCH = pipeline_rule(
@@ -38,9 +37,16 @@ def check_missing_prefetch(session: Session) -> Iterator[Finding]:
     path = [op for op in operations(session) if op.inside_function_of is None]
     written = [op for op in path if op.kind != "with_options"]
     switch = prefetch_switched_off(session, session.pipeline)
-    if not written or switch is None or _works_ahead(session, written[-1]):
+    if not written or switch is None:
         return
     last, weight = written[-1], weigh_input(session)
+    injected = any(
+        op.inserted_by_tensorflow and "prefetch" in op.kind.lower()
+        for op in (session.pipeline.ops if session.pipeline else [])
+    )
+    name = (session.operation(last.fused_into) or last).iterator_name or ""
+    if last.kind == "prefetch" or injected or works_ahead(name):
+        return
     edit = Edit(
         id=f"{MISSING_PREFETCH.id}:{last.id}",
         label=f"prefetch(AUTOTUNE) after the {place_name(last)}",
@@ -61,14 +67,6 @@ def check_missing_prefetch(session: Session) -> Iterator[Finding]:
         edit=edit if can_try else None,
         untried="Debug mode drops every prefetch and can't be left within the process.",
     )
-
-
-def _works_ahead(session: Session, last: Operation) -> bool:
-    """Return True if batches are made ahead of the step as it is."""
-    ops = session.pipeline.ops if session.pipeline else []
-    injected = any(op.inserted_by_tensorflow and "prefetch" in op.kind.lower() for op in ops)
-    name = (session.operation(last.fused_into) or last).iterator_name or ""
-    return last.kind == "prefetch" or injected or works_ahead(name)
 
 
 DISABLED_DEFAULTS = pipeline_rule(

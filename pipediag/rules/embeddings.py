@@ -305,12 +305,9 @@ def check_table_copied_on_lookup(session: Session) -> list[Finding]:
 
 
 def _moved_bytes(table: Embedding) -> int:
-    return (table.copied_bytes_per_step or 0) + _cast_bytes(table)
-
-
-def _cast_bytes(table: Embedding) -> int:
-    """Return the bytes that casts of the whole table read."""
-    return table.table_bytes * table.whole_table_operations.get("Cast", 0)
+    """Return the bytes that a step copies, and those that casts of the whole table read."""
+    cast = table.table_bytes * table.whole_table_operations.get("Cast", 0)
+    return (table.copied_bytes_per_step or 0) + cast
 
 
 def _of_copies(session: Session, tables: Sequence[Embedding]) -> Finding:

@@ -101,11 +101,6 @@ def passing_arguments(keras: KerasUse) -> list[str]:
     return [name for name in (_STAY if row_wise else _INSTEAD) if name in keras.optimizer_settings]
 
 
-def updates_whole_tables(keras: KerasUse) -> bool:
-    """Return True if it does so with a gradient that comes as rows, too."""
-    return keras.optimizer not in _ROW_WISE or bool(passing_arguments(keras))
-
-
 def to_add(keras: KerasUse) -> str:
     """Return what else to leave out, where another optimizer would still pass over the table."""
     named = [f"`{name}`" for name in _STAY if name in keras.optimizer_settings]
@@ -195,7 +190,8 @@ def without_table_terms(session: Session, rule: str) -> Edit | None:
         return None
     settings: dict[str, Scalar] = {"table_terms_left_out": True}
     label = "no regulariser and no constraint on embeddings"
-    if updates_whole_tables(keras):
+    # A gradient that comes as rows may still be passed on to the whole table.
+    if keras.optimizer not in _ROW_WISE or passing_arguments(keras):
         update = row_wise_update(session, rule)
         if update is None:
             return None

@@ -352,7 +352,9 @@ class Bench:
         base_s = self._walls.get(BASE, BLOCK_S)
         if not self.base_blocks:
             return base_s
-        at_once_s = _steps_per_call(variant) * self.base_blocks[-1].step_ms / 1e3
+        models = [one.settings for one in variant.changes if isinstance(one, SetModel)]
+        steps = max((int(one.get("steps_per_execution") or 1) for one in models), default=1)
+        at_once_s = steps * self.base_blocks[-1].step_ms / 1e3
         return max(base_s, FEWEST_CALLS * at_once_s)
 
     def _run(self, variant: Variant, command: RunBlock) -> BlockRun:
@@ -370,8 +372,3 @@ class Bench:
         except ExecutorLostError as error:
             self.lost = LostError(variant.name, self._labels[variant.name], str(error))
             raise self.lost from error
-
-
-def _steps_per_call(variant: Variant) -> int:
-    settings = [one.settings for one in variant.changes if isinstance(one, SetModel)]
-    return max((int(one.get("steps_per_execution") or 1) for one in settings), default=1)

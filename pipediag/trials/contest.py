@@ -119,10 +119,6 @@ class Contest:
         self._judge(self._bench.round(variants, self._block_s()))
         return True
 
-    def any_measured(self) -> bool:
-        """Return True if the speed-up of at least one edit is known."""
-        return any(trial.speedup is not None for trial in self.trials.values())
-
     def refuse(self, candidate: Candidate, reason: str) -> None:
         """Record that an edit is not tried at all."""
         self._settle(candidate, Trial(state="not_tried", reason=reason))
@@ -193,15 +189,11 @@ class Contest:
             if same is not None and same >= ENOUGH_THE_SAME:
                 # The condition of a cache holds: two passes gave the same elements.
                 entering.candidate = replace(candidate, condition=None)
-            self._retrace_base(candidate, self._bench.used_s() - began_s)
-
-    def _retrace_base(self, candidate: Candidate, took_s: float) -> None:
-        """Measure what the edit's own trace is compared with, where rounds keep enough time."""
-        changes = candidate.edit.changes
-        if not traces_otherwise(changes) or makes_graph(changes):
-            return
-        if took_s <= MADE_ANEW * self._time_s():
-            self._bench.retrace_base()
+            # What the edit's own trace is compared with, where rounds keep enough time.
+            changes, took_s = candidate.edit.changes, self._bench.used_s() - began_s
+            traced = traces_otherwise(changes) and not makes_graph(changes)
+            if traced and took_s <= MADE_ANEW * self._time_s():
+                self._bench.retrace_base()
 
     def _needed_s(self, candidate: Candidate, rounds: int) -> float:
         """Return the time to build it and to run so many rounds.

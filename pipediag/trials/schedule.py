@@ -238,7 +238,7 @@ class _Trials:
 
     def _one_by_one(self) -> None:
         while self.contest.step():
-            if self.contest.any_measured():
+            if any(trial.speedup is not None for trial in self.contest.trials.values()):
                 self._pull_alone(PULLS_SHARE)
 
     def _pull_alone(self, share: float) -> None:
