@@ -114,8 +114,8 @@ SESSIONS: dict[str, tuple[Callable[[str], str | bytes], str]] = {
     "a list": (lambda _whole: "[]", "is not a session"),
     "of something else": (lambda _whole: '{"name": "x"}', "has schema version null"),
     "without a part": (
-        lambda whole: json.dumps({**json.loads(whole), "verdict": None}),
-        "is not a valid session: verdict",
+        lambda whole: json.dumps({**json.loads(whole), "verdict": {}}),
+        "is not a valid session: verdict.bottleneck",
     ),
     "a number without end": (lambda whole: whole.replace("10.0", "1e999", 1), "is too large"),
     "NaN": (lambda whole: whole.replace("10.0", "NaN", 1), "NaN"),

@@ -76,12 +76,6 @@ def test_what_changes_what_is_drawn_or_learnt_is_refused(change: Change) -> None
     assert "used in 2 places" in refused(TEXT, OPS, change)
 
 
-def test_nothing_is_told_of_a_function_that_is_called_once() -> None:
-    made, _ = patch(TEXT.partition("if os")[0], OPS, Move("map", "batch"))
-    assert made.diff is not None
-    assert made.shared == []
-
-
 HEAD = "import tensorflow as tf\n"
 CACHE = (Insert("map", "cache", {}),)
 BATCH_FIRST = (Move("map", "batch"),)
@@ -153,6 +147,8 @@ def test_operations_that_a_caller_chooses_do_not_stand_in_the_way(
         ("f = a\nif training:\n    f = b\nreturn read(x).map(f).batch(8)", BATCH_FIRST),
         ("if training:\n    return read(x)\nreturn read(x).map(parse).batch(8)", BATCH_FIRST),
         ("return x.map(parse).batch(8)", CACHE),
+        ("fn = partial(f, training)\nreturn read(x).map(fn).batch(8)", CACHE),
+        ("ds = read(x)\nfor f in training:\n    ds = ds.map(f)\nreturn ds.batch(8)", CACHE),
         ("return read(x).map(lambda e: parse(e, training)).batch(8)", BATCH_FIRST),
     ],
 )

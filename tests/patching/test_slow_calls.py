@@ -54,13 +54,14 @@ def rewritten(text: str, needle: str = ".choice(") -> str:
     return source.changed(drawn_from_kept_sums(source, line)).text
 
 
-def drawn_by(text: str, rng: Any, weights: Any = None) -> list[Any]:
+WEIGHTS = np.random.default_rng(3).random(50)
+WEIGHTS /= WEIGHTS.sum()
+
+
+def drawn_by(text: str, rng: Any, *, weighted: bool = True) -> list[Any]:
     names: dict[str, Any] = {}
     exec(compile(text, "train.py", "exec"), names)
-    if weights is None:
-        weights = np.random.default_rng(3).random(50)
-        weights /= weights.sum()
-    return list(names["draws"](weights, rng, 50))
+    return list(names["draws"](WEIGHTS.copy() if weighted else None, rng, 50))
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -92,15 +93,11 @@ def test_weights_that_numpy_refuses_are_refused(change: str) -> None:
 
 def test_without_weights_the_generator_draws_itself() -> None:
     text = script(CALLS[1])
-    own, other = (list_of(text_, np.random.default_rng(7)) for text_ in (text, rewritten(text)))
+    own, other = (
+        drawn_by(each, np.random.default_rng(7), weighted=False) for each in (text, rewritten(text))
+    )
     for one, two in zip(own, other, strict=True):
         np.testing.assert_array_equal(one, two)
-
-
-def list_of(text: str, rng: Any) -> list[Any]:
-    names: dict[str, Any] = {}
-    exec(compile(text, "train.py", "exec"), names)
-    return list(names["draws"](None, rng, 50))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any, get_args
 
 import pytest
@@ -31,7 +30,6 @@ from pipediag.session.edits import (
     SkipCallback,
     adds_cache,
     as_written,
-    changes_from_json,
     touched,
 )
 from pipediag.session.messages import (
@@ -125,10 +123,6 @@ def candidate(*changes: Change) -> Candidate:
 def test_every_kind_is_here() -> None:
     assert {type(change) for change in ONE_OF_EACH} == set(get_args(Change))
     assert len({change.do for change in ONE_OF_EACH}) == len(ONE_OF_EACH)
-
-
-def test_each_survives_the_pipe() -> None:
-    assert changes_from_json([asdict(change) for change in ONE_OF_EACH]) == ONE_OF_EACH
 
 
 def test_replay_makes_every_kind() -> None:
