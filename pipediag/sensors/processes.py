@@ -105,7 +105,6 @@ class _Thread:
     seen: ThreadSeen
     readings: int = 0
     cpu_ns: int = 0
-    switches: int = 0
 
 
 class ProcessReader:
@@ -123,7 +122,6 @@ class ProcessReader:
         self._tasks = f"{self._proc}/{pid}/task"
         self._alive: dict[int, _Thread] = {}
         self._children: dict[int, int] = {}
-        self._switches = 0
         self._memory_limit = cgroup.memory_limit(root)
         # Nanoseconds where the kernel keeps them, clock ticks elsewhere.
         self._precise = Path(f"{self._tasks}/{pid}/schedstat").exists()
@@ -146,7 +144,6 @@ class ProcessReader:
             thread_cpu_ns=ran,
             children_cpu_ns=sum(self._children.values()),
             children=len(self._children),
-            switches=self._switches if self._precise else None,
             read_bytes=self._read_bytes(),
             available_bytes=available,
             page_cache_bytes=cache,
@@ -208,10 +205,8 @@ class ProcessReader:
         thread = self._alive.get(tid) or self._meet(tid)
         if thread.readings < _NAME_READINGS:
             self._name(thread)
-        cpu_ns, switches = self._spent(tid)
+        cpu_ns = self._spent_ns(tid)
         spent, thread.cpu_ns = cpu_ns - thread.cpu_ns, cpu_ns
-        self._switches += switches - thread.switches
-        thread.switches = switches
         return spent
 
     def _meet(self, tid: int) -> _Thread:
@@ -227,12 +222,11 @@ class ProcessReader:
             thread.seen = ThreadSeen(tid, name, thread.seen.started_ticks)
             self.threads[tid] = thread.seen
 
-    def _spent(self, tid: int) -> tuple[int, int]:
-        """Return the CPU time in nanoseconds, and how often the thread was put on a CPU."""
+    def _spent_ns(self, tid: int) -> int:
+        """Return the CPU time of a thread."""
         if self._precise:
-            on_cpu, _, times = read_file(f"{self._tasks}/{tid}/schedstat").split()
-            return int(on_cpu), int(times)
-        return _cpu_ns(read_file(f"{self._tasks}/{tid}/stat")), 0
+            return int(read_file(f"{self._tasks}/{tid}/schedstat").split()[0])
+        return _cpu_ns(read_file(f"{self._tasks}/{tid}/stat"))
 
     def _find_children(self) -> None:
         """Add processes that this one, or a child of it, has started."""

@@ -63,7 +63,6 @@ class Host(Record):
     page_cache_bytes: int | None = None
     io_wait_percent: float | None
     read_bytes_per_s: float | None
-    context_switches_per_s: float | None = None
     hot_python: list[HotLine]
     gpus: list[GpuReading] = []
     samples: int = 0

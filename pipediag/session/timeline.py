@@ -148,8 +148,6 @@ class HostReading:
     """CPU time of the processes that this one started, such as data workers."""
     children: int = 0
     """Number of such processes alive."""
-    switches: int | None = None
-    """How often a thread was put on a CPU."""
     read_bytes: int | None = None
     """Bytes fetched from storage; the page cache's hits are not among them."""
     available_bytes: int | None = None

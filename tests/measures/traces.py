@@ -89,7 +89,6 @@ def make_reading(index: int, **overrides: Any) -> HostReading:
         "cpu_ns": index * 120 * MS,
         "rss_bytes": 1000 + index,
         "thread_cpu_ns": spent,
-        "switches": 50 * index,
         "read_bytes": 4000 * index,
         "available_bytes": 9000 - index,
         "page_cache_bytes": 700,
