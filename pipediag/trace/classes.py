@@ -98,8 +98,6 @@ class Activity:
     line: Line | None
     """The training thread; None where the loop runs inside a graph and no call of it ended."""
     by_class: dict[StepClass, Intervals]
-    get_next: Intervals
-    """The consumer in GetNext, whatever the device does."""
     loop: GraphLoop | None = None
     """The loop over a dataset inside a graph, where it has the steps."""
     handed_over_ns: Times = field(default_factory=lambda: np.empty(0, np.int64))
@@ -135,7 +133,6 @@ def classify(events: TraceEvents) -> Activity:
     return Activity(
         line=line,
         by_class={name: by_class.get(name, EMPTY) for name in STEP_CLASSES[:-1]},
-        get_next=get_next,
         loop=loop,
         handed_over_ns=_handed_over(fetches),
         graph=graph,

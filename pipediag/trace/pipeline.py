@@ -52,8 +52,6 @@ class IteratorRecord:
     asynchronous: bool
     calls: list[tuple[Line, Indices]] = field(default_factory=list)
     """Its GetNext calls: line, and indices of the events."""
-    waits: Spans = field(default_factory=lambda: NO_SPANS)
-    """When a caller waited for an asynchronous iterator."""
     work: Spans = field(default_factory=lambda: NO_SPANS)
     """When it worked, on its threads and in each call of its function."""
 
@@ -73,7 +71,6 @@ class _Attribution:
         self._called: dict[int, tuple[Indices, NDArray[np.intp]]] = {}
         """By line: its calls, and the iterator that each calls."""
         self._work: list[list[Spans]] = []
-        self._waits: list[list[Spans]] = []
         self._started: list[tuple[NDArray[np.int64], NDArray[np.intp], Spans]] = []
         """Asynchronous calls of iterators' functions: ids, iterators, and spans of their starts."""
         self._executed: list[tuple[NDArray[np.int64], Spans]] = []
@@ -108,7 +105,6 @@ class _Attribution:
             self._numbers[key] = len(self._numbers)
             self._records.append(IteratorRecord(works_ahead(kind_of(path))))
             self._work.append([])
-            self._waits.append([])
         return self._numbers[key]
 
     def add_work(self, line: Line) -> None:
@@ -141,9 +137,8 @@ class _Attribution:
         for found in np.unique(number[number >= 0]).tolist():
             of_it = number[places] == found
             if self._records[found].asynchronous:
-                waiting = of_it & ~is_worker[places]
-                self._waits[found].append(spans[waiting])
-                of_it &= ~waiting
+                # Its callers only wait for it.
+                of_it &= is_worker[places]
             self._work[found].append(spans[of_it])
 
     def _owners(
@@ -193,7 +188,6 @@ class _Attribution:
                 self._work[number].append(spans[owners[calls] == number])
         for number, record in enumerate(self._records):
             record.work = np.concatenate([NO_SPANS, *self._work[number]])
-            record.waits = np.concatenate([NO_SPANS, *self._waits[number]])
         return dict(zip(self._numbers, self._records, strict=True))
 
 
@@ -265,22 +259,15 @@ class IteratorActivity:
     """Last part of the path."""
     names: tuple[str, ...]
     """The `name=` of every operation fused into it; empty where the user's code gave none."""
-    asynchronous: bool
-    """True if it works on threads of its own."""
     calls: int
     """GetNext calls that began in the window: elements, and the calls that found the end."""
-    total_ns: int
-    """Time in those calls, with what they called."""
     self_ns: int
     """Time it worked itself, summed over its threads and its parallel function calls."""
-    wait_ns: int | None
-    """Time callers waited for it; None for a sequential iterator, whose caller does its work."""
     parallelism: int | None
     autotune: bool | None
     buffer_size: int | None
     buffered_elements: float | None
     """Mean over the calls that say it."""
-    batch_size: int | None
     element_bytes: float | None
     """Mean size of what GetNext handed over; a profile has it for the root alone."""
 
@@ -307,16 +294,12 @@ def _describe(
         path=path,
         kind=kind_of(path),
         names=names,
-        asynchronous=record.asynchronous,
         calls=sum(len(indices) for _, indices in inside),
-        total_ns=sum(_time_in(line.spans(calls), window) for line, calls in record.calls),
         self_ns=_time_in(record.work, window),
-        wait_ns=_time_in(record.waits, window) if record.asynchronous else None,
         parallelism=_integer(settings, "parallelism"),
         autotune=settings["autotune"] in ("true", 1) if "autotune" in settings else None,
         buffer_size=_integer(settings, "buffer_size", "buffer_limit", "max_batch_results"),
         buffered_elements=_mean(inside, "buffered_elements"),
-        batch_size=_integer(settings, "batch_size"),
         element_bytes=element_bytes if kind_of(path) == "Root" else None,
     )
 

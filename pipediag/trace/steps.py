@@ -91,8 +91,6 @@ class StepSplit:
     steps: StepWindows
     ns: NDArray[np.int64]
     """Shape (steps, classes), columns as in `classes`; each row adds up to its step exactly."""
-    get_next_ns: NDArray[np.int64]
-    """The consumer's time in GetNext per step, also where the device computed meanwhile."""
     classes: tuple[StepClass, ...] = STEP_CLASSES
 
     def column(self, name: StepClass) -> NDArray[np.int64]:
@@ -115,7 +113,6 @@ def split_steps(activity: Activity, steps: StepWindows) -> StepSplit:
     return StepSplit(
         steps=steps,
         ns=np.column_stack((*columns, rest)),
-        get_next_ns=covered(activity.get_next, windows),
     )
 
 

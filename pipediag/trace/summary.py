@@ -44,8 +44,6 @@ class TraceSummary:
     devices: tuple[DeviceTrace, ...]
     get_next_calls: int
     """Batches that were asked for in the window; each replica asks for its own."""
-    accelerated: bool
-    """False: the CPU's executor threads stand for the device."""
     first_ns: int = 0
     """The earliest event."""
     epoch_ns: int | None = None
@@ -98,7 +96,6 @@ def summarise_events(
         iterators=tuple(iterators),
         devices=tuple(devices),
         get_next_calls=_batches(steps, iterators),
-        accelerated=bool(events.accelerators),
         first_ns=events.first_ns,
         epoch_ns=events.epoch_ns,
         compute=compute,

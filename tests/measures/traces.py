@@ -25,7 +25,6 @@ def make_split(steps: int = 10, **ms: float) -> StepSplit:
     return StepSplit(
         StepWindows(windows, tuple(range(steps)), "markers"),
         ns,
-        ns[:, STEP_CLASSES.index("input_wait")],
     )
 
 
@@ -34,16 +33,12 @@ def make_activity(path: str, *names: str, **overrides: Any) -> IteratorActivity:
         "path": path,
         "kind": path.rpartition("::")[2],
         "names": names,
-        "asynchronous": False,
         "calls": 10,
-        "total_ns": 0,
         "self_ns": 0,
-        "wait_ns": None,
         "parallelism": None,
         "autotune": None,
         "buffer_size": None,
         "buffered_elements": None,
-        "batch_size": None,
         "element_bytes": None,
     }
     return IteratorActivity(**{**values, **overrides})
@@ -57,7 +52,6 @@ def make_trace(*iterators: IteratorActivity, **overrides: Any) -> TraceSummary:
         "iterators": iterators,
         "devices": (),
         "get_next_calls": 10,
-        "accelerated": False,
     }
     return TraceSummary(**{**values, **overrides})
 

@@ -167,7 +167,7 @@ def test_rows_add_up_and_priority_decides(
     }
     edges = sorted(edges)
     windows = np.array(list(pairwise(edges)), np.int64)
-    activity = Activity(line=None, by_class=by_class, get_next=by_class["input_wait"])
+    activity = Activity(line=None, by_class=by_class)
     steps = StepWindows(windows, tuple(range(len(windows))), "markers")
     result = split_steps(activity, steps)
     for index, (start, end) in enumerate(windows.tolist()):
