@@ -220,7 +220,10 @@ def _of_maps(session: Session) -> Finding | None:
     op = max(reversed(maps), key=lambda candidate: delay_ms(session, candidate) or 0.0)
     weight, early = weigh(session, op), False
     if weight.status != "fail":
-        filling = op if fills_a_shuffle(session, op) else _run_out(session, maps)
+        # Else the last map that fills a shuffle and did not run any more once that was full.
+        idle = (one for one in reversed(maps) if delay_ms(session, one) is None)
+        last = next((one for one in idle if fills_a_shuffle(session, one)), None)
+        filling = op if fills_a_shuffle(session, op) else last
         percent = long_percent(session)
         if filling is not None and percent is not None:
             # The work is done while a shuffle fills, and the loop waits for that in every epoch.
@@ -271,12 +274,6 @@ def _behind_its_filters(session: Session, op: Operation) -> Operation:
 
 def _gives_the_same(session: Session, op: Operation) -> bool:
     return op.function is not None and not any(map(differs_by_pass, [op, *upstream(session, op)]))
-
-
-def _run_out(session: Session, maps: list[Operation]) -> Operation | None:
-    """Return the last map that fills a shuffle and did not run any more once that was full."""
-    fills = [op for op in maps if fills_a_shuffle(session, op) and delay_ms(session, op) is None]
-    return fills[-1] if fills else None
 
 
 def _of_generator(session: Session, op: Operation) -> Finding | None:

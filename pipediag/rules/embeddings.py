@@ -87,13 +87,6 @@ def _names_of(tables: Sequence[Embedding]) -> str:
     return names + (f" and {len(tables) - 3} more" if len(tables) > 3 else "")
 
 
-def _touched(tables: Sequence[Embedding]) -> int | None:
-    """Return the rows that a step looks up, where that is known of all tables."""
-    touched = [table.rows_touched_per_step for table in tables]
-    known = [one for one in touched if one is not None]
-    return sum(known) if known and len(known) == len(touched) else None
-
-
 def _evidence_of(tables: Sequence[Embedding], **more: Scalar) -> dict[str, Scalar]:
     return {
         "layer": ", ".join(table.layer for table in tables),
@@ -214,8 +207,8 @@ def _update_advice(session: Session, tables: Sequence[Embedding]) -> str:
     how = f"Give your loop a row-wise optimizer, such as {row_wise}.{_SGD_TOO}"
     if keras is not None:
         how = to_drop(keras) or f"Compile with {row_wise}.{_SGD_TOO}{to_add(keras)}"
-    touched = _touched(tables)
-    looks_up = "" if touched is None else f", of which it looks up {touched}"
+    seen = [one.rows_touched_per_step for one in tables if one.rows_touched_per_step is not None]
+    looks_up = f", of which it looks up {sum(seen)}" if len(seen) == len(tables) else ""
     return (
         f"{how} {own} passes over all {sum(table.rows for table in tables)} rows of "
         f"{_names_of(tables)} in each step{looks_up}."

@@ -124,7 +124,9 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
     keras = keras_3(session)
     if keras is None:
         return None
-    if not has_row_wise(session, keras):
+    known = keras.optimizer in ROW_WISE_OPTIMIZERS
+    accumulates = "gradient_accumulation_steps" in keras.optimizer_settings
+    if not known or accumulates or not _fits(session, _optimizer_bytes(session, keras)):
         return sgd_for_tables(session, rule)
     row_wise = ROW_WISE_OPTIMIZERS[keras.optimizer or ""]
     without = ", without `use_ema`" if "use_ema" in keras.optimizer_settings else ""
@@ -134,15 +136,6 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
         changes=(SetModel({"optimizer": "row_wise"}),),
         caveat="How well the model learns where rows stay as they are between batches is not "
         "measured.",
-    )
-
-
-def has_row_wise(session: Session, keras: KerasUse) -> bool:
-    """Return True if there is a row-wise form of the optimizer, and memory for its slots."""
-    return (
-        keras.optimizer in ROW_WISE_OPTIMIZERS
-        and "gradient_accumulation_steps" not in keras.optimizer_settings
-        and _fits(session, _optimizer_bytes(session, keras))
     )
 
 

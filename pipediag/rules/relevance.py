@@ -234,8 +234,11 @@ def less_input(session: Session, saved_ms: float, *, on_cpu: bool) -> float | No
     if saved_ms >= wait_ms and not on_cpu:
         return free
     most_ms = step_ms * most_percent(session, ["input_wait"]) / 100.0
-    # tf.data does not count all that is waited for, and the rest belongs to what it counts.
-    more = unexplained_factor(session) * (most_ms / wait_ms if wait_ms else 1.0)
+    # tf.data does not count what it spends on handing single elements on; that belongs to what it
+    # counts, in proportion to the delays.
+    explained_ms = _explained_ms(session)
+    more = max(1.0, wait_ms / explained_ms) if explained_ms else 1.0
+    more *= most_ms / wait_ms if wait_ms else 1.0
     removable_ms = min(saved_ms * more, most_ms)
     if on_cpu and session.host is not None:
         busy_ms = step_ms * session.host.cores_busy / session.host.cores_allowed
@@ -254,16 +257,6 @@ def ceiling(session: Session) -> float | None:
     by_waits = waits.ci95[1] if waits.ci95 is not None else waits.speedup_if_input_free
     share = alone.input_share_percent if alone is not None else 0.0
     return max(by_waits, 100.0 / (100.0 - share) if share < 100.0 else by_waits)
-
-
-def unexplained_factor(session: Session) -> float:
-    """Return how many times as long the input wait is as all measured delays, at least 1.
-
-    tf.data does not count what it spends on handing single elements on; that belongs to the
-    operations in proportion to their delays.
-    """
-    explained = _explained_ms(session)
-    return max(1.0, class_ms(session, ["input_wait"]) / explained) if explained else 1.0
 
 
 def uncounted_wait_ms(session: Session) -> float:
