@@ -34,10 +34,8 @@ def write_session(folder: Path, session: Session) -> Path:
 
 
 def check(*arguments: Any) -> Result:
-    result = CliRunner().invoke(command, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    given = [str(argument) for argument in arguments]
+    return CliRunner().invoke(command, given, catch_exceptions=False)
 
 
 def make_inconclusive_session() -> Session:

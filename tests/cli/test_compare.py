@@ -30,10 +30,8 @@ def write(folder: Path, *sessions: Session) -> Path:
 
 
 def compare(*arguments: Any) -> Result:
-    result = CliRunner().invoke(command, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    given = [str(argument) for argument in arguments]
+    return CliRunner().invoke(command, given, catch_exceptions=False)
 
 
 CRASHED = Script(path="train.py", args=[], outcome="raised", status=1, detail="ValueError")
