@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import hypot, sqrt
 from typing import Literal
 
+from pipediag.facts.pauses import pauses_of_run
 from pipediag.facts.run import first_waits, later_starts_s, rows_of_loop, traces_of_step
 from pipediag.session.edits import Edit, Insert, MoveLayers
 from pipediag.session.findings import Finding
@@ -20,13 +21,16 @@ from pipediag.session.ledger import (
 )
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
-from pipediag.session.trials import Combined, Trial
+from pipediag.session.trials import Combined, Trial, TrialRun
 from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import RunPartName
 
 ONCE_OFF = 0.1
 """Half of the interval of what came once, as a part of it. Own choice: on one small machine the
 imports of one script took 2.0 to 2.3 s while nothing ran beside it, and up to 3.5 s."""
+
+_FEWEST_FREED = 8
+"""Own choice: of fewer iterators, none tells how often one pauses."""
 
 _SHORTEST_S, _LOWEST_SPEEDUP = 1e-9, 1e-6
 
@@ -70,7 +74,7 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
     run, trial = session.run, finding.trial
     if run is None or finding.about_results:
         return None
-    if trial.basis == "traces" and trial.speedup is not None:
+    if trial.basis in ("traces", "pauses") and trial.speedup is not None:
         gain = _becoming(run, run.whole_s / trial.speedup, "measured")
         return gain.model_copy(update={"ci95": trial.ci95})
     if trial.speedup is not None:
@@ -122,6 +126,52 @@ def with_saved_traces(session: Session, steps: Trial) -> Trial | None:
             "caveats": [*steps.caveats, of_steps],
         }
     )
+
+
+def with_pauses_left_out(session: Session, steps: Trial, tried: TrialRun) -> Trial | None:
+    """Return the trial with the speed-up of the run whose iterators are freed without a pause.
+
+    How often one pauses, for how long, and the speed of the steps are off by independent amounts.
+    None where too few iterators were freed in the trials to tell how often.
+    """
+    run, pauses = session.run, pauses_of_run(session)
+    if run is None or pauses is None or steps.speedup is None or steps.ci95 is None:
+        return None
+    if tried.iterators_freed < _FEWEST_FREED:
+        return None
+    steps_s = _steps(session, run).seconds
+
+    def speedup(often: float, pause_s: float, speedup: float) -> float:
+        slower_s = steps_s * (1.0 / max(speedup, _LOWEST_SPEEDUP) - 1.0)
+        paused_s = pauses.epochs * often * pause_s
+        return (pauses.rest_s + paused_s) / max(pauses.rest_s + slower_s, _SHORTEST_S)
+
+    often = tried.iterators_paused / tried.iterators_freed
+    middle = (often, pauses.mean_s, steps.speedup)
+    ends = (_of_a_share(often, tried.iterators_freed), pauses.longest_s, steps.ci95)
+    how_often = (
+        f"TensorFlow paused as it freed {tried.iterators_paused} of {tried.iterators_freed} "
+        f"iterators behind blocks of the trials, and would pause up to {pauses.longest_s[1]:.1f} s "
+        f"behind an epoch of {pauses.life_s:.1f} s; the steps ran at {steps.speedup:.2f}x "
+        f"[{steps.ci95[0]:.2f}, {steps.ci95[1]:.2f}] of their speed."
+    )
+    return steps.model_copy(
+        update={
+            "speedup": round(speedup(*middle), 4),
+            "ci95": _interval(speedup, middle, ends),
+            "basis": "pauses",
+            "caveats": [*steps.caveats, how_often],
+        }
+    )
+
+
+def _of_a_share(share: float, count: int) -> Interval:
+    """Return Wilson's 95 % interval of a share (J. Am. Stat. Assoc. 22, 1927)."""
+    z2 = 1.96**2
+    middle = (share + z2 / (2.0 * count)) / (1.0 + z2 / count)
+    spread = share * (1.0 - share) / count + z2 / (4.0 * count**2)
+    off = 1.96 * sqrt(spread) / (1.0 + z2 / count)
+    return middle - off, middle + off
 
 
 def gain_at_most(run: Run | None, saved_s: float | None) -> RunGain | None:

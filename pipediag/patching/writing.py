@@ -326,7 +326,7 @@ def _predict(workspace: Workspace, change: PredictOnBatch) -> None:
     if b"#" in source.data[source.span(data[0].value).end : source.span(call).end]:
         raise NotPatchableError("A comment stands among the arguments that would go.")
     name = source.span(name_of(call))
-    if call.args[0] is data[0]:
+    if call.args[0] is data[0] and data[0].keyword is None:
         rest = Span(source.span(data[0]).end, source.span(call.args[-1]).end)
         changes = [replaced(name, "predict_on_batch"), replaced(rest, "")]
     else:

@@ -66,6 +66,7 @@ RULES: tuple[Rule, ...] = (
     defaults.MISSING_PREFETCH,
     defaults.DISABLED_DEFAULTS,
     defaults.DEBUG_MODE,
+    defaults.ITERATOR_PAUSES,
     step_overhead.EAGER_EXECUTION,
     tracing.RETRACING,
     step_overhead.PREDICT_IN_STEP,

@@ -13,7 +13,7 @@ from pipediag import __version__
 from pipediag.errors import add_note
 from pipediag.facts.machine import cores_allowed
 from pipediag.facts.order import concluded
-from pipediag.facts.run_gain import gain_of_all, with_saved_traces
+from pipediag.facts.run_gain import gain_of_all, with_pauses_left_out, with_saved_traces
 from pipediag.facts.script import edits_for_held_loop, edits_for_second_run, ended_well
 from pipediag.measures.embeddings import describe_embeddings
 from pipediag.measures.host import host_of_loop, host_samples
@@ -47,6 +47,7 @@ from pipediag.session.edits import (
     ENOUGH_THE_SAME,
     PASSES_DIFFER,
     RESULTS_DIFFER,
+    saves_pauses,
     saves_traces,
 )
 from pipediag.session.files import SESSION_FILE
@@ -63,7 +64,7 @@ from pipediag.session.reading import read_journal, read_recording, read_timeline
 from pipediag.session.recording import Recording
 from pipediag.session.store import save_session
 from pipediag.session.timeline import HostTrack
-from pipediag.session.trials import NO_BUDGET, Trial
+from pipediag.session.trials import NO_BUDGET, Trial, TrialRun
 from pipediag.trials.candidates import is_of_prediction, with_prediction_trial
 from pipediag.trials.schedule import TrialOutcome
 from pipediag.trials.statistics import judge
@@ -203,7 +204,7 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
             return _of_evaluation(session, finding, outcomes)
         if outcome is None:
             return _not_tried(finding, missing)
-        return _advised(session, _with_saved_traces(session, _tried(finding, outcome)))
+        return _advised(session, _of_the_run(session, _tried(finding, outcome), outcome.run))
 
     listed = [*session.findings, *_further(session, outcome)]
     findings = settled(tried, after_trials([with_trial(finding) for finding in listed]))
@@ -308,16 +309,19 @@ def _tried(finding: Finding, outcome: TrialOutcome) -> Finding:
     return tried
 
 
-def _with_saved_traces(session: Session, finding: Finding) -> Finding:
-    """Return a finding whose edit saves traces with what that comes to in the run."""
-    trial = finding.trial
-    if not saves_traces(finding.edit) or trial.speedup is None:
+def _of_the_run(session: Session, finding: Finding, run: TrialRun) -> Finding:
+    """Return a finding whose edit saves traces or pauses with what that comes to in the run."""
+    trial, pauses = finding.trial, saves_pauses(finding.edit)
+    if not (pauses or saves_traces(finding.edit)) or trial.speedup is None:
         return finding
-    saved = with_saved_traces(session, trial)
+    saved = (
+        with_pauses_left_out(session, trial, run) if pauses else with_saved_traces(session, trial)
+    )
     if saved is not None and saved.ci95 is not None:
         known = saved.model_copy(update={"state": judge(*saved.ci95), "reason": None})
         return finding.model_copy(update={"trial": known})
-    reason = "It saves traces, and how many the whole run would make is not known."
+    what = "pauses" if pauses else "traces"
+    reason = f"It saves {what}, and how many the whole run would have is not known."
     unknown = {"state": "inconclusive", "reason": reason, "speedup": None, "ci95": None}
     return finding.model_copy(update={"trial": trial.model_copy(update=unknown)})
 

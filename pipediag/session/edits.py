@@ -254,6 +254,14 @@ def saves_traces(edit: Edit | None) -> bool:
     )
 
 
+def saves_pauses(edit: Edit | None) -> bool:
+    """Return True if its gain is in pauses between epochs, and not in the steps."""
+    off = {"autotune.enabled": False}
+    return edit is not None and any(
+        isinstance(change, SetOptions) and change.options == off for change in edit.changes
+    )
+
+
 def adds_cache(change: Change) -> bool:
     """Return True if elements are kept from then on."""
     return isinstance(change, Insert) and change.kind == "cache"

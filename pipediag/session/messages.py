@@ -186,6 +186,10 @@ class BlockRun:
     """How many that step took."""
     traces: int | None = None
     """How many traces the arm's `tf.function` has, where the arm changes how it is traced."""
+    lived_ns: int | None = None
+    """From the variant's new iterator to the block's end; None of batches alone."""
+    freed_ns: int | None = None
+    """What freeing that iterator took, behind the block."""
 
     @property
     def examples_per_s(self) -> float:

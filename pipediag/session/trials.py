@@ -10,10 +10,10 @@ from pipediag.vocabulary import TrialState
 
 Consumer = Literal["training", "pipeline alone"]
 """What took the batches: the script's own training loop, or nothing, as fast as they came."""
-Basis = Literal["step", "epoch", "pipeline", "traces"]
+Basis = Literal["step", "epoch", "pipeline", "traces", "pauses"]
 """What a speed-up was made from: measured `step`s; an `epoch`'s first wait and steps; the
-`pipeline` alone, from which the step's is estimated; or the `traces` of the step that are saved,
-with its steps, of which it is the run's."""
+`pipeline` alone, from which the step's is estimated; or the `traces` of the step, or the `pauses`
+as iterators are freed, that are saved, with the steps, of which it is the run's."""
 
 WORTHWHILE = 1.03
 """Confirmed: the whole interval lies above; refuted: the whole interval lies below. Blocks of one
@@ -124,3 +124,7 @@ class TrialRun(Record):
     """Mean step of the base, to compare with that of the baseline window."""
     blocks: list[TrialBlock] = []
     notes: list[str] = []
+    iterators_freed: int = 0
+    """Iterators of the pipeline as written that were freed behind blocks of steps."""
+    iterators_paused: int = 0
+    """Those of them for which TensorFlow waited."""

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from pipediag.facts.pauses import PAUSED_NS
 from pipediag.facts.step import lengths_vary
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
@@ -90,6 +91,7 @@ def run_trials(
     trials = _Trials(bench, epochs_need_s)
     trials.run(candidates(findings), candidates(further))
     found, base_ms = trials.contest.trials, [taken_by.step_ms(one) for one in bench.base_blocks]
+    freed = [one.freed_ns for one in bench.base_blocks if one.freed_ns is not None]
     return TrialOutcome(
         run=TrialRun(
             loop_id=loop.id if loop else "",
@@ -99,6 +101,8 @@ def run_trials(
             base_step_ms=round(fmean(base_ms), 4) if base_ms else None,
             blocks=bench.blocks,
             notes=trials.notes,
+            iterators_freed=len(freed),
+            iterators_paused=sum(one >= PAUSED_NS for one in freed),
         ),
         trials=found,
         further=tuple(one for one in further if one.edit is not None and one.edit.id in found),

@@ -134,7 +134,7 @@ def test_a_page_has_the_same_kinds_of_elements(pair: Pair) -> None:
     before, after = Page(clean), Page(poisoned)
     # What stands between two backticks of a text is set as code.
     assert kinds(after.root) <= kinds(before.root) | {("code", ())}
-    assert [s.text for s in after.running_scripts()] == [s.text for s in before.running_scripts()]
+    assert not list(after.root.find("script"))
     assert acting(poisoned) <= {"\t"}
     assert "Content-Security-Policy" in poisoned
     assert [item.attributes["href"] for item in after.root.find("link")] == ["data:,"]

@@ -62,6 +62,8 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("decoy_small_batch_waits", "parallel-map"): (TUNED, POOL),
     ("disabled_defaults", "tf-data-defaults"): (DEFAULTS,),
     ("disabled_defaults", "missing-cache"): (BEHIND, CACHE),
+    ("epochs_with_pauses", "host-overhead"): (SEVERAL,),
+    ("epochs_with_pauses", "iterator-pauses"): (SetOptions({"autotune.enabled": False}),),
     ("eager_evaluation", "eager-evaluation"): (CompileCall(SCRIPT, 41, "model"),),
     ("eager_step", "eager-execution"): (CompileFunction(SCRIPT, 29, "Trainer.train_step"),),
     ("retracing_lengths", "retracing"): (

@@ -6,12 +6,18 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.defaults import DEBUG_MODE, DISABLED_DEFAULTS, MISSING_PREFETCH
+from pipediag.rules.defaults import (
+    DEBUG_MODE,
+    DISABLED_DEFAULTS,
+    ITERATOR_PAUSES,
+    MISSING_PREFETCH,
+)
 from pipediag.rules.reading import SEQUENTIAL_FILES, SERIAL_FLAT_MAP
 from pipediag.session.edits import AUTOTUNE, Insert, Replace, SetOptions, SetParameters
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import make_host, make_session
+from tests.factories import make_host, make_loop, make_session
+from tests.ledgers import make_part, make_run
 from tests.records import make_environment, make_function, make_operation
 from tests.rules.sessions import (
     batch,
@@ -262,3 +268,12 @@ def test_options_that_are_switched_off(session: Session, expected: object) -> No
 def test_debug_mode_is_never_tried(session: Session, status: str) -> None:
     finding = only(DEBUG_MODE, session)
     assert (finding.status, finding.edit) == (status, None)
+
+
+def test_tuning_is_switched_off_where_each_epoch_frees_an_iterator() -> None:
+    of_run = make_run(make_part("startup", 20.0), epochs_planned=20, epochs_seen=2.0)
+    finding = only(ITERATOR_PAUSES, make_session(loops=[make_loop(iterators=2)], run=of_run))
+    assert changes(finding) == (SetOptions({"autotune.enabled": False}),)
+    assert (finding.status, finding.part) == ("informative", "epoch_end")
+    assert finding.evidence == {"epoch_s": 4.0, "pause_at_most_s": pytest.approx(1.36)}
+    assert only(ITERATOR_PAUSES, make_session()).status == "not-applicable"

@@ -75,6 +75,8 @@ class TrialsOfLoop:
         self._running: Arm | None = None
         """The arm whose model makes the step that is called now; None for the script's own."""
         self._iterator: Any = None
+        self._began_ns = 0
+        """When the iterator was made that hands out batches."""
         self._consumer: Consumer | None = None
         self._failure: str | None = None
         """Why the step that runs failed with the arm."""
@@ -191,6 +193,7 @@ class TrialsOfLoop:
             block.first_ns,
             arm.batches_per_step,
             arm.traces(),
+            *self._free(),
         )
 
     def _switch_to(self, arm: Arm) -> Steps[None]:
@@ -207,10 +210,16 @@ class TrialsOfLoop:
 
     def _give_iterator(self, arm: Arm) -> int:
         """Hand out batches of a fresh iterator, and return when that began."""
-        began_ns = time.monotonic_ns()
         self._hand_out(None)
+        self._began_ns = time.monotonic_ns()
         self._hand_out(arm.iterator())
-        return began_ns
+        return self._began_ns
+
+    def _free(self) -> tuple[int, int]:
+        """Let go of the arm's iterator; return how long it lived, and what that took."""
+        since_ns = time.monotonic_ns()
+        self._hand_out(None)
+        return since_ns - self._began_ns, time.monotonic_ns() - since_ns
 
     def _pull_alone(self, name: str, wanted_ns: int) -> BlockRun:
         arm, pull = self._arms[name], self.loop.runtime.pull

@@ -87,6 +87,8 @@ def _basis(trial: Trial) -> str | None:
         of = " of an epoch's start and its steps"
     elif trial.basis == "traces":
         of = " of the steps, and the traces of this run"
+    elif trial.basis == "pauses":
+        of = " of the steps, and the pauses behind them"
     return f"{counted(trial.blocks, 'block pair')}{of}"
 
 

@@ -51,7 +51,9 @@ def test_a_block_counts_what_follows_the_warm_up(stage: Stage) -> None:
     assert stage.told == []
     stage.step(trials)
 
-    assert stage.told == [BlockRun("base", 20, 80, SECOND, first_ns=SECOND // 10, first_batches=2)]
+    lived_ns = SECOND * 13 // 10
+    block = BlockRun("base", 20, 80, SECOND, SECOND // 10, 2, lived_ns=lived_ns, freed_ns=0)
+    assert stage.told == [block]
     assert seen == [InPlace.OWN] * 3, "while the parent decides, the script's own iterator is back"
 
 
@@ -79,7 +81,8 @@ def test_of_a_pipeline_through_all_epochs_a_block_is_as_many_steps_as_one_has(
     stage.step(trials)
 
     tenth = SECOND // 10
-    assert stage.told == [BlockRun("base", 20, 80, SECOND, first_ns=tenth, first_batches=2)]
+    block = BlockRun("base", 20, 80, SECOND, tenth, 2, lived_ns=11 * tenth, freed_ns=0)
+    assert stage.told == [block]
 
 
 # A function that is traced.

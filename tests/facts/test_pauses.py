@@ -1,0 +1,106 @@
+"""How long TensorFlow may pause as it frees an iterator, and what that is of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.facts.pauses import pauses_of_run, sleeps_on_s
+from pipediag.facts.run_gain import with_pauses_left_out
+from pipediag.session.ledger import PAUSE
+from pipediag.session.model import Session
+from pipediag.session.trials import Trial, TrialRun
+from tests.factories import make_loop, make_session
+from tests.ledgers import make_part, make_run
+from tests.records import SCRIPT, make_pipeline
+
+
+def trained(epochs: int = 20, **values: Any) -> Session:
+    """100 s: 20 epochs of 4 s, and 20 s before them."""
+    loop = make_loop(iterators=values.pop("iterators", 2))
+    run = make_run(make_part("startup", 20.0), epochs_planned=epochs, epochs_seen=2.0)
+    return make_session(loops=[loop], run=run, pipeline=make_pipeline(**values))
+
+
+@pytest.mark.parametrize(
+    ("life_s", "rest_s"), [(0.0, 0.06), (0.25, 0.11), (2.0, 0.6), (11.0, 9.52), (60.0, 21.96)]
+)
+def test_the_tuning_thread_sleeps_twice_as_long_each_time(life_s: float, rest_s: float) -> None:
+    assert sleeps_on_s(life_s) == pytest.approx(rest_s, abs=0.02)
+
+
+def test_it_sleeps_a_minute_at_most() -> None:
+    assert max(sleeps_on_s(1000.0 + second) for second in range(120)) <= 60.0
+
+
+def test_each_epoch_with_an_iterator_of_its_own_may_pause() -> None:
+    pauses = pauses_of_run(trained())
+    assert pauses is not None
+    assert (pauses.epochs, pauses.life_s, pauses.rest_s) == (20, pytest.approx(4.0), 100.0)
+    # It wakes after 5.16 s; an epoch takes 3.8 to 4.2 s.
+    assert pauses.longest_s == pytest.approx((0.96, 1.36))
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        trained(epochs=1),
+        trained(iterators=1),
+        trained(autotune_enabled=False),
+        trained(epochs=100),
+        make_session(run=None),
+    ],
+    ids=["one epoch", "one iterator", "not tuned", "short epochs", "no ledger"],
+)
+def test_others_do_not(session: Session) -> None:
+    assert pauses_of_run(session) is None
+
+
+def test_a_pause_that_was_seen_is_no_part_of_the_rest() -> None:
+    session = trained()
+    loop = session.diagnosed_loop()
+    assert loop is not None
+    row = make_part("epoch_end", 5.0, what=PAUSE, file=SCRIPT, line=20, loop_id=loop.id)
+    run = make_run(make_part("startup", 20.0), row, epochs_planned=20, epochs_seen=2.0)
+    pauses = pauses_of_run(session.model_copy(update={"run": run}))
+    assert pauses is not None
+    assert (pauses.life_s, pauses.rest_s) == (pytest.approx(3.75), pytest.approx(95.0))
+
+
+def freed(count: int, paused: int, speedup: float = 1.0) -> Trial | None:
+    steps = Trial(
+        state="refuted", reason=None, speedup=speedup, ci95=(0.98 * speedup, 1.02 * speedup)
+    )
+    run = TrialRun(
+        loop_id="loop_0",
+        consumer="training",
+        budget_s=90.0,
+        used_s=30.0,
+        iterators_freed=count,
+        iterators_paused=paused,
+    )
+    return with_pauses_left_out(trained(), steps, run)
+
+
+@pytest.mark.parametrize(
+    ("paused", "speedup", "gain"),
+    [
+        # 20 pauses of 1.16 s beside 100 s.
+        (20, 1.0, 1.232),
+        (10, 1.0, 1.116),
+        (0, 1.0, 1.0),
+        # Its steps take 80 s without, and 100 s with the change.
+        (20, 0.8, 123.2 / 120.0),
+    ],
+)
+def test_the_run_gains_what_its_iterators_pause(paused: int, speedup: float, gain: float) -> None:
+    trial = freed(20, paused, speedup)
+    assert trial is not None
+    assert (trial.basis, trial.speedup) == ("pauses", pytest.approx(gain, abs=2e-3))
+    assert trial.ci95 is not None
+    assert trial.ci95[0] < trial.ci95[1]
+
+
+def test_of_a_few_iterators_nothing_is_said() -> None:
+    assert freed(5, 5) is None
