@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipediag.facts.order import SourcePlace
 from pipediag.reporters.html import drawings, render
-from pipediag.reporters.html.drawings import round_ratios, trial_chart
+from pipediag.reporters.html.drawings import round_ratios, run_timeline, trial_chart
 from pipediag.reporters.html.source_lines import (
     SourceLine,
     annotated,
@@ -20,10 +20,13 @@ from pipediag.reporters.html.source_lines import (
 )
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import CallSpan, LeftOut, Patch, SourceExcerpt
+from pipediag.session.ledger import RunSpan
 from pipediag.session.record import Interval
 from pipediag.session.trials import Trial
+from pipediag.vocabulary import RunPartName
 from tests import factories, records
 from tests.factories import SCRIPT, make_finding, make_part, make_session, make_verdict
+from tests.ledgers import make_run
 from tests.records import make_operation, make_pipeline
 from tests.reporters import trial_sessions
 from tests.reporters.pages import Page
@@ -53,6 +56,24 @@ def test_strip_clips_what_would_flatten_the_rest_and_counts_it() -> None:
     assert strip.clipped == 1
     assert strip.longest_ms == 900.0
     assert strip.scale_ms < 12.0
+
+
+def test_the_run_as_it_passed_has_its_parts_in_order_and_no_stretch_too_short_to_see() -> None:
+    def span(part: RunPartName | None, start_ms: float, duration_ms: float) -> RunSpan:
+        return RunSpan(part=part, start_ms=start_ms, duration_ms=duration_ms)
+
+    spans = [
+        span("steps", 500.0, 499.9),
+        span("before_training", 0.0, 400.0),
+        span(None, 400.0, 100.0),
+        span("epoch_end", 999.9, 0.1),
+    ]
+    found = run_timeline(make_run(spans=spans))
+    assert [one.part for one in found] == ["before_training", None, "steps", "epoch_end"]
+    assert [round(one.start) for one in found] == [0, 40, 50, 100]
+    tiny = [span("steps", 0.1 * at, 0.1) for at in range(1000)]
+    assert len(run_timeline(make_run(spans=tiny))) == 1
+    assert run_timeline(None) == []
 
 
 EDIT = trial_sessions.PARALLEL.id

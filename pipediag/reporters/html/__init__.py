@@ -87,6 +87,7 @@ def _context(session: Session) -> dict[str, Any]:
         "memory_plan": plan_memory(session),
         "places": places,
         "strip": drawings.step_strip(session),
+        "passed": drawings.run_timeline(session.run),
         "rows": pipeline.dearest(rows, pipeline.MAX_ROWS),
         "row_count": len(rows),
         "bottleneck": session.operation(found.bottleneck_op_id) if found else None,

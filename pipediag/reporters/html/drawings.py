@@ -20,15 +20,18 @@ from pipediag.reporters.words.quantities import (
     speedup_interval,
 )
 from pipediag.reporters.words.run import Part
+from pipediag.session.ledger import Run
 from pipediag.session.loops import Share
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined, Trial, TrialRun
-from pipediag.vocabulary import BASE, StepClass
+from pipediag.vocabulary import BASE, RunPartName, StepClass
 
 MAX_BUCKETS = 500
 CLIP_FACTOR = 3.0
 """Steps longer than this many times the 95th percentile are clipped: one 900 ms step would
 otherwise press a thousand 10 ms steps into a line."""
+_NARROWEST = 0.1
+"""Percent of the timeline's width that is about a pixel."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,38 @@ def _bar(pieces: Iterable[tuple[str, str, float, str]]) -> list[Segment]:
         Segment(kind, name, 100.0 * percent / total, amount)
         for kind, name, percent, amount in shown
     ]
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A stretch of the run in one part, on the clock of the run, in percent of its length."""
+
+    start: float
+    width: float
+    part: RunPartName | None
+    """None: pipediag's own work."""
+
+
+def run_timeline(run: Run | None) -> list[Passed]:
+    """Return the run as it passed: stretches of one part, those too short to be seen joined."""
+    spans = sorted(run.spans, key=lambda one: one.start_ms) if run is not None else []
+    if not spans:
+        return []
+    begin = spans[0].start_ms
+    whole = max(one.start_ms + one.duration_ms for one in spans) - begin or 1.0
+    found: list[Passed] = []
+    for span in spans:
+        start, width = (100.0 * part / whole for part in (span.start_ms - begin, span.duration_ms))
+        last = found[-1] if found else None
+        if last is not None and start + width - last.start < _NARROWEST:
+            # The longer of two stretches that share a pixel gives its colour.
+            longer = last.part if last.width >= width else span.part
+            found[-1] = Passed(last.start, start + width - last.start, longer)
+        elif last is not None and last.part == span.part:
+            found[-1] = Passed(last.start, start + width - last.start, last.part)
+        else:
+            found.append(Passed(start, width, span.part))
+    return found
 
 
 @dataclass(frozen=True)
