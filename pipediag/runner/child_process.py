@@ -241,6 +241,8 @@ class _Watch:
 
     def until_exit(self) -> None:
         self._exited = _exit_descriptor(self._process.pid)
+        # What came before the script began is there when it begins, however soon that is.
+        self._pass_signals_on()
         try:
             while self._process.poll() is None:
                 self._look(self._exited, WATCH_INTERVAL_S)
@@ -279,9 +281,12 @@ class _Watch:
         """Wait until one is readable, then see to events, signals and limits."""
         select.select(descriptors, [], [], seconds)
         self._read_messages()
+        self._pass_signals_on()
+        self._enforce_limits()
+
+    def _pass_signals_on(self) -> None:
         for number in self._signals.to_forward() if self._signals is not None else ():
             self._process.send_signal(number)
-        self._enforce_limits()
 
     def _try_what_helps(self) -> None:
         waiting, self._waiting_for_trials = self._waiting_for_trials, None
