@@ -233,19 +233,34 @@ def _size_of(iterated: ast.expr | None, frame: FrameType) -> int | None:
 
 def _value(written: ast.expr, names: dict[str, Any]) -> Any:
     """Return the value of an expression, as far as it can be read without running anything."""
+    value: Any = UNKNOWN
     match written:
         case ast.Constant():
-            return written.value
+            value = written.value
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            if not any(isinstance(one, ast.Starred) for one in parts):
+                value = tuple(parts)
+        case ast.Subscript(value=of, slice=ast.Constant(value=key)):
+            settings = _value(of, names)
+            value = settings.get(key, UNKNOWN) if type(settings) is dict else UNKNOWN
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
             numbers = [_value(left, names), _value(right, names)]
             if all(type(one) is int for one in numbers):
-                return _OPERATORS[type(sign)](*numbers)
-        case ast.Call(func=function, args=[_, *_]):
-            name = _name(written) or ""
-            if isinstance(function, ast.Name) and name != "tqdm" and name in names:
-                return UNKNOWN  # the script's own, under a name of Python's
-            values = [_value(one, names) for one in written.args]
-            if name == "range" and all(type(one) is int for one in values):
-                return range(*values)
-            return values[0] if name in _AS_LONG else UNKNOWN
-    return value_of(written, names)
+                value = _OPERATORS[type(sign)](*numbers)
+        case ast.Call(args=[_, *_]):
+            value = _called(written, names)
+        case _:
+            value = value_of(written, names)
+    return value
+
+
+def _called(call: ast.Call, names: dict[str, Any]) -> Any:
+    name = _name(call) or ""
+    if isinstance(call.func, ast.Name) and name != "tqdm" and name in names:
+        return UNKNOWN  # the script's own, under a name of Python's
+    first, *others = [_value(one, names) for one in call.args]
+    if name == "range" and all(type(one) is int for one in (first, *others)):
+        return range(first, *others)
+    if name == "len" and type(first) in _SIZED:
+        return len(first)
+    return first if name in _AS_LONG else UNKNOWN
