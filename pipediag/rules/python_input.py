@@ -60,6 +60,11 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
         "side='right')`): `choice(..., p=weights)` adds up all weights in each call",
     ),
     (
+        re.compile(r"\bnp\.random\.choice\(.*\breplace\s*=\s*False"),
+        "Draw from a Generator, `np.random.default_rng().choice(..., replace=False)`: the older "
+        "function permutes all numbers in each call (2.8 ms for 4,096 of 300,000, against 0.05)",
+    ),
+    (
         re.compile(r"\bjson\.loads?\("),
         "Parse the data once and store it, or use a faster parser (orjson): `json.loads` reads a "
         "text for each row",
@@ -113,10 +118,10 @@ def check_slow_call(session: Session) -> Iterator[Finding]:
 
     Where other Python makes input as well, a line may belong to that, so nothing is said.
     """
-    generators = operations(session, "from_generator")
-    if len(generators) != 1 or not only_python(session, generators[0]):
+    op = _generator(session)
+    if op is None:
         return
-    op, weight = generators[0], weigh(session, generators[0])
+    weight = weigh(session, op)
     hot = session.host.hot_python if session.host is not None else []
     own = [line for line in hot if line.thread == "source"]
     least = LINE_SHARE.value / 100.0 * sum(line.percent for line in own)
@@ -127,7 +132,7 @@ def check_slow_call(session: Session) -> Iterator[Finding]:
         for pattern, advice in KNOWN
         if pattern.search(line.code or "")
     ]
-    if op.made_by_framework or not known or weight.status != "fail":
+    if not known or weight.status != "fail":
         return
     line, advice = max(known, key=lambda one: one[0].percent)
     name, edit = Path(line.file).name, None
@@ -137,7 +142,7 @@ def check_slow_call(session: Session) -> Iterator[Finding]:
         _ROWS: f"dictionaries in place of the Series that iterrows makes {at}",
     }
     label = next((one for call, one in rewritten.items() if call.search(line.code or "")), None)
-    if label is not None:
+    if label is not None and not op.made_by_framework:
         edit = Edit(
             id=f"{SLOW_CALL.id}:{name}:{line.line}",
             label=label,
@@ -154,6 +159,14 @@ def check_slow_call(session: Session) -> Iterator[Finding]:
         edit=edit,
         speedup_at_most=_without(session, op),
     )
+
+
+def _generator(session: Session) -> Operation | None:
+    """Return the one generator whose Python makes all input, which may be one of Keras's."""
+    own = next(iter(operations(session, "from_generator")), None)
+    if own is not None:
+        return own if only_python(session, own) else None
+    return None if any(map(calls_python, operations(session))) else generator_of_keras(session)
 
 
 def _without(session: Session, op: Operation) -> float | None:

@@ -55,6 +55,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
         POOL,
     ),
     ("csv_lines_each", "missing-cache"): (CACHE,),
+    ("csv_lines_each", "per-element-map"): (VECTOR,),
     ("decoded_then_shuffled_loop", "missing-cache"): (CACHE,),
     ("decoy_cached_already", "missing-cache"): (CACHE,),
     ("decoy_cached_already", "per-element-map"): (VECTOR,),

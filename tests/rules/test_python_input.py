@@ -162,8 +162,20 @@ def test_python_that_runs_while_a_function_is_traced(session: Session, status: s
 WEIGHTED = "drawn = rng.choice(words, 5, p=weights)"
 
 
-def found(code: str | None, percent: float = 80.0, self_ms: float = 6.0, **line: Any) -> Finding:
-    op = make_operation("rows", "from_generator", elements=1.0, self_ms_per_step=self_ms)
+def found(
+    code: str | None,
+    percent: float = 80.0,
+    self_ms: float = 6.0,
+    of_keras: bool = False,
+    **line: Any,
+) -> Finding:
+    op = make_operation(
+        "rows",
+        "from_generator",
+        elements=1.0,
+        self_ms_per_step=self_ms,
+        made_by_framework=of_keras,
+    )
     values: dict[str, Any] = {"file": "data.py", "line": 7, "function": "rows", "thread": "source"}
     hot = HotLine(percent=percent, code=code, **{**values, **line})
     return only(SLOW_CALL, session_of(op, host=make_host(hot_python=[hot])))
@@ -183,6 +195,7 @@ def test_a_draw_with_weights_and_rows_of_a_frame_are_rewritten(code: str) -> Non
     "code",
     [
         "row = json.loads(line)",
+        "return np.random.choice(len(items), size=8, replace=False)",
         "row = frame.iloc[i]",
         "rows = frame.iterrows()",
         "seen = np.append(seen, row)",
@@ -196,6 +209,12 @@ def test_other_known_calls_are_advice_without_an_edit(code: str) -> None:
 
     assert finding.status == "fail"
     assert finding.edit is None
+
+
+def test_in_what_keras_makes_a_generator_of_a_slow_call_is_advice() -> None:
+    finding = found(WEIGHTED, of_keras=True)
+
+    assert (finding.status, finding.edit) == ("fail", None)
 
 
 @pytest.mark.parametrize(
