@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipediag.facts.pipeline import last_operation
 from pipediag.facts.run import rows_of_loop
-from pipediag.session.ledger import IN_FRAMEWORK, PAUSE
+from pipediag.session.ledger import PAUSE, Run
+from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
 
@@ -39,7 +41,8 @@ class Pauses:
     longest_s: Interval
     """Of one end of an epoch, where the thread sleeps on; for epochs a little shorter or longer."""
     rest_s: float
-    """Seconds of the run without such pauses."""
+    """Seconds of the run without a pause that was seen once. Those that were seen more often count
+    as the run's own, which makes the gain smaller."""
 
     @property
     def mean_s(self) -> float:
@@ -52,21 +55,27 @@ def pauses_of_run(session: Session) -> Pauses | None:
     if run is None or loop is None or pipeline is None or run.scope != "run":
         return None
     epochs = run.epochs_planned or 0
-    kept = loop.from_python or ((run.epochs_seen or 0.0) >= 2.0 and loop.iterators < 2)
-    if epochs < 2 or kept or not pipeline.autotune_enabled:
+    if epochs < 2 or not pipeline.autotune_enabled or not _frees_one_each_epoch(session, loop, run):
         return None
     parts = [*rows_of_loop(session, "steps"), *rows_of_loop(session, "epoch_start")]
     life_s = sum(row.seconds for row in parts if row.what != PAUSE) / epochs
     if life_s < SHORTEST_EPOCH_S:
         return None
-    ends = [*rows_of_loop(session, "epoch_start"), *rows_of_loop(session, "epoch_end")]
-    seen_s = sum(
-        row.seconds
-        for row in ends
-        if row.what == PAUSE or ((row.what or "").endswith(IN_FRAMEWORK) and row.line == loop.line)
-    )
+    seen_s = sum(row.seconds for row in run.parts if row.what == PAUSE)
     waits = [sleeps_on_s(life_s * factor) for factor in (1.0 - _LIFE_OFF, 1.0, 1.0 + _LIFE_OFF)]
     return Pauses(epochs, life_s, (min(waits), max(waits)), run.whole_s - seen_s)
+
+
+def _frees_one_each_epoch(session: Session, loop: Loop, run: Run) -> bool:
+    """Return True if each epoch has an iterator of its own.
+
+    Keras keeps one where `fit` has `steps_per_epoch`, and counts the steps itself where it has not.
+    Of an own loop, only what was seen tells.
+    """
+    if loop.iterators >= 2 or loop.keras is None or (run.epochs_seen or 0.0) >= 2.0:
+        return loop.iterators >= 2
+    last = last_operation(session)
+    return loop.keras.steps_per_epoch in (None, last.cardinality if last is not None else None)
 
 
 def sleeps_on_s(life_s: float) -> float:

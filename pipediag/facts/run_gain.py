@@ -21,7 +21,7 @@ from pipediag.session.ledger import (
 )
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
-from pipediag.session.trials import Combined, Trial, TrialRun
+from pipediag.session.trials import Basis, Combined, Trial, TrialRun
 from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import RunPartName
 
@@ -118,12 +118,24 @@ def with_saved_traces(session: Session, steps: Trial) -> Trial | None:
         f"{steps.traces} traces instead of {row.count} made all steps of the trial, at "
         f"{steps.speedup:.2f}x [{steps.ci95[0]:.2f}, {steps.ci95[1]:.2f}] of their speed."
     )
+    return _of_the_run(steps, "traces", speedup, middle, ends, of_steps)
+
+
+def _of_the_run(
+    steps: Trial,
+    basis: Basis,
+    speedup: Callable[..., float],
+    middle: tuple[float, ...],
+    ends: tuple[Interval, ...],
+    rests_on: str,
+) -> Trial:
+    """Return the trial of steps with the speed-up of the run, as a function of those values."""
     return steps.model_copy(
         update={
             "speedup": round(speedup(*middle), 4),
             "ci95": _interval(speedup, middle, ends),
-            "basis": "traces",
-            "caveats": [*steps.caveats, of_steps],
+            "basis": basis,
+            "caveats": [*steps.caveats, rests_on],
         }
     )
 
@@ -155,14 +167,7 @@ def with_pauses_left_out(session: Session, steps: Trial, tried: TrialRun) -> Tri
         f"behind an epoch of {pauses.life_s:.1f} s; the steps ran at {steps.speedup:.2f}x "
         f"[{steps.ci95[0]:.2f}, {steps.ci95[1]:.2f}] of their speed."
     )
-    return steps.model_copy(
-        update={
-            "speedup": round(speedup(*middle), 4),
-            "ci95": _interval(speedup, middle, ends),
-            "basis": "pauses",
-            "caveats": [*steps.caveats, how_often],
-        }
-    )
+    return _of_the_run(steps, "pauses", speedup, middle, ends, how_often)
 
 
 def _of_a_share(share: float, count: int) -> Interval:

@@ -11,15 +11,16 @@ from pipediag.facts.run_gain import with_pauses_left_out
 from pipediag.session.ledger import PAUSE
 from pipediag.session.model import Session
 from pipediag.session.trials import Trial, TrialRun
-from tests.factories import make_loop, make_session
+from tests.factories import make_keras, make_loop, make_session
 from tests.ledgers import make_part, make_run
 from tests.records import SCRIPT, make_pipeline
 
 
 def trained(epochs: int = 20, **values: Any) -> Session:
     """100 s: 20 epochs of 4 s, and 20 s before them."""
-    loop = make_loop(iterators=values.pop("iterators", 2))
-    run = make_run(make_part("startup", 20.0), epochs_planned=epochs, epochs_seen=2.0)
+    loop = make_loop(iterators=values.pop("iterators", 2), keras=values.pop("keras", make_keras()))
+    seen = values.pop("seen", 2.0)
+    run = make_run(make_part("startup", 20.0), epochs_planned=epochs, epochs_seen=seen)
     return make_session(loops=[loop], run=run, pipeline=make_pipeline(**values))
 
 
@@ -47,14 +48,20 @@ def test_each_epoch_with_an_iterator_of_its_own_may_pause() -> None:
     [
         trained(epochs=1),
         trained(iterators=1),
+        trained(iterators=1, seen=0.4, keras=make_keras(steps_per_epoch=600)),
+        trained(iterators=1, seen=0.4, keras=None),
         trained(autotune_enabled=False),
         trained(epochs=100),
         make_session(run=None),
     ],
-    ids=["one epoch", "one iterator", "not tuned", "short epochs", "no ledger"],
+    ids=["one epoch", "one iterator", "kept", "own loop", "not tuned", "short epochs", "no ledger"],
 )
 def test_others_do_not(session: Session) -> None:
     assert pauses_of_run(session) is None
+
+
+def test_of_a_fit_no_end_of_an_epoch_need_be_seen() -> None:
+    assert pauses_of_run(trained(iterators=1, seen=0.4)) is not None
 
 
 def test_a_pause_that_was_seen_is_no_part_of_the_rest() -> None:
