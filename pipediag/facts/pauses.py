@@ -39,7 +39,7 @@ class Pauses:
     epochs: int
     life_s: float
     longest_s: Interval
-    """Of one end of an epoch, where the thread sleeps on; for epochs a little shorter or longer."""
+    """Seconds of one pause, behind an epoch that is a little shorter or longer."""
     rest_s: float
     """Seconds of the run without a pause that was seen once. Those that were seen more often count
     as the run's own, which makes the gain smaller."""

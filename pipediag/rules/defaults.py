@@ -161,8 +161,6 @@ def check_iterator_pauses(session: Session) -> Iterator[Finding]:
     pauses, written = pauses_of_run(session), operations(session)
     if pauses is None or not written:
         return
-    paused_s = pauses.epochs * pauses.longest_s[1]
-    most = (pauses.rest_s + paused_s) / pauses.rest_s
     label = "options.autotune.enabled = False"
     yield ITERATOR_PAUSES.finding(
         "informative",
@@ -172,5 +170,4 @@ def check_iterator_pauses(session: Session) -> Iterator[Finding]:
         evidence={"epoch_s": pauses.life_s, "pause_at_most_s": pauses.longest_s[1]},
         edit=Edit(ITERATOR_PAUSES.id, label, (SetOptions({"autotune.enabled": False}),)),
         part="epoch_end",
-        speedup_at_most=most,
     )

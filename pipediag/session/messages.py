@@ -189,7 +189,7 @@ class BlockRun:
     lived_ns: int | None = None
     """From the variant's new iterator to the block's end; None of batches alone."""
     freed_ns: int | None = None
-    """What freeing that iterator took, behind the block."""
+    """Time that freeing this iterator took, behind the block."""
 
     @property
     def examples_per_s(self) -> float:

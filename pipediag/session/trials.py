@@ -127,4 +127,4 @@ class TrialRun(Record):
     iterators_freed: int = 0
     """Iterators of the pipeline as written that were freed behind blocks of steps."""
     iterators_paused: int = 0
-    """Those of them for which TensorFlow waited."""
+    """Iterators among these for which TensorFlow waited."""
