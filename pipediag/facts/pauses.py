@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from pipediag.facts.pipeline import last_operation
 from pipediag.facts.run import rows_of_loop
-from pipediag.session.ledger import PAUSE, Run
+from pipediag.session.ledger import PAUSE, PAUSES, Run
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
@@ -41,8 +41,7 @@ class Pauses:
     longest_s: Interval
     """Seconds of one pause, behind an epoch that is a little shorter or longer."""
     rest_s: float
-    """Seconds of the run without a pause that was seen once. Those that were seen more often count
-    as the run's own, which makes the gain smaller."""
+    """Seconds of the run without the pauses that were seen in it."""
 
     @property
     def mean_s(self) -> float:
@@ -58,10 +57,10 @@ def pauses_of_run(session: Session) -> Pauses | None:
     if epochs < 2 or not pipeline.autotune_enabled or not _frees_one_each_epoch(session, loop, run):
         return None
     parts = [*rows_of_loop(session, "steps"), *rows_of_loop(session, "epoch_start")]
-    life_s = sum(row.seconds for row in parts if row.what != PAUSE) / epochs
+    life_s = sum(row.seconds for row in parts if row.what not in (PAUSE, PAUSES)) / epochs
     if life_s < SHORTEST_EPOCH_S:
         return None
-    seen_s = sum(row.seconds for row in run.parts if row.what == PAUSE)
+    seen_s = sum(row.seconds for row in run.parts if row.what in (PAUSE, PAUSES))
     waits = [sleeps_on_s(life_s * factor) for factor in (1.0 - _LIFE_OFF, 1.0, 1.0 + _LIFE_OFF)]
     return Pauses(epochs, life_s, (min(waits), max(waits)), run.whole_s - seen_s)
 

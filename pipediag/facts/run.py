@@ -14,7 +14,7 @@ from pipediag.facts.pipeline import (
     reaches_the_loop,
     upstream,
 )
-from pipediag.session.ledger import EXITING, MAKING, PAUSE, Run, RunPart
+from pipediag.session.ledger import EXITING, MAKING, PAUSE, PAUSES, Run, RunPart
 from pipediag.session.loops import Loop, LoopTime
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -92,8 +92,9 @@ class Where:
 
 
 def rows_to_have_back(run: Run, part: RunPartName) -> list[RunPart]:
-    """Return a part's rows without the exit, and without a pause that was seen once."""
-    return [row for row in run.parts if row.part == part and row.what not in (EXITING, PAUSE)]
+    """Return a part's rows without the exit, and without pauses as iterators are destroyed."""
+    left_out = (EXITING, PAUSE, PAUSES)
+    return [row for row in run.parts if row.part == part and row.what not in left_out]
 
 
 def where(session: Session) -> Where | None:
@@ -180,7 +181,7 @@ def faster_evaluation(loop: Loop, timed: Prediction, own_ms: float, other_ms: fl
 def first_waits(session: Session) -> list[RunPart]:
     """Return the diagnosed loop's rows of waiting for an epoch's first batch."""
     rows = rows_of_loop(session, "epoch_start")
-    return [row for row in rows if row.what not in (MAKING, PAUSE)]
+    return [row for row in rows if row.what not in (MAKING, PAUSE, PAUSES)]
 
 
 def _later_starts(session: Session) -> int:

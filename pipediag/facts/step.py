@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 
 from pipediag.facts.limits import limits_within
-from pipediag.facts.machine import on_accelerator
 from pipediag.session.edits import touched
 from pipediag.session.loops import Share, Steps
 from pipediag.session.model import Session
@@ -58,20 +57,6 @@ def group_percents(breakdown: Mapping[StepClass, Share]) -> dict[Group, float]:
     """Return the percent of the step in each group, the largest first."""
     sums = {group: sum(breakdown[name].percent for name in GROUPS[group]) for group in GROUPS}
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
-
-
-def group_range(session: Session, percent: float) -> tuple[float, float]:
-    """Return the least and most percent of the step that a group with this percent may take.
-
-    The profile divides the step, and on a CPU a profiled step takes longer than one without the
-    profiler. How that extra time divides over the groups is not measured: all of it may belong to
-    this group, or none.
-    """
-    ratio = session.perturbation.ratio if session.perturbation is not None else None
-    if ratio is None or ratio <= 1.0 or on_accelerator(session.environment.devices):
-        return percent, percent
-    profiled = percent * ratio
-    return max(0.0, profiled - 100.0 * (ratio - 1.0)), min(100.0, profiled)
 
 
 def class_ms(session: Session, classes: Iterable[StepClass]) -> float:

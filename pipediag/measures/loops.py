@@ -34,7 +34,7 @@ ms at the others (own measurement, TensorFlow 2.21)."""
 _PAUSE_FACTOR = 3
 """Own choice: a time so many times as long as the next longest is an outlier; two are a rate."""
 
-PAUSES = "pauses as an epoch's iterator is destroyed, of which one was seen"
+PAUSE_SEEN_ONCE = "pauses as an epoch's iterator is destroyed, of which one was seen"
 
 
 def pause_among(times_ns: Sequence[int], first_ns: int = 0) -> int | None:

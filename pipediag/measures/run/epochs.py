@@ -6,12 +6,13 @@ from bisect import bisect_right
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
+from pipediag.facts.pauses import PAUSED_NS
 from pipediag.facts.run_gain import ONCE_OFF
 from pipediag.measures.bootstrap import interval, resampled_means
 from pipediag.measures.loops import pause_among
 from pipediag.measures.run.amounts import Amounts
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
-from pipediag.session.ledger import MAKING, PAUSE
+from pipediag.session.ledger import MAKING, PAUSE, PAUSES
 from pipediag.session.record import Interval
 from pipediag.session.recorded_loops import RecordedLoop
 
@@ -250,18 +251,31 @@ def first_iterator_ns(place: Place, epochs: Epochs, amounts: Amounts) -> int:
 def without_pauses(
     amounts: Amounts, loop: RecordedLoop, epochs: Epochs, at_line: Set[Place]
 ) -> Epochs:
-    """Move a pause that came once to a row of its own, so that it stands for no other epoch.
+    """Move pauses to rows of their own: one that came once stands for no other epoch, and several
+    are what ends take beyond the shortest of them.
 
     `at_line`: places of ends where the loop's own line runs, which destroys its iterator.
     """
     ends, before = dict(epochs.usual_ends_ns), dict(epochs.before_ns)
+    once = False
     for place, times in epochs.usual_ends_ns.items():
-        if place.what == MAKING:
-            number = pause_among(times, first_iterator_ns(place, epochs, amounts))
-        else:
-            number = pause_among(times) if place in at_line else None
-        if number is None:
+        if place.what != MAKING and place not in at_line:
             continue
+        first_ns = first_iterator_ns(place, epochs, amounts) if place.what == MAKING else 0
+        number = pause_among(times, first_ns)
+        if number is None:
+            shortest = min([*times, first_ns] if first_ns else times)
+            beyond = [ns - shortest if ns - shortest >= PAUSED_NS else 0 for ns in times]
+            if len(times) > 1 and any(beyond):
+                pauses = Place(place.part, PAUSES, loop.file, loop.line, loop.id)
+                amounts.move(sum(beyond), place, pauses)
+                ends[pauses] = beyond
+                ends[place] = [ns - more for ns, more in zip(times, beyond, strict=True)]
+                if not epochs.ends_seen:
+                    before[place] -= sum(beyond)
+                    before[pauses] = sum(beyond)
+            continue
+        once = True
         pause = Place(place.part, PAUSE, loop.file, loop.line, loop.id)
         amounts.move(times[number], place, pause)
         amounts.count[pause] = 1
@@ -270,7 +284,6 @@ def without_pauses(
         ends[place] = [*times[:number], *times[number + 1 :]]
         if not epochs.ends_seen:
             before[place] -= times[number]
-    paused = ends != epochs.usual_ends_ns
     for place in at_line:
         # The last iterator is destroyed behind the last epoch, of which no end is among the others.
         times = ends.get(place, []) if epochs.ends_seen else []
@@ -279,4 +292,4 @@ def without_pauses(
             pause = Place(place.part, PAUSE, loop.file, loop.line, loop.id)
             amounts.move(last_ns, place, pause)
             amounts.count[pause] = 1
-    return replace(epochs, usual_ends_ns=ends, before_ns=before, paused=paused)
+    return replace(epochs, usual_ends_ns=ends, before_ns=before, paused=once)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 from pipediag.facts.step import lengths_vary
-from pipediag.measures.loops import PAUSES, cache_filled_meanwhile
+from pipediag.measures.loops import PAUSE_SEEN_ONCE, cache_filled_meanwhile
 from pipediag.measures.run.amounts import Amounts, SteadyStep, starts_of, steps_of
 from pipediag.measures.run.epochs import (
     FEWEST_FOR_INTERVAL,
@@ -19,7 +19,7 @@ from pipediag.measures.run.epochs import (
 )
 from pipediag.measures.run.places import Place
 from pipediag.measures.run.rounds import Rounds
-from pipediag.session.ledger import AFTERWARDS, AN_EPOCHS_END, COMES_ONCE, MAKING
+from pipediag.session.ledger import AFTERWARDS, AN_EPOCHS_END, COMES_ONCE, MAKING, PAUSES
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.vocabulary import RunScope
@@ -149,12 +149,14 @@ class _Training:
             projection.not_seen.append(AN_EPOCHS_END)
         for place, times in epochs.usual_ends_ns.items():
             projection.places[place] = projected(times, count)
+            if place.what == PAUSES:
+                projection.places[place] = replace(projection.places[place], count=None)
             if place.what == MAKING and projection.scope == "run":
                 first_ns = first_iterator_ns(place, epochs, self.amounts)
                 later_ns = projected(times or [first_ns], count - 1)
                 projection.places[place] = replace(later_ns.plus_ns(first_ns), count=count)
         if epochs.paused:
-            projection.not_seen.append(PAUSES)
+            projection.not_seen.append(PAUSE_SEEN_ONCE)
 
     def _in_epochs(self, steady: Projected, count: int) -> Projected | None:
         """Return what whole epochs took, which have slow steps that no steady step shows."""

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from pipediag.facts.run import where
-from pipediag.measures.loops import PAUSES
+from pipediag.measures.loops import PAUSE_SEEN_ONCE
 from pipediag.measures.run.amounts import SteadyStep
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.ledger import WHAT, RunBounds, epochs_taken, measure_run
-from pipediag.session.ledger import PAUSE, Run
+from pipediag.session.ledger import PAUSE, PAUSES, Run
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.session.recording import RecordedBlock, RecordedOperation
 from pipediag.session.timeline import Span, Timeline
@@ -129,34 +129,35 @@ def measured(
 
 
 @pytest.mark.parametrize(
-    ("each_ms", "usual_s", "pause_s", "doubts"),
+    ("each_ms", "usual_s", "pause_s", "pauses_s", "doubts"),
     [
-        ((20, 700), 10 * 0.02, 0.7, 1),
-        ((20, 700, 30), 0.02 + 9 * 0.03, 0.7, 1),
-        ((20, 700, 30, 50), 0.02 + 9 * 0.04, 0.7, 1),
-        ((20, 700, 300), 0.02 + 9 * 0.5, 0.0, 0),
-        ((700, 20), 0.7 + 9 * 0.02, 0.0, 0),
-        ((500, 700), 0.5 + 9 * 0.7, 0.0, 0),
-        ((20, 700, 30, 700), 0.02 + 9 * 1.43 / 3, 0.0, 0),
+        ((20, 700), 10 * 0.02, 0.7, 0.0, 1),
+        ((20, 700, 30), 0.02 + 9 * 0.03, 0.7, 0.0, 1),
+        ((20, 700, 30, 50), 0.02 + 9 * 0.04, 0.7, 0.0, 1),
+        ((20, 700, 300), 0.02 + 9 * 0.02, 0.0, 10 * 0.48, 0),
+        ((700, 20), 0.7 + 9 * 0.02, 0.0, 0.0, 0),
+        ((500, 700), 0.5 + 9 * 0.7, 0.0, 0.0, 0),
+        ((500, 510, 530, 500), 0.5 + 9 * 1.54 / 3, 0.0, 0.0, 0),
+        ((20, 700, 30, 700), 0.02 + 9 * 0.07 / 3, 0.0, 10 * 1.36 / 3, 0),
     ],
 )
-def test_a_pause_that_came_once_is_a_row_of_its_own_and_stands_for_no_other_epoch(
-    each_ms: tuple[int, ...], usual_s: float, pause_s: float, doubts: int
+def test_a_pause_that_came_once_stands_for_no_other_epoch_and_several_are_a_row_of_their_own(
+    each_ms: tuple[int, ...], usual_s: float, pause_s: float, pauses_s: float, doubts: int
 ) -> None:
     run = made_in(*each_ms)
     assert seconds_of(run, MADE) == pytest.approx(usual_s)
     assert seconds_of(run, PAUSE) == pytest.approx(pause_s)
-    said = [one for one in run.not_seen if one == PAUSES]
+    assert seconds_of(run, PAUSES) == pytest.approx(pauses_s)
+    said = [one for one in run.not_seen if one == PAUSE_SEEN_ONCE]
     assert len(said) == doubts
 
 
-def test_a_pause_is_in_no_headline() -> None:
-    run = made_in(20, 3000)
-    session = make_session(run=run)
-    [pause] = [part for part in run.parts if part.what == PAUSE]
-    assert (pause.count, pause.basis, pause.ci95_percent) == (1, "measured", None)
+@pytest.mark.parametrize("each_ms", [(20, 3000), (20, 3000, 20, 2000)])
+def test_pauses_are_in_no_headline(each_ms: tuple[int, ...]) -> None:
+    run = made_in(*each_ms)
+    [pause] = [part for part in run.parts if part.what in (PAUSE, PAUSES)]
     assert pause.percent > 20.0
-    found = where(session)
+    found = where(make_session(run=run))
     assert found is not None
     assert found.part == "steps"
 

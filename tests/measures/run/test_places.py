@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipediag.measures.loops import PAUSES
+from pipediag.measures.loops import PAUSE_SEEN_ONCE
 from pipediag.measures.run.epochs import Projected
 from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent, segments_of, spent_on
@@ -349,5 +349,5 @@ def test_letting_go_of_an_iterator_that_was_slow_once_is_not_carried_on() -> Non
     lets_go = replace(KEEPS, line=20, function="<module>")
     run = ledger_with(loop, fit, line=lets_go)
     assert run.seconds_of("epoch_end") == pytest.approx(0.2)
-    assert [one for one in run.not_seen if one == PAUSES]
-    assert not [one for one in ledger_with(loop, fit).not_seen if one == PAUSES]
+    assert [one for one in run.not_seen if one == PAUSE_SEEN_ONCE]
+    assert not [one for one in ledger_with(loop, fit).not_seen if one == PAUSE_SEEN_ONCE]
