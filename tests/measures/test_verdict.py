@@ -199,7 +199,7 @@ def test_steps_that_explain_little_of_the_loop_are_a_doubt() -> None:
     assert decide(enough).confidence == "high"
 
 
-def test_a_repeated_batch_that_says_otherwise_gives_the_bound_and_is_a_doubt() -> None:
+def test_a_repeated_batch_that_says_otherwise_is_a_doubt() -> None:
     shares = make_breakdown(input_wait=1.0, device_compute=90.0)
     ceiling = Ceiling(speedup_if_input_free=1.0101, next_bottleneck="device_compute")
     wait = make_input_wait(
@@ -209,7 +209,8 @@ def test_a_repeated_batch_that_says_otherwise_gives_the_bound_and_is_a_doubt() -
         disagreement="On a repeated batch the step is 26 % shorter.",
     )
     verdict = decide(session(breakdown=shares, ceiling=ceiling, input_wait=wait))
-    assert "training at most 1.35x as fast" in verdict.summary
+    assert "at most" not in verdict.summary
+    assert wait.disagreement in verdict.reasons
     assert verdict.confidence == "medium"
     same = make_input_wait(contested_by_percent=85.0, disagreement="It is 85 % shorter.")
     assert decide(session(input_wait=same)).confidence == "high"
