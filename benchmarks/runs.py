@@ -29,10 +29,12 @@ def analyze(
     exit_status: Container[int] = (0,),
     options: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
+    directory: Path | None = None,
 ) -> Session:
     """Run `pipediag analyze` on one script, with `budget_s` for trials and, beside, its defaults.
 
-    `options` are further ones of its own, `variables` are added to the environment.
+    `options` are further ones of its own, `variables` are added to the environment; the script is
+    run in `directory`.
 
     Raises:
         RunFailedError: an exit status that is not expected, or none in time.
@@ -47,6 +49,7 @@ def analyze(
             text=True,
             timeout=timeout_s + EXIT_S,
             env={**os.environ, **(variables or {})},
+            cwd=directory,
             check=False,
         )
     except subprocess.TimeoutExpired as error:

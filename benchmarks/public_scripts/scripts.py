@@ -22,8 +22,6 @@ from typing import Any
 
 TABLE = Path(__file__).with_name("table.toml")
 STAND_INS = Path(__file__).with_name("stand_ins")
-PROBE = Path(__file__).with_name("probe.py")
-PROBE_LIMIT_S = 240.0
 PACKAGES = "packages"
 MAGIC = ("%", "!")
 
@@ -57,8 +55,6 @@ class PublicScript:
     path: str
     sha256: str
     changed: str
-    group: str = ""
-    """`slow`: chosen because an expert sees by reading why it is slow."""
     data: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     """Folders of the repository that the script imports."""
@@ -66,22 +62,20 @@ class PublicScript:
     put: tuple[tuple[int, int, str], ...] = ()
     swap: tuple[tuple[int, str, str], ...] = ()
     until: int | None = None
-    probe: Mapping[str, Any] = field(default_factory=dict)
-    """How the probes find the loop, where it is not the first `fit`; see probe.py."""
     truth: Truth = Truth()
 
 
 def public_scripts(names: Sequence[str] = ()) -> list[PublicScript]:
-    """Return the scripts of the table, or those named, by themselves or by their group.
+    """Return the scripts of the table, or those named.
 
     Raises:
         SourceError: a name that none has.
     """
     table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     scripts = [_script(name, entry) for name, entry in table.items()]
-    if unknown := set(names) - {s.name for s in scripts} - {s.group for s in scripts}:
+    if unknown := set(names) - {s.name for s in scripts}:
         raise SourceError(f"no script is called {', '.join(sorted(unknown))}")
-    return [s for s in scripts if not names or {s.name, s.group} & set(names)]
+    return [s for s in scripts if not names or s.name in names]
 
 
 def _script(name: str, entry: dict[str, Any]) -> PublicScript:
@@ -221,45 +215,3 @@ def _git(git_directory: Path, *words: str) -> bytes:
     if done.returncode != 0:
         raise SourceError(done.stderr.decode(errors="replace").strip())
     return done.stdout
-
-
-def probed(
-    script: PublicScript, path: Path, packages: Path | None, seconds: float, modes: Sequence[str]
-) -> list[str]:
-    """Run the probes, each mode in a process of its own; return what they measured in sentences."""
-    found: dict[str, dict[str, Any]] = {}
-    errors: list[str] = []
-    variables = environment(script, path.parent, packages)
-    variables["PUBLIC_PROBE"] = json.dumps(dict(script.probe))
-    for mode in modes:
-        written = path.parent / f"probe_{mode}.json"
-        try:
-            done = subprocess.run(
-                [sys.executable, str(PROBE), mode, str(seconds), str(written), str(path)],
-                cwd=path.parent,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=PROBE_LIMIT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            errors.append(f"{mode}: had not ended after {PROBE_LIMIT_S:g} s")
-            continue
-        if done.returncode == 0 and written.exists():
-            found[mode] = json.loads(written.read_text(encoding="utf-8"))
-        else:
-            errors.append(f"{mode}: {done.stderr.strip()[-300:]}")
-    ms = {mode: values["mean_ms"] for mode, values in found.items() if values.get("mean_ms")}
-    sentences = ["; ".join(f"{mode} {value:.2f} ms" for mode, value in ms.items())]
-    if ms.keys() >= {"written", "repeated"}:
-        share = 100 * (1 - ms["repeated"] / ms["written"])
-        sentences.append(f"input {share:.0f} % of a step")
-    if ms.keys() >= {"repeated", "half"}:
-        fixed = 100 * (2 * ms["half"] - ms["repeated"]) / ms["repeated"]
-        sentences.append(f"fixed {fixed:.0f} % of the step with free input")
-    if whole := found.get("whole"):
-        parts = [f"{name} {took_s:.1f}" for name, took_s in whole["spans"].items()]
-        sentences.append(f"run {whole['total_s']:.1f} s: {', '.join(parts)}")
-    return [*sentences, *errors]

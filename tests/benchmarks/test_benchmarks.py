@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.bounds import measured_bounds
 from benchmarks.diagnosis import SCRIPTS, judge
 from benchmarks.promises import Row
 from benchmarks.promises import compared as compared_promise
@@ -86,15 +85,6 @@ def test_a_run_without_trials_and_a_false_confirmation(expected: Expectation) ->
     false = judge(expected, session(confirmed("small-batch")), trials=True)
     assert false.false == ("small-batch",)
     assert not false.right_at_first_place
-
-
-def test_a_bound_is_broken_where_the_whole_interval_lies_above_it() -> None:
-    measured = [("a", 1.9), ("b", 2.05), ("c", 2.2), ("a", 1.5)]
-    found = session(
-        *(confirmed("x", speed, edit=make_edit(e), speedup_at_most=2.0) for e, speed in measured),
-        make_finding(edit=make_edit("untried"), speedup_at_most=2.0),
-    )
-    assert [held for _, held in measured_bounds(found)] == [True, True, False]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ class RunClock:
         self._began = self._since = time.monotonic()
         self._part = "startup"
         self._legs: list[dict[str, float]] = [{}]
-        self._begun = 0
 
     def at(self, part: str) -> float:
         """Begin a part of the run; return the moment."""
@@ -56,7 +55,6 @@ class RunClock:
         """Begin a training; what followed the last one is between two now."""
         again = self._part == "after_training"
         self.at("between_loops" if again else self._part)
-        self._begun += 1
         leg = self._legs[-1]
         if "after_training" in leg:
             leg["between_loops"] = leg.pop("after_training")
@@ -67,9 +65,9 @@ class RunClock:
         self._legs.append({})
 
     def write(self, path: Path) -> None:
-        """Write the seconds of each leg, and begin and end of the run by `time.monotonic()`."""
-        ended = self.at(self._part)
-        stamps = {"began": self._began, "ended": ended, "begun": self._begun, "legs": self._legs}
+        """Write the seconds of each leg, and the begin of the run by `time.monotonic()`."""
+        self.at(self._part)
+        stamps = {"began": self._began, "legs": self._legs}
         path.write_text(json.dumps(stamps), encoding="utf-8")
 
     def _add(self, part: str, seconds: float) -> None:
