@@ -14,7 +14,6 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -227,53 +226,31 @@ def totals(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def markdown(outcomes: Sequence[Outcome], machine: str) -> str:
-    """Return the machine, the totals, and a row for each script with all its runs."""
-    head = (
-        "| script | expected | found | operation | expected confirmed | first confirmed | "
-        "false confirmations | right at first place |"
+    """Return the machine, the totals, and a row for each run."""
+    head = ("script", "expected", "found", "expected confirmed", "first confirmed", "right")
+    rows = [head, ("---",) * len(head), *map(_row, outcomes)]
+    table = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([machine, "", *totals(outcomes), "", *table]) + "\n"
+
+
+def _row(outcome: Outcome) -> tuple[str, ...]:
+    expected, wanted = outcome.expected, outcome.expected.trials
+    where = " or ".join(expected.where)
+    found = outcome.where if where else NOTHING
+    wish = " or ".join(wanted.confirmed) or ("none" if wanted.none else NOTHING)
+    return (
+        f"`{expected.name}`",
+        _place(" or ".join(expected.bottleneck), _expected_line(expected), where or NOTHING),
+        _place(f"{outcome.bottleneck} by {outcome.operation}", outcome.line, found),
+        wish,
+        outcome.first_confirmed or NOTHING,
+        "yes" if outcome.right_at_first_place else "no",
     )
-    by_name: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        by_name.setdefault(outcome.expected.name, []).append(outcome)
-    rows = [_row(name, of_script) for name, of_script in by_name.items()]
-    parts = [machine, "", *totals(outcomes), "", head, "|" + "---|" * 8, *rows]
-    return "\n".join(parts) + "\n"
-
-
-def _row(name: str, outcomes: Sequence[Outcome]) -> str:
-    expected = outcomes[0].expected
-    wanted = expected.trials
-    confirmed = " or ".join(wanted.confirmed)
-    wish = ", ".join([confirmed, *(f"not {rule}" for rule in wanted.not_confirmed)]).strip(", ")
-    cells = [
-        f"`{name}`",
-        _place(
-            " or ".join(expected.bottleneck),
-            _expected_line(expected),
-            " or ".join(expected.where) or NOTHING,
-        ),
-        _counted(
-            [_place(o.bottleneck, o.line, o.where if expected.where else "-") for o in outcomes]
-        ),
-        _counted([o.operation for o in outcomes]),
-        " or ".join(["none", *wanted.unless]) if wanted.none else wish or NOTHING,
-        _counted([o.first_confirmed or NOTHING for o in outcomes]),
-        _counted([rule for o in outcomes for rule in o.false]),
-        f"{sum(o.right_at_first_place for o in outcomes)} of {len(outcomes)}",
-    ]
-    return "| " + " | ".join(cells) + " |"
 
 
 def _place(bottleneck: str, line: str, where: str) -> str:
     place = bottleneck if line == NOTHING else f"{bottleneck}, line {line}"
     return place if where == NOTHING else f"{place}; most of the run: {where}"
-
-
-def _counted(values: Sequence[str]) -> str:
-    counts = Counter(values)
-    if len(counts) <= 1:
-        return next(iter(counts), NOTHING)
-    return "; ".join(f"{value} ({count})" for value, count in counts.most_common())
 
 
 def _lines(expected: Expectation) -> set[int]:
