@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,59 +26,68 @@ from pipediag.trace.devices import DeviceTrace
 from pipediag.trace.events import Indices
 from pipediag.trace.steps import StepSplit
 from pipediag.trace.summary import HostSummary, TraceSummary
-from pipediag.vocabulary import GAP_CAUSES, GapCause
+from pipediag.vocabulary import GAP_CAUSES
 
 _Value = TypeVar("_Value")
 
 _AT_ONCE = 10_000
 """As Python's objects a gap takes half a kilobyte."""
-
 _NONE = -1
 _TRACER_PREFIX = "$"
 """TensorFlow's Python tracer begins the names of its events with it."""
 
 
-@dataclass(frozen=True)
-class GapColumns:
-    """Some gaps of one device, a value for each; None where nothing is known."""
-
-    start_ms: list[float]
-    """Counted from the window's start."""
-    duration_ms: list[float]
-    cause: list[GapCause]
-    causes_ms: list[list[float]]
-    """All time of each gap, in the order of `GAP_CAUSES`."""
-    iterator: list[IteratorKey | None]
-    """Known for gaps whose cause is input."""
-    doing: list[str | None]
-    step: list[int | None]
-
-
-def gap_columns(device: DeviceTrace, trace: TraceSummary, chosen: Indices) -> GapColumns:
-    """The columns of the gaps at these places among the device's."""
+def gaps_at(
+    device: DeviceTrace,
+    trace: TraceSummary,
+    places: Indices,
+    pipeline: Pipeline | None = None,
+    operation_of: Mapping[IteratorKey, str] | None = None,
+) -> list[DeviceGap]:
+    """Return the gaps at these places among the device's; starts count from the window's."""
     gaps = device.gaps
-    spans, split_ns = gaps.spans[chosen], gaps.split_ns[chosen]
+    spans, split_ns = gaps.spans[places], gaps.split_ns[places]
     causes = np.argmax(split_ns, axis=1)
     of_input = causes == GAP_CAUSES.index("input")
-    iterator_ids = np.where(of_input, gaps.iterator_ids[chosen], _NONE)
-    steps = trace.steps.steps if trace.steps is not None else None
+    iterators = _at(gaps.iterators, np.where(of_input, gaps.iterator_ids[places], _NONE))
     doing_names = [name.removeprefix(_TRACER_PREFIX) for name in gaps.doing_names]
-    return GapColumns(
-        start_ms=((spans[:, 0] - trace.window_ns[0]) / 1e6).tolist(),
-        duration_ms=((spans[:, 1] - spans[:, 0]) / 1e6).tolist(),
-        cause=[GAP_CAUSES[place] for place in causes.tolist()],
-        causes_ms=(split_ns / 1e6).tolist(),
-        iterator=_at(gaps.iterators, iterator_ids),
-        doing=_at(doing_names, gaps.doing_ids[chosen]),
-        step=_at(steps.numbers, steps.at(spans[:, 0])) if steps else [None] * len(spans),
-    )
+    steps = trace.steps.steps if trace.steps is not None else None
+    ops = {op.id: op for op in (pipeline.ops if pipeline else [])}
+    found = []
+    for start_ns, end_ns, cause, split, iterator, doing, step in zip(
+        *spans.T.tolist(),
+        causes.tolist(),
+        split_ns.tolist(),
+        iterators,
+        _at(doing_names, gaps.doing_ids[places]),
+        _at(steps.numbers, steps.at(spans[:, 0])) if steps else [None] * len(spans),
+        strict=True,
+    ):
+        op = ops.get((operation_of or {}).get(iterator, "")) if iterator is not None else None
+        found.append(
+            DeviceGap(
+                start_ms=(start_ns - trace.window_ns[0]) / 1e6,
+                duration_ms=(end_ns - start_ns) / 1e6,
+                cause=GAP_CAUSES[cause],
+                causes_ms={
+                    name: ns / 1e6 for name, ns in zip(GAP_CAUSES, split, strict=True) if ns
+                },
+                op_id=op.id if op else None,
+                file=op.file if op else None,
+                line=op.line if op else None,
+                iterator=iterator[0] if iterator else None,
+                doing=doing,
+                step=step,
+            )
+        )
+    return found
 
 
-def all_gaps(device: DeviceTrace, trace: TraceSummary) -> Iterator[tuple[Indices, GapColumns]]:
-    """Every gap of the device in order of time, some thousand at once, with their places."""
+def all_gaps(device: DeviceTrace, trace: TraceSummary) -> Iterator[tuple[Indices, list[DeviceGap]]]:
+    """Yield every gap of the device in order of time, some thousand at once, with their places."""
     for first in range(0, len(device.gaps), _AT_ONCE):
         places = np.arange(first, min(first + _AT_ONCE, len(device.gaps)))
-        yield places, gap_columns(device, trace, places)
+        yield places, gaps_at(device, trace, places)
 
 
 def _at(values: Sequence[_Value], places: NDArray[Any]) -> list[_Value | None]:
@@ -96,42 +104,11 @@ def describe_devices(
     trace: TraceSummary, pipeline: Pipeline | None, operation_of: Mapping[IteratorKey, str]
 ) -> list[DeviceActivity]:
     """One entry for each device, with its longest gaps, which count from the window's start."""
-    return [
-        device.activity.model_copy(
-            update={"gaps": _longest_gaps(device, trace, pipeline, operation_of)}
-        )
-        for device in trace.devices
-    ]
-
-
-def _longest_gaps(
-    device: DeviceTrace,
-    trace: TraceSummary,
-    pipeline: Pipeline | None,
-    operation_of: Mapping[IteratorKey, str],
-) -> list[DeviceGap]:
-    longest = np.argsort(-device.gaps.lengths_ns, kind="stable")[:MOST_GAPS]
-    columns = gap_columns(device, trace, np.sort(longest))
-    ops = {op.id: op for op in (pipeline.ops if pipeline else [])}
     found = []
-    for place, (cause, iterator) in enumerate(zip(columns.cause, columns.iterator, strict=True)):
-        op_id = operation_of.get(iterator) if iterator is not None else None
-        op = ops.get(op_id) if op_id is not None else None
-        causes_ms = zip(GAP_CAUSES, columns.causes_ms[place], strict=True)
-        found.append(
-            DeviceGap(
-                start_ms=columns.start_ms[place],
-                duration_ms=columns.duration_ms[place],
-                cause=cause,
-                causes_ms={name: ms for name, ms in causes_ms if ms},
-                op_id=op_id,
-                file=op.file if op else None,
-                line=op.line if op else None,
-                iterator=iterator[0] if iterator else None,
-                doing=columns.doing[place],
-                step=columns.step[place],
-            )
-        )
+    for device in trace.devices:
+        longest = np.sort(np.argsort(-device.gaps.lengths_ns, kind="stable")[:MOST_GAPS])
+        gaps = gaps_at(device, trace, longest, pipeline, operation_of)
+        found.append(device.activity.model_copy(update={"gaps": gaps}))
     return found
 
 

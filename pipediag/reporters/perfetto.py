@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, repeat
 from pathlib import Path
@@ -21,18 +21,16 @@ from numpy.typing import NDArray
 
 from pipediag import __version__
 from pipediag.encoding.text import harmless_json
-from pipediag.measures.profile import GapColumns, all_gaps
+from pipediag.measures.profile import all_gaps
 from pipediag.reporters.words import labels
+from pipediag.session.devices import DeviceGap
 from pipediag.session.files import replacing
 from pipediag.session.findings import Finding
 from pipediag.trace.device_events import CORRELATION, NOT_FOUND, stream_lines
-from pipediag.trace.devices import DeviceTrace
 from pipediag.trace.events import HOST_PLANE, Indices, Line, Times, TraceEvents
 from pipediag.trace.files import read_profile
-from pipediag.trace.intervals import covered
 from pipediag.trace.steps import StepSplit
 from pipediag.trace.summary import TraceSummary
-from pipediag.vocabulary import GAP_CAUSES
 
 
 class Track(NamedTuple):
@@ -106,14 +104,6 @@ class TraceWriter:
         place = {"pid": track.pid, "tid": track.tid, "ts": self._us(time_ns)}
         self._event(ph="i", s="t", **place, name=name, args=arguments)
 
-    def counter(
-        self, pid: int, name: str, unit: str, times_ns: Times, values: Sequence[float]
-    ) -> None:
-        """Write a value that changes at these times, shown below the threads."""
-        for time, value in zip(times_ns.tolist(), values, strict=True):
-            args = {unit: float(f"{value:.6g}")}
-            self._event(ph="C", pid=pid, ts=self._us(time), name=name, args=args)
-
     def finish(self, other_data: Mapping[str, Any]) -> None:
         """Close the trace; `other_data` is shown under "Info and stats"."""
         self._stream.write(f'\n],"otherData":{_encoded(other_data)}}}\n')
@@ -145,11 +135,8 @@ def _arguments(values: Mapping[str, Any]) -> str:
 MOST_HOST_EVENTS = 1_000_000
 """Events of the threads of all hosts together: about what a browser's tab holds. ui.perfetto.dev
 refuses files that unpack to more than 2 GB, and is slow long before."""
-BUSY_INTERVALS = 1_000
-"""Values of how busy the device was, drawn over the window."""
 MOST_LANES = 8
 """Events that fit on none of them are put on the last one all the same."""
-_LEAST_INTERVAL_NS = 1_000
 _ALONE = "pipediag"
 """Name of the process of a single host, which holds pipediag's tracks and the original ones."""
 _SHOWN = frozenset({"fail", "informative", "inconclusive"})
@@ -259,10 +246,9 @@ def _write_own_tracks(
                 track,
                 device.gaps.spans[places, 0],
                 device.gaps.spans[places, 1],
-                [_encoded(labels.gap_cause(cause)) for cause in gaps.cause],
-                _gap_arguments(device, places, gaps),
+                [_encoded(labels.name_of(labels.GAP_CAUSE, gap.cause)) for gap in gaps],
+                map(_gap_arguments, gaps, device.gaps.launch_ids[places].tolist()),
             )
-        _write_busy(writer, pid, device)
     if findings:
         track = writer.track(pid, "Findings")
         for finding in findings:
@@ -287,36 +273,17 @@ def _write_steps(writer: TraceWriter, pid: int, split: StepSplit) -> None:
     )
 
 
-def _gap_arguments(device: DeviceTrace, places: Indices, gaps: GapColumns) -> Iterator[str]:
-    lengths_ns = device.gaps.lengths_ns[places].tolist()
-    split_ns = device.gaps.split_ns[places].tolist()
-    launches = device.gaps.launch_ids[places].tolist()
-    for at, iterator in enumerate(gaps.iterator):
-        split = zip(GAP_CAUSES, split_ns[at], strict=True)
-        yield _arguments(
-            {
-                "cause": gaps.cause[at],
-                "duration_us": lengths_ns[at] / 1e3,
-                "start_ms": gaps.start_ms[at],
-                "step": gaps.step[at],
-                CORRELATION: launches[at] if launches[at] != NOT_FOUND else None,
-                "doing": gaps.doing[at],
-                "operation": iterator[0] if iterator else None,
-                "operation_names": ", ".join(iterator[1]) or None if iterator else None,
-                **{f"{name}_us": ns / 1e3 for name, ns in split if ns},
-            }
-        )
-
-
-def _write_busy(writer: TraceWriter, pid: int, device: DeviceTrace) -> None:
-    """Write how busy the device was, in percent; gaps under the floor count as busy."""
-    start, end = device.window
-    count = max(1, min(BUSY_INTERVALS, (end - start) // _LEAST_INTERVAL_NS))
-    edges = np.linspace(start, end, count + 1).astype(np.int64)
-    idle = covered(device.gaps.spans, np.column_stack((edges[:-1], edges[1:])))
-    lengths = np.maximum(edges[1:] - edges[:-1], 1)
-    busy = (100.0 - 100.0 * idle / lengths).tolist()
-    writer.counter(pid, f"{device.name} busy", "percent", edges, [*busy, 0.0])
+def _gap_arguments(gap: DeviceGap, launch: int) -> str:
+    return _arguments(
+        {
+            "cause": gap.cause,
+            "duration_us": round(gap.duration_ms * 1e3, 3),
+            **gap.model_dump(include={"start_ms", "step", "doing"}),
+            CORRELATION: launch if launch != NOT_FOUND else None,
+            "operation": gap.iterator,
+            **{f"{name}_us": round(ms * 1e3, 3) for name, ms in gap.causes_ms.items()},
+        }
+    )
 
 
 def write_originals(

@@ -10,7 +10,7 @@ pandas is imported only where a table is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
@@ -280,24 +280,9 @@ def write_gaps(path: Path, summaries: Sequence[tuple[str, TraceSummary]]) -> Non
 
 def _all_gaps(summary: TraceSummary, host_name: str | None) -> Iterator[pandas.DataFrame]:
     for device in summary.devices:
-        for places, found in all_gaps(device, summary):
-            count = len(places)
-            times = zip(GAP_CAUSES, zip(*found.causes_ms, strict=True), strict=True)
-            yield _of_columns(
-                {
-                    **dict.fromkeys(_gap(None, None), [None] * count),
-                    "device": [device.name] * count,
-                    "device_kind": [device.activity.kind] * count,
-                    "host": [host_name] * count,
-                    "start_ms": found.start_ms,
-                    "duration_ms": found.duration_ms,
-                    "cause": found.cause,
-                    "iterator": [one[0] if one else None for one in found.iterator],
-                    "doing": found.doing,
-                    "step": found.step,
-                    **{f"{cause}_ms": list(of_cause) for cause, of_cause in times},
-                }
-            )
+        activity = device.activity.model_copy(update={"host": host_name})
+        for _, found in all_gaps(device, summary):
+            yield _frame([_gap(activity, gap) for gap in found], _gap(None, None))
 
 
 def _gap(device: DeviceActivity | None, gap: DeviceGap | None) -> Row:
@@ -325,15 +310,12 @@ def _table(items: Sequence[_Item], row: Callable[[_Item | None], Row]) -> pandas
 
 
 def _frame(rows: Sequence[Row], columns: Iterable[str]) -> pandas.DataFrame:
-    return _of_columns({name: [row.get(name) for row in rows] for name in columns})
-
-
-def _of_columns(columns: Mapping[str, Sequence[Any]]) -> pandas.DataFrame:
-    """Return columns as a DataFrame in which whole numbers stay whole beside missing values."""
+    """Return rows as a DataFrame in which whole numbers stay whole beside missing values."""
     import pandas
 
     series = {}
-    for name, values in columns.items():
+    for name in columns:
+        values = [row.get(name) for row in rows]
         kinds = {type(value) for value in values if value is not None}
         whole = {int: "Int64", bool: "boolean"}.get(kinds.pop()) if len(kinds) == 1 else None
         shown = [visible(value) if isinstance(value, str) else value for value in values]

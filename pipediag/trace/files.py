@@ -5,12 +5,11 @@ from __future__ import annotations
 import errno
 import gzip
 import io
-import mmap
 import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,10 +27,6 @@ LARGEST_FILE_BYTES = 1 << 31
 LARGEST_UNPACKED_BYTES = 1 << 30
 """Traces of some minutes unpack to a few hundred megabytes; a bomb unpacks to anything."""
 
-MAPPED_FROM_BYTES = 1 << 24
-"""Smaller files, and text, are read into memory. Reading a mapped file that was truncated raises
-SIGBUS."""
-
 _SUFFIXES = re.compile(r"(\.xplane\.pb|\.pt\.trace\.json|\.json)?(\.gz)?$")
 _PATTERNS = ("*.xplane.pb", "*.pt.trace.json", "*.pt.trace.json.gz")
 # PyTorch's handler for TensorBoard writes one `<worker>.<time>.pt.trace.json` per window.
@@ -39,13 +34,8 @@ _WINDOW = re.compile(r"(?P<worker>.+)\.(?P<time>\d{10,})$")
 
 _GZIP = b"\x1f\x8b"
 _PIECE_BYTES = 1 << 20
-_PEEKED_BYTES = 64
 # An XPlane file begins with a line feed too, and a length that may be a brace.
 _JSON = re.compile(rb'\s*(\{\s*"|\[\s*\{)')
-
-Release = Callable[[], None]
-"""Gives back the memory of all mapped pages that were read; they can be read again. Raises
-PipediagError where the file has become shorter."""
 
 
 class MalformedError(PipediagError):
@@ -63,7 +53,7 @@ def read(path: Path) -> TraceEvents:
 def read_profile(file: Path) -> TraceEvents:
     """Read an XPlane file or a Kineto trace, packed by gzip or not. Raises PipediagError."""
     try:
-        return _parse(*file_bytes(file), file)
+        return _parse(file_bytes(file), file)
     except MalformedError as error:
         raise PipediagError(
             f"{file} is not a profile that pipediag reads (XPlane or Kineto), or it was cut short: "
@@ -71,7 +61,7 @@ def read_profile(file: Path) -> TraceEvents:
         ) from error
 
 
-def _parse(data: memoryview, release: Release, file: Path) -> TraceEvents:
+def _parse(data: memoryview, file: Path) -> TraceEvents:
     # Looking for profiles needs no parser, and each of them takes long to import.
     if _JSON.match(data):
         from pipediag.trace import kineto
@@ -79,7 +69,7 @@ def _parse(data: memoryview, release: Release, file: Path) -> TraceEvents:
         return kineto.parse(data, file)
     from pipediag.trace import xplane
 
-    events = xplane.parse(data, file, release)
+    events = xplane.parse(data, file)
     if not events.planes:
         raise MalformedError("it holds no planes")
     # Other protobuf messages parse as well; the text of a graph then is a plane's name.
@@ -138,8 +128,8 @@ def _profiles(run: Path) -> list[Path]:
     return sorted(file for file in found if file.is_file())
 
 
-def file_bytes(file: Path) -> tuple[memoryview, Release]:
-    """Return the content, unpacked where gzip packed it, and how to give back its memory.
+def file_bytes(file: Path) -> memoryview:
+    """Return the content, unpacked where gzip packed it.
 
     Raises PipediagError where the file cannot be read, is empty, too large or no regular file, and
     MalformedError where its gzip stream is damaged.
@@ -148,20 +138,11 @@ def file_bytes(file: Path) -> tuple[memoryview, Release]:
         content = _content(file)
     except OSError as error:
         raise PipediagError(f"Cannot read the profile {file}: {error.strerror}.") from error
-    if isinstance(content, mmap.mmap):
-        mapped = content
-
-        def release() -> None:
-            if mapped.size() < len(mapped):
-                raise _changed(file)
-            mapped.madvise(mmap.MADV_DONTNEED)
-
-        return memoryview(mapped), release
     data = _unpacked(content, file) if content.startswith(_GZIP) else content
-    return memoryview(data).toreadonly(), lambda: None
+    return memoryview(data).toreadonly()
 
 
-def _content(file: Path) -> bytes | mmap.mmap:
+def _content(file: Path) -> bytes:
     # Opening a FIFO would wait for a writer.
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb", buffering=0) as stream:
@@ -175,20 +156,10 @@ def _content(file: Path) -> bytes | mmap.mmap:
         if status.st_size > LARGEST_FILE_BYTES:
             size = f"{status.st_size / 1e9:.1f} GB are more than a profile can hold"
             raise PipediagError(f"{file} is not read: {size}.")
-        begins = os.pread(descriptor, _PEEKED_BYTES, 0).lstrip()
-        if status.st_size >= MAPPED_FROM_BYTES and not begins.startswith((_GZIP, b"{", b"[")):
-            try:
-                return mmap.mmap(descriptor, status.st_size, access=mmap.ACCESS_READ)
-            except ValueError as error:
-                raise _changed(file) from error
-        content = stream.read(max(status.st_size, MAPPED_FROM_BYTES))
+        content = stream.readall()
     if not content:
         raise PipediagError(f"The profile {file} is empty; record it again.")
     return content
-
-
-def _changed(file: Path) -> PipediagError:
-    return PipediagError(f"The profile {file} changed while it was read; try again.")
 
 
 def _unpacked(packed: bytes, file: Path) -> bytearray:

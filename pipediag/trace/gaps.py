@@ -92,11 +92,6 @@ class DeviceGaps:
         lengths: NDArray[np.int64] = self.spans[:, 1] - self.spans[:, 0]
         return lengths
 
-    @property
-    def causes(self) -> list[GapCause]:
-        """Cause of most of each gap; of equal ones, the first of `GAP_CAUSES`."""
-        return [GAP_CAUSES[column] for column in np.argmax(self.split_ns, axis=1).tolist()]
-
     def by_cause(self) -> dict[GapCause, int]:
         """Return nanoseconds of each cause over all gaps, where there are any."""
         sums = self.split_ns.sum(axis=0).tolist()

@@ -14,6 +14,7 @@ from pipediag.trace.events import PROGRAMS_PLANE, TraceEvents
 from pipediag.trace.files import read
 from pipediag.trace.pipeline import pipeline_records
 from pipediag.trace.xplane.protobuf import message_class
+from pipediag.vocabulary import GAP_CAUSES
 
 
 class LineBuilder:
@@ -303,6 +304,11 @@ class CudaProfile:
 def causes_us(device: DeviceTrace) -> dict[str, int]:
     """Idle time by cause in microseconds."""
     return {cause: ns // US for cause, ns in device.gaps.by_cause().items()}
+
+
+def main_causes(device: DeviceTrace) -> list[str]:
+    """The cause of most of each gap."""
+    return [GAP_CAUSES[column] for column in device.gaps.split_ns.argmax(axis=1).tolist()]
 
 
 def add_annotations(line: LineBuilder, name: str, *spans: tuple[int, int]) -> None:

@@ -5,19 +5,15 @@ from __future__ import annotations
 import gzip
 import os
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipediag.errors import ExitStatus, PipediagError
-from pipediag.trace import files, xplane
+from pipediag.trace import files
 from pipediag.trace.files import find_profiles, read, read_profile
-from pipediag.trace.xplane import columns
-from pipediag.trace.xplane.columns import EventColumns, Places, event_columns
 from tests.trace.builder import TraceBuilder
 
 NEW, OLD = "2026_01_02_00_00_00", "2026_01_01_00_00_00"
@@ -160,47 +156,3 @@ def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path: Path) -
             read_profile(path)
     with pytest.raises(PipediagError, match="Is a directory"):
         read_profile(tmp_path)
-
-
-def test_a_mapped_file_is_read_like_a_small_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    for start in range(3_000):
-        line.event("event", start, start + 1, id=start)
-    path = builder.save(tmp_path)
-    small = read(path).host_lines[0]
-    monkeypatch.setattr(files, "MAPPED_FROM_BYTES", 5_000)
-    mapped = read(path).host_lines[0]
-    assert mapped.start_ns.tolist() == small.start_ns.tolist() == list(range(3_000))
-    # Its pages were given back, and a new file took its name.
-    (tmp_path / "new").write_bytes(b"new")
-    (tmp_path / "new").replace(path)
-    assert mapped.integers("id", np.arange(3_000)).tolist() == list(range(3_000))
-
-
-def test_a_mapped_file_that_is_cut_short_while_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "MAPPED_FROM_BYTES", 1)
-    monkeypatch.setattr(columns, "_CHUNK_BYTES", 1 << 12)
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    for start in range(5_000):
-        line.event("event", start, start + 1)
-    path = builder.save(tmp_path)
-    cuts: list[int] = []
-
-    def cut_behind(
-        data: memoryview, start: int, end: int, places: Places
-    ) -> Iterator[tuple[EventColumns, int]]:
-        for piece, place in event_columns(data, start, end, places):
-            os.truncate(path, place)
-            cuts.append(place)
-            yield piece, place
-
-    monkeypatch.setattr(xplane, "event_columns", cut_behind)
-    with pytest.raises(PipediagError, match="changed while it was read"):
-        read(path)
-    assert len(cuts) == 1

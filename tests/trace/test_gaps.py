@@ -13,7 +13,14 @@ from pipediag.trace.gaps import DeviceGaps, HostCauses, divide_gaps, explain_gap
 from pipediag.trace.intervals import EMPTY, Intervals, normalise
 from pipediag.trace.xplane import parse
 from pipediag.vocabulary import GAP_CAUSES, StepClass
-from tests.trace.builder import US, CudaProfile, TraceBuilder, add_graph_call, causes_us
+from tests.trace.builder import (
+    US,
+    CudaProfile,
+    TraceBuilder,
+    add_graph_call,
+    causes_us,
+    main_causes,
+)
 
 
 def test_a_device_that_waits_for_input(tmp_path: Path) -> None:
@@ -26,7 +33,7 @@ def test_a_device_that_waits_for_input(tmp_path: Path) -> None:
     # Per step: 60 in GetNext, 10 of Python, 3 of the launch call, 2 until the kernel starts, and 5
     # of Python after it.
     assert causes_us(device) == {"input": 120, "python": 30, "launch": 10}
-    assert device.gaps.causes == ["input", "input", "python"]
+    assert main_causes(device) == ["input", "input", "python"]
     assert device.gaps.spans[1].tolist() == [95 * US, 175 * US]
 
 

@@ -31,11 +31,10 @@ from pipediag.trace.events import (
     Times,
     TraceEvents,
 )
-from pipediag.trace.files import MalformedError, Release
+from pipediag.trace.files import MalformedError
 from pipediag.trace.xplane.columns import (
     EVENT_TAG,
     EventColumns,
-    GrowingColumns,
     event_columns,
     single_event,
 )
@@ -76,13 +75,13 @@ _ARGUMENTS = "XLA_Args"
 """TensorFlow's name for all arguments of a program."""
 
 
-def parse(data: memoryview, path: Path, release: Release = lambda: None) -> TraceEvents:
+def parse(data: memoryview, path: Path) -> TraceEvents:
     """Read the profile in `data`, which must not change while the result is used.
 
     Raises MalformedError where the bytes are no XPlane profile, were cut short, or have impossible
     times.
     """
-    source = _Source(path, data, release)
+    source = _Source(path, data)
     [planes], rest = divided(data, 0, len(data), _PLANES)
     space = parsed("XSpace", data, rest)
     events = TraceEvents(
@@ -107,7 +106,6 @@ def _epoch_ns(events: TraceEvents) -> int | None:
 class _Source:
     path: Path
     data: memoryview
-    release: Release
 
 
 def _plane(source: _Source, part: Field) -> Plane:
@@ -157,7 +155,6 @@ def _line(
             name_ids=columns.name_ids,
             stat_names=stat_names,
             event_names=names,
-            release=source.release,
         ),
         plane=plane,
     )
@@ -168,39 +165,29 @@ def _events(source: _Source, part: Field, names: EventNames) -> tuple[Any, Event
     data = source.data
     at = part.payload
     rest: list[Span] = []
-    found = GrowingColumns()
+    found: list[EventColumns] = []
     while at < part.end:
         if data[at] == EVENT_TAG:
             for columns, end in event_columns(data, at, part.end, names.places):
-                found.add(columns)
+                found.append(columns)
                 at = end
-                source.release()
             continue
         other = field_at(data, at, part.end)
         if (other.number, other.wire_type) == (_EVENTS, LENGTH_DELIMITED):
-            found.add(single_event(data, other, names.places))
+            found.append(single_event(data, other, names.places))
         else:
             rest.append((other.start, other.end))
         at = other.end
-    return parsed("XLine", data, rest), found.finished()
+    return parsed("XLine", data, rest), EventColumns.joined(found)
 
 
 def _in_order(columns: EventColumns) -> EventColumns:
     """Sort the events by start; of those that start together, the longest comes first."""
     offset_ps, length_ps = columns.offset_ps, columns.length_ps
-    together = np.flatnonzero(offset_ps[1:] == offset_ps[:-1])
+    later = offset_ps[1:] > offset_ps[:-1]
+    alike = (offset_ps[1:] == offset_ps[:-1]) & (length_ps[1:] <= length_ps[:-1])
     # Most profilers write them in that order.
-    if (offset_ps[1:] >= offset_ps[:-1]).all() and (
-        length_ps[together + 1] <= length_ps[together]
-    ).all():
-        return columns
-    order = np.argsort(offset_ps, kind="stable")
-    ordered = offset_ps[order]
-    same = ordered[1:] == ordered[:-1]
-    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-    among = order[tied]
-    order[tied] = among[np.lexsort((-length_ps[among], offset_ps[among]))]
-    return columns.taken(order)
+    return columns if (later | alike).all() else columns.taken(np.lexsort((-length_ps, offset_ps)))
 
 
 def _nanoseconds(line_ns: int, columns: EventColumns) -> tuple[Times, Times]:

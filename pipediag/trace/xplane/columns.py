@@ -5,13 +5,13 @@ follow a chain of lengths. So every place that looks like the beginning of an ev
 one, and where each guess ends at the next guess, all of them were right. Python follows the chain
 by itself only where that fails.
 
-An event whose fields do not stand in the order of their numbers, as every protobuf writer puts
-them, is decoded by the protobuf library.
+Fields of an event are taken to stand in the order of their numbers, as every protobuf writer puts
+them. An event that does not begin so is decoded by the protobuf library.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,10 +22,8 @@ from pipediag.trace.xplane.protobuf import (
     PADDING,
     Field,
     Positions,
-    Words,
     field_at,
     parsed,
-    short_varints,
     tagged_varints,
     varint_at,
     words_of,
@@ -36,11 +34,8 @@ EVENT_TAG = 0x22
 
 _CHUNK_BYTES = 1 << 21
 _FIRST_CHUNK_BYTES = 1 << 16
-_GROWTH = 1.25
-_MOST_ROUNDS = 64
-"""Fields of an event that are skipped for all events at once; events with more go one by one."""
 
-_METADATA_ID, _OFFSET, _DURATION, _OCCURRENCES = 0x08, 0x10, 0x18, 0x28
+_METADATA_ID, _OFFSET, _DURATION = 0x08, 0x10, 0x18
 
 # First bytes of an event: tag 0x08, the name's id in one to three bytes, and the tag of the offset.
 # Statistics begin in the same way, but have no field 2 that is an integer.
@@ -55,9 +50,6 @@ _BEGINNINGS = tuple(
 # Distance from an event's tag to its offset's: between them are a length of one or two bytes, the
 # tag of the name's id, and that id.
 _OFFSET_PLACES = range(4, 8)
-_BYTE = np.uint64(0xFF)
-# A statistic's tag, and a length of one byte behind it.
-_PLAIN_MASK, _SEVEN_BITS = np.uint64(0x80FF), np.uint64(0x7F)
 # Bits of the word that begins with an event's tag: its length takes two bytes, or more.
 _LONG, _LONGER = np.uint64(0x8000), np.uint64(0x800000)
 
@@ -81,6 +73,13 @@ class EventColumns:
     def __len__(self) -> int:
         return len(self.name_ids)
 
+    @classmethod
+    def joined(cls, pieces: Sequence[EventColumns]) -> EventColumns:
+        """Return the events of all pieces."""
+        columns = ([getattr(piece, name) for piece in pieces] for name in _DTYPES)
+        empty = (np.empty(0, dtype) for dtype in _DTYPES.values())
+        return cls(*(np.concatenate([none, *c]) for none, c in zip(empty, columns, strict=True)))
+
     def taken(self, order: Positions) -> EventColumns:
         """Return the events in that order."""
         return EventColumns(*(getattr(self, name)[order] for name in _DTYPES))
@@ -93,33 +92,6 @@ _DTYPES = {
     "details_start": np.uint32,
     "details_end": np.uint32,
 }
-
-
-class GrowingColumns:
-    """Events of a line while they are read.
-
-    Each column is one allocation, which the system moves without copying where it is large. Joining
-    pieces at the end would take the memory twice.
-    """
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._columns = {name: np.empty(0, dtype) for name, dtype in _DTYPES.items()}
-
-    def add(self, piece: EventColumns) -> None:
-        """Append events."""
-        end = self._count + len(piece)
-        for name, column in self._columns.items():
-            if end > len(column):
-                column.resize(max(end, int(len(column) * _GROWTH)), refcheck=False)
-            column[self._count : end] = getattr(piece, name)
-        self._count = end
-
-    def finished(self) -> EventColumns:
-        """Return all events."""
-        for column in self._columns.values():
-            column.resize(self._count, refcheck=False)
-        return EventColumns(**self._columns)
 
 
 def event_columns(
@@ -236,7 +208,7 @@ class _Chunk:
         offset_ps, at, fine = self._scalar(_OFFSET, at, ends)
         sound &= fine
         length_ps, at, fine = self._scalar(_DURATION, at, ends)
-        sound &= fine & self._only_details(at, ends)
+        sound &= fine & (at <= ends)
         details = np.where(sound, at, begins)
         for index in np.flatnonzero(~sound).tolist():
             values = _decoded(self._bytes.data, int(begins[index]), int(ends[index]))
@@ -258,34 +230,3 @@ class _Chunk:
         after = np.where(present, at + 1 + lengths, at)
         sound = ~present | ((lengths > 0) & (after <= ends))
         return np.where(present, values.view(np.int64), 0), np.minimum(after, ends), sound
-
-    def _only_details(self, at: Positions, ends: Positions) -> NDArray[np.bool_]:
-        """Return where only statistics, and a count, lie between these positions."""
-        sound = at <= ends
-        rest = np.flatnonzero(at < ends)
-        at, ends = at[rest], ends[rest]
-        for _ in range(_MOST_ROUNDS):
-            if not len(rest):
-                return sound
-            words: Words = self._words[at]
-            after = at + 2 + ((words >> np.uint64(8)) & _SEVEN_BITS).view(np.int64)
-            others = np.flatnonzero((words & _PLAIN_MASK) != EVENT_TAG)
-            if len(others):
-                after[others] = self._after_detail(at[others], words[others])
-            good = after <= ends
-            sound[rest[~good]] = False
-            going_on = np.flatnonzero(good & (after < ends))
-            rest, at, ends = rest[going_on], after[going_on], ends[going_on]
-        sound[rest] = False
-        return sound
-
-    def _after_detail(self, at: Positions, words: Words) -> Positions:
-        """Return where a statistic, or a count, ends; beyond the chunk where it is neither."""
-        tags = words & _BYTE
-        values, sizes = short_varints(words >> np.uint64(8))
-        # A word shifted by a byte has seven left; lengths and counts take no more.
-        known = ((tags == EVENT_TAG) | (tags == _OCCURRENCES)) & (sizes > 0) & (sizes < 8)
-        inside = np.where(tags == EVENT_TAG, values, np.uint64(0))
-        known &= inside < np.uint64(1 << 32)
-        after = at + 1 + sizes + np.where(known, inside, np.uint64(0)).astype(np.int64)
-        return np.where(known, after, self._size + 1)

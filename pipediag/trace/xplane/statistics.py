@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.trace.events import Indices, Statistics, StatValue
-from pipediag.trace.files import MalformedError, Release
+from pipediag.trace.files import MalformedError
 from pipediag.trace.xplane.columns import EVENT_TAG
 from pipediag.trace.xplane.protobuf import (
     PADDING,
@@ -179,7 +179,6 @@ class WireStatistics(Statistics):
     name_ids: NDArray[np.int32] = field(repr=False)
     stat_names: StatNames = field(repr=False)
     event_names: EventNames = field(repr=False)
-    release: Release = field(repr=False)
 
     def of(self, index: int) -> dict[str, StatValue]:
         """Return all statistics of one event. Raises MalformedError."""
@@ -240,7 +239,6 @@ class WireStatistics(Statistics):
                 yield first + rows, found
             for row in cursor.odd:
                 yield first + row, self.of(int(block[row])).get(name)
-            self.release()
 
     def _numbered(self, found: FoundStatistics, numbers: dict[str, int]) -> Indices:
         """Return the numbers of the texts that were found; new ones are added."""
