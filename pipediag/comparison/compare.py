@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from pipediag.comparison import quantities
-from pipediag.comparison.quantities import Sides
-from pipediag.comparison.result import Comparison, GrownOperation
+from pipediag.comparison.quantities import Quantity, Sides
+from pipediag.comparison.values import Measured, run_in_the_middle, step_ms
 from pipediag.errors import PipediagError
 from pipediag.facts.script import script_failure
 from pipediag.session.findings import Finding
@@ -24,6 +25,37 @@ no part of it, so that a line that is added above does not make it another opera
 LEAST_PERCENT = 5.0
 """Percent of base's step by which an operation must have grown to be named. Own choice: the
 smallest change of the step that counts."""
+
+
+@dataclass(frozen=True)
+class GrownOperation:
+    """The operation of the input pipeline whose own time grew most."""
+
+    name: str
+    file: str | None
+    line: int | None
+    base_ms: float | None
+    """Per step, summed over parallel calls; None if only head has it."""
+    head_ms: float
+    shares: bool = False
+    """True if these are percent of the step, as times of two machines cannot be compared."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Head compared with base."""
+
+    base_label: str
+    head_label: str
+    quantities: tuple[Quantity, ...]
+    """First those that are judged, then those that explain."""
+    new: tuple[Finding, ...] = ()
+    """Failed findings that only head has."""
+    gone: tuple[Finding, ...] = ()
+    grown: GrownOperation | None = None
+    bottlenecks: tuple[str, str] = ("", "")
+    notes: tuple[str, ...] = ()
+    script_failure: str | None = None
 
 
 def compare(
@@ -45,7 +77,7 @@ def compare(
         return Comparison(*labels, quantities=(), script_failure=failure)
     if not ratios_only:
         refuse_other_machines(base, head)
-    middle = quantities.run_in_the_middle(base), quantities.run_in_the_middle(head)
+    middle = run_in_the_middle(base), run_in_the_middle(head)
     return Comparison(
         *labels,
         quantities=quantities.quantities(sides),
@@ -66,7 +98,7 @@ def grown(sides: Sides) -> GrownOperation | None:
     head = _costs(sides.head, shares=sides.ratios_only)
     growth = {key: cost - base.get(key, 0.0) for key, cost in head.items()}
     found = max(growth, key=lambda key: growth[key], default=None)
-    steps = [one for one in map(quantities.step_ms, sides.base) if not isinstance(one, str)]
+    steps = [one.value for one in map(step_ms, sides.base) if isinstance(one, Measured)]
     whole = 100.0 if sides.ratios_only else median(steps or [math.inf])
     if found is None or not base or growth[found] < LEAST_PERCENT / 100.0 * whole:
         return None
@@ -86,12 +118,12 @@ def _costs(sessions: Sequence[Session], *, shares: bool) -> dict[Key, float]:
     """Return the own time of each operation in ms per step, or percent of it: medians of runs."""
     found: dict[Key, list[float]] = {}
     for session in sessions:
-        step_ms = quantities.step_ms(session)
-        if isinstance(step_ms, str):
+        step = step_ms(session)
+        if isinstance(step, str):
             continue
         for key, op in _operations(session).items():
             if op.self_ms_per_step is not None:
-                scale = 100.0 / step_ms if shares else 1.0
+                scale = 100.0 / step.value if shares else 1.0
                 found.setdefault(key, []).append(scale * op.self_ms_per_step)
     return {key: median(costs) for key, costs in found.items()}
 

@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
+from typing import Literal
 
 from pipediag.comparison import statistics
-from pipediag.comparison.result import Change, Quantity, Unit
-from pipediag.comparison.statistics import SHARES, TIMES, Floors, Order, Share
+from pipediag.comparison.statistics import (
+    SHARES,
+    TIMES,
+    Change,
+    Floors,
+    Order,
+    Outcome,
+    Share,
+)
+from pipediag.comparison.values import (
+    INPUT,
+    LONGEST,
+    OVERHEAD,
+    SHORTEST,
+    Measured,
+    Value,
+    example_us,
+    part_percent,
+    part_s,
+    run_s,
+    step_ms,
+    step_percent,
+)
 from pipediag.facts.names import RUN_PART
-from pipediag.facts.step import GROUPS
 from pipediag.session.model import Session
-from pipediag.vocabulary import RUN_PARTS, RunPartName, StepClass
+from pipediag.vocabulary import RUN_PARTS, StepClass
 
-Value = Callable[[Session], float | str]
-"""Returns a number, or a text that says why there is none."""
-
-INPUT: tuple[StepClass, ...] = ("input_wait",)
-OVERHEAD: tuple[StepClass, ...] = GROUPS["overhead"]
+Unit = Literal["us", "ms", "s", "percent"]
 
 LEAST_PART_PERCENT = 1.0
 """Share of the run below which a part is not shown. Own choice."""
-
-_SHORTEST, _LONGEST = 1e-6, 1e12
-"""Bounds of a time in milliseconds or seconds: a stranger's file may hold impossible values."""
 
 _ONE_RUN = (
     f"Judged only with {statistics.FEWEST_RUNS} runs or more on each side: one run has one value."
@@ -37,6 +52,35 @@ _SHARES = (
     ("input-wait", "Input wait, of the step", INPUT),
     ("overhead", "Overhead, of the step", OVERHEAD),
 )
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A quantity that both sides have."""
+
+    name: str
+    """`step`, `run`, `input-wait`, `overhead`, or a part of the run: `run.evaluation`."""
+    label: str
+    unit: Unit
+    base: tuple[float, ...]
+    """A value for each session; empty if `missing` says why."""
+    head: tuple[float, ...]
+    outcome: Outcome = "not judged"
+    change: Change | None = None
+    floor: float | None = None
+    """The smallest change that counts: percent, or points."""
+    missing: str | None = None
+    """Why nothing is judged or decided, as a sentence."""
+
+    @property
+    def difference(self) -> float | None:
+        """The change of the medians: in percent of base's for a time, in points for a share."""
+        if not self.base or not self.head:
+            return None
+        before, after = median(self.base), median(self.head)
+        if self.unit == "percent":
+            return after - before
+        return 100.0 * (after / before - 1.0) if before > 0 else None
 
 
 @dataclass(frozen=True)
@@ -75,7 +119,10 @@ def quantities(sides: Sides) -> tuple[Quantity, ...]:
     """Return first the quantities that are judged, then those that explain."""
     if sides.ratios_only:
         return (*_judged_shares(sides), *_parts(sides))
-    shares = (_quantity(sides, name, label, step_percent(of)) for name, label, of in _SHARES)
+    shares = (
+        _quantity(sides, name, label, partial(step_percent, classes=classes))
+        for name, label, classes in _SHARES
+    )
     return (*_judged_times(sides), *shares, *_parts(sides))
 
 
@@ -88,7 +135,7 @@ def _quantity(
         missing = next((one for one in values if isinstance(one, str)), None)
         if missing is not None:
             return Quantity(name, label, unit, (), (), missing=f"Not known of {side}: {missing}")
-        found.append(tuple(one for one in values if not isinstance(one, str)))
+        found.append(tuple(one.value for one in values if isinstance(one, Measured)))
     return Quantity(name, label, unit, found[0], found[1])
 
 
@@ -144,7 +191,7 @@ def _blocks(sessions: Sequence[Session], per_example: bool) -> list[float]:
         steps = session.steps
         if steps is not None:
             examples = (steps.batch_size or 1) if per_example else 1
-            times = [one for one in steps.samples_ms if _SHORTEST <= one <= _LONGEST]
+            times = [one for one in steps.samples_ms if SHORTEST <= one <= LONGEST]
             found += [one / examples for one in statistics.blocks(times)]
     return found
 
@@ -193,101 +240,33 @@ def _judged(quantity: Quantity, change: Change, floors: Floors) -> Quantity:
 def _judged_shares(sides: Sides) -> Iterator[Quantity]:
     error = 1 / len(_SHARES)
     for name, label, classes in _SHARES:
-        quantity = _quantity(sides, name, label, step_percent(classes))
+        quantity = _quantity(sides, name, label, partial(step_percent, classes=classes))
         if quantity.missing is not None:
             yield replace(quantity, outcome="inconclusive")
         elif sides.repeated:
             change = statistics.change_of_shares(quantity.base, quantity.head, error, sides.order)
             yield _judged(quantity, change, SHARES["runs"])
         else:
-            both = (
-                _share_of(sides.base, quantity.base, classes),
-                _share_of(sides.head, quantity.head, classes),
+            change = statistics.change_of_measured_shares(
+                _share_of(sides.base, classes), _share_of(sides.head, classes), error
             )
-            change = statistics.change_of_measured_shares(*both, error)
             yield _judged(quantity, change, SHARES["steps"])
 
 
-def _share_of(
-    sessions: Sequence[Session], percents: Sequence[float], classes: tuple[StepClass, ...]
-) -> Share:
-    # The widths of the classes are added, which is never too narrow.
-    shares = [[(one.breakdown or {})[name] for name in classes] for one in sessions]
-    widths = [sum(abs(one.ci95_percent[1] - one.ci95_percent[0]) for one in of) for of in shares]
+def _share_of(sessions: Sequence[Session], classes: tuple[StepClass, ...]) -> Share:
+    known = [step_percent(session, classes) for session in sessions]
+    shares = [one for one in known if isinstance(one, Measured)]
+    widths = [abs(one.interval[1] - one.interval[0]) for one in shares]
     counts = [session.steps.count for session in sessions if session.steps is not None]
-    return Share(median(percents), median(widths), sum(counts))
+    return Share(median(one.value for one in shares), median(widths), sum(counts))
 
 
 def _parts(sides: Sides) -> Iterator[Quantity]:
     """Yield each part that is large enough: in seconds, or in percent if machines may differ."""
     for part in RUN_PARTS:
         name, label = f"run.{part.replace('_', '-')}", RUN_PART[part]
-        percents = _quantity(sides, name, label, part_percent(part))
+        percents = _quantity(sides, name, label, partial(part_percent, part=part))
         if max((*percents.base, *percents.head), default=0.0) >= LEAST_PART_PERCENT:
             if not sides.ratios_only:
-                percents = _quantity(sides, name, label, part_s(part), "s")
+                percents = _quantity(sides, name, label, partial(part_s, part=part), "s")
             yield replace(percents, missing=None)
-
-
-def run_in_the_middle(runs: Sequence[Session]) -> Session:
-    """Return the run with the median step; runs without steps count as slowest."""
-    slowest_last = sorted(runs, key=lambda run: run.steps.mean_ms if run.steps else math.inf)
-    return slowest_last[(len(runs) - 1) // 2]
-
-
-def step_ms(session: Session) -> float | str:
-    """Return the mean step, to which the breakdown adds up and which includes input bursts."""
-    if session.steps is None:
-        return session.steps_missing or "no step was measured."
-    return _time(session.steps.mean_ms)
-
-
-def example_us(session: Session) -> float | str:
-    """Return the microseconds of the mean step for each example of its batch."""
-    if session.steps is None or not session.steps.batch_size:
-        return "the size of its batches is not known."
-    return _time(1000.0 * session.steps.mean_ms / session.steps.batch_size)
-
-
-def run_s(session: Session) -> float | str:
-    """Return the seconds of the run, observed or projected, without those that pipediag took."""
-    if session.run is None:
-        return _no_ledger(session)
-    return _time(session.run.whole_s)
-
-
-def part_s(part: RunPartName) -> Value:
-    """Return a function that gives the seconds of a part of the run."""
-    return lambda session: session.run.seconds_of(part) if session.run else _no_ledger(session)
-
-
-def part_percent(part: RunPartName) -> Value:
-    """Return a function that gives the percent of the run that a part takes."""
-    return lambda session: (
-        _share(session.run.percent_of(part)) if session.run else _no_ledger(session)
-    )
-
-
-def step_percent(classes: Sequence[StepClass]) -> Value:
-    """Return a function that gives the percent of the step in these classes together."""
-
-    def percent(session: Session) -> float | str:
-        if session.breakdown is None:
-            return session.breakdown_missing or "the session has no breakdown of the step."
-        if any(name not in session.breakdown for name in classes):
-            return "the breakdown lacks a part of it."
-        return _share(sum(session.breakdown[name].percent for name in classes))
-
-    return percent
-
-
-def _no_ledger(session: Session) -> str:
-    return session.run_missing or "the session has no ledger of the run."
-
-
-def _time(value: float) -> float | str:
-    return value if _SHORTEST <= value <= _LONGEST else "it is impossible as a time."
-
-
-def _share(value: float) -> float | str:
-    return value if -1.0 <= value <= 101.0 else "it is impossible as a share."

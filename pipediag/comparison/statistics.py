@@ -28,13 +28,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean, median, variance
+from typing import Literal
 
 import numpy as np
 
-from pipediag.comparison.result import Basis, Change, Outcome
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
 from pipediag.student import student_quantile
+
+Outcome = Literal["regressed", "improved", "same", "inconclusive", "not judged"]
+Basis = Literal["runs", "blocks", "steps"]
 
 FALSE_ALARMS = 0.01
 """Own choice: a gate that fails one of a hundred pull requests that changed nothing is trusted."""
@@ -75,6 +78,30 @@ only two and a half times that counts."""
 
 SHARES: dict[Basis, Floors] = {"runs": Floors(5.0, 20.0), "steps": Floors(10.0, 30.0)}
 """Points. XProf's limits for input wait are 5 and 20 % of the step."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change from base to head: in percent of base for a time, in points for a share."""
+
+    value: float
+    low: float
+    high: float
+    basis: Basis
+    """What was sampled: whole runs, stretches of steps within them, or steps, whose interval the
+    sessions contain."""
+    samples: tuple[int, int]
+    """The number of samples of base, and of head."""
+    level: float
+    """Level of the interval, percent."""
+    fastest: float | None = None
+    """Change between the fastest sample of each side, which other loads affect least. None if no
+    samples are known."""
+    drifting: bool = False
+    """True if the runs show a machine that changed steadily from one to the next."""
+    all_along: bool = True
+    """True if the fastest stretch of steps of each run shows the change, too. If not, another load
+    may have slowed parts of the runs."""
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from statistics import median
 
-from pipediag.comparison import quantities as values
-from pipediag.comparison.compare import compare
-from pipediag.comparison.result import Change, Comparison, GrownOperation, Outcome, Quantity, Unit
+from pipediag.comparison import values
+from pipediag.comparison.compare import Comparison, GrownOperation, compare
+from pipediag.comparison.quantities import Quantity, Unit
+from pipediag.comparison.statistics import Change, Outcome
 from pipediag.errors import PipediagError
 from pipediag.facts.names import in_checkout
 from pipediag.gate.config import GateConfig
@@ -30,8 +31,8 @@ _BASIS = {"runs": "runs", "blocks": "stretches of steps", "steps": "steps"}
 _MEDIANS: tuple[tuple[str, str, values.Value], ...] = (
     ("Mean step", "ms", values.step_ms),
     ("Run", "s", values.run_s),
-    ("Input wait", "% of the step", values.step_percent(values.INPUT)),
-    ("Overhead", "% of the step", values.step_percent(values.OVERHEAD)),
+    ("Input wait", "% of the step", partial(values.step_percent, classes=values.INPUT)),
+    ("Overhead", "% of the step", partial(values.step_percent, classes=values.OVERHEAD)),
 )
 
 
@@ -96,7 +97,7 @@ def medians(runs: Sequence[Session]) -> Iterator[str]:
     """Yield a line for each quantity: `Run: 13.1 s, the median of 10.6, 13.1 and 13.6`."""
     for label, unit, value in _MEDIANS:
         found = [value(run) for run in runs]
-        known = [one for one in found if not isinstance(one, str)]
+        known = [one.value for one in found if isinstance(one, values.Measured)]
         missing = next((one for one in found if isinstance(one, str)), None)
         if missing is not None:
             unknown = len(runs) - len(known)

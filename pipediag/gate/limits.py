@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median, stdev
 
+from pipediag.comparison.values import (
+    INPUT,
+    OVERHEAD,
+    Measured,
+    Value,
+    part_percent,
+    step_percent,
+)
 from pipediag.facts.devices import accelerators_or_cpus, full_name, percent_of_span, worst
 from pipediag.facts.names import RUN_PART
-from pipediag.facts.run import costliest_row, whole_in_words
-from pipediag.facts.run_gain import ONCE_OFF
-from pipediag.facts.step import GROUPS
+from pipediag.facts.run import costliest_row
 from pipediag.gate.config import GateConfig
 from pipediag.gate.result import UNIT_WORDS, Check, CheckOutcome, Unit, number
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import RunPart
 from pipediag.session.model import Session
-from pipediag.session.record import Interval
 from pipediag.student import student_quantile
-from pipediag.vocabulary import RunPartName, StepClass
 
 Place = tuple[str | None, int | None]
 
@@ -47,26 +50,13 @@ class Limit:
     """The key in the configuration."""
     label: str
     most: float
-    value: Callable[[Session], Measured | str]
-    """Returns what one run has; a text says why it has none."""
+    value: Value
     place: Place = (None, None)
     unit: Unit = "percent"
     narrower: str = _MORE_STEPS
     """How to narrow an interval that contains the limit, as a sentence."""
     diff: str | None = None
     """A change of the script that keeps the limit."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A value with its 95 % interval, in the unit of the limit."""
-
-    value: float
-    interval: tuple[float, float]
-    of: str = ""
-    """The whole that it is a share of, such as `the step`."""
-    runs: tuple[float, ...] = ()
-    """The value of each run, where there are several."""
 
 
 def limit_checks(runs: Sequence[Session], config: GateConfig) -> list[Check]:
@@ -78,11 +68,11 @@ def _limits(runs: Sequence[Session], config: GateConfig) -> Iterator[Limit]:
     first = runs[0]
     named = (first.verdict.file, first.verdict.line)
     if (most := config.max_input_wait_percent) is not None:
-        share = partial(_step_share, classes=("input_wait",))
+        share = partial(step_percent, classes=INPUT)
         yield Limit("max-input-wait-percent", "Input wait", most, share, named)
     if (most := config.max_overhead_percent) is not None:
         label = "Overhead (dispatch, Python, compilation, waiting for the device)"
-        share = partial(_step_share, classes=GROUPS["overhead"])
+        share = partial(step_percent, classes=OVERHEAD)
         yield Limit("max-overhead-percent", label, most, share, named)
     if (most := config.max_device_idle_percent) is not None:
         device = _idlest(first)
@@ -98,7 +88,7 @@ def _limits(runs: Sequence[Session], config: GateConfig) -> Iterator[Limit]:
             name = f"max-run-percent.{part.replace('_', '-')}"
             row = costliest_row(first.run, part) if first.run is not None else None
             place = (row.file, row.line) if row is not None else (None, None)
-            share = partial(_run_share, part=part)
+            share = partial(part_percent, part=part)
             yield Limit(name, RUN_PART[part], most, share, place, narrower=_MORE_EPOCHS)
     if (most := config.max_confirmed_speedup_left) is not None:
         found = _confirmed(first)
@@ -192,23 +182,6 @@ def _compare(
     )
 
 
-def _step_share(session: Session, classes: tuple[StepClass, ...]) -> Measured | str:
-    """Return the share of the step in these classes together, or why it is not known.
-
-    The ends of the intervals are added. That is never narrower than the true interval of the sum,
-    whatever the correlation between the classes.
-    """
-    if session.breakdown is None:
-        return session.breakdown_missing or "the session has no breakdown of the step."
-    missing = [name for name in classes if name not in session.breakdown]
-    if missing:
-        return f"the breakdown lacks {', '.join(missing)}."
-    shares = [session.breakdown[name] for name in classes]
-    low = sum(share.ci95_percent[0] for share in shares)
-    high = sum(share.ci95_percent[1] for share in shares)
-    return Measured(sum(share.percent for share in shares), (low, high), of="the step")
-
-
 def _step_ms(session: Session, fingerprint: str) -> Measured | str:
     if session.environment.fingerprint != fingerprint:
         return (
@@ -218,27 +191,6 @@ def _step_ms(session: Session, fingerprint: str) -> Measured | str:
     if session.steps is None:
         return session.steps_missing or "no step was measured."
     return Measured(session.steps.median_ms, session.steps.ci95_ms)
-
-
-def _run_share(session: Session, part: RunPartName) -> Measured | str:
-    """Return the share of the run that all rows of a part take together."""
-    if session.run is None:
-        return session.run_missing or "the session has no ledger of the run."
-    rows = [row for row in session.run.parts if row.part == part]
-    bounds = [_bounds(row) for row in rows]
-    return Measured(
-        value=sum(row.percent for row in rows),
-        interval=(sum(low for low, _ in bounds), sum(high for _, high in bounds)),
-        of=whole_in_words(session.run),
-    )
-
-
-def _bounds(row: RunPart) -> Interval:
-    """Return the interval of a row: what was timed once has none, a projection always has one."""
-    if row.ci95_percent is not None:
-        return row.ci95_percent
-    off = ONCE_OFF * row.percent if row.basis == "projected" else 0.0
-    return row.percent - off, row.percent + off
 
 
 def _idlest(session: Session) -> DeviceActivity | None:

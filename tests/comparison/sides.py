@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipediag.comparison.result import Comparison, Outcome
+from pipediag.comparison.compare import Comparison
+from pipediag.comparison.statistics import Outcome
 from pipediag.errors import ExitStatus
 from pipediag.gate.baseline import result_of
 from pipediag.gate.config import GateConfig

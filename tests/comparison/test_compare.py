@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.comparison.compare import compare, grown
-from pipediag.comparison.quantities import Sides
-from pipediag.comparison.result import Comparison, Quantity
+from pipediag.comparison.compare import Comparison, compare, grown
+from pipediag.comparison.quantities import Quantity, Sides
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.gate.baseline import compare_with_baseline, since
 from pipediag.gate.config import GateConfig

@@ -10,13 +10,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipediag.comparison.compare import compare
-from pipediag.comparison.result import Basis, Change, Comparison, Outcome, Quantity
+from pipediag.comparison.compare import Comparison, compare
+from pipediag.comparison.quantities import Quantity
 from pipediag.comparison.statistics import (
     FALSE_ALARMS,
     TIMES,
+    Basis,
+    Change,
     Floors,
     Order,
+    Outcome,
     Share,
     change_of_measured_shares,
     change_of_times,

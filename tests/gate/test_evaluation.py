@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.comparison.quantities import run_in_the_middle
+from pipediag.comparison.values import Measured, run_in_the_middle
 from pipediag.errors import ExitStatus
 from pipediag.gate.config import GateConfig, RuleLevel
 from pipediag.gate.evaluation import (
@@ -17,7 +17,7 @@ from pipediag.gate.evaluation import (
     finding_checks,
     verdict_checks,
 )
-from pipediag.gate.limits import Measured, of_runs
+from pipediag.gate.limits import of_runs
 from pipediag.gate.result import Level
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import Trial
