@@ -16,14 +16,8 @@ _TRIALS = "trials"
 _MORE = "`pipediag explain RULE` explains one, `pipediag explain trials` the words of trials."
 
 
-def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    from pipediag.rules.registry import BY_ID
-
-    return [name for name in (*BY_ID, _TRIALS) if name.startswith(incomplete.lower())]
-
-
 @click.command("explain", short_help="Explain a rule and its thresholds.")
-@click.argument("rule", required=False, shell_complete=_complete)
+@click.argument("rule", required=False)
 def command(rule: str | None) -> None:
     """Explain RULE and where its thresholds come from; without it, list the rules.
 

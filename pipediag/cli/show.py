@@ -24,13 +24,6 @@ def _formats(
     return names
 
 
-def _complete(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:
-    """Return names that are not there yet, after the last comma."""
-    before, comma, last = begun.rpartition(",")
-    left = [name for name in REPORTERS if name not in before.split(",")]
-    return [f"{before}{comma}{name}" for name in left if name.startswith(last.lower())]
-
-
 @click.command(name="show")
 @click.argument("session", metavar="[SESSION]", type=Path, required=False)
 @click.option(
@@ -38,7 +31,6 @@ def _complete(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[
     "formats",
     metavar="NAMES",
     callback=_formats,
-    shell_complete=_complete,
     help=f"Write files instead, comma-separated: {', '.join(REPORTERS)}.",
 )
 @click.option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,13 @@ from pipediag.trace.files import RUNS, find_profiles
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipediag.profiles import WrittenTrace
+    from pipediag.session.devices import TraceReport
+    from pipediag.trace.summary import HostSummary
+
+REPORT_FILE = "trace.json"
+GAPS_FILE = "gaps.csv"
+DEVICES_FILE = "devices.csv"
+PERFETTO_FILE = "trace.perfetto.json.gz"
 
 
 @click.command(name="trace")
@@ -60,31 +67,54 @@ def command(
     """
     # Without numpy's own threads, which nothing here needs, a process can be forked.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from pipediag.profiles import analyse_profiles, dump_trace_report, write_trace
+    from pipediag.measures.profile import trace_report
+    from pipediag.rules.registry import run_device_rules
+    from pipediag.session.record import to_json
+    from pipediag.trace.summary import read_hosts
 
-    result = analyse_profiles(paths, profile_files(paths, run), gap_floor_us * 1000)
-    written = None if output is None else write_trace(result, output, perfetto=perfetto)
+    hosts = read_hosts(profile_files(paths, run), gap_floor_us * 1000)
+    read = [host for host in hosts if host.summary is not None]
+    if not read:
+        raise PipediagError("\n".join(host.reason or "" for host in hosts))
+    created_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    report = trace_report(", ".join(map(str, paths)), hosts, created_at)
+    findings = run_device_rules(report.devices, read[0].framework)
+    report = report.model_copy(update={"findings": findings})
+    document = to_json(report, indent=1) + "\n"
+    written = [] if output is None else list(_write(report, document, read, output, perfetto))
     if not json_mode:
         from rich.console import Console
 
         from pipediag.reporters.terminal.trace import render
 
-        render(result.report, Console(), written=list(_lines(written)), verbose=verbose)
+        render(report, Console(), written=written, verbose=verbose)
         return
-    deliver(dump_trace_report(result.report))
-    for unread in result.report.unread:
+    deliver(document)
+    for unread in report.unread:
         say(f"pipediag: {unread.reason}")
-    for line in _lines(written):
+    for line in written:
         say(f"wrote {line}")
 
 
-def _lines(written: WrittenTrace | None) -> Iterator[str]:
-    if written is None:
+def _write(
+    report: TraceReport, document: str, hosts: list[HostSummary], directory: Path, perfetto: bool
+) -> Iterator[str]:
+    """Write the report, its tables and, if asked for, the trace for ui.perfetto.dev; say which."""
+    from pipediag.encoding.markup import as_csv
+    from pipediag.reporters.tables import device_table, write_gaps
+    from pipediag.session.files import write_text
+
+    summaries = [(host.host, host.summary) for host in hosts if host.summary is not None]
+    files = [directory / name for name in (REPORT_FILE, GAPS_FILE, DEVICES_FILE)]
+    write_text(files[0], document)
+    write_gaps(files[1], summaries)
+    write_text(files[2], as_csv(device_table(report.devices)))
+    yield ", ".join(map(str, files))
+    if not perfetto:
         return
-    yield ", ".join(map(str, written.files))
-    exported = written.exported
-    if exported is None:
-        return
+    from pipediag.reporters.perfetto import write_perfetto
+
+    exported = write_perfetto(directory / PERFETTO_FILE, summaries, report.findings)
     left_out = (
         f"; {exported.left_out:,} host events of at most {exported.longest_left_out_us:,.3g} µs "
         "are left out"

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pipediag.facts.pipeline import call_name, following_batch, reshuffles
-from pipediag.reporters.words.evidence import evidence
+from pipediag.reporters.words.labels import evidence
 from pipediag.reporters.words.quantities import NO_BREAK, speedup, speedup_interval
 from pipediag.reporters.words.run import gain
 from pipediag.session.findings import Finding

@@ -99,7 +99,7 @@ def test_all_gaps_come_once_each_a_few_at_a_time(
     parts = list(all_gaps(traced, make_trace()))
     assert max(len(places) for places, _ in parts) <= 2
     assert [place for places, _ in parts for place in places.tolist()] == list(range(count))
-    assert [ms for _, part in parts for ms in part.start_ms] == [float(n) for n in range(count)]
+    assert [gap.start_ms for _, part in parts for gap in part] == [float(n) for n in range(count)]
 
 
 CREATED_AT = "2026-01-02T03:04:05+00:00"

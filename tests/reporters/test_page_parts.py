@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +14,6 @@ from pipediag.reporters.html.source_lines import (
     annotated,
     brief_lines,
     margin_note,
-    patch_link,
 )
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import CallSpan, LeftOut, Patch, SourceExcerpt
@@ -130,7 +127,7 @@ def shown(patch: Patch) -> Page:
     return Page(render(make_session(findings=[make_finding(edit=CACHED, patch=patch)])))
 
 
-def test_a_diff_stands_under_its_finding_and_can_be_saved() -> None:
+def test_a_diff_stands_under_its_finding() -> None:
     page = shown(Patch(edits=["cache"], diff=DIFF))
     (block,) = [each for each in page.find("pre") if each.attributes.get("class") == "diff"]
     assert [span.text.rstrip("\n") for span in block.find("span")] == [
@@ -141,10 +138,6 @@ def test_a_diff_stands_under_its_finding_and_can_be_saved() -> None:
         "-m.compile('<b>')",
         "+m.compile('sgd')",
     ]
-    (link,) = [each for each in page.find("a") if "download" in each.attributes]
-    address = link.attributes["href"] or ""
-    assert base64.b64decode(address.partition("base64,")[2]).decode() == DIFF
-    assert link.attributes["download"] == "parallel-map.patch"
 
 
 def test_what_can_not_be_written_stands_there_as_code_to_paste() -> None:
@@ -152,17 +145,6 @@ def test_what_can_not_be_written_stands_there_as_code_to_paste() -> None:
     page = shown(Patch(left_out=[left]))
     assert "The call stands in a loop. By hand:" in page.root.words()
     assert [each.words().strip() for each in page.find("pre")][-1] == ".cache()"
-
-
-def test_the_patch_of_all_is_offered_where_it_is_more_than_one_edit() -> None:
-    together = Patch(edits=["a", "b"], diff=DIFF)
-    page = Page(render(make_session(findings=[make_finding()], patch=together)))
-    names = [each.attributes.get("download") for each in page.find("a")]
-    assert list(filter(None, names)) == ["pipediag.patch"]
-
-
-def test_a_patch_that_would_fill_the_page_is_no_link() -> None:
-    assert patch_link("+x\n" * 20_000) is None
 
 
 def test_a_brief_diff_keeps_what_a_change_is_seen_by() -> None:

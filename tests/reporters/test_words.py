@@ -8,8 +8,7 @@ import pytest
 
 from pipediag.reporters.words import embeddings, quantities, run, trials
 from pipediag.reporters.words import pipeline as pipeline_rows
-from pipediag.reporters.words.evidence import evidence
-from pipediag.reporters.words.labels import SourceNames
+from pipediag.reporters.words.labels import SourceNames, evidence
 from pipediag.reporters.words.quantities import NO_BREAK, NOTHING
 from pipediag.session.embeddings import EmbeddingCost
 from pipediag.session.pipeline import Operation, Pipeline

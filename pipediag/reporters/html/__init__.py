@@ -28,7 +28,7 @@ from pipediag.reporters.words import (
     run,
     trials,
 )
-from pipediag.reporters.words.evidence import evidence
+from pipediag.reporters.words.labels import evidence
 from pipediag.session.model import Session
 
 _LONGEST_TEXT = 600
@@ -117,11 +117,9 @@ def environment() -> Environment:
     amounts += " measured microseconds duration"
     templates.filters |= {name: getattr(quantities, name) for name in amounts.split()}
     templates.filters |= {
-        "gap_cause": labels.gap_cause,
         "prose": _prose,
         "shorten": _shorten,
         "shown_iterator": devices.shown_iterator,
-        "trusted": Markup,
         "within": lambda percent: min(100.0, max(0.0, percent)),
     }
     # The modules of words by their names, so that a template says where a sentence comes from.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,8 +15,6 @@ from pipediag.reporters.words.quantities import percent, seconds
 from pipediag.session.findings import CallSpan, SourceExcerpt
 from pipediag.session.model import Session
 
-MOST_LINKED_BYTES = 6_000
-"""Bytes of a patch that the page offers as a file, which is in the page once more for that."""
 MOST_SHOWN = 9
 """Lines of the user's source on the first screen."""
 _LONGEST_LINE = 200
@@ -69,14 +66,6 @@ def brief_lines(diff: str) -> list[PatchLine]:
 def _without_blank_ends(lines: list[PatchLine]) -> list[PatchLine]:
     shown = [n for n, line in enumerate(lines) if line.kind != "same" or line.text.strip()]
     return lines[shown[0] : shown[-1] + 1] if shown else []
-
-
-def patch_link(diff: str) -> str | None:
-    """Return the patch as an address that contains it; None where it is too long for the page."""
-    content = applicable(diff).encode("utf-8", "backslashreplace")
-    if len(content) > MOST_LINKED_BYTES:
-        return None
-    return f"data:text/x-diff;charset=utf-8;base64,{base64.b64encode(content).decode()}"
 
 
 @dataclass(frozen=True)

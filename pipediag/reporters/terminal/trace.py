@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -35,6 +37,7 @@ from pipediag.reporters.words.quantities import (
 from pipediag.session.devices import (
     DeviceActivity,
     DeviceCopies,
+    DeviceGap,
     DeviceKernel,
     DeviceLaunches,
     TraceHost,
@@ -50,12 +53,20 @@ _CLASSES_SHOWN = 4
 _LEAST_PERCENT = 0.05
 _FIGURE_WIDTH = 7
 _LONGEST_HOST = 24
+_MOST_GAPS = 200
+_LONGEST_FIRST = 1_000
+"""Characters of the first advice."""
 
 
-_FEW = 3
-"""Of each kind of thing, unless all is asked for."""
-_LONGEST = 240
-"""Characters of a paragraph, unless all is asked for; of the first advice 1,000."""
+@dataclass(frozen=True)
+class _Most:
+    """Limits on the number of things of a kind, and on the characters of a paragraph."""
+
+    items: int = 3
+    characters: int = 240
+
+
+_ALL = _Most(sys.maxsize, 10_000)
 
 
 def render(
@@ -69,18 +80,17 @@ def render(
         written: a line for each file that was written; none where nothing was.
         verbose: shows all devices, kernels, gaps and findings.
     """
-    few = None if verbose else _FEW
+    most = _ALL if verbose else _Most()
     found = sorted(report.devices, key=_by_name)
-    idlest = sorted(found, key=lambda device: -device.idle_ms)[: None if verbose else 1]
-    shown: list[RenderableType] = [_headline(idlest), _profile(report, few)]
+    idlest = sorted(found, key=lambda device: -device.idle_ms)[: most.items if verbose else 1]
+    shown: list[RenderableType] = [_headline(idlest), _profile(report, most)]
     if len(found) > 1:
-        shown += [Text(), _table(found, few)]
+        shown += [Text(), _table(found, most)]
     for device in sorted(idlest, key=_by_name):
-        shown += [Text(), *_device(device, few)]
-    shown += [Text(), *_findings(report, few), Text()]
+        shown += [Text(), *_device(device, most)]
+    shown += [Text(), *_findings(report, most), Text()]
     if written:
-        names = ["Written", *[""] * len(written)]
-        shown.append(_rows(zip(names, map(Text, written), strict=False)))
+        shown.append(_rows(("Written", Text(line)) for line in written))
     else:
         shown.append(Text("With -o DIR: tables, JSON and a trace for ui.perfetto.dev", "dim"))
     width = min(console.width, MAX_WIDTH)
@@ -114,35 +124,30 @@ def _headline(idlest: list[DeviceActivity]) -> Text:
     return Text.assemble(("● ", style), lead, unbroken(summary.rest))
 
 
-def _profile(report: TraceReport, few: int | None) -> Table:
+def _profile(report: TraceReport, most: _Most) -> Table:
     grid = facts()
-    for host in report.hosts[:few]:
-        grid.add_row(Text("Profile", "dim"), _path(host, few))
-        grid.add_row(Text("Steps", "dim"), _paragraph(_steps_of(host), few))
-        for warning in host.warnings[:1]:
-            grid.add_row(Text("Note", "dim"), _paragraph(warning, few))
-    _add_rest(grid, len(report.hosts), few)
-    for unread in report.unread[:few]:
-        grid.add_row(Text("Not read", "yellow"), _paragraph(unread.reason, few))
-    _add_rest(grid, len(report.unread), few)
+    for host in report.hosts[: most.items]:
+        grid.add_row(Text("Profile", "dim"), _path(host, most))
+        rows = [("Steps", _steps_of(host)), *(("Note", one) for one in host.warnings[:1])]
+        for name, text in rows:
+            grid.add_row(Text(name, "dim"), shortened(text, most.characters))
+    _add_rest(grid, len(report.hosts), most)
+    for unread in report.unread[: most.items]:
+        grid.add_row(Text("Not read", "yellow"), shortened(unread.reason, most.characters))
+    _add_rest(grid, len(report.unread), most)
     return grid
 
 
-def _paragraph(text: str, few: int | None, style: str = "") -> Text:
-    return shortened(text, 10_000 if few is None else _LONGEST, style)
+def _add_rest(table: Table, count: int, most: _Most) -> None:
+    if count > most.items:
+        table.add_row("", Text(f"and {count - most.items} more: see --verbose or --json", "dim"))
 
 
-def _add_rest(table: Table, count: int, few: int | None) -> None:
-    if few is not None and count > few:
-        table.add_row("", Text(f"and {count - few} more: see --verbose or --json", "dim"))
-
-
-def _path(host: TraceHost, few: int | None) -> Text:
+def _path(host: TraceHost, most: _Most) -> Text:
     # The end of a long path says more than its start.
-    longest = len(host.path) if few is None else _LONGEST
     about = f"{_FORMAT[host.format]}, {counted(host.events, 'event')}, {duration(host.span_ms)}"
-    path = host.path if len(host.path) <= longest else "…" + host.path[1 - longest :]
-    return Text(f"{path} ({about})")
+    cut = len(host.path) > most.characters
+    return Text(f"{'…' if cut else ''}{host.path[-most.characters :]} ({about})")
 
 
 def _steps_of(host: TraceHost) -> str:
@@ -151,7 +156,7 @@ def _steps_of(host: TraceHost) -> str:
         return host.steps_missing or labels.NO_REASON
     shares = sorted(steps.breakdown.items(), key=lambda item: -item[1].percent)
     largest = ", ".join(
-        f"{percent(share.percent)} {labels.in_sentence(labels.step_class(name))}"
+        f"{percent(share.percent)} {labels.in_sentence(labels.name_of(labels.STEP_CLASS, name))}"
         for name, share in shares[:_CLASSES_SHOWN]
         if share.percent >= _LEAST_PERCENT
     )
@@ -161,13 +166,13 @@ def _steps_of(host: TraceHost) -> str:
     )
 
 
-def _table(found: Sequence[DeviceActivity], few: int | None) -> RenderableType:
+def _table(found: Sequence[DeviceActivity], most: _Most) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("Device", no_wrap=True, overflow="ellipsis")
     for heading in ("Span", "Computes", "Idle", "Longest"):
         table.add_column(heading, justify="right", no_wrap=True, min_width=_FIGURE_WIDTH)
     table.add_column("Mostly", no_wrap=True, overflow="ellipsis")
-    for device in found[:few]:
+    for device in found[: most.items]:
         table.add_row(
             Text(_device_name(device)),
             duration(device.span_ms),
@@ -176,11 +181,11 @@ def _table(found: Sequence[DeviceActivity], few: int | None) -> RenderableType:
             duration(device.longest_gap_ms),
             Text(devices.main_part(device) or ""),
         )
-    _add_rest(table, len(found), few)
+    _add_rest(table, len(found), most)
     return table
 
 
-def _device(device: DeviceActivity, few: int | None) -> Iterator[RenderableType]:
+def _device(device: DeviceActivity, most: _Most) -> Iterator[RenderableType]:
     """Yield what is known of one device: of copies, kernels and gaps a few, or all."""
     title = Text(_device_name(device), "bold", no_wrap=True, overflow="ellipsis")
     if device.kind == "cpu":
@@ -196,13 +201,12 @@ def _device(device: DeviceActivity, few: int | None) -> Iterator[RenderableType]
     )
     if device.idle_ms > 0:
         yield _causes(device)
-    rows = list(_facts(device, few))
+    rows = list(_facts(device, most))
     if rows:
         yield _rows(rows)
     if device.gaps:
-        left_out = device.gap_count > devices.GROUPED_GAPS
-        yield Text(f"The {devices.GROUPED_GAPS} longest gaps" if left_out else "Gaps", "bold")
-        yield _gaps(device, few)
+        yield Text("The longest gaps", "bold")
+        yield _gaps(devices.longest_gaps(device, min(most.items, _MOST_GAPS)))
 
 
 def _causes(device: DeviceActivity) -> Table:
@@ -216,33 +220,30 @@ def _causes(device: DeviceActivity) -> Table:
     return table
 
 
-def _facts(device: DeviceActivity, few: int | None) -> Iterator[tuple[str, RenderableType]]:
-    if device.copies:
-        yield "Copies", _copies(device.copies[:few])
+def _facts(device: DeviceActivity, most: _Most) -> Iterator[tuple[str, RenderableType]]:
+    for copied in device.copies[: most.items]:
+        yield "Copies", prose(_copies(copied))
     if device.collective_ms:
         exposed = duration(device.exposed_collective_ms)
         yield "Collectives", prose(f"{duration(device.collective_ms)}, {exposed} of them exposed")
     if device.launches is not None:
         yield "Launches", prose(_launches(device.launches))
     if device.kernels:
-        yield "Kernels", _kernels(device.kernels[:few])
+        yield "Kernels", _kernels(device.kernels[: most.items])
 
 
-def _copies(copies: list[DeviceCopies]) -> Table:
-    table = Table.grid(padding=(0, 1))
-    for copied in copies:
-        rate = "" if copied.gb_per_s is None else f"{measured(copied.gb_per_s)}{NO_BREAK}GB/s"
-        table.add_row(
-            Text(labels.COPY_DIRECTION[copied.direction]),
-            right(duration(copied.ms)),
-            right(f"{duration(copied.exposed_ms)} exposed"),
-            right(f"{number(copied.count)}x"),
-            right("" if copied.bytes is None else byte_count(copied.bytes)),
-            right(rate),
-        )
-    for column in table.columns:
-        column.no_wrap = True
-    return table
+def _copies(copied: DeviceCopies) -> str:
+    known = [
+        labels.COPY_DIRECTION[copied.direction],
+        duration(copied.ms),
+        f"{duration(copied.exposed_ms)} exposed",
+        f"{number(copied.count)}x",
+    ]
+    if copied.bytes is not None:
+        known.append(byte_count(copied.bytes))
+    if copied.gb_per_s is not None:
+        known.append(f"{measured(copied.gb_per_s)}{NO_BREAK}GB/s")
+    return " ".join(known)
 
 
 def _kernels(kernels: list[DeviceKernel]) -> Table:
@@ -266,19 +267,15 @@ def _launches(launches: DeviceLaunches) -> str:
     return text
 
 
-def _gaps(device: DeviceActivity, few: int | None) -> Table:
-    """Return one line for all gaps of one cause and place; a single one says when it was."""
+def _gaps(gaps: Iterable[DeviceGap]) -> Table:
     table = _expanded(2)
     table.add_column(no_wrap=True)
-    for group in devices.gap_groups(device)[:few]:
-        several = group.count > 1
-        times = f"{number(group.count)} x " if several else ""
-        at = f"{duration(group.ms)} in all" if several else f"at {duration(group.start_ms)}"
+    for gap in gaps:
         table.add_row(
-            right(f"  {times}{duration(group.ms / group.count)}"),
-            Text(labels.gap_cause(group.cause)),
-            Text(group.place, "dim"),
-            Text(at, "dim", justify="right"),
+            right(f"  {duration(gap.duration_ms)}"),
+            Text(labels.name_of(labels.GAP_CAUSE, gap.cause)),
+            Text(devices.gap_place(gap), "dim"),
+            Text(f"at {duration(gap.start_ms)}", "dim", justify="right"),
         )
     return table
 
@@ -293,29 +290,30 @@ def _expanded(columns: int) -> Table:
 
 
 def _rows(rows: Iterable[tuple[str, RenderableType]]) -> Table:
-    grid = facts()
+    grid, before = facts(), ""
     for name, shown in rows:
-        grid.add_row(Text(name, "dim"), shown)
+        grid.add_row(Text("" if name == before else name, "dim"), shown)
+        before = name
     return grid
 
 
-def _findings(report: TraceReport, few: int | None) -> Iterator[RenderableType]:
+def _findings(report: TraceReport, most: _Most) -> Iterator[RenderableType]:
     groups = advice.group(report)
-    found = [*groups.to_do, *groups.to_know, *([] if few else groups.unsettled)]
+    found = [*groups.to_do, *groups.to_know, *(groups.unsettled if most is _ALL else [])]
     if not found:
         yield _nothing_found(report)
         return
     yield Text("Findings", "bold")
     grid = facts(gap=1)
-    for index, finding in enumerate(found[:few], start=1):
+    for index, finding in enumerate(found[: most.items], start=1):
         # The gain first, as a long title may be cut.
-        most = finding.speedup_at_most
-        bound = "" if most is None else f"at most {speedup(most)}: "
-        title = _paragraph(bound + finding.title, few, FINDING_STYLE[finding.severity])
-        grid.add_row(f"{index:2}.", title)
-        first = few is None or index == 1
-        grid.add_row("", shortened(finding.advice, 1000 if first else _LONGEST, "dim"))
-    _add_rest(grid, len(found), few)
+        gain = finding.speedup_at_most
+        title = f"{'' if gain is None else f'at most {speedup(gain)}: '}{finding.title}"
+        style = FINDING_STYLE[finding.severity]
+        grid.add_row(f"{index:2}.", shortened(title, most.characters, style))
+        longest = _LONGEST_FIRST if index == 1 else most.characters
+        grid.add_row("", shortened(finding.advice, longest, "dim"))
+    _add_rest(grid, len(found), most)
     yield grid
 
 

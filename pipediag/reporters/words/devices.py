@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pipediag.reporters.words import labels
 from pipediag.reporters.words.quantities import NO_BREAK, counted, duration, number, percent
 from pipediag.session.devices import DeviceActivity, DeviceGap
 
-GROUPED_GAPS = 200
-"""Gaps that are grouped; more groups would have no place."""
 _LEAST_PERCENT = 0.05
 """Less would be shown as nothing."""
 
@@ -29,7 +28,11 @@ class IdlePart:
 def idle_parts(device: DeviceActivity) -> list[IdlePart]:
     """Return the parts of the idle time: the causes, the largest first, then the short gaps."""
     causes = sorted(device.causes_ms.items(), key=lambda item: -item[1])
-    parts = [(labels.gap_cause(cause), labels.gap_cause_meaning(cause), ms) for cause, ms in causes]
+    meanings: Mapping[Any, str] = labels.GAP_CAUSE_MEANING
+    parts = [
+        (labels.name_of(labels.GAP_CAUSE, cause), meanings.get(cause, ""), ms)
+        for cause, ms in causes
+    ]
     floor = f"{number(device.gap_floor_us)}{NO_BREAK}µs"
     parts.append((f"Gaps under {floor}", "too short to look for a cause", device.noise_ms))
     return [
@@ -105,43 +108,18 @@ def shown_iterator(iterator: str) -> str:
     return iterator.removeprefix("Root::")
 
 
-@dataclass(frozen=True)
-class GapGroup:
-    """Gaps of one cause and place."""
-
-    cause: str
-    place: str
-    """Empty where it is not known; with the step where there is but one gap."""
-    count: int
-    ms: float
-    start_ms: float
-    """The start of the longest."""
-
-
-def gap_groups(device: DeviceActivity) -> list[GapGroup]:
-    """Return the longest gaps by cause and place, the groups that took most time first."""
-    found: dict[tuple[str, str], list[DeviceGap]] = {}
-    for gap in longest_gaps(device, GROUPED_GAPS):
-        found.setdefault((gap.cause, ", ".join(_place(gap))), []).append(gap)
-    groups = []
-    for (cause, place), gaps in found.items():
-        if len(gaps) == 1 and gaps[0].step is not None:
-            shown = ", ".join(filter(None, (place, f"step {gaps[0].step}")))
-        else:
-            shown = place
-        ms = sum(gap.duration_ms for gap in gaps)
-        groups.append(GapGroup(cause, shown, len(gaps), ms, gaps[0].start_ms))
-    return sorted(groups, key=lambda group: -group.ms)
-
-
-def _place(gap: DeviceGap) -> Iterator[str]:
-    # The most telling first: the end of the line may be cut off.
+def gap_place(gap: DeviceGap) -> str:
+    """Return source line, iterator or event, and the step, as far as they are known."""
+    known = []
     if gap.file is not None:
-        yield gap.file if gap.line is None else f"{gap.file}:{gap.line}"
+        known.append(gap.file if gap.line is None else f"{gap.file}:{gap.line}")
     if gap.iterator is not None:
-        yield shown_iterator(gap.iterator)
+        known.append(shown_iterator(gap.iterator))
     elif gap.doing is not None:
-        yield f"in {gap.doing}"
+        known.append(f"in {gap.doing}")
+    if gap.step is not None:
+        known.append(f"step {gap.step}")
+    return ", ".join(known)
 
 
 def _percent(part: float | None, whole: float) -> float:

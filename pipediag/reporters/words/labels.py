@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any
 
 from pipediag.encoding.text import clipped
+from pipediag.facts.pipeline import place_name
+from pipediag.reporters.words.quantities import (
+    NO_BREAK,
+    NOTHING,
+    byte_count,
+    duration,
+    measured,
+    microseconds,
+    number,
+    percent,
+    seconds,
+    speedup,
+)
 from pipediag.session.loops import InputWait, Loop
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import WORTHWHILE
@@ -18,6 +32,7 @@ from pipediag.vocabulary import (
     GapCause,
     LoopKind,
     Pool,
+    Scalar,
     ScriptOutcome,
     StepBasis,
     StepClass,
@@ -191,28 +206,14 @@ def step_class_meaning(name: StepClass, wait: InputWait | None) -> str:
     return STEP_CLASS_MEANING[name]
 
 
-def gap_cause(cause: str) -> str:
-    """Return the name of a cause of idle time, also of a cause that a newer version has."""
-    return _known(GAP_CAUSE, cause) or cause.replace("_", " ")
-
-
-def gap_cause_meaning(cause: str) -> str:
-    """Return what a cause says, or the empty string for one of a newer version."""
-    return _known(GAP_CAUSE_MEANING, cause)
-
-
-def step_class(name: str) -> str:
-    """Return the name of a class of the step's time, also of one that a newer version has."""
-    return _known(STEP_CLASS, name) or name.replace("_", " ")
+def name_of(labels: Mapping[Any, str], key: str) -> str:
+    """Return the label of a value, also of one that this version does not know."""
+    return labels.get(key) or key.replace("_", " ")
 
 
 def in_sentence(label: str) -> str:
     """Return a label as it stands within a sentence: in small letters, but for a name."""
     return label if label == "Python" else label[:1].lower() + label[1:]
-
-
-def _known(labels: Mapping[Any, str], name: str) -> str:
-    return labels.get(name, "")
 
 
 def command_line(script: Script) -> str:
@@ -286,3 +287,44 @@ class SourceNames:
         if self._root and path.is_relative_to(self._root):
             return str(path.relative_to(self._root))
         return file
+
+
+_UNIT = re.compile(r"_(percent|ms|us|s|bytes|gb|ratio|operation)((?:_of|_per)_[a-z_]+)?$")
+"""The end of a key: the unit, and what the value is a part of."""
+_WRITTEN: Mapping[str, Callable[[float], str]] = {
+    "percent": percent,
+    "ms": duration,
+    "us": microseconds,
+    "s": seconds,
+    "bytes": byte_count,
+    "gb": lambda value: f"{measured(value)}{NO_BREAK}GB",
+    "ratio": speedup,
+}
+_NAMES = {"python": "Python", "cpu": "CPU", "cpus": "CPUs", "gpu": "GPU"}
+
+
+def evidence(session: Session, key: str, value: Scalar) -> tuple[str, str]:
+    """Return words and value with its unit.
+
+    `input_wait_percent_of_step: 76.31` gives `input wait` and `76 % of the step`.
+    """
+    unit = _UNIT.search(key, 1)
+    words = (key[: unit.start()] if unit else key).split("_")
+    label = " ".join(_NAMES.get(word, word) for word in words)
+    if value is None:
+        return label, NOTHING
+    if isinstance(value, bool):
+        return label, "yes" if value else "no"
+    if isinstance(value, str):
+        return label, _operation(session, value) if unit and unit[1] == "operation" else value
+    if unit is None or unit[1] not in _WRITTEN:
+        return label, number(value)
+    of = (unit[2] or "").replace("_of_", " of the ").replace("_", " ")
+    return label, f"{_WRITTEN[unit[1]](value)}{of}"
+
+
+def _operation(session: Session, op_id: str) -> str:
+    op = session.operation(op_id)
+    if op is None:
+        return op_id
+    return place_name(op)

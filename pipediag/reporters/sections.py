@@ -1,0 +1,230 @@
+"""The parts of a session that the terminal and Markdown show alike: lines, then tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from pipediag.encoding.text import clipped
+from pipediag.facts.embeddings import plan_memory
+from pipediag.facts.names import RUN_PART
+from pipediag.facts.order import to_act_on, worth_doing
+from pipediag.reporters.words import advice, devices, embeddings, labels, run, trials
+from pipediag.reporters.words.pipeline import parallel_calls, pipeline_rows
+from pipediag.reporters.words.quantities import (
+    byte_count,
+    decimal,
+    milliseconds,
+    number,
+    percent,
+    percent_interval,
+    seconds,
+)
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.vocabulary import BY_ITSELF
+
+_SHORT = 200
+_MOST_OTHERS = 1
+"""Further findings that are named."""
+_MOST_PARTS = 3
+_MOST_CHANGES = 6
+_LEAST_PERCENT = 1.0
+
+Row = tuple[str, str, str]
+"""What a line is about, its text, and how it is meant: `good`, `bad`, `aside` or nothing."""
+
+
+def title(session: Session) -> tuple[str, str]:
+    """Return the verdict in a word or two, and what is said beside it."""
+    said = filter(None, (advice.shown_severity(session).text, advice.low_confidence(session)))
+    return advice.verdict_label(session), "" if advice.healthy(session) else ", ".join(said)
+
+
+def answer(session: Session) -> Iterator[Row]:
+    """Yield what to change first, what it gains, and why to believe it; or what to try next."""
+    script, found = session.script, advice.answer(session)
+    if script.outcome not in BY_ITSELF and script.detail:
+        yield "Script", clipped(script.detail, _SHORT), ""
+    if found is None:
+        nothing = advice.nothing_worth_doing(session)
+        if nothing is not None:
+            yield "Change", nothing, ""
+        if session.trials is not None:
+            yield "Trials", f"{trials.counted_outcomes(session)}.", ""
+        for text in islice(advice.what_else(session), 2):
+            yield "Try next", text, ""
+        return
+    yield "Change", found.finding.advice, ""
+    if found.changes:
+        changes = [clipped(one, _SHORT) for one in found.changes[:_MOST_CHANGES]]
+        yield "Together", f"{'; '.join(changes)}.", ""
+    if found.gain is not None:
+        condition = f", {found.condition}" if found.condition else ""
+        measured = found.gain.known_by == "measured"
+        yield "Gain", f"{found.gain}{condition}.", "good" if measured else ""
+    yield "Why", found.why, ""
+    others = [one for one in session.findings if worth_doing(one) and not found.holds(one)]
+    places = labels.SourceNames(session)
+    for finding in others[:_MOST_OTHERS]:
+        gain = advice.gain(finding)
+        at = places.at(finding.file, finding.line)
+        name = f"{clipped(finding.title, _SHORT)}{f' ({at})' if at else ''}"
+        yield "Also", f"{name}: {gain}" if gain else name, ""
+    if len(others) > _MOST_OTHERS:
+        yield "Also", f"{len(others) - _MOST_OTHERS} more in the report", "aside"
+
+
+def overview(session: Session) -> Iterator[Row]:
+    """Yield where run and step go, a line each, and what limits the diagnosis."""
+    if session.run is not None:
+        parts = run.in_one_line(session.run.parts, _MOST_PARTS)
+        unseen = run.unseen(session.run)
+        yield "Run", f"{run.whole(session.run)}: {parts}.{f' {unseen}' if unseen else ''}", ""
+    steps = session.steps
+    if steps is None:
+        yield "Step", clipped(session.steps_missing or labels.NO_REASON, _SHORT), ""
+    else:
+        largest = sorted((session.breakdown or {}).items(), key=lambda item: -item[1].percent)
+        named = [
+            f"{labels.in_sentence(labels.STEP_CLASS[name])} {percent(share.percent)}"
+            for name, share in largest[:_MOST_PARTS]
+            if share.percent >= _LEAST_PERCENT
+        ]
+        divided = ", ".join(named) or session.breakdown_missing or labels.NO_REASON
+        yield "Step", f"{milliseconds(steps.mean_ms)}: {divided}", ""
+    for device in session.devices[:1]:
+        if device.kind != "cpu":
+            said = devices.summary(device, device.name)
+            yield "Device", f"{said.lead}{said.rest}", ""
+    plan = plan_memory(session)
+    if plan is not None and (plan.lacking_bytes or plan.given):
+        yield "Memory", embeddings.memory_needed(plan), "bad" if plan.lacking_bytes else ""
+    for note in session.notes[:1]:
+        yield "Note", clipped(note, _SHORT), ""
+
+
+def reasons(session: Session) -> list[str]:
+    """Return what the verdict rests on, and what was left out, a sentence each."""
+    verdict, loop = session.verdict, run.loop_time(session.diagnosed_loop())
+    found = [advice.lead(verdict.summary)[1], *verdict.reasons, loop]
+    found += [f"Left out: {label}: {why}" for label, why in trials.dropped(session)]
+    return [text for text in (*found, *session.notes[1:]) if text]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table with a heading."""
+
+    title: str
+    lead: str
+    """Sentences above the table."""
+    head: tuple[str, ...]
+    numbers: range
+    """Columns of numbers."""
+    rows: Sequence[tuple[str, ...]]
+
+
+def sections(session: Session) -> Iterator[Section]:
+    """Yield the tables: run, step, pipeline, embeddings and findings, those that there are."""
+    if session.run is not None:
+        yield _run(session)
+    if session.breakdown is not None and session.steps is not None:
+        yield _step(session)
+    if session.pipeline is not None and session.pipeline.ops:
+        rows = pipeline_rows(session.pipeline, labels.SourceNames(session))
+        yield Section(
+            "Input pipeline",
+            "Own time per step, summed over parallel calls; ▶ marks the bottleneck.",
+            ("Operation", "Where", "Own time", "Share", "Parallel calls"),
+            range(2, 4),
+            [
+                (
+                    ("▶ " if row.bottleneck else "") + row.title,
+                    row.place or ", ".join(row.notes),
+                    f"{decimal(row.op.self_ms_per_step)} ms",
+                    percent(row.share_percent),
+                    parallel_calls(row.op),
+                )
+                for row in rows
+            ],
+        )
+    if session.embeddings:
+        yield _embeddings(session)
+    groups = advice.group(session)
+    found = [*groups.to_do, *groups.to_know, *groups.unsettled]
+    if found:
+        head = ("Rule", "Finding", "Where", "Trial", "Advice")
+        places = labels.SourceNames(session)
+        yield Section("Findings", "", head, range(0), [_finding(one, places) for one in found])
+
+
+def _run(session: Session) -> Section:
+    assert session.run is not None
+    return Section(
+        "Where the run's time goes",
+        " ".join(filter(None, (f"{run.title(session.run)}.", run.unseen(session.run)))),
+        ("Part", "Time", "Share", "Known by"),
+        range(1, 3),
+        [
+            (RUN_PART[part.name], seconds(part.seconds), percent(part.percent), part.basis)
+            for part in run.parts_of(session.run.parts)
+        ],
+    )
+
+
+def _step(session: Session) -> Section:
+    assert session.steps is not None
+    mean, median = (milliseconds(ms) for ms in (session.steps.mean_ms, session.steps.median_ms))
+    bound = run.free_input(session)
+    return Section(
+        "Where a step's time goes",
+        f"Mean {mean}, median {median}.{f' With free input: {bound}.' if bound else ''}",
+        ("Class", "Per step", "Share", "95 % interval"),
+        range(1, 4),
+        [
+            (
+                labels.STEP_CLASS[name],
+                milliseconds(share.ms),
+                percent(share.percent),
+                percent_interval(share.ci95_percent),
+            )
+            for name, share in (session.breakdown or {}).items()
+            if share.percent > 0
+        ],
+    )
+
+
+def _embeddings(session: Session) -> Section:
+    plan = plan_memory(session)
+    return Section(
+        "Embeddings",
+        embeddings.memory_needed(plan) if plan is not None else "",
+        ("Table", "Rows x width", "With slots", "Updated", "Rows of lookups", "Remarks"),
+        range(1, 3),
+        [
+            (
+                table.layer,
+                f"{number(table.rows)} x {number(table.dim)}",
+                byte_count(table.table_bytes + (table.slot_bytes or 0)),
+                embeddings.update(table),
+                embeddings.rows_touched(table),
+                "; ".join(filter(None, (embeddings.details(table), *embeddings.wrong(table)))),
+            )
+            for table in session.embeddings
+        ],
+    )
+
+
+def _finding(finding: Finding, places: labels.SourceNames) -> tuple[str, ...]:
+    known, gain = trials.outcome(finding), run.gain(finding.for_run)
+    trial = ""
+    if known is not None:
+        said = (trials.missed(finding), trials.caveats(finding))
+        outcome = f"{known}; {gain}." if gain else f"{known}."
+        trial = " ".join(filter(None, (outcome, known.says, *said)))
+    where = places.at(finding.file, finding.line)
+    # What its trial left open or refuted is not advised.
+    advised = finding.advice if to_act_on(finding) else ""
+    return finding.rule, finding.title, where, trial, advised
